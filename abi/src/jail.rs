@@ -1,0 +1,72 @@
+//! What the kernel knows of one jail.
+
+use core::mem::size_of;
+
+use crate::kind;
+
+/// Slots in which a socket hook leaves the thread whose syscall it has reported.
+pub const HOOKED: usize = 64;
+
+/// The value of the map of jails; the key is the cgroup id.
+///
+/// User space writes it once, at adoption; from then on only the kernel writes, field by field.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jail {
+    /// Not 0 since the first kill. It never returns to 0.
+    pub condemned: u32,
+    /// The thread that did what the jail was condemned for; its record is already sent.
+    pub condemned_thread: u32,
+    /// Not 0 since the command itself was started: from then on rules on `exec` apply.
+    pub started: u32,
+    /// Index of the jail's rule table.
+    pub table: u32,
+    /// One of [`network`].
+    pub network: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The number of the next record.
+    pub seq: u64,
+    /// Records made, by kind.
+    pub seen: [u64; kind::SLOTS],
+    /// Records that did not fit the ring, by kind.
+    pub lost: [u64; kind::SLOTS],
+    /// Arguments that user memory did not hold when they were looked at.
+    pub unreadable: u64,
+    /// Files whose path the kernel's structures did not yield.
+    pub unresolved: u64,
+    /// Threads whose socket address a cgroup program has reported in the syscall they are in; a
+    /// thread's slot is its id modulo the length.
+    pub hooked: [u32; HOOKED],
+}
+
+impl Jail {
+    /// A jail that nothing happened in yet.
+    #[must_use]
+    pub const fn new(table: u32, network: u32) -> Self {
+        Self {
+            condemned: 0,
+            condemned_thread: 0,
+            started: 0,
+            table,
+            network,
+            reserved: 0,
+            seq: 0,
+            seen: [0; kind::SLOTS],
+            lost: [0; kind::SLOTS],
+            unreadable: 0,
+            unresolved: 0,
+            hooked: [0; HOOKED],
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Jail>() == 24 + 8 + 2 * 8 * kind::SLOTS + 16 + 4 * HOOKED);
+
+/// What internet sockets may reach.
+pub mod network {
+    /// Nothing.
+    pub const NONE: u32 = 0;
+    /// The jail's own loopback.
+    pub const LOOPBACK: u32 = 1;
+}

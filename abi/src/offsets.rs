@@ -1,0 +1,99 @@
+//! Where the running kernel keeps its fields.
+
+/// Declares [`Offsets`] and [`OFFSETS`] from one list, so that they cannot differ.
+macro_rules! offsets {
+    ($($name:ident = $structure:literal $member:literal,)*) => {
+        /// Byte offsets of fields in the kernel's structures, from its BTF. A field's name is the
+        /// structure's and the member's.
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Offsets {
+            $(
+                #[doc = concat!("`", $structure, ".", $member, "`")]
+                pub $name: u32,
+            )*
+        }
+
+        impl Offsets {
+            /// All zero, until the loader knows better.
+            pub const ZERO: Self = Self { $($name: 0,)* };
+
+            /// From one word per field, in the order of [`OFFSETS`].
+            #[must_use]
+            pub const fn from_words(words: [u32; OFFSETS.len()]) -> Self {
+                let mut index = 0;
+                $(
+                    let $name = words[index];
+                    index += 1;
+                )*
+                assert!(index == OFFSETS.len());
+                Self { $($name,)* }
+            }
+        }
+
+        /// Structure and member of each word of [`Offsets`], in order. An empty member stands for
+        /// the size of the structure.
+        pub const OFFSETS: &[(&str, &str)] = &[$(($structure, $member),)*];
+    };
+}
+
+offsets! {
+    task_tgid = "task_struct" "tgid",
+    task_pid = "task_struct" "pid",
+    task_real_parent = "task_struct" "real_parent",
+    task_group_leader = "task_struct" "group_leader",
+    task_start_boottime = "task_struct" "start_boottime",
+    task_thread_pid = "task_struct" "thread_pid",
+    task_files = "task_struct" "files",
+    task_fs = "task_struct" "fs",
+    task_mm = "task_struct" "mm",
+    task_signal = "task_struct" "signal",
+    task_comm = "task_struct" "comm",
+    task_real_cred = "task_struct" "real_cred",
+    cred_uid = "cred" "uid",
+    task_exit_code = "task_struct" "exit_code",
+    pid_level = "pid" "level",
+    pid_numbers = "pid" "numbers",
+    upid_nr = "upid" "nr",
+    upid_size = "upid" "",
+    signal_live = "signal_struct" "live",
+    signal_flags = "signal_struct" "flags",
+    signal_group_exit_code = "signal_struct" "group_exit_code",
+    files_fdt = "files_struct" "fdt",
+    fdtable_max_fds = "fdtable" "max_fds",
+    fdtable_fd = "fdtable" "fd",
+    fs_root = "fs_struct" "root",
+    fs_pwd = "fs_struct" "pwd",
+    path_mnt = "path" "mnt",
+    path_dentry = "path" "dentry",
+    file_f_path = "file" "f_path",
+    file_f_inode = "file" "f_inode",
+    file_f_mode = "file" "f_mode",
+    dentry_d_parent = "dentry" "d_parent",
+    dentry_d_name = "dentry" "d_name",
+    qstr_len = "qstr" "len",
+    qstr_name = "qstr" "name",
+    vfsmount_mnt_root = "vfsmount" "mnt_root",
+    mount_mnt = "mount" "mnt",
+    mount_mnt_parent = "mount" "mnt_parent",
+    mount_mnt_mountpoint = "mount" "mnt_mountpoint",
+    inode_i_ino = "inode" "i_ino",
+    inode_i_nlink = "inode" "i_nlink",
+    inode_i_sb = "inode" "i_sb",
+    super_block_s_dev = "super_block" "s_dev",
+    super_block_s_type = "super_block" "s_type",
+    file_system_type_name = "file_system_type" "name",
+    mm_arg_start = "mm_struct" "arg_start",
+    mm_arg_end = "mm_struct" "arg_end",
+    binprm_file = "linux_binprm" "file",
+    binprm_filename = "linux_binprm" "filename",
+    regs_orig_ax = "pt_regs" "orig_ax",
+    regs_di = "pt_regs" "di",
+    regs_si = "pt_regs" "si",
+    regs_dx = "pt_regs" "dx",
+    regs_r10 = "pt_regs" "r10",
+    regs_r8 = "pt_regs" "r8",
+    regs_r9 = "pt_regs" "r9",
+}
+
+const _: () = assert!(core::mem::size_of::<Offsets>() == 4 * OFFSETS.len());

@@ -1,0 +1,151 @@
+//! What the kernel tells: one record per observation.
+
+use core::mem::size_of;
+
+/// Bytes of a path or of a raw argument that a record holds; the kernel's `PATH_MAX`.
+pub const PATH: usize = 4096;
+
+/// Bytes of text that follow the fixed part of a record at most: raw argument, path, argv.
+pub const TEXT: usize = 3 * PATH;
+
+/// Bytes of `task_struct.comm`.
+pub const COMM: usize = 16;
+
+/// Bytes of a socket address that a record holds: `sizeof(struct sockaddr_storage)`.
+pub const ADDRESS: usize = 128;
+
+/// The fixed part of a record. After it come `raw_len`, then `path_len`, then `argv_len` bytes.
+///
+/// Fields that a kind does not speak of are zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Counts from 0 per jail, also when the record itself is lost.
+    pub seq: u64,
+    /// `CLOCK_BOOTTIME`, nanoseconds.
+    pub time_ns: u64,
+    /// Start of the process, `CLOCK_BOOTTIME` nanoseconds.
+    pub start_ns: u64,
+    /// Inode of the file of [`kind::EXEC`] and [`kind::OPEN`].
+    pub inode: u64,
+    /// [`kind::REFUSED`]: the first three arguments. [`kind::FORK`]: the child's process id, its
+    /// id in the jail, its start.
+    pub args: [u64; 3],
+    /// Process id in the host's namespace.
+    pub pid: u32,
+    /// Thread id in the host's namespace.
+    pub tid: u32,
+    /// Process id in the jail.
+    pub jail_pid: u32,
+    /// Real user id in the host's namespace.
+    pub uid: u32,
+    /// Parent's process id in the host's namespace.
+    pub parent_pid: u32,
+    /// Positive errno, or 0. [`kind::EXIT`]: the status as from wait(2).
+    pub errno: u32,
+    /// Device of the file's super block, in the kernel's encoding (`major << 20 | minor`).
+    pub dev: u32,
+    /// [`kind::OPEN`]: open flags. [`kind::NETWORK`]: the `SOCK_*` type when known.
+    /// [`kind::REFUSED`]: the number of the syscall.
+    pub detail: u32,
+    /// One of [`kind`].
+    pub kind: u16,
+    /// Index of the rule that decided, plus one; 0 when none did.
+    pub rule: u16,
+    /// One of [`crate::action`].
+    pub action: u16,
+    /// [`kind::NETWORK`]: one of [`act`]. [`kind::REFUSED`]: the rule kind, as in
+    /// [`crate::syscalls::on`].
+    pub what: u16,
+    /// Bits of [`flag`].
+    pub flags: u16,
+    /// Bytes of the raw argument, or of the socket address.
+    pub raw_len: u16,
+    /// Bytes of the path.
+    pub path_len: u16,
+    /// Bytes of the arguments, each ended by a zero.
+    pub argv_len: u16,
+    /// `task_struct.comm`
+    pub comm: [u8; COMM],
+}
+
+impl Record {
+    /// All zero: what every record starts from, so that none tells of the one before.
+    pub const ZERO: Self = Self {
+        seq: 0,
+        time_ns: 0,
+        start_ns: 0,
+        inode: 0,
+        args: [0; 3],
+        pid: 0,
+        tid: 0,
+        jail_pid: 0,
+        uid: 0,
+        parent_pid: 0,
+        errno: 0,
+        dev: 0,
+        detail: 0,
+        kind: 0,
+        rule: 0,
+        action: 0,
+        what: 0,
+        flags: 0,
+        raw_len: 0,
+        path_len: 0,
+        argv_len: 0,
+        comm: [0; COMM],
+    };
+}
+
+const _: () = assert!(size_of::<Record>() == 120);
+const _: () = assert!(align_of::<Record>() == 8);
+
+/// What a record tells of.
+pub mod kind {
+    /// A program image was replaced.
+    pub const EXEC: u16 = 0;
+    /// An exec that did not happen, or was condemned before it did.
+    pub const EXEC_ATTEMPT: u16 = 1;
+    /// An open, with or without success.
+    pub const OPEN: u16 = 2;
+    /// A connect, a bind, or a send with an address.
+    pub const NETWORK: u16 = 3;
+    /// A syscall of the watch-list.
+    pub const REFUSED: u16 = 4;
+    /// A process was made.
+    pub const FORK: u16 = 5;
+    /// A process ended.
+    pub const EXIT: u16 = 6;
+    /// How many kinds there are.
+    pub const COUNT: usize = 7;
+    /// As many, rounded up to a power of two: an index the verifier can bound.
+    pub const SLOTS: usize = 8;
+}
+
+/// What was done with a socket address.
+pub mod act {
+    /// connect(2)
+    pub const CONNECT: u16 = 0;
+    /// bind(2)
+    pub const BIND: u16 = 1;
+    /// sendto(2), sendmsg(2), sendmmsg(2)
+    pub const SEND: u16 = 2;
+}
+
+/// Bits about the texts of a record.
+pub mod flag {
+    /// `raw` was longer than what a record holds.
+    pub const RAW_TRUNCATED: u16 = 1 << 0;
+    /// `raw` could not be read.
+    pub const RAW_UNREADABLE: u16 = 1 << 1;
+    /// The record holds a file: `path`, `dev` and `inode` are the kernel's own.
+    pub const FILE: u16 = 1 << 2;
+    /// `path` was longer than what a record holds; it is the path's end.
+    pub const PATH_TRUNCATED: u16 = 1 << 3;
+    /// The file has no name in any directory any more.
+    pub const UNLINKED: u16 = 1 << 4;
+    /// `argv` was longer than what a record holds.
+    pub const ARGV_TRUNCATED: u16 = 1 << 5;
+    /// The open succeeded, but its file was gone before it could be looked at.
+    pub const FILE_GONE: u16 = 1 << 6;
+}

@@ -1,0 +1,170 @@
+//! The syscalls that are looked at, by their number in the table of `x86_64`.
+//!
+//! This is one of the two places that know the processor; the other is the names of registers in
+//! [`crate::Offsets`].
+
+/// Numbers at or above this are not looked at.
+pub const COUNT: usize = 512;
+
+/// Rule kinds, in the order of `turnkey_policy::On`.
+pub mod on {
+    /// `open`
+    pub const OPEN: u8 = 0;
+    /// `exec`
+    pub const EXEC: u8 = 1;
+    /// `connect`
+    pub const CONNECT: u8 = 2;
+    /// `bind`
+    pub const BIND: u8 = 3;
+    /// `send`
+    pub const SEND: u8 = 4;
+    /// `ptrace`
+    pub const PTRACE: u8 = 5;
+    /// `mount`
+    pub const MOUNT: u8 = 6;
+    /// `setuid`
+    pub const SETUID: u8 = 7;
+    /// `namespace`
+    pub const NAMESPACE: u8 = 8;
+    /// `bpf`
+    pub const BPF: u8 = 9;
+    /// `module`
+    pub const MODULE: u8 = 10;
+    /// `keyring`
+    pub const KEYRING: u8 = 11;
+    /// `io_uring`
+    pub const IO_URING: u8 = 12;
+}
+
+/// How a syscall is looked at.
+pub mod class {
+    /// Not at all.
+    pub const NONE: u8 = 0;
+    /// `open(path, flags, …)`
+    pub const OPEN: u8 = 1;
+    /// `creat(path, …)`
+    pub const CREAT: u8 = 2;
+    /// `openat(dirfd, path, flags, …)`
+    pub const OPENAT: u8 = 3;
+    /// `openat2(dirfd, path, how, size)`
+    pub const OPENAT2: u8 = 4;
+    /// `execve(path, …)`
+    pub const EXECVE: u8 = 5;
+    /// `execveat(dirfd, path, argv, envp, flags)`
+    pub const EXECVEAT: u8 = 6;
+    /// `connect(fd, address, length)`
+    pub const CONNECT: u8 = 7;
+    /// `bind(fd, address, length)`
+    pub const BIND: u8 = 8;
+    /// `sendto(fd, data, size, flags, address, length)`
+    pub const SENDTO: u8 = 9;
+    /// `sendmsg(fd, message, flags)` and `sendmmsg(fd, messages, …)`, which begin alike
+    pub const SENDMSG: u8 = 10;
+    /// `socket(family, type, protocol)`: only refusals
+    pub const SOCKET: u8 = 11;
+    /// `clone(flags, …)`: only with a namespace flag
+    pub const CLONE: u8 = 12;
+    /// `clone3(args, size)`: only with a namespace flag
+    pub const CLONE3: u8 = 13;
+    /// `open_by_handle_at(2)`: only refusals, no rule
+    pub const BY_HANDLE: u8 = 14;
+    /// Plus a rule kind of [`super::on`]: the watch-list.
+    pub const WATCH: u8 = 32;
+}
+
+/// A syscall that is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syscall {
+    /// Its number.
+    pub nr: u16,
+    /// The kernel's name for it.
+    pub name: &'static str,
+    /// One of [`class`].
+    pub class: u8,
+}
+
+const fn looked_at(nr: u16, name: &'static str, class: u8) -> Syscall {
+    Syscall { nr, name, class }
+}
+
+const fn watched(nr: u16, name: &'static str, on: u8) -> Syscall {
+    Syscall { nr, name, class: class::WATCH + on }
+}
+
+/// Every syscall that is looked at.
+pub const SYSCALLS: &[Syscall] = &[
+    looked_at(2, "open", class::OPEN),
+    looked_at(85, "creat", class::CREAT),
+    looked_at(257, "openat", class::OPENAT),
+    looked_at(437, "openat2", class::OPENAT2),
+    looked_at(304, "open_by_handle_at", class::BY_HANDLE),
+    looked_at(59, "execve", class::EXECVE),
+    looked_at(322, "execveat", class::EXECVEAT),
+    looked_at(42, "connect", class::CONNECT),
+    looked_at(49, "bind", class::BIND),
+    looked_at(44, "sendto", class::SENDTO),
+    looked_at(46, "sendmsg", class::SENDMSG),
+    looked_at(307, "sendmmsg", class::SENDMSG),
+    looked_at(41, "socket", class::SOCKET),
+    looked_at(56, "clone", class::CLONE),
+    looked_at(435, "clone3", class::CLONE3),
+    watched(101, "ptrace", on::PTRACE),
+    watched(310, "process_vm_readv", on::PTRACE),
+    watched(311, "process_vm_writev", on::PTRACE),
+    watched(312, "kcmp", on::PTRACE),
+    watched(438, "pidfd_getfd", on::PTRACE),
+    watched(165, "mount", on::MOUNT),
+    watched(166, "umount2", on::MOUNT),
+    watched(155, "pivot_root", on::MOUNT),
+    watched(161, "chroot", on::MOUNT),
+    watched(428, "open_tree", on::MOUNT),
+    watched(429, "move_mount", on::MOUNT),
+    watched(430, "fsopen", on::MOUNT),
+    watched(431, "fsconfig", on::MOUNT),
+    watched(432, "fsmount", on::MOUNT),
+    watched(433, "fspick", on::MOUNT),
+    watched(442, "mount_setattr", on::MOUNT),
+    watched(467, "open_tree_attr", on::MOUNT),
+    watched(105, "setuid", on::SETUID),
+    watched(106, "setgid", on::SETUID),
+    watched(113, "setreuid", on::SETUID),
+    watched(114, "setregid", on::SETUID),
+    watched(116, "setgroups", on::SETUID),
+    watched(117, "setresuid", on::SETUID),
+    watched(119, "setresgid", on::SETUID),
+    watched(122, "setfsuid", on::SETUID),
+    watched(123, "setfsgid", on::SETUID),
+    watched(126, "capset", on::SETUID),
+    watched(272, "unshare", on::NAMESPACE),
+    watched(308, "setns", on::NAMESPACE),
+    watched(321, "bpf", on::BPF),
+    watched(298, "perf_event_open", on::BPF),
+    watched(323, "userfaultfd", on::BPF),
+    watched(175, "init_module", on::MODULE),
+    watched(313, "finit_module", on::MODULE),
+    watched(176, "delete_module", on::MODULE),
+    watched(246, "kexec_load", on::MODULE),
+    watched(320, "kexec_file_load", on::MODULE),
+    watched(169, "reboot", on::MODULE),
+    watched(248, "add_key", on::KEYRING),
+    watched(249, "request_key", on::KEYRING),
+    watched(250, "keyctl", on::KEYRING),
+    watched(425, "io_uring_setup", on::IO_URING),
+    watched(426, "io_uring_enter", on::IO_URING),
+    watched(427, "io_uring_register", on::IO_URING),
+];
+
+/// The class of every number below [`COUNT`].
+pub const CLASSES: [u8; COUNT] = classes();
+
+const fn classes() -> [u8; COUNT] {
+    let mut classes = [class::NONE; COUNT];
+    let mut index = 0;
+    while index < SYSCALLS.len() {
+        let syscall = SYSCALLS[index];
+        assert!(classes[syscall.nr as usize] == class::NONE, "two entries for one number");
+        classes[syscall.nr as usize] = syscall.class;
+        index += 1;
+    }
+    classes
+}

@@ -1,0 +1,412 @@
+//! The first process of the jail: confines itself step by step, then forks the program.
+//!
+//! Runs as: process 1 of the new pid namespace. It starts with every capability *inside* the new
+//! user namespace and none on the host, and gives them up on the way. The order matters; each step
+//! says why it stands where it stands. Nothing here allocates, locks or logs: the supervisor may
+//! have had other threads when it forked.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::sys::stat::Mode;
+
+use crate::filter::Filters;
+use crate::kernel;
+use crate::sys::{self, MountAttributes};
+use crate::tree::Replay;
+use crate::wire::{Fact, Sender, Step};
+use crate::{init, program};
+
+/// Where the child keeps its end of the control socket once the rest is closed.
+pub const CONTROL: i32 = 3;
+/// Where the standard streams wait until they are put in place.
+const LOWEST_SPARE: i32 = 10;
+
+/// A rule of Landlock, ready for the kernel.
+#[derive(Debug)]
+pub struct Rule {
+    /// Relative to the root.
+    pub path: CString,
+    /// Access bits.
+    pub access: u64,
+}
+
+/// The program, ready for execve(2).
+#[derive(Debug)]
+pub struct Exec {
+    /// Where it may be; the first that can be executed is it.
+    pub candidates: Vec<CString>,
+    /// Pointers into strings that live beside them, ended by a null.
+    pub arguments: Vec<*const libc::c_char>,
+    /// The same.
+    pub environment: Vec<*const libc::c_char>,
+    /// Where it starts.
+    pub directory: CString,
+}
+
+/// Everything the child needs, made before it is.
+#[derive(Debug)]
+pub struct Orders {
+    /// The supervisor's command line and environment, as this process has inherited them.
+    pub start_memory: sys::StartMemory,
+    /// For sethostname(2).
+    pub hostname: CString,
+    /// Whether loopback comes up.
+    pub loopback: bool,
+    /// User and group inside.
+    pub inside_id: u32,
+    /// Bytes that the root's own tmpfs may hold.
+    pub root_options: Vec<(CString, CString)>,
+    /// The tree.
+    pub tree: Vec<Replay>,
+    /// Handles everything, allows nothing yet; `None` when the policy does without.
+    pub landlock: Option<OwnedFd>,
+    /// What it will allow.
+    pub rules: Vec<Rule>,
+    /// Resource, soft limit, hard limit.
+    pub rlimits: Vec<(nix::sys::resource::Resource, u64)>,
+    /// The highest capability of this kernel.
+    pub last_capability: u8,
+    /// The syscall filters.
+    pub filters: Filters,
+    /// Standard input, output, error: theirs.
+    pub streams: [OwnedFd; 3],
+    /// The program.
+    pub exec: Exec,
+}
+
+/// What a step answers: nothing, or the place in it and the error.
+type Outcome = Result<(), (u32, Errno)>;
+
+fn whole(result: Result<(), Errno>) -> Outcome {
+    result.map_err(|errno| (0, errno))
+}
+
+/// Confines this process and turns into the jail's init. Never returns.
+pub fn run(orders: &Orders, control: BorrowedFd<'_>) -> ! {
+    let sender = Sender(control);
+    let confined = confine(orders, control, sender);
+    if let Err((step, (index, errno))) = confined {
+        let control = match step {
+            // The descriptors have been arranged: the socket has its own number.
+            Step::Rlimits | Step::Seccomp => sys::lend(CONTROL),
+            _ => control,
+        };
+        Sender(control).failed(step, index, errno);
+        sys::exit(1);
+    }
+    let control = sys::lend(CONTROL);
+    let sender = Sender(control);
+    match sys::fork() {
+        Ok(None) => program::run(&orders.exec, control),
+        Ok(Some(program)) => init::run(program, sender),
+        Err(errno) => {
+            sender.failed(Step::Fork, 0, errno);
+            sys::exit(1)
+        }
+    }
+}
+
+/// The table of contents of a jail.
+fn confine(
+    orders: &Orders,
+    control: BorrowedFd<'_>,
+    sender: Sender<'_>,
+) -> Result<(), (Step, (u32, Errno))> {
+    let step = |step: Step, outcome: Outcome| outcome.map_err(|failure| (step, failure));
+
+    // First of all, so that nothing survives a supervisor that dies during the rest.
+    step(Step::DieWithSupervisor, whole(die_with_supervisor()))?;
+    // What the supervisor was told, by arguments or environment, is not for those inside.
+    orders.start_memory.forget();
+    step(
+        Step::Start,
+        whole(nix::sys::prctl::set_name(c"turnkey-init")),
+    )?;
+    // Until the supervisor has written the id maps and the groups, this process is nobody, nowhere.
+    step(Step::Start, whole(wait_for_a_byte(control)))?;
+    // Only now: the namespace's root is the group that this process is in when it is made.
+    step(
+        Step::CgroupNamespace,
+        whole(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWCGROUP)),
+    )?;
+    step(Step::Hostname, whole(set_hostname(orders)))?;
+    step(
+        Step::Loopback,
+        whole(if orders.loopback {
+            sys::loopback_up()
+        } else {
+            Ok(())
+        }),
+    )?;
+    // Before any file is made: a tmpfs refuses owners its namespace cannot name. The capabilities
+    // stay, because the user left behind was not the namespace's root.
+    step(Step::Identity, whole(become_jail_user(orders.inside_id)))?;
+    // A change of user takes the death signal back.
+    step(Step::DieWithSupervisor, whole(die_with_supervisor()))?;
+    let root = make_root(orders).map_err(|errno| (Step::Root, (0, errno)))?;
+    step(Step::Tree, replay(&orders.tree, root.as_fd()))?;
+    drop(root);
+    step(Step::Pivot, whole(pivot()))?;
+    // After the pivot, so that the rules are on what the program will see.
+    step(Step::LandlockRules, allow(orders))?;
+    // What needs capabilities ends here.
+    step(Step::Capabilities, drop_privileges(orders.last_capability))?;
+    // Landlock and seccomp demand it of the unprivileged, which this process is from now on.
+    step(
+        Step::NoNewPrivileges,
+        whole(sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map(drop)),
+    )?;
+    step(Step::Landlock, whole(enforce_landlock(orders, sender)))?;
+    step(
+        Step::Descriptors,
+        whole(arrange_descriptors(orders, control)),
+    )?;
+    // Not before the descriptors are few: the limit on their number may be smaller than what the
+    // steps above needed.
+    step(Step::Rlimits, set_rlimits(orders))?;
+    // Last, because it forbids most of the above.
+    step(Step::Seccomp, whole(install_filters(&orders.filters)))
+}
+
+fn die_with_supervisor() -> Result<(), Errno> {
+    sys::prctl(
+        libc::PR_SET_PDEATHSIG,
+        u64::from(libc::SIGKILL.cast_unsigned()),
+    )
+    .map(drop)
+}
+
+/// Blocks until the supervisor sends a byte. An end of the socket instead is its death.
+pub fn wait_for_a_byte(control: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut byte = [0];
+    loop {
+        match nix::unistd::read(control, &mut byte) {
+            Ok(0) => return Err(Errno::EPIPE),
+            Ok(_) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(other) => return Err(other),
+        }
+    }
+}
+
+fn set_hostname(orders: &Orders) -> Result<(), Errno> {
+    use std::os::unix::ffi::OsStrExt;
+    nix::unistd::sethostname(std::ffi::OsStr::from_bytes(orders.hostname.as_bytes()))
+}
+
+fn become_jail_user(id: u32) -> Result<(), Errno> {
+    sys::become_group(id)?;
+    sys::become_user(id)?;
+    // The memory of this process is a copy of the supervisor's: nobody inside may look at it.
+    sys::prctl(libc::PR_SET_DUMPABLE, 0).map(drop)
+}
+
+/// An empty tmpfs over the root directory, as the working directory of this process; not its root
+/// yet.
+fn make_root(orders: &Orders) -> Result<OwnedFd, Errno> {
+    let old = nix::fcntl::open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+    // Nothing that happens here may reach the host's mount namespace, nor the other way.
+    let private = MountAttributes {
+        propagation: libc::MS_PRIVATE,
+        ..MountAttributes::default()
+    };
+    sys::mount_setattr(old.as_fd(), true, &private)?;
+    let attributes = kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
+    let root = sys::new_mount(c"tmpfs", &orders.root_options, attributes)?;
+    sys::attach(root.as_fd(), old.as_fd())?;
+    nix::unistd::fchdir(&root)?;
+    Ok(root)
+}
+
+fn replay(steps: &[Replay], root: BorrowedFd<'_>) -> Outcome {
+    for (index, step) in (0..).zip(steps) {
+        replay_one(step, root).map_err(|errno| (index, errno))?;
+    }
+    Ok(())
+}
+
+fn replay_one(step: &Replay, root: BorrowedFd<'_>) -> Result<(), Errno> {
+    match step {
+        Replay::Directory(path) => {
+            nix::sys::stat::mkdirat(root, path.as_c_str(), Mode::from_bits_truncate(0o755))
+        }
+        Replay::Symlink { path, text } => {
+            nix::unistd::symlinkat(text.as_c_str(), root, path.as_c_str())
+        }
+        Replay::File { path, content } => make_file(root, path, content),
+        Replay::Attach { mount, path } => hang_up(mount, root, path),
+        Replay::Mount {
+            kind,
+            options,
+            attributes,
+            path,
+        } => {
+            let mount = sys::new_mount(kind, options, *attributes)?;
+            hang_up(&mount, root, path)
+        }
+        Replay::Overlay { lower, upper, path } => overlay(lower, upper, root, path),
+    }
+}
+
+fn make_file(root: BorrowedFd<'_>, path: &CString, content: &[u8]) -> Result<(), Errno> {
+    let file = sys::open_beneath(
+        root,
+        path,
+        libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
+        0o444,
+    )?;
+    let mut rest = content;
+    while !rest.is_empty() {
+        let written = nix::unistd::write(&file, rest)?;
+        rest = &rest[written..];
+    }
+    Ok(())
+}
+
+/// Resolves the place once, beneath the new root and without symlinks, and mounts there.
+fn hang_up(mount: &OwnedFd, root: BorrowedFd<'_>, path: &CString) -> Result<(), Errno> {
+    let place = sys::open_beneath(root, path, libc::O_PATH, 0)?;
+    sys::attach(mount.as_fd(), place.as_fd())
+}
+
+/// overlayfs takes its sides by path, so they hang in the new root while it is mounted, and
+/// nowhere afterwards. It is this namespace's own overlay: its marks on the upper side are `user.`
+/// attributes.
+fn overlay(
+    lower: &OwnedFd,
+    upper: &OwnedFd,
+    root: BorrowedFd<'_>,
+    path: &CString,
+) -> Result<(), Errno> {
+    let stage = [(c".lower", lower), (c".upper", upper)];
+    for (name, mount) in stage {
+        nix::sys::stat::mkdirat(root, name, Mode::S_IRWXU)?;
+        let place = sys::open_beneath(root, name, libc::O_PATH, 0)?;
+        sys::attach(mount.as_fd(), place.as_fd())?;
+    }
+    // The working directory of this process is the new root.
+    let options = [
+        (c"lowerdir", c".lower"),
+        (c"upperdir", c".upper/data"),
+        (c"workdir", c".upper/work"),
+        (c"userxattr", c""),
+    ];
+    let mount = sys::new_mount(
+        c"overlay",
+        &options,
+        kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV,
+    )?;
+    let place = sys::open_beneath(root, path, libc::O_PATH, 0)?;
+    sys::attach(mount.as_fd(), place.as_fd())?;
+    for (name, _) in stage {
+        nix::mount::umount2(name, nix::mount::MntFlags::MNT_DETACH)?;
+        nix::unistd::unlinkat(root, name, nix::unistd::UnlinkatFlags::RemoveDir)?;
+    }
+    Ok(())
+}
+
+/// pivot_root(2) with both arguments the same, as its manual page shows: the old root ends up on
+/// top of the new one and is taken away. Then the new root is closed for writing.
+fn pivot() -> Result<(), Errno> {
+    nix::unistd::pivot_root(c".", c".")?;
+    nix::mount::umount2(c".", nix::mount::MntFlags::MNT_DETACH)?;
+    nix::unistd::chdir(c"/")?;
+    let root = nix::fcntl::open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+    let attributes = MountAttributes {
+        set: kernel::MOUNT_ATTR_RDONLY,
+        ..MountAttributes::default()
+    };
+    sys::mount_setattr(root.as_fd(), false, &attributes)
+}
+
+fn allow(orders: &Orders) -> Outcome {
+    let Some(ruleset) = &orders.landlock else {
+        return Ok(());
+    };
+    for (index, rule) in (0..).zip(&orders.rules) {
+        let place = nix::fcntl::openat(
+            AT_FDCWD,
+            rule.path.as_c_str(),
+            OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW,
+            Mode::empty(),
+        );
+        place
+            .and_then(|place| sys::landlock_allow(ruleset.as_fd(), rule.access, place.as_fd()))
+            .map_err(|errno| (index, errno))?;
+    }
+    Ok(())
+}
+
+fn set_rlimits(orders: &Orders) -> Outcome {
+    for (index, (resource, limit)) in (0..).zip(&orders.rlimits) {
+        nix::sys::resource::setrlimit(*resource, *limit, *limit).map_err(|errno| (index, errno))?;
+    }
+    Ok(())
+}
+
+/// Every capability set becomes empty and cannot be filled again, not even by executing a file
+/// that carries capabilities or belongs to root.
+fn drop_privileges(last_capability: u8) -> Outcome {
+    for capability in 0..=last_capability {
+        let dropped = sys::prctl(libc::PR_CAPBSET_DROP, u64::from(capability));
+        dropped.map_err(|errno| (u32::from(capability), errno))?;
+    }
+    whole(sys::clear_ambient())?;
+    whole(sys::prctl(libc::PR_SET_SECUREBITS, kernel::SECUREBITS_LOCKED).map(drop))?;
+    whole(sys::drop_capabilities())
+}
+
+/// Opens the probe before and after: the same open by the same process, with nothing but Landlock
+/// in between.
+fn enforce_landlock(orders: &Orders, sender: Sender<'_>) -> Result<(), Errno> {
+    let Some(ruleset) = &orders.landlock else {
+        return Ok(());
+    };
+    sender.fact(Fact::OpenBeforeLandlock, probe())?;
+    sys::landlock_restrict(ruleset.as_fd())?;
+    sender.fact(Fact::OpenAfterLandlock, probe())
+}
+
+fn probe() -> u64 {
+    let opened = nix::fcntl::open(
+        c"/.turnkey-probe",
+        OFlag::O_RDONLY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    );
+    errno_of(opened.map(drop))
+}
+
+/// 0 for success.
+pub fn errno_of(result: Result<(), Errno>) -> u64 {
+    result.map_or_else(|errno| u64::from((errno as i32).unsigned_abs()), |()| 0)
+}
+
+/// Streams on 0, 1 and 2, the control socket on 3, and nothing else: what the caller had open,
+/// wherever it came from, ends here.
+fn arrange_descriptors(orders: &Orders, control: BorrowedFd<'_>) -> Result<(), Errno> {
+    // Out of the way first: a stream may sit on a number that another one must get.
+    let control = sys::duplicate_above(control, LOWEST_SPARE)?;
+    let [input, output, error] = &orders.streams;
+    let input = sys::duplicate_above(input.as_fd(), LOWEST_SPARE)?;
+    let output = sys::duplicate_above(output.as_fd(), LOWEST_SPARE)?;
+    let error = sys::duplicate_above(error.as_fd(), LOWEST_SPARE)?;
+    sys::duplicate_onto(input.as_fd(), 0, false)?;
+    sys::duplicate_onto(output.as_fd(), 1, false)?;
+    sys::duplicate_onto(error.as_fd(), 2, false)?;
+    sys::duplicate_onto(control.as_fd(), CONTROL, true)?;
+    sys::close_from(CONTROL.cast_unsigned() + 1)?;
+    // They are closed already; closing them again at the end of this scope would only err.
+    std::mem::forget([control, input, output, error]);
+    // The dispositions and the mask of the caller are not the program's.
+    sys::default_signals();
+    sys::unblock_signals()
+}
+
+fn install_filters(filters: &Filters) -> Result<(), Errno> {
+    // The refusing one first: installing the second is a syscall it must let through.
+    sys::install_filter(&filters.refuse)?;
+    sys::install_filter(&filters.allow)
+}

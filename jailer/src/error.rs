@@ -1,0 +1,124 @@
+//! Why a jail could not be, with the fix.
+
+use std::time::Duration;
+
+use nix::errno::Errno;
+use turnkey_policy::Layer;
+
+use crate::filter::FilterError;
+use crate::groups::GroupError;
+use crate::landlock::LandlockError;
+use crate::proof::ProofError;
+use crate::tree::TreeError;
+use crate::wire::Step;
+
+/// Why a jail could not be made ready, started or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    /// A layer that the policy requires and this host does not have.
+    #[error("the layer {} cannot be had here: {reason}", layer.name())]
+    Layer {
+        /// Which.
+        layer: Layer,
+        /// Why, and what would help.
+        reason: String,
+    },
+    /// A layer did not show its effect.
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    /// The keeper did not start.
+    #[error("could not start the keeper, which clears away after a killed turnkey")]
+    Keeper(#[source] std::io::Error),
+    /// A control group.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// Landlock.
+    #[error(transparent)]
+    Landlock(#[from] LandlockError),
+    /// A part of the tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The syscall filter.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// No process in new namespaces.
+    #[error("could not make the namespaces{}", clone_fix(.0))]
+    Clone(#[source] Errno),
+    /// A step of the child failed.
+    #[error("inside the jail: could not {}{}", step.describe(), place(*step, *index))]
+    Step {
+        /// Which.
+        step: Step,
+        /// Where in it.
+        index: u32,
+        /// Why.
+        #[source]
+        errno: Errno,
+    },
+    /// The child said something out of turn.
+    #[error("the jail's first process said what it should not: {0}")]
+    Unexpected(String),
+    /// The child died without a word.
+    #[error(
+        "the jail's first process died before it was ready; the memory limit may be too small for it"
+    )]
+    Died,
+    /// The child hangs.
+    #[error("the jail's first process said nothing for {0:?}")]
+    Stalled(Duration),
+    /// There is no such program inside.
+    #[error("{0}: not found in the jail")]
+    NotFound(String),
+    /// It is there and cannot be run.
+    #[error("{0}: found in the jail, but not executable")]
+    NotExecutable(String),
+    /// execve(2) refused it.
+    #[error("{program}: the kernel could not execute it{}", exec_fix(.source))]
+    ExecFailed {
+        /// What was to run.
+        program: String,
+        /// Why not.
+        source: Errno,
+    },
+    /// A system call of the supervisor.
+    #[error("could not {act}")]
+    System {
+        /// What was tried.
+        act: &'static str,
+        /// Why not.
+        source: Errno,
+    },
+}
+
+fn place(step: Step, index: u32) -> String {
+    match step {
+        Step::Tree => format!(" (step {index} of its plan)"),
+        Step::LandlockRules => format!(" (rule {index} of its plan)"),
+        _ => String::new(),
+    }
+}
+
+fn exec_fix(errno: &Errno) -> &'static str {
+    match errno {
+        Errno::ENOENT => ": its interpreter or loader is not in the jail; bring it in with --read",
+        Errno::ENOEXEC => {
+            ": it is neither a program of this machine nor a script that names its interpreter"
+        }
+        _ => "",
+    }
+}
+
+fn clone_fix(errno: &Errno) -> &'static str {
+    match errno {
+        Errno::EPERM => {
+            ": run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian), kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu)"
+        }
+        Errno::ENOSPC | Errno::EUSERS => {
+            ": too many namespaces: raise the sysctl user.max_user_namespaces"
+        }
+        Errno::EINVAL => {
+            ": this kernel lacks one of them; turnkey needs Linux 5.14 or later, built with every namespace"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,380 @@
+//! The control groups of one jail: made, limited, read back, killed, removed.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use turnkey_policy::Limits;
+
+use crate::hierarchy::{Controller, Hierarchies, Home};
+use crate::outcome::Usage;
+
+/// How long the processes of a killed group may take to be gone, before that is an error.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+/// The period that the share of processor time is measured over, microseconds: the kernel's default.
+const CPU_PERIOD: u64 = 100_000;
+
+/// What went wrong with a control group.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {act} {path}{fix}")]
+pub struct GroupError {
+    act: &'static str,
+    path: String,
+    fix: &'static str,
+    source: io::Error,
+}
+
+fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GroupError {
+    let path = path.display().to_string();
+    move |source| {
+        let fix = match source.kind() {
+            io::ErrorKind::PermissionDenied => ": run as root, or have the group delegated to you",
+            io::ErrorKind::ReadOnlyFilesystem => {
+                ": the cgroup file system is mounted read-only here; remount it read-write"
+            }
+            _ => "",
+        };
+        GroupError {
+            act,
+            path,
+            fix,
+            source,
+        }
+    }
+}
+
+/// The names of the directories a jail's groups have, whether they exist yet or not. The keeper
+/// knows them before they are made, so that none can be forgotten.
+#[derive(Clone, Debug)]
+pub struct GroupNames {
+    unified: PathBuf,
+    legacy: Vec<(Controller, PathBuf)>,
+    missing: Vec<Controller>,
+}
+
+impl GroupNames {
+    /// For a jail called `name`.
+    pub fn new(hierarchies: &Hierarchies, name: &str) -> GroupNames {
+        let mut names = GroupNames {
+            unified: hierarchies.unified.join(name),
+            legacy: Vec::new(),
+            missing: Vec::new(),
+        };
+        for controller in Controller::ALL {
+            match hierarchies.home(controller) {
+                Home::Unified => {}
+                Home::Legacy(parent) => names.legacy.push((controller, parent.join(name))),
+                Home::Missing => names.missing.push(controller),
+            }
+        }
+        names
+    }
+
+    /// The v2 directory.
+    pub fn unified(&self) -> &Path {
+        &self.unified
+    }
+
+    /// All directories, the v2 one first.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.unified.as_path())
+            .chain(self.legacy.iter().map(|(_, path)| path.as_path()))
+    }
+}
+
+/// The groups of one jail. Dropping them kills whatever is inside and removes them.
+#[derive(Debug)]
+pub struct Groups {
+    names: GroupNames,
+    directory: OwnedFd,
+    id: u64,
+    removed: bool,
+}
+
+impl Groups {
+    /// Makes the groups, without limits.
+    pub fn create(names: GroupNames) -> Result<Groups, GroupError> {
+        enable_controllers(&names)?;
+        fs::create_dir(&names.unified).map_err(failed("make the control group", &names.unified))?;
+        let opened = File::open(&names.unified).and_then(|file| Ok((file.metadata()?.ino(), file)));
+        let (id, directory) = opened.map_err(failed("open the control group", &names.unified))?;
+        let groups = Groups {
+            names,
+            directory: directory.into(),
+            id,
+            removed: false,
+        };
+        for (_, path) in &groups.names.legacy {
+            fs::create_dir(path).map_err(failed("make the control group", path))?;
+        }
+        Ok(groups)
+    }
+
+    /// What `bpf_get_current_cgroup_id` answers inside: the inode of the v2 directory. No two
+    /// living groups share one.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The v2 directory.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Controllers that no hierarchy of this host offers.
+    pub fn missing(&self) -> &[Controller] {
+        &self.names.missing
+    }
+
+    /// Sets every limit and reads it back; answers what is in force, for the report.
+    pub fn limit(&self, limits: &Limits) -> Result<(), GroupError> {
+        for (controller, file, value) in self.settings(limits) {
+            let Some(path) = self.file(controller, file) else {
+                continue;
+            };
+            // Memory without an account of swap: refused by the caller, where swap exists.
+            if !path.exists() && file.contains("memsw") {
+                continue;
+            }
+            fs::write(&path, &value).map_err(failed("set the limit", &path))?;
+        }
+        Ok(())
+    }
+
+    /// File and value for each limit, in the order they must be written.
+    fn settings(&self, limits: &Limits) -> Vec<(Controller, &'static str, String)> {
+        use Controller::{Cpu, Memory, Pids};
+        let quota = u64::from(limits.cpu_percent) * CPU_PERIOD / 100;
+        let mut settings = vec![(Pids, "pids.max", limits.pids.to_string())];
+        if self.is_legacy(Memory) {
+            settings.push((Memory, "memory.limit_in_bytes", limits.memory.to_string()));
+            let total = limits.memory.saturating_add(limits.swap);
+            settings.push((Memory, "memory.memsw.limit_in_bytes", total.to_string()));
+        } else {
+            settings.push((Memory, "memory.max", limits.memory.to_string()));
+            settings.push((Memory, "memory.swap.max", limits.swap.to_string()));
+            settings.push((Memory, "memory.oom.group", "1".to_owned()));
+        }
+        if self.is_legacy(Cpu) {
+            settings.push((Cpu, "cpu.cfs_period_us", CPU_PERIOD.to_string()));
+            settings.push((Cpu, "cpu.cfs_quota_us", quota.to_string()));
+        } else {
+            settings.push((Cpu, "cpu.max", format!("{quota} {CPU_PERIOD}")));
+        }
+        settings
+    }
+
+    /// The limits as the kernel reads them back: file and content.
+    pub fn limits_in_force(&self, limits: &Limits, of: Controller) -> Vec<(&'static str, String)> {
+        let settings = self
+            .settings(limits)
+            .into_iter()
+            .filter(|(controller, ..)| *controller == of);
+        settings
+            .filter_map(|(controller, file, _)| Some((file, self.read(controller, file)?)))
+            .collect()
+    }
+
+    /// Whether swap of the tree is bounded: by the group, or because the host has none.
+    pub fn swap_is_bounded(&self) -> bool {
+        let file = if self.is_legacy(Controller::Memory) {
+            "memory.memsw.limit_in_bytes"
+        } else {
+            "memory.swap.max"
+        };
+        self.file(Controller::Memory, file)
+            .is_some_and(|path| path.exists())
+            || !host_has_swap()
+    }
+
+    /// Puts a process into the v1 groups; it was born into the v2 one.
+    pub fn join_legacy(&self, pid: libc::pid_t) -> Result<(), GroupError> {
+        for (_, path) in &self.names.legacy {
+            let path = path.join("cgroup.procs");
+            fs::write(&path, pid.to_string()).map_err(failed("put the jail into", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Processes that the kernel's memory killer ended in here.
+    pub fn oom_kills(&self) -> u64 {
+        let file = if self.is_legacy(Controller::Memory) {
+            "memory.oom_control"
+        } else {
+            "memory.events"
+        };
+        self.field(Controller::Memory, file, "oom_kill")
+            .unwrap_or(0)
+    }
+
+    /// How often a task could not be made because of the limit.
+    pub fn pids_refused(&self) -> u64 {
+        self.field(Controller::Pids, "pids.events", "max")
+            .unwrap_or(0)
+    }
+
+    /// Processor time of the tree so far. cpu.stat is there in every v2 group, with or without
+    /// the controller.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        self.cpu_stat("usage_usec")
+    }
+
+    fn cpu_stat(&self, key: &str) -> Option<Duration> {
+        let text = fs::read_to_string(self.names.unified.join("cpu.stat")).ok()?;
+        flat_keyed(&text, key).map(Duration::from_micros)
+    }
+
+    /// What the tree used; `wall` comes from the caller.
+    pub fn usage(&self, wall: Duration) -> Usage {
+        let number = |controller, file| self.read(controller, file)?.parse().ok();
+        let memory_peak = if self.is_legacy(Controller::Memory) {
+            "memory.max_usage_in_bytes"
+        } else {
+            "memory.peak"
+        };
+        Usage {
+            wall,
+            user: self.cpu_stat("user_usec"),
+            system: self.cpu_stat("system_usec"),
+            memory_peak: number(Controller::Memory, memory_peak),
+            pids_peak: number(Controller::Pids, "pids.peak"),
+            oom_kills: self.oom_kills(),
+        }
+    }
+
+    /// Kills every process inside, at once: `cgroup.kill`, cgroups-v2.
+    pub fn kill(&self) -> Result<(), GroupError> {
+        let path = self.names.unified.join("cgroup.kill");
+        fs::write(&path, "1").map_err(failed("kill the jail through", &path))
+    }
+
+    /// Whether any process is inside that has not ended.
+    pub fn populated(&self) -> bool {
+        fs::read_to_string(self.names.unified.join("cgroup.events"))
+            .is_ok_and(|text| flat_keyed(&text, "populated") == Some(1))
+    }
+
+    /// Kills what is left, waits until it is gone, and removes the groups.
+    pub fn remove(mut self) -> Result<(), GroupError> {
+        self.remove_all()
+    }
+
+    fn remove_all(&mut self) -> Result<(), GroupError> {
+        self.removed = true;
+        self.kill()?;
+        let deadline = Instant::now() + GONE_WITHIN;
+        let mut first_failure = None;
+        for path in self.names.directories() {
+            if let Err(failure) = remove_until(path, deadline) {
+                first_failure.get_or_insert(failure);
+            }
+        }
+        first_failure.map_or(Ok(()), Err)
+    }
+
+    fn is_legacy(&self, wanted: Controller) -> bool {
+        self.names
+            .legacy
+            .iter()
+            .any(|(controller, _)| *controller == wanted)
+    }
+
+    fn file(&self, wanted: Controller, file: &str) -> Option<PathBuf> {
+        if self.names.missing.contains(&wanted) {
+            return None;
+        }
+        let legacy = self
+            .names
+            .legacy
+            .iter()
+            .find(|(controller, _)| *controller == wanted);
+        Some(
+            legacy
+                .map_or(&self.names.unified, |(_, path)| path)
+                .join(file),
+        )
+    }
+
+    fn read(&self, controller: Controller, file: &str) -> Option<String> {
+        let text = fs::read_to_string(self.file(controller, file)?).ok()?;
+        Some(text.trim_end().to_owned())
+    }
+
+    fn field(&self, controller: Controller, file: &str, key: &str) -> Option<u64> {
+        flat_keyed(&self.read(controller, file)?, key)
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        if !self.removed {
+            // The error that led here is the one to tell; the keeper tries again after us.
+            let _ = self.remove_all();
+        }
+    }
+}
+
+/// Lets children of the v2 parent be limited. Only ever adds, and only controllers it offers.
+fn enable_controllers(names: &GroupNames) -> Result<(), GroupError> {
+    let Some(parent) = names.unified.parent() else {
+        return Ok(());
+    };
+    let file = parent.join("cgroup.subtree_control");
+    let read = |path: &Path| fs::read_to_string(path).map_err(failed("read", path));
+    let (enabled, offered) = (read(&file)?, read(&parent.join("cgroup.controllers"))?);
+    let has = |list: &str, name: &str| list.split_whitespace().any(|item| item == name);
+    for name in Controller::ALL.map(Controller::name) {
+        if has(&offered, name) && !has(&enabled, name) {
+            fs::write(&file, format!("+{name}"))
+                .map_err(failed("enable a controller in", &file))?;
+        }
+    }
+    Ok(())
+}
+
+/// A killed process leaves its group only when it has died, which takes a moment.
+fn remove_until(path: &Path, deadline: Instant) -> Result<(), GroupError> {
+    loop {
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(gone) if gone.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(busy)
+                if busy.kind() == io::ErrorKind::ResourceBusy && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            Err(other) => return Err(failed("remove the control group", path)(other)),
+        }
+    }
+}
+
+fn flat_keyed(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        line.strip_prefix(key)?
+            .strip_prefix(' ')?
+            .trim()
+            .parse()
+            .ok()
+    })
+}
+
+fn host_has_swap() -> bool {
+    // The first line of /proc/swaps is its heading.
+    fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_matched_whole() {
+        let text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+        assert_eq!(flat_keyed(text, "oom_kill"), Some(3));
+        assert_eq!(flat_keyed(text, "oom"), None);
+        assert_eq!(flat_keyed("usage_usec 12\n", "usage_usec"), Some(12));
+    }
+}

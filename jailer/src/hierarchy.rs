@@ -1,0 +1,268 @@
+//! Where control groups live on this host: cgroup v2 alone, or v2 beside v1 hierarchies.
+//!
+//! cgroups(7). The v2 group is always made, because it names the jail for the eBPF programs and
+//! kills it whole. A controller that a v1 hierarchy holds is taken from there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The controllers a jail is limited by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Controller {
+    /// memory and swap
+    Memory,
+    /// number of tasks
+    Pids,
+    /// share of processor time
+    Cpu,
+}
+
+impl Controller {
+    /// All of them.
+    pub const ALL: [Controller; 3] = [Controller::Memory, Controller::Pids, Controller::Cpu];
+
+    /// As the kernel names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Controller::Memory => "memory",
+            Controller::Pids => "pids",
+            Controller::Cpu => "cpu",
+        }
+    }
+}
+
+/// Where a controller is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In the v2 hierarchy.
+    Unified,
+    /// In a v1 hierarchy; below this directory a group can be made.
+    Legacy(PathBuf),
+    /// Nowhere.
+    Missing,
+}
+
+/// The directories below which a jail's groups are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchies {
+    /// A directory of the v2 hierarchy.
+    pub unified: PathBuf,
+    /// For each of [`Controller::ALL`], in that order.
+    homes: [Home; 3],
+}
+
+/// Why a jail cannot have groups.
+#[derive(Debug, thiserror::Error)]
+pub enum HierarchyError {
+    /// /proc does not tell.
+    #[error("could not read {path}: is /proc mounted?")]
+    Proc {
+        /// Which file.
+        path: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No v2 hierarchy.
+    #[error(
+        "no cgroup v2 hierarchy is mounted; mount one: mount -t cgroup2 none /sys/fs/cgroup/unified"
+    )]
+    NoUnified,
+}
+
+impl Hierarchies {
+    /// Finds them in /proc/self.
+    pub fn probe() -> Result<Hierarchies, HierarchyError> {
+        let read =
+            |path| fs::read_to_string(path).map_err(|source| HierarchyError::Proc { path, source });
+        let mounts = parse_mounts(&read("/proc/self/mountinfo")?);
+        let memberships = parse_memberships(&read("/proc/self/cgroup")?);
+        let unified = mounts
+            .iter()
+            .find(|mount| mount.unified)
+            .ok_or(HierarchyError::NoUnified)?;
+        let own = memberships
+            .iter()
+            .find(|membership| membership.controllers.is_empty());
+        let directory = unified.below(own.map_or("/", |own| own.path.as_str()));
+        let parent = parent_with_controllers(&unified.directory, &directory);
+        let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
+        let homes =
+            Controller::ALL.map(|controller| home(controller, &available, &mounts, &memberships));
+        Ok(Hierarchies {
+            unified: parent,
+            homes,
+        })
+    }
+
+    /// Where `controller` is.
+    pub fn home(&self, controller: Controller) -> &Home {
+        &self.homes[controller as usize]
+    }
+}
+
+fn home(
+    controller: Controller,
+    available: &str,
+    mounts: &[Mount],
+    memberships: &[Membership],
+) -> Home {
+    let name = controller.name();
+    if available.split_whitespace().any(|offered| offered == name) {
+        return Home::Unified;
+    }
+    let held_by =
+        |mount: &&Mount| !mount.unified && mount.options.iter().any(|option| option == name);
+    let Some(mount) = mounts.iter().find(held_by) else {
+        return Home::Missing;
+    };
+    let own = memberships
+        .iter()
+        .find(|membership| membership.controllers.iter().any(|held| held == name));
+    Home::Legacy(mount.below(own.map_or("/", |own| own.path.as_str())))
+}
+
+/// The nearest group at or above our own that may have limited children: cgroups(7) forbids both
+/// processes and controlled children in one group, except in the root.
+fn parent_with_controllers(root: &Path, own: &Path) -> PathBuf {
+    let wanted = |directory: &Path| {
+        let offered = fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
+        let enabled =
+            fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
+        let has = |list: &str, name: &str| list.split_whitespace().any(|item| item == name);
+        Controller::ALL.iter().all(|controller| {
+            let name = controller.name();
+            !has(&offered, name) || has(&enabled, name)
+        })
+    };
+    own.ancestors()
+        .take_while(|directory| directory.starts_with(root))
+        .find(|directory| wanted(directory))
+        .unwrap_or(root)
+        .to_owned()
+}
+
+/// One cgroup file system.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    /// The group that is its root, as /proc/self/cgroup would name it.
+    root: String,
+    /// Where it is mounted.
+    directory: PathBuf,
+    /// v2
+    unified: bool,
+    /// Options of the super block; v1 names its controllers here.
+    options: Vec<String>,
+}
+
+impl Mount {
+    fn below(&self, group: &str) -> PathBuf {
+        let relative = group.strip_prefix(&self.root).unwrap_or("");
+        let relative = relative.trim_start_matches('/');
+        if relative.is_empty() {
+            self.directory.clone()
+        } else {
+            self.directory.join(relative)
+        }
+    }
+}
+
+/// One line of /proc/self/cgroup.
+#[derive(Debug, PartialEq, Eq)]
+struct Membership {
+    controllers: Vec<String>,
+    path: String,
+}
+
+/// proc_pid_mountinfo(5): `… root mount-point options … - type source super-options`.
+fn parse_mounts(text: &str) -> Vec<Mount> {
+    text.lines().filter_map(parse_mount).collect()
+}
+
+fn parse_mount(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ').skip(3);
+    let (root, directory) = (left.next()?, left.next()?);
+    let mut right = right.split(' ');
+    let kind = right.next()?;
+    let options = right.nth(1)?;
+    if kind != "cgroup" && kind != "cgroup2" {
+        return None;
+    }
+    Some(Mount {
+        root: root.to_owned(),
+        directory: PathBuf::from(directory),
+        unified: kind == "cgroup2",
+        options: options.split(',').map(str::to_owned).collect(),
+    })
+}
+
+/// cgroups(7): `hierarchy:controllers:path`.
+fn parse_memberships(text: &str) -> Vec<Membership> {
+    let parse = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let controllers = controllers.split(',').filter(|name| !name.is_empty());
+        Some(Membership {
+            controllers: controllers.map(str::to_owned).collect(),
+            path: path.to_owned(),
+        })
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID_MOUNTS: &str = "\
+25 20 0:22 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+26 25 0:23 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu
+30 25 0:27 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+34 25 0:31 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+    const HYBRID_MEMBERSHIPS: &str = "4:memory:/service/one\n1:cpu:/\n0::/\n";
+
+    #[test]
+    fn a_controller_is_found_where_it_lives() {
+        let mounts = parse_mounts(HYBRID_MOUNTS);
+        let memberships = parse_memberships(HYBRID_MEMBERSHIPS);
+        let find = |controller| home(controller, "hugetlb", &mounts, &memberships);
+        assert_eq!(
+            find(Controller::Memory),
+            Home::Legacy("/sys/fs/cgroup/memory/service/one".into())
+        );
+        assert_eq!(
+            find(Controller::Cpu),
+            Home::Legacy("/sys/fs/cgroup/cpu".into())
+        );
+        assert_eq!(find(Controller::Pids), Home::Missing);
+    }
+
+    #[test]
+    fn the_unified_hierarchy_goes_first() {
+        let mounts = parse_mounts(HYBRID_MOUNTS);
+        let memberships = parse_memberships(HYBRID_MEMBERSHIPS);
+        assert_eq!(
+            home(Controller::Memory, "cpu memory pids", &mounts, &memberships),
+            Home::Unified
+        );
+    }
+
+    #[test]
+    fn a_group_is_relative_to_the_root_of_its_mount() {
+        let line = "26 25 0:23 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
+        let mount = parse_mount(line).unwrap();
+        assert!(mount.unified);
+        assert_eq!(
+            mount.below("/docker/abc/inner"),
+            PathBuf::from("/sys/fs/cgroup/inner")
+        );
+        assert_eq!(mount.below("/docker/abc"), PathBuf::from("/sys/fs/cgroup"));
+    }
+
+    #[test]
+    fn lines_of_other_shapes_are_passed_over() {
+        assert!(parse_mounts("\n20 1 8:1 / / rw - ext4 /dev/root rw\nnonsense\n").is_empty());
+        assert!(parse_memberships("nonsense\n").is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! What this host offers: gathered once, so that planning is pure.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use turnkey_policy::Policy;
+
+use crate::hierarchy::{Hierarchies, HierarchyError};
+
+/// Facts about the host that a plan depends on.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The paths a policy names, and what they are here.
+    pub paths: BTreeMap<PathBuf, PathFact>,
+    /// Landlock's ABI version; 0 without Landlock.
+    pub landlock_abi: u32,
+    /// Where control groups are.
+    pub hierarchies: Hierarchies,
+    /// The highest capability that the kernel knows.
+    pub last_capability: u8,
+}
+
+/// What a path is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathFact {
+    /// Nothing.
+    Missing,
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symlink: its text, and what it leads to in the end.
+    Symlink {
+        /// As stored.
+        text: PathBuf,
+        /// The canonical path, when it leads anywhere.
+        leads_to: Option<PathBuf>,
+    },
+    /// A socket, FIFO or device: never given to a jail.
+    Special,
+}
+
+/// Why the host's facts could not be gathered.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// No usable control groups.
+    #[error(transparent)]
+    Hierarchy(#[from] HierarchyError),
+}
+
+impl Host {
+    /// Looks at everything `policy` names, and at the kernel.
+    pub fn probe(policy: &Policy) -> Result<Host, HostError> {
+        let mut paths = BTreeMap::new();
+        let named = policy
+            .filesystem
+            .read
+            .iter()
+            .chain(&policy.filesystem.write);
+        for named in named {
+            let fact = look(&named.path);
+            if let PathFact::Symlink {
+                leads_to: Some(target),
+                ..
+            } = &fact
+            {
+                paths.insert(target.clone(), look(target));
+            }
+            paths.insert(named.path.clone(), fact);
+        }
+        Ok(Host {
+            paths,
+            landlock_abi: crate::landlock::abi(),
+            hierarchies: Hierarchies::probe()?,
+            last_capability: last_capability(),
+        })
+    }
+
+    /// What `path` is; only for paths the policy named.
+    pub fn fact(&self, path: &Path) -> &PathFact {
+        self.paths.get(path).unwrap_or(&PathFact::Missing)
+    }
+}
+
+fn look(path: &Path) -> PathFact {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return PathFact::Missing;
+    };
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        PathFact::Directory
+    } else if kind.is_file() {
+        PathFact::File
+    } else if kind.is_symlink() {
+        let text = fs::read_link(path).unwrap_or_default();
+        PathFact::Symlink {
+            text,
+            leads_to: fs::canonicalize(path).ok(),
+        }
+    } else {
+        PathFact::Special
+    }
+}
+
+/// From /proc/sys/kernel/cap_last_cap; 63, the most that a set can hold, when it is not readable,
+/// because dropping a capability that does not exist is harmless and keeping one is not.
+fn last_capability() -> u8 {
+    let text = fs::read_to_string("/proc/sys/kernel/cap_last_cap").unwrap_or_default();
+    text.trim().parse().unwrap_or(63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_told_apart_without_following() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        let link = directory.path().join("link");
+        let dangling = directory.path().join("dangling");
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+        let leads_to = Some(file.canonicalize().unwrap());
+        assert_eq!(look(directory.path()), PathFact::Directory);
+        assert_eq!(look(&file), PathFact::File);
+        assert_eq!(
+            look(&link),
+            PathFact::Symlink {
+                text: "file".into(),
+                leads_to
+            }
+        );
+        assert_eq!(
+            look(&dangling),
+            PathFact::Symlink {
+                text: "nowhere".into(),
+                leads_to: None
+            }
+        );
+        assert_eq!(look(Path::new("/dev/null")), PathFact::Special);
+        assert_eq!(look(&directory.path().join("nothing")), PathFact::Missing);
+    }
+}

@@ -1,0 +1,35 @@
+//! The files that tell the program who and where it is. Made up for every jail; nothing of the
+//! host's accounts shows.
+
+use std::path::Path;
+
+use turnkey_policy::{Identity, WORKSPACE};
+
+use crate::plan::INSIDE_ID;
+
+/// /etc/passwd, /etc/group, /etc/hosts and /etc/hostname.
+pub fn account_files(identity: &Identity) -> [(&'static str, Vec<u8>); 4] {
+    let (user, host) = (&identity.user, &identity.hostname);
+    let passwd = format!(
+        "root:x:0:0:root:/:/usr/sbin/nologin\n\
+         {user}:x:{INSIDE_ID}:{INSIDE_ID}:{user}:{WORKSPACE}:/bin/sh\n\
+         nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+    );
+    let group = format!("root:x:0:\n{user}:x:{INSIDE_ID}:\nnogroup:x:65534:\n");
+    let hosts = format!("127.0.0.1 localhost {host}\n::1 localhost {host}\n");
+    [
+        ("/etc/passwd", passwd.into_bytes()),
+        ("/etc/group", group.into_bytes()),
+        ("/etc/hosts", hosts.into_bytes()),
+        ("/etc/hostname", format!("{host}\n").into_bytes()),
+    ]
+}
+
+/// What a decoy holds: plausible at a glance, worth nothing, and recognisable when it turns up.
+pub fn decoy(path: &Path) -> Vec<u8> {
+    let name = path.file_name().unwrap_or_default();
+    if name == "shadow" || name == "gshadow" {
+        return b"root:!*:19500:0:99999:7:::\ndecoy:!*:19500:0:99999:7:::\n".to_vec();
+    }
+    b"decoy: this file was planted by turnkey and opens nothing\n".to_vec()
+}

@@ -1,0 +1,142 @@
+//! Ids: the jail's user is nobody on the host, a number that no account and no other jail has.
+
+use std::fs;
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+
+use crate::plan::INSIDE_ID;
+use crate::sys::{self, Cloned};
+
+/// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range
+/// of containers below it and names nothing in it.
+const FIRST: u32 = 0x7000_0000;
+const RANGE_MASK: u64 = 0x0fff_ffff;
+
+/// The host's number for the jail's user and group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostId(pub u32);
+
+impl HostId {
+    /// For the jail whose v2 group has this id. Living groups have different ids, so living jails
+    /// have different users, without a register to keep.
+    pub fn for_group(group: u64) -> HostId {
+        let offset = u32::try_from(group & RANGE_MASK).unwrap_or(0);
+        HostId(FIRST + offset)
+    }
+}
+
+/// Writes the maps of the process `pid`, which is alone in its new user namespace: one user, one
+/// group.
+pub fn write_maps(pid: libc::pid_t, id: HostId) -> Result<(), Errno> {
+    map(pid, INSIDE_ID, INSIDE_ID, id)
+}
+
+fn map(pid: libc::pid_t, inside_user: u32, inside_group: u32, id: HostId) -> Result<(), Errno> {
+    let process = sys::open_without_symlinks(
+        &crate::plan::c_string(format!("/proc/{pid}").as_ref()),
+        libc::O_PATH,
+    )?;
+    require_procfs(process.as_fd())?;
+    write_map(process.as_fd(), c"uid_map", inside_user, id)?;
+    write_map(process.as_fd(), c"gid_map", inside_group, id)
+}
+
+fn write_map(
+    process: BorrowedFd<'_>,
+    file: &std::ffi::CStr,
+    inside: u32,
+    id: HostId,
+) -> Result<(), Errno> {
+    let file = sys::open_beneath(process, file, libc::O_WRONLY, 0)?;
+    let line = format!("{inside} {} 1\n", id.0);
+    fs::File::from(file)
+        .write_all(line.as_bytes())
+        .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
+}
+
+/// What is mounted at /proc decides who the jail's user is; anything but procfs would be a trick.
+fn require_procfs(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    let statistics = nix::sys::statfs::fstatfs(directory)?;
+    if statistics.filesystem_type().0 == crate::kernel::PROC_SUPER_MAGIC {
+        Ok(())
+    } else {
+        Err(Errno::ENOTSUP)
+    }
+}
+
+/// Who owns a directory of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct MountOwner {
+    user: u32,
+    group: u32,
+}
+
+impl MountOwner {
+    /// The owner of what `directory` stands for.
+    pub fn of(directory: BorrowedFd<'_>) -> Result<MountOwner, Errno> {
+        let stat = nix::sys::stat::fstat(directory)?;
+        Ok(MountOwner {
+            user: stat.st_uid,
+            group: stat.st_gid,
+        })
+    }
+
+    /// A user namespace whose only content is the translation of this owner to `id`, for
+    /// mount_setattr(2). It lives as long as the mount that uses it.
+    pub fn namespace(self, id: HostId) -> Result<OwnedFd, Errno> {
+        let (waiting, alive) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+        let flags = libc::CLONE_NEWUSER.cast_unsigned();
+        match sys::clone3(u64::from(flags), None)? {
+            Cloned::Child => wait_for_the_end(waiting, alive),
+            Cloned::Parent { pid, pidfd } => {
+                let namespace = map(pid, self.user, self.group, id).and_then(|()| {
+                    let path = format!("/proc/{pid}/ns/user");
+                    // A link of procfs to an object without a path; it has to be followed.
+                    nix::fcntl::open(
+                        path.as_str(),
+                        nix::fcntl::OFlag::O_CLOEXEC,
+                        nix::sys::stat::Mode::empty(),
+                    )
+                });
+                drop(alive);
+                // Another thread's child may hold a copy of the pipe for a moment: do not wait for it.
+                let _ = sys::signal(pidfd.as_fd(), libc::SIGKILL);
+                while nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None)
+                    == Err(Errno::EINTR)
+                {}
+                namespace
+            }
+        }
+    }
+}
+
+/// The holder of the namespace does nothing but be there until its maker has a descriptor.
+fn wait_for_the_end(waiting: OwnedFd, alive: OwnedFd) -> ! {
+    drop(alive);
+    let mut byte = [0];
+    while nix::unistd::read(&waiting, &mut byte) == Err(Errno::EINTR) {}
+    sys::exit(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_stay_in_the_range_that_nobody_else_uses() {
+        for group in [0, 1, 0x0fff_ffff, 0x1000_0000, u64::MAX] {
+            let HostId(id) = HostId::for_group(group);
+            assert!(
+                (0x7000_0000..=0x7fff_ffff).contains(&id),
+                "{group:#x} gave {id:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn different_groups_have_different_users() {
+        assert_ne!(HostId::for_group(41), HostId::for_group(42));
+    }
+}

@@ -1,0 +1,135 @@
+//! Landlock, landlock(7): a second lock on files, independent of the mounts.
+//!
+//! The ruleset is made here with everything the running kernel can refuse. Its rules are added by
+//! the child, once the jail's tree stands, because most of that tree exists only in there.
+//!
+//! TCP is not handled here: Landlock would refuse a connect before the control group's eBPF
+//! program has seen the address, and the network namespace is empty anyway.
+
+use std::os::fd::OwnedFd;
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetError, Scope,
+};
+
+/// The newest ABI whose rights are asked for, when the kernel has it.
+const NEWEST: i32 = 6;
+
+/// Why there is no ruleset.
+#[derive(Debug, thiserror::Error)]
+pub enum LandlockError {
+    /// The kernel refused.
+    #[error("the kernel refused the Landlock ruleset")]
+    Refused(#[from] RulesetError),
+    /// The library made none.
+    #[error("this kernel has no Landlock: boot one with `landlock` in `lsm=`")]
+    Absent,
+}
+
+/// What a place of the tree may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Listing directories.
+    List,
+    /// Reading files and listing directories.
+    Read,
+    /// Reading and running.
+    ReadExecute,
+    /// Reading and writing what is there, making nothing: devices.
+    Device,
+    /// Everything.
+    Full,
+}
+
+/// Landlock's ABI version on this kernel, 0 without it.
+pub fn abi() -> u32 {
+    u32::try_from(crate::sys::landlock_abi()).unwrap_or(0)
+}
+
+/// The library's name for the rights of an ABI version, at most [`NEWEST`].
+fn rights(abi: u32) -> ABI {
+    ABI::from(i32::try_from(abi).unwrap_or(NEWEST).min(NEWEST))
+}
+
+/// The bits that a rule for `place` grants, as landlock_add_rule(2) takes them. `directory` is
+/// false for a rule on a single file, where the kernel refuses rights of directories.
+pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
+    let rights = rights(abi);
+    let all = AccessFs::from_all(rights);
+    let wanted = match place {
+        Use::List => AccessFs::ReadDir.into(),
+        Use::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+        Use::ReadExecute => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
+        Use::Device => {
+            AccessFs::ReadFile
+                | AccessFs::ReadDir
+                | AccessFs::WriteFile
+                | AccessFs::Truncate
+                | AccessFs::IoctlDev
+        }
+        Use::Full => all,
+    };
+    let wanted: BitFlags<AccessFs> = wanted & all;
+    if directory {
+        wanted.bits()
+    } else {
+        (wanted & AccessFs::from_file(rights)).bits()
+    }
+}
+
+/// A ruleset that refuses everything it can on a kernel with `abi`.
+pub fn ruleset(abi: u32) -> Result<OwnedFd, LandlockError> {
+    let rights = rights(abi);
+    // No best effort: what this ABI promises is asked for, and refused together.
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(rights))?;
+    if abi >= 6 {
+        ruleset = ruleset.scope(Scope::from_all(rights))?;
+    }
+    let created: RulesetCreated = ruleset.create()?;
+    Option::<OwnedFd>::from(created).ok_or(LandlockError::Absent)
+}
+
+/// What the ruleset covers, in words.
+pub fn describe(abi: u32) -> String {
+    let scopes = if abi >= 6 {
+        ", signals and abstract sockets"
+    } else {
+        ""
+    };
+    format!("ABI {abi}: file system{scopes}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // The values of linux/landlock.h.
+    const EXECUTE: u64 = 1;
+    const READ_FILE: u64 = 1 << 2;
+    const READ_DIR: u64 = 1 << 3;
+    const IOCTL_DEV: u64 = 1 << 15;
+
+    #[test]
+    fn a_read_only_place_grants_no_write() {
+        assert_eq!(grant(Use::Read, 6, true), READ_FILE | READ_DIR);
+        assert_eq!(
+            grant(Use::ReadExecute, 6, true),
+            EXECUTE | READ_FILE | READ_DIR
+        );
+    }
+
+    #[test]
+    fn a_single_file_gets_no_rights_of_directories() {
+        assert_eq!(grant(Use::ReadExecute, 6, false), EXECUTE | READ_FILE);
+    }
+
+    #[test]
+    fn an_older_kernel_is_not_asked_for_what_it_lacks() {
+        assert_eq!(grant(Use::Full, 2, true) & IOCTL_DEV, 0);
+        assert_eq!(grant(Use::Full, 6, true) & IOCTL_DEV, IOCTL_DEV);
+        assert_eq!(grant(Use::Full, 99, true), grant(Use::Full, 6, true));
+    }
+}

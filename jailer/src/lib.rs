@@ -1,0 +1,40 @@
+//! Builds a jail and proves it: namespaces, mounts, seccomp, Landlock and control groups, by
+//! system calls, from a [`turnkey_policy::Policy`].
+//!
+//! ```text
+//! Plan ─prepare→ Prepared ─spawn→ Held ─release→ Running ─finish→ Exit
+//! ```
+//!
+//! A [`Plan`] is data. [`Prepared`] holds everything that can be made without a process. In
+//! [`Held`] the program's process exists, is fully confined, has proved each layer from inside and
+//! stands before execve(2): whoever watches can take its place before the first instruction.
+//! Nothing here knows of eBPF, of TOML or of a command line.
+
+mod changes;
+mod child;
+mod error;
+pub mod filter;
+pub mod groups;
+pub mod hierarchy;
+pub mod host;
+mod identity;
+mod idmap;
+mod init;
+mod jail;
+mod keeper;
+pub mod kernel;
+pub mod landlock;
+mod outcome;
+pub mod plan;
+mod program;
+pub mod proof;
+mod sys;
+mod tree;
+pub mod wire;
+
+pub use error::JailError;
+pub use groups::{GroupError, Groups};
+pub use host::{Host, HostError};
+pub use jail::{Exit, Held, News, Prepared, Running};
+pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
+pub use plan::{Command, Plan, PlanError};

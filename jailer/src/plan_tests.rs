@@ -1,0 +1,283 @@
+//! Plans for hosts that do not exist, without root and without touching anything.
+
+use std::collections::BTreeMap;
+
+use turnkey_policy::Overrides;
+
+use super::*;
+use crate::hierarchy::Hierarchies;
+
+fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
+    let no_files = |path: &str| Err(format!("{path}: no files here"));
+    let mut policy = turnkey_policy::load("untrusted", &no_files, &Overrides::default()).unwrap();
+    policy.filesystem.read = vec![readable("/usr"), readable("/bin")];
+    change(&mut policy);
+    policy
+}
+
+fn readable(path: &str) -> HostPath {
+    HostPath {
+        path: path.into(),
+        optional: false,
+        why: "a test".into(),
+    }
+}
+
+fn symlink(text: &str, leads_to: &str) -> PathFact {
+    PathFact::Symlink {
+        text: text.into(),
+        leads_to: Some(leads_to.into()),
+    }
+}
+
+/// A host with a merged /usr.
+fn host(more: &[(&str, PathFact)]) -> Host {
+    let known = [
+        ("/usr", PathFact::Directory),
+        ("/usr/bin", PathFact::Directory),
+        ("/bin", symlink("usr/bin", "/usr/bin")),
+    ];
+    let paths: BTreeMap<_, _> = known
+        .iter()
+        .chain(more)
+        .map(|(path, fact)| (PathBuf::from(path), fact.clone()))
+        .collect();
+    Host {
+        paths,
+        landlock_abi: 6,
+        hierarchies: Hierarchies::probe().unwrap(),
+        last_capability: 40,
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    Command {
+        arguments: arguments.iter().map(OsString::from).collect(),
+        environment: vec![
+            ("LANG".into(), "C.UTF-8".into()),
+            ("SECRET".into(), "x".into()),
+            ("HOME".into(), "/root".into()),
+        ],
+        workdir: "/home/user/project".into(),
+    }
+}
+
+fn plan(policy: &Policy, host: &Host) -> Result<Plan, PlanError> {
+    Plan::new(policy, host, command(&["true"]))
+}
+
+fn binds(plan: &Plan) -> Vec<(&Path, bool)> {
+    plan.tree
+        .iter()
+        .filter_map(|step| match step {
+            TreeStep::Bind { path, writable, .. } => Some((path.as_path(), *writable)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn what_a_symlink_leads_to_is_not_mounted_twice() {
+    let plan = plan(&policy(|_| {}), &host(&[])).unwrap();
+    assert_eq!(binds(&plan), [(Path::new("/usr"), false)]);
+    assert!(plan.tree.contains(&TreeStep::Symlink {
+        path: "/bin".into(),
+        text: "usr/bin".into()
+    }));
+}
+
+#[test]
+fn what_a_symlink_leads_to_elsewhere_comes_with_it() {
+    let policy = policy(|policy| policy.filesystem.read.push(readable("/opt/tool")));
+    let host = host(&[
+        ("/opt/tool", symlink("../srv/tool-1.0", "/srv/tool-1.0")),
+        ("/srv/tool-1.0", PathFact::Directory),
+    ]);
+    let plan = plan(&policy, &host).unwrap();
+    assert_eq!(
+        binds(&plan),
+        [
+            (Path::new("/usr"), false),
+            (Path::new("/srv/tool-1.0"), false)
+        ]
+    );
+}
+
+#[test]
+fn a_directory_inside_another_is_there_with_it_unless_it_is_writable() {
+    let policy = policy(|policy| {
+        policy.filesystem.read.push(readable("/usr/share/data"));
+        policy.filesystem.write.push(readable("/usr/share/output"));
+    });
+    let host = host(&[
+        ("/usr/share/data", PathFact::Directory),
+        ("/usr/share/output", PathFact::Directory),
+    ]);
+    let plan = plan(&policy, &host).unwrap();
+    assert_eq!(
+        binds(&plan),
+        [
+            (Path::new("/usr"), false),
+            (Path::new("/usr/share/output"), true)
+        ]
+    );
+}
+
+#[test]
+fn a_place_is_made_before_something_is_mounted_on_it() {
+    let policy = policy(|policy| policy.filesystem.read.push(readable("/srv/a/file")));
+    let plan = plan(&policy, &host(&[("/srv/a/file", PathFact::File)])).unwrap();
+    let at = |wanted: &TreeStep| plan.tree.iter().position(|step| step == wanted);
+    let parent = at(&TreeStep::Directory("/srv/a".into())).unwrap();
+    let place = at(&TreeStep::File {
+        path: "/srv/a/file".into(),
+        content: Vec::new(),
+    })
+    .unwrap();
+    let mount = plan.tree.iter().position(
+        |step| matches!(step, TreeStep::Bind { path, .. } if path == Path::new("/srv/a/file")),
+    );
+    assert!(parent < place && place < mount.unwrap());
+}
+
+#[test]
+fn a_missing_path_fails_unless_it_is_optional() {
+    let missing = policy(|policy| policy.filesystem.read.push(readable("/opt/none")));
+    assert_eq!(
+        plan(&missing, &host(&[])).unwrap_err(),
+        PlanError::Missing("/opt/none".into())
+    );
+    let optional = policy(|policy| {
+        policy.filesystem.read.push(HostPath {
+            optional: true,
+            ..readable("/opt/none")
+        });
+    });
+    assert_eq!(binds(&plan(&optional, &host(&[])).unwrap()).len(), 1);
+}
+
+#[test]
+fn a_scratch_does_not_hide_what_lies_in_it() {
+    let policy = policy(|policy| policy.filesystem.read.push(readable("/tmp/data")));
+    let plan = plan(&policy, &host(&[("/tmp/data", PathFact::Directory)])).unwrap();
+    let at = |wanted: &dyn Fn(&TreeStep) -> bool| plan.tree.iter().position(wanted).unwrap();
+    let scratch =
+        at(&|step| matches!(step, TreeStep::Tmpfs { path, .. } if path == Path::new("/tmp")));
+    let place = at(&|step| *step == TreeStep::Directory("/tmp/data".into()));
+    let bind =
+        at(&|step| matches!(step, TreeStep::Bind { path, .. } if path == Path::new("/tmp/data")));
+    assert!(scratch < place && place < bind);
+}
+
+#[test]
+fn doors_are_not_files() {
+    let policy = policy(|policy| policy.filesystem.read.push(readable("/srv/docker.sock")));
+    let host = host(&[("/srv/docker.sock", PathFact::Special)]);
+    assert_eq!(
+        plan(&policy, &host).unwrap_err(),
+        PlanError::Special("/srv/docker.sock".into())
+    );
+}
+
+#[test]
+fn what_turnkey_makes_cannot_come_from_the_host() {
+    for path in [
+        "/",
+        "/proc",
+        "/proc/sys",
+        "/dev/mem",
+        "/sys",
+        "/run/docker.sock",
+        "/etc",
+        "/etc/passwd",
+        "/workspace/x",
+    ] {
+        let policy = policy(|policy| policy.filesystem.read.push(readable(path)));
+        let host = host(&[(path, PathFact::Directory)]);
+        assert_eq!(
+            plan(&policy, &host).unwrap_err(),
+            PlanError::Reserved(path.into()),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_decoy_cannot_lie_in_a_host_directory() {
+    let policy = policy(|policy| policy.filesystem.decoys.push("/usr/share/secret".into()));
+    assert_eq!(
+        plan(&policy, &host(&[])).unwrap_err(),
+        PlanError::CoveredDecoy("/usr/share/secret".into())
+    );
+}
+
+#[test]
+fn a_system_directory_is_no_workspace() {
+    for directory in ["/", "/etc", "/etc/ssh", "/proc/1", "/run/user/0"] {
+        let command = Command {
+            workdir: directory.into(),
+            ..command(&["true"])
+        };
+        let planned = Plan::new(&policy(|_| {}), &host(&[]), command);
+        assert_eq!(
+            planned.unwrap_err(),
+            PlanError::SystemWorkdir(directory.into())
+        );
+    }
+}
+
+#[test]
+fn only_what_the_policy_names_is_in_the_environment() {
+    let plan = plan(&policy(|_| {}), &host(&[])).unwrap();
+    let has = |variable: &str| {
+        plan.environment
+            .iter()
+            .any(|given| given == OsStr::new(variable))
+    };
+    assert!(has("LANG=C.UTF-8"));
+    assert!(has("HOME=/workspace"), "what the policy sets wins");
+    assert!(
+        !plan
+            .environment
+            .iter()
+            .any(|given| given.as_bytes().starts_with(b"SECRET="))
+    );
+}
+
+#[test]
+fn a_program_is_looked_up_as_execvp_would() {
+    let candidates = |argument: &str| {
+        let planned = Plan::new(&policy(|_| {}), &host(&[]), command(&[argument])).unwrap();
+        planned.candidates
+    };
+    assert!(candidates("python3").contains(&PathBuf::from("/usr/bin/python3")));
+    assert_eq!(candidates("./run"), [PathBuf::from("/workspace/run")]);
+    assert_eq!(
+        candidates("tools/run"),
+        [PathBuf::from("/workspace/tools/run")]
+    );
+    assert_eq!(candidates("/bin/true"), [PathBuf::from("/bin/true")]);
+}
+
+#[test]
+fn an_empty_command_is_refused() {
+    let planned = Plan::new(&policy(|_| {}), &host(&[]), command(&[""]));
+    assert_eq!(planned.unwrap_err(), PlanError::EmptyCommand);
+}
+
+#[test]
+fn every_mount_has_its_landlock_grant_and_the_probe_has_none() {
+    let plan = plan(&policy(|_| {}), &host(&[])).unwrap();
+    let place = |path: &str| {
+        plan.grants
+            .iter()
+            .find(|grant| grant.path == Path::new(path))
+            .map(|grant| grant.place)
+    };
+    assert_eq!(place("/"), Some(Use::List));
+    assert_eq!(place("/usr"), Some(Use::ReadExecute));
+    assert_eq!(place("/proc"), Some(Use::Read));
+    assert_eq!(place("/tmp"), Some(Use::Full));
+    assert_eq!(place(WORKSPACE), Some(Use::Full));
+    assert_eq!(place(PROBE), None);
+}

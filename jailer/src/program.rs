@@ -1,0 +1,94 @@
+//! The program's process before it is the program: proves every layer, waits, executes.
+//!
+//! Runs as: the first child of the jail's init, under every layer. What it sees is what the
+//! program will see.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+
+use crate::child::{Exec, errno_of, wait_for_a_byte};
+use crate::sys;
+use crate::wire::{Fact, Sender, Step, TEXT, Text};
+
+/// Proves, waits for the release, executes. Never returns.
+pub fn run(exec: &Exec, control: BorrowedFd<'_>) -> ! {
+    let sender = Sender(control);
+    let (step, errno) = match prepare(exec, control, sender) {
+        Err(failure) => failure,
+        Ok(program) => {
+            let errno = sys::execute(program, &exec.arguments, &exec.environment);
+            sender.exec_failed(errno);
+            sys::exit(127)
+        }
+    };
+    sender.failed(step, 0, errno);
+    sys::exit(1)
+}
+
+fn prepare<'a>(
+    exec: &'a Exec,
+    control: BorrowedFd<'_>,
+    sender: Sender<'_>,
+) -> Result<&'a CStr, (Step, Errno)> {
+    let at = |step| move |errno| (step, errno);
+    nix::unistd::setsid().map_err(at(Step::Session))?;
+    prove(sender).map_err(at(Step::Proof))?;
+    nix::unistd::chdir(exec.directory.as_c_str()).map_err(at(Step::WorkingDirectory))?;
+    let program = find(exec);
+    sender
+        .fact(Fact::Program, u64::try_from(program).unwrap_or(u64::MAX))
+        .map_err(at(Step::Proof))?;
+    sender.ready().map_err(at(Step::Proof))?;
+    wait_for_a_byte(control).map_err(at(Step::Release))?;
+    exec.candidates
+        .get(program)
+        .map(AsRef::as_ref)
+        .ok_or((Step::Release, Errno::ENOENT))
+}
+
+/// Hands out what is seen from here. What it must look like is the supervisor's business.
+fn prove(sender: Sender<'_>) -> Result<(), Errno> {
+    for (fact, path) in Fact::NAMESPACES {
+        let namespace = nix::sys::stat::stat(path)?;
+        sender.fact(fact, namespace.st_ino)?;
+    }
+    for (text, path) in Text::ALL {
+        hand_out(sender, text, path)?;
+    }
+    sender.fact(Fact::UnknownSyscall, errno_of(sys::unknown_syscall()))?;
+    sender.fact(Fact::Unshare, errno_of(sys::unshare_user()))?;
+    let made = nix::sys::stat::mkdirat(nix::fcntl::AT_FDCWD, c"/.turnkey-written", Mode::S_IRWXU);
+    sender.fact(Fact::WriteToRoot, errno_of(made))
+}
+
+fn hand_out(sender: Sender<'_>, text: Text, path: &CStr) -> Result<(), Errno> {
+    let file = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let mut piece = [0; TEXT];
+    loop {
+        let length = nix::unistd::read(&file, &mut piece)?;
+        if length == 0 {
+            return Ok(());
+        }
+        sender.text(text, &piece[..length])?;
+    }
+}
+
+/// The first candidate that can be executed; or the one past the last; or, when there is one that
+/// cannot be executed, one more than that.
+fn find(exec: &Exec) -> usize {
+    use nix::unistd::{AccessFlags, access};
+    let allows = |flags| move |path: &CString| access(path.as_c_str(), flags).is_ok();
+    let none = exec.candidates.len();
+    if let Some(found) = exec.candidates.iter().position(allows(AccessFlags::X_OK)) {
+        return found;
+    }
+    if exec.candidates.iter().any(allows(AccessFlags::F_OK)) {
+        none + 1
+    } else {
+        none
+    }
+}

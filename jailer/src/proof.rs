@@ -1,0 +1,441 @@
+//! Judges what the child saw from inside: a layer counts only when its effect was seen.
+//!
+//! Pure: texts and numbers in, reports or the first failed proof out.
+
+use std::collections::BTreeMap;
+
+use nix::errno::Errno;
+use turnkey_policy::Layer;
+
+use crate::filter::Filters;
+use crate::outcome::LayerReport;
+use crate::plan::INSIDE_ID;
+use crate::wire::{Fact, Text};
+
+/// Everything the child handed out.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    facts: BTreeMap<Fact, u64>,
+    status: Vec<u8>,
+    limits: Vec<u8>,
+    mounts: Vec<u8>,
+}
+
+/// What the supervisor knows and the sight is held against.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// Inodes of the supervisor's own namespaces.
+    pub own_namespaces: BTreeMap<Fact, u64>,
+    /// The ruleset in words, when there is one.
+    pub landlock: Option<String>,
+    /// Names the syscall filter allows.
+    pub syscalls: usize,
+    /// As `/proc/self/limits` names them, with the value.
+    pub rlimits: Vec<(&'static str, u64)>,
+}
+
+/// A layer that was set up and did not show.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the layer {} was set up but did not hold: expected {expected}, saw {seen}", layer.name())]
+pub struct ProofError {
+    /// Which.
+    pub layer: Layer,
+    /// What would have proved it.
+    pub expected: String,
+    /// What was seen.
+    pub seen: String,
+}
+
+impl Sight {
+    /// Takes in a number.
+    pub fn fact(&mut self, fact: Fact, value: u64) {
+        self.facts.insert(fact, value);
+    }
+
+    /// Takes in the next piece of a file.
+    pub fn text(&mut self, text: Text, piece: &[u8]) {
+        match text {
+            Text::Status => &mut self.status,
+            Text::Limits => &mut self.limits,
+            Text::Mounts => &mut self.mounts,
+        }
+        .extend_from_slice(piece);
+    }
+
+    /// A number, if it was told.
+    pub fn get(&self, fact: Fact) -> Option<u64> {
+        self.facts.get(&fact).copied()
+    }
+
+    /// Judges all layers that are proved from inside.
+    pub fn verify(&self, expected: &Expectation) -> Result<Vec<LayerReport>, ProofError> {
+        let mut reports = self.namespaces(expected)?;
+        reports.push(self.root()?);
+        reports.push(self.capabilities()?);
+        reports.push(self.no_new_privileges()?);
+        reports.push(self.seccomp(expected)?);
+        reports.extend(self.landlock(expected)?);
+        reports.push(self.rlimits(expected)?);
+        Ok(reports)
+    }
+
+    fn namespaces(&self, expected: &Expectation) -> Result<Vec<LayerReport>, ProofError> {
+        const LAYERS: [(Layer, Fact); 8] = [
+            (Layer::UserNamespace, Fact::UserNamespace),
+            (Layer::MountNamespace, Fact::MountNamespace),
+            (Layer::PidNamespace, Fact::PidNamespace),
+            (Layer::NetworkNamespace, Fact::NetworkNamespace),
+            (Layer::IpcNamespace, Fact::IpcNamespace),
+            (Layer::UtsNamespace, Fact::UtsNamespace),
+            (Layer::CgroupNamespace, Fact::CgroupNamespace),
+            (Layer::TimeNamespace, Fact::TimeNamespace),
+        ];
+        let judge = |(layer, fact)| self.namespace(layer, fact, expected);
+        LAYERS.into_iter().map(judge).collect()
+    }
+
+    fn namespace(
+        &self,
+        layer: Layer,
+        fact: Fact,
+        expected: &Expectation,
+    ) -> Result<LayerReport, ProofError> {
+        let inside = self.get(fact);
+        let outside = expected.own_namespaces.get(&fact).copied();
+        match (inside, outside) {
+            (Some(inside), Some(outside)) if inside != outside => Ok(held(
+                layer,
+                "its own",
+                "its own",
+                format!("inode {inside}, the host's is {outside}"),
+            )),
+            _ => Err(ProofError {
+                layer,
+                expected: "a namespace other than the host's".into(),
+                seen: format!("inode {inside:?} inside, {outside:?} outside"),
+            }),
+        }
+    }
+
+    fn root(&self) -> Result<LayerReport, ProofError> {
+        let layer = Layer::Root;
+        let refused =
+            self.expect_errno(layer, Fact::WriteToRoot, &[Errno::EROFS, Errno::EACCES])?;
+        let mounts = String::from_utf8_lossy(&self.mounts);
+        let root = mounts
+            .lines()
+            .find(|line| line.split(' ').nth(4) == Some("/"));
+        let is_ours = |line: &&str| {
+            let options = line.split(' ').nth(5).unwrap_or_default();
+            let has = |wanted| options.split(',').any(|option| option == wanted);
+            has("ro") && has("nosuid") && has("nodev") && line.contains(" - tmpfs ")
+        };
+        let root = root.filter(is_ours).ok_or_else(|| ProofError {
+            layer,
+            expected: "one read-only tmpfs at /".into(),
+            seen: root.unwrap_or("no mount at /").to_owned(),
+        })?;
+        let id = root.split(' ').next().unwrap_or_default();
+        let proof = format!(
+            "/ is mount {id}, tmpfs, read-only; mkdir in it: {refused}; {} mounts in all",
+            mounts.lines().count()
+        );
+        Ok(held(
+            layer,
+            "a tree of its own",
+            "an own tmpfs, read-only",
+            proof,
+        ))
+    }
+
+    fn capabilities(&self) -> Result<LayerReport, ProofError> {
+        let layer = Layer::Capabilities;
+        for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+            self.expect_status(layer, set, "0000000000000000")?;
+        }
+        let id = INSIDE_ID;
+        self.expect_status(layer, "Uid", &format!("{id}\t{id}\t{id}\t{id}"))?;
+        self.expect_status(layer, "Gid", &format!("{id}\t{id}\t{id}\t{id}"))?;
+        self.expect_status(layer, "Groups", "")?;
+        let proof = "CapInh, CapPrm, CapEff, CapBnd and CapAmb are 0; no supplementary groups";
+        Ok(held(layer, "none", "none in any set", proof.into()))
+    }
+
+    fn no_new_privileges(&self) -> Result<LayerReport, ProofError> {
+        self.expect_status(Layer::NoNewPrivileges, "NoNewPrivs", "1")?;
+        Ok(held(
+            Layer::NoNewPrivileges,
+            "on",
+            "on",
+            "NoNewPrivs: 1".into(),
+        ))
+    }
+
+    fn seccomp(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+        let layer = Layer::Seccomp;
+        self.expect_status(layer, "Seccomp", "2")?;
+        self.expect_status(layer, "Seccomp_filters", &Filters::COUNT.to_string())?;
+        let unknown = self.expect_errno(layer, Fact::UnknownSyscall, &[Errno::ENOSYS])?;
+        let unshare = self.expect_errno(layer, Fact::Unshare, &[Errno::EPERM])?;
+        let requested = format!("{} syscalls allowed", expected.syscalls);
+        let proof = format!(
+            "Seccomp: 2, {} filters; an unknown syscall: {unknown}; unshare: {unshare}",
+            Filters::COUNT
+        );
+        Ok(held(layer, &requested, &requested, proof))
+    }
+
+    fn landlock(&self, expected: &Expectation) -> Result<Option<LayerReport>, ProofError> {
+        let Some(effective) = &expected.landlock else {
+            return Ok(None);
+        };
+        let layer = Layer::Landlock;
+        let before = self.get(Fact::OpenBeforeLandlock);
+        if before != Some(0) {
+            return Err(ProofError {
+                layer,
+                expected: "the probe file opens before the rules".into(),
+                seen: in_words(before),
+            });
+        }
+        let refused = self.expect_errno(layer, Fact::OpenAfterLandlock, &[Errno::EACCES])?;
+        let proof =
+            format!("the same open of a file outside the rules: success before, {refused} after");
+        Ok(Some(held(layer, effective, effective, proof)))
+    }
+
+    fn rlimits(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+        let text = String::from_utf8_lossy(&self.limits);
+        for (name, value) in &expected.rlimits {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let seen: Vec<&str> = line
+                .unwrap_or_default()
+                .split_whitespace()
+                .take(2)
+                .collect();
+            let wanted = value.to_string();
+            if seen != [wanted.as_str(), wanted.as_str()] {
+                return Err(ProofError {
+                    layer: Layer::Rlimits,
+                    expected: format!("{name} {wanted}"),
+                    seen: seen.join(" "),
+                });
+            }
+        }
+        let list: Vec<String> = expected
+            .rlimits
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        let words = list.join(", ");
+        Ok(held(
+            Layer::Rlimits,
+            &words,
+            &words,
+            "read back from /proc/self/limits".into(),
+        ))
+    }
+
+    fn expect_status(&self, layer: Layer, key: &str, expected: &str) -> Result<(), ProofError> {
+        let text = String::from_utf8_lossy(&self.status);
+        let seen = text
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
+            .map(str::trim);
+        if seen == Some(expected) {
+            return Ok(());
+        }
+        let seen = seen.unwrap_or("nothing").to_owned();
+        Err(ProofError {
+            layer,
+            expected: format!("{key}: {expected}"),
+            seen: format!("{key}: {seen}"),
+        })
+    }
+
+    fn expect_errno(
+        &self,
+        layer: Layer,
+        fact: Fact,
+        expected: &[Errno],
+    ) -> Result<Errno, ProofError> {
+        let seen = self.get(fact);
+        let matching = expected
+            .iter()
+            .find(|errno| seen == Some(u64::from((**errno as i32).unsigned_abs())));
+        matching.copied().ok_or_else(|| ProofError {
+            layer,
+            expected: format!("{expected:?}"),
+            seen: in_words(seen),
+        })
+    }
+}
+
+fn in_words(errno: Option<u64>) -> String {
+    match errno {
+        None => "nothing".into(),
+        Some(0) => "success".into(),
+        Some(number) => i32::try_from(number).map_or("nonsense".into(), |number| {
+            Errno::from_raw(number).to_string()
+        }),
+    }
+}
+
+fn held(layer: Layer, requested: &str, effective: &str, proof: String) -> LayerReport {
+    LayerReport {
+        layer,
+        requested: requested.to_owned(),
+        effective: effective.to_owned(),
+        proof: Some(proof),
+        degraded: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "Name:\tturnkey\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nGroups:\t \n\
+        CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n\
+        CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t2\n";
+    const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\
+        Max file size             67108864             67108864             bytes     \n\
+        Max open files            256                  256                  files     \n";
+    const MOUNTS: &str = "500 499 0:60 / / ro,nosuid,nodev,relatime - tmpfs none rw,size=4096k\n\
+        501 500 0:61 / /proc ro,nosuid,nodev,noexec,relatime - proc none rw\n";
+
+    fn expectation() -> Expectation {
+        let own_namespaces = Fact::NAMESPACES
+            .iter()
+            .map(|(fact, _)| (*fact, 1))
+            .collect();
+        let rlimits = vec![("Max file size", 67_108_864), ("Max open files", 256)];
+        Expectation {
+            own_namespaces,
+            landlock: Some("ABI 6".into()),
+            syscalls: 200,
+            rlimits,
+        }
+    }
+
+    fn good() -> Sight {
+        let mut sight = Sight::default();
+        for (fact, _) in Fact::NAMESPACES {
+            sight.fact(fact, 2);
+        }
+        let errno = |errno: Errno| u64::from((errno as i32).unsigned_abs());
+        sight.fact(Fact::OpenBeforeLandlock, 0);
+        sight.fact(Fact::OpenAfterLandlock, errno(Errno::EACCES));
+        sight.fact(Fact::UnknownSyscall, errno(Errno::ENOSYS));
+        sight.fact(Fact::Unshare, errno(Errno::EPERM));
+        sight.fact(Fact::WriteToRoot, errno(Errno::EROFS));
+        sight.text(Text::Status, STATUS.as_bytes());
+        sight.text(Text::Limits, LIMITS.as_bytes());
+        sight.text(Text::Mounts, MOUNTS.as_bytes());
+        sight
+    }
+
+    fn failing_layer(change: impl FnOnce(&mut Sight)) -> Layer {
+        let mut sight = good();
+        change(&mut sight);
+        sight.verify(&expectation()).unwrap_err().layer
+    }
+
+    #[test]
+    fn a_good_sight_proves_every_layer() {
+        let reports = good().verify(&expectation()).unwrap();
+        assert_eq!(reports.len(), 14);
+        assert!(
+            reports
+                .iter()
+                .all(|report| report.proof.is_some() && report.degraded.is_none())
+        );
+    }
+
+    #[test]
+    fn a_shared_namespace_is_no_namespace() {
+        assert_eq!(
+            failing_layer(|sight| sight.fact(Fact::NetworkNamespace, 1)),
+            Layer::NetworkNamespace
+        );
+        assert_eq!(
+            failing_layer(|sight| drop(sight.facts.remove(&Fact::TimeNamespace))),
+            Layer::TimeNamespace
+        );
+    }
+
+    #[test]
+    fn a_remaining_capability_is_found_in_any_set() {
+        for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+            let status = STATUS.replace(
+                &format!("{set}:\t0000000000000000"),
+                &format!("{set}:\t0000000000000001"),
+            );
+            assert_eq!(
+                failing_layer(|sight| sight.status = status.into_bytes()),
+                Layer::Capabilities
+            );
+        }
+    }
+
+    #[test]
+    fn a_root_group_that_stayed_is_found() {
+        let status = STATUS.replace("Groups:\t ", "Groups:\t0 ");
+        assert_eq!(
+            failing_layer(|sight| sight.status = status.into_bytes()),
+            Layer::Capabilities
+        );
+    }
+
+    #[test]
+    fn an_absent_filter_is_found() {
+        let status = STATUS.replace("Seccomp:\t2", "Seccomp:\t0");
+        assert_eq!(
+            failing_layer(|sight| sight.status = status.into_bytes()),
+            Layer::Seccomp
+        );
+        assert_eq!(
+            failing_layer(|sight| sight.fact(Fact::Unshare, 0)),
+            Layer::Seccomp
+        );
+        assert_eq!(
+            failing_layer(|sight| sight.fact(Fact::UnknownSyscall, 1)),
+            Layer::Seccomp
+        );
+    }
+
+    #[test]
+    fn landlock_that_refuses_nothing_is_found() {
+        assert_eq!(
+            failing_layer(|sight| sight.fact(Fact::OpenAfterLandlock, 0)),
+            Layer::Landlock
+        );
+        // A probe that never opened would make a refusal meaningless.
+        assert_eq!(
+            failing_layer(|sight| sight.fact(Fact::OpenBeforeLandlock, 2)),
+            Layer::Landlock
+        );
+    }
+
+    #[test]
+    fn a_writable_root_is_found() {
+        assert_eq!(
+            failing_layer(|sight| sight.fact(Fact::WriteToRoot, 0)),
+            Layer::Root
+        );
+        let mounts = MOUNTS.replace("/ / ro,", "/ / rw,");
+        assert_eq!(
+            failing_layer(|sight| sight.mounts = mounts.into_bytes()),
+            Layer::Root
+        );
+    }
+
+    #[test]
+    fn a_limit_that_is_not_in_force_is_found() {
+        let limits = LIMITS.replace("256                  256 ", "256                  4096");
+        assert_eq!(
+            failing_layer(|sight| sight.limits = limits.into_bytes()),
+            Layer::Rlimits
+        );
+    }
+}

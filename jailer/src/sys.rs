@@ -1,0 +1,620 @@
+//! The syscalls that no library offers without allocating, locking or caching: raw, one thin
+//! function each.
+//!
+//! # Safety
+//!
+//! This is the only file of the crate with `unsafe`. Everything exported is safe to call: pointers
+//! that reach the kernel come from references that live across the call, lengths from the slices
+//! they belong to, and descriptors that are returned are owned from that moment on. The functions
+//! neither allocate nor lock, so a child made by [`clone3`] in a process with other threads may
+//! call them.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+
+use crate::kernel;
+
+/// What every call here answers.
+pub type Result<T> = std::result::Result<T, Errno>;
+
+/// A word for the kernel: every argument of a syscall is one register.
+type Word = libc::c_long;
+
+fn word(value: usize) -> Word {
+    // Registers have no sign; the pattern of bits is what counts.
+    value.cast_signed() as Word
+}
+
+fn word_of_bits(value: u64) -> Word {
+    value.cast_signed()
+}
+
+/// Issues a syscall and turns a negative answer into its errno.
+fn call(number: Word, arguments: [Word; 6]) -> Result<Word> {
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the callers in this file pass pointers made from references that outlive the call,
+    // with the lengths of what they point to; see the header.
+    let answer = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    if answer < 0 {
+        Err(Errno::last())
+    } else {
+        Ok(answer)
+    }
+}
+
+fn owned(answer: Word) -> OwnedFd {
+    let descriptor = RawFd::try_from(answer).unwrap_or(RawFd::MAX);
+    // SAFETY: the kernel has just made this descriptor for this process, and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+fn fd(descriptor: BorrowedFd<'_>) -> Word {
+    Word::from(descriptor.as_raw_fd())
+}
+
+fn text(string: &CStr) -> Word {
+    word(string.as_ptr() as usize)
+}
+
+const CURRENT_DIRECTORY: Word = libc::AT_FDCWD as Word;
+const EMPTY_PATH: &CStr = c"";
+
+/// The two sides that clone3(2) makes.
+pub enum Cloned {
+    /// In the new process.
+    Child,
+    /// In the old one: the new one's id and a descriptor that stands for it.
+    Parent {
+        /// In the caller's pid namespace.
+        pid: libc::pid_t,
+        /// pidfd_open(2)
+        pidfd: OwnedFd,
+    },
+}
+
+/// clone3(2): a process of its own memory in new namespaces, born inside `cgroup`.
+///
+/// The child runs on a copy of the caller's stack. It must not return from the function that
+/// called this: it confines itself and ends in execve(2) or exit.
+pub fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Cloned> {
+    let mut pidfd: RawFd = -1;
+    // SAFETY: `clone_args` is a struct of integers, for which zero is a valid value.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = namespaces | libc::CLONE_PIDFD as u64;
+    arguments.pidfd = (&raw mut pidfd) as u64;
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    if let Some(cgroup) = cgroup {
+        arguments.flags |= kernel::CLONE_INTO_CGROUP;
+        arguments.cgroup = u64::try_from(cgroup.as_raw_fd()).unwrap_or(u64::MAX);
+    }
+    let size = word(std::mem::size_of::<libc::clone_args>());
+    let answer = call(
+        libc::SYS_clone3,
+        [word((&raw const arguments) as usize), size, 0, 0, 0, 0],
+    )?;
+    if answer == 0 {
+        return Ok(Cloned::Child);
+    }
+    let pid = libc::pid_t::try_from(answer).unwrap_or(-1);
+    Ok(Cloned::Parent {
+        pid,
+        pidfd: owned(Word::from(pidfd)),
+    })
+}
+
+/// fork without the C library's handlers; `None` in the child.
+pub fn fork() -> Result<Option<libc::pid_t>> {
+    let answer = call(libc::SYS_clone, [Word::from(libc::SIGCHLD), 0, 0, 0, 0, 0])?;
+    Ok((answer != 0).then(|| libc::pid_t::try_from(answer).unwrap_or(-1)))
+}
+
+/// _exit(2) of the whole process, running nothing.
+pub fn exit(status: i32) -> ! {
+    // SAFETY: `_exit` takes no pointer and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// Attributes for [`mount_setattr`], as in mount_setattr(2).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MountAttributes {
+    /// `MOUNT_ATTR_*` to set.
+    pub set: u64,
+    /// `MOUNT_ATTR_*` to clear.
+    pub clear: u64,
+    /// `MS_PRIVATE` and its relatives, or 0.
+    pub propagation: u64,
+    /// Descriptor of the user namespace for `MOUNT_ATTR_IDMAP`, or 0.
+    pub user_namespace: u64,
+}
+
+/// open_tree(2) of what `descriptor` stands for: a detached copy of that mount and, when
+/// `recursive`, of all below it.
+pub fn clone_tree(descriptor: BorrowedFd<'_>, recursive: bool) -> Result<OwnedFd> {
+    let recursive = if recursive { libc::AT_RECURSIVE } else { 0 };
+    let flags = Word::from(kernel::OPEN_TREE_CLONE | kernel::OPEN_TREE_CLOEXEC)
+        | Word::from(libc::AT_EMPTY_PATH | recursive);
+    call(
+        libc::SYS_open_tree,
+        [fd(descriptor), text(EMPTY_PATH), flags, 0, 0, 0],
+    )
+    .map(owned)
+}
+
+/// mount_setattr(2) on the mount that `descriptor` stands for.
+pub fn mount_setattr(
+    descriptor: BorrowedFd<'_>,
+    recursive: bool,
+    attributes: &MountAttributes,
+) -> Result<()> {
+    let flags = Word::from(libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 });
+    let size = word(std::mem::size_of::<MountAttributes>());
+    let attributes = word(std::ptr::from_ref(attributes) as usize);
+    call(
+        libc::SYS_mount_setattr,
+        [fd(descriptor), text(EMPTY_PATH), flags, attributes, size, 0],
+    )
+    .map(drop)
+}
+
+/// move_mount(2): hangs a detached mount over what `target` stands for.
+pub fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<()> {
+    let flags = Word::from(kernel::MOVE_MOUNT_F_EMPTY_PATH | kernel::MOVE_MOUNT_T_EMPTY_PATH);
+    call(
+        libc::SYS_move_mount,
+        [
+            fd(mount),
+            text(EMPTY_PATH),
+            fd(target),
+            text(EMPTY_PATH),
+            flags,
+            0,
+        ],
+    )
+    .map(drop)
+}
+
+/// fsopen(2), fsconfig(2), fsmount(2): a new, detached mount of `kind` with `options`.
+///
+/// An option with an empty value is a flag.
+pub fn new_mount<S: AsRef<CStr>>(
+    kind: &CStr,
+    options: &[(S, S)],
+    attributes: u64,
+) -> Result<OwnedFd> {
+    let context = call(
+        libc::SYS_fsopen,
+        [text(kind), Word::from(kernel::FSOPEN_CLOEXEC), 0, 0, 0, 0],
+    )
+    .map(owned)?;
+    for (name, value) in options {
+        configure(&context, name.as_ref(), value.as_ref())?;
+    }
+    let create = Word::from(kernel::FSCONFIG_CMD_CREATE);
+    call(
+        libc::SYS_fsconfig,
+        [fd(context.as_fd()), create, 0, 0, 0, 0],
+    )?;
+    let cloexec = Word::from(kernel::FSMOUNT_CLOEXEC);
+    call(
+        libc::SYS_fsmount,
+        [
+            fd(context.as_fd()),
+            cloexec,
+            word_of_bits(attributes),
+            0,
+            0,
+            0,
+        ],
+    )
+    .map(owned)
+}
+
+fn configure(context: &OwnedFd, name: &CStr, value: &CStr) -> Result<()> {
+    let (command, value) = if value.is_empty() {
+        (kernel::FSCONFIG_SET_FLAG, 0)
+    } else {
+        (kernel::FSCONFIG_SET_STRING, text(value))
+    };
+    call(
+        libc::SYS_fsconfig,
+        [
+            fd(context.as_fd()),
+            Word::from(command),
+            text(name),
+            value,
+            0,
+            0,
+        ],
+    )
+    .map(drop)
+}
+
+/// How [`open_beneath`] follows a path.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct OpenHow {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+/// openat2(2) with `RESOLVE_BENEATH`, `RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`: what the
+/// path names below `directory`, or nothing. `path` may be `.`.
+pub fn open_beneath(
+    directory: BorrowedFd<'_>,
+    path: &CStr,
+    flags: i32,
+    mode: u32,
+) -> Result<OwnedFd> {
+    open_how(
+        fd(directory),
+        path,
+        flags,
+        mode,
+        libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS,
+    )
+}
+
+/// openat2(2) of an absolute path without following any symlink on the way.
+pub fn open_without_symlinks(path: &CStr, flags: i32) -> Result<OwnedFd> {
+    open_how(
+        CURRENT_DIRECTORY,
+        path,
+        flags,
+        0,
+        libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS,
+    )
+}
+
+/// openat2(2) of an absolute path, following symlinks as the user meant them.
+pub fn open_following(path: &CStr, flags: i32) -> Result<OwnedFd> {
+    open_how(
+        CURRENT_DIRECTORY,
+        path,
+        flags,
+        0,
+        libc::RESOLVE_NO_MAGICLINKS,
+    )
+}
+
+fn open_how(directory: Word, path: &CStr, flags: i32, mode: u32, resolve: u64) -> Result<OwnedFd> {
+    let how = OpenHow {
+        flags: u64::from((flags | libc::O_CLOEXEC).cast_unsigned()),
+        mode: u64::from(mode),
+        resolve,
+    };
+    let size = word(std::mem::size_of::<OpenHow>());
+    call(
+        libc::SYS_openat2,
+        [
+            directory,
+            text(path),
+            word((&raw const how) as usize),
+            size,
+            0,
+            0,
+        ],
+    )
+    .map(owned)
+}
+
+/// Sets every user id of this task. The C library's version would wait for threads that a
+/// cloned child does not have.
+pub fn become_user(id: u32) -> Result<()> {
+    let id = Word::from(id);
+    call(libc::SYS_setresuid, [id, id, id, 0, 0, 0]).map(drop)
+}
+
+/// Sets every group id of this task and empties its supplementary groups.
+pub fn become_group(id: u32) -> Result<()> {
+    call(libc::SYS_setgroups, [0, 0, 0, 0, 0, 0])?;
+    let id = Word::from(id);
+    call(libc::SYS_setresgid, [id, id, id, 0, 0, 0]).map(drop)
+}
+
+/// prctl(2) with one argument.
+pub fn prctl(option: i32, argument: u64) -> Result<i32> {
+    let answer = call(
+        libc::SYS_prctl,
+        [Word::from(option), word_of_bits(argument), 0, 0, 0, 0],
+    )?;
+    Ok(i32::try_from(answer).unwrap_or(i32::MAX))
+}
+
+/// Empties the ambient set: prctl(2) `PR_CAP_AMBIENT_CLEAR_ALL`.
+pub fn clear_ambient() -> Result<()> {
+    let option = Word::from(libc::PR_CAP_AMBIENT);
+    call(
+        libc::SYS_prctl,
+        [
+            option,
+            Word::from(libc::PR_CAP_AMBIENT_CLEAR_ALL),
+            0,
+            0,
+            0,
+            0,
+        ],
+    )
+    .map(drop)
+}
+
+/// capset(2): permitted, effective and inheritable become empty.
+pub fn drop_capabilities() -> Result<()> {
+    // The layout of `cap_user_header_t` and two `cap_user_data_t`, capget(2).
+    const VERSION_3: u32 = 0x2008_0522;
+    let header: [u32; 2] = [VERSION_3, 0];
+    let data: [u32; 6] = [0; 6];
+    let header = word(header.as_ptr() as usize);
+    call(
+        libc::SYS_capset,
+        [header, word(data.as_ptr() as usize), 0, 0, 0, 0],
+    )
+    .map(drop)
+}
+
+/// One instruction of a seccomp filter, `struct sock_filter` of linux/filter.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Operation.
+    pub code: u16,
+    /// Jump when true.
+    pub jt: u8,
+    /// Jump when false.
+    pub jf: u8,
+    /// Operand.
+    pub k: u32,
+}
+
+/// seccomp(2) `SECCOMP_SET_MODE_FILTER` for this task. Needs no_new_privs.
+pub fn install_filter(program: &[Instruction]) -> Result<()> {
+    #[repr(C)]
+    struct Program {
+        length: u16,
+        instructions: *const Instruction,
+    }
+    let length = u16::try_from(program.len()).map_err(|_| Errno::E2BIG)?;
+    let program = Program {
+        length,
+        instructions: program.as_ptr(),
+    };
+    let mode = Word::from(libc::SECCOMP_SET_MODE_FILTER);
+    call(
+        libc::SYS_seccomp,
+        [mode, 0, word((&raw const program) as usize), 0, 0, 0],
+    )
+    .map(drop)
+}
+
+/// landlock_add_rule(2) for everything beneath `parent`.
+pub fn landlock_allow(ruleset: BorrowedFd<'_>, access: u64, parent: BorrowedFd<'_>) -> Result<()> {
+    // `struct landlock_path_beneath_attr` of linux/landlock.h, which is packed.
+    #[repr(C, packed)]
+    struct PathBeneath {
+        access: u64,
+        parent: i32,
+    }
+    const PATH_BENEATH: Word = 1;
+    let rule = PathBeneath {
+        access,
+        parent: parent.as_raw_fd(),
+    };
+    let rule = word((&raw const rule) as usize);
+    call(
+        libc::SYS_landlock_add_rule,
+        [fd(ruleset), PATH_BENEATH, rule, 0, 0, 0],
+    )
+    .map(drop)
+}
+
+/// Where the kernel keeps the argument vector and the environment that this process was started
+/// with, proc_pid_cmdline(5) and proc_pid_environ(5).
+#[derive(Clone, Copy, Debug)]
+pub struct StartMemory {
+    /// First byte of the arguments.
+    arguments: usize,
+    /// First byte of the environment.
+    environment: usize,
+    /// Past the last byte of the environment.
+    end: usize,
+}
+
+impl StartMemory {
+    /// Reads it from the text of `/proc/self/stat`; `None` when the text is not as in
+    /// proc_pid_stat(5) or the areas do not follow each other as execve(2) lays them out.
+    pub fn parse(stat: &str) -> Option<StartMemory> {
+        // The name in parentheses may hold spaces; field 3 is the first behind it.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<usize>().ok();
+        let (arguments, arguments_end) = (field(48)?, field(49)?);
+        let (environment, end) = (field(50)?, field(51)?);
+        let in_order = arguments != 0
+            && arguments <= arguments_end
+            && arguments_end <= environment
+            && environment < end;
+        in_order.then_some(StartMemory {
+            arguments,
+            environment,
+            end,
+        })
+    }
+
+    /// Overwrites both with zeros, but for a name that shows in a list of processes. Only for a
+    /// process that has memory of its own and will not look at them again: the jail's first.
+    pub fn forget(self) {
+        const NAME: &[u8] = b"turnkey-init";
+        let length = self.end - self.arguments;
+        // SAFETY: the kernel put this range on the stack of the process at its start and told of it
+        // in /proc/self/stat, which `parse` took in order; the stack's top is never unmapped. Only
+        // the child of a fork calls this: no other thread exists that could read the strings.
+        let memory = unsafe {
+            std::slice::from_raw_parts_mut(
+                std::ptr::with_exposed_provenance_mut::<u8>(self.arguments),
+                length,
+            )
+        };
+        memory.fill(0);
+        let shown = NAME.len().min(self.environment - self.arguments);
+        memory[..shown].copy_from_slice(&NAME[..shown]);
+    }
+}
+
+/// The version of landlock_create_ruleset(2)'s ABI, or 0.
+pub fn landlock_abi() -> i64 {
+    const VERSION: Word = 1;
+    call(libc::SYS_landlock_create_ruleset, [0, 0, VERSION, 0, 0, 0]).unwrap_or(0)
+}
+
+/// landlock_restrict_self(2). Needs no_new_privs.
+pub fn landlock_restrict(ruleset: BorrowedFd<'_>) -> Result<()> {
+    call(
+        libc::SYS_landlock_restrict_self,
+        [fd(ruleset), 0, 0, 0, 0, 0],
+    )
+    .map(drop)
+}
+
+/// A syscall number that no kernel has, to see what the filter answers to the unknown.
+pub const UNKNOWN_SYSCALL: i64 = 9999;
+
+/// Issues [`UNKNOWN_SYSCALL`].
+pub fn unknown_syscall() -> Result<()> {
+    call(UNKNOWN_SYSCALL, [0; 6]).map(drop)
+}
+
+/// Asks for a new user namespace, which the filter must refuse.
+pub fn unshare_user() -> Result<()> {
+    call(
+        libc::SYS_unshare,
+        [Word::from(libc::CLONE_NEWUSER), 0, 0, 0, 0, 0],
+    )
+    .map(drop)
+}
+
+/// close_range(2) from `first` on.
+pub fn close_from(first: u32) -> Result<()> {
+    call(
+        libc::SYS_close_range,
+        [Word::from(first), Word::from(u32::MAX), 0, 0, 0, 0],
+    )
+    .map(drop)
+}
+
+/// dup3(2) onto a number chosen by the caller; the new descriptor is not closed on drop.
+pub fn duplicate_onto(
+    descriptor: BorrowedFd<'_>,
+    number: RawFd,
+    close_on_exec: bool,
+) -> Result<()> {
+    let flags = if close_on_exec { libc::O_CLOEXEC } else { 0 };
+    call(
+        libc::SYS_dup3,
+        [
+            fd(descriptor),
+            Word::from(number),
+            Word::from(flags),
+            0,
+            0,
+            0,
+        ],
+    )
+    .map(drop)
+}
+
+/// fcntl(2) `F_DUPFD_CLOEXEC`: a copy numbered `lowest` or higher.
+pub fn duplicate_above(descriptor: BorrowedFd<'_>, lowest: RawFd) -> Result<OwnedFd> {
+    let command = Word::from(libc::F_DUPFD_CLOEXEC);
+    call(
+        libc::SYS_fcntl,
+        [fd(descriptor), command, Word::from(lowest), 0, 0, 0],
+    )
+    .map(owned)
+}
+
+/// The descriptor with this number, lent. For the numbers that a child has just given out itself.
+pub fn lend(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: called by the child only with numbers that it placed with `duplicate_onto` and
+    // never closes; a wrong one would give EBADF, not memory errors.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+/// execve(2). Returns only when it failed.
+pub fn execute(
+    path: &CStr,
+    arguments: &[*const libc::c_char],
+    environment: &[*const libc::c_char],
+) -> Errno {
+    debug_assert!(arguments.last().is_some_and(|last| last.is_null()));
+    debug_assert!(environment.last().is_some_and(|last| last.is_null()));
+    let arguments = word(arguments.as_ptr() as usize);
+    let environment = word(environment.as_ptr() as usize);
+    match call(
+        libc::SYS_execve,
+        [text(path), arguments, environment, 0, 0, 0],
+    ) {
+        Ok(_) => Errno::UnknownErrno,
+        Err(errno) => errno,
+    }
+}
+
+/// Brings the loopback interface of the current network namespace up.
+pub fn loopback_up() -> Result<()> {
+    let kind = Word::from(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC);
+    let socket = call(
+        libc::SYS_socket,
+        [Word::from(libc::AF_INET), kind, 0, 0, 0, 0],
+    )
+    .map(owned)?;
+    // SAFETY: `ifreq` is a struct of integers and a union of them, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {
+        *place = byte.cast_signed();
+    }
+    let up = libc::IFF_UP | libc::IFF_RUNNING;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(up).unwrap_or(0);
+    let request = word((&raw const request) as usize);
+    call(
+        libc::SYS_ioctl,
+        [
+            fd(socket.as_fd()),
+            libc::SIOCSIFFLAGS as Word,
+            request,
+            0,
+            0,
+            0,
+        ],
+    )
+    .map(drop)
+}
+
+/// pidfd_send_signal(2).
+pub fn signal(pidfd: BorrowedFd<'_>, number: i32) -> Result<()> {
+    call(
+        libc::SYS_pidfd_send_signal,
+        [fd(pidfd), Word::from(number), 0, 0, 0, 0],
+    )
+    .map(drop)
+}
+
+/// Blocks every signal or none, for this thread: rt_sigprocmask(2).
+pub fn unblock_signals() -> Result<()> {
+    let none: u64 = 0;
+    let none = word((&raw const none) as usize);
+    let set = Word::from(libc::SIG_SETMASK);
+    call(libc::SYS_rt_sigprocmask, [set, none, 0, 8, 0, 0]).map(drop)
+}
+
+/// Gives every signal its default effect: what the caller ignored or caught, the jail must not.
+pub fn default_signals() {
+    // `struct kernel_sigaction`: handler SIG_DFL, no flags, no restorer, empty mask.
+    let default: [u64; 4] = [0; 4];
+    for number in 1..=64 {
+        let action = word(default.as_ptr() as usize);
+        // SIGKILL and SIGSTOP answer EINVAL: they have their default effect anyway.
+        let _ = call(libc::SYS_rt_sigaction, [number, action, 0, 8, 0, 0]);
+    }
+}

@@ -1,0 +1,376 @@
+//! What the jail's first processes tell the supervisor, one message per packet of a
+//! `SOCK_SEQPACKET` pair. Built on the stack, because the child may not allocate.
+
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+
+/// Bytes of text in one packet.
+pub const TEXT: usize = 2048;
+const HEADER: usize = 16;
+/// Bytes of the longest packet.
+pub const PACKET: usize = HEADER + TEXT;
+
+/// The steps of the child, in their order; a failure names one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Step {
+    /// Waiting for the id maps and groups.
+    Start = 1,
+    /// prctl(2) `PR_SET_PDEATHSIG`.
+    DieWithSupervisor,
+    /// unshare(2) of the cgroup namespace.
+    CgroupNamespace,
+    /// sethostname(2).
+    Hostname,
+    /// The loopback interface.
+    Loopback,
+    /// setresuid(2), setresgid(2), setgroups(2).
+    Identity,
+    /// The new root's own tmpfs.
+    Root,
+    /// One step of the plan's tree; the value says which.
+    Tree,
+    /// pivot_root(2).
+    Pivot,
+    /// Adding rules to the Landlock ruleset.
+    LandlockRules,
+    /// Capabilities and securebits.
+    Capabilities,
+    /// `PR_SET_NO_NEW_PRIVS`.
+    NoNewPrivileges,
+    /// landlock_restrict_self(2).
+    Landlock,
+    /// Standard streams and the closing of everything else.
+    Descriptors,
+    /// setrlimit(2).
+    Rlimits,
+    /// seccomp(2).
+    Seccomp,
+    /// fork(2) of the program from the init.
+    Fork,
+    /// setsid(2).
+    Session,
+    /// chdir(2) to the working directory.
+    WorkingDirectory,
+    /// Proving the layers from inside.
+    Proof,
+    /// Waiting for the release.
+    Release,
+}
+
+impl Step {
+    const ALL: [Step; 21] = [
+        Step::Start,
+        Step::DieWithSupervisor,
+        Step::CgroupNamespace,
+        Step::Hostname,
+        Step::Loopback,
+        Step::Identity,
+        Step::Root,
+        Step::Tree,
+        Step::Pivot,
+        Step::LandlockRules,
+        Step::Capabilities,
+        Step::NoNewPrivileges,
+        Step::Landlock,
+        Step::Descriptors,
+        Step::Rlimits,
+        Step::Seccomp,
+        Step::Fork,
+        Step::Session,
+        Step::WorkingDirectory,
+        Step::Proof,
+        Step::Release,
+    ];
+
+    /// In words, for "could not …".
+    pub fn describe(self) -> &'static str {
+        match self {
+            Step::Start => "start the first process",
+            Step::DieWithSupervisor => "tie the jail's life to the supervisor's",
+            Step::CgroupNamespace => "make the cgroup namespace",
+            Step::Hostname => "set the host name",
+            Step::Loopback => "bring the loopback interface up",
+            Step::Identity => "become the jail's user",
+            Step::Root => "make the new root",
+            Step::Tree => "build the jail's tree",
+            Step::Pivot => "change the root",
+            Step::LandlockRules => "add the Landlock rules",
+            Step::Rlimits => "set the resource limits",
+            Step::Capabilities => "drop the capabilities",
+            Step::NoNewPrivileges => "set no_new_privs",
+            Step::Landlock => "enforce the Landlock rules",
+            Step::Descriptors => "arrange the descriptors",
+            Step::Seccomp => "install the syscall filter",
+            Step::Fork => "fork the program's process",
+            Step::Session => "start a session",
+            Step::WorkingDirectory => "enter the working directory",
+            Step::Proof => "prove the layers from inside",
+            Step::Release => "wait for the release",
+        }
+    }
+}
+
+/// Facts seen from inside, each a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fact {
+    /// Inode of `/proc/self/ns/user`.
+    UserNamespace = 1,
+    /// … `mnt`.
+    MountNamespace,
+    /// … `pid`.
+    PidNamespace,
+    /// … `net`.
+    NetworkNamespace,
+    /// … `ipc`.
+    IpcNamespace,
+    /// … `uts`.
+    UtsNamespace,
+    /// … `cgroup`.
+    CgroupNamespace,
+    /// … `time`.
+    TimeNamespace,
+    /// errno of an open that only Landlock can refuse, before it was enforced.
+    OpenBeforeLandlock,
+    /// The same open afterwards.
+    OpenAfterLandlock,
+    /// errno of a syscall that does not exist.
+    UnknownSyscall,
+    /// errno of unshare(2).
+    Unshare,
+    /// errno of making a directory in the root.
+    WriteToRoot,
+    /// Which of the candidates is the program; none found when it is past their end.
+    Program,
+}
+
+impl Fact {
+    /// The namespaces, with their names under `/proc/self/ns`.
+    pub const NAMESPACES: [(Fact, &'static std::ffi::CStr); 8] = [
+        (Fact::UserNamespace, c"/proc/self/ns/user"),
+        (Fact::MountNamespace, c"/proc/self/ns/mnt"),
+        (Fact::PidNamespace, c"/proc/self/ns/pid"),
+        (Fact::NetworkNamespace, c"/proc/self/ns/net"),
+        (Fact::IpcNamespace, c"/proc/self/ns/ipc"),
+        (Fact::UtsNamespace, c"/proc/self/ns/uts"),
+        (Fact::CgroupNamespace, c"/proc/self/ns/cgroup"),
+        (Fact::TimeNamespace, c"/proc/self/ns/time"),
+    ];
+
+    const REST: [Fact; 6] = [
+        Fact::OpenBeforeLandlock,
+        Fact::OpenAfterLandlock,
+        Fact::UnknownSyscall,
+        Fact::Unshare,
+        Fact::WriteToRoot,
+        Fact::Program,
+    ];
+
+    fn from_number(number: u8) -> Option<Fact> {
+        let namespaces = Fact::NAMESPACES.iter().map(|(fact, _)| *fact);
+        namespaces
+            .chain(Fact::REST)
+            .find(|fact| *fact as u8 == number)
+    }
+}
+
+/// Files of /proc/self that the child hands out unread; the supervisor reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Text {
+    /// `/proc/self/status`
+    Status = 1,
+    /// `/proc/self/limits`
+    Limits,
+    /// `/proc/self/mountinfo`
+    Mounts,
+}
+
+impl Text {
+    /// All of them, with their paths.
+    pub const ALL: [(Text, &'static std::ffi::CStr); 3] = [
+        (Text::Status, c"/proc/self/status"),
+        (Text::Limits, c"/proc/self/limits"),
+        (Text::Mounts, c"/proc/self/mountinfo"),
+    ];
+}
+
+/// One message, as the supervisor receives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A step failed; nothing of the program ran.
+    Failed {
+        /// Which.
+        step: Step,
+        /// Where in the step, for those that repeat.
+        index: u32,
+        /// Why.
+        errno: Errno,
+    },
+    /// Something seen from inside.
+    Fact(Fact, u64),
+    /// A piece of a file of /proc/self.
+    Text(Text, Vec<u8>),
+    /// Confined, proved, waiting.
+    Ready,
+    /// execve(2) failed.
+    ExecFailed(Errno),
+    /// The program ended, with this status of wait(2).
+    Exited(i32),
+}
+
+const FAILED: u8 = 1;
+const FACT: u8 = 2;
+const TEXT_KIND: u8 = 3;
+const READY: u8 = 4;
+const EXEC_FAILED: u8 = 5;
+const EXITED: u8 = 6;
+
+impl Message {
+    /// Reads a packet; `None` when it is none of ours.
+    pub fn decode(packet: &[u8]) -> Option<Message> {
+        let (header, text) = packet.split_at_checked(HEADER)?;
+        let (kind, which) = (header[0], header[1]);
+        let index = u32::from_ne_bytes(header[4..8].try_into().ok()?);
+        let value = u64::from_ne_bytes(header[8..16].try_into().ok()?);
+        let errno = Errno::from_raw(i32::try_from(value & 0x7fff_ffff).ok()?);
+        match kind {
+            FAILED => {
+                let step = *Step::ALL.iter().find(|step| **step as u8 == which)?;
+                Some(Message::Failed { step, index, errno })
+            }
+            FACT => Some(Message::Fact(Fact::from_number(which)?, value)),
+            TEXT_KIND => {
+                let (name, _) = Text::ALL.iter().find(|(name, _)| *name as u8 == which)?;
+                Some(Message::Text(*name, text.to_vec()))
+            }
+            READY => Some(Message::Ready),
+            EXEC_FAILED => Some(Message::ExecFailed(errno)),
+            EXITED => Some(Message::Exited(i32::try_from(value).ok()?)),
+            _ => None,
+        }
+    }
+}
+
+/// The child's end.
+#[derive(Clone, Copy)]
+pub struct Sender<'a>(pub BorrowedFd<'a>);
+
+impl Sender<'_> {
+    fn send(self, kind: u8, which: u8, index: u32, value: u64, text: &[u8]) -> Result<(), Errno> {
+        let mut packet = [0; PACKET];
+        packet[0] = kind;
+        packet[1] = which;
+        packet[4..8].copy_from_slice(&index.to_ne_bytes());
+        packet[8..16].copy_from_slice(&value.to_ne_bytes());
+        let text = &text[..text.len().min(TEXT)];
+        packet[HEADER..HEADER + text.len()].copy_from_slice(text);
+        nix::unistd::write(self.0, &packet[..HEADER + text.len()]).map(drop)
+    }
+
+    /// The last word of a child that cannot go on.
+    pub fn failed(self, step: Step, index: u32, errno: Errno) {
+        // Nobody is left to tell when even this fails: the supervisor sees the end of the socket.
+        let _ = self.send(
+            FAILED,
+            step as u8,
+            index,
+            u64::from((errno as i32).unsigned_abs()),
+            &[],
+        );
+    }
+
+    /// Something seen from inside.
+    pub fn fact(self, fact: Fact, value: u64) -> Result<(), Errno> {
+        self.send(FACT, fact as u8, 0, value, &[])
+    }
+
+    /// A piece of a file, at most [`TEXT`] bytes.
+    pub fn text(self, text: Text, bytes: &[u8]) -> Result<(), Errno> {
+        self.send(TEXT_KIND, text as u8, 0, 0, bytes)
+    }
+
+    /// Confined, proved, waiting.
+    pub fn ready(self) -> Result<(), Errno> {
+        self.send(READY, 0, 0, 0, &[])
+    }
+
+    /// execve(2) failed.
+    pub fn exec_failed(self, errno: Errno) {
+        // As for `failed`: the exit status carries the same news more coarsely.
+        let _ = self.send(
+            EXEC_FAILED,
+            0,
+            0,
+            u64::from((errno as i32).unsigned_abs()),
+            &[],
+        );
+    }
+
+    /// The program ended.
+    pub fn exited(self, status: i32) {
+        let _ = self.send(EXITED, 0, 0, u64::from(status.cast_unsigned()), &[]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+    use std::os::fd::AsFd;
+
+    fn through_a_socket(send: impl Fn(Sender<'_>)) -> Message {
+        let (ours, theirs) = socketpair(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            None,
+            SockFlag::SOCK_CLOEXEC,
+        )
+        .unwrap();
+        send(Sender(theirs.as_fd()));
+        let mut packet = [0; PACKET];
+        let length = nix::unistd::read(&ours, &mut packet).unwrap();
+        Message::decode(&packet[..length]).unwrap()
+    }
+
+    #[test]
+    fn every_message_survives_the_socket() {
+        for step in Step::ALL {
+            let failed = through_a_socket(|sender| sender.failed(step, 7, Errno::EROFS));
+            assert_eq!(
+                failed,
+                Message::Failed {
+                    step,
+                    index: 7,
+                    errno: Errno::EROFS
+                }
+            );
+        }
+        let fact = through_a_socket(|sender| sender.fact(Fact::Unshare, u64::MAX).unwrap());
+        assert_eq!(fact, Message::Fact(Fact::Unshare, u64::MAX));
+        let text = through_a_socket(|sender| sender.text(Text::Limits, b"Max\n").unwrap());
+        assert_eq!(text, Message::Text(Text::Limits, b"Max\n".to_vec()));
+        assert_eq!(
+            through_a_socket(|sender| sender.ready().unwrap()),
+            Message::Ready
+        );
+        let failed = through_a_socket(|sender| sender.exec_failed(Errno::ENOENT));
+        assert_eq!(failed, Message::ExecFailed(Errno::ENOENT));
+        assert_eq!(
+            through_a_socket(|sender| sender.exited(0x8b)),
+            Message::Exited(0x8b)
+        );
+    }
+
+    #[test]
+    fn strange_packets_are_refused() {
+        assert_eq!(Message::decode(b""), None);
+        assert_eq!(Message::decode(&[0; HEADER]), None);
+        assert_eq!(Message::decode(&[FACT; HEADER - 1]), None);
+        let mut unknown_step = [0; HEADER];
+        (unknown_step[0], unknown_step[1]) = (FAILED, 200);
+        assert_eq!(Message::decode(&unknown_step), None);
+    }
+}

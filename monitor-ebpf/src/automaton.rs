@@ -1,0 +1,207 @@
+//! The rules' automaton, run over a path.
+
+use turnkey_abi::{CELLS, PATH, RULES, STATES, TABLE_RUN, Table, action, column};
+
+use crate::path::Resolved;
+use crate::read::{self, JailCell, Scratch, Step, repeat};
+
+/// What the rules say.
+#[derive(Clone, Copy)]
+pub struct Verdict {
+    /// The deciding rule plus one, or 0.
+    pub rule: u16,
+    /// One of [`action`].
+    pub action: u16,
+}
+
+impl Verdict {
+    pub const NONE: Self = Self { rule: 0, action: action::NONE };
+
+    /// The stronger of two.
+    #[inline(always)]
+    pub fn or(self, other: Self) -> Self {
+        if other.action > self.action { other } else { self }
+    }
+
+    #[inline(always)]
+    pub fn kills(self) -> bool {
+        self.action == action::KILL
+    }
+}
+
+/// The rule plus one, with its action.
+#[inline(always)]
+fn verdict(table: &Table, rule: u16) -> Verdict {
+    if rule == 0 {
+        return Verdict::NONE;
+    }
+    Verdict { rule, action: u16::from(table.actions[(rule as usize - 1) % RULES]) }
+}
+
+/// What the table says about a kind of attempt without a path.
+#[inline(always)]
+pub fn decide_kind(table: &Table, on: u8) -> Verdict {
+    verdict(table, table.on[on as usize % turnkey_abi::ON])
+}
+
+/// Whether any rule can decide in a column.
+#[inline(always)]
+pub fn speaks_of(table: &Table, column: u32) -> bool {
+    (column as usize) < column::COUNT && table.columns & (1 << column) != 0
+}
+
+/// What the table says about a file whose path is not known.
+#[inline(always)]
+pub fn decide_unknown(table: &Table, column: u32) -> Verdict {
+    verdict(table, table.unknown[column as usize % column::COUNT])
+}
+
+#[inline(always)]
+fn decide_state(table: &Table, state: u32, column: u32) -> Verdict {
+    let accept = &table.accept[state as usize % STATES];
+    verdict(table, accept[column as usize % column::COUNT])
+}
+
+#[inline(always)]
+fn next(table: &Table, state: u32, byte: u8) -> u32 {
+    let class = u32::from(table.classes[usize::from(byte)]);
+    u32::from(table.transitions[(state << (table.shift & 15) | class) as usize % CELLS])
+}
+
+/// A walk over a path that is already in its plain form.
+struct Plain<'a> {
+    scratch: &'a mut Scratch,
+    table: &'static Table,
+    from: u32,
+    length: u32,
+}
+
+impl Step for Plain<'_> {
+    #[inline(always)]
+    fn step(&mut self, round: u32) -> bool {
+        if round >= self.length {
+            return false;
+        }
+        let byte = self.scratch.path[(self.from + round) as usize % PATH];
+        self.scratch.cursor.state = next(self.table, self.scratch.cursor.state, byte);
+        true
+    }
+}
+
+/// What the table says about the path in [`Scratch::path`].
+#[inline(always)]
+pub fn decide_path(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    path: Resolved,
+    column: u32,
+) -> Verdict {
+    scratch.cursor.state = table.start;
+    let mut walk = Plain { scratch, table, from: path.from, length: path.length };
+    repeat(PATH as u32, &mut walk);
+    decide_state(table, scratch.cursor.state, column)
+}
+
+/// A walk over a path as it was written, which drops `//` and `/./` and steps back at `/../`.
+///
+/// `states[n]` is the automaton's state after `n` components, without a slash behind them.
+struct Written<'a> {
+    scratch: &'a mut Scratch,
+    table: &'static Table,
+    /// Reads from `path` rather than from `text`.
+    from_path: bool,
+    from: u32,
+    length: u32,
+}
+
+impl Step for Written<'_> {
+    #[inline(always)]
+    fn step(&mut self, round: u32) -> bool {
+        if round >= self.length {
+            return false;
+        }
+        let at = (self.from + round) as usize % PATH;
+        let byte = if self.from_path { self.scratch.path[at] } else { self.scratch.text[at] };
+        if byte == b'/' { end_component(self.scratch) } else { take(self.scratch, self.table, byte) }
+        true
+    }
+}
+
+#[inline(always)]
+fn take(scratch: &mut Scratch, table: &Table, byte: u8) {
+    let mut state = scratch.cursor.state;
+    if scratch.cursor.length == 0 {
+        let before = scratch.states[scratch.cursor.depth as usize % PATH];
+        state = next(table, u32::from(before), b'/');
+    }
+    if byte == b'.' && scratch.cursor.dots == scratch.cursor.length {
+        scratch.cursor.dots += 1;
+    }
+    scratch.cursor.length += 1;
+    scratch.cursor.state = next(table, state, byte);
+}
+
+#[inline(always)]
+fn end_component(scratch: &mut Scratch) {
+    let cursor = &mut scratch.cursor;
+    if cursor.length > 2 || cursor.dots != cursor.length {
+        // Two paths of `PATH` bytes together have fewer than `PATH` components.
+        cursor.depth += 1;
+        scratch.states[cursor.depth as usize % PATH] = cursor.state as u16;
+    } else if cursor.length == 2 && cursor.depth > 0 {
+        cursor.depth -= 1;
+    }
+    cursor.length = 0;
+    cursor.dots = 0;
+}
+
+/// What the table says about the first `length` bytes of [`Scratch::text`], a path as it was
+/// written. It continues `base`, which is in [`Scratch::path`] and empty for an absolute one.
+#[inline(always)]
+pub fn decide_written(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    base: Resolved,
+    length: u32,
+    column: u32,
+) -> Verdict {
+    scratch.cursor.depth = 0;
+    scratch.cursor.length = 0;
+    scratch.cursor.dots = 0;
+    scratch.states[0] = table.start as u16;
+    let mut walk =
+        Written { scratch, table, from_path: true, from: base.from, length: base.length };
+    repeat(PATH as u32, &mut walk);
+    end_component(walk.scratch);
+    walk.from_path = false;
+    walk.from = 0;
+    walk.length = length;
+    repeat(PATH as u32, &mut walk);
+    end_component(walk.scratch);
+    let depth = scratch.cursor.depth as usize % PATH;
+    let mut state = u32::from(scratch.states[depth]);
+    if depth == 0 {
+        state = next(table, state, b'/');
+    }
+    decide_state(table, state, column)
+}
+
+/// Condemns the jail: from now on every hook of every task in it kills. `thread` did it.
+#[inline(always)]
+pub fn condemn(jail: JailCell, thread: u32) {
+    if jail.condemned().get() == 0 {
+        jail.condemned_thread().set(thread);
+        jail.condemned().set(1);
+    }
+    // The canary's end is nobody else's business.
+    if jail.table() == TABLE_RUN {
+        read::set_any_condemned();
+    }
+}
+
+/// Condemns the jail and kills the current process. The signal acts when its syscall returns.
+#[inline(always)]
+pub fn execute(jail: JailCell, thread: u32) {
+    condemn(jail, thread);
+    read::kill_current();
+}

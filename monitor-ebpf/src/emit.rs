@@ -1,0 +1,121 @@
+//! Making and sending records.
+
+
+use turnkey_abi::{COMM, PATH, Record, flag};
+
+use crate::automaton::Verdict;
+use crate::path::{self, Resolved};
+use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+
+/// The current task, as every program names it.
+#[derive(Clone, Copy)]
+pub struct Current {
+    /// The address of its `task_struct`.
+    pub task: u64,
+    /// Its thread id in the host's namespace.
+    pub thread: u32,
+}
+
+/// Who is asking.
+#[inline(always)]
+pub fn current() -> Current {
+    let task = read::current_task();
+    Current { task, thread: read::kernel(task + u64::from(offset!(task_pid))) }
+}
+
+/// A process id as seen in the innermost namespace that it has one in.
+#[inline(always)]
+pub fn innermost_id(task: u64) -> u32 {
+    let pid: u64 = read::kernel(task + u64::from(offset!(task_thread_pid)));
+    let level: u32 = read::kernel(pid + u64::from(offset!(pid_level)));
+    let numbers = pid + u64::from(offset!(pid_numbers));
+    let number = numbers + u64::from(level) * u64::from(offset!(upid_size));
+    read::kernel(number + u64::from(offset!(upid_nr)))
+}
+
+/// Zeroes the record and writes who it is about. A field that cannot be read stays zero.
+#[inline(always)]
+pub fn begin(record: &mut Record, kind: u16, Current { task, thread }: Current) {
+    *record = Record::ZERO;
+    record.kind = kind;
+    record.tid = thread;
+    record.comm = read::kernel::<[u8; COMM]>(task + u64::from(offset!(task_comm)));
+    record.pid = read::kernel(task + u64::from(offset!(task_tgid)));
+    let credentials: u64 = read::kernel(task + u64::from(offset!(task_real_cred)));
+    record.uid = read::kernel(credentials + u64::from(offset!(cred_uid)));
+    let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
+    record.start_ns = read::kernel(leader + u64::from(offset!(task_start_boottime)));
+    record.jail_pid = innermost_id(leader);
+    let parent: u64 = read::kernel(leader + u64::from(offset!(task_real_parent)));
+    record.parent_pid = read::kernel(parent + u64::from(offset!(task_tgid)));
+    record.time_ns = read::now();
+}
+
+/// Writes which file a record is about, without its path.
+#[inline(always)]
+pub fn describe_file(record: &mut Record, file: u64) {
+    let inode: u64 = read::kernel(file + u64::from(offset!(file_f_inode)));
+    record.inode = read::kernel(inode + u64::from(offset!(inode_i_ino)));
+    let links: u32 = read::kernel(inode + u64::from(offset!(inode_i_nlink)));
+    let block: u64 = read::kernel(inode + u64::from(offset!(inode_i_sb)));
+    record.dev = read::kernel(block + u64::from(offset!(super_block_s_dev)));
+    record.flags |= flag::FILE;
+    if links == 0 {
+        record.flags |= flag::UNLINKED;
+    }
+}
+
+/// Resolves the path of a file into [`Scratch::path`].
+#[inline(always)]
+pub fn resolve_file(scratch: &mut Scratch, task: u64, file: u64) -> Resolved {
+    path::resolve(scratch, task, path::place_of(file))
+}
+
+/// Puts a resolved path behind the raw argument, and counts one that is not known.
+#[inline(always)]
+pub fn attach_path(scratch: &mut Scratch, jail: JailCell, path: Resolved) {
+    if path.is_known() {
+        let at = u32::from(scratch.record.raw_len);
+        read::append_path(scratch, at, path.from, path.length);
+        scratch.record.path_len = path.length as u16;
+    }
+    if !path.is_whole() {
+        scratch.record.flags |= flag::PATH_TRUNCATED;
+        jail.count_unresolved();
+    }
+}
+
+/// Notes the length of the raw argument, and counts one that could not be read.
+#[inline(always)]
+pub fn note_raw(record: &mut Record, jail: JailCell, length: u32) {
+    if length == UNREADABLE {
+        record.flags |= flag::RAW_UNREADABLE;
+        jail.count_unreadable();
+    } else {
+        record.raw_len = length as u16;
+        if length as usize == PATH - 1 {
+            record.flags |= flag::RAW_TRUNCATED;
+        }
+    }
+}
+
+/// Counts the record and sends it.
+#[inline(always)]
+pub fn finish(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
+    let record = &mut scratch.record;
+    seal(record, jail, verdict);
+    let kind = record.kind;
+    let text = u32::from(record.raw_len) + u32::from(record.path_len) + u32::from(record.argv_len);
+    if !read::send(scratch, text) {
+        jail.count_lost(kind);
+    }
+}
+
+/// The last fields of a record: its number, and what was decided.
+#[inline(always)]
+pub fn seal(record: &mut Record, jail: JailCell, verdict: Verdict) {
+    record.rule = verdict.rule;
+    record.action = verdict.action;
+    record.seq = jail.next_seq();
+    jail.count_seen(record.kind);
+}

@@ -1,0 +1,149 @@
+//! execve(2), execveat(2), and the images that they start.
+
+use turnkey_abi::syscalls::class;
+use turnkey_abi::{PATH, column, flag, kind};
+
+use crate::automaton::{self, Verdict};
+use crate::emit::{self, Current};
+use crate::open::{decide_argument, decide_file};
+use crate::path;
+use crate::read::{self, JailCell, Scratch, offset};
+
+const AT_FDCWD: i32 = -100;
+const AT_EMPTY_PATH: u64 = 0x1000;
+
+/// The arguments of either call.
+#[derive(Clone, Copy)]
+struct Arguments {
+    directory: i32,
+    path: u64,
+    /// An empty path means `directory` itself.
+    empty_path: bool,
+}
+
+#[inline(always)]
+fn register(regs: u64, offset: u32) -> u64 {
+    read::kernel(regs + u64::from(offset))
+}
+
+#[inline(always)]
+fn arguments(call: u8, regs: u64) -> Arguments {
+    let first = register(regs, offset!(regs_di));
+    if call == class::EXECVE {
+        return Arguments { directory: AT_FDCWD, path: first, empty_path: false };
+    }
+    let path = register(regs, offset!(regs_si));
+    let flags = register(regs, offset!(regs_r8));
+    Arguments { directory: first as i32, path, empty_path: flags & AT_EMPTY_PATH != 0 }
+}
+
+/// Reads the argument and asks the rules about it. Also returns the length of the text, which for
+/// a bare descriptor becomes the kernel's path of it.
+#[inline(always)]
+fn decide(scratch: &mut Scratch, jail: JailCell, task: u64, asked: Arguments) -> (u32, Verdict) {
+    let length = read::user_text(scratch, asked.path);
+    if length != 0 || !asked.empty_path {
+        let from = (asked.directory, false);
+        return (length, decide_argument(scratch, jail, task, from, (length, column::EXEC)));
+    }
+    let file = path::file_of(task, asked.directory as u32);
+    if file == 0 {
+        return (0, Verdict::NONE);
+    }
+    let resolved = emit::resolve_file(scratch, task, file);
+    if !resolved.is_whole() {
+        return (0, decide_file(scratch, jail, resolved, column::EXEC));
+    }
+    read::append_path(scratch, 0, resolved.from, resolved.length);
+    (resolved.length, decide_file(scratch, jail, resolved, column::EXEC))
+}
+
+/// At entry: kills when the argument alone is enough for that. The command's own start is never
+/// matched.
+#[inline(always)]
+pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64) {
+    if jail.started().get() == 0 {
+        return;
+    }
+    let (length, verdict) = decide(scratch, jail, who.task, arguments(call, regs));
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+        tell_attempt(scratch, jail, who, (length, 0), verdict);
+    }
+}
+
+/// At exit, which a successful exec passes as the new image: tells of a failed attempt.
+#[inline(always)]
+pub fn leave(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64, result: i64) {
+    if result >= 0 {
+        return;
+    }
+    let (length, mut verdict) = decide(scratch, jail, who.task, arguments(call, regs));
+    if jail.started().get() == 0 {
+        verdict = Verdict::NONE;
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    tell_attempt(scratch, jail, who, (length, -result as u32), verdict);
+}
+
+#[inline(always)]
+fn tell_attempt(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    (length, errno): (u32, u32),
+    verdict: Verdict,
+) {
+    emit::begin(&mut scratch.record, kind::EXEC_ATTEMPT, who);
+    emit::note_raw(&mut scratch.record, jail, length);
+    scratch.record.errno = errno;
+    emit::finish(scratch, jail, verdict);
+}
+
+/// After an exec succeeded, before the new image's first instruction: the kernel's own file and
+/// its own copy of the name decide.
+#[inline(always)]
+pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) {
+    let first = jail.started().get() == 0;
+    jail.started().set(1);
+    let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
+    let length = read::kernel_text(scratch, filename);
+    let by_name =
+        decide_argument(scratch, jail, who.task, (AT_FDCWD, false), (length, column::EXEC));
+    emit::begin(&mut scratch.record, kind::EXEC, who);
+    emit::note_raw(&mut scratch.record, jail, length);
+    let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
+    emit::describe_file(&mut scratch.record, file);
+    let resolved = emit::resolve_file(scratch, who.task, file);
+    emit::attach_path(scratch, jail, resolved);
+    let mut verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
+    if first {
+        verdict = Verdict::NONE;
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    attach_arguments(scratch, who.task);
+    emit::finish(scratch, jail, verdict);
+}
+
+/// Puts the new image's arguments behind the path.
+#[inline(always)]
+fn attach_arguments(scratch: &mut Scratch, task: u64) {
+    let memory: u64 = read::kernel(task + u64::from(offset!(task_mm)));
+    let start: u64 = read::kernel(memory + u64::from(offset!(mm_arg_start)));
+    let end: u64 = read::kernel(memory + u64::from(offset!(mm_arg_end)));
+    let mut length = end - start;
+    if length >= PATH as u64 {
+        length = PATH as u64 - 1;
+        scratch.record.flags |= flag::ARGV_TRUNCATED;
+    }
+    let at = u32::from(scratch.record.raw_len) + u32::from(scratch.record.path_len);
+    if read::append_user_bytes(scratch, at, start, length as u32) {
+        scratch.record.argv_len = length as u16;
+    } else {
+        scratch.record.flags |= flag::ARGV_TRUNCATED;
+    }
+}

@@ -1,0 +1,201 @@
+//! turnkey's BPF programs, for kernels without BPF LSM: tracepoints with BTF, and cgroup hooks.
+//!
+//! Every program finds its jail by the cgroup of the current task and does nothing for anybody
+//! else. Decisions fall here and need no event to arrive anywhere.
+#![no_std]
+#![no_main]
+#![feature(asm_experimental_arch)]
+
+mod automaton;
+mod emit;
+mod exec;
+mod maps;
+mod network;
+mod open;
+mod path;
+mod read;
+mod refused;
+mod task;
+
+use aya_ebpf::macros::{btf_tracepoint, cgroup_sock, cgroup_sock_addr};
+use aya_ebpf::programs::{BtfTracePointContext, SockAddrContext, SockContext};
+use turnkey_abi::act;
+use turnkey_abi::syscalls::{CLASSES, class};
+
+use crate::maps::program;
+use crate::network::Internet;
+use crate::read::{JailCell, offset};
+
+/// How each syscall is looked at.
+static SYSCALL_CLASSES: [u8; turnkey_abi::syscalls::COUNT] = CLASSES;
+
+/// The class of a syscall; `None` for one that nobody needs to look at now.
+#[inline(always)]
+fn interesting(nr: i64) -> Option<u8> {
+    let class = SYSCALL_CLASSES.get(nr as usize).copied().unwrap_or(class::NONE);
+    (class != class::NONE || read::any_condemned()).then_some(class)
+}
+
+/// Kills the current task when its jail is condemned.
+#[inline(always)]
+fn finish_off(jail: JailCell) -> bool {
+    let condemned = jail.condemned().get() != 0;
+    if condemned {
+        read::kill_current();
+    }
+    condemned
+}
+
+// sys_enter(struct pt_regs *regs, long id)
+#[btf_tracepoint(function = "sys_enter")]
+fn sys_enter(context: BtfTracePointContext) -> i32 {
+    enter(context.arg(0), context.arg(1)).unwrap_or(0)
+}
+
+#[inline(always)]
+fn enter(regs: u64, nr: i64) -> Option<i32> {
+    let call = interesting(nr)?;
+    let jail = read::current_jail()?;
+    if finish_off(jail) {
+        return None;
+    }
+    match call {
+        class::OPEN..=class::OPENAT2 => {
+            open::enter(read::scratch(program::ENTER)?, jail, emit::current(), call, regs);
+        }
+        class::EXECVE | class::EXECVEAT => {
+            exec::enter(read::scratch(program::ENTER)?, jail, emit::current(), call, regs);
+        }
+        _ => {}
+    }
+    None
+}
+
+// sys_exit(struct pt_regs *regs, long ret)
+#[btf_tracepoint(function = "sys_exit")]
+fn sys_exit(context: BtfTracePointContext) -> i32 {
+    leave(context.arg(0), context.arg(1)).unwrap_or(0)
+}
+
+#[inline(always)]
+fn leave(regs: u64, result: i64) -> Option<i32> {
+    let nr: i64 = read::kernel(regs + u64::from(offset!(regs_orig_ax)));
+    let call = interesting(nr)?;
+    let jail = read::current_jail()?;
+    let condemned = finish_off(jail);
+    if call == class::NONE {
+        return None;
+    }
+    let who = emit::current();
+    let scratch = read::scratch(program::LEAVE)?;
+    // What this thread was condemned for was told when it happened.
+    let told = condemned && jail.condemned_thread().get() == who.thread;
+    match call {
+        class::OPEN..=class::OPENAT2 if !told => {
+            open::leave(scratch, jail, who, call, regs, result);
+        }
+        class::EXECVE | class::EXECVEAT if !told => {
+            exec::leave(scratch, jail, who, call, regs, result);
+        }
+        class::CONNECT..=class::SENDMSG => {
+            network::leave(scratch, jail, who, call, (regs, result));
+        }
+        class::SOCKET.. => {
+            refused::leave(scratch, jail, who, (call, nr as u32), (regs, result))?;
+        }
+        _ => {}
+    }
+    None
+}
+
+// sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
+#[btf_tracepoint(function = "sched_process_exec")]
+fn sched_process_exec(context: BtfTracePointContext) -> i32 {
+    replaced(context.arg(2)).unwrap_or(0)
+}
+
+#[inline(always)]
+fn replaced(binprm: u64) -> Option<i32> {
+    let jail = read::current_jail()?;
+    finish_off(jail);
+    exec::replaced(read::scratch(program::EXEC)?, jail, emit::current(), binprm);
+    None
+}
+
+// sched_process_fork(struct task_struct *parent, struct task_struct *child)
+#[btf_tracepoint(function = "sched_process_fork")]
+fn sched_process_fork(context: BtfTracePointContext) -> i32 {
+    forked(context.arg(1)).unwrap_or(0)
+}
+
+#[inline(always)]
+fn forked(child: u64) -> Option<i32> {
+    let jail = read::current_jail()?;
+    finish_off(jail);
+    task::forked(read::scratch(program::FORK)?, jail, emit::current(), child);
+    None
+}
+
+// sched_process_exit(struct task_struct *p)
+#[btf_tracepoint(function = "sched_process_exit")]
+fn sched_process_exit(_context: BtfTracePointContext) -> i32 {
+    exited().unwrap_or(0)
+}
+
+#[inline(always)]
+fn exited() -> Option<i32> {
+    let jail = read::current_jail()?;
+    task::exited(read::scratch(program::EXIT)?, jail, emit::current());
+    None
+}
+
+// int BPF_CGROUP_RUN_PROG_INET4_CONNECT(sk, uaddr): before the protocol's connect
+#[cgroup_sock_addr(connect4)]
+fn connect4(context: SockAddrContext) -> i32 {
+    network::hook(act::CONNECT, Internet::v4(read::socket_address4(context.sock_addr)))
+}
+
+// int BPF_CGROUP_RUN_PROG_INET6_CONNECT(sk, uaddr): before the protocol's connect
+#[cgroup_sock_addr(connect6)]
+fn connect6(context: SockAddrContext) -> i32 {
+    network::hook(act::CONNECT, Internet::v6(read::socket_address6(context.sock_addr)))
+}
+
+// int BPF_CGROUP_RUN_PROG_INET4_BIND_LOCK(sk, uaddr): before the address is taken
+#[cgroup_sock_addr(bind4)]
+fn bind4(context: SockAddrContext) -> i32 {
+    network::hook(act::BIND, Internet::v4(read::socket_address4(context.sock_addr)))
+}
+
+// int BPF_CGROUP_RUN_PROG_INET6_BIND_LOCK(sk, uaddr): before the address is taken
+#[cgroup_sock_addr(bind6)]
+fn bind6(context: SockAddrContext) -> i32 {
+    network::hook(act::BIND, Internet::v6(read::socket_address6(context.sock_addr)))
+}
+
+// int BPF_CGROUP_RUN_PROG_UDP4_SENDMSG_LOCK(sk, uaddr): a datagram with an address
+#[cgroup_sock_addr(sendmsg4)]
+fn sendmsg4(context: SockAddrContext) -> i32 {
+    network::hook(act::SEND, Internet::v4(read::socket_address4(context.sock_addr)))
+}
+
+// int BPF_CGROUP_RUN_PROG_UDP6_SENDMSG_LOCK(sk, uaddr): a datagram with an address
+#[cgroup_sock_addr(sendmsg6)]
+fn sendmsg6(context: SockAddrContext) -> i32 {
+    network::hook(act::SEND, Internet::v6(read::socket_address6(context.sock_addr)))
+}
+
+// int BPF_CGROUP_RUN_PROG_INET_SOCK(sk): an internet socket is made
+#[cgroup_sock(sock_create)]
+fn sock_create(context: SockContext) -> i32 {
+    network::may_create(read::socket(context.sock))
+}
+
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 4] = *b"GPL\0";

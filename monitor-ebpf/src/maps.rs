@@ -1,0 +1,34 @@
+//! The maps.
+
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
+use turnkey_abi::{JAILS as JAIL_COUNT, Jail, RING, Table};
+
+use crate::read::Scratch;
+
+/// The jails, by cgroup id.
+#[map]
+pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(JAIL_COUNT, 0);
+
+/// The rule tables.
+#[map]
+pub static TABLES: Array<Table> = Array::with_max_entries(JAIL_COUNT, 0);
+
+/// What the kernel tells.
+#[map]
+pub static RECORDS: RingBuf = RingBuf::with_byte_size(RING, 0);
+
+/// Work memory: one entry for each program in [`program`].
+#[map]
+pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(program::COUNT, 0);
+
+/// Which program's work memory. Two programs may interleave on one processor, one program never
+/// with itself.
+pub mod program {
+    pub const ENTER: u32 = 0;
+    pub const LEAVE: u32 = 1;
+    pub const EXEC: u32 = 2;
+    pub const FORK: u32 = 3;
+    pub const EXIT: u32 = 4;
+    pub const COUNT: u32 = 5;
+}

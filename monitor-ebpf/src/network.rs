@@ -1,0 +1,220 @@
+//! connect(2), bind(2), and sends with an address.
+//!
+//! Internet addresses are decided on by the cgroup hooks, which see the kernel's own copy and can
+//! refuse the act. Everything else, and what seccomp refused before any hook, is told at exit
+//! from the argument in user memory.
+
+use turnkey_abi::syscalls::{class, on};
+use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network};
+
+use crate::automaton::{self, Verdict, decide_kind};
+use crate::emit::{self, Current};
+use crate::read::{self, JailCell, Scratch, offset};
+
+const EPERM: u32 = 1;
+const EACCES: u32 = 13;
+const ENOSYS: u32 = 38;
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+const SOCK_STREAM: u32 = 1;
+const SOCK_DGRAM: u32 = 2;
+const IPPROTO_TCP: u32 = 6;
+const IPPROTO_UDP: u32 = 17;
+
+/// A record with room for an internet address; small enough for the stack, because these hooks
+/// can be interrupted by another task of the jail.
+#[repr(C)]
+struct InternetRecord {
+    record: Record,
+    /// `struct sockaddr_in6` at most: 28 bytes, and 4 that are not part of the record.
+    address: [u32; 8],
+}
+
+/// An address as a hook sees it: in network byte order.
+#[derive(Clone, Copy)]
+pub struct Internet {
+    family: u32,
+    /// For IPv4 the last word only.
+    ip: [u32; 4],
+    port: u32,
+    socket_type: u32,
+}
+
+impl Internet {
+    #[inline(always)]
+    pub fn v4((ip, port, socket_type): (u32, u32, u32)) -> Self {
+        Self { family: AF_INET, ip: [0, 0, 0, ip], port, socket_type }
+    }
+
+    #[inline(always)]
+    pub fn v6((ip, port, socket_type): ([u32; 4], u32, u32)) -> Self {
+        Self { family: AF_INET6, ip, port, socket_type }
+    }
+
+    /// The jail itself: 127/8, ::1, either as a mapped address, or the unspecified address, which
+    /// the kernel takes for them.
+    #[inline(always)]
+    fn is_loopback(self) -> bool {
+        let [first, second, third, last] = self.ip.map(u32::from_be);
+        let v4 = last >> 24 == 127 || last == 0;
+        if first | second != 0 {
+            return false;
+        }
+        match third {
+            0 if self.family == AF_INET => v4,
+            0 => last <= 1,
+            0xffff => v4,
+            _ => false,
+        }
+    }
+
+    /// The address as `struct sockaddr_in` or `sockaddr_in6`, and its size.
+    #[inline(always)]
+    fn words(self) -> ([u32; 8], u16) {
+        let head = self.family | self.port << 16;
+        let [first, second, third, last] = self.ip;
+        if self.family == AF_INET {
+            ([head, last, 0, 0, 0, 0, 0, 0], 16)
+        } else {
+            ([head, 0, first, second, third, last, 0, 0], 28)
+        }
+    }
+}
+
+#[inline(always)]
+fn on_of(what: u16) -> u8 {
+    match what {
+        act::CONNECT => on::CONNECT,
+        act::BIND => on::BIND,
+        _ => on::SEND,
+    }
+}
+
+/// What rules and network mode say: the verdict, and whether the act may go on.
+#[inline(always)]
+fn decide(jail: JailCell, what: u16, inside: bool) -> (Verdict, bool) {
+    let Some(table) = read::table(jail.table()) else { return (Verdict::NONE, false) };
+    let has_loopback = jail.network() == network::LOOPBACK;
+    // Connecting and sending to oneself is no attempt to get out.
+    let ours = has_loopback && inside && what != act::BIND;
+    let verdict = if ours { Verdict::NONE } else { decide_kind(table, on_of(what)) };
+    let reachable = has_loopback && (inside || what == act::BIND);
+    (verdict, reachable && verdict.action < action::DENY)
+}
+
+/// A hook's answer: 1 lets the act go on, 0 fails it with EPERM.
+#[inline(always)]
+pub fn hook(what: u16, address: Internet) -> i32 {
+    // A socket of the jail in the hands of someone outside: nobody has a rule for that.
+    let Some(jail) = read::current_jail() else { return 0 };
+    let who = emit::current();
+    let (verdict, allowed) = decide(jail, what, address.is_loopback());
+    if verdict.kills() {
+        // The signal follows when the syscall leaves; this kind of program cannot send it.
+        automaton::condemn(jail, who.thread);
+    }
+    jail.hooked(who.thread).set(who.thread);
+    tell_internet(jail, who, what, address, verdict, allowed);
+    i32::from(allowed)
+}
+
+#[inline(always)]
+fn tell_internet(
+    jail: JailCell,
+    who: Current,
+    what: u16,
+    address: Internet,
+    verdict: Verdict,
+    allowed: bool,
+) {
+    let (address_words, length) = address.words();
+    let mut message = InternetRecord { record: Record::ZERO, address: address_words };
+    let record = &mut message.record;
+    emit::begin(record, kind::NETWORK, who);
+    record.what = what;
+    record.detail = address.socket_type;
+    record.errno = if allowed { 0 } else { EPERM };
+    record.raw_len = length;
+    emit::seal(record, jail, verdict);
+    if !read::send_value(&message) {
+        jail.count_lost(kind::NETWORK);
+    }
+}
+
+/// Whether a socket may be made: only kinds that the hooks above guard.
+#[inline(always)]
+pub fn may_create((socket_type, protocol): (u32, u32)) -> i32 {
+    let stream = socket_type == SOCK_STREAM && protocol == IPPROTO_TCP;
+    let datagram = socket_type == SOCK_DGRAM && protocol == IPPROTO_UDP;
+    i32::from(stream || datagram)
+}
+
+/// Address and length of the argument; zeros when the call names none.
+#[inline(always)]
+fn argument(call: u8, regs: u64) -> (u64, u32) {
+    let second: u64 = read::kernel(regs + u64::from(offset!(regs_si)));
+    match call {
+        class::SENDTO => {
+            let length: u64 = read::kernel(regs + u64::from(offset!(regs_r9)));
+            (read::kernel(regs + u64::from(offset!(regs_r8))), length as u32)
+        }
+        // struct msghdr begins with the address and its length.
+        class::SENDMSG => (read::user::<u64>(second).0, read::user::<u32>(second + 8).0),
+        _ => {
+            let length: u64 = read::kernel(regs + u64::from(offset!(regs_dx)));
+            (second, length as u32)
+        }
+    }
+}
+
+#[inline(always)]
+fn act_of(call: u8) -> u16 {
+    match call {
+        class::CONNECT => act::CONNECT,
+        class::BIND => act::BIND,
+        _ => act::SEND,
+    }
+}
+
+/// At exit: tells of an address that no hook has told of.
+#[inline(always)]
+pub fn leave(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    call: u8,
+    (regs, result): (u64, i64),
+) {
+    let hooked = jail.hooked(who.thread);
+    if hooked.get() == who.thread {
+        hooked.set(0);
+        return;
+    }
+    let (address, length) = argument(call, regs);
+    if address == 0 || length == 0 {
+        return;
+    }
+    let length = if length > ADDRESS as u32 { ADDRESS as u32 } else { length };
+    let readable = read::user_bytes(scratch, address, length);
+    let errno = if result < 0 { -result as u32 } else { 0 };
+    let family = u32::from(scratch.text[0]) | u32::from(scratch.text[1]) << 8;
+    let internet = readable && (family == AF_INET || family == AF_INET6);
+    let refused = errno == EPERM || errno == EACCES || errno == ENOSYS;
+    let mut verdict = Verdict::NONE;
+    if internet && refused {
+        (verdict, _) = decide(jail, act_of(call), false);
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    emit::begin(&mut scratch.record, kind::NETWORK, who);
+    scratch.record.what = act_of(call);
+    scratch.record.errno = errno;
+    if readable {
+        scratch.record.raw_len = length as u16;
+    } else {
+        scratch.record.flags |= flag::RAW_UNREADABLE;
+        jail.count_unreadable();
+    }
+    emit::finish(scratch, jail, verdict);
+}

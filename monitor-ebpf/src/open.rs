@@ -1,0 +1,209 @@
+//! open(2), openat(2), openat2(2), creat(2).
+//!
+//! At entry only the argument is known, and another thread can still change it: it may condemn,
+//! never acquit. At exit the kernel's own file is known, and it decides.
+
+
+use turnkey_abi::syscalls::class;
+use turnkey_abi::{column, flag, kind};
+
+use crate::automaton::{self, Verdict};
+use crate::emit::{self, Current};
+use crate::path::{self, Resolved};
+use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+
+const O_WRONLY: u32 = 0o1;
+const O_ACCMODE: u32 = 0o3;
+const O_CREAT: u32 = 0o100;
+const O_TRUNC: u32 = 0o1000;
+const O_PATH: u32 = 0o10_000_000;
+const RESOLVE_IN_ROOT: u64 = 0x10;
+const FMODE_READ: u32 = 1;
+const FMODE_WRITE: u32 = 2;
+const AT_FDCWD: i32 = -100;
+
+/// No column: the open gives no access that a rule could speak of.
+const NO_COLUMN: u32 = column::COUNT as u32;
+
+/// The arguments of any of the four calls.
+#[derive(Clone, Copy)]
+struct Arguments {
+    directory: i32,
+    path: u64,
+    flags: u32,
+    /// An absolute path starts at `directory`, too.
+    in_root: bool,
+    /// Whether all of this could be read.
+    known: bool,
+}
+
+#[inline(always)]
+fn register(regs: u64, offset: u32) -> u64 {
+    read::kernel(regs + u64::from(offset))
+}
+
+#[inline(always)]
+fn arguments(call: u8, regs: u64) -> Arguments {
+    let first = register(regs, offset!(regs_di));
+    let second = register(regs, offset!(regs_si));
+    let third = register(regs, offset!(regs_dx));
+    let at = |directory, path, flags| Arguments { directory, path, flags, in_root: false, known: true };
+    match call {
+        class::OPEN => at(AT_FDCWD, first, second as u32),
+        class::CREAT => at(AT_FDCWD, first, O_CREAT | O_TRUNC | O_WRONLY),
+        class::OPENAT => at(first as i32, second, third as u32),
+        _ => {
+            // struct open_how: flags, mode, resolve.
+            let (how, known) = read::user::<[u64; 3]>(third);
+            let in_root = how[2] & RESOLVE_IN_ROOT != 0;
+            Arguments { in_root, known, ..at(first as i32, second, how[0] as u32) }
+        }
+    }
+}
+
+/// The column for a way of opening. Bit 0 reads, bit 1 writes.
+#[inline(always)]
+fn column_of(access: u32) -> u32 {
+    match access & 3 {
+        0 => NO_COLUMN,
+        1 => column::READ,
+        2 => column::WRITE,
+        _ => column::BOTH,
+    }
+}
+
+#[inline(always)]
+fn access_of_flags(flags: u32) -> u32 {
+    if flags & O_PATH != 0 {
+        return 0;
+    }
+    let asked = match flags & O_ACCMODE {
+        0 => 1,
+        1 => 2,
+        _ => 3,
+    };
+    asked | creates(flags)
+}
+
+#[inline(always)]
+fn creates(flags: u32) -> u32 {
+    if flags & (O_CREAT | O_TRUNC) != 0 { 2 } else { 0 }
+}
+
+#[inline(always)]
+fn access_of_file(file: u64, flags: u32) -> u32 {
+    let mode: u32 = read::kernel(file + u64::from(offset!(file_f_mode)));
+    let access = mode & (FMODE_READ | FMODE_WRITE);
+    if access == 0 { 0 } else { access | creates(flags) }
+}
+
+/// What the rules say about the first `length` bytes of the text, a path argument relative to
+/// `directory`; with `in_root` even when it is absolute.
+#[inline(always)]
+pub fn decide_argument(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (directory, in_root): (i32, bool),
+    (length, column): (u32, u32),
+) -> Verdict {
+    let Some(table) = read::table(jail.table()) else { return Verdict::NONE };
+    if length == 0 || length == UNREADABLE || !automaton::speaks_of(table, column) {
+        return Verdict::NONE;
+    }
+    let mut base = Resolved::EMPTY;
+    if scratch.text[0] != b'/' || in_root {
+        base = path::resolve(scratch, task, path::base(task, directory));
+    }
+    if !base.is_whole() {
+        jail.count_unresolved();
+        return Verdict::NONE;
+    }
+    automaton::decide_written(scratch, table, base, length, column)
+}
+
+/// What the rules say about a resolved path, which may be unknown.
+#[inline(always)]
+pub fn decide_file(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    resolved: Resolved,
+    column: u32,
+) -> Verdict {
+    let Some(table) = read::table(jail.table()) else { return Verdict::NONE };
+    if !automaton::speaks_of(table, column) {
+        return Verdict::NONE;
+    }
+    if resolved.is_whole() {
+        automaton::decide_path(scratch, table, resolved, column)
+    } else {
+        automaton::decide_unknown(table, column)
+    }
+}
+
+/// At entry: kills when the argument alone is enough for that.
+#[inline(always)]
+pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64) {
+    let asked = arguments(call, regs);
+    let length = read::user_text(scratch, asked.path);
+    if !asked.known || length == UNREADABLE {
+        return;
+    }
+    let column = column_of(access_of_flags(asked.flags));
+    let from = (asked.directory, asked.in_root);
+    let verdict = decide_argument(scratch, jail, who.task, from, (length, column));
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+        emit::begin(&mut scratch.record, kind::OPEN, who);
+        emit::note_raw(&mut scratch.record, jail, length);
+        scratch.record.detail = asked.flags;
+        emit::finish(scratch, jail, verdict);
+    }
+}
+
+/// At exit: decides on the file that was opened, or on the failed attempt, and tells.
+#[inline(always)]
+pub fn leave(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64, result: i64) {
+    let asked = arguments(call, regs);
+    let column = column_of(access_of_flags(asked.flags));
+    let from = (asked.directory, asked.in_root);
+    let length = read::user_text(scratch, asked.path);
+    let mut verdict = decide_argument(scratch, jail, who.task, from, (length, column));
+    emit::begin(&mut scratch.record, kind::OPEN, who);
+    emit::note_raw(&mut scratch.record, jail, length);
+    scratch.record.detail = asked.flags;
+    if result < 0 {
+        scratch.record.errno = -result as u32;
+    } else {
+        let opened = decide_opened(scratch, jail, who.task, result as u32, asked.flags);
+        verdict = opened.or(verdict);
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    emit::finish(scratch, jail, verdict);
+}
+
+/// Describes the file behind the new descriptor and asks the rules about it.
+#[inline(always)]
+fn decide_opened(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    descriptor: u32,
+    flags: u32,
+) -> Verdict {
+    let file = path::file_of(task, descriptor);
+    if file == 0 {
+        // Another thread closed it already. What it was cannot be known any more.
+        scratch.record.flags |= flag::FILE_GONE;
+        jail.count_unresolved();
+        let column = column_of(access_of_flags(flags));
+        return decide_file(scratch, jail, Resolved::UNKNOWN, column);
+    }
+    let column = column_of(access_of_file(file, flags));
+    emit::describe_file(&mut scratch.record, file);
+    let resolved = emit::resolve_file(scratch, task, file);
+    emit::attach_path(scratch, jail, resolved);
+    decide_file(scratch, jail, resolved, column)
+}

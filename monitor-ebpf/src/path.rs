@@ -1,0 +1,202 @@
+//! The kernel's own path of a file: from its directory entry up to the jail's root.
+
+use turnkey_abi::PATH;
+
+use crate::read::{self, NAME, Scratch, Step, offset};
+
+/// More steps than a path of `PATH` bytes can have components and mounts.
+const STEPS: u32 = 4096;
+
+/// An address of a `struct path`, taken apart; zeros for one that could not be read.
+#[derive(Clone, Copy)]
+pub struct Place {
+    mount: u64,
+    dentry: u64,
+}
+
+impl Place {
+    /// Reads the `struct path` at an address.
+    #[inline(always)]
+    pub fn at(address: u64) -> Self {
+        Self {
+            mount: read::kernel(address + u64::from(offset!(path_mnt))),
+            dentry: read::kernel(address + u64::from(offset!(path_dentry))),
+        }
+    }
+}
+
+/// Where a resolved path lies in [`Scratch::path`], and how far the walk came.
+#[derive(Clone, Copy)]
+pub struct Resolved {
+    /// Its first byte.
+    pub from: u32,
+    /// Its length; at most `PATH - 1`.
+    pub length: u32,
+    /// One of the constants below.
+    state: u32,
+}
+
+/// Only during the walk.
+const GOING: u32 = 0;
+/// The path is complete.
+const WHOLE: u32 = 1;
+/// The path is longer than the buffer, which holds its end.
+const TOO_LONG: u32 = 2;
+/// The walk ended in something that is no path.
+const FAILED: u32 = 3;
+
+impl Resolved {
+    /// No path at all.
+    pub const UNKNOWN: Self = Self { from: 0, length: 0, state: FAILED };
+
+    /// Nothing before a path that is absolute already.
+    pub const EMPTY: Self = Self { from: 0, length: 0, state: WHOLE };
+
+    /// Whether this is the complete path.
+    #[inline(always)]
+    pub fn is_whole(self) -> bool {
+        self.state == WHOLE
+    }
+
+    /// Whether this is the path, or at least its end.
+    #[inline(always)]
+    pub fn is_known(self) -> bool {
+        self.state == WHOLE || self.state == TOO_LONG
+    }
+}
+
+/// A walk from a directory entry to the root. Names are written from the end of the buffer.
+struct Walk<'a> {
+    scratch: &'a mut Scratch,
+    mount: u64,
+    dentry: u64,
+    root: Place,
+    state: u32,
+}
+
+impl Step for Walk<'_> {
+    #[inline(always)]
+    fn step(&mut self, _round: u32) -> bool {
+        self.state = self.up();
+        self.state == GOING
+    }
+}
+
+impl Walk<'_> {
+    /// One step up: over a mount's edge, or from an entry to its directory.
+    #[inline(always)]
+    fn up(&mut self) -> u32 {
+        if self.dentry == self.root.dentry && self.mount == self.root.mount {
+            return WHOLE;
+        }
+        let top: u64 = read::kernel(self.mount + u64::from(offset!(vfsmount_mnt_root)));
+        if self.dentry == top {
+            return self.over_mount();
+        }
+        let directory: u64 = read::kernel(self.dentry + u64::from(offset!(dentry_d_parent)));
+        if directory == 0 {
+            return FAILED;
+        }
+        let alone = directory == self.dentry;
+        let done = self.prepend_name(alone);
+        self.dentry = directory;
+        done
+    }
+
+    /// From the top of a mount to where it is mounted.
+    #[inline(always)]
+    fn over_mount(&mut self) -> u32 {
+        let mount = self.mount - u64::from(offset!(mount_mnt));
+        let parent: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_parent)));
+        if parent == mount {
+            // The root of the mount namespace, or of a tree that is mounted nowhere.
+            return WHOLE;
+        }
+        self.dentry = read::kernel(mount + u64::from(offset!(mount_mnt_mountpoint)));
+        self.mount = parent + u64::from(offset!(mount_mnt));
+        GOING
+    }
+
+    /// Writes the entry's name in front of what is there. An entry that is in no directory is a
+    /// memory file, a pipe, a socket: its name is its path.
+    #[inline(always)]
+    fn prepend_name(&mut self, alone: bool) -> u32 {
+        let end = self.scratch.cursor.begin;
+        if alone && end as usize != PATH {
+            // A directory that was moved out of the tree that is mounted here.
+            return FAILED;
+        }
+        let name = self.dentry + u64::from(offset!(dentry_d_name));
+        let length: u32 = read::kernel(name + u64::from(offset!(qstr_len)));
+        let text: u64 = read::kernel(name + u64::from(offset!(qstr_name)));
+        if length as usize > NAME {
+            return FAILED;
+        }
+        if length + 1 >= end {
+            return TOO_LONG;
+        }
+        if !read::name(self.scratch, end - length, text, length) {
+            return FAILED;
+        }
+        if alone {
+            self.scratch.cursor.begin = end - length;
+            return WHOLE;
+        }
+        let begin = end - length - 1;
+        self.scratch.path[begin as usize % PATH] = b'/';
+        self.scratch.cursor.begin = begin;
+        GOING
+    }
+}
+
+/// Writes the path of `place`, as seen from the root of `task`, to [`Scratch::path`].
+#[inline(always)]
+pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
+    let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
+    let root = Place::at(fs + u64::from(offset!(fs_root)));
+    let Place { mount, dentry } = place;
+    scratch.cursor.begin = PATH as u32;
+    let mut walk = Walk { scratch, mount, dentry, root, state: GOING };
+    read::repeat(STEPS, &mut walk);
+    let state = walk.state;
+    let mut from = scratch.cursor.begin;
+    if from as usize == PATH && state == WHOLE {
+        from -= 1;
+        scratch.path[PATH - 1] = b'/';
+    }
+    let length = PATH as u32 - from;
+    if state == GOING || length as usize >= PATH {
+        return Resolved::UNKNOWN;
+    }
+    Resolved { from, length, state }
+}
+
+/// The address of the `struct file` behind a descriptor of `task`; 0 when there is none.
+#[inline(always)]
+pub fn file_of(task: u64, descriptor: u32) -> u64 {
+    let files: u64 = read::kernel(task + u64::from(offset!(task_files)));
+    let table: u64 = read::kernel(files + u64::from(offset!(files_fdt)));
+    let count: u32 = read::kernel(table + u64::from(offset!(fdtable_max_fds)));
+    if descriptor >= count {
+        return 0;
+    }
+    let slots: u64 = read::kernel(table + u64::from(offset!(fdtable_fd)));
+    read::kernel(slots + 8 * u64::from(descriptor))
+}
+
+/// The place a `struct file` was opened at.
+#[inline(always)]
+pub fn place_of(file: u64) -> Place {
+    Place::at(file + u64::from(offset!(file_f_path)))
+}
+
+/// The place that a relative path starts from.
+#[inline(always)]
+pub fn base(task: u64, directory: i32) -> Place {
+    const AT_FDCWD: i32 = -100;
+    if directory == AT_FDCWD {
+        let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
+        return Place::at(fs + u64::from(offset!(fs_pwd)));
+    }
+    place_of(file_of(task, directory as u32))
+}

@@ -1,0 +1,458 @@
+//! Every touch of memory and of the kernel's helpers: the only file with unsafe code.
+//!
+//! Kernel addresses are plain numbers here. They are only ever handed to `bpf_probe_read_kernel`,
+//! which fails on a bad one instead of faulting, so a stale or wrong address costs a `None`.
+
+use core::ffi::c_void;
+use core::mem::{MaybeUninit, size_of};
+
+use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
+use aya_ebpf::helpers::generated as helper;
+use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, TEXT, Table};
+
+use crate::maps;
+
+use turnkey_abi::kind::SLOTS;
+
+/// The length of a text that cannot be read.
+pub const UNREADABLE: u32 = u32::MAX;
+
+/// Longest name of a directory entry.
+pub const NAME: usize = 255;
+
+/// Memory for one program's work on one processor: a stack frame holds 512 bytes only.
+#[repr(C)]
+pub struct Scratch {
+    /// The record being made; its text follows it without a gap.
+    pub record: Record,
+    /// Raw argument, path, argv, one after the other.
+    pub text: [u8; TEXT],
+    /// A path, built from its end; the spare room keeps the last name in bounds.
+    pub path: [u8; PATH + NAME + 1],
+    /// The automaton's state after each component of the path being normalised.
+    pub states: [u16; PATH],
+    /// The numbers that loops count with.
+    pub cursor: Cursor,
+}
+
+/// What loops count with. It lives in map memory because the verifier takes what it reads from
+/// there for any number at all, and so is done with a loop after one look; a counter on the stack
+/// it would follow from one value to the next.
+#[repr(C)]
+pub struct Cursor {
+    /// Where in [`Scratch::path`] the path being built begins.
+    pub begin: u32,
+    /// How many components the path being normalised has so far.
+    pub depth: u32,
+    /// Bytes of the current component so far.
+    pub length: u32,
+    /// How many of them are dots, as long as all are.
+    pub dots: u32,
+    /// The automaton's state.
+    pub state: u32,
+}
+
+const _: () = assert!(core::mem::offset_of!(Scratch, text) == size_of::<Record>());
+// The most the kernel gives one processor's value of a per-CPU map.
+const _: () = assert!(size_of::<Scratch>() <= 32 << 10);
+
+/// Where the running kernel keeps its fields: written by the loader from the kernel's BTF.
+#[unsafe(no_mangle)]
+pub static OFFSETS: Offsets = Offsets::ZERO;
+
+/// Tells the loader which wire types this object speaks.
+#[unsafe(no_mangle)]
+pub static TURNKEY_ABI_1: u32 = ABI_VERSION;
+
+/// Not 0 since any jail was condemned. Syscalls that nobody looks at cost the host this one load.
+static mut ANY_CONDEMNED: u32 = 0;
+
+/// Whether any jail was condemned.
+#[inline(always)]
+pub fn any_condemned() -> bool {
+    // SAFETY: an aligned word that is only ever set to 1, by volatile stores of whole words.
+    unsafe { (&raw const ANY_CONDEMNED).read_volatile() != 0 }
+}
+
+/// Lets every later syscall of the host look for its jail.
+#[inline(always)]
+pub fn set_any_condemned() {
+    // SAFETY: as in `any_condemned`.
+    unsafe { (&raw mut ANY_CONDEMNED).write_volatile(1) };
+}
+
+/// Loads one of the kernel's field offsets.
+///
+/// The read is volatile because the loader writes the value after the compiler is done; the
+/// verifier then sees a constant.
+macro_rules! offset {
+    ($field:ident) => {
+        // SAFETY: the static is initialised and never written while programs run.
+        unsafe { core::ptr::read_volatile(&raw const $crate::read::OFFSETS.$field) }
+    };
+}
+pub(crate) use offset;
+
+/// Copies a value out of kernel memory; zero when it cannot be read.
+///
+/// Zero rather than `None`: as an address it makes every further read fail the same way, so a
+/// chain of reads needs one look at its end. (It also keeps undefined values out of registers,
+/// which the verifier does not let a program move about.)
+#[inline(always)]
+pub fn kernel<T: Copy>(address: u64) -> T {
+    let mut value = MaybeUninit::<T>::uninit();
+    // SAFETY: the destination is `size_of::<T>()` bytes of our own; the helper checks the source.
+    unsafe {
+        helper::bpf_probe_read_kernel(
+            value.as_mut_ptr().cast(),
+            size_of::<T>() as u32,
+            address as *const c_void,
+        );
+    }
+    // SAFETY: the helper fills the whole destination, with zeros when it fails. All callers read
+    // integers, or arrays of them, for which every bit pattern is a value.
+    unsafe { value.assume_init() }
+}
+
+/// Copies a value out of user memory; zero when it cannot be read.
+#[inline(always)]
+pub fn user<T: Copy>(address: u64) -> (T, bool) {
+    let mut value = MaybeUninit::<T>::uninit();
+    // SAFETY: as in `kernel`.
+    let failed = unsafe {
+        helper::bpf_probe_read_user(
+            value.as_mut_ptr().cast(),
+            size_of::<T>() as u32,
+            address as *const c_void,
+        )
+    };
+    // SAFETY: as in `kernel`.
+    (unsafe { value.assume_init() }, failed == 0)
+}
+
+/// Keeps the compiler from knowing what a value is, so that a bound check on it is not optimised
+/// away: the verifier has not seen what the compiler has proved.
+#[inline(always)]
+pub fn opaque(mut value: u64) -> u64 {
+    // A real instruction: line information without one fails to load.
+    // SAFETY: the register is left as it is.
+    unsafe { core::arch::asm!("{0} = {0}", inout(reg) value, options(pure, nomem, nostack)) };
+    value
+}
+
+/// Copies a string from user memory to the start of `text`. The length is without the zero, and
+/// [`UNREADABLE`] when there is none.
+#[inline(always)]
+pub fn user_text(scratch: &mut Scratch, address: u64) -> u32 {
+    // SAFETY: `text` is longer than `PATH`.
+    let length = unsafe {
+        helper::bpf_probe_read_user_str(
+            scratch.text.as_mut_ptr().cast(),
+            PATH as u32,
+            address as *const c_void,
+        )
+    };
+    if length > 0 { (length as u32 - 1) & (PATH as u32 - 1) } else { UNREADABLE }
+}
+
+/// As [`user_text`], for a string of the kernel.
+#[inline(always)]
+pub fn kernel_text(scratch: &mut Scratch, address: u64) -> u32 {
+    // SAFETY: `text` is longer than `PATH`.
+    let length = unsafe {
+        helper::bpf_probe_read_kernel_str(
+            scratch.text.as_mut_ptr().cast(),
+            PATH as u32,
+            address as *const c_void,
+        )
+    };
+    if length > 0 { (length as u32 - 1) & (PATH as u32 - 1) } else { UNREADABLE }
+}
+
+/// Copies `length` bytes of user memory to the start of `text`.
+#[inline(always)]
+pub fn user_bytes(scratch: &mut Scratch, address: u64, length: u32) -> bool {
+    let length = opaque(u64::from(length)) & (PATH as u64 - 1);
+    // SAFETY: the mask keeps the length within `text`.
+    unsafe {
+        helper::bpf_probe_read_user(
+            scratch.text.as_mut_ptr().cast(),
+            length as u32,
+            address as *const c_void,
+        ) == 0
+    }
+}
+
+/// Appends `length` bytes of user memory to `text`, `at` bytes in.
+#[inline(always)]
+pub fn append_user_bytes(scratch: &mut Scratch, at: u32, address: u64, length: u32) -> bool {
+    let at = opaque(u64::from(at)) & (2 * PATH as u64 - 1);
+    let length = opaque(u64::from(length)) & (PATH as u64 - 1);
+    // SAFETY: the masks keep the end below three times `PATH`.
+    unsafe {
+        helper::bpf_probe_read_user(
+            scratch.text.as_mut_ptr().add(at as usize).cast(),
+            length as u32,
+            address as *const c_void,
+        ) == 0
+    }
+}
+
+/// Appends the end of `path`, from `from` on, to `text`, `at` bytes in.
+#[inline(always)]
+pub fn append_path(scratch: &mut Scratch, at: u32, from: u32, length: u32) {
+    let at = opaque(u64::from(at)) & (PATH as u64 - 1);
+    let from = opaque(u64::from(from)) & (PATH as u64 - 1);
+    let length = opaque(u64::from(length)) & (PATH as u64 - 1);
+    // SAFETY: the mask keeps the end below twice `PATH`; the helper reads the source itself and
+    // fails, rather than faults, beyond the map.
+    unsafe {
+        helper::bpf_probe_read_kernel(
+            scratch.text.as_mut_ptr().add(at as usize).cast(),
+            length as u32,
+            scratch.path.as_ptr().add(from as usize).cast(),
+        );
+    }
+}
+
+/// Copies `length` bytes of a kernel name to `path`, `at` bytes in.
+#[inline(always)]
+pub fn name(scratch: &mut Scratch, at: u32, address: u64, length: u32) -> bool {
+    let at = opaque(u64::from(at)) & (PATH as u64 - 1);
+    let length = opaque(u64::from(length)) & NAME as u64;
+    // SAFETY: the masks keep the end within `PATH + NAME`.
+    unsafe {
+        helper::bpf_probe_read_kernel(
+            scratch.path.as_mut_ptr().add(at as usize).cast(),
+            length as u32,
+            address as *const c_void,
+        ) == 0
+    }
+}
+
+/// The work memory of one program on this processor.
+#[inline(always)]
+pub fn scratch(program: u32) -> Option<&'static mut Scratch> {
+    // SAFETY: each program has its own index, and the kernel does not enter a tracing program
+    // again on a processor before it has left it there. Nobody else holds this reference.
+    maps::SCRATCH.get_ptr_mut(program).map(|pointer| unsafe { &mut *pointer })
+}
+
+/// A rule table.
+#[inline(always)]
+pub fn table(index: u32) -> Option<&'static Table> {
+    maps::TABLES.get(index)
+}
+
+/// Something to do again and again.
+pub trait Step {
+    /// One round; they are counted from 0. `false` ends it.
+    fn step(&mut self, round: u32) -> bool;
+}
+
+/// Does `state.step()` until it ends, at most `times`. The verifier looks at one round only.
+#[inline(always)]
+pub fn repeat<S: Step>(times: u32, state: &mut S) {
+    unsafe extern "C" fn round<S: Step>(index: u32, state: *mut c_void) -> i64 {
+        // SAFETY: `repeat` hands over an exclusive borrow of an `S`, alive until bpf_loop returns.
+        let state = unsafe { &mut *state.cast::<S>() };
+        i64::from(!state.step(index))
+    }
+    let round: unsafe extern "C" fn(u32, *mut c_void) -> i64 = round::<S>;
+    // SAFETY: the callback gets back the pointer given here, and only while this call lasts.
+    unsafe { helper::bpf_loop(times, round as *mut c_void, (&raw mut *state).cast(), 0) };
+}
+
+/// The state of the jail that the current task is in, if it is in one.
+#[inline(always)]
+pub fn current_jail() -> Option<JailCell> {
+    // SAFETY: the helper has no preconditions.
+    let cgroup = unsafe { helper::bpf_get_current_cgroup_id() };
+    maps::JAILS.get_ptr_mut(cgroup).map(JailCell)
+}
+
+/// Adds to a number that other processors add to as well; what it was before.
+///
+/// Written as an instruction: the compiler offers no read-modify-write on this target.
+#[inline(always)]
+fn fetch_add(number: *mut u64, addend: u64) -> u64 {
+    let mut value = addend;
+    // SAFETY: callers pass the address of an aligned field of a value of the map of jails.
+    unsafe {
+        core::arch::asm!(
+            "{value} = atomic_fetch_add((u64 *)({number} + 0), {value})",
+            value = inout(reg) value,
+            number = in(reg) number,
+            options(nostack),
+        );
+    }
+    value
+}
+
+/// A jail's state, shared with every other processor.
+#[derive(Clone, Copy)]
+pub struct JailCell(*mut Jail);
+
+/// One word of a jail's state. Loads and stores of an aligned word are whole on every processor
+/// that BPF runs on, and nothing here needs an order between two of them.
+#[derive(Clone, Copy)]
+pub struct Word(*mut u32);
+
+impl Word {
+    #[inline(always)]
+    pub fn get(self) -> u32 {
+        // SAFETY: the pointer comes from the map of jails, whose values outlive every program.
+        unsafe { self.0.read_volatile() }
+    }
+
+    #[inline(always)]
+    pub fn set(self, value: u32) {
+        // SAFETY: as in `get`.
+        unsafe { self.0.write_volatile(value) };
+    }
+}
+
+/// Names a word of a jail's state.
+macro_rules! word {
+    ($cell:expr, $($field:tt)+) => {
+        // SAFETY: the pointer comes from the map of jails; only the address of a field is taken.
+        Word(unsafe { &raw mut (*$cell.0).$($field)+ })
+    };
+}
+
+impl JailCell {
+    #[inline(always)]
+    pub fn condemned(self) -> Word {
+        word!(self, condemned)
+    }
+
+    #[inline(always)]
+    pub fn condemned_thread(self) -> Word {
+        word!(self, condemned_thread)
+    }
+
+    #[inline(always)]
+    pub fn started(self) -> Word {
+        word!(self, started)
+    }
+
+    #[inline(always)]
+    pub fn table(self) -> u32 {
+        word!(self, table).get()
+    }
+
+    #[inline(always)]
+    pub fn network(self) -> u32 {
+        word!(self, network).get()
+    }
+
+    /// Takes the number of the next record.
+    #[inline(always)]
+    pub fn next_seq(self) -> u64 {
+        // SAFETY: the pointer comes from the map of jails.
+        fetch_add(unsafe { &raw mut (*self.0).seq }, 1)
+    }
+
+    #[inline(always)]
+    pub fn count_unreadable(self) {
+        // SAFETY: the pointer comes from the map of jails.
+        fetch_add(unsafe { &raw mut (*self.0).unreadable }, 1);
+    }
+
+    #[inline(always)]
+    pub fn count_unresolved(self) {
+        // SAFETY: the pointer comes from the map of jails.
+        fetch_add(unsafe { &raw mut (*self.0).unresolved }, 1);
+    }
+
+    /// `kind` is a constant of [`turnkey_abi::kind`].
+    #[inline(always)]
+    pub fn count_seen(self, kind: u16) {
+        // SAFETY: the pointer comes from the map of jails.
+        fetch_add(unsafe { &raw mut (*self.0).seen[kind as usize % SLOTS] }, 1);
+    }
+
+    /// `kind` is a constant of [`turnkey_abi::kind`].
+    #[inline(always)]
+    pub fn count_lost(self, kind: u16) {
+        // SAFETY: the pointer comes from the map of jails.
+        fetch_add(unsafe { &raw mut (*self.0).lost[kind as usize % SLOTS] }, 1);
+    }
+
+    #[inline(always)]
+    pub fn hooked(self, thread: u32) -> Word {
+        let slot = opaque(u64::from(thread)) as usize % HOOKED;
+        word!(self, hooked[slot])
+    }
+}
+
+/// Sends the record of `scratch` with its text. `false`: the ring was full.
+#[inline(always)]
+pub fn send(scratch: &Scratch, text: u32) -> bool {
+    let length = opaque(size_of::<Record>() as u64 + u64::from(text));
+    if length > (size_of::<Record>() + TEXT) as u64 {
+        return false;
+    }
+    // SAFETY: text follows the record without a gap (asserted above) and the length is bounded.
+    let bytes = unsafe {
+        core::slice::from_raw_parts(core::ptr::from_ref(scratch).cast::<u8>(), length as usize)
+    };
+    maps::RECORDS.output::<[u8]>(bytes, 0).is_ok()
+}
+
+/// Sends SIGKILL to the current process. It acts on the way back to user space.
+#[inline(always)]
+pub fn kill_current() {
+    const SIGKILL: u32 = 9;
+    // SAFETY: the helper has no preconditions.
+    unsafe { helper::bpf_send_signal(SIGKILL) };
+}
+
+/// The address of the current `task_struct`.
+#[inline(always)]
+pub fn current_task() -> u64 {
+    // SAFETY: the helper has no preconditions.
+    unsafe { helper::bpf_get_current_task() }
+}
+
+/// Sends a record with a fixed amount of text.
+#[inline(always)]
+pub fn send_value<T>(value: &T) -> bool {
+    maps::RECORDS.output::<T>(value, 0).is_ok()
+}
+
+/// `CLOCK_BOOTTIME`, nanoseconds.
+#[inline(always)]
+pub fn now() -> u64 {
+    // SAFETY: the helper has no preconditions.
+    unsafe { helper::bpf_ktime_get_boot_ns() }
+}
+
+/// The context of a socket address hook; the verifier allows these fields only, whole words only.
+#[inline(always)]
+pub fn socket_address4(address: *mut bpf_sock_addr) -> (u32, u32, u32) {
+    // SAFETY: the kernel hands a valid context to every run of the program.
+    unsafe { ((*address).user_ip4, (*address).user_port, (*address).type_) }
+}
+
+/// As [`socket_address4`], for IPv6.
+#[inline(always)]
+pub fn socket_address6(address: *mut bpf_sock_addr) -> ([u32; 4], u32, u32) {
+    // SAFETY: the kernel hands a valid context to every run of the program.
+    unsafe {
+        let ip = [
+            (*address).user_ip6[0],
+            (*address).user_ip6[1],
+            (*address).user_ip6[2],
+            (*address).user_ip6[3],
+        ];
+        (ip, (*address).user_port, (*address).type_)
+    }
+}
+
+/// Type and protocol of a socket being made.
+#[inline(always)]
+pub fn socket(socket: *mut bpf_sock) -> (u32, u32) {
+    // SAFETY: the kernel hands a valid context to every run of the program.
+    unsafe { ((*socket).type_, (*socket).protocol) }
+}

@@ -1,0 +1,67 @@
+//! States that no path tells apart become one (Moore's algorithm).
+
+use std::collections::HashMap;
+
+use super::{Automaton, Winners};
+
+/// The same automaton with as few states as there can be.
+pub(super) fn minimized(full: Automaton) -> Automaton {
+    let blocks = blocks(&full);
+    let mut first: Vec<usize> = Vec::new();
+    for (state, block) in blocks.iter().enumerate() {
+        // Blocks are numbered in the order of their first state, so the start stays 0.
+        if index(*block) == first.len() {
+            first.push(state);
+        }
+    }
+    let row = |state: &usize| full.rows[*state].iter().map(|next| blocks[index(*next)]).collect();
+    Automaton {
+        rows: first.iter().map(row).collect(),
+        accept: first.iter().map(|state| full.accept[*state]).collect(),
+        classes: full.classes,
+    }
+}
+
+/// The block of each state: split by what states decide, then by where they lead, until nothing
+/// splits any more.
+fn blocks(full: &Automaton) -> Vec<u32> {
+    let mut numbers: HashMap<Winners, u32> = HashMap::new();
+    let mut blocks: Vec<u32> =
+        full.accept.iter().map(|winners| number(&mut numbers, winners)).collect();
+    let mut count = numbers.len();
+    loop {
+        let (split, now) = split(full, &blocks);
+        blocks = split;
+        if now == count {
+            return blocks;
+        }
+        count = now;
+    }
+}
+
+/// One round: the new blocks, and how many there are.
+fn split(full: &Automaton, blocks: &[u32]) -> (Vec<u32>, usize) {
+    let mut numbers: HashMap<Vec<u32>, u32> = HashMap::new();
+    let mut signature = Vec::new();
+    let of_state = full.rows.iter().zip(blocks).map(|(row, block)| {
+        signature.clear();
+        signature.push(*block);
+        signature.extend(row.iter().map(|next| blocks[index(*next)]));
+        match numbers.get(&signature) {
+            Some(known) => *known,
+            None => number(&mut numbers, &signature),
+        }
+    });
+    let split = of_state.collect();
+    (split, numbers.len())
+}
+
+fn number<T: std::hash::Hash + Eq + Clone>(numbers: &mut HashMap<T, u32>, thing: &T) -> u32 {
+    // As many blocks as states at most, and those are bounded.
+    let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+    *numbers.entry(thing.clone()).or_insert(next)
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,155 @@
+//! All patterns as one automaton that may be in many states at once.
+
+use turnkey_policy::{Glob, Token};
+
+/// What a step takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// This byte.
+    Byte(u8),
+    /// Any byte but `/`.
+    NotSlash,
+    /// Any byte.
+    Any,
+}
+
+impl Step {
+    /// Whether the step takes a byte.
+    pub(super) fn takes(self, byte: u8) -> bool {
+        match self {
+            Self::Byte(own) => own == byte,
+            Self::NotSlash => byte != b'/',
+            Self::Any => true,
+        }
+    }
+}
+
+/// Index of a state.
+pub(super) type State = u32;
+
+/// The states of all patterns. State 0 is where every pattern starts.
+#[derive(Debug, Default)]
+pub(super) struct Nfa {
+    steps: Vec<Vec<(Step, State)>>,
+    /// Where a state leads without a byte.
+    free: Vec<Vec<State>>,
+    /// The pattern that is complete in a state.
+    complete: Vec<Option<usize>>,
+}
+
+impl Nfa {
+    /// The automaton of these patterns, which are named by their index.
+    pub(super) fn new<'a>(patterns: impl Iterator<Item = &'a Glob>) -> Self {
+        let mut nfa = Self::default();
+        let start = nfa.add();
+        for (index, pattern) in patterns.enumerate() {
+            let first = nfa.after(start);
+            let last = nfa.tokens(pattern.tokens(), first);
+            nfa.complete[at(last)] = Some(index);
+        }
+        nfa
+    }
+
+    /// The steps out of a state.
+    pub(super) fn steps(&self, state: State) -> &[(Step, State)] {
+        &self.steps[at(state)]
+    }
+
+    /// The pattern that is complete in a state.
+    pub(super) fn complete(&self, state: State) -> Option<usize> {
+        self.complete[at(state)]
+    }
+
+    /// For every state, the states it is in as well without a byte, itself included, as far as
+    /// anything follows from them.
+    pub(super) fn closures(&self) -> Vec<Vec<State>> {
+        (0..self.steps.len()).map(|state| self.closure(state)).collect()
+    }
+
+    fn closure(&self, state: usize) -> Vec<State> {
+        let mut seen = vec![false; self.steps.len()];
+        let mut open = vec![state];
+        let mut reached = Vec::new();
+        while let Some(state) = open.pop() {
+            if std::mem::replace(&mut seen[state], true) {
+                continue;
+            }
+            if !self.steps[state].is_empty() || self.complete[state].is_some() {
+                reached.push(number(state));
+            }
+            open.extend(self.free[state].iter().map(|next| at(*next)));
+        }
+        reached
+    }
+
+    fn add(&mut self) -> State {
+        self.steps.push(Vec::new());
+        self.free.push(Vec::new());
+        self.complete.push(None);
+        number(self.steps.len() - 1)
+    }
+
+    /// A new state that follows without a byte.
+    fn after(&mut self, state: State) -> State {
+        let next = self.add();
+        self.free[at(state)].push(next);
+        next
+    }
+
+    /// A new state that follows by a step.
+    fn step(&mut self, from: State, step: Step) -> State {
+        let next = self.add();
+        self.steps[at(from)].push((step, next));
+        next
+    }
+
+    /// A new state that follows without a byte and stays for every such byte.
+    fn run(&mut self, from: State, step: Step) -> State {
+        let stay = self.after(from);
+        self.steps[at(stay)].push((step, stay));
+        stay
+    }
+
+    fn tokens(&mut self, tokens: &[Token], from: State) -> State {
+        tokens.iter().fold(from, |from, token| self.token(token, from))
+    }
+
+    fn token(&mut self, token: &Token, from: State) -> State {
+        match token {
+            Token::Literal(bytes) => {
+                bytes.iter().fold(from, |from, byte| self.step(from, Step::Byte(*byte)))
+            }
+            Token::AnyByte => self.step(from, Step::NotSlash),
+            Token::AnyName => self.run(from, Step::NotSlash),
+            Token::AnyPath => self.run(from, Step::Any),
+            Token::AnyDirectories => {
+                let inside = self.run(from, Step::Any);
+                let end = self.step(inside, Step::Byte(b'/'));
+                self.free[at(from)].push(end);
+                end
+            }
+            Token::OneOf(alternatives) => self.one_of(alternatives, from),
+        }
+    }
+
+    fn one_of(&mut self, alternatives: &[Vec<Token>], from: State) -> State {
+        let end = self.add();
+        for alternative in alternatives {
+            let first = self.after(from);
+            let last = self.tokens(alternative, first);
+            self.free[at(last)].push(end);
+        }
+        end
+    }
+}
+
+/// A state as an index.
+fn at(state: State) -> usize {
+    // The other direction of `number`.
+    usize::try_from(state).unwrap_or(usize::MAX)
+}
+
+fn number(index: usize) -> State {
+    // A policy text of four gigabytes does not get here.
+    State::try_from(index).unwrap_or(State::MAX)
+}

@@ -1,0 +1,255 @@
+//! From a policy's rules to the table that the kernel decides with.
+//!
+//! All path patterns become one automaton over bytes. What decides in which state is settled
+//! here, by the policy's own order, so the kernel only takes one transition per byte and looks up
+//! the answer. Nothing is approximated: what does not fit is refused whole.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use turnkey_abi::syscalls::{SYSCALLS, class};
+use turnkey_abi::{RULES, Table, action, column, network};
+use turnkey_policy::{Access, Action, Attempt, Candidate, Glob, Mode, Network, On, Policy, Rule};
+
+use crate::automaton::{Automaton, AutomatonError};
+use crate::wire::on_code;
+
+/// Why a policy cannot be enforced by the kernel's programs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// More rules than the table holds.
+    #[error("the policy has {count} rules, and the kernel's table holds {RULES}: merge rules that differ only in their paths")]
+    TooManyRules {
+        /// How many there are.
+        count: usize,
+    },
+    /// The patterns together are too complex.
+    #[error("the rules' path patterns do not fit the kernel's table: {0}; use fewer patterns with `**` or `*` in their middle")]
+    Patterns(#[from] AutomatonError),
+    /// A file cannot be denied here, only killed for.
+    #[error("rule `{rule}` denies `{on}`, and this kernel can only kill for it: use `action = \"kill\"`, or take the path out of the jail's tree")]
+    CannotDeny {
+        /// The rule's id.
+        rule: String,
+        /// `open` or `exec`.
+        on: &'static str,
+    },
+    /// A syscall that the filter allows cannot be denied afterwards.
+    #[error("rule `{rule}` denies {syscall}(2), and `[syscalls]` allows it: take it out of `allow`, or use `action = \"kill\"`")]
+    AllowedSyscall {
+        /// The rule's id.
+        rule: String,
+        /// The kernel's name of the syscall.
+        syscall: &'static str,
+    },
+}
+
+/// The rules of a policy, ready for the kernel.
+#[derive(Clone)]
+pub struct Rules {
+    pub(crate) table: Box<Table>,
+    pub(crate) network: u32,
+}
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Rules").field("network", &self.network).field("states", &(1 + self.table.transitions.iter().max().unwrap())).finish_non_exhaustive()
+    }
+}
+
+impl Rules {
+    /// What the kernel will say of opening a path: the rule's index and the action taken. For
+    /// tests and for `explain`; it walks the very table that the kernel walks.
+    #[must_use]
+    pub fn decide_open(&self, path: &[u8], access: &[Access]) -> Option<(usize, Action)> {
+        let column = match (access.contains(&Access::Read), access.contains(&Access::Write)) {
+            (true, true) => column::BOTH,
+            (true, false) => column::READ,
+            (false, true) => column::WRITE,
+            (false, false) => return None,
+        };
+        self.decide(path, column)
+    }
+
+    /// What the kernel will say of executing a path.
+    #[must_use]
+    pub fn decide_exec(&self, path: &[u8]) -> Option<(usize, Action)> {
+        self.decide(path, column::EXEC)
+    }
+
+    fn decide(&self, path: &[u8], column: u32) -> Option<(usize, Action)> {
+        let table = &self.table;
+        let next = |state: usize, byte: &u8| {
+            let class = usize::from(table.classes[usize::from(*byte)]);
+            usize::from(table.transitions[state << table.shift | class])
+        };
+        let state = path.iter().fold(usize::try_from(table.start).ok()?, next);
+        let rule = table.accept[state][usize::try_from(column).ok()?];
+        let index = usize::from(rule).checked_sub(1)?;
+        Some((index, crate::wire::action(u16::from(table.actions[index]))?))
+    }
+}
+
+/// Compiles a policy.
+///
+/// # Errors
+/// When the policy asks for what this tier of the kernel cannot do, or does not fit.
+pub fn compile(policy: &Policy) -> Result<Rules, CompileError> {
+    if policy.rules.len() > RULES {
+        return Err(CompileError::TooManyRules { count: policy.rules.len() });
+    }
+    refuse_impossible_denials(policy)?;
+    let table = compile_rules(&policy.rules, policy.mode)?;
+    Ok(Rules { table, network: network_code(&policy.network) })
+}
+
+/// Compiles rules alone.
+pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, CompileError> {
+    let mut table = crate::sys::empty_table();
+    for (rule, slot) in rules.iter().zip(&mut table.actions) {
+        *slot = action_code(rule.action, mode);
+    }
+    for on in ON_WITHOUT_PATH {
+        let attempt = Attempt { on, path: None, access: &[] };
+        table.on[usize::from(on_code(on))] = plus_one(turnkey_policy::decide(rules, &attempt));
+    }
+    compile_paths(rules, &mut table)?;
+    Ok(table)
+}
+
+/// Kinds of attempt that have no path.
+const ON_WITHOUT_PATH: [On; 11] = [
+    On::Connect,
+    On::Bind,
+    On::Send,
+    On::Ptrace,
+    On::Mount,
+    On::Setuid,
+    On::Namespace,
+    On::Bpf,
+    On::Module,
+    On::Keyring,
+    On::IoUring,
+];
+
+fn network_code(mode: &Network) -> u32 {
+    match mode {
+        Network::None => network::NONE,
+        Network::Loopback => network::LOOPBACK,
+    }
+}
+
+fn action_code(of: Action, mode: Mode) -> u8 {
+    let code = match (of, mode) {
+        (Action::Allow, _) => action::ALLOW,
+        (_, Mode::Observe) | (Action::Log, _) => action::LOG,
+        (Action::Deny, Mode::Enforce) => action::DENY,
+        (Action::Kill, Mode::Enforce) => action::KILL,
+    };
+    // The codes are small by definition.
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// How the table writes a rule: its index plus one, or 0 for none.
+fn plus_one(rule: Option<usize>) -> u16 {
+    // No index exceeds RULES, which was checked.
+    rule.and_then(|index| u16::try_from(index + 1).ok()).unwrap_or(0)
+}
+
+/// A denial that the kernel could not carry out must not be promised, in any mode.
+fn refuse_impossible_denials(policy: &Policy) -> Result<(), CompileError> {
+    for rule in policy.rules.iter().filter(|rule| rule.action == Action::Deny) {
+        for (kind, on) in [(On::Open, "open"), (On::Exec, "exec")] {
+            if rule.on.contains(&kind) {
+                return Err(CompileError::CannotDeny { rule: rule.id.clone(), on });
+            }
+        }
+        let watched = SYSCALLS.iter().filter(|syscall| watches(rule, syscall.class));
+        if let Some(syscall) = watched.into_iter().find(|syscall| policy.syscalls.allow.contains(syscall.name)) {
+            let rule = rule.id.clone();
+            return Err(CompileError::AllowedSyscall { rule, syscall: syscall.name });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a syscall's class is of a kind that the rule speaks of.
+fn watches(rule: &Rule, of: u8) -> bool {
+    of >= class::WATCH && rule.on.iter().any(|on| class::WATCH + on_code(*on) == of)
+}
+
+/// The order of decision in each column that one access or kind stands for.
+struct Orders {
+    read: Vec<Candidate>,
+    write: Vec<Candidate>,
+    exec: Vec<Candidate>,
+}
+
+impl Orders {
+    fn of(rules: &[Rule]) -> Self {
+        Self {
+            read: turnkey_policy::precedence(rules, On::Open, Some(Access::Read)),
+            write: turnkey_policy::precedence(rules, On::Open, Some(Access::Write)),
+            exec: turnkey_policy::precedence(rules, On::Exec, None),
+        }
+    }
+
+    /// Every pattern that any column asks for, in a fixed order.
+    fn patterns(&self) -> Vec<Candidate> {
+        let all = self.read.iter().chain(&self.write).chain(&self.exec);
+        let keys: BTreeSet<(usize, usize)> =
+            all.filter_map(|candidate| Some((candidate.rule, candidate.pattern?))).collect();
+        keys.into_iter().map(|(rule, pattern)| Candidate { rule, pattern: Some(pattern) }).collect()
+    }
+
+    /// The deciding rule of each column, given which candidates match.
+    fn winners(&self, rules: &[Rule], matches: impl Fn(&Candidate) -> bool) -> [u16; column::COUNT] {
+        let first = |order: &[Candidate]| order.iter().find(|one| matches(one)).map(|one| one.rule);
+        let (read, write) = (first(&self.read), first(&self.write));
+        // As in `decide`: each access by itself, then the stronger.
+        let both = read.into_iter().chain(write).max_by_key(|rule| strength(rules, *rule));
+        [read, write, both, first(&self.exec)].map(plus_one)
+    }
+
+    /// The strongest rule of each column: what holds for a path that is not known.
+    fn strongest(&self, rules: &[Rule]) -> [u16; column::COUNT] {
+        let strongest = |order: &[Candidate]| {
+            let speaking = order.iter().map(|one| one.rule);
+            let speaking = speaking.filter(|rule| rules[*rule].action != Action::Allow);
+            speaking.max_by_key(|rule| strength(rules, *rule))
+        };
+        let (read, write) = (strongest(&self.read), strongest(&self.write));
+        let both = read.into_iter().chain(write).max_by_key(|rule| strength(rules, *rule));
+        [read, write, both, strongest(&self.exec)].map(plus_one)
+    }
+}
+
+fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
+    (rules[rule].action, Reverse(rule))
+}
+
+fn compile_paths(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> {
+    let orders = Orders::of(rules);
+    let patterns = orders.patterns();
+    let globs: Vec<&Glob> = patterns.iter().filter_map(|candidate| candidate.glob(rules)).collect();
+    let index_of = |candidate: &Candidate| {
+        let key = (candidate.rule, candidate.pattern);
+        patterns.binary_search_by_key(&key, |one| (one.rule, one.pattern)).ok()
+    };
+    let automaton = Automaton::build(&globs, |matched| {
+        orders.winners(rules, |candidate| {
+            candidate.pattern.is_none()
+                || index_of(candidate).is_some_and(|index| matched.contains(&index))
+        })
+    })?;
+    automaton.write(table)?;
+    table.unknown = orders.strongest(rules);
+    let columns = [&orders.read, &orders.write, &orders.read, &orders.exec];
+    for (column, order) in columns.iter().enumerate() {
+        table.columns |= u32::from(!order.is_empty()) << column;
+    }
+    if !orders.write.is_empty() {
+        table.columns |= 1 << column::BOTH;
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! From the kernel's records to events. Total: any bytes give an event or an error, never a panic.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+use turnkey_abi::{COMM, Record, act, flag, kind};
+
+use crate::event::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
+use crate::wire;
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The record says it is longer than it is.
+    #[error("the record is {actual} bytes long and should have {expected}")]
+    Short {
+        /// How many bytes the record needs.
+        expected: usize,
+        /// How many there are.
+        actual: usize,
+    },
+    /// A code that this version does not know.
+    #[error("the record's {field} is {value}, which means nothing")]
+    Code {
+        /// Which field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+}
+
+/// Reads a record's fields one after the other, in the order of [`Record`].
+struct Reader<'a> {
+    rest: &'a [u8],
+    whole: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+        let short = DecodeError::Short { expected: self.whole - self.rest.len() + length, actual: self.whole };
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], DecodeError> {
+        let mut array = [0; LENGTH];
+        array.copy_from_slice(self.take(LENGTH)?);
+        Ok(array)
+    }
+
+    fn long(&mut self) -> Result<u64, DecodeError> {
+        self.array().map(u64::from_ne_bytes)
+    }
+
+    fn word(&mut self) -> Result<u32, DecodeError> {
+        self.array().map(u32::from_ne_bytes)
+    }
+
+    fn half(&mut self) -> Result<u16, DecodeError> {
+        self.array().map(u16::from_ne_bytes)
+    }
+}
+
+/// The fixed part of a record and its texts.
+struct Parts<'a> {
+    record: Record,
+    raw: &'a [u8],
+    path: &'a [u8],
+    argv: &'a [u8],
+}
+
+fn parts(bytes: &[u8]) -> Result<Parts<'_>, DecodeError> {
+    let mut reader = Reader { rest: bytes, whole: bytes.len() };
+    let record = Record {
+        seq: reader.long()?,
+        time_ns: reader.long()?,
+        start_ns: reader.long()?,
+        inode: reader.long()?,
+        args: [reader.long()?, reader.long()?, reader.long()?],
+        pid: reader.word()?,
+        tid: reader.word()?,
+        jail_pid: reader.word()?,
+        uid: reader.word()?,
+        parent_pid: reader.word()?,
+        errno: reader.word()?,
+        dev: reader.word()?,
+        detail: reader.word()?,
+        kind: reader.half()?,
+        rule: reader.half()?,
+        action: reader.half()?,
+        what: reader.half()?,
+        flags: reader.half()?,
+        raw_len: reader.half()?,
+        path_len: reader.half()?,
+        argv_len: reader.half()?,
+        comm: reader.array::<COMM>()?,
+    };
+    let raw = reader.take(usize::from(record.raw_len))?;
+    let path = reader.take(usize::from(record.path_len))?;
+    let argv = reader.take(usize::from(record.argv_len))?;
+    Ok(Parts { record, raw, path, argv })
+}
+
+/// Decodes one record.
+///
+/// # Errors
+/// When the bytes are not a record of this version.
+pub fn decode(bytes: &[u8]) -> Result<Event, DecodeError> {
+    let parts = parts(bytes)?;
+    let record = &parts.record;
+    Ok(Event {
+        seq: record.seq,
+        time_ns: record.time_ns,
+        task: task(record),
+        kind: kind_of(&parts)?,
+        decision: decision(record)?,
+    })
+}
+
+fn task(record: &Record) -> Task {
+    let end = record.comm.iter().position(|byte| *byte == 0).unwrap_or(COMM);
+    Task {
+        pid: record.pid,
+        tid: record.tid,
+        jail_pid: record.jail_pid,
+        uid: record.uid,
+        parent_pid: record.parent_pid,
+        start_ns: record.start_ns,
+        comm: record.comm[..end].to_vec(),
+    }
+}
+
+fn decision(record: &Record) -> Result<Option<Decision>, DecodeError> {
+    let Some(rule) = usize::from(record.rule).checked_sub(1) else { return Ok(None) };
+    let unknown = DecodeError::Code { field: "action", value: record.action.into() };
+    let action = wire::action(record.action).ok_or(unknown)?;
+    Ok(Some(Decision { rule, action }))
+}
+
+fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
+    let record = &parts.record;
+    Ok(match record.kind {
+        kind::EXEC => exec(parts),
+        kind::EXEC_ATTEMPT => Kind::ExecAttempt { raw: raw(parts), errno: errno(record) },
+        kind::OPEN => Kind::Open {
+            file: has(record, flag::FILE).then(|| file(parts)),
+            raw: raw(parts),
+            flags: record.detail,
+            errno: errno(record),
+        },
+        kind::NETWORK => Kind::Network {
+            act: network_act(record)?,
+            address: address(parts.raw),
+            socket_type: record.detail,
+            errno: errno(record),
+        },
+        kind::REFUSED => refused(record)?,
+        kind::FORK => fork(record)?,
+        kind::EXIT => Kind::Exit { status: errno(record) },
+        value => return Err(DecodeError::Code { field: "kind", value: value.into() }),
+    })
+}
+
+fn has(record: &Record, bit: u16) -> bool {
+    record.flags & bit != 0
+}
+
+fn errno(record: &Record) -> i32 {
+    record.errno.cast_signed()
+}
+
+fn raw(parts: &Parts<'_>) -> Raw {
+    Raw {
+        bytes: parts.raw.to_vec(),
+        truncated: has(&parts.record, flag::RAW_TRUNCATED),
+        unreadable: has(&parts.record, flag::RAW_UNREADABLE),
+    }
+}
+
+fn file(parts: &Parts<'_>) -> File {
+    File {
+        path: parts.path.to_vec(),
+        truncated: has(&parts.record, flag::PATH_TRUNCATED),
+        unlinked: has(&parts.record, flag::UNLINKED),
+        dev: parts.record.dev,
+        inode: parts.record.inode,
+    }
+}
+
+fn exec(parts: &Parts<'_>) -> Kind {
+    let mut argv: Vec<Vec<u8>> = parts.argv.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+    // The zero that ends the last argument begins no further one.
+    if argv.last().is_some_and(Vec::is_empty) {
+        argv.pop();
+    }
+    Kind::Exec {
+        file: file(parts),
+        raw: (parts.raw != parts.path).then(|| parts.raw.to_vec()),
+        argv,
+        argv_truncated: has(&parts.record, flag::ARGV_TRUNCATED),
+    }
+}
+
+fn network_act(record: &Record) -> Result<NetworkAct, DecodeError> {
+    match record.what {
+        act::CONNECT => Ok(NetworkAct::Connect),
+        act::BIND => Ok(NetworkAct::Bind),
+        act::SEND => Ok(NetworkAct::Send),
+        value => Err(DecodeError::Code { field: "act", value: value.into() }),
+    }
+}
+
+fn refused(record: &Record) -> Result<Kind, DecodeError> {
+    let unknown = DecodeError::Code { field: "rule kind", value: record.what.into() };
+    let on = wire::on(record.what).ok_or(unknown)?;
+    Ok(Kind::Refused { nr: record.detail, on, args: record.args, errno: errno(record) })
+}
+
+fn fork(record: &Record) -> Result<Kind, DecodeError> {
+    let [child_pid, child_jail_pid, child_start_ns] = record.args;
+    let word = |value: u64| {
+        u32::try_from(value).map_err(|_| DecodeError::Code { field: "process id", value })
+    };
+    Ok(Kind::Fork {
+        child_pid: word(child_pid)?,
+        child_jail_pid: word(child_jail_pid)?,
+        child_start_ns,
+    })
+}
+
+const AF_UNIX: u16 = 1;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+
+/// A `struct sockaddr` of any family and length.
+fn address(bytes: &[u8]) -> Address {
+    let Some((family, rest)) = bytes.split_first_chunk() else {
+        return Address::Other { family: 0, bytes: bytes.to_vec() };
+    };
+    let family = u16::from_ne_bytes(*family);
+    let known = match family {
+        AF_UNIX => Some(unix_address(rest)),
+        AF_INET => internet_v4(rest),
+        AF_INET6 => internet_v6(rest),
+        _ => None,
+    };
+    known.unwrap_or_else(|| Address::Other { family, bytes: rest.to_vec() })
+}
+
+/// `sun_path`: empty or with a leading zero it is no path.
+fn unix_address(rest: &[u8]) -> Address {
+    match rest.split_first() {
+        Some((0, name)) => Address::UnixAbstract(name.to_vec()),
+        _ => {
+            let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+            Address::UnixPath(rest[..end].to_vec())
+        }
+    }
+}
+
+fn internet_v4(rest: &[u8]) -> Option<Address> {
+    let (port, rest) = rest.split_first_chunk()?;
+    let ip = Ipv4Addr::from(*rest.first_chunk::<4>()?);
+    let address = SocketAddrV4::new(ip, u16::from_be_bytes(*port));
+    Some(Address::Inet(SocketAddr::V4(address)))
+}
+
+fn internet_v6(rest: &[u8]) -> Option<Address> {
+    let (port, rest) = rest.split_first_chunk()?;
+    let (flow, rest) = rest.split_first_chunk()?;
+    let (ip, rest) = rest.split_first_chunk::<16>()?;
+    let scope = rest.first_chunk().map_or(0, |scope| u32::from_ne_bytes(*scope));
+    let (port, flow) = (u16::from_be_bytes(*port), u32::from_be_bytes(*flow));
+    Some(Address::Inet(SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from(*ip), port, flow, scope))))
+}

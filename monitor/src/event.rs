@@ -1,0 +1,174 @@
+//! What the monitor tells: events decoded from the kernel's records, with owned bytes.
+//!
+//! Paths, arguments and names are bytes exactly as the kernel or the jail had them. Whoever
+//! shows them escapes them.
+
+use std::net::SocketAddr;
+
+/// One observation, in the order of the jail's ring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Counts from 0 per jail, without gaps; a gap is a lost event.
+    pub seq: u64,
+    /// `CLOCK_BOOTTIME`, nanoseconds.
+    pub time_ns: u64,
+    /// Who did it.
+    pub task: Task,
+    /// What was done.
+    pub kind: Kind,
+    /// The rule that decided on it, if any did.
+    pub decision: Option<Decision>,
+}
+
+/// Who did it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Process id (thread group) in the host's namespace.
+    pub pid: u32,
+    /// Thread id in the host's namespace.
+    pub tid: u32,
+    /// Process id inside the jail's pid namespace.
+    pub jail_pid: u32,
+    /// Real user id in the host's namespace.
+    pub uid: u32,
+    /// Parent's process id in the host's namespace.
+    pub parent_pid: u32,
+    /// Start of the process, `CLOCK_BOOTTIME` nanoseconds. With `pid` it survives pid reuse.
+    pub start_ns: u64,
+    /// `task_struct.comm`, without the trailing zeros.
+    pub comm: Vec<u8>,
+}
+
+/// The rule that the kernel applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Index into [`turnkey_policy::Policy::rules`].
+    pub rule: usize,
+    /// What the kernel did about it, after `mode` was applied.
+    pub action: turnkey_policy::Action,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A program image was replaced; the kernel's own path.
+    Exec {
+        /// The file that runs (the interpreter, for a script).
+        file: File,
+        /// The name given to execve(2) when it differs from `file.path`, such as a script.
+        raw: Option<Vec<u8>>,
+        /// Arguments, cut to what fits one record.
+        argv: Vec<Vec<u8>>,
+        /// Whether `argv` was cut.
+        argv_truncated: bool,
+    },
+    /// execve(2) or execveat(2) that was attempted: seen before the act (`errno` 0 then) or failed.
+    ExecAttempt {
+        /// The argument as user memory held it.
+        raw: Raw,
+        /// Positive errno, or 0 when the kernel had not decided yet.
+        errno: i32,
+    },
+    /// open(2) and its relatives.
+    Open {
+        /// What was opened, when it succeeded: the kernel's own object.
+        file: Option<File>,
+        /// The argument as user memory held it.
+        raw: Raw,
+        /// Open flags (`O_*`).
+        flags: u32,
+        /// Positive errno, or 0.
+        errno: i32,
+    },
+    /// connect(2), bind(2), or a send with an address.
+    Network {
+        /// Which of them.
+        act: NetworkAct,
+        /// The address the kernel used, or that user memory held when the kernel never took it.
+        address: Address,
+        /// `SOCK_*` type when known.
+        socket_type: u32,
+        /// Positive errno, or 0. For an act denied by a cgroup program this is `EPERM`.
+        errno: i32,
+    },
+    /// A syscall of the watch-list that was refused, by seccomp or by the kernel.
+    Refused {
+        /// The number in the table of the architecture.
+        nr: u32,
+        /// The kind rules know it by.
+        on: turnkey_policy::On,
+        /// The first three arguments.
+        args: [u64; 3],
+        /// Positive errno.
+        errno: i32,
+    },
+    /// A process was made.
+    Fork {
+        /// Its id in the host's namespace.
+        child_pid: u32,
+        /// Its id in the jail.
+        child_jail_pid: u32,
+        /// Its start, as [`Task::start_ns`].
+        child_start_ns: u64,
+    },
+    /// A process (its last thread group leader) ended.
+    Exit {
+        /// As from wait(2).
+        status: i32,
+    },
+}
+
+/// A file, as the kernel resolved it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Absolute, seen from the jail's root; `memfd:NAME` for a memory file.
+    pub path: Vec<u8>,
+    /// The path was longer than a record holds.
+    pub truncated: bool,
+    /// No name in any directory any more (deleted, memfd, O_TMPFILE).
+    pub unlinked: bool,
+    /// Device of the super block, as `dev_t` in the kernel's encoding.
+    pub dev: u32,
+    /// Inode number.
+    pub inode: u64,
+}
+
+/// An argument read from user memory: an allegation, not a fact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// The bytes up to the zero, or to the limit of a record.
+    pub bytes: Vec<u8>,
+    /// Longer than a record holds.
+    pub truncated: bool,
+    /// The memory could not be read at that moment.
+    pub unreadable: bool,
+}
+
+/// What was done with the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkAct {
+    /// connect(2)
+    Connect,
+    /// bind(2)
+    Bind,
+    /// sendto(2), sendmsg(2), sendmmsg(2)
+    Send,
+}
+
+/// A socket address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// `AF_INET` or `AF_INET6`.
+    Inet(SocketAddr),
+    /// `AF_UNIX` by path.
+    UnixPath(Vec<u8>),
+    /// `AF_UNIX`, abstract, without the leading zero.
+    UnixAbstract(Vec<u8>),
+    /// Any other family, with the first bytes of the address.
+    Other {
+        /// `AF_*`
+        family: u16,
+        /// As far as a record holds.
+        bytes: Vec<u8>,
+    },
+}

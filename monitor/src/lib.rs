@@ -1,0 +1,41 @@
+//! Watches a jail from inside the kernel and kills it when it breaks the rules.
+//!
+//! ```text
+//! Policy ─compile→ Rules ─Monitor::open→ programs loaded, tracepoints attached
+//!                          Monitor::canary → a kill and a refusal really happen
+//!                          Monitor::adopt(cgroup) → the kernel holds the jail's rules
+//!                          Monitor::drain → events      Monitor::finish → Evidence
+//! ```
+//!
+//! The kernel decides; what happens here only tells about it. The monitor does not know how the
+//! jail was made: it is given a cgroup.
+
+mod automaton;
+mod btf;
+mod canary;
+mod compile;
+mod decode;
+mod event;
+mod evidence;
+mod monitor;
+mod open;
+pub mod processes;
+mod sys;
+mod wire;
+
+pub use automaton::AutomatonError;
+pub use btf::BtfError;
+pub use canary::{CanaryError, Proof};
+pub use compile::{CompileError, Rules, compile};
+pub use decode::{DecodeError, decode};
+pub use event::*;
+pub use evidence::{ByKind, Evidence, FinishError};
+pub use monitor::{AdoptError, Monitor};
+pub use open::OpenError;
+
+/// The kernel's name of a syscall that [`Kind::Refused`] can speak of.
+#[must_use]
+pub fn syscall_name(nr: u32) -> Option<&'static str> {
+    let found = turnkey_abi::syscalls::SYSCALLS.iter().find(|syscall| u32::from(syscall.nr) == nr);
+    found.map(|syscall| syscall.name)
+}

@@ -1,0 +1,213 @@
+//! The monitor of one run.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+use aya::maps::MapError;
+use aya::programs::links::CgroupAttachMode;
+use aya::programs::{CgroupSock, CgroupSockAddr, ProgramError};
+use turnkey_abi::{Jail, TABLE_CANARY, TABLE_RUN, network};
+
+use crate::canary::{self, CanaryError, Proof};
+use crate::compile::Rules;
+use crate::decode::decode;
+use crate::event::Event;
+use crate::evidence::{self, Evidence, FinishError};
+use crate::open::{self, ADDRESS_HOOKS, Loaded, OpenError, SOCKET_HOOK, program};
+use crate::sys::JailValue;
+
+/// Why a jail could not be taken under watch.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// The map of jails does not take it.
+    #[error("the kernel does not take the jail's rules")]
+    Map(#[from] MapError),
+    /// A hook could not be attached to the cgroup.
+    #[error("the program `{name}` cannot be attached to the jail's cgroup: turnkey needs cgroup v2 with CONFIG_CGROUP_BPF=y, and another program that forbids more on this cgroup's parents must be taken off")]
+    Attach {
+        /// The program's name.
+        name: &'static str,
+        /// What the kernel said.
+        #[source]
+        source: ProgramError,
+    },
+    /// The object lacks a program.
+    #[error(transparent)]
+    Object(#[from] OpenError),
+    /// One monitor watches one jail.
+    #[error("this monitor watches a jail already")]
+    Adopted,
+}
+
+/// The programs in the kernel, and the ring they tell through.
+///
+/// Dropping it takes everything out of the kernel again; so does the death of this process.
+pub struct Monitor {
+    loaded: Loaded,
+    network: u32,
+    adopted: Option<u64>,
+    /// Records taken from the ring, and those that meant nothing.
+    received: u64,
+    malformed: u64,
+}
+
+impl Monitor {
+    /// Loads the object of `monitor-ebpf` with the rules, and attaches the tracepoints. Nothing is
+    /// watched yet.
+    ///
+    /// # Errors
+    /// When the kernel cannot run the programs; the error names the cause and the fix. Nothing is
+    /// left behind then.
+    pub fn open(object: &[u8], rules: &Rules) -> Result<Self, OpenError> {
+        let loaded = open::load(object, rules)?;
+        Ok(Self { loaded, network: rules.network, adopted: None, received: 0, malformed: 0 })
+    }
+
+    /// Proves that rules act: under built-in rules, a child in the given cgroup is refused a
+    /// connect and killed for an open.
+    ///
+    /// The cgroup is a leaf of the v2 hierarchy without processes, and its id that of the kernel
+    /// (its inode number). It is as before afterwards, and may be the jail's own.
+    ///
+    /// # Errors
+    /// When either does not happen, or is not recorded.
+    pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
+        let table = canary::table()?;
+        open::set_table(&mut self.loaded.tables, TABLE_CANARY, &table)
+            .map_err(canary::prepare("writing its rules"))?;
+        let jail = Jail { started: 1, ..Jail::new(TABLE_CANARY, network::NONE) };
+        self.enter(cgroup_id, jail).map_err(canary::prepare("watching its cgroup"))?;
+        let flown = self.fly(cgroup);
+        let left = self.loaded.jails.remove(&cgroup_id);
+        let events = self.take_canary_events();
+        flown?;
+        left.map_err(canary::prepare("forgetting its cgroup"))?;
+        canary::recorded(&events)
+    }
+
+    fn fly(&mut self, cgroup: BorrowedFd<'_>) -> Result<(), CanaryError> {
+        let links = self.attach_hooks(cgroup).map_err(canary::prepare("attaching the hooks"))?;
+        let flown = canary::fly(cgroup);
+        self.detach_hooks(links).map_err(canary::prepare("detaching the hooks"))?;
+        flown
+    }
+
+    /// The canary's records are proof, not evidence of the run.
+    fn take_canary_events(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.drain(|event| events.push(event));
+        (self.received, self.malformed) = (0, 0);
+        events
+    }
+
+    /// Puts a jail under the rules. From here on, every task in this cgroup is watched, and the
+    /// next exec in it counts as the start of the command.
+    ///
+    /// # Errors
+    /// When the kernel does not take the jail or its hooks. It is not watched then.
+    pub fn adopt(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<(), AdoptError> {
+        if self.adopted.is_some() {
+            return Err(AdoptError::Adopted);
+        }
+        self.enter(cgroup_id, Jail::new(TABLE_RUN, self.network))?;
+        self.attach_hooks(cgroup)?;
+        self.adopted = Some(cgroup_id);
+        Ok(())
+    }
+
+    fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
+        self.loaded.jails.insert(cgroup_id, JailValue(jail), 0)
+    }
+
+    fn attach_hooks(&mut self, cgroup: BorrowedFd<'_>) -> Result<Hooks, AdoptError> {
+        // For a link, the kernel wants no flag and means "many".
+        let mode = CgroupAttachMode::Single;
+        let mut addresses = Vec::with_capacity(ADDRESS_HOOKS.len());
+        for name in ADDRESS_HOOKS {
+            let hook: &mut CgroupSockAddr = program(&mut self.loaded.ebpf, name)?;
+            let link = hook.attach(cgroup, mode).map_err(|source| AdoptError::Attach { name, source })?;
+            addresses.push((name, link));
+        }
+        let name = SOCKET_HOOK;
+        let hook: &mut CgroupSock = program(&mut self.loaded.ebpf, name)?;
+        let socket = hook.attach(cgroup, mode).map_err(|source| AdoptError::Attach { name, source })?;
+        Ok(Hooks { addresses, socket })
+    }
+
+    fn detach_hooks(&mut self, hooks: Hooks) -> Result<(), AdoptError> {
+        for (name, link) in hooks.addresses {
+            let hook: &mut CgroupSockAddr = program(&mut self.loaded.ebpf, name)?;
+            hook.detach(link).map_err(|source| AdoptError::Attach { name, source })?;
+        }
+        let name = SOCKET_HOOK;
+        let hook: &mut CgroupSock = program(&mut self.loaded.ebpf, name)?;
+        hook.detach(hooks.socket).map_err(|source| AdoptError::Attach { name, source })
+    }
+
+    /// Hands over what the ring holds now, oldest first, without waiting. The descriptor is
+    /// readable when there is more.
+    pub fn drain(&mut self, mut on_event: impl FnMut(Event)) {
+        while let Some(record) = self.loaded.records.next() {
+            self.received += 1;
+            match decode(&record) {
+                Ok(event) => on_event(event),
+                Err(_) => self.malformed += 1,
+            }
+        }
+    }
+
+    /// Whether the kernel has condemned the jail. It then kills each of its tasks at that task's
+    /// next system call; who wants them dead at once uses `cgroup.kill`.
+    #[must_use]
+    pub fn condemned(&self) -> bool {
+        self.jail().is_ok_and(|jail| jail.condemned != 0)
+    }
+
+    /// How many records have not fitted the ring so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.jail().map_or(0, |jail| jail.lost.iter().sum())
+    }
+
+    fn jail(&self) -> Result<Jail, FinishError> {
+        let id = self.adopted.ok_or(FinishError::NotAdopted)?;
+        let JailValue(jail) = self.loaded.jails.get(&id, 0)?;
+        Ok(jail)
+    }
+
+    /// Takes the programs out of the kernel and says how complete the evidence is.
+    ///
+    /// Call it when no task of the jail is left and [`Self::drain`] has been called since; what is
+    /// still in the ring counts as not seen.
+    ///
+    /// # Errors
+    /// When the kernel does not answer. The evidence is then not complete.
+    pub fn finish(self) -> Result<Evidence, FinishError> {
+        let jail = self.jail()?;
+        let missed = evidence::missed(&self.loaded.ebpf)?;
+        Ok(Evidence::new(&jail, missed, self.malformed, self.received))
+    }
+}
+
+/// The links of the cgroup programs.
+struct Hooks {
+    addresses: Vec<(&'static str, aya::programs::cgroup_sock_addr::CgroupSockAddrLinkId)>,
+    socket: aya::programs::cgroup_sock::CgroupSockLinkId,
+}
+
+impl std::fmt::Debug for Monitor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Monitor").field("adopted", &self.adopted).finish_non_exhaustive()
+    }
+}
+
+impl AsFd for Monitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.loaded.records.as_fd()
+    }
+}
+
+impl AsRawFd for Monitor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.loaded.records.as_raw_fd()
+    }
+}

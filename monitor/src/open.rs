@@ -1,0 +1,167 @@
+//! Loading and attaching the programs.
+
+use std::io;
+
+use aya::maps::{Array, HashMap, MapData, RingBuf};
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
+use turnkey_abi::{ABI_SYMBOL, TABLE_RUN, Table};
+
+use crate::btf::{self, BtfError};
+use crate::compile::Rules;
+use crate::sys::{self, JailValue, OffsetsValue, TableValue};
+
+/// Why the monitor could not be started. Nothing of it is left in the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The kernel does not describe itself.
+    #[error("{BTF} cannot be read: the monitor needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (Linux 5.17 or later of every common distribution)")]
+    NoBtf(#[source] io::Error),
+    /// The kernel is too old or too new for this monitor.
+    #[error("the running kernel keeps its fields differently: turnkey needs Linux 5.17 or later, and a build that knows this kernel")]
+    Fields(#[from] BtfError),
+    /// aya's reading of the kernel's BTF failed.
+    #[error("{BTF} cannot be understood")]
+    BadBtf(#[source] aya::BtfError),
+    /// The object was built from another version of the wire types.
+    #[error("the eBPF object does not fit this monitor (`{ABI_SYMBOL}` is missing): rebuild it with `cargo xtask ebpf`")]
+    OtherVersion,
+    /// Not allowed.
+    #[error("the kernel refuses eBPF to this process: run turnkey as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; with lockdown=confidentiality no monitor can work")]
+    NotPermitted(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The maps could not be made.
+    #[error("the eBPF object cannot be loaded")]
+    Load(#[source] Box<EbpfError>),
+    /// The kernel does not accept a program, or has no such tracepoint.
+    #[error("the kernel does not accept the program `{name}`: turnkey needs Linux 5.17 or later with tracepoints (CONFIG_FTRACE_SYSCALLS=y) and cgroup hooks (CONFIG_CGROUP_BPF=y)")]
+    Program {
+        /// The program's name in the object.
+        name: &'static str,
+        /// What the kernel said, with the verifier's log.
+        #[source]
+        source: Box<ProgramError>,
+    },
+    /// A map or program is missing in the object.
+    #[error("the eBPF object has no `{name}`: rebuild it with `cargo xtask ebpf`")]
+    Incomplete {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A map does not take its value.
+    #[error("the kernel does not take the rules")]
+    Map(#[from] aya::maps::MapError),
+}
+
+/// Where the kernel describes itself.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// The tracepoint programs, each named like its tracepoint.
+pub(crate) const TRACEPOINTS: [&str; 5] =
+    ["sys_enter", "sys_exit", "sched_process_exec", "sched_process_fork", "sched_process_exit"];
+
+/// The cgroup programs for socket addresses.
+pub(crate) const ADDRESS_HOOKS: [&str; 6] =
+    ["connect4", "connect6", "bind4", "bind6", "sendmsg4", "sendmsg6"];
+
+/// The cgroup program for new sockets.
+pub(crate) const SOCKET_HOOK: &str = "sock_create";
+
+/// The programs, loaded and attached as far as they need no cgroup, and their maps.
+pub(crate) struct Loaded {
+    pub(crate) ebpf: Ebpf,
+    pub(crate) jails: HashMap<MapData, u64, JailValue>,
+    pub(crate) tables: Array<MapData, TableValue>,
+    pub(crate) records: RingBuf<MapData>,
+}
+
+/// Loads the object, hands the rules to the kernel, attaches the tracepoints.
+pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
+    let btf_bytes = std::fs::read(BTF).map_err(OpenError::NoBtf)?;
+    let offsets = OffsetsValue(btf::offsets(&btf_bytes)?);
+    drop(btf_bytes);
+    let btf = Btf::from_sys_fs().map_err(OpenError::BadBtf)?;
+    let mut ebpf = EbpfLoader::new()
+        .btf(Some(&btf))
+        .override_global("OFFSETS", &offsets, true)
+        .override_global(ABI_SYMBOL, &1_u32, true)
+        .load(object)
+        .map_err(explain_load)?;
+    let mut tables: Array<MapData, TableValue> = map(&mut ebpf, "TABLES")?;
+    set_table(&mut tables, TABLE_RUN, &rules.table)?;
+    load_programs(&mut ebpf, &btf)?;
+    let jails = map(&mut ebpf, "JAILS")?;
+    let records = map(&mut ebpf, "RECORDS")?;
+    attach_tracepoints(&mut ebpf)?;
+    Ok(Loaded { ebpf, jails, tables, records })
+}
+
+/// Writes a rule table.
+pub(crate) fn set_table(
+    tables: &mut Array<MapData, TableValue>,
+    index: u32,
+    table: &Table,
+) -> Result<(), OpenError> {
+    Ok(tables.set(index, sys::table_value(table), 0)?)
+}
+
+fn map<T>(ebpf: &mut Ebpf, name: &'static str) -> Result<T, OpenError>
+where
+    T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>,
+{
+    let map = ebpf.take_map(name).ok_or(OpenError::Incomplete { name })?;
+    Ok(T::try_from(map)?)
+}
+
+fn load_programs(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), OpenError> {
+    for name in TRACEPOINTS {
+        let program: &mut BtfTracePoint = program(ebpf, name)?;
+        program.load(name, btf).map_err(|source| explain_program(name, source))?;
+    }
+    for name in ADDRESS_HOOKS {
+        let program: &mut aya::programs::CgroupSockAddr = program(ebpf, name)?;
+        program.load().map_err(|source| explain_program(name, source))?;
+    }
+    let name = SOCKET_HOOK;
+    let program: &mut aya::programs::CgroupSock = program(ebpf, name)?;
+    program.load().map_err(|source| explain_program(name, source))
+}
+
+fn attach_tracepoints(ebpf: &mut Ebpf) -> Result<(), OpenError> {
+    for name in TRACEPOINTS {
+        let program: &mut BtfTracePoint = program(ebpf, name)?;
+        program.attach().map_err(|source| explain_program(name, source))?;
+    }
+    Ok(())
+}
+
+/// A program of the object, as its type.
+pub(crate) fn program<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, OpenError>
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
+{
+    let program = ebpf.program_mut(name).ok_or(OpenError::Incomplete { name })?;
+    program.try_into().map_err(|source| OpenError::Program { name, source: Box::new(source) })
+}
+
+fn explain_load(error: EbpfError) -> OpenError {
+    if let EbpfError::ParseError(aya_error) = &error
+        && aya_error.to_string().contains(ABI_SYMBOL)
+    {
+        return OpenError::OtherVersion;
+    }
+    if is_permission(&error) { OpenError::NotPermitted(Box::new(error)) } else { OpenError::Load(Box::new(error)) }
+}
+
+fn explain_program(name: &'static str, error: ProgramError) -> OpenError {
+    if is_permission(&error) {
+        return OpenError::NotPermitted(Box::new(error));
+    }
+    OpenError::Program { name, source: Box::new(error) }
+}
+
+/// Whether the kernel's answer, somewhere down the chain, was EPERM.
+fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let mut causes = chain.filter_map(|error| error.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+}

@@ -1,0 +1,14 @@
+//! The programs in the running kernel, against real processes in a real cgroup.
+//!
+//! These tests need root, cgroup v2 and a kernel of the tracepoint tier. Where that is missing
+//! they fail: a monitor that was not tested is not known to work.
+
+mod live {
+    pub mod harness;
+
+    mod exec;
+    mod network;
+    mod open;
+    mod process;
+    mod refused;
+}

@@ -1,0 +1,180 @@
+//! A cgroup, a monitor on it, and commands run inside.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use turnkey_monitor::{Event, Evidence, Kind, Monitor, compile};
+use turnkey_policy::{Action, Overrides, Policy};
+
+/// The object that the command embeds.
+pub static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/turnkey.bpf.o");
+
+pub const SIGKILL: i32 = 9;
+
+/// A policy from the text of rules and sections, on top of an empty profile.
+pub fn policy(text: &str) -> Policy {
+    let header = "schema = \"turnkey.profile/v1\"\nname = \"test\"\ndescription = \"test\"\n[syscalls]\nallow = [\"@basic\"]\n";
+    let read = |_: &str| Ok(format!("{header}{text}"));
+    turnkey_policy::load("test.toml", &read, &Overrides::default()).expect("the policy is right")
+}
+
+/// One rule; `more` is further lines of it.
+pub fn rule(id: &str, on: &str, action: &str, more: &str) -> String {
+    format!(
+        "[[rule]]\nid = \"{id}\"\non = \"{on}\"\naction = \"{action}\"\nseverity = \"high\"\nwhy = \"test\"\n{more}\n"
+    )
+}
+
+/// A rule that kills for reading any of these paths.
+pub fn kill_reading(path: &str) -> String {
+    rule("secret", "open", "kill", &format!("path = [\"{path}\"]\naccess = [\"read\"]"))
+}
+
+/// A cgroup of our own, removed in the end.
+pub struct Group {
+    pub path: PathBuf,
+    pub directory: File,
+}
+
+impl Group {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("turnkey-test-{}-{count}", std::process::id());
+        let path = unified_hierarchy().join(name);
+        std::fs::create_dir(&path).expect("a cgroup can be made: run this as root");
+        let directory = File::open(&path).expect("the cgroup can be opened");
+        Self { path, directory }
+    }
+
+    pub fn id(&self) -> u64 {
+        self.directory.metadata().expect("the cgroup has metadata").ino()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Whatever a failed test left running.
+        let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// Where cgroup v2 is mounted, alone or beside v1.
+fn unified_hierarchy() -> PathBuf {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
+    let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let found = fields.find(|fields| fields.get(2) == Some(&"cgroup2"));
+    PathBuf::from(found.expect("cgroup v2 is mounted")[1])
+}
+
+/// What a run left behind.
+pub struct Seen {
+    pub output: Output,
+    pub events: Vec<Event>,
+    pub evidence: Evidence,
+    pub condemned: bool,
+}
+
+impl Seen {
+    pub fn status(&self) -> ExitStatus {
+        self.output.status
+    }
+
+    /// The command was killed, and the jail condemned.
+    #[track_caller]
+    pub fn assert_killed(&self) {
+        assert_eq!(self.status().signal(), Some(SIGKILL), "{}", self.tell());
+        assert!(self.condemned, "{}", self.tell());
+    }
+
+    /// The command ended by itself with success, and the jail lives.
+    #[track_caller]
+    pub fn assert_lived(&self) {
+        assert!(self.status().success(), "{}", self.tell());
+        assert!(!self.condemned, "{}", self.tell());
+    }
+
+    /// The events that a rule decided on, with what was done.
+    pub fn decisions(&self) -> Vec<(usize, Action)> {
+        let decided = self.events.iter().filter_map(|event| event.decision);
+        decided.map(|decision| (decision.rule, decision.action)).collect()
+    }
+
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    pub fn kinds<T>(&self, pick: impl Fn(&Kind) -> Option<T>) -> Vec<T> {
+        self.events.iter().filter_map(|event| pick(&event.kind)).collect()
+    }
+
+    pub fn tell(&self) -> String {
+        let events: Vec<String> = self.events.iter().map(|event| format!("{event:?}")).collect();
+        format!("{:?}\n{:?}\n{}", self.output, self.evidence, events.join("\n"))
+    }
+}
+
+/// Runs a command in a watched cgroup.
+pub fn run(policy: &Policy, command: &[&str]) -> Seen {
+    run_in(policy, Path::new("/"), command)
+}
+
+/// Runs a command in a watched cgroup, in a directory.
+pub fn run_in(policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
+    let group = Group::new();
+    let rules = compile(policy).expect("the policy compiles");
+    let mut monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    monitor.adopt(group.directory.as_fd(), group.id()).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    // The shell joins, and its next exec is the start of the command.
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group.path.join("cgroup.procs"));
+    shell.args(command).current_dir(directory).stdin(Stdio::null());
+    shell.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let output = shell.output().expect("a shell can be run");
+    wait_until_empty(&group);
+    let condemned = monitor.condemned();
+    let mut events = Vec::new();
+    monitor.drain(|event| events.push(event));
+    let evidence = monitor.finish().expect("the evidence can be read");
+    Seen { output, events, evidence, condemned }
+}
+
+/// Grandchildren may outlive the command for a moment.
+fn wait_until_empty(group: &Group) {
+    for _ in 0..500 {
+        let procs = std::fs::read_to_string(group.path.join("cgroup.procs"));
+        if procs.is_ok_and(|procs| procs.is_empty()) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("the cgroup does not become empty");
+}
+
+/// An interpreter itself, not a script that looks for one.
+pub fn python_path() -> &'static str {
+    let mut known = ["/usr/bin/python3", "/usr/local/bin/python3"].into_iter();
+    known.find(|path| Path::new(path).exists()).expect("python3 is installed")
+}
+
+/// Runs a Python program in a watched cgroup.
+pub fn python(policy: &Policy, program: &str) -> Seen {
+    run(policy, &[python_path(), "-S", "-E", "-c", program])
+}
+
+/// An error with all its causes.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,182 @@
+//! Sockets: what is refused never reaches anybody, and is told.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+
+use turnkey_monitor::{Address, Kind, NetworkAct};
+use turnkey_policy::Action;
+
+use super::harness::{Seen, policy, python, rule};
+
+const EPERM: i32 = 1;
+
+fn network(kind: &Kind) -> Option<(NetworkAct, Address, i32)> {
+    match kind {
+        Kind::Network { act, address, errno, .. } => Some((*act, address.clone(), *errno)),
+        _ => None,
+    }
+}
+
+/// A program that prints the errno of what it does with sockets.
+fn errno_of(statement: &str) -> String {
+    format!(
+        "import socket, sys\ns = socket.socket()\nu = socket.socket(type=socket.SOCK_DGRAM)\ns6 = socket.socket(socket.AF_INET6)\nu6 = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\ntry:\n {statement}\n print('through')\nexcept OSError as error:\n print(error.errno)"
+    )
+}
+
+#[track_caller]
+fn assert_told(seen: &Seen, act: NetworkAct, address: &str, errno: i32) {
+    let address: SocketAddr = address.parse().expect("an address");
+    let expected = (act, Address::Inet(address), errno);
+    assert!(seen.kinds(network).contains(&expected), "{expected:?} in\n{}", seen.tell());
+    assert_eq!(seen.kinds(network).len(), 1, "told once:\n{}", seen.tell());
+}
+
+#[test]
+fn without_network_a_connect_never_arrives() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    listener.set_nonblocking(true).expect("it can");
+    let port = listener.local_addr().expect("it is bound").port();
+    let statement = format!("s.connect(('127.0.0.1', {port}))");
+    let seen = python(&policy(""), &errno_of(&statement));
+    seen.assert_lived();
+    assert_eq!(seen.stdout(), "1\n");
+    assert_told(&seen, NetworkAct::Connect, &format!("127.0.0.1:{port}"), EPERM);
+    assert!(listener.accept().is_err(), "nobody came");
+}
+
+#[test]
+fn without_network_a_datagram_never_arrives() {
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    receiver.set_nonblocking(true).expect("it can");
+    let port = receiver.local_addr().expect("it is bound").port();
+    for statement in [
+        format!("u.sendto(b'secret', ('127.0.0.1', {port}))"),
+        format!("u.sendmsg([b'secret'], [], 0, ('127.0.0.1', {port}))"),
+    ] {
+        let seen = python(&policy(""), &errno_of(&statement));
+        assert_eq!(seen.stdout(), "1\n");
+        assert_told(&seen, NetworkAct::Send, &format!("127.0.0.1:{port}"), EPERM);
+        assert!(receiver.recv(&mut [0; 16]).is_err(), "nothing came");
+    }
+}
+
+#[test]
+fn ipv6_is_no_way_round() {
+    let seen = python(&policy(""), &errno_of("s6.connect(('2001:db8::1', 443))"));
+    assert_eq!(seen.stdout(), "1\n");
+    assert_told(&seen, NetworkAct::Connect, "[2001:db8::1]:443", EPERM);
+    let seen = python(&policy(""), &errno_of("s6.connect(('::ffff:127.0.0.1', 80))"));
+    assert_eq!(seen.stdout(), "1\n");
+    assert_told(&seen, NetworkAct::Connect, "[::ffff:127.0.0.1]:80", EPERM);
+    let seen = python(&policy(""), &errno_of("u6.sendto(b'x', ('2001:db8::2', 53))"));
+    assert_eq!(seen.stdout(), "1\n");
+    assert_told(&seen, NetworkAct::Send, "[2001:db8::2]:53", EPERM);
+}
+
+#[test]
+fn tcp_fast_open_is_no_way_round() {
+    // MSG_FASTOPEN connects and sends in one call.
+    let seen = python(&policy(""), &errno_of("s.sendto(b'x', 0x20000000, ('192.0.2.1', 80))"));
+    assert_ne!(seen.stdout(), "through\n", "{}", seen.tell());
+    assert!(!seen.kinds(network).is_empty(), "{}", seen.tell());
+    assert!(seen.kinds(network).iter().all(|(_, _, errno)| *errno != 0), "{}", seen.tell());
+}
+
+#[test]
+fn without_network_nothing_is_bound() {
+    let seen = python(&policy(""), &errno_of("s.bind(('127.0.0.1', 8080))"));
+    assert_eq!(seen.stdout(), "1\n");
+    assert_told(&seen, NetworkAct::Bind, "127.0.0.1:8080", EPERM);
+    let seen = python(&policy(""), &errno_of("s6.bind(('::', 8080))"));
+    assert_eq!(seen.stdout(), "1\n");
+    assert_told(&seen, NetworkAct::Bind, "[::]:8080", EPERM);
+}
+
+#[test]
+fn a_rule_kills_for_a_connect() {
+    let policy = policy(&rule("out", "connect", "kill", ""));
+    let seen = python(&policy, &errno_of("s.connect(('192.0.2.7', 443))"));
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    assert_told(&seen, NetworkAct::Connect, "192.0.2.7:443", EPERM);
+}
+
+#[test]
+fn a_rule_that_denies_is_told_with_what_it_did() {
+    let policy = policy(&rule("out", "connect", "deny", ""));
+    let seen = python(&policy, &errno_of("s.connect(('192.0.2.7', 443))"));
+    seen.assert_lived();
+    assert_eq!(seen.stdout(), "1\n");
+    assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+}
+
+#[test]
+fn observing_keeps_the_network_closed() {
+    let mut policy = policy(&rule("out", "connect", "kill", ""));
+    policy.mode = turnkey_policy::Mode::Observe;
+    let seen = python(&policy, &errno_of("s.connect(('127.0.0.1', 443))"));
+    seen.assert_lived();
+    assert_eq!(seen.stdout(), "1\n");
+    assert_eq!(seen.decisions(), [(0, Action::Log)]);
+}
+
+#[test]
+fn loopback_reaches_itself_and_nobody_else() {
+    let rules = rule("out", "connect", "deny", "");
+    let policy = policy(&format!("[network]\nmode = \"loopback\"\n{rules}"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let seen = python(&policy, &errno_of(&format!("s.connect(('127.0.0.1', {port}))")));
+    assert_eq!((seen.stdout().as_str(), seen.decisions()), ("through\n", vec![]));
+    assert_told(&seen, NetworkAct::Connect, &format!("127.0.0.1:{port}"), 0);
+    let seen = python(&policy, &errno_of(&format!("s6.connect(('::ffff:127.0.0.1', {port}))")));
+    assert_eq!((seen.stdout().as_str(), seen.decisions()), ("through\n", vec![]));
+    let seen = python(&policy, &errno_of("s.bind(('127.0.0.1', 0))"));
+    assert_eq!((seen.stdout().as_str(), seen.decisions()), ("through\n", vec![]));
+    for (statement, address) in [
+        ("s.connect(('192.0.2.7', 443))", "192.0.2.7:443"),
+        ("s6.connect(('::ffff:192.0.2.7', 443))", "[::ffff:192.0.2.7]:443"),
+        ("s6.connect(('::2', 443))", "[::2]:443"),
+    ] {
+        let seen = python(&policy, &errno_of(statement));
+        assert_eq!(seen.stdout(), "1\n");
+        assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+        assert_told(&seen, NetworkAct::Connect, address, EPERM);
+    }
+}
+
+#[test]
+fn a_raw_socket_cannot_be_made() {
+    let program = errno_of("socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)");
+    let seen = python(&policy(&rule("out", "connect", "deny", "")), &program);
+    assert_eq!(seen.stdout(), "1\n");
+    let refused = seen.kinds(|kind| match kind {
+        Kind::Refused { nr, errno, args, .. } => Some((*nr, *errno, *args)),
+        _ => None,
+    });
+    assert_eq!(refused, [(41, EPERM, [2, 3 | 0o2_000_000, 1])], "{}", seen.tell());
+    assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+}
+
+#[test]
+fn unix_sockets_are_told_and_are_no_network() {
+    let program = "import socket\ns = socket.socket(socket.AF_UNIX)\ns.bind('\\0turnkey-test-abstract')\ntry:\n s.connect('/no/such/socket')\nexcept OSError as error:\n print(error.errno)";
+    let seen = python(&policy(&rule("out", "connect", "kill", "")), program);
+    seen.assert_lived();
+    let expected = [
+        (NetworkAct::Bind, Address::UnixAbstract(b"turnkey-test-abstract".to_vec()), 0),
+        (NetworkAct::Connect, Address::UnixPath(b"/no/such/socket".to_vec()), 2),
+    ];
+    assert_eq!(seen.kinds(network), expected);
+}
+
+#[test]
+fn the_rest_of_the_host_keeps_its_network() {
+    let seen = python(&policy(""), &errno_of("s.connect(('127.0.0.1', 1))"));
+    assert_eq!(seen.stdout(), "1\n");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    assert_eq!(address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
+    std::net::TcpStream::connect(address).expect("we are in no jail");
+}

@@ -1,0 +1,224 @@
+//! Opens: the kernel's own file decides, the argument may condemn.
+
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use turnkey_monitor::{File, Kind, Raw};
+use turnkey_policy::Action;
+
+use super::harness::{kill_reading, policy, python, python_path, rule, run, run_in};
+
+fn opens(kind: &Kind) -> Option<(Option<File>, Raw, i32)> {
+    match kind {
+        Kind::Open { file, raw, errno, .. } => Some((file.clone(), raw.clone(), *errno)),
+        _ => None,
+    }
+}
+
+/// A directory with a secret in it; its path is what the kernel will say.
+fn secret() -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let path = directory.path().canonicalize().expect("it has a path").join("secret");
+    std::fs::write(&path, "top secret").expect("the secret can be written");
+    let path = path.to_str().expect("the path is text").to_owned();
+    (directory, path)
+}
+
+#[test]
+fn an_open_is_told_with_the_kernels_own_file() {
+    let (_directory, path) = secret();
+    let metadata = std::fs::metadata(&path).expect("the secret is there");
+    let seen = run(&policy(""), &["/bin/cat", &path]);
+    seen.assert_lived();
+    assert_eq!(seen.stdout(), "top secret");
+    let found = seen.kinds(opens).into_iter().find(|(_, raw, _)| raw.bytes == path.as_bytes());
+    let (file, _, errno) = found.unwrap_or_else(|| panic!("{}", seen.tell()));
+    let file = file.expect("the open succeeded");
+    assert_eq!(errno, 0);
+    assert_eq!(file.path, path.as_bytes());
+    assert_eq!((file.inode, file.truncated, file.unlinked), (metadata.ino(), false, false));
+    assert!(seen.evidence.complete, "{}", seen.tell());
+    assert_eq!(seen.evidence.lost.total(), 0);
+}
+
+#[test]
+fn reading_a_secret_kills_before_anything_is_printed() {
+    let (_directory, path) = secret();
+    let seen = run(&policy(&kill_reading(&path)), &["/bin/cat", &path]);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+}
+
+#[test]
+fn writing_is_another_access() {
+    let (_directory, path) = secret();
+    let program = format!("open({path:?}, 'w').write('x')");
+    python(&policy(&kill_reading(&path)), &program).assert_lived();
+    let both = format!("open({path:?}, 'r+')");
+    python(&policy(&kill_reading(&path)), &both).assert_killed();
+}
+
+#[test]
+fn a_symlink_does_not_hide_the_file() {
+    let (directory, path) = secret();
+    let link = directory.path().join("harmless");
+    symlink(&path, &link).expect("a symlink can be made");
+    let seen = run(&policy(&kill_reading(&path)), &["/bin/cat", link.to_str().expect("text")]);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+    let killed = seen.kinds(opens).pop().unwrap_or_else(|| panic!("{}", seen.tell()));
+    assert_eq!(killed.0.expect("it was opened").path, path.as_bytes());
+    assert_eq!(killed.1.bytes, link.to_str().expect("text").as_bytes());
+}
+
+#[test]
+fn every_spelling_of_a_path_is_the_same_path() {
+    let (directory, path) = secret();
+    let policy = policy(&kill_reading(&path));
+    let parent = directory.path().canonicalize().expect("it has a path");
+    let name = parent.file_name().and_then(|name| name.to_str()).expect("text");
+    for spelling in [
+        String::from("secret"),
+        String::from("./secret"),
+        format!("../{name}/secret"),
+        format!("{}//secret", parent.display()),
+        format!("{}/./no-such/../secret", parent.display()),
+        format!("/proc/self/root{path}"),
+        format!("/proc/self/cwd/secret"),
+    ] {
+        let seen = run_in(&policy, &parent, &["/bin/cat", &spelling]);
+        seen.assert_killed();
+        assert_eq!(seen.stdout(), "", "{spelling}");
+    }
+}
+
+#[test]
+fn a_directory_descriptor_does_not_hide_the_file() {
+    let (directory, path) = secret();
+    let parent = directory.path().canonicalize().expect("it has a path");
+    let program = format!(
+        "import os\nd = os.open({parent:?}, os.O_RDONLY)\nos.write(1, os.read(os.open('secret', os.O_RDONLY, dir_fd=d), 99))"
+    );
+    let seen = python(&policy(&kill_reading(&path)), &program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+}
+
+#[test]
+fn openat2_and_creat_are_seen() {
+    let (_directory, path) = secret();
+    // openat2(AT_FDCWD, path, &how, sizeof how), with how.flags = O_RDONLY
+    let openat2 = format!(
+        "import ctypes\nhow = (ctypes.c_uint64 * 3)(0, 0, 0)\nctypes.CDLL(None).syscall(437, -100, {path:?}.encode(), ctypes.byref(how), 24)"
+    );
+    python(&policy(&kill_reading(&path)), &openat2).assert_killed();
+    let creat = format!("import ctypes\nctypes.CDLL(None).syscall(85, {path:?}.encode(), 0o600)");
+    python(&policy(&kill_reading(&path)), &creat).assert_lived();
+    let writing = rule("w", "open", "kill", &format!("path = [{path:?}]\naccess = [\"write\"]"));
+    python(&policy(&writing), &creat).assert_killed();
+}
+
+#[test]
+fn an_attempt_on_a_missing_file_is_an_attempt() {
+    let policy = policy(&kill_reading("/no-such-place/secret"));
+    let program = "\ntry:\n open('/no-such-place/secret')\nexcept OSError:\n print('survived')";
+    let seen = python(&policy, program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+}
+
+#[test]
+fn a_failed_open_is_told_with_its_errno() {
+    let seen = run(&policy(""), &["/bin/cat", "/no-such-file"]);
+    assert_eq!(seen.status().code(), Some(1));
+    let found = seen.kinds(opens).into_iter().find(|(_, raw, _)| raw.bytes == b"/no-such-file");
+    let (file, _, errno) = found.unwrap_or_else(|| panic!("{}", seen.tell()));
+    assert_eq!((file, errno), (None, 2));
+}
+
+#[test]
+fn observing_tells_and_lets_live() {
+    let (_directory, path) = secret();
+    let mut policy = policy(&kill_reading(&path));
+    policy.mode = turnkey_policy::Mode::Observe;
+    let seen = run(&policy, &["/bin/cat", &path]);
+    seen.assert_lived();
+    assert_eq!(seen.stdout(), "top secret");
+    assert_eq!(seen.decisions(), [(0, Action::Log)]);
+}
+
+#[test]
+fn a_more_specific_allow_shields() {
+    let (directory, path) = secret();
+    let parent = directory.path().canonicalize().expect("it has a path");
+    let allow = rule("a", "open", "allow", &format!("path = [{path:?}]\naccess = [\"read\"]"));
+    let kill = rule("k", "open", "kill", &format!("path = [\"{}/**\"]\naccess = [\"read\"]", parent.display()));
+    let policy = policy(&format!("{allow}{kill}"));
+    run(&policy, &["/bin/cat", &path]).assert_lived();
+    run(&policy, &["/bin/cat", &format!("{path}2")]).assert_killed();
+}
+
+#[test]
+fn a_condemned_jail_stays_condemned() {
+    let (_directory, path) = secret();
+    // The parent survives its child's crime only until its next system call.
+    let program = format!(
+        "import os\nif os.fork() == 0:\n open({path:?})\nos.wait()\nos.write(1, b'survived')"
+    );
+    let seen = python(&policy(&kill_reading(&path)), &program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+}
+
+#[test]
+fn a_deep_directory_has_its_whole_path() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let mut path = directory.path().canonicalize().expect("it has a path");
+    for depth in 0..90 {
+        path.push(format!("d{depth}"));
+    }
+    std::fs::create_dir_all(&path).expect("directories can be made");
+    path.push("secret");
+    std::fs::write(&path, "deep").expect("the secret can be written");
+    let path = path.to_str().expect("text");
+    let seen = run(&policy(&kill_reading(path)), &["/bin/cat", path]);
+    seen.assert_killed();
+    let link = directory.path().join("link");
+    symlink(path, &link).expect("a symlink can be made");
+    let seen = run(&policy(&kill_reading(path)), &["/bin/cat", link.to_str().expect("text")]);
+    seen.assert_killed();
+}
+
+#[test]
+fn a_path_that_is_too_long_to_know_is_treated_as_the_worst() {
+    // 40 directories of 200 bytes: more than PATH_MAX, reached one by one.
+    let program = "import os, shutil\nos.chdir(os.environ['TOP'])\nfor _ in range(40):\n os.mkdir('d' * 200)\n os.chdir('d' * 200)\nos.close(os.open('file', os.O_RDWR | os.O_CREAT))\nos.write(1, b'survived')";
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let top = format!("TOP={}", directory.path().display());
+    let command = ["/usr/bin/env", &top, python_path(), "-S", "-c", program];
+    let seen = run(&policy(&kill_reading("/some/secret")), &command);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+    assert!(seen.evidence.unresolved > 0, "{}", seen.tell());
+    let truncated = seen.kinds(opens).into_iter().filter_map(|(file, ..)| file).any(|file| file.truncated);
+    assert!(truncated, "{}", seen.tell());
+}
+
+#[test]
+fn a_memory_file_has_its_name_for_a_path() {
+    let program = "import os\nfd = os.memfd_create('payload')\nopen(f'/proc/self/fd/{fd}')";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    let files: Vec<File> = seen.kinds(opens).into_iter().filter_map(|(file, ..)| file).collect();
+    let memory = files.iter().find(|file| file.path == b"memfd:payload");
+    assert!(memory.is_some_and(|file| file.unlinked), "{}", seen.tell());
+}
+
+#[test]
+fn an_unreadable_argument_is_told() {
+    let program = "import ctypes\nctypes.CDLL(None).syscall(257, -100, 8, 0, 0)";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    assert!(seen.kinds(opens).iter().any(|(_, raw, errno)| raw.unreadable && *errno == 14), "{}", seen.tell());
+    assert_eq!(seen.evidence.unreadable, 1);
+}

@@ -1,0 +1,131 @@
+//! Processes, losses, the canary, and whom none of it concerns.
+
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use turnkey_monitor::processes::Tracker;
+use turnkey_monitor::{Kind, Monitor, OpenError, compile};
+
+use super::harness::{Group, OBJECT, chain, kill_reading, policy, python, run};
+
+#[test]
+fn the_tree_of_processes_is_told() {
+    let seen = run(&policy(""), &["/bin/sh", "-c", "/bin/sh -c 'exit 3'; /bin/true; exit 7"]);
+    assert_eq!(seen.status().code(), Some(7));
+    let mut tracker = Tracker::new();
+    for event in &seen.events {
+        tracker.observe(event);
+    }
+    let processes = tracker.into_processes();
+    assert_eq!(processes.len(), 3, "{}", seen.tell());
+    let [shell, inner, truth] = &processes[..] else { unreachable!() };
+    assert_eq!((shell.parent, inner.parent, truth.parent), (None, Some(0), Some(0)));
+    assert_eq!((shell.status, inner.status, truth.status), (Some(7 << 8), Some(3 << 8), Some(0)));
+    assert_eq!(truth.images[0].argv, [b"/bin/true".to_vec()]);
+    assert_eq!(truth.comm, b"true");
+    assert!(processes.iter().all(|process| process.end_ns > Some(process.start_ns)));
+    // In no namespace of its own, a process has one id.
+    assert!(processes.iter().all(|process| process.jail_pid == process.pid));
+}
+
+#[test]
+fn threads_are_no_processes() {
+    let program = "import threading\nfor _ in range(5):\n t = threading.Thread(target=lambda: open('/dev/null').close())\n t.start()\n t.join()";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    assert_eq!((seen.evidence.seen.fork, seen.evidence.seen.exit), (0, 1), "{}", seen.tell());
+    let threads = seen.events.iter().filter(|event| {
+        let null = matches!(&event.kind, Kind::Open { raw, .. } if raw.bytes == b"/dev/null");
+        null && event.task.tid != event.task.pid
+    });
+    assert_eq!(threads.count(), 5);
+}
+
+#[test]
+fn a_signal_is_a_status() {
+    let seen = run(&policy(""), &["/bin/sh", "-c", "kill -TERM $$"]);
+    assert_eq!(seen.status().signal(), Some(15));
+    let statuses = seen.kinds(|kind| match kind {
+        Kind::Exit { status } => Some(*status),
+        _ => None,
+    });
+    assert_eq!(statuses, [15]);
+}
+
+#[test]
+fn numbers_have_no_gap_when_nothing_is_lost() {
+    let seen = run(&policy(""), &["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true & done; wait"]);
+    let mut numbers: Vec<u64> = seen.events.iter().map(|event| event.seq).collect();
+    numbers.sort_unstable();
+    let expected: Vec<u64> = (0..u64::try_from(numbers.len()).expect("few")).collect();
+    assert_eq!(numbers, expected);
+    assert!(seen.evidence.complete);
+}
+
+#[test]
+fn a_flood_loses_records_but_not_the_kill() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let secret = directory.path().canonicalize().expect("a path").join("secret");
+    std::fs::write(&secret, "x").expect("it can be written");
+    // Nobody reads the ring meanwhile: `run` drains at the end.
+    let program = format!(
+        "import os\nfor _ in range(60000):\n os.close(os.open('/dev/null', 0))\nopen({secret:?})\nos.write(1, b'survived')"
+    );
+    let secret = secret.to_str().expect("text");
+    let seen = python(&policy(&kill_reading(secret)), &program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+    assert!(seen.evidence.lost.open > 0);
+    assert!(!seen.evidence.complete);
+    let taken = u64::try_from(seen.events.len()).expect("few");
+    assert_eq!(taken + seen.evidence.lost.total(), seen.evidence.seen.total());
+}
+
+#[test]
+fn the_canary_proves_and_leaves_no_trace() {
+    let group = Group::new();
+    let rules = compile(&policy("")).expect("the policy compiles");
+    let mut monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    let proof = monitor.canary(group.directory.as_fd(), group.id()).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    assert!(proof.0.contains("EPERM") && proof.0.contains("SIGKILL"), "{}", proof.0);
+    monitor.adopt(group.directory.as_fd(), group.id()).expect("the same cgroup can be watched");
+    assert!(!monitor.condemned(), "what the canary did is forgotten");
+    let mut events = 0;
+    monitor.drain(|_| events += 1);
+    assert_eq!(events, 0);
+    let evidence = monitor.finish().expect("the evidence can be read");
+    assert!(evidence.complete);
+    assert_eq!(evidence.seen.total(), 0);
+}
+
+#[test]
+fn the_host_is_not_concerned() {
+    let group = Group::new();
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let secret = directory.path().canonicalize().expect("a path").join("secret");
+    std::fs::write(&secret, "x").expect("it can be written");
+    let policy = policy(&kill_reading(secret.to_str().expect("text")));
+    let rules = compile(&policy).expect("the policy compiles");
+    let mut monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    monitor.adopt(group.directory.as_fd(), group.id()).expect("it can be watched");
+    let status = Command::new("/bin/cat").arg(&secret).output().expect("cat runs").status;
+    assert!(status.success());
+    monitor.drain(|event| panic!("{event:?}"));
+}
+
+#[test]
+fn an_object_of_another_version_is_refused() {
+    let at = OBJECT.windows(13).position(|bytes| bytes == b"TURNKEY_ABI_1").expect("it says its version");
+    let mut object = OBJECT.to_vec();
+    let mut rest = &mut object[at..];
+    // Every place where the name stands: the symbol table and the type information.
+    while let Some(at) = rest.windows(13).position(|bytes| bytes == b"TURNKEY_ABI_1") {
+        rest[at + 12] = b'0';
+        rest = &mut rest[at + 13..];
+    }
+    object[at + 12] = b'0';
+    let rules = compile(&policy("")).expect("the policy compiles");
+    let error = Monitor::open(&object, &rules).expect_err("it is another version");
+    assert!(matches!(error, OpenError::OtherVersion), "{}", chain(&error));
+}

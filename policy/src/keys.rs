@@ -1,0 +1,214 @@
+//! The one table of a profile's keys: what the reader accepts, what error messages suggest and
+//! what the reference in `docs/profile.md` lists.
+
+use crate::model::{Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Workdir};
+use crate::names::Named;
+
+/// What is written after a key.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// Any text.
+    Text,
+    /// Texts, or a single one without brackets.
+    Texts,
+    /// A table of texts.
+    TextTable,
+    /// `"256M"`
+    Size,
+    /// `"100%"`
+    Percent,
+    /// `"30s"`
+    Duration,
+    /// `50`
+    Count,
+    /// `true` or `false`
+    Truth,
+    /// One of these words.
+    Word(fn() -> Vec<&'static str>),
+    /// Some of these words, or a single one without brackets.
+    Words(fn() -> Vec<&'static str>),
+    /// A list of tables, such as this one.
+    Entries(&'static str),
+    /// A table.
+    Table,
+    /// Tables, in double brackets.
+    Tables,
+}
+
+/// One key of a profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The table it stands in; empty for the top.
+    pub table: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What is written after it.
+    pub form: Form,
+    /// What holds when no merged profile says anything; empty when it must be given.
+    pub default: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+}
+
+/// An entry of `filesystem.read` or `filesystem.write`.
+const GIVEN_PATH: &str = r#"{ path = "/usr", why = "libraries" }"#;
+
+fn words<T: Named>() -> Vec<&'static str> {
+    T::NAMES.iter().map(|(_, name)| *name).collect()
+}
+
+/// `"all"`, or layers.
+fn layers_or_all() -> Vec<&'static str> {
+    let mut all = vec!["all"];
+    all.extend(words::<Layer>());
+    all
+}
+
+const fn key(
+    table: &'static str,
+    name: &'static str,
+    form: Form,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
+    Key {
+        table,
+        name,
+        form,
+        default,
+        about,
+    }
+}
+
+/// Every key.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    key("", "schema", Form::Text, "", "`turnkey.profile/v1`"),
+    key("", "name", Form::Text, "", "the profile's name in reports"),
+    key("", "description", Form::Text, "`\"\"`", "one line for people"),
+    key("", "extends", Form::Texts, "`[]`", "profiles this one builds on, by name or by file"),
+    key("", "filesystem", Form::Table, "", "what the jail's tree holds"),
+    key("", "network", Form::Table, "", "what the jail may reach"),
+    key("", "limits", Form::Table, "", "what the whole tree of processes may use"),
+    key("", "identity", Form::Table, "", "who the program is inside"),
+    key("", "env", Form::Table, "", "what the program finds in its environment"),
+    key("", "syscalls", Form::Table, "", "which syscalls pass the filter"),
+    key("", "enforcement", Form::Table, "", "what must hold, and what happens when it does not"),
+    key("", "rule", Form::Tables, "", "what an attempt means"),
+
+    key("filesystem", "read", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
+    key("filesystem", "write", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
+    key("filesystem", "scratch", Form::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),
+    key("filesystem", "workdir", Form::Table, "", "how the caller's directory appears at `/workspace`"),
+    key("filesystem", "decoys", Form::Texts, "`[]`", "jail paths where a worthless file is planted to be watched; not below `/workspace` or another given path"),
+    key("filesystem.read", "path", Form::Text, "", "absolute, without `.` or `..`"),
+    key("filesystem.read", "optional", Form::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
+    key("filesystem.read", "why", Form::Text, "`\"\"`", "why the jail is given it"),
+    key("filesystem.write", "path", Form::Text, "", "absolute, without `.` or `..`"),
+    key("filesystem.write", "optional", Form::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
+    key("filesystem.write", "why", Form::Text, "`\"\"`", "why the jail is given it"),
+    key("filesystem.scratch", "path", Form::Text, "", "absolute path in the jail"),
+    key("filesystem.scratch", "size", Form::Size, "", "what it can hold; counts as memory of the jail"),
+    key("filesystem.scratch", "why", Form::Text, "`\"\"`", "why the jail is given it"),
+    key("filesystem.workdir", "mode", Form::Word(words::<Workdir>), "`overlay`", "writable with the writes thrown away, read-only, or an empty scratch instead"),
+
+    key("network", "mode", Form::Word(words::<Network>), "`none`", "an empty network namespace, or one with its own loopback"),
+
+    key("limits", "memory", Form::Size, "`256M`", "memory of the tree, with page cache and scratch"),
+    key("limits", "swap", Form::Size, "`0`", "swap of the tree"),
+    key("limits", "cpu", Form::Percent, "`100%`", "share of one processor; `200%` is two processors"),
+    key("limits", "pids", Form::Count, "`50`", "processes and threads at once"),
+    key("limits", "wall", Form::Duration, "`30s`", "from the program's first instruction"),
+    key("limits", "cpu_time", Form::Duration, "`20s`", "user and system time of the tree"),
+    key("limits", "output", Form::Size, "`1M`", "stdout and stderr together"),
+    key("limits", "file_size", Form::Size, "`64M`", "per file"),
+    key("limits", "open_files", Form::Count, "`256`", "per process"),
+
+    key("identity", "user", Form::Text, "`jail`", "user and group name inside"),
+    key("identity", "hostname", Form::Text, "`jail`", "host name inside"),
+
+    key("env", "pass", Form::Texts, "`[]`", "names handed through from the caller"),
+    key("env", "set", Form::TextTable, "`{}`", "names with fixed values; wins over `pass`"),
+
+    key("syscalls", "allow", Form::Texts, "", "groups such as `@basic`, or names of syscalls that stand in one"),
+
+    key("enforcement", "required", Form::Words(layers_or_all), "`\"all\"`", "layers without which the run fails; the rest is reported when missing"),
+    key("enforcement", "on_loss", Form::Word(words::<OnLoss>), "`mark`", "what lost events mean: the verdict is inconclusive, exit code 120 too, or the jail is killed"),
+    key("enforcement", "mode", Form::Word(words::<Mode>), "`enforce`", "whether rules act, or every one that would only logs"),
+
+    key("rule", "id", Form::Text, "", "unique; lower-case words joined by `-`"),
+    key("rule", "on", Form::Words(words::<On>), "", "the kinds of attempt it speaks of"),
+    key("rule", "path", Form::Texts, "every path", "patterns; only with `open` or `exec`"),
+    key("rule", "access", Form::Words(words::<Access>), "both", "how the file is opened; only with `open`"),
+    key("rule", "action", Form::Word(words::<Action>), "", "what to do"),
+    key("rule", "severity", Form::Word(words::<Severity>), "`medium`", "for the verdict"),
+    key("rule", "technique", Form::Text, "none", "MITRE ATT&CK technique, such as `T1003.008`"),
+    key("rule", "why", Form::Text, "`\"\"`", "for people"),
+    key("rule", "replaces", Form::Truth, "`false`", "take the place of the inherited rule of this id"),
+];
+
+/// The keys of one table.
+pub fn of(table: &str) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(move |key| key.table == table)
+}
+
+/// The key of this name in a table.
+#[must_use]
+pub fn find(table: &str, name: &str) -> Option<&'static Key> {
+    of(table).find(|key| key.name == name)
+}
+
+impl Key {
+    /// With its table in front: `limits.memory`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        if self.table.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}.{}", self.table, self.name)
+        }
+    }
+}
+
+impl Form {
+    /// What is to be written, for people.
+    #[must_use]
+    pub fn describe(self) -> String {
+        match self {
+            Self::Text => "a text in quotes".to_owned(),
+            Self::Texts => "a list of texts, such as [\"a\", \"b\"]".to_owned(),
+            Self::TextTable => "a table of texts, such as { NAME = \"value\" }".to_owned(),
+            Self::Size => "a size in quotes, such as \"256M\"".to_owned(),
+            Self::Percent => "a percentage in quotes, such as \"100%\"".to_owned(),
+            Self::Duration => "a duration in quotes, such as \"30s\"".to_owned(),
+            Self::Count => "a whole number, such as 50".to_owned(),
+            Self::Truth => "true or false".to_owned(),
+            Self::Word(words) => format!("one of {}", words().join(", ")),
+            Self::Words(words) => format!("one or a list of {}", words().join(", ")),
+            Self::Entries(one) => format!("a list of tables, such as [{one}]"),
+            Self::Table => "a table".to_owned(),
+            Self::Tables => "tables in double brackets, such as [[rule]]".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_is_a_key_of_the_one_above() {
+        for key in KEYS.iter().filter(|key| !key.table.is_empty()) {
+            let (above, name) = key.table.rsplit_once('.').unwrap_or(("", key.table));
+            assert!(find(above, name).is_some(), "{}", key.table);
+        }
+    }
+
+    #[test]
+    fn no_key_stands_twice() {
+        for key in KEYS {
+            let same = of(key.table).filter(|other| other.name == key.name);
+            assert_eq!(same.count(), 1, "{}", key.path());
+        }
+    }
+}

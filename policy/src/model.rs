@@ -1,0 +1,316 @@
+//! The resolved policy: what a run enforces, after profiles are merged and overrides applied.
+//!
+//! Everything here is plain data. The jailer reads `filesystem`, `limits`, `identity`,
+//! `environment`, `syscalls` and `network`; the monitor reads `rules` and `network`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::glob::Glob;
+
+/// A whole policy, ready to be planned and compiled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// The profile's `name`.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// SHA-256, in hex, of the texts of all merged profiles and of the overrides, in order.
+    pub sha256: String,
+    /// Whether rules act or only speak.
+    pub mode: Mode,
+    /// What the jail's tree holds.
+    pub filesystem: Filesystem,
+    /// What the jail may reach.
+    pub network: Network,
+    /// What the whole tree of processes may use.
+    pub limits: Limits,
+    /// Who the program is inside.
+    pub identity: Identity,
+    /// What the program finds in its environment.
+    pub environment: Environment,
+    /// The syscalls the filter allows.
+    pub syscalls: Syscalls,
+    /// What must hold for a run to start and what lost evidence means.
+    pub enforcement: Enforcement,
+    /// Rules on attempts, in the order of the files. Which one decides: see [`mod@crate::decide`].
+    pub rules: Vec<Rule>,
+}
+
+/// Whether rules act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Rules kill and deny.
+    Enforce,
+    /// Rules that would kill or deny log instead. The jail itself stays as strict as ever.
+    Observe,
+}
+
+impl Mode {
+    /// What a rule's action comes to under this mode.
+    #[must_use]
+    pub fn apply(self, action: Action) -> Action {
+        match self {
+            Self::Enforce => action,
+            Self::Observe => action.min(Action::Log),
+        }
+    }
+}
+
+/// `[filesystem]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filesystem {
+    /// Host paths visible read-only at the same place.
+    pub read: Vec<HostPath>,
+    /// Host paths visible and writable at the same place.
+    pub write: Vec<HostPath>,
+    /// Memory file systems, gone afterwards.
+    pub scratch: Vec<Scratch>,
+    /// How the working directory appears at `/workspace`.
+    pub workdir: Workdir,
+    /// Jail paths where a worthless file is planted to be watched.
+    pub decoys: Vec<PathBuf>,
+}
+
+/// A path of the host that the jail is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPath {
+    /// Absolute, without `.` or `..`.
+    pub path: PathBuf,
+    /// A missing path is left out instead of failing the run.
+    pub optional: bool,
+    /// Why the jail is given it.
+    pub why: String,
+}
+
+/// A tmpfs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scratch {
+    /// Absolute path in the jail.
+    pub path: PathBuf,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// How the caller's directory appears at `/workspace`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workdir {
+    /// Writable; writes land in memory and are thrown away.
+    #[default]
+    Overlay,
+    /// Read-only.
+    ReadOnly,
+    /// Not at all: `/workspace` is an empty scratch.
+    None,
+}
+
+/// `[network]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// An empty network namespace; even loopback is down.
+    #[default]
+    None,
+    /// A network namespace with its own loopback.
+    Loopback,
+}
+
+/// `[limits]`: for the whole tree of processes unless said otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Bytes.
+    pub memory: u64,
+    /// Bytes.
+    pub swap: u64,
+    /// Percent of one processor; 200 is two processors.
+    pub cpu_percent: u32,
+    /// Tasks (processes and threads).
+    pub pids: u32,
+    /// From the program's first instruction.
+    pub wall: Duration,
+    /// User and system time of the tree.
+    pub cpu_time: Duration,
+    /// Bytes of stdout and stderr together.
+    pub output: u64,
+    /// Bytes, per file (`RLIMIT_FSIZE`).
+    pub file_size: u64,
+    /// Descriptors, per process (`RLIMIT_NOFILE`).
+    pub open_files: u32,
+}
+
+/// `[identity]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// User and group name inside.
+    pub user: String,
+    /// Host name inside.
+    pub hostname: String,
+}
+
+/// `[env]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Names handed through from the caller.
+    pub pass: Vec<String>,
+    /// Names with fixed values. Wins over `pass`.
+    pub set: BTreeMap<String, String>,
+}
+
+/// `[syscalls]`, resolved from groups to names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Syscalls {
+    /// Names as in the kernel's table; all from [`crate::syscalls`].
+    pub allow: BTreeSet<&'static str>,
+}
+
+/// `[enforcement]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enforcement {
+    /// Layers without which the run fails. The rest is optional and reported when missing.
+    pub required: BTreeSet<Layer>,
+    /// What lost evidence means.
+    pub on_loss: OnLoss,
+}
+
+/// What happens when events were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLoss {
+    /// The verdict is `inconclusive`, the exit code the command's.
+    Mark,
+    /// The verdict is `inconclusive` and the exit code 120.
+    Fail,
+    /// The jail is killed as soon as a loss is known.
+    Kill,
+}
+
+/// Every layer a run stands on, as named in profiles and reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// user_namespaces(7)
+    UserNamespace,
+    /// mount_namespaces(7)
+    MountNamespace,
+    /// pid_namespaces(7)
+    PidNamespace,
+    /// network_namespaces(7)
+    NetworkNamespace,
+    /// ipc_namespaces(7)
+    IpcNamespace,
+    /// uts_namespaces(7)
+    UtsNamespace,
+    /// cgroup_namespaces(7)
+    CgroupNamespace,
+    /// time_namespaces(7)
+    TimeNamespace,
+    /// The jail's own root, after pivot_root(2).
+    Root,
+    /// capabilities(7): every set empty, securebits locked.
+    Capabilities,
+    /// `PR_SET_NO_NEW_PRIVS`
+    NoNewPrivileges,
+    /// seccomp(2)
+    Seccomp,
+    /// landlock(7)
+    Landlock,
+    /// Memory and swap of the cgroup.
+    Memory,
+    /// Tasks of the cgroup.
+    Pids,
+    /// Processor share of the cgroup.
+    Cpu,
+    /// setrlimit(2)
+    Rlimits,
+    /// The eBPF programs.
+    Monitor,
+}
+
+/// `[[rule]]`: what an attempt means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Unique in the policy.
+    pub id: String,
+    /// The kinds of attempt it speaks of.
+    pub on: BTreeSet<On>,
+    /// Any of these paths; only for `open` and `exec`. Empty means every path.
+    pub path: Vec<Glob>,
+    /// Any of these accesses; only for `open`. Never empty for `open`.
+    pub access: BTreeSet<Access>,
+    /// What to do.
+    pub action: Action,
+    /// For the verdict.
+    pub severity: Severity,
+    /// MITRE ATT&CK technique, such as `T1003.008`.
+    pub technique: Option<String>,
+    /// For people.
+    pub why: String,
+}
+
+/// Kinds of attempt a rule can speak of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum On {
+    /// open(2), openat(2), openat2(2), creat(2)
+    Open,
+    /// execve(2), execveat(2), except the start of the command itself
+    Exec,
+    /// connect(2) to an internet address; a Unix socket lies inside the jail and is none
+    Connect,
+    /// bind(2) of an internet address
+    Bind,
+    /// sendto(2), sendmsg(2), sendmmsg(2) with an internet address
+    Send,
+    /// ptrace(2), process_vm_readv(2), process_vm_writev(2), kcmp(2), pidfd_getfd(2)
+    Ptrace,
+    /// mount(2), umount2(2), pivot_root(2), chroot(2) and the new mount API
+    Mount,
+    /// setuid(2) and its relatives, capset(2), when the kernel refused them: make(1) and others
+    /// set the user they are already, which succeeds and is no attempt
+    Setuid,
+    /// unshare(2), setns(2), and clone(2) with a namespace flag
+    Namespace,
+    /// bpf(2), perf_event_open(2), userfaultfd(2)
+    Bpf,
+    /// init_module(2), finit_module(2), delete_module(2), kexec_load(2), kexec_file_load(2),
+    /// reboot(2)
+    Module,
+    /// add_key(2), request_key(2), keyctl(2)
+    Keyring,
+    /// io_uring_setup(2), io_uring_enter(2), io_uring_register(2)
+    IoUring,
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// `O_RDONLY` or `O_RDWR`
+    Read,
+    /// `O_WRONLY`, `O_RDWR`, `O_TRUNC` or `O_CREAT`
+    Write,
+}
+
+/// What a rule does. The order is the order of strength on a tie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Nothing; shields from less specific rules.
+    Allow,
+    /// A violation in the report, nothing else.
+    Log,
+    /// The act fails with EPERM and is a violation in the report.
+    Deny,
+    /// The whole jail dies.
+    Kill,
+}
+
+/// How bad an attempt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Unusual.
+    Low,
+    /// Suspicious.
+    Medium,
+    /// An attack, if meant.
+    High,
+    /// An attack.
+    Critical,
+}

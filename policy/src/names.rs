@@ -1,0 +1,136 @@
+//! The names that profiles and reports use for the words of the model.
+//!
+//! One table per type, so that parsing, printing, documentation and the suggestions in error
+//! messages can never disagree.
+
+use std::fmt;
+
+use crate::model::{Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Workdir};
+
+/// A closed set of words with one name each.
+pub trait Named: Sized + Copy + PartialEq + 'static {
+    /// Every word with its name, in the order of the type.
+    const NAMES: &'static [(Self, &'static str)];
+
+    /// The word with this exact name.
+    fn from_name(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(word, _)| *word)
+    }
+}
+
+macro_rules! names {
+    ($type:ident { $($variant:ident => $name:literal),+ $(,)? }) => {
+        impl Named for $type {
+            const NAMES: &'static [(Self, &'static str)] = &[$(($type::$variant, $name)),+];
+        }
+
+        impl $type {
+            /// Every value, in the order of the type.
+            pub const ALL: &'static [Self] = &[$($type::$variant),+];
+
+            /// The name in profiles and reports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $name),+
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.name())
+            }
+        }
+    };
+}
+
+names!(Layer {
+    UserNamespace => "user-namespace",
+    MountNamespace => "mount-namespace",
+    PidNamespace => "pid-namespace",
+    NetworkNamespace => "network-namespace",
+    IpcNamespace => "ipc-namespace",
+    UtsNamespace => "uts-namespace",
+    CgroupNamespace => "cgroup-namespace",
+    TimeNamespace => "time-namespace",
+    Root => "root",
+    Capabilities => "capabilities",
+    NoNewPrivileges => "no-new-privileges",
+    Seccomp => "seccomp",
+    Landlock => "landlock",
+    Memory => "memory",
+    Pids => "pids",
+    Cpu => "cpu",
+    Rlimits => "rlimits",
+    Monitor => "monitor",
+});
+
+names!(On {
+    Open => "open",
+    Exec => "exec",
+    Connect => "connect",
+    Bind => "bind",
+    Send => "send",
+    Ptrace => "ptrace",
+    Mount => "mount",
+    Setuid => "setuid",
+    Namespace => "namespace",
+    Bpf => "bpf",
+    Module => "module",
+    Keyring => "keyring",
+    IoUring => "io_uring",
+});
+
+names!(Access { Read => "read", Write => "write" });
+
+names!(Action { Allow => "allow", Log => "log", Deny => "deny", Kill => "kill" });
+
+names!(Severity {
+    Info => "info",
+    Low => "low",
+    Medium => "medium",
+    High => "high",
+    Critical => "critical",
+});
+
+names!(Mode { Enforce => "enforce", Observe => "observe" });
+
+names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
+
+names!(Workdir { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
+
+names!(Network { None => "none", Loopback => "loopback" });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that two words share would make one of them unreachable.
+    fn assert_round_trip<T: Named + fmt::Debug + fmt::Display>() {
+        for (word, name) in T::NAMES {
+            assert_eq!(T::from_name(name), Some(*word));
+            assert_eq!(word.to_string(), *name);
+        }
+        assert_eq!(T::from_name("no such word"), None);
+    }
+
+    #[test]
+    fn every_name_leads_back_to_its_word() {
+        assert_round_trip::<Layer>();
+        assert_round_trip::<On>();
+        assert_round_trip::<Access>();
+        assert_round_trip::<Action>();
+        assert_round_trip::<Severity>();
+        assert_round_trip::<Mode>();
+        assert_round_trip::<OnLoss>();
+        assert_round_trip::<Workdir>();
+        assert_round_trip::<Network>();
+    }
+
+    #[test]
+    fn names_are_padded_like_strings() {
+        assert_eq!(format!("{:<6}|", Action::Deny), "deny  |");
+    }
+}

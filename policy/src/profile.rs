@@ -1,0 +1,131 @@
+//! A profile as it was read, and how profiles that build on each other become one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Located, Problem};
+use crate::model::{HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Workdir};
+
+/// What one text says; what it does not say is `None` or empty.
+#[derive(Debug, Default)]
+pub(crate) struct Profile {
+    pub(crate) name: Option<Located<String>>,
+    pub(crate) description: Option<Located<String>>,
+    pub(crate) extends: Vec<Located<String>>,
+    pub(crate) read: Vec<Located<HostPath>>,
+    pub(crate) write: Vec<Located<HostPath>>,
+    pub(crate) scratch: Vec<Located<Scratch>>,
+    pub(crate) workdir: Option<Located<Workdir>>,
+    pub(crate) decoys: Vec<Located<PathBuf>>,
+    pub(crate) network: Option<Located<Network>>,
+    pub(crate) memory: Option<Located<u64>>,
+    pub(crate) swap: Option<Located<u64>>,
+    pub(crate) cpu: Option<Located<u32>>,
+    pub(crate) pids: Option<Located<u32>>,
+    pub(crate) wall: Option<Located<Duration>>,
+    pub(crate) cpu_time: Option<Located<Duration>>,
+    pub(crate) output: Option<Located<u64>>,
+    pub(crate) file_size: Option<Located<u64>>,
+    pub(crate) open_files: Option<Located<u32>>,
+    pub(crate) user: Option<Located<String>>,
+    pub(crate) hostname: Option<Located<String>>,
+    pub(crate) pass: Vec<Located<String>>,
+    pub(crate) set: BTreeMap<String, String>,
+    pub(crate) syscalls: Vec<Located<Vec<&'static str>>>,
+    pub(crate) required: Option<Located<BTreeSet<Layer>>>,
+    pub(crate) on_loss: Option<Located<OnLoss>>,
+    pub(crate) mode: Option<Located<Mode>>,
+    pub(crate) rules: Vec<Located<ProfileRule>>,
+}
+
+/// A rule, and whether it means to take another's place.
+#[derive(Clone, Debug)]
+pub(crate) struct ProfileRule {
+    pub(crate) rule: Rule,
+    pub(crate) replaces: bool,
+}
+
+impl Profile {
+    /// Lays another profile over this one, key by key: a single value takes the place of the one
+    /// below, a list is appended. A path given again, or a rule that `replaces`, takes the place
+    /// of the entry below instead.
+    pub(crate) fn lay_over(&mut self, above: Self, problems: &mut Vec<Problem>) {
+        override_with(&mut self.name, above.name);
+        override_with(&mut self.description, above.description);
+        override_with(&mut self.workdir, above.workdir);
+        override_with(&mut self.network, above.network);
+        override_with(&mut self.memory, above.memory);
+        override_with(&mut self.swap, above.swap);
+        override_with(&mut self.cpu, above.cpu);
+        override_with(&mut self.pids, above.pids);
+        override_with(&mut self.wall, above.wall);
+        override_with(&mut self.cpu_time, above.cpu_time);
+        override_with(&mut self.output, above.output);
+        override_with(&mut self.file_size, above.file_size);
+        override_with(&mut self.open_files, above.open_files);
+        override_with(&mut self.user, above.user);
+        override_with(&mut self.hostname, above.hostname);
+        override_with(&mut self.required, above.required);
+        override_with(&mut self.on_loss, above.on_loss);
+        override_with(&mut self.mode, above.mode);
+        append(&mut self.read, above.read, |entry| &entry.path);
+        append(&mut self.write, above.write, |entry| &entry.path);
+        append(&mut self.scratch, above.scratch, |entry| &entry.path);
+        append(&mut self.decoys, above.decoys, |path| path);
+        append(&mut self.pass, above.pass, |name| name);
+        self.syscalls.extend(above.syscalls);
+        self.set.extend(above.set);
+        for rule in above.rules {
+            self.add_rule(rule, problems);
+        }
+    }
+
+    /// A rule never disappears by accident: taking another's place has to be said.
+    fn add_rule(&mut self, new: Located<ProfileRule>, problems: &mut Vec<Problem>) {
+        let id = &new.value.rule.id;
+        let inherited = self.rules.iter().position(|rule| rule.value.rule.id == *id);
+        match (inherited, new.value.replaces) {
+            (None, false) => self.rules.push(new),
+            (Some(index), true) => self.rules[index] = new,
+            (None, true) => problems.push(
+                Problem::new(format!("there is no rule {id:?} to replace"))
+                    .help("remove `replaces`, or write the id of an inherited rule")
+                    .at(&new.at, "replaces nothing"),
+            ),
+            (Some(index), false) => {
+                let first = &self.rules[index];
+                let mut problem = Problem::new(format!("there are two rules {id:?}"))
+                    .help("choose another id, or add `replaces = true` to the later one")
+                    .at(&new.at, "the second");
+                if first.at.source == new.at.source {
+                    problem = problem.at(&first.at, "the first");
+                }
+                problems.push(problem);
+            }
+        }
+    }
+}
+
+fn override_with<T>(below: &mut Option<T>, above: Option<T>) {
+    if above.is_some() {
+        *below = above;
+    }
+}
+
+/// Appends what is new; what is there already is replaced in its place.
+fn append<T, K: PartialEq>(
+    below: &mut Vec<Located<T>>,
+    above: Vec<Located<T>>,
+    key: impl Fn(&T) -> &K,
+) {
+    for entry in above {
+        match below
+            .iter_mut()
+            .find(|old| key(&old.value) == key(&entry.value))
+        {
+            Some(old) => *old = entry,
+            None => below.push(entry),
+        }
+    }
+}

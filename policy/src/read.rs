@@ -1,0 +1,199 @@
+//! The text of one profile to what it says, collecting everything that is wrong with it.
+
+mod rule;
+mod section;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::SCHEMA;
+use crate::error::{At, Located, Problem, Source};
+use crate::model::{HostPath, Layer, Scratch};
+use crate::profile::Profile;
+use crate::values::{self, Wrong};
+use section::Section;
+
+/// Larger is no profile, and would only keep the parser busy.
+const LARGEST: usize = 1 << 20;
+
+type Value<'d> = Spanned<DeValue<'d>>;
+
+/// What a text says. When `problems` grew, the profile is not to be used.
+pub(crate) fn profile(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Profile {
+    if source.text.len() > LARGEST {
+        let message = format!("the profile {} is larger than 1 MiB", source.name);
+        problems.push(Problem::new(message).help("split it, or check that it is the right file"));
+        return Profile::default();
+    }
+    let (document, errors) = DeTable::parse_recoverable(&source.text);
+    if !errors.is_empty() {
+        problems.extend(errors.iter().map(|error| syntax_problem(source, error)));
+        return Profile::default();
+    }
+    let mut reader = Reader { source, problems };
+    let mut profile = Profile::default();
+    reader.document(document.get_ref(), &mut profile);
+    profile
+}
+
+fn syntax_problem(source: &Arc<Source>, error: &toml::de::Error) -> Problem {
+    let span = error.span().unwrap_or_default();
+    let at = At {
+        source: Arc::clone(source),
+        span,
+    };
+    Problem::new("this is not TOML").at(&at, error.message())
+}
+
+/// One text, and what was found wrong with it.
+struct Reader<'r> {
+    source: &'r Arc<Source>,
+    problems: &'r mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn document(&mut self, document: &DeTable<'_>, profile: &mut Profile) {
+        let mut top = Section::open(self, "", document);
+        if top.required("schema", schema).is_none() {
+            // The words of another format would only be misread.
+            return;
+        }
+        top.report_unknown_keys();
+        profile.name = top.required("name", values::text);
+        profile.description = top.value("description", values::text);
+        profile.extends = top.list("extends", values::text);
+        top.section("filesystem", |section| filesystem(section, profile));
+        top.section("network", |section| network(section, profile));
+        top.section("limits", |section| limits(section, profile));
+        top.section("identity", |section| identity(section, profile));
+        top.section("env", |section| environment(section, profile));
+        top.section("syscalls", |section| {
+            profile.syscalls = section.list("allow", values::syscalls);
+        });
+        top.section("enforcement", |section| enforcement(section, profile));
+        profile.rules = top.tables("rule", rule::rule);
+    }
+
+    fn at(&self, span: std::ops::Range<usize>) -> At {
+        At {
+            source: Arc::clone(self.source),
+            span,
+        }
+    }
+
+    /// Where in the text the fault within a value lies. Escapes shift a value against its text;
+    /// then the whole value is shown.
+    fn at_part(
+        &self,
+        whole: std::ops::Range<usize>,
+        value: &str,
+        part: Option<std::ops::Range<usize>>,
+    ) -> At {
+        let inner = whole.start + 1..whole.end.saturating_sub(1);
+        match part {
+            Some(part) if self.source.text.get(inner.clone()) == Some(value) => {
+                self.at(inner.start + part.start..inner.start + part.end)
+            }
+            _ => self.at(whole),
+        }
+    }
+
+    fn wrong_value(&mut self, key: &str, value: &str, span: std::ops::Range<usize>, wrong: Wrong) {
+        let at = self.at_part(span, value, wrong.span);
+        let message = format!("`{key}`: {}", wrong.message);
+        self.problems
+            .push(Problem::new(message).help(wrong.help).at(&at, "here"));
+    }
+}
+
+fn schema(text: &str) -> Result<(), Wrong> {
+    if text == SCHEMA {
+        return Ok(());
+    }
+    let help = format!("this release reads {SCHEMA:?}");
+    Err(Wrong::new(format!("{text:?} is another format"), help))
+}
+
+fn filesystem(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    profile.read = section.tables("read", host_path);
+    profile.write = section.tables("write", host_path);
+    profile.scratch = section.tables("scratch", scratch);
+    profile.decoys = section.list("decoys", values::decoy);
+    section.section("workdir", |section| {
+        profile.workdir = section.value("mode", values::word);
+    });
+}
+
+/// An entry of `read` or `write`.
+fn host_path(section: &mut Section<'_, '_, '_>) -> Option<HostPath> {
+    let optional = section.truth("optional");
+    let why = section
+        .value("why", values::text)
+        .map(|why| why.value)
+        .unwrap_or_default();
+    let path = section.required("path", values::absolute_path)?.value;
+    Some(HostPath {
+        path,
+        optional,
+        why,
+    })
+}
+
+fn scratch(section: &mut Section<'_, '_, '_>) -> Option<Scratch> {
+    // For people who read the profile; nothing else shows it.
+    let _why = section.value("why", values::text);
+    let size = section.required("size", values::memory);
+    let path = section.required("path", values::absolute_path)?.value;
+    Some(Scratch {
+        path,
+        size: size?.value,
+    })
+}
+
+fn network(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    profile.network = section.value("mode", values::network);
+}
+
+fn limits(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    profile.memory = section.value("memory", values::memory);
+    profile.swap = section.value("swap", values::size);
+    profile.cpu = section.value("cpu", values::percent);
+    profile.pids = section.count("pids", values::pids);
+    profile.wall = section.value("wall", values::duration);
+    profile.cpu_time = section.value("cpu_time", values::duration);
+    profile.output = section.value("output", values::size);
+    profile.file_size = section.value("file_size", values::size);
+    profile.open_files = section.count("open_files", values::open_files);
+}
+
+fn identity(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    profile.user = section.value("user", values::user);
+    profile.hostname = section.value("hostname", values::hostname);
+}
+
+fn environment(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    profile.pass = section.list("pass", values::variable_name);
+    profile.set = section.text_table("set", values::variable_name, values::variable_value);
+}
+
+fn enforcement(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    profile.on_loss = section.value("on_loss", values::word);
+    profile.mode = section.value("mode", values::word);
+    profile.required = required_layers(section);
+}
+
+/// `"all"`, or the layers named.
+fn required_layers(section: &mut Section<'_, '_, '_>) -> Option<Located<BTreeSet<Layer>>> {
+    let at = section.place_of("required")?;
+    let named = section.list("required", |text| match text {
+        "all" => Ok(Layer::ALL.to_vec()),
+        _ => values::word(text).map(|layer| vec![layer]),
+    });
+    Some(Located {
+        value: named.into_iter().flat_map(|layers| layers.value).collect(),
+        at,
+    })
+}

@@ -1,0 +1,75 @@
+//! One `[[rule]]`.
+
+use std::collections::BTreeSet;
+
+use super::section::Section;
+use crate::error::{Located, Problem};
+use crate::model::{Access, On, Rule, Severity};
+use crate::profile::ProfileRule;
+use crate::values;
+
+/// Reads a rule; `None` when something it needs is missing or wrong.
+pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
+    section.require("on");
+    let on: BTreeSet<On> = words(section.list("on", values::word));
+    let path = section
+        .list("path", values::pattern)
+        .into_iter()
+        .map(|glob| glob.value)
+        .collect();
+    let access = words(section.list("access", values::word));
+    let severity = section.value("severity", values::word);
+    let technique = section.value("technique", values::technique);
+    let why = section.value("why", values::text);
+    let replaces = section.truth("replaces");
+    let id = section.required("id", values::rule_id);
+    let action = section.required("action", values::word);
+    check_applicability(section, &on);
+    let rule = Rule {
+        id: id?.value,
+        access: accesses(&on, access),
+        on,
+        path,
+        action: action?.value,
+        severity: severity.map_or(Severity::Medium, |severity| severity.value),
+        technique: technique.map(|technique| technique.value),
+        why: why.map(|why| why.value).unwrap_or_default(),
+    };
+    Some(ProfileRule { rule, replaces })
+}
+
+fn words<T: Ord>(located: Vec<Located<T>>) -> BTreeSet<T> {
+    located.into_iter().map(|word| word.value).collect()
+}
+
+/// Without `access`, an open is meant whatever it is for.
+fn accesses(on: &BTreeSet<On>, given: BTreeSet<Access>) -> BTreeSet<Access> {
+    if given.is_empty() && on.contains(&On::Open) {
+        return Access::ALL.iter().copied().collect();
+    }
+    given
+}
+
+/// A key that would be without effect is a mistake, and in a policy mistakes are holes.
+fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
+    for name in ["on", "path", "access"] {
+        if section.is_empty_list(name) {
+            let problem = Problem::new(format!(
+                "`rule.{name}` is empty, so the rule speaks of nothing"
+            ))
+            .help("write at least one, or remove the rule");
+            section.problem(problem, name, "empty");
+        }
+    }
+    if section.place_of("path").is_some() && !on.iter().all(|on| matches!(on, On::Open | On::Exec))
+    {
+        let problem = Problem::new("`rule.path` has no meaning for every kind of attempt in `on`")
+            .help("paths go with \"open\" and \"exec\" alone; write a second rule for the rest");
+        section.problem(problem, "path", "not for these attempts");
+    }
+    if section.place_of("access").is_some() && !on.contains(&On::Open) {
+        let problem =
+            Problem::new("`rule.access` has no meaning without \"open\" in `on`").help("remove it");
+        section.problem(problem, "access", "not for these attempts");
+    }
+}

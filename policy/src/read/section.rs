@@ -1,0 +1,322 @@
+//! One table of a profile and the means to take its keys, typed and with their places.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+
+use super::{Reader, Value};
+use crate::error::{At, Located, Problem};
+use crate::keys::{self, Key};
+use crate::values::{self, Wrong};
+
+/// A table of the profile.
+pub(super) struct Section<'s, 'r, 'd> {
+    reader: &'s mut Reader<'r>,
+    /// Its name in [`keys::KEYS`].
+    name: &'static str,
+    table: &'s DeTable<'d>,
+    /// Where missing keys are shown to be missing.
+    place: Option<std::ops::Range<usize>>,
+}
+
+impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
+    pub(super) fn open(
+        reader: &'s mut Reader<'r>,
+        name: &'static str,
+        table: &'s DeTable<'d>,
+    ) -> Self {
+        Self {
+            reader,
+            name,
+            table,
+            place: None,
+        }
+    }
+
+    /// Reports every key that means nothing here.
+    pub(super) fn report_unknown_keys(&mut self) {
+        let known: Vec<&str> = keys::of(self.name).map(|key| key.name).collect();
+        for (name, _) in self.table {
+            if !known.contains(&name.get_ref().as_ref()) {
+                let problem = self.unknown_key(name.get_ref(), &known);
+                let at = self.reader.at(name.span());
+                self.reader.problems.push(problem.at(&at, "unknown key"));
+            }
+        }
+    }
+
+    fn unknown_key(&self, name: &str, known: &[&str]) -> Problem {
+        let place = if self.name.is_empty() {
+            "at the top of a profile".to_owned()
+        } else {
+            format!("in `{}`", self.name)
+        };
+        if (self.name, name) == ("network", "allow") {
+            return Problem::new("lists of allowed addresses are not available yet")
+                .help("remove `allow`; with the mode \"none\" every address is refused");
+        }
+        let elsewhere = keys::KEYS.iter().find(|key| key.name == name);
+        let help = match (values::nearest(name, known.iter().copied()), elsewhere) {
+            (Some(nearest), _) => format!("did you mean `{nearest}`?"),
+            (None, Some(key)) => format!("there is a `{}`", key.path()),
+            (None, None) => format!("the keys here are {}", known.join(", ")),
+        };
+        Problem::new(format!("there is no key `{name}` {place}")).help(help)
+    }
+
+    /// The entry of a key in the table of keys. A key that is not listed there is a mistake in
+    /// the reader, and every test of it says so.
+    fn key(&self, name: &str) -> &'static Key {
+        keys::find(self.name, name).unwrap_or_else(|| unreachable!("`{name}` is no listed key"))
+    }
+
+    fn get(&self, name: &str) -> Option<&'s Value<'d>> {
+        self.table.get(name)
+    }
+
+    /// Where the value of a key stands, when there is one.
+    pub(super) fn place_of(&self, name: &str) -> Option<At> {
+        self.get(name).map(|value| self.reader.at(value.span()))
+    }
+
+    fn wrong_type(&mut self, key: &Key, value: &Value<'_>) {
+        let at = self.reader.at(value.span());
+        let problem = Problem::new(format!("`{}` is of the wrong type", key.path()))
+            .help(format!("write {}", key.form.describe()))
+            .at(&at, format!("this is {}", article(value.get_ref())));
+        self.reader.problems.push(problem);
+    }
+
+    fn parse<T>(
+        &mut self,
+        key: &Key,
+        value: &Value<'_>,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<Located<T>> {
+        let DeValue::String(text) = value.get_ref() else {
+            self.wrong_type(key, value);
+            return None;
+        };
+        match parse(text) {
+            Ok(parsed) => Some(Located {
+                value: parsed,
+                at: self.reader.at(value.span()),
+            }),
+            Err(wrong) => {
+                self.reader
+                    .wrong_value(&key.path(), text, value.span(), wrong);
+                None
+            }
+        }
+    }
+
+    /// A key with a single value.
+    pub(super) fn value<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<Located<T>> {
+        let value = self.get(name)?;
+        self.parse(self.key(name), value, parse)
+    }
+
+    /// A key that must be there.
+    pub(super) fn required<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<Located<T>> {
+        self.require(name);
+        self.value(name, parse)
+    }
+
+    /// Reports a key that is missing.
+    pub(super) fn require(&mut self, name: &str) {
+        if self.table.contains_key(name) {
+            return;
+        }
+        let key = self.key(name);
+        let at = self.reader.at(self.place.clone().unwrap_or_default());
+        let problem = Problem::new(format!("`{}` is missing", key.path()))
+            .help(format!(
+                "write `{name} = …` with {}: {}",
+                key.form.describe(),
+                key.about
+            ))
+            .at(&at, format!("without `{name}`"));
+        self.reader.problems.push(problem);
+    }
+
+    /// A whole number, which is written without quotes.
+    pub(super) fn count<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<Located<T>> {
+        let (key, value) = (self.key(name), self.get(name)?);
+        let DeValue::Integer(number) = value.get_ref() else {
+            self.wrong_type(key, value);
+            return None;
+        };
+        let decimal = i64::from_str_radix(number.as_str(), number.radix());
+        let text = decimal.map_or_else(|_| number.to_string(), |number| number.to_string());
+        match parse(&text) {
+            Ok(parsed) => Some(Located {
+                value: parsed,
+                at: self.reader.at(value.span()),
+            }),
+            Err(wrong) => {
+                self.reader
+                    .wrong_value(&key.path(), "", value.span(), wrong);
+                None
+            }
+        }
+    }
+
+    /// `true` or `false`; a missing key is `false`.
+    pub(super) fn truth(&mut self, name: &str) -> bool {
+        match self.get(name).map(|value| (value, value.get_ref())) {
+            None => false,
+            Some((_, DeValue::Boolean(truth))) => *truth,
+            Some((value, _)) => {
+                self.wrong_type(self.key(name), value);
+                false
+            }
+        }
+    }
+
+    /// A list, or a single value without brackets.
+    pub(super) fn list<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Vec<Located<T>> {
+        let key = self.key(name);
+        match self.get(name).map(|value| (value, value.get_ref())) {
+            None => Vec::new(),
+            Some((_, DeValue::Array(values))) => values
+                .iter()
+                .filter_map(|value| self.parse(key, value, &parse))
+                .collect(),
+            Some((value, _)) => self.parse(key, value, &parse).into_iter().collect(),
+        }
+    }
+
+    /// A table of texts.
+    pub(super) fn text_table(
+        &mut self,
+        name: &str,
+        parse_name: impl Fn(&str) -> Result<String, Wrong>,
+        parse_value: impl Fn(&str) -> Result<String, Wrong>,
+    ) -> BTreeMap<String, String> {
+        let (key, Some(value)) = (self.key(name), self.get(name)) else {
+            return BTreeMap::new();
+        };
+        let DeValue::Table(table) = value.get_ref() else {
+            self.wrong_type(key, value);
+            return BTreeMap::new();
+        };
+        let mut texts = BTreeMap::new();
+        for (name, value) in table {
+            if let Err(wrong) = parse_name(name.get_ref()) {
+                self.reader
+                    .wrong_value(&key.path(), name.get_ref(), name.span(), wrong);
+            }
+            if let Some(parsed) = self.parse(key, value, &parse_value) {
+                texts.insert(name.get_ref().to_string(), parsed.value);
+            }
+        }
+        texts
+    }
+
+    /// A table below this one.
+    pub(super) fn section(&mut self, name: &str, read: impl FnOnce(&mut Section<'_, 'r, 'd>)) {
+        let (key, Some(value)) = (self.key(name), self.get(name)) else {
+            return;
+        };
+        match value.get_ref() {
+            DeValue::Table(table) => self.below(key, table, value.span(), read),
+            _ => self.wrong_type(key, value),
+        }
+    }
+
+    fn below<T>(
+        &mut self,
+        key: &Key,
+        table: &DeTable<'d>,
+        place: std::ops::Range<usize>,
+        read: impl FnOnce(&mut Section<'_, 'r, 'd>) -> T,
+    ) -> T {
+        let path = key.path();
+        let name = keys::KEYS
+            .iter()
+            .map(|key| key.table)
+            .find(|table| *table == path);
+        let name = name.unwrap_or_else(|| unreachable!("`{path}` is no listed table"));
+        let mut section = Section::open(self.reader, name, table);
+        section.place = Some(place);
+        section.report_unknown_keys();
+        read(&mut section)
+    }
+
+    /// A list of tables.
+    pub(super) fn tables<T>(
+        &mut self,
+        name: &str,
+        read: impl Fn(&mut Section<'_, 'r, 'd>) -> Option<T>,
+    ) -> Vec<Located<T>> {
+        let (key, Some(value)) = (self.key(name), self.get(name)) else {
+            return Vec::new();
+        };
+        let DeValue::Array(values) = value.get_ref() else {
+            self.wrong_type(key, value);
+            return Vec::new();
+        };
+        values
+            .iter()
+            .filter_map(|value| self.entry(key, value, &read))
+            .collect()
+    }
+
+    fn entry<T>(
+        &mut self,
+        key: &Key,
+        value: &Value<'d>,
+        read: impl FnOnce(&mut Section<'_, 'r, 'd>) -> Option<T>,
+    ) -> Option<Located<T>> {
+        let DeValue::Table(table) = value.get_ref() else {
+            self.wrong_type(key, value);
+            return None;
+        };
+        let value_read = self.below(key, table, value.span(), read)?;
+        Some(Located {
+            value: value_read,
+            at: self.reader.at(value.span()),
+        })
+    }
+
+    /// A problem of this table as a whole.
+    pub(super) fn problem(&mut self, problem: Problem, name: &str, label: &str) {
+        let at = self.place_of(name);
+        let at = at.unwrap_or_else(|| self.reader.at(self.place.clone().unwrap_or_default()));
+        self.reader.problems.push(problem.at(&at, label));
+    }
+
+    /// Whether a key is there with an empty list.
+    pub(super) fn is_empty_list(&self, name: &str) -> bool {
+        let value = self.get(name).map(|value| value.get_ref());
+        matches!(value, Some(DeValue::Array(values)) if values.is_empty())
+    }
+}
+
+fn article(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,119 @@
+//! The merged profile to a [`Policy`]: defaults, and what only the whole can get wrong.
+
+mod claims;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::error::{Located, Problem};
+use crate::model::{
+    Enforcement, Environment, Filesystem, Identity, Layer, Limits, Mode, Network, OnLoss, Policy,
+    Syscalls, Workdir,
+};
+use crate::profile::Profile;
+use crate::syscalls::ESSENTIAL;
+
+/// More rules than this are a mistake, and would not fit the kernel's maps by far.
+const MOST_RULES: usize = 4096;
+
+/// The policy that a merged profile means. When `problems` grew, it is not to be used.
+pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Problem>) -> Policy {
+    claims::check(&profile, problems);
+    check_rule_count(&profile, problems);
+    check_syscalls(&profile, problems);
+    Policy {
+        name: value(&profile.name, String::new()),
+        description: value(&profile.description, String::new()),
+        sha256,
+        mode: value(&profile.mode, Mode::Enforce),
+        limits: limits(&profile),
+        network: value(&profile.network, Network::None),
+        identity: Identity {
+            user: value(&profile.user, "jail".to_owned()),
+            hostname: value(&profile.hostname, "jail".to_owned()),
+        },
+        environment: Environment {
+            pass: values(profile.pass),
+            set: profile.set,
+        },
+        syscalls: Syscalls {
+            allow: values(profile.syscalls).into_iter().flatten().collect(),
+        },
+        enforcement: Enforcement {
+            required: value(&profile.required, every_layer()),
+            on_loss: value(&profile.on_loss, OnLoss::Mark),
+        },
+        rules: values(profile.rules)
+            .into_iter()
+            .map(|rule| rule.rule)
+            .collect(),
+        filesystem: Filesystem {
+            workdir: value(&profile.workdir, Workdir::Overlay),
+            read: values(profile.read),
+            write: values(profile.write),
+            scratch: values(profile.scratch),
+            decoys: values(profile.decoys),
+        },
+    }
+}
+
+/// Nothing said is as strict as the profile for programs that nobody trusts.
+fn limits(profile: &Profile) -> Limits {
+    Limits {
+        memory: value(&profile.memory, 256 << 20),
+        swap: value(&profile.swap, 0),
+        cpu_percent: value(&profile.cpu, 100),
+        pids: value(&profile.pids, 50),
+        wall: value(&profile.wall, Duration::from_secs(30)),
+        cpu_time: value(&profile.cpu_time, Duration::from_secs(20)),
+        output: value(&profile.output, 1 << 20),
+        file_size: value(&profile.file_size, 64 << 20),
+        open_files: value(&profile.open_files, 256),
+    }
+}
+
+fn every_layer() -> BTreeSet<Layer> {
+    Layer::ALL.iter().copied().collect()
+}
+
+fn value<T: Clone>(located: &Option<Located<T>>, default: T) -> T {
+    located
+        .as_ref()
+        .map_or(default, |located| located.value.clone())
+}
+
+fn values<T>(located: Vec<Located<T>>) -> Vec<T> {
+    located.into_iter().map(|located| located.value).collect()
+}
+
+fn check_rule_count(profile: &Profile, problems: &mut Vec<Problem>) {
+    if let Some(rule) = profile.rules.get(MOST_RULES) {
+        let message = format!("there are more than {MOST_RULES} rules");
+        let problem =
+            Problem::new(message).help("join rules that differ in nothing but their path");
+        problems.push(problem.at(&rule.at, "the first too many"));
+    }
+}
+
+/// The jail's init runs under the same filter as the program.
+fn check_syscalls(profile: &Profile, problems: &mut Vec<Problem>) {
+    let allowed = |name: &str| {
+        profile
+            .syscalls
+            .iter()
+            .any(|some| some.value.contains(&name))
+    };
+    let missing: Vec<&str> = ESSENTIAL
+        .iter()
+        .copied()
+        .filter(|name| !allowed(name))
+        .collect();
+    if !missing.is_empty() {
+        let message = format!("no jail starts without the syscalls {}", missing.join(", "));
+        let problem = Problem::new(message).help("add \"@basic\" to `syscalls.allow`");
+        problems.push(match profile.syscalls.first() {
+            Some(first) => problem.at(&first.at, "they are not among these"),
+            None => problem,
+        });
+    }
+}

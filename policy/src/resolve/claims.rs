@@ -1,0 +1,114 @@
+//! Which part of the jail's tree each path of a profile claims, and where two claims collide.
+//!
+//! Nothing here looks at a disk; the jailer builds the tree without following a name twice.
+
+use std::path::Path;
+
+use crate::WORKSPACE;
+use crate::error::{At, Problem};
+use crate::profile::Profile;
+
+/// Folders of the jail that are its own from top to bottom.
+const OWN_FOLDERS: &[(&str, &str)] = &[
+    ("/proc", "the jail has a fresh one of its own"),
+    ("/dev", "the jail has a minimal one of its own"),
+    (WORKSPACE, "the caller's directory appears there"),
+];
+
+/// Files that the jailer writes for each jail.
+const OWN_FILES: &[&str] = &["/etc/group", "/etc/hostname", "/etc/hosts", "/etc/passwd"];
+
+/// One path that a profile puts into the jail's tree.
+struct Claim<'p> {
+    key: &'static str,
+    path: &'p Path,
+    at: &'p At,
+}
+
+/// Reports every path that cannot be where it was put.
+pub(super) fn check(profile: &Profile, problems: &mut Vec<Problem>) {
+    let (refused, given): (Vec<_>, Vec<_>) = given_paths(profile)
+        .into_iter()
+        .partition(|claim| check_own(claim).is_some());
+    problems.extend(refused.iter().filter_map(check_own));
+    for (index, claim) in given.iter().enumerate() {
+        let twin = given[..index]
+            .iter()
+            .find(|earlier| earlier.path == claim.path);
+        problems.extend(twin.map(|twin| twice(twin, claim)));
+    }
+    for decoy in &profile.decoys {
+        let decoy = Claim {
+            key: "filesystem.decoys",
+            path: &decoy.value,
+            at: &decoy.at,
+        };
+        problems.extend(check_own(&decoy));
+        let covering = given
+            .iter()
+            .find(|given| decoy.path.starts_with(given.path) || given.path.starts_with(decoy.path));
+        problems.extend(covering.map(|covering| covered_decoy(&decoy, covering)));
+    }
+}
+
+fn given_paths(profile: &Profile) -> Vec<Claim<'_>> {
+    let read = profile
+        .read
+        .iter()
+        .map(|entry| ("filesystem.read", &entry.value.path, &entry.at));
+    let write = profile
+        .write
+        .iter()
+        .map(|entry| ("filesystem.write", &entry.value.path, &entry.at));
+    let scratch = profile
+        .scratch
+        .iter()
+        .map(|entry| ("filesystem.scratch", &entry.value.path, &entry.at));
+    let all = read.chain(write).chain(scratch);
+    all.map(|(key, path, at)| Claim { key, path, at }).collect()
+}
+
+/// A claim on what the jail makes by itself.
+fn check_own(claim: &Claim<'_>) -> Option<Problem> {
+    let Claim { key, path, at } = claim;
+    let shown = path.display();
+    if let Some((folder, why)) = OWN_FOLDERS
+        .iter()
+        .find(|(folder, _)| path.starts_with(folder))
+    {
+        let problem = Problem::new(format!("`{key}`: nothing can be put at {shown}"));
+        return Some(problem.help(format!("{folder}: {why}")).at(at, "here"));
+    }
+    let own = OWN_FILES
+        .iter()
+        .find(|file| Path::new(file).starts_with(path))?;
+    let problem = Problem::new(format!(
+        "`{key}`: {shown} would cover {own}, which the jail makes itself"
+    ));
+    Some(
+        problem
+            .help("give the jail the paths below it that are needed, one by one")
+            .at(at, "here"),
+    )
+}
+
+fn twice(earlier: &Claim<'_>, later: &Claim<'_>) -> Problem {
+    let path = later.path.display();
+    let problem = Problem::new(format!(
+        "{path} is in `{}` and in `{}`",
+        earlier.key, later.key
+    ));
+    problem
+        .help("decide for one of them")
+        .at(later.at, "and here")
+}
+
+fn covered_decoy(decoy: &Claim<'_>, given: &Claim<'_>) -> Problem {
+    let (path, covering) = (decoy.path.display(), given.path.display());
+    Problem::new(format!(
+        "the decoy {path} collides with {covering} of `{}`",
+        given.key
+    ))
+    .help("a decoy stands where the jail has nothing else; give the jail less, or move the decoy")
+    .at(given.at, "given here")
+}

@@ -1,0 +1,364 @@
+//! Single values of profiles and flags: from text to type, with what is wrong and the fix.
+
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use crate::WORKSPACE;
+use crate::glob::{Glob, Token};
+use crate::model::{Network, Scratch};
+use crate::names::Named;
+use crate::quantity::{self, QuantityError};
+use crate::syscalls;
+
+/// Why a text is not the value that was asked for.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    pub(crate) message: String,
+    pub(crate) help: String,
+    /// The bytes of the text that are at fault, when not all are.
+    pub(crate) span: Option<Range<usize>>,
+}
+
+impl Wrong {
+    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            help: help.into(),
+            span: None,
+        }
+    }
+}
+
+impl From<QuantityError> for Wrong {
+    fn from(error: QuantityError) -> Self {
+        Self::new(error.to_string(), error.help)
+    }
+}
+
+/// The name in `names` that is most likely meant.
+pub(crate) fn nearest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likely = names.into_iter().filter_map(|name| {
+        let similarity = strsim::jaro_winkler(&text.to_lowercase(), &name.to_lowercase());
+        (similarity > 0.8).then_some((similarity, name))
+    });
+    likely
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, name)| name)
+}
+
+/// Names the nearest word, or all of them.
+pub(crate) fn suggest(text: &str, names: &[&str]) -> String {
+    match nearest(text, names.iter().copied()) {
+        Some(name) => format!("did you mean {name}? It is one of {}", names.join(", ")),
+        None => format!("write one of {}", names.join(", ")),
+    }
+}
+
+/// Any text is right.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it stands where any other parser of values does"
+)]
+pub(crate) fn text(text: &str) -> Result<String, Wrong> {
+    Ok(text.to_owned())
+}
+
+/// One word of a closed set.
+pub(crate) fn word<T: Named>(text: &str) -> Result<T, Wrong> {
+    T::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
+        Wrong::new(format!("{text:?} is not known here"), suggest(text, &names))
+    })
+}
+
+/// The contract knows four modes; two are built.
+pub(crate) fn network(text: &str) -> Result<Network, Wrong> {
+    match text {
+        "allow" | "host" => Err(Wrong::new(
+            format!("the network mode {text:?} is not available yet"),
+            "use \"none\", or \"loopback\" for a network of the jail's own; a program that needs \
+             a real network cannot run in this release",
+        )),
+        _ => word(text),
+    }
+}
+
+pub(crate) fn size(text: &str) -> Result<u64, Wrong> {
+    Ok(quantity::parse_size(text)?)
+}
+
+/// Less than this starts no program at all, and the error would name the wrong cause.
+pub(crate) fn memory(text: &str) -> Result<u64, Wrong> {
+    at_least(size(text)?, 1 << 20, "1M")
+}
+
+pub(crate) fn percent(text: &str) -> Result<u32, Wrong> {
+    at_least(quantity::parse_percent(text)?, 1, "1%")
+}
+
+/// The jail's init and the command.
+pub(crate) fn pids(text: &str) -> Result<u32, Wrong> {
+    at_least(
+        quantity::parse_count(text)?,
+        2,
+        "2: the jail's init and the command",
+    )
+}
+
+/// The three standard ones, and what the dynamic loader has open at a time.
+pub(crate) fn open_files(text: &str) -> Result<u32, Wrong> {
+    at_least(quantity::parse_count(text)?, 8, "8")
+}
+
+pub(crate) fn duration(text: &str) -> Result<Duration, Wrong> {
+    at_least(
+        quantity::parse_duration(text)?,
+        Duration::from_millis(1),
+        "1ms",
+    )
+}
+
+fn at_least<T: PartialOrd>(value: T, least: T, written: &str) -> Result<T, Wrong> {
+    if value < least {
+        return Err(Wrong::new(
+            "this is too little to run anything",
+            format!("the least is {written}"),
+        ));
+    }
+    Ok(value)
+}
+
+/// An absolute path as the jailer needs it: what is written is what is mounted.
+pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, Wrong> {
+    if text.contains('\0') {
+        return Err(Wrong::new("no path holds a zero byte", "remove it"));
+    }
+    let path = Path::new(text);
+    if !path.is_absolute() {
+        return Err(Wrong::new(
+            format!("{text:?} is not an absolute path"),
+            "begin it with /",
+        ));
+    }
+    let plain: PathBuf = path.components().collect();
+    let climbs = path
+        .components()
+        .any(|component| component == Component::ParentDir);
+    // Components swallow `.`, doubled and trailing slashes; comparing finds them again.
+    if climbs || plain.as_os_str() != path.as_os_str() {
+        let help = "write it without . and .., doubled slashes or a slash at the end";
+        return Err(Wrong::new(format!("{text:?} is not a plain path"), help));
+    }
+    Ok(plain)
+}
+
+/// A path of the jail's tree outside the program's home.
+pub(crate) fn decoy(text: &str) -> Result<PathBuf, Wrong> {
+    let in_home = expand_home(text).is_some() || Path::new(text).starts_with(WORKSPACE);
+    if in_home {
+        return Err(Wrong::new(
+            format!("decoys below {WORKSPACE} are not available yet"),
+            "plant it elsewhere; a rule on the path is enough to see the attempt, as the file \
+             need not exist",
+        ));
+    }
+    absolute_path(text)
+}
+
+/// `PATH=SIZE`, as the flag has it.
+pub(crate) fn scratch(text: &str) -> Result<Scratch, Wrong> {
+    let (path, bytes) = text.rsplit_once('=').ok_or_else(|| {
+        Wrong::new(
+            format!("{text:?} has no size"),
+            "write PATH=SIZE, such as /tmp=64M",
+        )
+    })?;
+    Ok(Scratch {
+        path: absolute_path(path)?,
+        size: memory(bytes)?,
+    })
+}
+
+pub(crate) fn user(text: &str) -> Result<String, Wrong> {
+    let plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    let begins = text
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if !begins || text.len() > 31 || !text.bytes().all(plain) {
+        let help = "write up to 31 of a-z, 0-9, - and _, beginning with a letter";
+        return Err(Wrong::new(format!("{text:?} is not a user name"), help));
+    }
+    if ["root", "nobody"].contains(&text) {
+        return Err(Wrong::new(
+            format!("the jail's own {text} already has this name"),
+            "choose another; the program never runs as root",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// One label of RFC 1123.
+pub(crate) fn hostname(text: &str) -> Result<String, Wrong> {
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if !plain || text.is_empty() || text.len() > 63 || text.starts_with('-') || text.ends_with('-')
+    {
+        let help = "write up to 63 letters, digits and -, without - at either end";
+        return Err(Wrong::new(format!("{text:?} is not a host name"), help));
+    }
+    Ok(text.to_owned())
+}
+
+pub(crate) fn variable_name(text: &str) -> Result<String, Wrong> {
+    if text.is_empty() || text.contains(['=', '\0']) {
+        let message = format!("{text:?} is not the name of an environment variable");
+        return Err(Wrong::new(
+            message,
+            "write a name such as LANG; values go into env.set",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+pub(crate) fn variable_value(text: &str) -> Result<String, Wrong> {
+    if text.contains('\0') {
+        return Err(Wrong::new(
+            "no environment variable holds a zero byte",
+            "remove it",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// The syscalls of a group, or the one of this name.
+pub(crate) fn syscalls(text: &str) -> Result<Vec<&'static str>, Wrong> {
+    if text.starts_with('@') {
+        let names: Vec<&str> = syscalls::GROUPS.iter().map(|group| group.name).collect();
+        let group = syscalls::group(text).ok_or_else(|| {
+            Wrong::new(format!("there is no group {text:?}"), suggest(text, &names))
+        })?;
+        return Ok(group.syscalls.to_vec());
+    }
+    if let Some(name) = syscalls::allowable(text) {
+        return Ok(vec![name]);
+    }
+    if syscalls::number(text).is_some() {
+        return Err(Wrong::new(
+            format!("the syscall {text} is never allowed in a jail"),
+            "it reaches past the jail or hides from the monitor; remove it",
+        ));
+    }
+    let grouped = syscalls::GROUPS
+        .iter()
+        .flat_map(|group| group.syscalls.iter().copied());
+    let help = match nearest(text, grouped) {
+        Some(name) => format!("did you mean {name}?"),
+        None => "write a name as in syscalls(2), or a group such as @basic".to_owned(),
+    };
+    Err(Wrong::new(format!("there is no syscall {text:?}"), help))
+}
+
+pub(crate) fn rule_id(text: &str) -> Result<String, Wrong> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
+        let help = "write up to 64 of a-z, 0-9 and -, such as credential-file";
+        return Err(Wrong::new(
+            format!("{text:?} is not the id of a rule"),
+            help,
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// `T1003` or `T1003.008`.
+pub(crate) fn technique(text: &str) -> Result<String, Wrong> {
+    let digits =
+        |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    let right = text
+        .strip_prefix('T')
+        .is_some_and(|rest| match rest.split_once('.') {
+            None => digits(rest, 4),
+            Some((technique, sub)) => digits(technique, 4) && digits(sub, 3),
+        });
+    if !right {
+        let message = format!("{text:?} is not a technique of MITRE ATT&CK");
+        return Err(Wrong::new(message, "write one such as T1003 or T1003.008"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A pattern of a rule, with the program's home spelled out.
+pub(crate) fn pattern(text: &str) -> Result<Glob, Wrong> {
+    let expanded = expand_home(text);
+    let grown = expanded
+        .as_ref()
+        .map_or(0, |expanded| expanded.len() - text.len());
+    let glob = Glob::parse(expanded.as_deref().unwrap_or(text)).map_err(|error| Wrong {
+        message: error.to_string(),
+        help: error.kind.help().to_owned(),
+        // The home holds nothing that could be wrong, so the fault lies behind it.
+        span: Some(error.span.start - grown..error.span.end - grown),
+    })?;
+    if !is_rooted(glob.tokens()) {
+        let help = "begin it with / or **/, with ~/ for the program's home, or with memfd:";
+        return Err(Wrong::new(
+            format!("{text:?} matches no path, as paths are absolute"),
+            help,
+        ));
+    }
+    if is_unreachable(glob.tokens()) {
+        let help = "write it without . and .., doubled slashes or a slash at the end";
+        return Err(Wrong::new(
+            format!("{text:?} matches no path of the kernel"),
+            help,
+        ));
+    }
+    Ok(glob)
+}
+
+/// `~`, `$HOME` and `$WORKDIR` at the beginning are the program's home.
+fn expand_home(text: &str) -> Option<String> {
+    let rest = ["~", "$HOME", "$WORKDIR"]
+        .iter()
+        .find_map(|name| text.strip_prefix(name))?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| format!("{WORKSPACE}{rest}"))
+}
+
+/// Whether the pattern can match an absolute path or a memory file.
+fn is_rooted(tokens: &[Token]) -> bool {
+    match tokens.first() {
+        None => false,
+        Some(Token::Literal(bytes)) => bytes.starts_with(b"/") || bytes.starts_with(b"memfd:"),
+        Some(Token::OneOf(alternatives)) => alternatives.iter().all(|tokens| is_rooted(tokens)),
+        Some(Token::AnyPath | Token::AnyDirectories) => true,
+        // Neither can begin with a slash.
+        Some(Token::AnyByte | Token::AnyName) => false,
+    }
+}
+
+/// Whether a literal piece cannot be part of a path as the kernel writes it.
+fn is_unreachable(tokens: &[Token]) -> bool {
+    let ends = match tokens {
+        [Token::Literal(bytes)] if bytes == b"/" => false,
+        [.., Token::Literal(bytes)] => [&b"/"[..], b"/.", b"/.."]
+            .iter()
+            .any(|end| bytes.ends_with(end)),
+        _ => false,
+    };
+    ends || holds_unreachable(tokens)
+}
+
+fn holds_unreachable(tokens: &[Token]) -> bool {
+    let inside = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    tokens.iter().any(|token| match token {
+        Token::Literal(bytes) => [&b"//"[..], b"/./", b"/../"]
+            .iter()
+            .any(|part| inside(bytes, part)),
+        Token::OneOf(alternatives) => alternatives.iter().any(|tokens| holds_unreachable(tokens)),
+        Token::AnyByte | Token::AnyName | Token::AnyPath | Token::AnyDirectories => false,
+    })
+}

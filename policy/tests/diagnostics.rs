@@ -1,0 +1,131 @@
+//! What people see when a profile or a flag is wrong.
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use turnkey_policy::{Overrides, load};
+
+fn render(error: &dyn Diagnostic) -> String {
+    let mut text = String::new();
+    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(100)
+        .render_report(&mut text, error)
+        .expect("writing to a String");
+    text.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+/// What comes of a profile's text, with a second file beside it.
+fn diagnostic(text: &str) -> String {
+    let read = |path: &str| match path {
+        "./mine.toml" => Ok(text.to_owned()),
+        "./circle.toml" => Ok(HEADER.replace("mine", "circle") + "extends = \"mine.toml\"\n"),
+        _ => Err("No such file or directory".to_owned()),
+    };
+    render(&load("./mine.toml", &read, &Overrides::default()).expect_err("it is wrong"))
+}
+
+const HEADER: &str = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\n";
+
+fn with_header(text: &str) -> String {
+    diagnostic(&format!("{HEADER}extends = \"untrusted\"\n{text}"))
+}
+
+macro_rules! shown {
+    ($name:ident, $rendered:expr) => {
+        #[test]
+        fn $name() {
+            insta::assert_snapshot!(stringify!($name), $rendered);
+        }
+    };
+}
+
+shown!(unknown_key, with_header("[limits]\nmemroy = \"1G\"\n"));
+shown!(
+    unknown_key_that_belongs_elsewhere,
+    with_header("memory = \"1G\"\n")
+);
+shown!(unknown_table, with_header("[quotas]\ndisk = \"1G\"\n"));
+shown!(
+    wrong_type,
+    with_header("[limits]\nmemory = 256\npids = \"50\"\n")
+);
+shown!(wrong_size, with_header("[limits]\nmemory = \"256MB\"\n"));
+shown!(
+    wrong_word,
+    with_header("[[rule]]\nid = \"x\"\non = \"open\"\naction = \"klil\"\n")
+);
+shown!(
+    bad_pattern,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"open\"\npath = [\"/etc/shadow\", \"~/.ssh/id_[rd]sa\"]\naction = \"kill\"\n"
+    )
+);
+shown!(
+    relative_pattern,
+    with_header("[[rule]]\nid = \"x\"\non = \"open\"\npath = \".ssh/id_*\"\naction = \"kill\"\n")
+);
+shown!(
+    path_without_meaning,
+    with_header("[[rule]]\nid = \"x\"\non = \"connect\"\npath = \"/etc\"\naction = \"kill\"\n")
+);
+shown!(missing_keys, with_header("[[rule]]\npath = \"/etc/x\"\n"));
+shown!(
+    rule_twice,
+    with_header("[[rule]]\nid = \"mount\"\non = \"mount\"\naction = \"allow\"\n")
+);
+shown!(
+    circle,
+    diagnostic(&format!("{HEADER}extends = \"circle.toml\"\n"))
+);
+shown!(
+    missing_base,
+    diagnostic(&format!(
+        "{HEADER}extends = [\"untrusted\", \"absent.toml\"]\n"
+    ))
+);
+shown!(
+    unknown_base,
+    diagnostic(&format!("{HEADER}extends = \"pyhton\"\n"))
+);
+shown!(
+    wrong_schema,
+    diagnostic("schema = \"turnkey.profile/v2\"\nnaem = \"x\"\n")
+);
+shown!(missing_schema, diagnostic("[limits]\nmemory = \"1G\"\n"));
+shown!(not_toml, with_header("[limits]\nmemory = \"1G\nswap = 0\n"));
+shown!(
+    network_not_available,
+    with_header("[network]\nmode = \"allow\"\nallow = [\"example.org:443\"]\n")
+);
+shown!(
+    decoy_at_home,
+    with_header("[filesystem]\ndecoys = [\"~/.ssh/id_ed25519\"]\n")
+);
+shown!(
+    forbidden_syscall,
+    with_header("[syscalls]\nallow = [\"ptrace\", \"@fiel\", \"opne\"]\n")
+);
+shown!(
+    covered_file,
+    with_header("[filesystem]\nread = [{ path = \"/etc\", why = \"all of it\" }]\n")
+);
+
+#[test]
+fn wrong_flags() {
+    let overrides = Overrides {
+        memory: Some("lots".to_owned()),
+        wall: Some("1m30s".to_owned()),
+        read: vec!["relative/path".to_owned()],
+        ..Overrides::default()
+    };
+    let no_files = |_: &str| Err(String::new());
+    let error = load("untrusted", &no_files, &overrides).expect_err("the flags are wrong");
+    insta::assert_snapshot!("wrong_flags", render(&error));
+}
+
+#[test]
+fn unknown_profile() {
+    let no_files = |_: &str| Err(String::new());
+    let error = load("untrustet", &no_files, &Overrides::default()).expect_err("there is none");
+    insta::assert_snapshot!("unknown_profile", render(&error));
+}

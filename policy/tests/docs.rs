@@ -1,0 +1,147 @@
+//! `docs/profile.md` says what the code says.
+//!
+//! The tables between the markers are made here. `TURNKEY_WRITE_DOCS=1` writes them anew.
+
+use std::fmt::Write as _;
+
+use turnkey_policy::keys::{self, KEYS};
+use turnkey_policy::{Layer, On, Overrides, SHIPPED, load, syscalls};
+
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.md");
+
+#[test]
+fn the_reference_is_up_to_date() {
+    let text = std::fs::read_to_string(PATH).expect("the reference exists");
+    let parts = [
+        ("shipped", shipped_profiles()),
+        ("keys", every_key()),
+        ("attempts", attempts()),
+        ("layers", layers()),
+        ("groups", groups()),
+        ("never", never_allowed()),
+    ];
+    let made = parts.iter().fold(text.clone(), |text, (name, part)| {
+        with_part(&text, name, part)
+    });
+    if std::env::var_os("TURNKEY_WRITE_DOCS").is_some() {
+        std::fs::write(PATH, &made).expect("the reference can be written");
+    }
+    assert!(
+        made == text,
+        "docs/profile.md is out of date; run this test with TURNKEY_WRITE_DOCS=1"
+    );
+}
+
+/// The text with the part between two markers replaced.
+fn with_part(text: &str, name: &str, part: &str) -> String {
+    let (begin, end) = (
+        format!("<!-- {name} -->\n"),
+        format!("<!-- end of {name} -->\n"),
+    );
+    let (before, rest) = text
+        .split_once(&begin)
+        .unwrap_or_else(|| panic!("{begin} is missing"));
+    let (_, after) = rest
+        .split_once(&end)
+        .unwrap_or_else(|| panic!("{end} is missing"));
+    format!("{before}{begin}{part}{end}{after}")
+}
+
+fn shipped_profiles() -> String {
+    let mut table = String::from("| name | for |\n|---|---|\n");
+    for (name, _) in SHIPPED {
+        let no_files = |_: &str| Err(String::new());
+        let policy = load(name, &no_files, &Overrides::default()).expect("it is shipped");
+        let _ = writeln!(table, "| `{name}` | {} |", policy.description);
+    }
+    table
+}
+
+fn every_key() -> String {
+    let mut tables: Vec<&str> = KEYS.iter().map(|key| key.table).collect();
+    tables.dedup();
+    tables.into_iter().map(keys_of).collect()
+}
+
+fn keys_of(table: &str) -> String {
+    let title = match table {
+        "" => "At the top".to_owned(),
+        "rule" => "`[[rule]]`".to_owned(),
+        entry @ ("filesystem.read" | "filesystem.write" | "filesystem.scratch") => {
+            format!("Entries of `{entry}`")
+        }
+        table => format!("`[{table}]`"),
+    };
+    let mut text =
+        format!("### {title}\n\n| key | written as | default | meaning |\n|---|---|---|---|\n");
+    for key in keys::of(table) {
+        let default = if key.default.is_empty() {
+            "–"
+        } else {
+            key.default
+        };
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {default} | {} |",
+            key.name,
+            key.form.describe(),
+            key.about
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// From the model's own words, which are its documentation.
+fn attempts() -> String {
+    let model = include_str!("../src/model.rs");
+    let (_, body) = model.split_once("pub enum On {").expect("the enum exists");
+    let (body, _) = body.split_once("\n}").expect("it ends");
+    let mut about = String::new();
+    let mut names = On::ALL.iter();
+    let mut table = String::from("| `on` | what |\n|---|---|\n");
+    for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        match line.strip_prefix("/// ") {
+            Some(more) => about = format!("{about} {more}"),
+            None => {
+                let name = names.next().expect("one name for each variant");
+                let _ = writeln!(table, "| `{name}` |{} |", std::mem::take(&mut about));
+            }
+        }
+    }
+    table
+}
+
+fn layers() -> String {
+    let names: Vec<String> = Layer::ALL
+        .iter()
+        .map(|layer| format!("`{layer}`"))
+        .collect();
+    format!("{}\n", names.join(", "))
+}
+
+fn groups() -> String {
+    let mut table = String::from("| group | for | syscalls |\n|---|---|---|\n");
+    for group in syscalls::GROUPS {
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} |",
+            group.name,
+            group.about,
+            group.syscalls.join(" ")
+        );
+    }
+    table
+}
+
+fn never_allowed() -> String {
+    let absent = |name: &&str| syscalls::ABSENT.contains(name);
+    let never: Vec<&str> = syscalls::known()
+        .filter(|name| syscalls::allowable(name).is_none() && !absent(name))
+        .collect();
+    format!(
+        "Answered with `ENOSYS`: {}.\n\nAnswered with `EPERM`: {}.\n",
+        syscalls::ABSENT.join(" "),
+        never.join(" ")
+    )
+}

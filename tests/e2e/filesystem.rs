@@ -1,0 +1,242 @@
+//! What the program sees of the host's files, and what it can change.
+
+use turnkey_tests::{Run, scratch};
+
+#[test]
+fn writes_to_the_workspace_are_thrown_away_and_told() {
+    let run = Run::new()
+        .file("kept.txt", "before\n")
+        .file("gone.txt", "still here\n");
+    let ran = run
+        .shell("echo after >> kept.txt; rm gone.txt; echo new > new.txt; cat kept.txt new.txt; ls");
+    ran.expect_code(0);
+    ran.expect(
+        ran.stdout == "before\nafter\nnew\nkept.txt\nnew.txt\n",
+        "inside, the writes are there",
+    );
+    let read = |name: &str| std::fs::read_to_string(ran.directory.path().join(name)).ok();
+    ran.expect(
+        read("kept.txt").as_deref() == Some("before\n"),
+        "the host's file is as it was",
+    );
+    ran.expect(
+        read("gone.txt").as_deref() == Some("still here\n"),
+        "the removed file is there",
+    );
+    ran.expect(read("new.txt").is_none(), "the new file is not");
+    let change = |path: &str| {
+        let found = ran
+            .list("/files_changed")
+            .iter()
+            .find(|file| file["path"] == path);
+        found.map(|file| file["change"].as_str().unwrap_or_default().to_owned())
+    };
+    ran.expect(
+        change("kept.txt").as_deref() == Some("modified"),
+        "modified",
+    );
+    ran.expect(change("gone.txt").as_deref() == Some("deleted"), "deleted");
+    ran.expect(change("new.txt").as_deref() == Some("added"), "added");
+}
+
+#[test]
+fn a_private_directory_of_root_can_be_the_workspace() {
+    let run = Run::new().file("mine.txt", "only mine\n");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(run.path(), private).unwrap();
+    std::fs::set_permissions(
+        run.path().join("mine.txt"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o600),
+    )
+    .unwrap();
+    let ran = run.shell("cat mine.txt && echo more >> mine.txt && stat -c %U mine.txt");
+    ran.expect_code(0);
+    ran.expect(
+        ran.stdout == "only mine\njail\n",
+        "the caller's files belong to the jail's user",
+    );
+}
+
+#[test]
+fn system_directories_cannot_be_written() {
+    let ran = Run::new().shell(
+        "for place in / /usr /usr/bin /etc /dev /proc/sys/kernel; do
+           touch $place/turnkey-was-here 2>/dev/null && echo wrote $place; done; true",
+    );
+    ran.expect(ran.stdout.is_empty(), "no write succeeded");
+    ran.expect(
+        !std::path::Path::new("/usr/bin/turnkey-was-here").exists(),
+        "nothing on the host",
+    );
+}
+
+#[test]
+fn the_hosts_other_files_are_not_there() {
+    let secret = scratch();
+    std::fs::write(secret.path().join("secret"), "hidden").unwrap();
+    let path = secret.path().join("secret");
+    let ran = Run::new().shell(&format!(
+        "cat {}; ls /root /home /run /sys /var 2>/dev/null",
+        path.display()
+    ));
+    ran.expect(
+        !ran.stdout.contains("hidden"),
+        "a file outside of the jail's tree",
+    );
+    ran.expect(ran.stdout.is_empty(), "no such directories");
+}
+
+#[test]
+fn a_path_named_with_read_is_there_and_read_only() {
+    let data = scratch();
+    let file = data.path().join("data.txt");
+    std::fs::write(&file, "readable").unwrap();
+    std::fs::set_permissions(
+        data.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let (directory, file_text) = (
+        data.path().display().to_string(),
+        file.display().to_string(),
+    );
+    let ran = Run::new()
+        .option(&format!("--read {directory}"))
+        .shell(&format!("cat {file_text}; echo x > {file_text}"));
+    ran.expect(ran.stdout == "readable", "it can be read");
+    ran.expect(
+        std::fs::read_to_string(&file).unwrap() == "readable",
+        "it cannot be written",
+    );
+}
+
+#[test]
+fn a_path_named_with_write_is_written() {
+    let data = scratch();
+    let directory = data.path().display().to_string();
+    let ran = Run::new()
+        .option(&format!("--write {directory}"))
+        .shell(&format!("echo kept > {directory}/out"));
+    ran.expect_code(0);
+    ran.expect(
+        std::fs::read_to_string(data.path().join("out")).unwrap() == "kept\n",
+        "on the host",
+    );
+    let owner =
+        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(data.path().join("out")).unwrap());
+    ran.expect(owner == 0, "it belongs to the directory's owner");
+}
+
+#[test]
+fn j15_no_descriptor_of_the_caller_is_inherited() {
+    let run = Run::new();
+    let mut command = run.command(&["/bin/ls", "/proc/self/fd"]);
+    // The control: without close-on-exec, a child of this test has the descriptor.
+    let leaked = std::fs::File::open("/").unwrap();
+    nix::fcntl::fcntl(
+        &leaked,
+        nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()),
+    )
+    .unwrap();
+    let (_, listing) = turnkey_tests::outside("/bin/ls", &["-l", "/proc/self/fd"]);
+    assert!(
+        listing.lines().any(|line| line.ends_with("-> /")),
+        "the control run has it: {listing}"
+    );
+    let output = turnkey_tests::finish(
+        command
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let listing = String::from_utf8_lossy(&output.stdout);
+    // 3 is the listing's own descriptor of the directory.
+    assert_eq!(
+        listing.split_whitespace().collect::<Vec<_>>(),
+        ["0", "1", "2", "3"]
+    );
+}
+
+#[test]
+fn j11_proc_carries_every_restriction() {
+    let ran = Run::new().shell("grep ' /proc ' /proc/self/mountinfo");
+    for option in ["ro", "nosuid", "nodev", "noexec"] {
+        let has = ran
+            .stdout
+            .split(' ')
+            .nth(5)
+            .unwrap_or_default()
+            .split(',')
+            .any(|given| given == option);
+        ran.expect(has, option);
+    }
+}
+
+#[test]
+fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
+    let outer = scratch();
+    let inner = outer.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::set_permissions(
+        outer.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let place = inner.display().to_string();
+    let (mounted, _) = turnkey_tests::outside("mount", &["-t", "tmpfs", "none", &place]);
+    assert!(mounted.success());
+    std::fs::write(inner.join("tool"), "#!/bin/sh\necho ran\n").unwrap();
+    std::fs::set_permissions(&inner, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let option = format!("--read {}", outer.path().display());
+    let ran = Run::new()
+        .option(&option)
+        .shell(&format!("cat {place}/tool; echo x > {place}/written"));
+    let written = inner.join("written").exists();
+    let (unmounted, _) = turnkey_tests::outside("umount", &[&place]);
+    assert!(unmounted.success());
+    ran.expect(
+        ran.stdout.contains("echo ran"),
+        "the inner mount is visible",
+    );
+    ran.expect(!written, "and cannot be written");
+}
+
+#[test]
+fn j37_a_socket_of_the_host_is_not_reachable() {
+    let directory = scratch();
+    let path = directory.path().join("service.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    assert!(
+        std::os::unix::net::UnixStream::connect(&path).is_ok(),
+        "the control: outside it answers"
+    );
+    drop(listener.accept().unwrap());
+    let program = format!(
+        "import socket; socket.socket(socket.AF_UNIX).connect({:?})",
+        path.display().to_string()
+    );
+    let ran = Run::new().python(&program);
+    ran.expect(ran.code != 0, "the connect failed");
+    listener.set_nonblocking(true).unwrap();
+    ran.expect(listener.accept().is_err(), "nobody came");
+}
+
+#[test]
+fn the_caller_s_command_line_and_environment_do_not_show() {
+    let run = Run::new();
+    let mut command = run.command(&[
+        "/bin/sh",
+        "-c",
+        "tr '\\0' ' ' < /proc/1/cmdline; cat /proc/1/environ; env",
+    ]);
+    command
+        .env("HOST_SECRET", "swordfish")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let output = turnkey_tests::finish(command.spawn().unwrap());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!text.contains("swordfish"), "{text}");
+    assert!(!text.contains("report.json"), "{text}");
+    assert!(text.contains("turnkey-init"), "{text}");
+}

@@ -1,0 +1,123 @@
+//! Nothing outlives a run, however it ends.
+
+use std::process::Stdio;
+
+use turnkey_tests::{Run, eventually, traces};
+
+/// The tests of this file look at the whole host, so they wait for one another and for the jails
+/// of other tests to be gone.
+fn alone() -> std::fs::File {
+    let lock =
+        std::fs::File::create(std::env::temp_dir().join("turnkey-tests-alone.lock")).unwrap();
+    lock.lock().unwrap();
+    lock
+}
+
+#[test]
+fn an_ordinary_run_leaves_nothing() {
+    let _alone = alone();
+    let ran = Run::new().shell("echo x > /tmp/file; echo y > made; sleep 0.05");
+    let group = group_of(&ran);
+    ran.expect_code(0);
+    ran.expect(!group.is_empty(), "the run had a group of its own");
+    eventually("its groups are gone", || {
+        !traces().iter().any(|trace| trace.contains(&group))
+    });
+    ran.expect(
+        std::fs::read_dir(ran.directory.path()).unwrap().count() == 0,
+        "no file is left",
+    );
+}
+
+#[test]
+fn a_daemon_dies_with_its_jail() {
+    let ran = Run::new().python(
+        "import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print('daemon', flush=True)
+        time.sleep(600)
+    os._exit(0)
+time.sleep(0.3)",
+    );
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "daemon\n", "the daemon ran");
+    ran.expect(ran.took.as_secs() < 20, "nobody waited for it");
+}
+
+#[test]
+fn j51_a_killed_turnkey_leaves_nothing() {
+    let _alone = alone();
+    for delay in [0, 5, 20, 60, 120, 300] {
+        let run = Run::new();
+        let mut command = run.command(&["/bin/sh", "-c", "sleep 300 & exec sleep 300"]);
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(delay));
+        let mark = format!("turnkey-{}-", child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually("every group is gone", || {
+            !traces().iter().any(|trace| trace.contains(&mark))
+        });
+        assert_eq!(
+            std::fs::read_dir(run.path()).unwrap().count(),
+            0,
+            "no file after {delay} ms"
+        );
+    }
+}
+
+#[test]
+fn a_killed_turnkey_takes_every_process_with_it() {
+    let run = Run::new();
+    let marker = format!("3{}", std::process::id());
+    let script = format!("setsid sleep {marker} & sleep {marker}");
+    let mut child = run
+        .command(&["/bin/sh", "-c", &script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("both sleepers are there", || sleepers(&marker) == 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("no sleeper is left", || sleepers(&marker) == 0);
+}
+
+#[test]
+fn an_interrupted_turnkey_ends_the_jail_and_says_so() {
+    let run = Run::new();
+    let marker = format!("4{}", std::process::id());
+    let child = run
+        .command(&["sleep", &marker])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the program runs", || sleepers(&marker) == 1);
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let output = turnkey_tests::finish(child);
+    assert_eq!(
+        output.status.code(),
+        Some(128 + 15),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn sleepers(marker: &str) -> usize {
+    let wanted = format!("sleep\0{marker}\0");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.filter(|line| line == wanted.as_bytes()).count()
+}
+
+/// The name of the jail's control group, from what the memory layer says of itself.
+fn group_of(ran: &turnkey_tests::Ran) -> String {
+    ran.at("/id").as_str().unwrap_or_default().to_owned()
+}

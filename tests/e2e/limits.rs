@@ -1,0 +1,171 @@
+//! Limits hold for the whole tree, are named when they end a run, and end it in time.
+
+use turnkey_tests::Run;
+
+#[test]
+fn memory_of_one_process_is_bounded() {
+    let ran = Run::new()
+        .option("--memory 64M --wall 30s")
+        .python("b = bytearray(200 << 20); print('filled', len(b))");
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "out_of_memory", "out_of_memory");
+    ran.expect(!ran.stdout.contains("filled"), "the memory was not given");
+    ran.expect(ran.took.as_secs() < 15, "well before the wall limit");
+}
+
+#[test]
+fn memory_of_a_family_is_bounded_together() {
+    // Each child alone stays under the limit; together they are far over it.
+    let program = "import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        b = bytearray(40 << 20)
+        print('child filled', flush=True)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)";
+    let ran = Run::new()
+        .option("--memory 128M --wall 30s")
+        .python(program);
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "out_of_memory", "out_of_memory");
+    ran.expect(
+        ran.stdout.matches("child filled").count() < 4,
+        "fewer than four times 40 MiB fit",
+    );
+}
+
+#[test]
+fn memory_in_tmpfs_counts() {
+    let ran = Run::new()
+        .option("--memory 64M --file-size 1G")
+        .option("--scratch /big=1G")
+        .shell("head -c 300M /dev/zero > /big/file; echo done");
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "out_of_memory", "out_of_memory");
+}
+
+#[test]
+fn a_fork_bomb_meets_its_limit() {
+    let program = "import os, time
+made = 0
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        made += 1
+    except OSError:
+        print('stopped at', made, flush=True)
+        time.sleep(60)";
+    let ran = Run::new().option("--pids 20").python(program);
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "limit_exceeded", "limit_exceeded");
+    let made = ran
+        .stdout
+        .trim()
+        .strip_prefix("stopped at ")
+        .and_then(|made| made.parse::<u32>().ok());
+    // The jail's init and the program itself are the other two; the report of the last fork may
+    // be cut off by the end of the jail.
+    ran.expect(
+        made.is_none_or(|made| made == 18),
+        "18 children beside the program and the init",
+    );
+}
+
+#[test]
+fn threads_count_as_tasks() {
+    let program = "import threading, time
+for _ in range(60):
+    threading.Thread(target=time.sleep, args=(60,)).start()";
+    let ran = Run::new().option("--pids 20").python(program);
+    ran.expect_code(122);
+}
+
+#[test]
+fn the_wall_clock_ends_a_sleeper() {
+    let ran = Run::new()
+        .option("--wall 1s")
+        .shell("trap '' TERM INT; sleep 60");
+    ran.expect_code(124);
+    ran.expect(ran.at("/status") == "timed_out", "timed_out");
+    ran.expect(ran.took.as_secs() < 6, "in time");
+}
+
+#[test]
+fn processor_time_counts_for_the_tree() {
+    let script = "for i in 1 2 3; do (while :; do :; done) & done; wait";
+    let ran = Run::new()
+        .option("--cpu-time 1s --cpu 200% --wall 30s")
+        .shell(script);
+    ran.expect_code(124);
+    ran.expect(
+        ran.took.as_secs() < 15,
+        "three spinners use one second quickly",
+    );
+}
+
+#[test]
+fn the_processor_share_is_bounded() {
+    let busy = "import time
+end = time.monotonic() + 2
+while time.monotonic() < end: pass
+print(time.process_time())";
+    let share = |option: &str| {
+        let ran = Run::new().option(option).python(busy);
+        ran.expect_code(0);
+        ran.stdout.trim().parse::<f64>().unwrap() / 2.0
+    };
+    let limited = share("--cpu 25%");
+    assert!(limited < 0.4, "25 % allowed, used {limited}");
+}
+
+#[test]
+fn a_flood_of_output_is_cut() {
+    let ran = Run::new()
+        .option("--output 100K --wall 30s")
+        .shell("yes | head -c 10G");
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "limit_exceeded", "limit_exceeded");
+    ran.expect(
+        ran.stdout.len() == 100 << 10,
+        "exactly the allowed bytes pass",
+    );
+}
+
+#[test]
+fn a_file_larger_than_allowed_is_not_written() {
+    let ran = Run::new()
+        .option("--file-size 1M")
+        .shell("exec head -c 2M /dev/zero > /tmp/file");
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "limit_exceeded", "limit_exceeded");
+}
+
+#[test]
+fn descriptors_are_bounded() {
+    let program = "import os
+try:
+    fds = [os.open('/dev/null', os.O_RDONLY) for _ in range(100)]
+except OSError as e:
+    print(e.errno)";
+    let ran = Run::new().option("--open-files 32").python(program);
+    ran.expect(ran.stdout == "24\n", "EMFILE");
+}
+
+#[test]
+fn usage_is_told() {
+    let ran = Run::new().python("x = bytearray(30 << 20); sum(range(10**6))");
+    let bytes = ran.at("/usage/memory_peak_bytes").as_u64().unwrap_or(0);
+    ran.expect(
+        (30 << 20..200 << 20).contains(&bytes),
+        "at least the 30 MiB that were touched",
+    );
+    ran.expect(
+        ran.at("/usage/wall_seconds")
+            .as_f64()
+            .is_some_and(|seconds| seconds > 0.0),
+        "wall time",
+    );
+}

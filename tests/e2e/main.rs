@@ -1,0 +1,10 @@
+//! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
+
+mod exits;
+mod filesystem;
+mod leftovers;
+mod limits;
+mod monitoring;
+mod network;
+mod privileges;
+mod usage;

@@ -1,0 +1,137 @@
+//! Nothing leaves the jail, and every attempt is told.
+
+use std::net::{TcpListener, UdpSocket};
+
+use turnkey_tests::Run;
+
+#[test]
+fn a_listener_of_the_host_is_never_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    assert!(
+        std::net::TcpStream::connect(address).is_ok(),
+        "the control: outside it answers"
+    );
+    drop(listener.accept().unwrap());
+    let port = address.port();
+    let program = format!(
+        "import socket
+try:
+    socket.create_connection(('127.0.0.1', {port}), 2)
+    print('connected')
+except OSError as e:
+    print('refused', e.errno)"
+    );
+    let ran = Run::new().python(&program);
+    listener.set_nonblocking(true).unwrap();
+    ran.expect(listener.accept().is_err(), "nobody came");
+    ran.expect(ran.stdout == "refused 1\n", "EPERM");
+    let attempt = format!("127.0.0.1:{port}");
+    let attempts = ran.list("/network_attempts");
+    ran.expect(
+        attempts
+            .iter()
+            .any(|tried| tried["address"] == attempt.as_str()),
+        "the attempt is told",
+    );
+}
+
+#[test]
+fn m18_datagrams_do_not_leave() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .send_to(b"control", ("127.0.0.1", port))
+        .unwrap();
+    let mut received = [0; 16];
+    assert_eq!(
+        socket.recv(&mut received).unwrap(),
+        7,
+        "the control: outside it arrives"
+    );
+    let program = format!(
+        "import socket
+for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::ffff:127.0.0.1')):
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).sendto(b'leak', (host, {port}))
+        print('sent')
+    except OSError as e:
+        print('refused', e.errno)"
+    );
+    let ran = Run::new().python(&program);
+    socket.set_nonblocking(true).unwrap();
+    ran.expect(socket.recv(&mut received).is_err(), "no datagram came");
+    ran.expect(
+        ran.stdout == "refused 1\nrefused 1\n",
+        "EPERM, mapped or not",
+    );
+    let told = ran
+        .list("/network_attempts")
+        .iter()
+        .filter(|tried| tried.to_string().contains(&port.to_string()))
+        .count();
+    ran.expect(told >= 1, "the attempts are told");
+}
+
+#[test]
+fn the_metadata_service_is_tried_in_vain() {
+    let ran =
+        Run::new().python("import socket\nsocket.create_connection(('169.254.169.254', 80), 2)");
+    ran.expect(ran.code == 1, "the program failed by itself");
+    let attempts = ran.list("/network_attempts");
+    ran.expect(
+        attempts
+            .iter()
+            .any(|tried| tried["address"] == "169.254.169.254:80"),
+        "told",
+    );
+}
+
+#[test]
+fn j36_an_abstract_socket_of_the_host_is_not_there() {
+    let name = format!("turnkey-test-{}", std::process::id());
+    let address =
+        <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(
+            &name,
+        )
+        .unwrap();
+    let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+    assert!(
+        std::os::unix::net::UnixStream::connect_addr(&address).is_ok(),
+        "the control"
+    );
+    drop(listener.accept().unwrap());
+    let ran = Run::new().python(&format!(
+        "import socket; socket.socket(socket.AF_UNIX).connect('\\0{name}')"
+    ));
+    listener.set_nonblocking(true).unwrap();
+    ran.expect(listener.accept().is_err(), "nobody came");
+    ran.expect(ran.code != 0, "the connect failed");
+}
+
+#[test]
+fn loopback_of_its_own_works_when_asked_for() {
+    let program = "import socket, threading
+server = socket.create_server(('127.0.0.1', 0))
+threading.Thread(target=lambda: server.accept()[0].sendall(b'hello')).start()
+print(socket.create_connection(server.getsockname()).recv(5).decode())";
+    let ran = Run::new().option("--network loopback").python(program);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "hello\n", "a connection inside the jail");
+    let without = Run::new().python(program);
+    without.expect(without.code != 0, "not without asking");
+}
+
+#[test]
+fn j35_other_socket_families_do_not_exist() {
+    let program = "import socket
+for family in (socket.AF_VSOCK, socket.AF_PACKET, socket.AF_NETLINK, socket.AF_ALG):
+    try:
+        socket.socket(family, socket.SOCK_RAW)
+        print('made', family)
+    except OSError as e:
+        print(e.errno)";
+    let ran = Run::new().python(program);
+    ran.expect(ran.stdout == "97\n97\n97\n97\n", "EAFNOSUPPORT");
+}

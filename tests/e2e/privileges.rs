@@ -1,0 +1,121 @@
+//! The program is nobody, and stays it.
+
+use turnkey_tests::Run;
+
+#[test]
+fn j22_every_capability_set_is_empty() {
+    let ran = Run::new().shell("grep -E '^(Cap|NoNewPrivs|Seccomp)' /proc/self/status");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        ran.expect(
+            ran.stdout.contains(&format!("{set}:\t0000000000000000")),
+            set,
+        );
+    }
+    ran.expect(ran.stdout.contains("NoNewPrivs:\t1"), "no_new_privs");
+    ran.expect(ran.stdout.contains("Seccomp:\t2"), "a filter");
+}
+
+#[test]
+fn j21_a_set_user_id_program_raises_nothing() {
+    let directory = turnkey_tests::scratch();
+    let copy = directory.path().join("id");
+    std::fs::copy("/usr/bin/id", &copy).unwrap();
+    std::fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+    std::fs::set_permissions(
+        directory.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let place = directory.path().display().to_string();
+    let ran = Run::new()
+        .option(&format!("--read {place}"))
+        .run(&[copy.to_str().unwrap(), "-u"]);
+    ran.expect(ran.stdout == "1000\n", "still the jail's user");
+}
+
+#[test]
+fn j44_no_namespace_can_be_made() {
+    let ran = Run::new().shell(
+        "unshare -Ur true 2>/dev/null && echo made; unshare -n true 2>/dev/null && echo made; true",
+    );
+    ran.expect(ran.stdout.is_empty(), "none");
+}
+
+#[test]
+fn j24_a_32_bit_call_kills_its_process() {
+    let source = "#include <stdio.h>
+int main(void) {
+    long answer;
+    /* getpid of ia32 is 20 */
+    __asm__ volatile (\"int $0x80\" : \"=a\"(answer) : \"a\"(20) : \"memory\");
+    printf(\"answered %ld\\n\", answer);
+    return 0;
+}";
+    let run = Run::new().file("ia32.c", source);
+    let program = run.path().join("ia32");
+    let compiled = turnkey_tests::outside(
+        "cc",
+        &[
+            "-o",
+            program.to_str().unwrap(),
+            run.path().join("ia32.c").to_str().unwrap(),
+        ],
+    );
+    assert!(compiled.0.success());
+    let (status, text) = turnkey_tests::outside(&program, &[]);
+    assert!(
+        status.success() && text.starts_with("answered "),
+        "the control: {text}"
+    );
+    let ran = run.run(&["./ia32"]);
+    ran.expect_code(128 + libc::SIGSYS);
+    ran.expect(!ran.stdout.contains("answered"), "no answer");
+}
+
+#[test]
+fn j46_the_jails_init_cannot_be_looked_into() {
+    let script = "for file in mem environ maps exe root cwd fd/3; do cat /proc/1/$file >/dev/null 2>&1 && echo read $file; done
+ls /proc/1/fd 2>/dev/null; true";
+    let ran = Run::new().shell(script);
+    ran.expect(ran.stdout.is_empty(), "nothing");
+}
+
+#[test]
+fn j47_nobody_outside_can_be_signalled() {
+    let mut sleeper = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let pid = sleeper.id();
+    let ran = Run::new().shell(&format!("kill -KILL {pid}; kill -KILL -1; true"));
+    let alive = sleeper.try_wait().unwrap().is_none();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    ran.expect(alive, "a process of the host lives");
+}
+
+#[test]
+fn j41_a_crash_starts_nothing_on_the_host() {
+    let ran = Run::new().shell("ulimit -c; kill -SEGV $$");
+    ran.expect_code(128 + 11);
+    // One byte is the kernel's own sign for "no core, not even through a pipe".
+    ran.expect(
+        ran.stdout == "0\n" || ran.stdout == "1\n",
+        "no core size worth the name",
+    );
+}
+
+#[test]
+fn j50_a_caller_that_ignores_its_children_gets_the_status() {
+    let run = Run::new();
+    let line = format!(
+        "trap '' CHLD; exec {} run -- /bin/sh -c 'exit 9'",
+        turnkey_tests::binary().display()
+    );
+    let status = std::process::Command::new("/bin/sh")
+        .args(["-c", &line])
+        .current_dir(run.path())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(9));
+}

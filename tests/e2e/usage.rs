@@ -1,0 +1,134 @@
+//! Bad input: a clear error that names the place and the fix, status 125, nothing left behind.
+
+use turnkey_tests::{Ran, Run};
+
+fn refused(options: &str, program: &[&str]) -> Ran {
+    let run = Run::new();
+    let run = if options.is_empty() {
+        run
+    } else {
+        run.option(options)
+    };
+    let ran = run.run(program);
+    ran.expect_code(125);
+    ran.expect(ran.stdout.is_empty(), "nothing ran");
+    ran.expect(
+        std::fs::read_dir(ran.directory.path()).unwrap().count() == 0,
+        "nothing left behind",
+    );
+    ran
+}
+
+#[test]
+fn an_unknown_profile_is_named() {
+    let ran = refused("--profile untrustd", &["true"]);
+    ran.expect(
+        ran.stderr.contains("untrustd") && ran.stderr.contains("untrusted"),
+        "the likely name",
+    );
+}
+
+#[test]
+fn an_unknown_key_is_shown_where_it_stands() {
+    let directory = turnkey_tests::scratch();
+    let profile = directory.path().join("mine.toml");
+    std::fs::write(&profile, "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n\n[limits]\nmemry = \"1G\"\n").unwrap();
+    let ran = refused(&format!("--profile {}", profile.display()), &["true"]);
+    ran.expect(ran.stderr.contains("memry"), "the key");
+    ran.expect(ran.stderr.contains("memory"), "the likely key");
+    ran.expect(ran.stderr.contains(":6:"), "the line");
+}
+
+#[test]
+fn a_bad_size_names_its_flag() {
+    let ran = refused("--memory lots", &["true"]);
+    ran.expect(ran.stderr.contains("--memory"), "the flag");
+}
+
+#[test]
+fn a_missing_command_is_usage() {
+    let output = std::process::Command::new(turnkey_tests::binary())
+        .arg("run")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("COMMAND"));
+}
+
+#[test]
+fn an_unknown_flag_is_usage() {
+    let output = std::process::Command::new(turnkey_tests::binary())
+        .args(["run", "--memori", "1G", "--", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--memory"));
+}
+
+#[test]
+fn a_path_that_is_not_there_is_named() {
+    let ran = refused("--read /no/such/place", &["true"]);
+    ran.expect(ran.stderr.contains("/no/such/place"), "the path");
+}
+
+#[test]
+fn the_whole_host_is_no_working_directory() {
+    for directory in ["/", "/etc"] {
+        let ran = refused(&format!("--workdir {directory}"), &["true"]);
+        ran.expect(ran.stderr.contains("--workdir"), "the fix");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_known_before_the_run() {
+    let run = Run::new();
+    let binary = turnkey_tests::binary();
+    let output = std::process::Command::new(binary)
+        .args([
+            "run",
+            "--report",
+            "/no/such/directory/report.json",
+            "--",
+            "/bin/echo",
+            "ran",
+        ])
+        .current_dir(run.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/directory/report.json"));
+}
+
+#[test]
+fn an_unprivileged_caller_is_told_what_is_missing() {
+    let run = Run::new();
+    std::fs::set_permissions(
+        run.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let copy = run.path().join("turnkey");
+    std::fs::copy(turnkey_tests::binary(), &copy).unwrap();
+    let output = std::process::Command::new("setpriv")
+        .args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "--",
+        ])
+        .arg(&copy)
+        .args(["run", "--", "/bin/echo", "ran"])
+        .current_dir(run.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(output.stdout.is_empty(), "nothing ran");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("root"),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

@@ -1,0 +1,272 @@
+//! The harness of the end-to-end tests: runs the real command, on the real kernel, and looks at
+//! what really happened.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// No run of a test may take longer: a hang is a failure, not a wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A run of `turnkey run` in a directory of its own.
+pub struct Run {
+    directory: tempfile::TempDir,
+    options: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Ran {
+    /// turnkey's own exit status.
+    pub code: i32,
+    /// The program's standard output.
+    pub stdout: String,
+    /// The program's and turnkey's standard error.
+    pub stderr: String,
+    /// The parsed report.
+    pub report: Value,
+    /// From start to end of turnkey.
+    pub took: Duration,
+    /// The directory it ran in, for a look at its effects.
+    pub directory: tempfile::TempDir,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run::new()
+    }
+}
+
+impl Run {
+    /// In a new, empty directory.
+    pub fn new() -> Run {
+        Run {
+            directory: scratch(),
+            options: Vec::new(),
+        }
+    }
+
+    /// With an option of `run`.
+    #[must_use]
+    pub fn option(mut self, option: &str) -> Run {
+        self.options.extend(option.split(' ').map(str::to_owned));
+        self
+    }
+
+    /// With a file in the working directory.
+    #[must_use]
+    pub fn file(self, name: &str, content: &str) -> Run {
+        std::fs::write(self.path().join(name), content)
+            .expect("a test can write its own directory");
+        self
+    }
+
+    /// The working directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The command line, ready to start; the report goes to `report.json` beside the directory.
+    pub fn command(&self, program: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .current_dir(self.path())
+            .arg("run")
+            .args(&self.options)
+            .arg("--report")
+            .arg(self.report_path());
+        command.arg("--").args(program).stdin(Stdio::null());
+        command
+    }
+
+    fn report_path(&self) -> PathBuf {
+        self.path().with_extension("report.json")
+    }
+
+    /// Runs a shell script inside.
+    pub fn shell(self, script: &str) -> Ran {
+        self.run(&["/bin/sh", "-c", script])
+    }
+
+    /// Runs a Python program inside.
+    pub fn python(self, program: &str) -> Ran {
+        self.run(&["python3", "-c", program])
+    }
+
+    /// Runs `program` to its end.
+    pub fn run(self, program: &[&str]) -> Ran {
+        let mut command = self.command(program);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = Instant::now();
+        let output = finish(command.spawn().expect("turnkey can be started"));
+        let took = started.elapsed();
+        let text = std::fs::read(self.report_path()).unwrap_or_default();
+        let _ = std::fs::remove_file(self.report_path());
+        Ran {
+            code: output.status.code().expect("turnkey exits by itself"),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            report: serde_json::from_slice(&text).unwrap_or(Value::Null),
+            took,
+            directory: self.directory,
+        }
+    }
+}
+
+impl Ran {
+    /// A value of the report, by JSON pointer.
+    pub fn at(&self, pointer: &str) -> &Value {
+        self.report.pointer(pointer).unwrap_or(&Value::Null)
+    }
+
+    /// The violations.
+    pub fn violations(&self) -> &[Value] {
+        self.list("/violations")
+    }
+
+    /// A list of the report.
+    pub fn list(&self, pointer: &str) -> &[Value] {
+        self.at(pointer).as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// Panics with everything known unless `holds`.
+    #[track_caller]
+    pub fn expect(&self, holds: bool, what: &str) {
+        assert!(holds, "{what}\n{}", self.story());
+    }
+
+    /// Panics unless the exit status is `code`.
+    #[track_caller]
+    pub fn expect_code(&self, code: i32) {
+        self.expect(self.code == code, &format!("exit status {code}"));
+    }
+
+    fn story(&self) -> String {
+        let report = serde_json::to_string_pretty(&self.report).unwrap_or_default();
+        format!(
+            "code {}\nstdout:\n{}\nstderr:\n{}\nreport:\n{report}",
+            self.code, self.stdout, self.stderr
+        )
+    }
+}
+
+/// The command under test: `TURNKEY_BIN`, or the one built beside the test.
+pub fn binary() -> PathBuf {
+    if let Some(named) = std::env::var_os("TURNKEY_BIN") {
+        return PathBuf::from(named);
+    }
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let beside = test
+        .parent()
+        .and_then(Path::parent)
+        .map(|directory| directory.join("turnkey"));
+    let binary = beside.expect("a test lies in target/PROFILE/deps");
+    assert!(
+        binary.is_file(),
+        "{} is not built; run `cargo xtask test`",
+        binary.display()
+    );
+    binary
+}
+
+/// Waits, but not forever.
+pub fn finish(child: Child) -> Output {
+    let pid = child.id();
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    let guard = std::thread::spawn(move || {
+        if waiting.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            let _ = Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .status();
+        }
+    });
+    let output = child.wait_with_output().expect("a child can be waited for");
+    drop(done);
+    let _ = guard.join();
+    output
+}
+
+/// A directory outside of every place that a jail has of its own.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::Builder::new()
+        .prefix("turnkey-test-")
+        .tempdir()
+        .expect("a test can make a directory")
+}
+
+/// Runs a program outside of any jail, for the control run of an attack.
+pub fn outside(program: impl AsRef<OsStr>, arguments: &[&str]) -> (ExitStatus, String) {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("a program of the host");
+    (
+        output.status,
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
+}
+
+/// Everything of turnkey's that the host could still have: groups, processes, mounts.
+pub fn traces() -> Vec<String> {
+    let mut traces = group_traces();
+    traces.extend(process_traces());
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("/proc is mounted");
+    traces.extend(
+        mounts
+            .lines()
+            .filter(|line| line.contains("turnkey"))
+            .map(str::to_owned),
+    );
+    traces
+}
+
+fn group_traces() -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
+    while let Some((directory, depth)) = open.pop() {
+        for entry in std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name().to_string_lossy().starts_with("turnkey-") {
+                found.push(entry.path().display().to_string());
+            } else if depth < 4 {
+                open.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Processes with a host id from the range that only jails have.
+fn process_traces() -> Vec<String> {
+    let is_jailed = |status: &str| {
+        let uid = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Uid:\t")?.split('\t').next());
+        uid.and_then(|uid| uid.parse::<u32>().ok())
+            .is_some_and(|uid| (0x7000_0000..0x8000_0000).contains(&uid))
+    };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let statuses =
+        processes.filter_map(|process| std::fs::read_to_string(process.path().join("status")).ok());
+    statuses.filter(|status| is_jailed(status)).collect()
+}
+
+/// Waits until `condition` holds; panics with `what` when it does not in time.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(15);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

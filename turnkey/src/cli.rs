@@ -1,0 +1,199 @@
+//! The command line. Flags of `run` mirror profile keys one to one.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use turnkey_policy::Overrides;
+
+/// Run a program nobody trusts in a jail, watch it from inside the kernel, kill it the moment it
+/// breaks the rules, and say exactly what happened.
+#[derive(Debug, Parser)]
+#[command(name = "turnkey", version, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What turnkey can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command in a jail, watched.
+    #[command(after_help = EXIT_CODES)]
+    Run(RunArguments),
+}
+
+const EXIT_CODES: &str = "Exit codes:
+  0-119     the command's own status
+  120       evidence was lost and the profile says on_loss = \"fail\"
+  121       killed by policy
+  122       killed by a resource limit (memory, pids, output, file size)
+  124       wall or CPU time limit
+  125       turnkey failed, or a required layer could not be enforced; nothing ran
+  126, 127  command not executable, not found
+  128+N     the command died from signal N by itself";
+
+/// `turnkey run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// A shipped profile (untrusted, python, shell, strict) or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "untrusted")]
+    pub profile: String,
+    /// Write the JSON report here; - for standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub report: Option<PathBuf>,
+    /// Write every event here, as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// Keep the program's output in the report as well
+    #[arg(long)]
+    pub capture: bool,
+    /// No verdict line and no explanation on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The directory that appears as /workspace, instead of the current one
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: OverrideArguments,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Flags over the profile.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Over the profile")]
+struct OverrideArguments {
+    /// enforce: rules act; observe: rules only speak
+    #[arg(long, value_name = "MODE")]
+    mode: Option<String>,
+    /// Memory of the whole tree, such as 512M
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// Swap of the whole tree
+    #[arg(long, value_name = "SIZE")]
+    swap: Option<String>,
+    /// Share of processor time, 100% is one processor
+    #[arg(long, value_name = "PERCENT")]
+    cpu: Option<String>,
+    /// Processes and threads
+    #[arg(long, value_name = "COUNT")]
+    pids: Option<String>,
+    /// Time on the wall clock, such as 10s
+    #[arg(long, value_name = "DURATION")]
+    wall: Option<String>,
+    /// Processor time of the whole tree
+    #[arg(long, value_name = "DURATION")]
+    cpu_time: Option<String>,
+    /// Bytes on standard output and error together
+    #[arg(long, value_name = "SIZE")]
+    output: Option<String>,
+    /// Bytes of one file
+    #[arg(long, value_name = "SIZE")]
+    file_size: Option<String>,
+    /// Open descriptors of one process
+    #[arg(long, value_name = "COUNT")]
+    open_files: Option<String>,
+    /// Show this path of the host, read-only
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// Show this path of the host, writable
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
+    /// A tmpfs
+    #[arg(long, value_name = "PATH=SIZE")]
+    scratch: Vec<String>,
+    /// overlay, read-only or none
+    #[arg(long, value_name = "MODE")]
+    workdir_mode: Option<String>,
+    /// none or loopback
+    #[arg(long, value_name = "MODE")]
+    network: Option<String>,
+    /// Pass this variable, or set it
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// Name of the user inside
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Host name inside
+    #[arg(long, value_name = "NAME")]
+    hostname: Option<String>,
+    /// What lost evidence means: mark, fail or kill
+    #[arg(long, value_name = "WHAT")]
+    on_loss: Option<String>,
+}
+
+impl RunArguments {
+    /// The flags in the form the policy takes them: paths made absolute, because only here is the
+    /// current directory known.
+    pub fn overrides(&self) -> std::io::Result<Overrides> {
+        let flags = &self.overrides;
+        let absolute =
+            |path: &PathBuf| Ok(std::path::absolute(path)?.to_string_lossy().into_owned());
+        Ok(Overrides {
+            memory: flags.memory.clone(),
+            swap: flags.swap.clone(),
+            cpu: flags.cpu.clone(),
+            pids: flags.pids.clone(),
+            wall: flags.wall.clone(),
+            cpu_time: flags.cpu_time.clone(),
+            output: flags.output.clone(),
+            file_size: flags.file_size.clone(),
+            open_files: flags.open_files.clone(),
+            read: flags
+                .read
+                .iter()
+                .map(absolute)
+                .collect::<std::io::Result<_>>()?,
+            write: flags
+                .write
+                .iter()
+                .map(absolute)
+                .collect::<std::io::Result<_>>()?,
+            scratch: flags.scratch.clone(),
+            workdir_mode: flags.workdir_mode.clone(),
+            network: flags.network.clone(),
+            env: flags.env.clone(),
+            user: flags.user.clone(),
+            hostname: flags.hostname.clone(),
+            mode: flags.mode.clone(),
+            on_loss: flags.on_loss.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn relative_paths_are_made_absolute() {
+        let arguments =
+            Arguments::try_parse_from(["turnkey", "run", "--read", "data", "--", "true"]).unwrap();
+        let Command::Run(run) = arguments.command;
+        let expected = std::env::current_dir().unwrap().join("data");
+        assert_eq!(run.overrides().unwrap().read, [expected.to_string_lossy()]);
+    }
+
+    #[test]
+    fn everything_behind_two_dashes_is_the_command() {
+        let line = [
+            "turnkey", "run", "--memory", "1G", "--", "ls", "--memory", "-l",
+        ];
+        let Command::Run(run) = Arguments::try_parse_from(line).unwrap().command;
+        assert_eq!(run.command, ["ls", "--memory", "-l"]);
+    }
+
+    #[test]
+    fn a_command_is_required() {
+        assert!(Arguments::try_parse_from(["turnkey", "run"]).is_err());
+    }
+}

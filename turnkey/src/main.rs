@@ -1,0 +1,53 @@
+//! The `turnkey` command.
+
+mod advice;
+mod cli;
+mod clock;
+mod object;
+mod relay;
+mod report;
+mod report_file;
+mod run;
+mod supervise;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// turnkey itself failed, or a required layer could not be enforced; nothing ran.
+const FAILED: u8 = 125;
+
+fn main() -> ExitCode {
+    let arguments = match cli::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    let outcome = match arguments.command {
+        cli::Command::Run(arguments) => run::run(&arguments),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            tell(failure);
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn tell(failure: run::Failure) {
+    match failure {
+        run::Failure::Profile(error) => eprintln!("{:?}", miette::Report::new(*error)),
+        run::Failure::Other(error) => eprintln!("turnkey: {}", advice::explain(&error)),
+    }
+}
+
+/// clap's own status for bad usage is 2, which here would be the command's.
+fn usage(error: &clap::Error) -> ExitCode {
+    // When stdout or stderr is closed there is nobody left to tell.
+    let _ = error.print();
+    if error.use_stderr() {
+        ExitCode::from(FAILED)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

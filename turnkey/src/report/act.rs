@@ -1,0 +1,403 @@
+//! One attempt, in the words of the report.
+
+use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw};
+use turnkey_policy::{Action, On, syscalls};
+
+use super::model::{Argument, FileAccess};
+use super::stopper::{Attribution, Outcome, Stopper};
+use super::text::escape;
+
+/// What an event says was tried, and how it went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Act {
+    /// The kind of attempt, as in rules.
+    pub on: On,
+    /// On what.
+    pub object: Object,
+    /// How it went.
+    pub outcome: Outcome,
+    /// Positive errno, or 0.
+    pub errno: i32,
+}
+
+/// What an attempt was aimed at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Object {
+    /// A file.
+    File {
+        /// Escaped; `None` when the argument could not be read.
+        path: Option<String>,
+        /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
+        truncated: bool,
+        /// How.
+        access: Vec<FileAccess>,
+        /// The argument, when it differs from `path`.
+        raw: Option<Argument>,
+    },
+    /// An address, as in [`super::model::NetworkAttempt::address`].
+    Address {
+        /// Escaped.
+        address: String,
+        /// The word for the socket's type.
+        socket: Option<&'static str>,
+    },
+    /// A syscall of the watch-list, by name.
+    Syscall(String),
+}
+
+impl Object {
+    /// For lists that are about the file, whatever it was called.
+    pub fn without_argument(self) -> Self {
+        match self {
+            Self::File {
+                path,
+                truncated,
+                access,
+                ..
+            } => Self::File {
+                path,
+                truncated,
+                access,
+                raw: None,
+            },
+            other => other,
+        }
+    }
+
+    /// The escaped path of a file.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::File { path, .. } => path.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl Act {
+    /// The attempt that `event` tells of; forks and exits are none.
+    pub fn of(event: &Event, attribution: &Attribution) -> Option<Self> {
+        let condemned = event
+            .decision
+            .is_some_and(|decision| decision.action == Action::Kill);
+        let act = match &event.kind {
+            Kind::Exec { file, raw, .. } => executed(file, raw.as_deref()),
+            Kind::ExecAttempt { raw, errno } => exec_attempt(raw, *errno, attribution),
+            Kind::Open {
+                file,
+                raw,
+                flags,
+                errno,
+            } => open(file.as_ref(), raw, *flags, *errno, attribution),
+            Kind::Network {
+                act,
+                address,
+                socket_type,
+                errno,
+            } => Self {
+                on: on(*act),
+                object: Object::Address {
+                    address: address_text(address),
+                    socket: socket_word(*socket_type),
+                },
+                outcome: attribution.network(*act, address, *errno),
+                errno: *errno,
+            },
+            Kind::Refused { nr, on, errno, .. } => {
+                let name = syscalls::name(*nr);
+                Self {
+                    on: *on,
+                    object: Object::Syscall(
+                        name.map_or_else(|| format!("syscall {nr}"), str::to_owned),
+                    ),
+                    outcome: attribution.syscall(name, *on, *errno),
+                    errno: *errno,
+                }
+            }
+            Kind::Fork { .. } | Kind::Exit { .. } => return None,
+        };
+        Some(if condemned { act.killed() } else { act })
+    }
+
+    /// Of an act that nothing else stopped, the kill did: it lands before the result is seen.
+    fn killed(mut self) -> Self {
+        if matches!(self.outcome, Outcome::Allowed | Outcome::Unknown) {
+            self.outcome = Outcome::Denied(Stopper::Monitor);
+        }
+        self
+    }
+}
+
+fn executed(file: &File, raw: Option<&[u8]>) -> Act {
+    let raw = raw.map(|raw| Argument {
+        text: escape(raw),
+        truncated: false,
+        unreadable: false,
+    });
+    let access = vec![FileAccess::Execute];
+    let object = Object::File {
+        path: Some(escape(&file.path)),
+        truncated: file.truncated,
+        access,
+        raw,
+    };
+    Act {
+        on: On::Exec,
+        object,
+        outcome: Outcome::Allowed,
+        errno: 0,
+    }
+}
+
+fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
+    let outcome = match errno {
+        // The kernel had not decided yet.
+        0 => Outcome::Unknown,
+        errno => attribution.file(&raw.bytes, errno),
+    };
+    Act {
+        on: On::Exec,
+        object: file_object(None, raw, vec![FileAccess::Execute]),
+        outcome,
+        errno,
+    }
+}
+
+fn open(file: Option<&File>, raw: &Raw, flags: u32, errno: i32, attribution: &Attribution) -> Act {
+    let outcome = attribution.file(&raw.bytes, errno);
+    Act {
+        on: On::Open,
+        object: file_object(file, raw, accesses(flags)),
+        outcome,
+        errno,
+    }
+}
+
+/// The kernel's own path where there is one, and beside it the argument if that says more.
+fn file_object(file: Option<&File>, raw: &Raw, access: Vec<FileAccess>) -> Object {
+    let argument = Argument {
+        text: escape(&raw.bytes),
+        truncated: raw.truncated,
+        unreadable: raw.unreadable,
+    };
+    // A file whose path the kernel's structures did not yield has only what it was called.
+    let file = file.filter(|file| !file.path.is_empty());
+    let path = match file {
+        Some(file) => Some(escape(&file.path)),
+        None if raw.unreadable => None,
+        None => Some(argument.text.clone()),
+    };
+    let says_more = raw.truncated || raw.unreadable || path.as_ref() != Some(&argument.text);
+    let truncated = file.map_or(raw.truncated, |file| file.truncated);
+    Object::File {
+        path,
+        truncated,
+        access,
+        raw: says_more.then_some(argument),
+    }
+}
+
+/// As in [`turnkey_policy::Access`]; `O_PATH` and the access mode 3 neither read nor write.
+pub fn accesses(flags: u32) -> Vec<FileAccess> {
+    let has = |flag: i32| flags & flag.cast_unsigned() != 0;
+    if has(libc::O_PATH) {
+        return Vec::new();
+    }
+    let mode = (flags & libc::O_ACCMODE.cast_unsigned()).cast_signed();
+    let read = matches!(mode, libc::O_RDONLY | libc::O_RDWR);
+    let write =
+        matches!(mode, libc::O_WRONLY | libc::O_RDWR) || has(libc::O_TRUNC) || has(libc::O_CREAT);
+    let read = read.then_some(FileAccess::Read);
+    read.into_iter()
+        .chain(write.then_some(FileAccess::Write))
+        .collect()
+}
+
+fn on(act: NetworkAct) -> On {
+    match act {
+        NetworkAct::Connect => On::Connect,
+        NetworkAct::Bind => On::Bind,
+        NetworkAct::Send => On::Send,
+    }
+}
+
+/// See [`super::model::NetworkAttempt::address`].
+pub fn address_text(address: &Address) -> String {
+    match address {
+        Address::Inet(address) => address.to_string(),
+        Address::UnixPath(path) => format!("unix:{}", escape(path)),
+        Address::UnixAbstract(name) => format!("unix-abstract:{}", escape(name)),
+        Address::Other { family: 0, bytes } if bytes.is_empty() => "unreadable".to_owned(),
+        Address::Other { family, bytes } => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("family {family}:{hex}")
+        }
+    }
+}
+
+/// The word for a `SOCK_*` type; 0 means that it is not known.
+pub fn socket_word(socket_type: u32) -> Option<&'static str> {
+    match i32::try_from(socket_type).ok()? {
+        libc::SOCK_STREAM => Some("stream"),
+        libc::SOCK_DGRAM => Some("datagram"),
+        libc::SOCK_RAW => Some("raw"),
+        libc::SOCK_SEQPACKET => Some("seqpacket"),
+        libc::SOCK_RDM => Some("rdm"),
+        _ => None,
+    }
+}
+
+/// The name of a kind in `events.seen` and in the lines of `--events`.
+pub fn kind_name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Exec { .. } => "exec",
+        Kind::ExecAttempt { .. } => "exec_attempt",
+        Kind::Open { .. } => "open",
+        Kind::Network {
+            act: NetworkAct::Connect,
+            ..
+        } => "connect",
+        Kind::Network {
+            act: NetworkAct::Bind,
+            ..
+        } => "bind",
+        Kind::Network {
+            act: NetworkAct::Send,
+            ..
+        } => "send",
+        Kind::Refused { .. } => "refused",
+        Kind::Fork { .. } => "fork",
+        Kind::Exit { .. } => "exit",
+    }
+}
+
+/// The name of a positive errno; the number where it has none here.
+pub fn errno_name(errno: i32) -> Option<String> {
+    let named = ERRNO.iter().find(|(number, _)| *number == errno);
+    match (errno, named) {
+        (0, _) => None,
+        (_, Some((_, name))) => Some((*name).to_owned()),
+        (number, None) => Some(format!("errno {number}")),
+    }
+}
+
+/// What the watched syscalls answer, by open(2), execve(2), connect(2), bind(2), send(2).
+const ERRNO: &[(i32, &str)] = &[
+    (libc::E2BIG, "E2BIG"),
+    (libc::EACCES, "EACCES"),
+    (libc::EADDRINUSE, "EADDRINUSE"),
+    (libc::EADDRNOTAVAIL, "EADDRNOTAVAIL"),
+    (libc::EAFNOSUPPORT, "EAFNOSUPPORT"),
+    (libc::EAGAIN, "EAGAIN"),
+    (libc::EALREADY, "EALREADY"),
+    (libc::EBADF, "EBADF"),
+    (libc::EBUSY, "EBUSY"),
+    (libc::ECONNREFUSED, "ECONNREFUSED"),
+    (libc::ECONNRESET, "ECONNRESET"),
+    (libc::EDESTADDRREQ, "EDESTADDRREQ"),
+    (libc::EEXIST, "EEXIST"),
+    (libc::EFAULT, "EFAULT"),
+    (libc::EFBIG, "EFBIG"),
+    (libc::EHOSTUNREACH, "EHOSTUNREACH"),
+    (libc::EINPROGRESS, "EINPROGRESS"),
+    (libc::EINTR, "EINTR"),
+    (libc::EINVAL, "EINVAL"),
+    (libc::EIO, "EIO"),
+    (libc::EISCONN, "EISCONN"),
+    (libc::EISDIR, "EISDIR"),
+    (libc::ELOOP, "ELOOP"),
+    (libc::EMFILE, "EMFILE"),
+    (libc::EMSGSIZE, "EMSGSIZE"),
+    (libc::ENAMETOOLONG, "ENAMETOOLONG"),
+    (libc::ENETDOWN, "ENETDOWN"),
+    (libc::ENETUNREACH, "ENETUNREACH"),
+    (libc::ENFILE, "ENFILE"),
+    (libc::ENOBUFS, "ENOBUFS"),
+    (libc::ENODEV, "ENODEV"),
+    (libc::ENOENT, "ENOENT"),
+    (libc::ENOEXEC, "ENOEXEC"),
+    (libc::ENOMEM, "ENOMEM"),
+    (libc::ENOSPC, "ENOSPC"),
+    (libc::ENOSYS, "ENOSYS"),
+    (libc::ENOTCONN, "ENOTCONN"),
+    (libc::ENOTDIR, "ENOTDIR"),
+    (libc::ENOTSOCK, "ENOTSOCK"),
+    (libc::ENXIO, "ENXIO"),
+    (libc::EOPNOTSUPP, "EOPNOTSUPP"),
+    (libc::EOVERFLOW, "EOVERFLOW"),
+    (libc::EPERM, "EPERM"),
+    (libc::EPIPE, "EPIPE"),
+    (libc::EPROTOTYPE, "EPROTOTYPE"),
+    (libc::EROFS, "EROFS"),
+    (libc::ETIMEDOUT, "ETIMEDOUT"),
+    (libc::ETXTBSY, "ETXTBSY"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{self, raw};
+    use super::*;
+    use FileAccess::{Read, Write};
+
+    #[test]
+    fn flags_are_accesses() {
+        let of = |flags: i32| accesses(flags.cast_unsigned());
+        assert_eq!(of(libc::O_RDONLY | libc::O_CLOEXEC), [Read]);
+        assert_eq!(of(libc::O_WRONLY), [Write]);
+        assert_eq!(of(libc::O_RDWR), [Read, Write]);
+        // Truncating or creating changes the file system, whatever the mode.
+        assert_eq!(of(libc::O_RDONLY | libc::O_TRUNC), [Read, Write]);
+        assert_eq!(of(libc::O_RDONLY | libc::O_CREAT), [Read, Write]);
+        assert_eq!(of(libc::O_PATH | libc::O_RDWR), []);
+        assert_eq!(of(libc::O_ACCMODE), []);
+    }
+
+    #[test]
+    fn addresses_are_told_apart() {
+        let text = |address| address_text(&address);
+        assert_eq!(text(Address::Inet("[::1]:80".parse().unwrap())), "[::1]:80");
+        assert_eq!(
+            text(Address::UnixPath(b"/run/\x1b".to_vec())),
+            "unix:/run/\\x1b"
+        );
+        assert_eq!(
+            text(Address::UnixAbstract(b"a\0b".to_vec())),
+            "unix-abstract:a\\x00b"
+        );
+        assert_eq!(
+            text(Address::Other {
+                family: 16,
+                bytes: vec![0, 255]
+            }),
+            "family 16:00ff"
+        );
+        assert_eq!(
+            text(Address::Other {
+                family: 0,
+                bytes: vec![]
+            }),
+            "unreadable"
+        );
+    }
+
+    #[test]
+    fn the_kernels_path_stands_before_the_argument() {
+        let object = |file: Option<File>, raw: Raw| file_object(file.as_ref(), &raw, vec![Read]);
+        let resolved = object(Some(fixture::file("/etc/shadow")), raw("link"));
+        assert_eq!(resolved.path(), Some("/etc/shadow"));
+        assert!(matches!(resolved, Object::File { raw: Some(raw), .. } if raw.text == "link"));
+        let same = object(Some(fixture::file("/etc/shadow")), raw("/etc/shadow"));
+        assert!(matches!(same, Object::File { raw: None, .. }));
+        // The kernel's structures did not yield a path.
+        assert_eq!(
+            object(Some(fixture::file("")), raw("name")).path(),
+            Some("name")
+        );
+    }
+
+    #[test]
+    fn errors_have_names_or_numbers() {
+        assert_eq!(errno_name(0), None);
+        assert_eq!(errno_name(libc::EROFS).as_deref(), Some("EROFS"));
+        assert_eq!(errno_name(4095).as_deref(), Some("errno 4095"));
+    }
+}

@@ -1,0 +1,420 @@
+//! How to allow what was blocked, if it was meant.
+//!
+//! Two things can stand in the way: a rule, and a layer of the jail. The advice names the flag
+//! that opens the layer and the rule to write, and says so when no profile can allow it.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use turnkey_policy::{Access, Action, Glob, Rule, Token, syscalls};
+
+use super::act::{Act, Object};
+use super::model::FileAccess;
+use super::stopper::Stopper;
+use super::text::quote;
+
+/// What a layer that is in the way asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// A flag of `run`.
+    Flag(String),
+    /// A line of a profile.
+    Line(String),
+    /// Nothing helps, and why.
+    Never(&'static str),
+}
+
+/// How to allow an act that `rule`, of the profile named `profile`, decided on.
+pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
+    let opening = opening(act.outcome.stopper(), &act.object);
+    if let Some(Opening::Never(why)) = opening {
+        return format!("no profile can allow it: {why}");
+    }
+    let first = match opening {
+        Some(Opening::Flag(flag)) => format!("{flag}, and "),
+        Some(Opening::Line(line)) => format!("{line} and, "),
+        _ => String::new(),
+    };
+    let change = match act.object.path() {
+        // Turned into a pattern, an escape would be some other path.
+        Some(path) if !is_plain(path) => " a rule with action = \"allow\" for that path".to_owned(),
+        _ => {
+            let (change, replaces) = change(rule, act);
+            format!("\n{}", snippet(&change, replaces))
+        }
+    };
+    format!("{first}in a profile that extends {profile:?}:{change}")
+}
+
+/// How to allow an act that no rule decided on.
+pub fn for_layer(stopped_by: Option<Stopper>, object: &Object) -> Option<String> {
+    match opening(stopped_by, object)? {
+        Opening::Flag(flag) => Some(flag),
+        Opening::Line(line) => Some(format!("in a profile: {line}")),
+        Opening::Never(why) => Some(format!("no profile can allow it: {why}")),
+    }
+}
+
+/// What the layer that stopped an act asks for; `None` when it is not a layer's business.
+fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
+    match (stopped_by?, object) {
+        (
+            Stopper::MountNamespace | Stopper::Landlock | Stopper::Mounts,
+            Object::File { path, access, .. },
+        ) => Some(Opening::Flag(path_flag(path.as_deref()?, access)?)),
+        (Stopper::MountNamespace, Object::Address { .. }) => Some(Opening::Never(
+            "sockets of the host are not shared with a jail",
+        )),
+        (Stopper::CgroupProgram | Stopper::NetworkNamespace, Object::Address { address, .. }) => {
+            Some(network(address))
+        }
+        (Stopper::Seccomp | Stopper::CgroupProgram, Object::Syscall(name)) if name == "socket" => {
+            Some(Opening::Never(
+                "a jail makes no sockets but Unix, TCP and UDP",
+            ))
+        }
+        (Stopper::Seccomp, Object::Syscall(name)) => Some(match syscalls::allowable(name) {
+            Some(name) => Opening::Line(format!("[syscalls] allow = [\"{name}\"]")),
+            None => Opening::Never("that syscall leads out of a jail"),
+        }),
+        (Stopper::Capabilities, _) => Some(Opening::Never("a jail has no capabilities")),
+        _ => None,
+    }
+}
+
+/// Only an absolute path can be given, and only one that was not escaped can be typed.
+fn path_flag(path: &str, access: &[FileAccess]) -> Option<String> {
+    let flag = if access.contains(&FileAccess::Write) {
+        "--write"
+    } else {
+        "--read"
+    };
+    is_plain(path).then(|| format!("{flag} {}", quote(path)))
+}
+
+fn is_plain(path: &str) -> bool {
+    path.starts_with('/') && !path.contains('\\')
+}
+
+fn network(address: &str) -> Opening {
+    let address: Option<SocketAddr> = address.parse().ok();
+    match address.is_some_and(|address| address.ip().to_canonical().is_loopback()) {
+        true => Opening::Flag("--network loopback (the jail's own, not the host's)".to_owned()),
+        false => Opening::Never("this release gives a jail no way to other hosts"),
+    }
+}
+
+/// The rule to write, and whether it replaces the one that decided.
+///
+/// The more specific pattern decides, so allowing the exact path beside the rule is enough,
+/// unless the rule is as specific: it names this path itself, or no path at all. The stronger
+/// action wins such a tie, so the part of the rule that speaks of this act has to go.
+fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
+    let named = act
+        .object
+        .path()
+        .and_then(|path| Some((path.as_bytes(), literal(path)?)));
+    let Some((path, exact)) = named.filter(|_| !rule.path.is_empty()) else {
+        return (without_kind(rule, act), true);
+    };
+    let ties = |glob: &&Glob| glob.matches(path) && glob.specificity() >= exact.specificity();
+    if rule.path.iter().any(|glob| ties(&glob)) {
+        let others = rule.path.iter().filter(|glob| !ties(glob)).cloned();
+        let spelled = rule
+            .path
+            .iter()
+            .filter(ties)
+            .flat_map(|glob| spellings(glob.tokens()));
+        let spelled = spelled
+            .filter(|other| other != path)
+            .filter_map(|other| literal(std::str::from_utf8(&other).ok()?));
+        let path: Vec<Glob> = others.chain(spelled).collect();
+        return match path.is_empty() {
+            true => (without_kind(rule, act), true),
+            false => (
+                Rule {
+                    path,
+                    ..rule.clone()
+                },
+                true,
+            ),
+        };
+    }
+    let allow = Rule {
+        id: format!("allow-{}", rule.id),
+        on: BTreeSet::from([act.on]),
+        access: accesses(&act.object),
+        path: vec![exact],
+        action: Action::Allow,
+        ..rule.clone()
+    };
+    (allow, false)
+}
+
+/// The rule for its other kinds of attempt, or allowing when there is no other.
+fn without_kind(rule: &Rule, act: &Act) -> Rule {
+    let mut rule = rule.clone();
+    if rule.on.len() > 1 {
+        rule.on.remove(&act.on);
+    } else {
+        rule.action = Action::Allow;
+    }
+    rule
+}
+
+/// As a rule says it; nothing for an exec.
+fn accesses(object: &Object) -> BTreeSet<Access> {
+    let Object::File { access, .. } = object else {
+        return BTreeSet::new();
+    };
+    let rules = access.iter().filter_map(|access| match access {
+        FileAccess::Read => Some(Access::Read),
+        FileAccess::Write => Some(Access::Write),
+        FileAccess::Execute => None,
+    });
+    rules.collect()
+}
+
+/// The pattern that matches `path` and nothing else.
+fn literal(path: &str) -> Option<Glob> {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if "*?{}".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    Glob::parse(&pattern).ok()
+}
+
+/// Every path that a pattern without wildcards matches.
+fn spellings(tokens: &[Token]) -> Vec<Vec<u8>> {
+    let mut spelled = vec![Vec::new()];
+    for token in tokens {
+        let next: Vec<Vec<u8>> = match token {
+            Token::Literal(bytes) => vec![bytes.clone()],
+            Token::OneOf(alternatives) => alternatives
+                .iter()
+                .flat_map(|tokens| spellings(tokens))
+                .collect(),
+            Token::AnyByte | Token::AnyName | Token::AnyPath | Token::AnyDirectories => Vec::new(),
+        };
+        spelled = spelled
+            .iter()
+            .flat_map(|head| {
+                next.iter()
+                    .map(move |tail| [head.as_slice(), tail].concat())
+            })
+            .collect();
+    }
+    spelled
+}
+
+/// A rule as a profile writes it, one key on a line.
+fn snippet(rule: &Rule, replaces: bool) -> String {
+    let mut lines = vec!["[[rule]]".to_owned(), format!("id = {}", string(&rule.id))];
+    if replaces {
+        lines.push("replaces = true".to_owned());
+    }
+    lines.push(format!("on = {}", list(rule.on.iter().map(|on| on.name()))));
+    if !rule.path.is_empty() {
+        lines.push(format!(
+            "path = {}",
+            list(rule.path.iter().map(Glob::as_str))
+        ));
+    }
+    if !rule.access.is_empty() && rule.access.len() < Access::ALL.len() {
+        lines.push(format!(
+            "access = {}",
+            list(rule.access.iter().map(|access| access.name()))
+        ));
+    }
+    lines.push(format!("action = \"{}\"", rule.action));
+    if rule.action != Action::Allow {
+        lines.push(format!("severity = \"{}\"", rule.severity));
+        lines.extend(
+            rule.technique
+                .as_ref()
+                .map(|technique| format!("technique = {}", string(technique))),
+        );
+    }
+    lines.join("\n")
+}
+
+fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.map(string).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// A JSON string is a TOML string as well.
+fn string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::super::stopper::Outcome;
+    use super::*;
+    use turnkey_policy::On;
+
+    fn read(path: &str, outcome: Outcome) -> Act {
+        let access = vec![FileAccess::Read];
+        let object = Object::File {
+            path: Some(path.to_owned()),
+            truncated: false,
+            access,
+            raw: None,
+        };
+        Act {
+            on: On::Open,
+            object,
+            outcome,
+            errno: 0,
+        }
+    }
+
+    fn rule(paths: &[&str]) -> Rule {
+        let path = paths
+            .iter()
+            .map(|path| Glob::parse(path).unwrap())
+            .collect();
+        Rule {
+            path,
+            ..fixture::policy().rules[fixture::CREDENTIALS].clone()
+        }
+    }
+
+    fn advice(paths: &[&str], path: &str) -> String {
+        for_rule(
+            "untrusted",
+            &rule(paths),
+            &read(path, Outcome::Denied(Stopper::Monitor)),
+        )
+    }
+
+    #[test]
+    fn a_path_under_a_wildcard_is_allowed_beside_the_rule() {
+        assert_eq!(
+            advice(&["**/.ssh/id_*"], "/workspace/.ssh/id_{old}"),
+            r#"in a profile that extends "untrusted":
+[[rule]]
+id = "allow-credential-file"
+on = ["open"]
+path = ["/workspace/.ssh/id_\\{old\\}"]
+access = ["read"]
+action = "allow""#
+        );
+    }
+
+    #[test]
+    fn a_path_that_the_rule_names_is_taken_out_of_it() {
+        let text = advice(&["/etc/{shadow,passwd}-", "**/key"], "/etc/passwd-");
+        assert!(text.contains("replaces = true"), "{text}");
+        assert!(
+            text.contains(r#"path = ["**/key", "/etc/shadow-"]"#),
+            "{text}"
+        );
+        assert!(text.contains(r#"action = "kill""#), "{text}");
+    }
+
+    #[test]
+    fn the_longer_name_wins_over_alternatives_with_a_shorter_one() {
+        // Specificity counts the shortest alternative, so the exact path is more specific.
+        let text = advice(&["/etc/{a,gshadow}"], "/etc/gshadow");
+        assert!(text.contains(r#"id = "allow-credential-file""#), "{text}");
+    }
+
+    #[test]
+    fn a_rule_that_says_nothing_else_is_turned_into_allow() {
+        let text = advice(&["/etc/shadow"], "/etc/shadow");
+        assert!(text.contains("replaces = true"), "{text}");
+        assert!(text.ends_with(r#"action = "allow""#), "{text}");
+    }
+
+    #[test]
+    fn what_another_layer_stopped_needs_its_flag_as_well() {
+        let act = read(
+            "/root/.ssh/id_rsa",
+            Outcome::Denied(Stopper::MountNamespace),
+        );
+        let text = for_rule("untrusted", &rule(&["**/.ssh/id_*"]), &act);
+        assert!(
+            text.starts_with("--read /root/.ssh/id_rsa, and in a profile"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn following_the_advice_allows_the_act() {
+        use turnkey_policy::decide::{Attempt, decide};
+        let cases: [&[&str]; 4] = [
+            &["**/.ssh/id_*"],
+            &["/etc/{shadow,passwd}-", "**/key"],
+            &["/etc/{a,gshadow}"],
+            &["/etc/shadow"],
+        ];
+        let paths = [
+            "/root/.ssh/id_rsa",
+            "/etc/passwd-",
+            "/etc/gshadow",
+            "/etc/shadow",
+        ];
+        for (patterns, path) in cases.into_iter().zip(paths) {
+            let old = rule(patterns);
+            let (new, replaces) = change(&old, &read(path, Outcome::Unknown));
+            let rules = if replaces { vec![new] } else { vec![old, new] };
+            let attempt = Attempt {
+                on: On::Open,
+                path: Some(path.as_bytes()),
+                access: &[Access::Read],
+            };
+            let decided = decide(&rules, &attempt).map(|index| rules[index].action);
+            assert!(
+                decided.is_none_or(|action| action == Action::Allow),
+                "{path}: {decided:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn layers_without_a_rule_name_their_flag() {
+        let file = |path: &str, access| Object::File {
+            path: Some(path.to_owned()),
+            truncated: false,
+            access,
+            raw: None,
+        };
+        let write = file("/usr/a b", vec![FileAccess::Write]);
+        assert_eq!(
+            for_layer(Some(Stopper::Mounts), &write).as_deref(),
+            Some("--write '/usr/a b'")
+        );
+        let escaped = file("/usr/\\xff", vec![FileAccess::Read]);
+        assert_eq!(for_layer(Some(Stopper::Landlock), &escaped), None);
+        let relative = file("notes", vec![FileAccess::Read]);
+        assert_eq!(for_layer(Some(Stopper::Mounts), &relative), None);
+        assert_eq!(for_layer(Some(Stopper::FilePermissions), &write), None);
+        let mapped = Object::Address {
+            address: "[::ffff:127.0.0.1]:80".to_owned(),
+            socket: None,
+        };
+        let advice = for_layer(Some(Stopper::CgroupProgram), &mapped).unwrap();
+        assert!(advice.starts_with("--network loopback"), "{advice}");
+    }
+
+    #[test]
+    fn syscalls_that_lead_out_are_never_allowed() {
+        let syscall = |name: &str| {
+            for_layer(Some(Stopper::Seccomp), &Object::Syscall(name.to_owned())).unwrap()
+        };
+        assert_eq!(
+            syscall("ptrace"),
+            "no profile can allow it: that syscall leads out of a jail"
+        );
+        assert_eq!(
+            syscall("execveat"),
+            "in a profile: [syscalls] allow = [\"execveat\"]"
+        );
+    }
+}

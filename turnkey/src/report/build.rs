@@ -1,0 +1,272 @@
+//! Everything known of a run, put together.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use turnkey_jailer::{self as jailer, Change, LayerReport};
+use turnkey_policy::Policy;
+
+use super::aggregate::Observations;
+use super::clock::Clock;
+use super::ending::{Ending, Evidence, Ran};
+use super::limit;
+use super::model::{
+    ChangedFile, Events, Exit, Host, Layer, Output, Process, Profile, Report, SCHEMA, Usage,
+    Verdict,
+};
+use super::text::escape;
+use super::verdict::{self, Facts};
+
+/// All that a report is made of.
+#[derive(Debug)]
+pub struct Inputs<'a> {
+    /// What was enforced.
+    pub policy: &'a Policy,
+    /// The start of the run.
+    pub clock: Clock,
+    /// Names the run.
+    pub id: String,
+    /// The program and its arguments, as bytes.
+    pub command: &'a [Vec<u8>],
+    /// The machine.
+    pub host: Host,
+    /// How it ended.
+    pub ending: Ending,
+    /// What it used; `None` when nothing ran.
+    pub usage: Option<jailer::Usage>,
+    /// The layers of the jail and the monitor's own, in the order to show them.
+    pub enforcement: &'a [LayerReport],
+    /// With `--capture`.
+    pub stdout: Option<Captured>,
+    /// With `--capture`.
+    pub stderr: Option<Captured>,
+    /// What the run changed in its overlay.
+    pub files_changed: &'a [jailer::ChangedFile],
+    /// What the monitor can vouch for.
+    pub evidence: Evidence,
+    /// What the events amount to.
+    pub observations: Observations,
+}
+
+/// Output that was kept.
+#[derive(Clone, Debug, Default)]
+pub struct Captured {
+    /// What was kept: the first bytes.
+    pub bytes: Vec<u8>,
+    /// How many bytes were read in all.
+    pub total: u64,
+}
+
+impl Report {
+    /// Judges the run and puts the report together.
+    pub fn build(inputs: Inputs<'_>) -> Self {
+        let Inputs {
+            policy,
+            ending,
+            observations,
+            ..
+        } = &inputs;
+        let events = events(&inputs.evidence, ending, observations);
+        let facts = Facts {
+            ending,
+            complete: events.complete,
+            lost: events.lost.values().sum(),
+            rules: &observations.findings,
+            sigsys: sigsys(&observations.processes, ending),
+            limit: limit_words(policy, ending, inputs.usage.as_ref()),
+        };
+        let verdict = verdict::verdict(&facts);
+        let findings = verdict::findings(&facts);
+        let exit = verdict::exit_code(ending, events.complete, policy.enforcement.on_loss);
+        let (exit_code, signal) = own_end(ending);
+        Self {
+            schema: SCHEMA,
+            started_at: inputs.clock.started_at(),
+            command: inputs
+                .command
+                .iter()
+                .map(|argument| escape(argument))
+                .collect(),
+            profile: Profile {
+                name: policy.name.clone(),
+                sha256: policy.sha256.clone(),
+            },
+            host: Host {
+                kernel: escape(inputs.host.kernel.as_bytes()),
+                arch: escape(inputs.host.arch.as_bytes()),
+            },
+            status: verdict::status(ending),
+            exit_code,
+            signal,
+            error: error(ending),
+            verdict,
+            risk_score: findings.iter().map(|finding| finding.score).sum(),
+            findings,
+            is_safe: verdict == Verdict::Clean,
+            usage: inputs.usage.as_ref().map(usage),
+            enforcement: inputs.enforcement.iter().map(layer).collect(),
+            files_changed: inputs.files_changed.iter().map(changed).collect(),
+            events,
+            exit,
+            id: inputs.id,
+            stdout: inputs.stdout.map(output),
+            stderr: inputs.stderr.map(output),
+            omitted: inputs.observations.omitted,
+            violations: inputs.observations.violations,
+            processes: inputs.observations.processes,
+            file_operations: inputs.observations.file_operations,
+            network_attempts: inputs.observations.network_attempts,
+        }
+    }
+}
+
+/// A gap in `seq` that the monitor's own counters do not explain is a loss as well.
+fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> Events {
+    let mut lost = evidence.lost.clone();
+    lost.retain(|_, count| *count > 0);
+    let explained: u64 = lost.values().sum();
+    if observations.missing > explained {
+        *lost.entry("unknown".to_owned()).or_default() += observations.missing - explained;
+    }
+    let killed_for_loss = matches!(
+        ending,
+        Ending::Ran(Ran {
+            killed_for_loss: true,
+            ..
+        })
+    );
+    let complete = evidence.watched && lost.is_empty() && !killed_for_loss;
+    Events {
+        seen: observations.seen.clone(),
+        lost,
+        complete,
+    }
+}
+
+/// How many processes the syscall filter ended. The command's own end is known even without an
+/// event of it.
+fn sigsys(processes: &[Process], ending: &Ending) -> u64 {
+    let ended = processes
+        .iter()
+        .filter(|process| process.exit == Some(Exit::Signal(libc::SIGSYS)));
+    let own = matches!(
+        ending,
+        Ending::Ran(Ran {
+            status: jailer::Status::Signaled(libc::SIGSYS),
+            ..
+        })
+    );
+    let ended = u64::try_from(ended.count()).unwrap_or(u64::MAX);
+    ended.max(u64::from(own))
+}
+
+fn limit_words(policy: &Policy, ending: &Ending, usage: Option<&jailer::Usage>) -> Option<String> {
+    let Ending::Ran(Ran {
+        limit: Some(limit), ..
+    }) = ending
+    else {
+        return None;
+    };
+    let unknown = jailer::Usage::default();
+    Some(limit::words(
+        *limit,
+        &policy.limits,
+        usage.unwrap_or(&unknown),
+    ))
+}
+
+fn own_end(ending: &Ending) -> (Option<u8>, Option<i32>) {
+    match ending {
+        Ending::Ran(Ran {
+            status: jailer::Status::Exited(code),
+            ..
+        }) => (Some(*code), None),
+        Ending::Ran(Ran {
+            status: jailer::Status::Signaled(signal),
+            ..
+        }) => (None, Some(*signal)),
+        Ending::Ran(Ran {
+            status: jailer::Status::Unknown,
+            ..
+        })
+        | Ending::NotStarted { .. } => (None, None),
+    }
+}
+
+fn error(ending: &Ending) -> Option<String> {
+    match ending {
+        Ending::NotStarted { message, .. } => Some(lines(message)),
+        Ending::Ran(_) => None,
+    }
+}
+
+/// Turnkey's own words, in which only the breaks between lines are meant.
+fn lines(message: &str) -> String {
+    let lines: Vec<String> = message
+        .lines()
+        .map(|line| escape(line.as_bytes()))
+        .collect();
+    lines.join("\n")
+}
+
+fn usage(usage: &jailer::Usage) -> Usage {
+    Usage {
+        wall_seconds: usage.wall.as_secs_f64(),
+        user_seconds: usage.user.map(|time| time.as_secs_f64()),
+        system_seconds: usage.system.map(|time| time.as_secs_f64()),
+        memory_peak_bytes: usage.memory_peak,
+        pids_peak: usage.pids_peak,
+        oom_kills: usage.oom_kills,
+    }
+}
+
+fn layer(report: &LayerReport) -> Layer {
+    let optional = |text: &Option<String>| text.as_ref().map(|text| escape(text.as_bytes()));
+    Layer {
+        layer: report.layer.name(),
+        requested: escape(report.requested.as_bytes()),
+        effective: escape(report.effective.as_bytes()),
+        proof: optional(&report.proof),
+        degraded: optional(&report.degraded),
+    }
+}
+
+fn changed(file: &jailer::ChangedFile) -> ChangedFile {
+    let change = match file.change {
+        Change::Added => "added",
+        Change::Modified => "modified",
+        Change::Deleted => "deleted",
+    };
+    ChangedFile {
+        path: escape(&file.path),
+        change,
+        size: file.size,
+        sha256: file.sha256.clone(),
+    }
+}
+
+/// Captured output stays as it is: it is a value, and [`super::json`] writes it safely.
+fn output(captured: Captured) -> Output {
+    let Captured { mut bytes, total } = captured;
+    let truncated = u64::try_from(bytes.len()).unwrap_or(u64::MAX) < total;
+    if truncated {
+        bytes.truncate(whole_characters(&bytes));
+    }
+    let (text, base64) = match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(bytes) => (None, Some(STANDARD.encode(bytes.as_bytes()))),
+    };
+    Output {
+        text,
+        base64,
+        bytes: total,
+        truncated,
+    }
+}
+
+/// The length without a last character that the bound of the capture cut in two.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}

@@ -1,0 +1,382 @@
+//! `--events`: one JSON object on one line for every event.
+//!
+//! Events carry a number that counts without gaps. Two processors can hand theirs over in the
+//! other order, so a line waits for a number that is missing; when too many wait, the missing
+//! ones are lost, and a line of kind `gap` says so. `docs/events.md` is the reference.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use turnkey_monitor::{Event, Kind};
+use turnkey_policy::{Action, On, Policy};
+
+use super::act::{Act, Object, errno_name, kind_name};
+use super::clock::Clock;
+use super::json;
+use super::model::{Argument, Executable, Exit, FileAccess, Result, by_name, is_false};
+use super::processes::{Processes, escape_all, exec_id, executable, exit};
+use super::stopper::{Attribution, Stopper};
+use super::text::escape;
+
+/// Lines that wait for a missing number, at most.
+const WAITING: usize = 256;
+
+/// Writes the lines of one run.
+#[derive(Debug)]
+pub struct EventWriter<W> {
+    out: W,
+    clock: Clock,
+    rules: Vec<String>,
+    attribution: Attribution,
+    processes: Processes,
+    waiting: BTreeMap<u64, Vec<u8>>,
+    next_seq: u64,
+}
+
+/// One line.
+#[derive(Serialize)]
+struct Line<'a> {
+    seq: u64,
+    time: String,
+    kind: &'static str,
+    process: Process,
+    #[serde(flatten)]
+    what: Option<What>,
+    #[serde(flatten)]
+    end: Option<End>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Decided<'a>>,
+}
+
+/// What an event of its kind tells.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum What {
+    Exec {
+        exe: Executable,
+        argv: Vec<String>,
+        argv_truncated: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        raw: Option<Argument>,
+    },
+    File {
+        path: Option<String>,
+        #[serde(skip_serializing_if = "is_false")]
+        path_truncated: bool,
+        access: Vec<FileAccess>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        raw: Option<Argument>,
+    },
+    Address {
+        address: String,
+        socket: Option<&'static str>,
+    },
+    Syscall {
+        syscall: String,
+        #[serde(serialize_with = "by_name")]
+        on: On,
+        args: [String; 3],
+    },
+    Fork {
+        child: Child,
+    },
+    Exit {
+        exit: Exit,
+    },
+}
+
+/// How an attempt went.
+#[derive(Serialize)]
+struct End {
+    result: Result,
+    stopped_by: Option<Stopper>,
+    errno: Option<String>,
+}
+
+/// Who did it.
+#[derive(Serialize)]
+struct Process {
+    exec_id: Option<u32>,
+    pid: u32,
+    host_pid: u32,
+    host_tid: u32,
+    host_parent_pid: u32,
+    host_uid: u32,
+    comm: String,
+}
+
+/// Who was made.
+#[derive(Serialize)]
+struct Child {
+    pid: u32,
+    host_pid: u32,
+}
+
+/// Which rule decided, and what the kernel did.
+#[derive(Serialize)]
+struct Decided<'a> {
+    rule: &'a str,
+    #[serde(serialize_with = "by_name")]
+    action: Action,
+}
+
+/// Numbers that no event had.
+#[derive(Serialize)]
+struct Gap {
+    seq: u64,
+    kind: &'static str,
+    count: u64,
+}
+
+impl<W: Write> EventWriter<W> {
+    /// For the events of a run under `policy`. `clock` gives them their dates.
+    pub fn new(policy: &Policy, clock: Clock, out: W) -> Self {
+        Self {
+            out,
+            clock,
+            rules: policy.rules.iter().map(|rule| rule.id.clone()).collect(),
+            attribution: Attribution::new(policy),
+            processes: Processes::default(),
+            waiting: BTreeMap::new(),
+            next_seq: 0,
+        }
+    }
+
+    /// Writes what is in order now. Fails only when the writer does.
+    pub fn push(&mut self, event: &Event) -> io::Result<()> {
+        let process = self.processes.observe(event);
+        let mut line = Vec::new();
+        json::write_line(&self.line(event, process), &mut line)?;
+        self.waiting.insert(event.seq, line);
+        while self.waiting.len() > WAITING || self.is_next_here() {
+            self.write_first()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rest, flushes and gives the writer back.
+    pub fn finish(mut self) -> io::Result<W> {
+        while !self.waiting.is_empty() {
+            self.write_first()?;
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn is_next_here(&self) -> bool {
+        self.waiting
+            .first_key_value()
+            .is_some_and(|(seq, _)| *seq <= self.next_seq)
+    }
+
+    /// Writes the line with the lowest number, and what is missing before it.
+    fn write_first(&mut self) -> io::Result<()> {
+        let Some((seq, line)) = self.waiting.pop_first() else {
+            return Ok(());
+        };
+        if seq > self.next_seq {
+            let gap = Gap {
+                seq: self.next_seq,
+                kind: "gap",
+                count: seq - self.next_seq,
+            };
+            json::write_line(&gap, &mut self.out)?;
+        }
+        self.next_seq = self.next_seq.max(seq + 1);
+        self.out.write_all(&line)
+    }
+
+    fn line(&self, event: &Event, process: Option<usize>) -> Line<'_> {
+        let act = Act::of(event, &self.attribution);
+        let decision = event.decision.and_then(|decision| {
+            let rule = self.rules.get(decision.rule)?;
+            Some(Decided {
+                rule,
+                action: decision.action,
+            })
+        });
+        Line {
+            seq: event.seq,
+            time: self.clock.date(event.time_ns),
+            kind: kind_name(&event.kind),
+            process: actor(event, process),
+            end: act.as_ref().map(|act| End {
+                result: act.outcome.result(),
+                stopped_by: act.outcome.stopper(),
+                errno: errno_name(act.errno),
+            }),
+            what: what(&event.kind, act),
+            decision,
+        }
+    }
+}
+
+/// Forks and exits are no acts; everything else is one.
+fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
+    match (kind, act.map(|act| (act.on, act.object))) {
+        (Kind::Exit { status }, _) => Some(What::Exit {
+            exit: exit(*status),
+        }),
+        (
+            Kind::Fork {
+                child_pid,
+                child_jail_pid,
+                ..
+            },
+            _,
+        ) => Some(What::Fork {
+            child: Child {
+                pid: *child_jail_pid,
+                host_pid: *child_pid,
+            },
+        }),
+        (
+            Kind::Exec {
+                file,
+                argv,
+                argv_truncated,
+                ..
+            },
+            Some((_, Object::File { raw, .. })),
+        ) => {
+            let argv = escape_all(argv);
+            Some(What::Exec {
+                exe: executable(file),
+                argv,
+                argv_truncated: *argv_truncated,
+                raw,
+            })
+        }
+        (
+            _,
+            Some((
+                _,
+                Object::File {
+                    path,
+                    truncated,
+                    access,
+                    raw,
+                },
+            )),
+        ) => Some(What::File {
+            path,
+            path_truncated: truncated,
+            access,
+            raw,
+        }),
+        (_, Some((_, Object::Address { address, socket }))) => {
+            Some(What::Address { address, socket })
+        }
+        (Kind::Refused { args, .. }, Some((on, Object::Syscall(syscall)))) => Some(What::Syscall {
+            syscall,
+            on,
+            args: args.map(|arg| format!("{arg:#x}")),
+        }),
+        _ => None,
+    }
+}
+
+fn actor(event: &Event, process: Option<usize>) -> Process {
+    let task = &event.task;
+    Process {
+        exec_id: process.map(exec_id),
+        pid: task.jail_pid,
+        host_pid: task.pid,
+        host_tid: task.tid,
+        host_parent_pid: task.parent_pid,
+        host_uid: task.uid,
+        comm: escape(&task.comm),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{
+        CREDENTIALS, ESCAPE, OUTBOUND, Story, clock, connect, fork, open_failed, opened, policy,
+        refused,
+    };
+    use super::*;
+
+    fn lines(story: &Story) -> String {
+        let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
+        for event in &story.events {
+            writer.push(event).unwrap();
+        }
+        String::from_utf8(writer.finish().unwrap()).unwrap()
+    }
+
+    fn sequence(lines: &str) -> Vec<(u64, String)> {
+        let parsed = lines
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        parsed
+            .map(|line| {
+                (
+                    line["seq"].as_u64().unwrap(),
+                    line["kind"].as_str().unwrap().to_owned(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_kind_has_its_line() {
+        let mut story = Story::command(&["python3", "a b\n"]);
+        story.decided(
+            2,
+            open_failed("/etc/shadow", libc::O_RDWR, 0),
+            CREDENTIALS,
+            Action::Kill,
+        );
+        story.push(2, open_failed("/usr/\x1b", libc::O_RDONLY, libc::ENOENT));
+        story.decided(2, connect("[::1]:53", libc::EPERM), OUTBOUND, Action::Deny);
+        story.decided(2, refused("ptrace", On::Ptrace), ESCAPE, Action::Log);
+        story.push(2, fork(3));
+        story.push(3, Kind::Exit { status: 9 });
+        insta::assert_snapshot!("every_kind_has_its_line", lines(&story));
+    }
+
+    #[test]
+    fn a_gap_is_a_line_of_its_own() {
+        let mut story = Story::command(&["sh"]);
+        story.lose(3);
+        story.push(2, opened("/usr/lib/a"));
+        let lines = lines(&story);
+        assert_eq!(
+            sequence(&lines),
+            [(0, "exec".into()), (1, "gap".into()), (4, "open".into())]
+        );
+        assert!(
+            lines.contains("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n"),
+            "{lines}"
+        );
+    }
+
+    #[test]
+    fn events_that_overtook_each_other_are_put_in_order() {
+        let mut story = Story::command(&["sh"]);
+        (0..4).for_each(|_| story.push(2, opened("/usr/lib/a")));
+        story.events.swap(1, 3);
+        let numbers: Vec<u64> = sequence(&lines(&story))
+            .into_iter()
+            .map(|(seq, _)| seq)
+            .collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn only_so_many_lines_wait() {
+        let mut story = Story::command(&["sh"]);
+        story.lose(1);
+        (0..WAITING).for_each(|_| story.push(2, opened("/usr/lib/a")));
+        let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
+        for event in &story.events {
+            writer.push(event).unwrap();
+        }
+        assert_eq!(writer.waiting.len(), WAITING);
+        story.push(2, opened("/usr/lib/a"));
+        writer.push(story.events.last().unwrap()).unwrap();
+        assert_eq!(writer.waiting.len(), 0);
+    }
+}

@@ -1,0 +1,42 @@
+//! What a run tells afterwards: to scripts as JSON, to people on the terminal, and event by
+//! event as JSON Lines.
+//!
+//! ```text
+//! Event ─┬─ Aggregator ── Observations ─┐
+//!        └─ EventWriter (--events)      ├─ Report::build ─┬─ json::write (--report)
+//! how the run ended, usage, layers ─────┘                 └─ terminal::render (stderr)
+//! ```
+//!
+//! Everything here is pure but for writing to what the caller hands in. Bytes become text in
+//! [`text`] alone, and what comes out of it cannot steer a terminal or break JSON.
+
+mod act;
+mod advice;
+mod aggregate;
+mod build;
+mod clock;
+mod ending;
+mod events;
+pub mod json;
+mod limit;
+mod model;
+mod processes;
+mod stopper;
+mod table;
+pub mod terminal;
+mod text;
+mod verdict;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod schema;
+
+pub use aggregate::{Aggregator, Observations};
+pub use build::{Captured, Inputs};
+pub use clock::Clock;
+pub use ending::{Ending, Evidence, NotStarted, Ran};
+pub use events::EventWriter;
+pub use model::{Host, Report};

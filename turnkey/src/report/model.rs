@@ -1,0 +1,464 @@
+//! The report as it is written: `schema = "turnkey.report/v1"`.
+//!
+//! `docs/report.schema.json` says the same to machines. Every text that began as bytes of the
+//! jail or the kernel is escaped by [`super::text`], with the one exception of captured output.
+//! Lists stand in the order in which their rows were first seen. A key whose value is `null` is
+//! one that the kernel did not answer in this run.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::stopper::Stopper;
+
+/// The value of `schema`.
+pub const SCHEMA: &str = "turnkey.report/v1";
+
+/// One run, told afterwards.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// Names the run; no two runs of a machine share it.
+    pub id: String,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// The program and its arguments as they were given.
+    pub command: Vec<String>,
+    /// What was enforced.
+    pub profile: Profile,
+    /// Where.
+    pub host: Host,
+    /// How the run ended.
+    pub status: Status,
+    /// The command's own, when it called exit(2).
+    pub exit_code: Option<u8>,
+    /// The signal that ended the command.
+    pub signal: Option<i32>,
+    /// Why nothing ran; only with `setup_failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What the run shows about the program.
+    pub verdict: Verdict,
+    /// 0–100; the sum of `findings[].score`.
+    pub risk_score: u32,
+    /// What the score is made of, the heaviest first.
+    pub findings: Vec<Finding>,
+    /// Whether the verdict is `clean`.
+    pub is_safe: bool,
+    /// With `--capture`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<Output>,
+    /// With `--capture`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<Output>,
+    /// What the whole tree of processes used; absent when nothing ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Every layer, as asked for and as it was.
+    pub enforcement: Vec<Layer>,
+    /// Attempts that a rule speaks of, except those it allows.
+    pub violations: Vec<Violation>,
+    /// Every program image of every process.
+    pub processes: Vec<Process>,
+    /// Opens and executions, one row for what differs in nothing but time and process.
+    pub file_operations: Vec<FileOperation>,
+    /// connect, bind and send with an address, aggregated in the same way.
+    pub network_attempts: Vec<NetworkAttempt>,
+    /// Differences of the throw-away overlay to the caller's directory.
+    pub files_changed: Vec<ChangedFile>,
+    /// How complete the evidence is.
+    pub events: Events,
+    /// What the bounds of the lists left out.
+    pub omitted: Omitted,
+    /// Turnkey's own exit code.
+    #[serde(skip)]
+    pub(super) exit: u8,
+}
+
+impl Report {
+    /// The exit code of turnkey itself: see [`super::verdict`] for the table.
+    pub fn exit_code(&self) -> u8 {
+        self.exit
+    }
+}
+
+/// The profile that was enforced.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Profile {
+    /// Its `name`.
+    pub name: String,
+    /// Over the texts of all merged profiles and the overrides.
+    pub sha256: String,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Host {
+    /// As from `uname -r`.
+    pub kernel: String,
+    /// As from `uname -m`.
+    pub arch: String,
+}
+
+/// How the run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The command called exit(2).
+    Exited,
+    /// A rule, or `on_loss = "kill"`, ended the jail.
+    KilledByPolicy,
+    /// The wall clock or the processor time ran out.
+    TimedOut,
+    /// The kernel's memory killer acted in the jail.
+    OutOfMemory,
+    /// Another limit ended the jail: tasks, output, file size.
+    LimitExceeded,
+    /// A signal ended the command, or turnkey was asked to end.
+    Signaled,
+    /// Nothing ran.
+    SetupFailed,
+}
+
+/// What the run shows about the program: see [`super::verdict`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Everything was seen and nothing spoke against it.
+    Clean,
+    /// Something unusual, nothing that is an attack by itself.
+    Suspicious,
+    /// An attempt that the profile calls an attack.
+    Violated,
+    /// Nothing spoke against it, but not everything was seen.
+    Inconclusive,
+}
+
+/// One part of the score.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The rule's id, or one of the names that begin with `turnkey:`.
+    pub id: String,
+    /// Of the rule; of the finding itself otherwise.
+    #[serde(serialize_with = "by_name")]
+    pub severity: turnkey_policy::Severity,
+    /// What it adds to the score.
+    pub score: u32,
+    /// How often it was seen.
+    pub count: u64,
+    /// For people.
+    pub reason: String,
+}
+
+/// Captured output.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Output {
+    /// The bytes, when they are UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The bytes, when they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+    /// How many the program wrote, as far as turnkey read them.
+    pub bytes: u64,
+    /// Whether more was read than is kept here.
+    pub truncated: bool,
+}
+
+/// What the tree used. `null` where the kernel does not say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Usage {
+    /// From the first instruction to the end.
+    pub wall_seconds: f64,
+    /// In user mode.
+    pub user_seconds: Option<f64>,
+    /// In the kernel.
+    pub system_seconds: Option<f64>,
+    /// At most, at once.
+    pub memory_peak_bytes: Option<u64>,
+    /// Tasks, at most, at once.
+    pub pids_peak: Option<u64>,
+    /// Processes that the kernel's memory killer ended.
+    pub oom_kills: u64,
+}
+
+/// One layer of the jail.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Layer {
+    /// As in a profile's `enforcement.required`.
+    pub layer: &'static str,
+    /// In words.
+    pub requested: String,
+    /// In words.
+    pub effective: String,
+    /// What was seen from inside before the program started.
+    pub proof: Option<String>,
+    /// Why less than requested is in force.
+    pub degraded: Option<String>,
+}
+
+/// Attempts that differ in nothing but their time and thread.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Violation {
+    /// Of the first one.
+    pub time: String,
+    /// How many.
+    pub count: u64,
+    /// The rule that decided.
+    pub rule: String,
+    /// The rule's.
+    #[serde(serialize_with = "by_name")]
+    pub severity: turnkey_policy::Severity,
+    /// The rule's, a MITRE ATT&CK id.
+    pub technique: Option<String>,
+    /// What the kernel did, after the mode was applied.
+    #[serde(serialize_with = "by_name")]
+    pub action: turnkey_policy::Action,
+    /// The kind of attempt, as in a rule's `on`.
+    #[serde(serialize_with = "by_name")]
+    pub on: turnkey_policy::On,
+    /// What kept the act from having its effect; `null` when nothing did.
+    pub stopped_by: Option<Stopper>,
+    /// Who tried.
+    pub process: Actor,
+    /// The kernel's own path when it resolved one, the argument otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
+    #[serde(skip_serializing_if = "is_false")]
+    pub path_truncated: bool,
+    /// For `open`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<FileAccess>,
+    /// For `connect`, `bind` and `send`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// For everything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<String>,
+    /// The argument as the program gave it, when it differs from `path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Argument>,
+    /// The rule's `why`.
+    pub why: String,
+    /// How to allow it if it was meant.
+    pub advice: String,
+}
+
+/// An argument read from the program's memory: an allegation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Argument {
+    /// As far as it was read.
+    pub text: String,
+    /// Longer than a record holds.
+    pub truncated: bool,
+    /// The memory could not be read at that moment.
+    pub unreadable: bool,
+}
+
+/// A process, named in a violation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Actor {
+    /// Which row of `processes`; `null` when that list was full.
+    pub exec_id: Option<u32>,
+    /// Inside the jail.
+    pub pid: u32,
+    /// Outside.
+    pub host_pid: u32,
+    /// The kernel's short name of the task.
+    pub comm: String,
+    /// The program's path, when its start was seen.
+    pub exe: Option<String>,
+    /// Its arguments, when its start was seen.
+    pub argv: Vec<String>,
+}
+
+/// One program image of one process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Process {
+    /// Counts from 1 in the order of appearance.
+    pub exec_id: u32,
+    /// The image that forked it, or that it replaced when `pid` is the same.
+    pub parent: Option<u32>,
+    /// Inside the jail.
+    pub pid: u32,
+    /// Outside.
+    pub host_pid: u32,
+    /// The kernel's short name of the task, as last seen.
+    pub comm: String,
+    /// When it was forked, executed or first seen.
+    pub start: String,
+    /// When it ended or was replaced; `null` when the end was not seen.
+    pub end: Option<String>,
+    /// The file that runs; `null` when its start was not seen.
+    pub exe: Option<Executable>,
+    /// Arguments.
+    pub argv: Vec<String>,
+    /// Whether arguments are missing at the end.
+    pub argv_truncated: bool,
+    /// How it ended; `null` when it was replaced or its end was not seen.
+    pub exit: Option<Exit>,
+}
+
+/// The file of a program image, as the kernel resolved it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Executable {
+    /// Seen from the jail's root; `memfd:NAME` for a memory file.
+    pub path: String,
+    /// Whether the path is cut.
+    pub truncated: bool,
+    /// Whether no directory names it any more.
+    pub unlinked: bool,
+    /// `MAJOR:MINOR` of its file system.
+    pub device: String,
+    /// In that file system.
+    pub inode: u64,
+}
+
+/// How a process ended. One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// It called exit(2).
+    Code(u8),
+    /// A signal ended it.
+    Signal(i32),
+}
+
+/// How a file was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileAccess {
+    /// Opened for reading.
+    Read,
+    /// Opened for writing, created or truncated.
+    Write,
+    /// Executed.
+    Execute,
+}
+
+/// How an attempt went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Result {
+    /// It had its effect.
+    Allowed,
+    /// The layer in `stopped_by` kept it from having an effect.
+    Denied,
+    /// It failed for a reason that is not the jail's; `errno` says which.
+    Failed,
+    /// Its end was not seen.
+    Unknown,
+}
+
+/// Opens or executions of one path.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FileOperation {
+    /// The kernel's own path when it resolved one, the argument otherwise; `null` when the
+    /// argument could not be read.
+    pub path: Option<String>,
+    /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
+    #[serde(skip_serializing_if = "is_false")]
+    pub path_truncated: bool,
+    /// Empty for `O_PATH`.
+    pub access: Vec<FileAccess>,
+    /// How many.
+    pub count: u64,
+    /// Of the first one.
+    pub first_time: String,
+    /// Of the last one.
+    pub last_time: String,
+    /// The row of `processes` that did the first one; `null` when that list was full.
+    pub first_exec_id: Option<u32>,
+    /// How they went.
+    pub result: Result,
+    /// With `denied`.
+    pub stopped_by: Option<Stopper>,
+    /// The name of the error, when there was one.
+    pub errno: Option<String>,
+    /// The rule that decided, if any did.
+    pub rule: Option<String>,
+}
+
+/// Uses of one address.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NetworkAttempt {
+    /// `connect`, `bind` or `send`.
+    pub act: &'static str,
+    /// `IP:PORT`, `unix:PATH`, `unix-abstract:NAME`, `family NUMBER:HEX` or `unreadable`.
+    pub address: String,
+    /// `stream`, `datagram`, or another word for the socket's type; `null` when not known.
+    pub socket: Option<&'static str>,
+    /// How many.
+    pub count: u64,
+    /// Of the first one.
+    pub first_time: String,
+    /// Of the last one.
+    pub last_time: String,
+    /// The row of `processes` that did the first one; `null` when that list was full.
+    pub first_exec_id: Option<u32>,
+    /// How they went.
+    pub result: Result,
+    /// With `denied`.
+    pub stopped_by: Option<Stopper>,
+    /// The name of the error, when there was one.
+    pub errno: Option<String>,
+    /// The rule that decided, if any did.
+    pub rule: Option<String>,
+}
+
+/// One difference to the caller's directory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangedFile {
+    /// Relative to the working directory.
+    pub path: String,
+    /// `added`, `modified` or `deleted`.
+    pub change: &'static str,
+    /// Bytes, for regular files that are still there.
+    pub size: Option<u64>,
+    /// Of the content, for regular files that are still there and not too large.
+    pub sha256: Option<String>,
+}
+
+/// How complete the evidence is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Events {
+    /// By kind.
+    pub seen: BTreeMap<&'static str, u64>,
+    /// By kind; `unknown` for those of which only the gap in `seq` tells.
+    pub lost: BTreeMap<String, u64>,
+    /// Whether the monitor watched from the first instruction to the end and nothing is lost.
+    pub complete: bool,
+}
+
+/// How many occurrences found no row because a list was full. They are counted in
+/// `events.seen` and in `findings`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Omitted {
+    /// Attempts without a row in `violations`.
+    pub violations: u64,
+    /// Forks and executions without a row in `processes`.
+    pub processes: u64,
+    /// Operations without a row in `file_operations`.
+    pub file_operations: u64,
+    /// Attempts without a row in `network_attempts`.
+    pub network_attempts: u64,
+}
+
+/// For keys that are there only when they say something.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+pub(super) fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// Writes a word of the policy by its one name.
+pub(super) fn by_name<T: std::fmt::Display, S: serde::Serializer>(
+    word: &T,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(word)
+}

@@ -1,0 +1,464 @@
+//! Which layer kept an attempt from having its effect.
+//!
+//! The kernel answers a syscall with a number and does not say who gave it. Most of the time the
+//! policy and the number together leave one answer, because the kernel asks its layers in a
+//! fixed order. For an open that order is: the tree (`ENOENT`), the file's permissions
+//! (`EACCES`), the mount's read-only flag (`EROFS`), Landlock (`EACCES`). So `EACCES` comes from
+//! Landlock only where the policy grants nothing: on what it grants for reading, a write that
+//! the permissions let through has met the read-only mount before Landlock was asked.
+//!
+//! These are conclusions, and pure ones. What cannot be concluded is said to have failed, with
+//! its errno, and is blamed on nobody.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use turnkey_monitor::{Address, NetworkAct};
+use turnkey_policy::{On, Policy, WORKSPACE};
+
+use super::model::Result;
+
+/// What kept an attempt from having its effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopper {
+    /// The path is not in the jail's tree; whether the host has it is not said.
+    MountNamespace,
+    /// It is there and read-only.
+    Mounts,
+    /// landlock(7): nothing grants it.
+    Landlock,
+    /// The owner and mode of the file, or the kernel's own checks, as outside any jail.
+    FilePermissions,
+    /// The eBPF program on the socket calls of the jail's control group.
+    CgroupProgram,
+    /// The network namespace has no way there.
+    NetworkNamespace,
+    /// The filter of syscalls.
+    Seccomp,
+    /// capabilities(7): there are none in the jail.
+    Capabilities,
+    /// The kill of the monitor, before the program saw the result.
+    Monitor,
+}
+
+impl Stopper {
+    /// In a sentence after "stopped by".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::MountNamespace => "the mount namespace: there is no such path in the jail",
+            Self::Mounts => "the mounts: it is read-only in the jail",
+            Self::Landlock => "Landlock: the profile does not grant it",
+            Self::FilePermissions => "the permissions of the file",
+            Self::CgroupProgram => "the network program of the control group",
+            Self::NetworkNamespace => "the network namespace: there is no way to that address",
+            Self::Seccomp => "seccomp: the profile does not allow that syscall",
+            Self::Capabilities => "the missing capability: the jail has none",
+            Self::Monitor => "the monitor: it killed the jail",
+        }
+    }
+}
+
+/// How an attempt went, as far as policy and errno say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It had its effect.
+    Allowed,
+    /// A layer kept it from having one.
+    Denied(Stopper),
+    /// It failed for a reason that is not the jail's.
+    Failed,
+    /// Its end was not seen.
+    Unknown,
+}
+
+impl Outcome {
+    /// The word for it.
+    pub fn result(self) -> Result {
+        match self {
+            Self::Allowed => Result::Allowed,
+            Self::Denied(_) => Result::Denied,
+            Self::Failed => Result::Failed,
+            Self::Unknown => Result::Unknown,
+        }
+    }
+
+    /// The layer, if one denied.
+    pub fn stopper(self) -> Option<Stopper> {
+        match self {
+            Self::Denied(stopper) => Some(stopper),
+            Self::Allowed | Self::Failed | Self::Unknown => None,
+        }
+    }
+}
+
+/// What the policy lets conclude.
+#[derive(Clone, Debug)]
+pub struct Attribution {
+    /// Absolute paths that the jail's tree holds, each with all that is below.
+    tree: Vec<Vec<u8>>,
+    syscalls: BTreeSet<&'static str>,
+}
+
+/// What every jail's tree holds besides what the profile names: fresh file systems, the account
+/// and host files that turnkey writes, and the working directory.
+const PROVIDED: &[&str] = &[
+    "/proc",
+    "/dev",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/hostname",
+    WORKSPACE,
+];
+
+/// How a path relates to the jail's tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In a part that the jail is given.
+    Granted,
+    /// A directory that only leads to one.
+    Way,
+    /// In none.
+    Outside,
+    /// The path is relative, and where to is not known.
+    Relative,
+}
+
+impl Attribution {
+    /// Keeps what it needs of the policy.
+    pub fn new(policy: &Policy) -> Self {
+        let files = &policy.filesystem;
+        let hosts = files.read.iter().chain(&files.write);
+        let hosts = hosts.map(|host| host.path.as_path());
+        let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
+        let decoys = files.decoys.iter().map(PathBuf::as_path);
+        let provided = PROVIDED.iter().map(Path::new);
+        let tree = hosts.chain(scratches).chain(decoys).chain(provided);
+        Self {
+            tree: tree.map(bytes).collect(),
+            syscalls: policy.syscalls.allow.clone(),
+        }
+    }
+
+    /// An open or an exec of `path` that the kernel answered with `errno` (0 for success).
+    pub fn file(&self, path: &[u8], errno: i32) -> Outcome {
+        let place = self.place(path);
+        let granted = matches!(place, Place::Granted | Place::Relative);
+        match errno {
+            0 => Outcome::Allowed,
+            libc::EROFS => Outcome::Denied(Stopper::Mounts),
+            libc::ENOENT if place == Place::Outside => Outcome::Denied(Stopper::MountNamespace),
+            libc::EACCES | libc::EPERM if granted => Outcome::Denied(Stopper::FilePermissions),
+            libc::EACCES | libc::EPERM => Outcome::Denied(Stopper::Landlock),
+            _ => Outcome::Failed,
+        }
+    }
+
+    /// A connect, bind or send that the kernel answered with `errno`.
+    pub fn network(&self, act: NetworkAct, address: &Address, errno: i32) -> Outcome {
+        match (address, errno) {
+            (_, 0 | libc::EINPROGRESS | libc::EALREADY | libc::EISCONN) => Outcome::Allowed,
+            (_, libc::EPERM | libc::ENOSYS) if !self.allows_any(calls(act)) => {
+                Outcome::Denied(Stopper::Seccomp)
+            }
+            (Address::UnixPath(path), _) => self.unix_socket(act, path, errno),
+            (Address::UnixAbstract(_), libc::EPERM) => Outcome::Denied(Stopper::Landlock),
+            (Address::Inet(_), libc::EPERM) => Outcome::Denied(Stopper::CgroupProgram),
+            (Address::Inet(_), libc::EACCES) if act == NetworkAct::Bind => {
+                Outcome::Denied(Stopper::Capabilities)
+            }
+            (
+                Address::Inet(_),
+                libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EADDRNOTAVAIL | libc::ENETDOWN,
+            ) => Outcome::Denied(Stopper::NetworkNamespace),
+            _ => Outcome::Failed,
+        }
+    }
+
+    /// Binding makes a file. Connecting needs write permission on it, and Landlock is not asked.
+    fn unix_socket(&self, act: NetworkAct, path: &[u8], errno: i32) -> Outcome {
+        match errno {
+            libc::EACCES | libc::EPERM if act != NetworkAct::Bind => {
+                Outcome::Denied(Stopper::FilePermissions)
+            }
+            errno => self.file(path, errno),
+        }
+    }
+
+    /// A syscall of the watch-list that the kernel answered with `errno`.
+    ///
+    /// The filter knows some arguments: the flags of clone(2) that make namespaces, and the
+    /// family of socket(2). Kinds of internet sockets are the control group's business.
+    pub fn syscall(&self, name: Option<&str>, on: On, errno: i32) -> Outcome {
+        let passes = name.is_some_and(|name| self.allows_any(&[name]));
+        match (errno, name) {
+            (0, _) => Outcome::Allowed,
+            (libc::EPERM, Some("socket")) if passes => Outcome::Denied(Stopper::CgroupProgram),
+            (libc::EAFNOSUPPORT, Some("socket")) => Outcome::Denied(Stopper::Seccomp),
+            (libc::EPERM, Some("clone")) if on == On::Namespace => {
+                Outcome::Denied(Stopper::Seccomp)
+            }
+            (libc::EPERM | libc::EACCES | libc::ENOSYS, _) if !passes => {
+                Outcome::Denied(Stopper::Seccomp)
+            }
+            (libc::EPERM | libc::EACCES, _) => Outcome::Denied(Stopper::Capabilities),
+            _ => Outcome::Failed,
+        }
+    }
+
+    fn allows_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.syscalls.contains(name))
+    }
+
+    fn place(&self, path: &[u8]) -> Place {
+        let Some(path) = normal(path) else {
+            return Place::Relative;
+        };
+        if self.tree.iter().any(|part| is_below(&path, part)) {
+            Place::Granted
+        } else if self.tree.iter().any(|part| is_below(part, &path)) {
+            Place::Way
+        } else {
+            Place::Outside
+        }
+    }
+}
+
+/// The syscalls behind an act.
+fn calls(act: NetworkAct) -> &'static [&'static str] {
+    match act {
+        NetworkAct::Connect => &["connect"],
+        NetworkAct::Bind => &["bind"],
+        NetworkAct::Send => &["sendto", "sendmsg", "sendmmsg"],
+    }
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_encoded_bytes().to_vec()
+}
+
+/// Without `.`, `..`, doubled slashes and detours through a process's own root, by the letters
+/// alone. `None` when it is relative.
+fn normal(path: &[u8]) -> Option<Vec<u8>> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.strip_prefix(b"/")?.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop();
+            }
+            b"root" if is_process(&parts) => parts.clear(),
+            part => parts.push(part),
+        }
+    }
+    Some(
+        parts
+            .iter()
+            .flat_map(|part| [b"/", *part].concat())
+            .collect(),
+    )
+}
+
+/// `/proc/self` or `/proc/PID`.
+fn is_process(parts: &[&[u8]]) -> bool {
+    match parts {
+        [b"proc", process] => *process == b"self" || process.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+/// Whether `path` is `root` or lies in it. The root directory is the empty path here.
+fn is_below(path: &[u8], root: &[u8]) -> bool {
+    path.strip_prefix(root)
+        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+    use Outcome::{Allowed, Denied, Failed};
+
+    fn file(path: &str, errno: i32) -> Outcome {
+        Attribution::new(&fixture::policy()).file(path.as_bytes(), errno)
+    }
+
+    #[test]
+    fn what_is_not_in_the_tree_is_hidden() {
+        for path in [
+            "/root/.ssh/id_rsa",
+            "/home",
+            "/etc/sudoers",
+            "/usrlocal",
+            "/etc/../run/docker.sock",
+        ] {
+            assert_eq!(
+                file(path, libc::ENOENT),
+                Denied(Stopper::MountNamespace),
+                "{path}"
+            );
+        }
+        // Missing is missing where the jail has the place itself.
+        for path in [
+            "/usr/lib/nothing.so",
+            "/workspace/new",
+            "/proc/99/maps",
+            "/tmp/x",
+            "/etc",
+            "relative",
+            "",
+        ] {
+            assert_eq!(file(path, libc::ENOENT), Failed, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_detour_through_a_process_root_is_no_other_place() {
+        assert_eq!(
+            file("/proc/self/root/root/.bashrc", libc::ENOENT),
+            Denied(Stopper::MountNamespace)
+        );
+        assert_eq!(file("/proc/1/root//usr/./x", libc::ENOENT), Failed);
+        assert_eq!(file("/proc/self/rooted", libc::ENOENT), Failed);
+    }
+
+    #[test]
+    fn refusals_are_landlocks_only_where_nothing_is_granted() {
+        assert_eq!(file("/", libc::EACCES), Denied(Stopper::Landlock));
+        assert_eq!(file("/etc", libc::EACCES), Denied(Stopper::Landlock));
+        assert_eq!(file("/run/secret", libc::EPERM), Denied(Stopper::Landlock));
+        assert_eq!(
+            file("/usr/bin/sudo", libc::EACCES),
+            Denied(Stopper::FilePermissions)
+        );
+        assert_eq!(
+            file("/workspace/secret", libc::EACCES),
+            Denied(Stopper::FilePermissions)
+        );
+        assert_eq!(
+            file("secret", libc::EACCES),
+            Denied(Stopper::FilePermissions)
+        );
+    }
+
+    #[test]
+    fn read_only_is_the_mounts() {
+        assert_eq!(file("/usr/bin/new", libc::EROFS), Denied(Stopper::Mounts));
+        assert_eq!(file("new", libc::EROFS), Denied(Stopper::Mounts));
+    }
+
+    #[test]
+    fn success_and_other_errors_blame_nobody() {
+        assert_eq!(file("/usr/bin/env", 0), Allowed);
+        for errno in [libc::EISDIR, libc::ELOOP, libc::EMFILE, libc::ENOTDIR] {
+            assert_eq!(file("/run/x", errno), Failed, "{errno}");
+        }
+    }
+
+    fn network(act: NetworkAct, address: &Address, errno: i32) -> Outcome {
+        Attribution::new(&fixture::policy()).network(act, address, errno)
+    }
+
+    #[test]
+    fn internet_addresses_meet_the_cgroup_program_first() {
+        let address = Address::Inet("169.254.169.254:80".parse().unwrap());
+        let connect = |errno| network(NetworkAct::Connect, &address, errno);
+        assert_eq!(connect(libc::EPERM), Denied(Stopper::CgroupProgram));
+        assert_eq!(
+            connect(libc::ENETUNREACH),
+            Denied(Stopper::NetworkNamespace)
+        );
+        assert_eq!(connect(libc::EINPROGRESS), Allowed);
+        assert_eq!(connect(libc::ECONNREFUSED), Failed);
+        assert_eq!(
+            network(NetworkAct::Bind, &address, libc::EADDRNOTAVAIL),
+            Denied(Stopper::NetworkNamespace)
+        );
+        assert_eq!(
+            network(NetworkAct::Bind, &address, libc::EACCES),
+            Denied(Stopper::Capabilities)
+        );
+    }
+
+    #[test]
+    fn unix_sockets_are_files_or_scoped() {
+        let docker = Address::UnixPath(b"/run/docker.sock".to_vec());
+        assert_eq!(
+            network(NetworkAct::Connect, &docker, libc::ENOENT),
+            Denied(Stopper::MountNamespace)
+        );
+        let inside = Address::UnixPath(b"/workspace/socket".to_vec());
+        assert_eq!(
+            network(NetworkAct::Connect, &inside, libc::ECONNREFUSED),
+            Failed
+        );
+        assert_eq!(network(NetworkAct::Bind, &inside, 0), Allowed);
+        let outside = Address::UnixPath(b"/etc/socket".to_vec());
+        assert_eq!(
+            network(NetworkAct::Connect, &outside, libc::EACCES),
+            Denied(Stopper::FilePermissions)
+        );
+        assert_eq!(
+            network(NetworkAct::Bind, &outside, libc::EACCES),
+            Denied(Stopper::Landlock)
+        );
+        let hidden = Address::UnixAbstract(b"/tmp/.X11-unix/X0".to_vec());
+        assert_eq!(
+            network(NetworkAct::Connect, &hidden, libc::EPERM),
+            Denied(Stopper::Landlock)
+        );
+    }
+
+    #[test]
+    fn the_filter_answers_before_anyone_else() {
+        let mut policy = fixture::policy();
+        policy.syscalls.allow.remove("connect");
+        let address = Address::Inet("10.0.0.1:1".parse().unwrap());
+        let outcome = Attribution::new(&policy).network(NetworkAct::Connect, &address, libc::EPERM);
+        assert_eq!(outcome, Denied(Stopper::Seccomp));
+    }
+
+    #[test]
+    fn a_refused_syscall_is_the_filters_unless_the_filter_allows_it() {
+        let attribution = Attribution::new(&fixture::policy());
+        let syscall = |name: &str, on, errno| attribution.syscall(Some(name), on, errno);
+        assert_eq!(
+            syscall("ptrace", On::Ptrace, libc::EPERM),
+            Denied(Stopper::Seccomp)
+        );
+        assert_eq!(
+            syscall("io_uring_setup", On::IoUring, libc::ENOSYS),
+            Denied(Stopper::Seccomp)
+        );
+        assert_eq!(
+            attribution.syscall(None, On::Mount, libc::ENOSYS),
+            Denied(Stopper::Seccomp)
+        );
+        assert_eq!(
+            syscall("setuid", On::Setuid, libc::EPERM),
+            Denied(Stopper::Capabilities)
+        );
+        assert_eq!(syscall("setuid", On::Setuid, 0), Allowed);
+        assert_eq!(syscall("setuid", On::Setuid, libc::EINVAL), Failed);
+    }
+
+    #[test]
+    fn the_filter_looks_at_the_flags_of_clone_and_the_family_of_a_socket() {
+        let attribution = Attribution::new(&fixture::policy());
+        let syscall = |name: &str, on, errno| attribution.syscall(Some(name), on, errno);
+        assert_eq!(
+            syscall("clone", On::Namespace, libc::EPERM),
+            Denied(Stopper::Seccomp)
+        );
+        assert_eq!(
+            syscall("socket", On::Connect, libc::EAFNOSUPPORT),
+            Denied(Stopper::Seccomp)
+        );
+        assert_eq!(
+            syscall("socket", On::Connect, libc::EPERM),
+            Denied(Stopper::CgroupProgram)
+        );
+    }
+}

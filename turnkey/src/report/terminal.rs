@@ -1,0 +1,395 @@
+//! The report for people: a block for what was blocked, and the verdict in one line.
+//!
+//! Everything from the jail is escaped long before it comes here, so the only control sequences
+//! are the colours that this file writes when the caller wants them.
+
+use std::io::{self, Write};
+
+use turnkey_policy::{Action, On};
+
+use super::act::Object;
+use super::advice;
+use super::limit::seconds;
+use super::model::{
+    Actor, FileAccess, FileOperation, Finding, NetworkAttempt, Process, Report, Status, Verdict,
+    Violation,
+};
+use super::stopper::Stopper;
+use super::text::quote;
+
+/// Blocks for what no rule speaks of.
+const UNRULED: usize = 3;
+/// Further paths or addresses named in one block.
+const ALSO: usize = 4;
+/// Characters of a command line.
+const COMMAND: usize = 160;
+
+/// Writes the blocks and the verdict line, for stderr. Fails only when `out` does.
+pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
+    let mut page = Page { out, colour };
+    for finding in &report.findings {
+        let rows: Vec<_> = report
+            .violations
+            .iter()
+            .filter(|violation| violation.rule == finding.id)
+            .collect();
+        match rows.first() {
+            Some(_) => page.rule(finding, &rows)?,
+            None => page.remark(finding)?,
+        }
+    }
+    page.unruled(report)?;
+    page.verdict(report)
+}
+
+/// Where it is written.
+struct Page<'a, W> {
+    out: &'a mut W,
+    colour: bool,
+}
+
+/// Escape sequences of a colour; nothing else in a report begins with an escape character.
+#[derive(Clone, Copy)]
+enum Paint {
+    Bold,
+    Green,
+    Yellow,
+    Red,
+    Magenta,
+}
+
+impl Paint {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Green => "1;32",
+            Self::Yellow => "1;33",
+            Self::Red => "1;31",
+            Self::Magenta => "1;35",
+        }
+    }
+}
+
+impl<W: Write> Page<'_, W> {
+    /// One rule that was violated, told by its gravest attempt.
+    fn rule(&mut self, finding: &Finding, rows: &[&Violation]) -> io::Result<()> {
+        // `max_by_key` keeps the last of equals, and the first attempt tells most.
+        let Some(gravest) = rows.iter().rev().max_by_key(|row| row.action) else {
+            return Ok(());
+        };
+        self.head(&headline(gravest))?;
+        self.field("by", &actor(&gravest.process))?;
+        self.field("rule", &rule(gravest))?;
+        self.field(
+            "stopped by",
+            gravest
+                .stopped_by
+                .map_or("nothing: it had its effect", Stopper::words),
+        )?;
+        if let Some(raw) = &gravest.raw {
+            let given = if raw.unreadable {
+                "(memory that could not be read)"
+            } else {
+                &raw.text
+            };
+            self.field("asked as", given)?;
+        }
+        self.also(finding, gravest, rows)?;
+        self.field("to allow", &gravest.advice)
+    }
+
+    /// Other objects of the same rule.
+    fn also(&mut self, finding: &Finding, told: &Violation, rows: &[&Violation]) -> io::Result<()> {
+        let mut names: Vec<&str> = Vec::new();
+        for name in rows.iter().filter_map(|row| object(row)) {
+            if Some(name) != object(told) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let more = names.len().saturating_sub(ALSO);
+        names.truncate(ALSO);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        match (finding.count, names.is_empty()) {
+            (1, _) => Ok(()),
+            (count, true) => self.field("count", &format!("{count} times")),
+            (count, false) => self.field(
+                "also",
+                &format!("{}{more}; {count} attempts in all", names.join(", ")),
+            ),
+        }
+    }
+
+    /// What turnkey itself has to say.
+    fn remark(&mut self, finding: &Finding) -> io::Result<()> {
+        match finding.id.starts_with("turnkey:") {
+            true => self.head(&finding.reason),
+            // A rule whose attempts found no room in the list.
+            false => self.head(&format!(
+                "rule {}, {} attempts: {}",
+                finding.id, finding.count, finding.reason
+            )),
+        }
+    }
+
+    /// What a layer stopped although no rule speaks of it.
+    fn unruled(&mut self, report: &Report) -> io::Result<()> {
+        let files = report.file_operations.iter().filter_map(Blocked::file);
+        let addresses = report.network_attempts.iter().filter_map(Blocked::network);
+        let blocked: Vec<_> = files.chain(addresses).collect();
+        for row in blocked.iter().take(UNRULED) {
+            let times = if row.count > 1 {
+                format!(" ({} times)", row.count)
+            } else {
+                String::new()
+            };
+            self.head(&format!("blocked: {}{times}", row.what))?;
+            if let Some(process) = report
+                .processes
+                .iter()
+                .find(|process| Some(process.exec_id) == row.exec_id)
+            {
+                self.field("by", &command(process))?;
+            }
+            self.field("stopped by", row.stopped_by.words())?;
+            if let Some(advice) = &row.advice {
+                self.field("to allow", advice)?;
+            }
+        }
+        match blocked.len().saturating_sub(UNRULED) {
+            0 => Ok(()),
+            more => self.head(&format!("blocked: {more} more; --report FILE lists them")),
+        }
+    }
+
+    fn verdict(&mut self, report: &Report) -> io::Result<()> {
+        if let Some(error) = &report.error {
+            return self.head(&format!("nothing ran: {error}"));
+        }
+        let (word, paint) = match report.verdict {
+            Verdict::Clean => ("clean", Paint::Green),
+            Verdict::Suspicious => ("suspicious", Paint::Yellow),
+            Verdict::Violated => ("violated", Paint::Red),
+            Verdict::Inconclusive => ("inconclusive", Paint::Magenta),
+        };
+        let score = match report.risk_score {
+            0 => String::new(),
+            score => format!(", risk score {score}"),
+        };
+        let word = self.painted(word, paint);
+        self.line(&format!("turnkey: {word} — {}{score}", ending(report)))
+    }
+
+    fn head(&mut self, text: &str) -> io::Result<()> {
+        let text = self.painted(text, Paint::Bold);
+        self.line(&format!("turnkey: {text}"))
+    }
+
+    /// A name and a text; further lines of the text stand below its first.
+    fn field(&mut self, name: &str, text: &str) -> io::Result<()> {
+        let text = text.replace('\n', &format!("\n{:14}", ""));
+        self.line(&format!("  {name:<12}{text}"))
+    }
+
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{text}")
+    }
+
+    fn painted(&self, text: &str, paint: Paint) -> String {
+        match self.colour {
+            true => format!("\x1b[{}m{text}\x1b[0m", paint.code()),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// An operation that a layer of the jail stopped and no rule decided on.
+struct Blocked {
+    what: String,
+    count: u64,
+    exec_id: Option<u32>,
+    stopped_by: Stopper,
+    advice: Option<String>,
+}
+
+impl Blocked {
+    fn file(row: &FileOperation) -> Option<Self> {
+        let stopped_by = row
+            .stopped_by
+            .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
+        let path = row.path.as_deref();
+        let object = Object::File {
+            path: row.path.clone(),
+            truncated: row.path_truncated,
+            access: row.access.clone(),
+            raw: None,
+        };
+        Some(Self {
+            what: format!("{} {}", use_of(&row.access), path.unwrap_or(UNREADABLE)),
+            count: row.count,
+            exec_id: row.first_exec_id,
+            stopped_by,
+            advice: advice::for_layer(Some(stopped_by), &object),
+        })
+    }
+
+    fn network(row: &NetworkAttempt) -> Option<Self> {
+        let stopped_by = row
+            .stopped_by
+            .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
+        let object = Object::Address {
+            address: row.address.clone(),
+            socket: row.socket,
+        };
+        Some(Self {
+            what: format!("{} {}", on_words(row.act), row.address),
+            count: row.count,
+            exec_id: row.first_exec_id,
+            stopped_by,
+            advice: advice::for_layer(Some(stopped_by), &object),
+        })
+    }
+}
+
+const UNREADABLE: &str = "(a path that could not be read)";
+
+/// Programs look for files that are not there and try what they may not all day long; only what
+/// a layer refused although it is there is worth a block.
+fn is_telling(stopper: Stopper) -> bool {
+    !matches!(stopper, Stopper::MountNamespace | Stopper::FilePermissions)
+}
+
+fn headline(violation: &Violation) -> String {
+    let verb = match (violation.action, violation.stopped_by) {
+        (Action::Kill, _) => "killed for",
+        (_, Some(_)) => "blocked:",
+        (_, None) => "noticed:",
+    };
+    let name = object(violation).unwrap_or(UNREADABLE);
+    let what = match violation.on {
+        _ if violation.syscall.is_some() => format!("calling {name}"),
+        On::Open => format!("{} {name}", use_of(&violation.access)),
+        on => format!("{} {name}", on_words(on.name())),
+    };
+    format!("{verb} {what}")
+}
+
+fn object(violation: &Violation) -> Option<&str> {
+    violation
+        .path
+        .as_deref()
+        .or(violation.address.as_deref())
+        .or(violation.syscall.as_deref())
+}
+
+fn use_of(access: &[FileAccess]) -> String {
+    let words = access.iter().map(|access| match access {
+        FileAccess::Read => "reading",
+        FileAccess::Write => "writing",
+        FileAccess::Execute => "executing",
+    });
+    match access {
+        [] => "opening".to_owned(),
+        _ => words.collect::<Vec<_>>().join(" and "),
+    }
+}
+
+fn on_words(on: &str) -> &'static str {
+    match on {
+        "exec" => "executing",
+        "connect" => "connecting to",
+        "bind" => "binding to",
+        _ => "sending to",
+    }
+}
+
+fn rule(violation: &Violation) -> String {
+    let technique = violation
+        .technique
+        .as_ref()
+        .map(|technique| format!(", {technique}"))
+        .unwrap_or_default();
+    let why = if violation.why.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", violation.why)
+    };
+    format!(
+        "{} ({}{technique}){why}",
+        violation.rule, violation.severity
+    )
+}
+
+fn actor(process: &Actor) -> String {
+    command_line(&process.comm, process.pid, &process.argv)
+}
+
+fn command(process: &Process) -> String {
+    command_line(&process.comm, process.pid, &process.argv)
+}
+
+fn command_line(comm: &str, pid: u32, argv: &[String]) -> String {
+    let words: Vec<String> = argv.iter().map(|argument| quote(argument)).collect();
+    let mut line = words.join(" ");
+    if let Some((end, _)) = line.char_indices().nth(COMMAND) {
+        line.truncate(end);
+        line.push('…');
+    }
+    match line.as_str() {
+        "" => format!("{comm} (pid {pid})"),
+        line => format!("{comm} (pid {pid}): {line}"),
+    }
+}
+
+/// How it ended and when.
+fn ending(report: &Report) -> String {
+    let wall = report
+        .usage
+        .as_ref()
+        .map(|usage| usage.wall_seconds)
+        .unwrap_or_default();
+    let wall = seconds(std::time::Duration::try_from_secs_f64(wall).unwrap_or_default());
+    match (report.status, report.exit_code) {
+        (Status::Exited, Some(code)) => format!("exited {code} in {wall}"),
+        (Status::KilledByPolicy, _) => format!("killed by policy after {wall}"),
+        (Status::TimedOut, _) => format!("out of time after {wall}"),
+        (Status::OutOfMemory, _) => format!("out of memory after {wall}"),
+        (Status::LimitExceeded, _) => format!("over a limit after {wall}"),
+        (_, _) => match report.signal {
+            Some(signal) => format!("ended by {} after {wall}", signal_name(signal)),
+            None => format!("ended after {wall}"),
+        },
+    }
+}
+
+/// As in signal(7).
+fn signal_name(signal: i32) -> String {
+    const NAMES: &[(i32, &str)] = &[
+        (libc::SIGHUP, "SIGHUP"),
+        (libc::SIGINT, "SIGINT"),
+        (libc::SIGQUIT, "SIGQUIT"),
+        (libc::SIGILL, "SIGILL"),
+        (libc::SIGTRAP, "SIGTRAP"),
+        (libc::SIGABRT, "SIGABRT"),
+        (libc::SIGBUS, "SIGBUS"),
+        (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
+        (libc::SIGUSR1, "SIGUSR1"),
+        (libc::SIGSEGV, "SIGSEGV"),
+        (libc::SIGUSR2, "SIGUSR2"),
+        (libc::SIGPIPE, "SIGPIPE"),
+        (libc::SIGALRM, "SIGALRM"),
+        (libc::SIGTERM, "SIGTERM"),
+        (libc::SIGXCPU, "SIGXCPU"),
+        (libc::SIGXFSZ, "SIGXFSZ"),
+        (libc::SIGSYS, "SIGSYS"),
+    ];
+    let named = NAMES.iter().find(|(number, _)| *number == signal);
+    named.map_or_else(
+        || format!("signal {signal}"),
+        |(_, name)| (*name).to_owned(),
+    )
+}

@@ -1,0 +1,323 @@
+//! `turnkey run`: the flow, on one page. Policy, plan, rules, monitor, jail, loop, report.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use turnkey_jailer::{
+    ChangedFile, Command, Exit, Groups, Host, JailError, LayerReport, Limit, Plan, Status, Usage,
+};
+use turnkey_monitor::{Event, Monitor};
+use turnkey_policy::{LoadError, Policy};
+
+use crate::cli::RunArguments;
+use crate::object::OBJECT;
+use crate::relay::{Relayed, Streams};
+use crate::report::{
+    self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Inputs, NotStarted,
+    Observations, Ran, Report,
+};
+use crate::report_file::ReportFile;
+use crate::supervise::{self, supervise};
+use crate::{advice, clock};
+
+/// Why there is no run, before a report could be written.
+#[derive(Debug)]
+pub enum Failure {
+    /// The profile or an override; rendered with the place in its text.
+    Profile(Box<LoadError>),
+    /// Anything else.
+    Other(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Other(error.into())
+    }
+}
+
+/// Runs the command and answers turnkey's exit status.
+pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    let overrides = arguments
+        .overrides()
+        .context("could not tell the current directory")?;
+    let policy = turnkey_policy::load(&arguments.profile, &read_profile, &overrides)
+        .map_err(|error| Failure::Profile(Box::new(error)))?;
+    let report_file = arguments.report.as_deref().map(open_report).transpose()?;
+    let clock = clock::now();
+    let mut watcher = Watcher::new(arguments, &policy, clock)?;
+
+    let outcome = attempt(arguments, &policy, &mut watcher);
+    let (outcome, failure) = match outcome {
+        Ok(outcome) => (outcome, None),
+        Err(error) => (Outcome::not_started(&error), Some(error)),
+    };
+    let observations = watcher.finish()?;
+    let report = outcome.report(arguments, &policy, clock, observations)?;
+
+    if let Some(file) = report_file {
+        let mut text = Vec::new();
+        report::json::write(&report, &mut text)?;
+        file.write(&text).context("could not write the report")?;
+    }
+    match failure {
+        Some(error) => eprintln!("turnkey: {}", advice::explain(&error)),
+        None if arguments.quiet => {}
+        None => report::terminal::render(&report, &mut std::io::stderr().lock(), colour())?,
+    }
+    Ok(report.exit_code())
+}
+
+/// The run itself. Whatever fails, everything made so far is cleared away by its owner's drop.
+fn attempt(
+    arguments: &RunArguments,
+    policy: &Policy,
+    watcher: &mut Watcher,
+) -> anyhow::Result<Outcome> {
+    let host = Host::probe(policy)?;
+    let plan = Plan::new(policy, &host, command(arguments)?)?;
+    let rules = turnkey_monitor::compile(policy)?;
+    let mut monitor = Monitor::open(OBJECT, &rules)?;
+    let (inside, outside) = Streams::open()?.split();
+
+    let prepared = plan.prepare(inside)?;
+    let proof = prove(&mut monitor, prepared.cgroup())?;
+    let held = prepared.spawn()?;
+    monitor.adopt(held.cgroup().directory(), held.cgroup().id())?;
+    let mut running = held.release()?;
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell);
+    let mut course = supervise(&mut running, &mut monitor, policy, told, &mut |event| {
+        watcher.see(event)
+    })?;
+
+    if course.limit.is_none() {
+        course.limit = supervise::exceeded(&running, &policy.limits);
+    }
+    let exit = running.finish()?;
+    let (output, error) = relays.finish();
+    // Everything inside is dead: what the ring holds now is all there will be.
+    monitor.drain(|event| watcher.see(&event));
+    let condemned = monitor.condemned();
+    let evidence = evidence(&monitor.finish()?);
+    if let Some(source) = course.exec_failed {
+        let program = arguments.command[0].to_string_lossy().into_owned();
+        return Err(JailError::ExecFailed { program, source }.into());
+    }
+    if exit.status == Status::Signaled(nix::libc::SIGXFSZ) {
+        course.limit.get_or_insert(Limit::FileSize);
+    }
+    let ran = Ran {
+        status: exit.status,
+        condemned,
+        killed_for_loss: course.killed_for_loss,
+        limit: course.limit,
+        interrupted: course.interrupted,
+    };
+    Ok(Outcome::ran(ran, exit, proof, evidence, [output, error]))
+}
+
+/// Shows, in the very group the jail will be in, that the kernel's programs refuse and kill.
+fn prove(monitor: &mut Monitor, group: &Groups) -> anyhow::Result<LayerReport> {
+    let proof = monitor.canary(group.directory(), group.id())?;
+    Ok(LayerReport {
+        layer: turnkey_policy::Layer::Monitor,
+        requested: "tracepoint".into(),
+        effective: "tracepoint".into(),
+        proof: Some(proof.0),
+        degraded: None,
+    })
+}
+
+/// Every way in which something can have gone unseen, by name.
+fn evidence(seen: &turnkey_monitor::Evidence) -> Evidence {
+    let lost = seen
+        .lost
+        .named()
+        .into_iter()
+        .chain([("missed", seen.missed), ("malformed", seen.malformed)]);
+    let mut lost: BTreeMap<String, u64> =
+        lost.map(|(kind, count)| (kind.to_owned(), count)).collect();
+    if !seen.complete && lost.values().all(|count| *count == 0) {
+        lost.insert("unaccounted".to_owned(), 1);
+    }
+    Evidence {
+        watched: true,
+        lost,
+    }
+}
+
+fn read_profile(path: &str) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+fn open_report(path: &std::path::Path) -> anyhow::Result<ReportFile> {
+    ReportFile::open(path)
+        .with_context(|| format!("could not write a report to {}", path.display()))
+}
+
+fn command(arguments: &RunArguments) -> anyhow::Result<Command> {
+    let workdir = arguments
+        .workdir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("."));
+    let workdir = workdir
+        .canonicalize()
+        .with_context(|| format!("the working directory {} cannot be used", workdir.display()))?;
+    anyhow::ensure!(
+        workdir.is_dir(),
+        "the working directory {} is not a directory",
+        workdir.display()
+    );
+    Ok(Command {
+        arguments: arguments.command.clone(),
+        environment: std::env::vars_os().collect(),
+        workdir,
+    })
+}
+
+fn colour() -> bool {
+    use std::io::IsTerminal;
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Everything that looks at events.
+struct Watcher {
+    aggregator: Aggregator,
+    writer: Option<EventWriter<BufWriter<File>>>,
+    failed: Option<std::io::Error>,
+}
+
+impl Watcher {
+    fn new(arguments: &RunArguments, policy: &Policy, clock: Clock) -> anyhow::Result<Watcher> {
+        let writer = arguments.events.as_ref().map(|path| {
+            let file = File::create(path)
+                .with_context(|| format!("could not write events to {}", path.display()))?;
+            anyhow::Ok(EventWriter::new(policy, clock, BufWriter::new(file)))
+        });
+        Ok(Watcher {
+            aggregator: Aggregator::new(policy, clock),
+            writer: writer.transpose()?,
+            failed: None,
+        })
+    }
+
+    /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
+    fn see(&mut self, event: &Event) {
+        self.aggregator.push(event);
+        if let Some(writer) = &mut self.writer
+            && self.failed.is_none()
+        {
+            self.failed = writer.push(event).err();
+        }
+    }
+
+    fn finish(self) -> anyhow::Result<Observations> {
+        let written = self.writer.map(EventWriter::finish).transpose().map(drop);
+        let failed = self.failed.map_or(Ok(()), Err);
+        failed.and(written).context("could not write the events")?;
+        Ok(self.aggregator.finish())
+    }
+}
+
+/// What there is to report.
+struct Outcome {
+    ending: Ending,
+    usage: Option<Usage>,
+    enforcement: Vec<LayerReport>,
+    changed: Vec<ChangedFile>,
+    evidence: Evidence,
+    streams: Option<[Relayed; 2]>,
+}
+
+impl Outcome {
+    fn ran(
+        ran: Ran,
+        exit: Exit,
+        monitor: LayerReport,
+        evidence: Evidence,
+        streams: [Relayed; 2],
+    ) -> Outcome {
+        let mut enforcement = exit.enforcement;
+        enforcement.push(monitor);
+        Outcome {
+            ending: Ending::Ran(ran),
+            usage: Some(exit.usage),
+            enforcement,
+            changed: exit.changed,
+            evidence,
+            streams: Some(streams),
+        }
+    }
+
+    fn not_started(error: &anyhow::Error) -> Outcome {
+        let reason = match error.downcast_ref::<JailError>() {
+            Some(JailError::NotFound(_)) => NotStarted::NotFound,
+            Some(JailError::NotExecutable(_) | JailError::ExecFailed { .. }) => {
+                NotStarted::NotExecutable
+            }
+            _ => NotStarted::Setup,
+        };
+        Outcome {
+            ending: Ending::NotStarted {
+                reason,
+                message: advice::explain(error),
+            },
+            usage: None,
+            enforcement: Vec::new(),
+            changed: Vec::new(),
+            evidence: Evidence::default(),
+            streams: None,
+        }
+    }
+
+    fn report(
+        self,
+        arguments: &RunArguments,
+        policy: &Policy,
+        clock: Clock,
+        observations: Observations,
+    ) -> anyhow::Result<Report> {
+        let uname = nix::sys::utsname::uname()?;
+        let text = |field: &std::ffi::OsStr| field.to_string_lossy().into_owned();
+        let capture = |relayed: Relayed| Captured {
+            bytes: relayed.kept,
+            total: relayed.total,
+        };
+        let [stdout, stderr] = match self.streams.filter(|_| arguments.capture) {
+            Some(streams) => streams.map(|relayed| Some(capture(relayed))),
+            None => [None, None],
+        };
+        let bytes = |argument: &OsString| argument.as_bytes().to_vec();
+        Ok(Report::build(Inputs {
+            policy,
+            clock,
+            id: run_id(),
+            command: &arguments.command.iter().map(bytes).collect::<Vec<_>>(),
+            host: report::Host {
+                kernel: text(uname.release()),
+                arch: text(uname.machine()),
+            },
+            ending: self.ending,
+            usage: self.usage,
+            enforcement: &self.enforcement,
+            stdout,
+            stderr,
+            files_changed: &self.changed,
+            evidence: self.evidence,
+            observations,
+        }))
+    }
+}
+
+/// Names the run; no two runs of a host share it.
+fn run_id() -> String {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{:012x}-{:x}", since.as_micros(), std::process::id())
+}

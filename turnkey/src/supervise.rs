@@ -1,0 +1,207 @@
+//! The loop around a running jail: one closed set of inputs, one place where each is answered.
+//!
+//! Nothing here decides a kill for a rule: that has happened in the kernel. What is decided here
+//! are limits that the kernel does not know (the clock, the output), and the end of the rest of a
+//! jail that the kernel has condemned.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use turnkey_jailer::{JailError, Limit, News, Running};
+use turnkey_monitor::{Event, Monitor};
+use turnkey_policy::{Limits, OnLoss, Policy};
+
+use crate::relay::TooMuchOutput;
+
+/// How often the groups are asked what the kernel has counted in them.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How a run came to its end, besides the command's own status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// The limit that ended it.
+    pub limit: Option<Limit>,
+    /// Killed because evidence was lost.
+    pub killed_for_loss: bool,
+    /// The signal that asked turnkey to end.
+    pub interrupted: Option<i32>,
+    /// Why the command could not be executed after all.
+    pub exec_failed: Option<Errno>,
+}
+
+/// Everything that can happen.
+enum Input {
+    /// The ring has events.
+    Events,
+    /// The jail's first process said something, or is gone.
+    News(Result<News, JailError>),
+    /// A relay saw the limit passed.
+    Output,
+    /// Time to look at the groups.
+    Tick,
+    /// The wall clock ran out.
+    Deadline,
+    /// Somebody wants turnkey to end.
+    Signal(i32),
+}
+
+/// Watches `running` until nothing of it is left, handing every event to `see`.
+///
+/// # Errors
+/// When the jail's first process breaks the protocol, or the machinery of waiting fails; the
+/// caller drops the jail, which kills it.
+pub fn supervise(
+    running: &mut Running,
+    monitor: &mut Monitor,
+    policy: &Policy,
+    output: UnboundedReceiver<TooMuchOutput>,
+    see: &mut dyn FnMut(&Event),
+) -> anyhow::Result<Course> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut inputs = Inputs::new(running, monitor, policy.limits.wall, output)?;
+        let mut course = Course::default();
+        loop {
+            let input = inputs.next(running).await?;
+            if let Input::News(news) = input {
+                match news? {
+                    News::Gone => break,
+                    News::ExecFailed(errno) => course.exec_failed = Some(errno),
+                    News::Ended => {}
+                }
+                continue;
+            }
+            if answer(&input, running, monitor, policy, &mut course, see) {
+                running.kill()?;
+            }
+        }
+        Ok(course)
+    })
+}
+
+/// Takes note of what happened; whether the jail must die of it.
+fn answer(
+    input: &Input,
+    running: &Running,
+    monitor: &mut Monitor,
+    policy: &Policy,
+    course: &mut Course,
+    see: &mut dyn FnMut(&Event),
+) -> bool {
+    match input {
+        Input::News(_) => false,
+        Input::Events => {
+            monitor.drain(|event| see(&event));
+            monitor.condemned()
+        }
+        Input::Output => reached(course, Limit::Output),
+        Input::Deadline => reached(course, Limit::Wall),
+        Input::Signal(number) => {
+            course.interrupted.get_or_insert(*number);
+            true
+        }
+        Input::Tick => {
+            let lost = policy.enforcement.on_loss == OnLoss::Kill && monitor.lost() > 0;
+            course.killed_for_loss |= lost;
+            let limit = exceeded(running, &policy.limits);
+            limit.is_some_and(|limit| reached(course, limit)) || lost || monitor.condemned()
+        }
+    }
+}
+
+/// The first limit to be reached is the one that ended the run.
+fn reached(course: &mut Course, limit: Limit) -> bool {
+    course.limit.get_or_insert(limit);
+    true
+}
+
+/// The limit that the kernel has counted as passed, if any.
+pub fn exceeded(running: &Running, limits: &Limits) -> Option<Limit> {
+    let groups = running.groups();
+    if groups.oom_kills() > 0 {
+        Some(Limit::Memory)
+    } else if groups.pids_refused() > 0 {
+        Some(Limit::Pids)
+    } else if groups
+        .cpu_time()
+        .is_some_and(|used| used >= limits.cpu_time)
+    {
+        Some(Limit::CpuTime)
+    } else {
+        None
+    }
+}
+
+struct Inputs {
+    events: AsyncFd<OwnedFd>,
+    news: AsyncFd<OwnedFd>,
+    output: UnboundedReceiver<TooMuchOutput>,
+    tick: Interval,
+    deadline: Instant,
+    signals: [(i32, Signal); 3],
+    timed_out: bool,
+}
+
+/// Waits for a descriptor that somebody else owns, through a copy of its own.
+#[expect(
+    deprecated,
+    reason = "an owned descriptor cannot be closed behind its back; the newer constructor is unsafe"
+)]
+fn readable(descriptor: BorrowedFd<'_>) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(descriptor.try_clone_to_owned()?, Interest::READABLE)
+}
+
+impl Inputs {
+    fn new(
+        running: &Running,
+        monitor: &Monitor,
+        wall: Duration,
+        output: UnboundedReceiver<TooMuchOutput>,
+    ) -> io::Result<Inputs> {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let listen = |kind: SignalKind| Ok::<_, io::Error>((kind.as_raw_value(), signal(kind)?));
+        Ok(Inputs {
+            events: readable(monitor.as_fd())?,
+            news: readable(running.descriptor())?,
+            output,
+            tick,
+            deadline: Instant::now() + wall.saturating_sub(running.elapsed()),
+            signals: [
+                listen(SignalKind::interrupt())?,
+                listen(SignalKind::terminate())?,
+                listen(SignalKind::hangup())?,
+            ],
+            timed_out: false,
+        })
+    }
+
+    /// The next thing that happens. Events come before the news that may have followed them.
+    async fn next(&mut self, running: &mut Running) -> io::Result<Input> {
+        let [
+            (interrupt, interrupted),
+            (terminate, terminated),
+            (hangup, hung_up),
+        ] = &mut self.signals;
+        Ok(tokio::select! {
+            biased;
+            ready = self.events.readable() => { ready?.clear_ready(); Input::Events }
+            ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
+            Some(TooMuchOutput) = self.output.recv() => Input::Output,
+            _ = interrupted.recv() => Input::Signal(*interrupt),
+            _ = terminated.recv() => Input::Signal(*terminate),
+            _ = hung_up.recv() => Input::Signal(*hangup),
+            () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; Input::Deadline }
+            _ = self.tick.tick() => Input::Tick,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Running other programs: announced, and checked.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// Runs `command` to its end. Anything but success is an error that names it.
+///
+/// What it prints goes to our stderr: stdout belongs to the program that `run` starts.
+pub fn check(command: &mut Command) -> Result<()> {
+    eprintln!("$ {}", shown(command));
+    let status = command
+        .stdout(io::stderr())
+        .status()
+        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !status.success() {
+        bail!("`{}` failed: {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs `command` to its end and returns what it printed on stdout. Its stderr is ours.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !output.status.success() {
+        bail!("`{}` failed: {}", shown(command), output.status);
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{}` printed what is not UTF-8", shown(command)))
+}
+
+/// Becomes `command`, so that its exit code, its signals and its last line are what the caller
+/// sees. Returns only when that failed.
+pub fn become_it(command: &mut Command) -> Result<()> {
+    let error = command.exec();
+    Err(error).with_context(|| format!("cannot start `{}`", shown(command)))
+}
+
+/// The cargo that runs us, or the one of the search path.
+pub fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Where the program of that name lies, in the search path or where cargo installs programs.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(cargo_home().map(|home| home.join("bin")))
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+/// The folder of cargo's downloads and installed programs.
+pub fn cargo_home() -> Option<PathBuf> {
+    std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(std::env::home_dir()?.join(".cargo")))
+}
+
+/// The command as one would type it, for messages.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let words = std::iter::once(name).chain(command.get_args());
+    words
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_names_the_command() {
+        let error = check(Command::new("false").arg("of-course")).expect_err("false fails");
+        assert!(error.to_string().contains("false of-course"), "{error}");
+    }
+
+    #[test]
+    fn output_of_a_failed_command_is_not_taken() {
+        let error = output(Command::new("sh").args(["-c", "echo half; exit 3"]))
+            .expect_err("the status is 3");
+        assert!(error.to_string().contains('3'), "{error}");
+    }
+
+    #[test]
+    fn missing_program_is_an_error_and_not_found() {
+        assert!(find_program("no-program-has-this-name").is_none());
+        assert!(output(&mut Command::new("no-program-has-this-name")).is_err());
+    }
+}

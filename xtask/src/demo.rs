@@ -1,0 +1,151 @@
+//! `cargo xtask demo`: every program of `examples/` in its jail, against what its header promises.
+//!
+//! A hostile program is first run without the jail, where that harms nobody, and must succeed
+//! there: an attack that never worked proves nothing.
+
+mod expectation;
+mod header;
+mod play;
+mod seen;
+mod stage;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::{setup, workspace};
+use header::{Control, Header};
+use play::Place;
+use seen::Seen;
+use stage::Stage;
+
+/// What `demo` is given.
+#[derive(Args)]
+pub struct Arguments {
+    /// Only programs whose path holds one of these words
+    filter: Vec<String>,
+    /// This turnkey instead of one that is built first
+    #[arg(long, value_name = "FILE")]
+    turnkey: Option<PathBuf>,
+    /// Only the runs without the jail, to see that the attacks work
+    #[arg(long)]
+    control_only: bool,
+}
+
+/// Runs them all and prints one table. Any disagreement is an error.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let turnkey = match &arguments.turnkey {
+        _ if arguments.control_only => None,
+        Some(file) => Some(std::path::absolute(file)?),
+        None => {
+            setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+            Some(workspace::build_turnkey()?)
+        }
+    };
+    let programs = load(&workspace::root().join("examples"), &arguments.filter)?;
+    let mut table = table::Table::begin(&programs);
+    for program in &programs {
+        table.add(&perform(program, turnkey.as_deref())?);
+    }
+    table.end()
+}
+
+/// One row: a program, how it ended, and every fact that is not as promised.
+struct Row<'a> {
+    program: &'a Header,
+    /// Whether the program was run without the jail as well.
+    controlled: bool,
+    /// The run in the jail, unless only the control was asked for.
+    seen: Option<Seen>,
+    disagreements: Vec<String>,
+}
+
+/// The control, then the run in the jail, each on a stage of its own.
+fn perform<'a>(program: &'a Header, turnkey: Option<&Path>) -> Result<Row<'a>> {
+    let mut row = Row {
+        program,
+        controlled: false,
+        seen: None,
+        disagreements: Vec::new(),
+    };
+    if let Control::Expect(expectation) = &program.control {
+        let stage = Stage::set(program)?;
+        let seen = play::play(&stage, Place::Outside)?;
+        let wrong = expectation.disagreements(&seen, &|text| stage.fill(text));
+        row.disagreements.extend(
+            wrong
+                .into_iter()
+                .map(|it| format!("outside the jail: {it}")),
+        );
+        row.controlled = true;
+    }
+    if let Some(turnkey) = turnkey {
+        let stage = Stage::set(program)?;
+        let seen = play::play(&stage, Place::Jail(turnkey))?;
+        let wrong = program
+            .expected
+            .disagreements(&seen, &|text| stage.fill(text));
+        row.disagreements.extend(wrong);
+        row.seen = Some(seen);
+    }
+    Ok(row)
+}
+
+/// The programs below `examples`, the harmless ones first, each kind by name.
+fn load(examples: &Path, filter: &[String]) -> Result<Vec<Header>> {
+    let mut programs = Vec::new();
+    for kind in ["harmless", "hostile"] {
+        for file in programs_in(&examples.join(kind))? {
+            let name = file.to_string_lossy();
+            if filter.is_empty() || filter.iter().any(|word| name.contains(word.as_str())) {
+                programs.push(Header::load(&file)?);
+            }
+        }
+    }
+    if programs.is_empty() {
+        bail!("no program of {} matches", examples.display());
+    }
+    Ok(programs)
+}
+
+/// The files of a folder, by name.
+fn programs_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder {}", folder.display()))?;
+    let mut files = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_has_a_header_that_reads() {
+        let programs = load(&workspace::root().join("examples"), &[]).expect("all headers read");
+        let hostile = programs.iter().filter(|it| it.is_hostile()).count();
+        assert!(hostile >= 20, "{hostile} hostile programs");
+        assert!(programs.len() - hostile >= 12);
+    }
+
+    #[test]
+    fn every_hostile_example_says_whether_it_may_run_outside() {
+        let programs = load(&workspace::root().join("examples"), &[]).expect("all headers read");
+        for program in programs {
+            let silent = matches!(program.control, Control::None);
+            assert_eq!(silent, !program.is_hostile(), "{}", program.name());
+        }
+    }
+
+    #[test]
+    fn filter_that_matches_nothing_is_an_error() {
+        let filter = ["no-program-has-this-name".to_owned()];
+        assert!(load(&workspace::root().join("examples"), &filter).is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! `cargo xtask ebpf`: the BPF object, built by whoever changes the BPF programs and committed, so
+//! that everyone else needs only stable Rust.
+//!
+//! Beside the object lies a lock file with the digest of its sources and the toolchain, so that
+//! anyone can see whether it is fresh, and whoever has that toolchain can build the same bytes.
+
+mod compile;
+mod lock;
+mod sources;
+mod stage;
+mod strip;
+pub mod toolchain;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use crate::workspace;
+use lock::Lock;
+use toolchain::Toolchain;
+
+/// What `ebpf` is given.
+#[derive(Args)]
+pub struct Arguments {
+    /// Change nothing; fail when the committed object is not the one these sources give
+    #[arg(long)]
+    check: bool,
+}
+
+/// Builds or checks the object.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let root = workspace::root();
+    if arguments.check {
+        check(&root)
+    } else {
+        build(&root)
+    }
+}
+
+fn object_path(root: &Path) -> PathBuf {
+    root.join("monitor/bpf/turnkey.bpf.o")
+}
+
+fn lock_path(root: &Path) -> PathBuf {
+    root.join("monitor/bpf/turnkey.bpf.lock")
+}
+
+/// Builds the object and writes it with its lock. Prefers the toolchain of the last build.
+fn build(root: &Path) -> Result<()> {
+    let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
+    let toolchain = toolchain::choose(recorded.as_ref())?;
+    // Kept between builds, so that only the two crates of ours are compiled again.
+    let object = compile::compile(root, &workspace::target_folder().join("ebpf"), &toolchain)?;
+    let lock = Lock::new(root, &object, &toolchain)?;
+    let (object_path, lock_path) = (object_path(root), lock_path(root));
+    fs::create_dir_all(root.join("monitor/bpf")).context("cannot make monitor/bpf")?;
+    fs::write(&object_path, &object)
+        .with_context(|| format!("cannot write {}", object_path.display()))?;
+    lock.write(&lock_path)?;
+    eprintln!(
+        "wrote {} ({} bytes) and its lock",
+        object_path.display(),
+        object.len()
+    );
+    Ok(())
+}
+
+/// Compares sources, object and lock, and where the recorded toolchain is present a second build.
+fn check(root: &Path) -> Result<()> {
+    let lock = Lock::read(&lock_path(root))?;
+    let object_path = object_path(root);
+    let object =
+        fs::read(&object_path).with_context(|| format!("cannot read {}", object_path.display()))?;
+    lock.agrees_with(&sources::digest(root)?, &object)?;
+    eprintln!("the BPF object and its sources are those of the lock");
+
+    match toolchain::find(&lock.toolchain) {
+        Some(toolchain) => compare_rebuilt(root, &object, &toolchain),
+        None => {
+            eprintln!(
+                "NOT rebuilt, only digests were compared: the object was built with\n{}\nand here is {}.",
+                lock.toolchain,
+                toolchain::describe_present(),
+            );
+            Ok(())
+        }
+    }
+}
+
+/// Builds from nothing in a folder of its own and compares every byte.
+fn compare_rebuilt(root: &Path, object: &[u8], toolchain: &Toolchain) -> Result<()> {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let rebuilt = compile::compile(root, folder.path(), toolchain)?;
+    if let Some(offset) = first_difference(object, &rebuilt) {
+        bail!(
+            "the same sources and toolchain gave another object: {} bytes instead of {}, the first \
+             difference at {offset}. Run `cargo xtask ebpf` and commit what it wrote.",
+            rebuilt.len(),
+            object.len(),
+        );
+    }
+    ensure!(!object.is_empty(), "the object is empty");
+    eprintln!(
+        "rebuilt with the recorded toolchain: all {} bytes are the same",
+        object.len()
+    );
+    Ok(())
+}
+
+/// Where two byte strings part, if they do.
+fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
+    let common = left.iter().zip(right).take_while(|(l, r)| l == r).count();
+    (common < left.len().max(right.len())).then_some(common)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn difference_is_found_wherever_it_is() {
+        assert_eq!(first_difference(b"same", b"same"), None);
+        assert_eq!(first_difference(b"same", b"sane"), Some(2));
+        assert_eq!(first_difference(b"same", b"same and more"), Some(4));
+        assert_eq!(first_difference(b"", b"x"), Some(0));
+    }
+}

@@ -1,0 +1,105 @@
+//! One build of the BPF programs.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::stage;
+use super::strip;
+use super::toolchain::Toolchain;
+use crate::{command, workspace};
+
+const TARGET: &str = "bpfel-unknown-none";
+
+/// Builds the programs of the checkout at `root` in `folder`, and returns the object
+/// without debugging information.
+pub fn compile(root: &Path, folder: &Path, toolchain: &Toolchain) -> Result<Vec<u8>> {
+    let stage = folder.join("stage");
+    stage::fill(root, &stage)?;
+    let mut build = cargo_build(&stage, toolchain)?;
+    build.arg("--target-dir").arg(folder.join("target"));
+    let messages = command::output(&mut build)?;
+    match workspace::binaries(&messages).as_slice() {
+        [(_, path)] => {
+            let object =
+                fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            strip::debug_sections(&object)
+        }
+        others => bail!(
+            "monitor-ebpf gives one object, and cargo built {}",
+            others.len()
+        ),
+    }
+}
+
+fn cargo_build(stage: &Path, toolchain: &Toolchain) -> Result<Command> {
+    let mut build = command::cargo();
+    build
+        // Target and `build-std` stand in the configuration that was copied with the sources.
+        .args(["build", "--release", "--locked"])
+        .arg("--message-format=json-render-diagnostics")
+        .arg("--config")
+        .arg(remapping(stage, toolchain)?)
+        .current_dir(stage)
+        .stderr(Stdio::inherit());
+    forget_settings(&mut build);
+    build
+        .env("RUSTC", &toolchain.rustc)
+        // Lets a compiler that is not a nightly build `core` from source.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("PATH", path_with_cargo_programs()?);
+    Ok(build)
+}
+
+/// Whatever the environment says about compiling is meant for other code, and would change bytes.
+fn forget_settings(build: &mut Command) {
+    let unwanted = |name: &str| {
+        name.ends_with("RUSTFLAGS")
+            || name.starts_with("CARGO_BUILD_")
+            || name.starts_with("CARGO_PROFILE_")
+            || name.starts_with("CARGO_TARGET_")
+            || name.starts_with("RUSTC_")
+            || name == "CARGO_INCREMENTAL"
+    };
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(unwanted) {
+            build.env_remove(name);
+        }
+    }
+}
+
+/// The places that differ between machines get fixed names in everything that is recorded.
+/// Written as configuration, it is joined with the flags of `monitor-ebpf/.cargo/config.toml`.
+fn remapping(stage: &Path, toolchain: &Toolchain) -> Result<String> {
+    let cargo_home = command::cargo_home().context("there is no home folder")?;
+    let library = toolchain.sysroot.join("lib/rustlib/src/rust");
+    let mut places = vec![
+        (real(stage)?, "/turnkey"),
+        (cargo_home.join("registry/src"), "/crates"),
+        (real(&library)?, "/rust"),
+        (library, "/rust"),
+    ];
+    if let Ok(real_home) = real(&cargo_home) {
+        places.push((real_home.join("registry/src"), "/crates"));
+    }
+    let flags = places
+        .iter()
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    let flags = toml::Value::Array(flags.map(toml::Value::String).collect());
+    Ok(format!("target.{TARGET}.rustflags={flags}"))
+}
+
+fn real(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
+}
+
+/// bpf-linker may lie where cargo installs programs and nobody put that folder on the path.
+fn path_with_cargo_programs() -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let programs = command::cargo_home().map(|home| home.join("bin"));
+    std::env::join_paths(std::env::split_paths(&path).chain(programs))
+        .context("the search path cannot be extended")
+}

@@ -1,0 +1,132 @@
+//! A copy of the sources laid out so that the bytes do not depend on where the checkout lies.
+//!
+//! cargo mixes the place of a package into the names of its symbols: relative to the workspace
+//! for a package inside it, absolute for one outside. `abi` lies outside the workspace of
+//! `monitor-ebpf`, so in the copy it moves inside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use toml::{Table, Value};
+
+use super::sources;
+
+/// Fills `folder`, which is emptied first, with the sources in their other layout.
+pub fn fill(root: &Path, folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    for file in sources::list(root)? {
+        let target = folder.join(place(&file));
+        copy(&root.join(&file), &target)?;
+    }
+    let of_root = read(&root.join("Cargo.toml"))?;
+    edit(&folder.join("Cargo.toml"), |manifest| {
+        move_abi_inside(manifest, &of_root)
+    })?;
+    edit(&folder.join("abi/Cargo.toml"), |manifest| {
+        // Inside the workspace its tests would have to be in the lock file.
+        manifest.remove("dev-dependencies");
+    })
+}
+
+/// Where a source file goes: `monitor-ebpf` becomes the root, `abi` stays beside its `src`.
+fn place(file: &Path) -> PathBuf {
+    file.strip_prefix("monitor-ebpf").unwrap_or(file).to_owned()
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let failed = || format!("cannot copy {} to {}", from.display(), to.display());
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).with_context(failed)?;
+    }
+    fs::copy(from, to).with_context(failed)?;
+    Ok(())
+}
+
+fn edit(path: &Path, change: impl FnOnce(&mut Table)) -> Result<()> {
+    let mut manifest = read(path)?;
+    change(&mut manifest);
+    let text = toml::to_string(&manifest).context("cannot render a manifest")?;
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn read(path: &Path) -> Result<Table> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.parse()
+        .with_context(|| format!("{} is no manifest", path.display()))
+}
+
+/// Points the dependency at its new place, and brings what `abi` inherits from its own workspace.
+fn move_abi_inside(manifest: &mut Table, of_root: &Table) {
+    if let Some(dependency) = table(manifest, "dependencies").get_mut("turnkey-abi")
+        && let Some(dependency) = dependency.as_table_mut()
+    {
+        dependency.insert("path".to_owned(), Value::from("abi"));
+    }
+    let workspace = table(manifest, "workspace");
+    for key in ["package", "lints"] {
+        let inherited = of_root.get("workspace").and_then(|it| it.get(key));
+        if let Some(inherited) = inherited
+            && !workspace.contains_key(key)
+        {
+            workspace.insert(key.to_owned(), inherited.clone());
+        }
+    }
+}
+
+/// The table under `key`, made when it is not there.
+fn table<'manifest>(manifest: &'manifest mut Table, key: &str) -> &'manifest mut Table {
+    let value = manifest
+        .entry(key)
+        .or_insert_with(|| Value::Table(Table::new()));
+    if !value.is_table() {
+        *value = Value::Table(Table::new());
+    }
+    value.as_table_mut().expect("it was just made one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abi_moves_inside_with_what_it_inherits() {
+        let mut manifest: Table =
+            "[dependencies]\nturnkey-abi = { path = '../abi' }\n[workspace]\n"
+                .parse()
+                .expect("a manifest");
+        let of_root: Table =
+            "[workspace.package]\nedition = '2024'\n[workspace.dependencies]\nx = '1'\n"
+                .parse()
+                .expect("a manifest");
+        move_abi_inside(&mut manifest, &of_root);
+        assert_eq!(
+            manifest["dependencies"]["turnkey-abi"]["path"],
+            Value::from("abi")
+        );
+        assert_eq!(
+            manifest["workspace"]["package"]["edition"],
+            Value::from("2024")
+        );
+        assert!(manifest["workspace"].get("dependencies").is_none());
+    }
+
+    #[test]
+    fn what_was_left_by_an_earlier_copy_is_gone() {
+        let root = sources::tests::fixture();
+        for manifest in ["Cargo.toml", "abi/Cargo.toml", "monitor-ebpf/Cargo.toml"] {
+            fs::write(root.path().join(manifest), "").expect("a manifest");
+        }
+        let folder = root.path().join("copy");
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("stale.rs"), "").expect("a file");
+        fill(root.path(), &folder).expect("filled");
+        assert!(!folder.join("stale.rs").exists());
+        assert!(folder.join("src/deep/main.rs").exists());
+        assert!(folder.join("abi/src/lib.rs").exists());
+        assert!(folder.join(".cargo/config.toml").exists());
+    }
+}

@@ -1,0 +1,175 @@
+//! What the tasks need from the system: a package, how to see that it is there, and why.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// One package of Debian and Ubuntu.
+#[derive(Debug)]
+pub struct Need {
+    /// Its name there.
+    pub package: &'static str,
+    /// What shows that it, or its like on another distribution, is there.
+    probe: Probe,
+    /// What needs it.
+    why: &'static str,
+}
+
+/// What shows that a package is there. Looking at files takes microseconds, asking the package
+/// manager takes longer than the rest of a task that has nothing to do.
+#[derive(Debug)]
+enum Probe {
+    /// A file at this path: the jail shows programs of the system only, so one that lies elsewhere
+    /// in the search path does not count.
+    File(&'static str),
+    /// A file of this name where `.cargo/config.toml` tells the build to look for libseccomp.
+    Library(&'static str),
+    /// A file of this name in one of the folders where a C compiler finds its libraries.
+    StartFile(&'static str),
+}
+
+/// For building turnkey.
+pub const BUILD: &[Need] = &[
+    Need {
+        package: "gcc",
+        probe: Probe::File("/usr/bin/cc"),
+        why: "links every Rust program",
+    },
+    Need {
+        package: "libc6-dev",
+        probe: Probe::StartFile("crt1.o"),
+        why: "links every Rust program",
+    },
+    Need {
+        package: "libseccomp-dev",
+        probe: Probe::Library("libseccomp.a"),
+        why: "turnkey links it in",
+    },
+    Need {
+        package: "pkg-config",
+        probe: Probe::File("/usr/bin/pkg-config"),
+        why: "tells the build which libseccomp it is",
+    },
+];
+
+/// For the examples and the end-to-end tests, which run inside the jail. `bash`, `coreutils` and
+/// `util-linux` are part of every Debian and Ubuntu; the list names what may be missing.
+pub const EXAMPLES: &[Need] = &[
+    Need {
+        package: "gcc",
+        probe: Probe::File("/usr/bin/gcc"),
+        why: "C examples are compiled, one of them in the jail",
+    },
+    Need {
+        package: "python3",
+        probe: Probe::File("/usr/bin/python3"),
+        why: "most examples are Python; the jail shows the system's own",
+    },
+];
+
+/// For building the BPF object with Debian's compiler.
+pub const EBPF: &[Need] = &[
+    Need {
+        package: "llvm-22-dev",
+        probe: Probe::File("/usr/lib/llvm-22/bin/llvm-config"),
+        why: "bpf-linker is built against it",
+    },
+    Need {
+        package: "rust-web-src",
+        probe: Probe::File("/usr/lib/rustlib/src/rust/library/core/src/lib.rs"),
+        why: "the BPF target has no ready-made `core`",
+    },
+    Need {
+        package: "rustc-web",
+        probe: Probe::File("/usr/bin/rustc"),
+        why: "compiles the BPF programs together with its own sources",
+    },
+];
+
+/// Those of the lists that are not there, each package once.
+pub fn missing(lists: &[&'static [Need]]) -> Vec<&'static Need> {
+    let mut missing: Vec<&Need> = Vec::new();
+    for need in lists.iter().copied().flatten() {
+        let known = missing.iter().any(|other| other.package == need.package);
+        if !known && !need.is_there() {
+            missing.push(need);
+        }
+    }
+    missing
+}
+
+/// One line per need, with what needs it.
+pub fn listed(needs: &[&Need]) -> String {
+    needs.iter().fold(String::new(), |mut text, need| {
+        let _ = writeln!(text, "  {:<15} {}", need.package, need.why);
+        text
+    })
+}
+
+impl Need {
+    fn is_there(&self) -> bool {
+        match self.probe {
+            Probe::File(path) => Path::new(path).exists(),
+            Probe::Library(name) => seccomp_folder().join(name).exists(),
+            Probe::StartFile(name) => c_library_folders()
+                .iter()
+                .any(|folder| folder.join(name).exists()),
+        }
+    }
+}
+
+/// Where the build looks for libseccomp: cargo hands us the variable that it hands the build.
+fn seccomp_folder() -> PathBuf {
+    std::env::var_os("LIBSECCOMP_LIB_PATH").map_or_else(multiarch_folder, PathBuf::from)
+}
+
+/// The library folder of Debian and Ubuntu for this processor.
+fn multiarch_folder() -> PathBuf {
+    PathBuf::from(format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH))
+}
+
+fn c_library_folders() -> [PathBuf; 3] {
+    [
+        multiarch_folder(),
+        PathBuf::from("/usr/lib64"),
+        PathBuf::from("/usr/lib"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABSENT: &[Need] = &[
+        Need {
+            package: "absent-package",
+            probe: Probe::File("/absent/file"),
+            why: "a test",
+        },
+        Need {
+            package: "absent-package",
+            probe: Probe::StartFile("absent-start-file.o"),
+            why: "another test",
+        },
+    ];
+    const PRESENT: &[Need] = &[Need {
+        package: "the-kernel",
+        probe: Probe::File("/proc/self/status"),
+        why: "always there",
+    }];
+
+    #[test]
+    fn absent_packages_are_missing_once_and_present_ones_are_not() {
+        let missing = missing(&[PRESENT, ABSENT]);
+        let names: Vec<_> = missing.iter().map(|need| need.package).collect();
+        assert_eq!(names, ["absent-package"]);
+        assert!(listed(&missing).contains("absent-package  a test"));
+    }
+
+    #[test]
+    fn every_list_is_sorted_and_says_why() {
+        for list in [BUILD, EXAMPLES, EBPF] {
+            assert!(list.is_sorted_by_key(|need| need.package), "{list:?}");
+            assert!(list.iter().all(|need| !need.why.is_empty()));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask tidy`: the rules of the house as checks.
+//!
+//! Every check is a plain function from text to problems, so that its own tests can show it
+//! a violation.
+
+mod dependencies;
+mod length;
+mod prototypes;
+mod tree;
+mod unsafety;
+mod words;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::{command, setup, workspace};
+use tree::File;
+
+/// Something that breaks a rule.
+#[derive(Debug, PartialEq)]
+pub struct Problem {
+    /// Where, relative to the checkout.
+    path: PathBuf,
+    /// Counted from 1; 0 when it is about the whole file.
+    line: usize,
+    /// The rule, and what to do.
+    message: String,
+}
+
+impl Problem {
+    fn new(path: &Path, line: usize, message: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.path.display())?;
+        if self.line > 0 {
+            write!(formatter, ":{}", self.line)?;
+        }
+        write!(formatter, ": {}", self.message)
+    }
+}
+
+/// The checks of single files, in the order of their messages.
+const FILE_CHECKS: [fn(&File) -> Vec<Problem>; 4] = [
+    unsafety::check,
+    words::check,
+    prototypes::check,
+    length::check,
+];
+
+/// Runs every check; fails when one finds something.
+pub fn run() -> Result<()> {
+    let root = workspace::root();
+    let files = tree::tracked(&root)?;
+    let mut problems = dependencies::check(&root)?;
+    problems.extend(unsafety::check_table(&files));
+    for check in FILE_CHECKS {
+        problems.extend(files.iter().flat_map(check));
+    }
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    let mut failed: Vec<&str> = Vec::new();
+    if !problems.is_empty() {
+        failed.push("the rules above");
+    }
+    if format(&root).is_err() {
+        failed.push("rustfmt: run `cargo fmt --all`, and again in monitor-ebpf");
+    }
+    if lint(&root).is_err() {
+        failed.push("clippy");
+    }
+    if !failed.is_empty() {
+        bail!("not tidy: {}", failed.join("; "));
+    }
+    eprintln!("tidy: {} files", files.len());
+    Ok(())
+}
+
+/// Looks at both workspaces even when the first is not formatted.
+fn format(root: &Path) -> Result<()> {
+    let check = |arguments: &[&str]| {
+        let mut format = command::cargo();
+        command::check(format.arg("fmt").args(arguments).current_dir(root))
+    };
+    let ours = check(&["--all", "--check"]);
+    check(&["--check", "--manifest-path", "monitor-ebpf/Cargo.toml"]).and(ours)
+}
+
+fn lint(root: &Path) -> Result<()> {
+    // Build scripts run and look for libraries.
+    setup::ensure(&[setup::BUILD])?;
+    let mut clippy = command::cargo();
+    clippy
+        .args(["clippy", "--workspace", "--all-targets", "--quiet"])
+        .args(["--", "--deny", "warnings"])
+        .current_dir(root);
+    command::check(&mut clippy)
+}

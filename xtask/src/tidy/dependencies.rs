@@ -1,0 +1,238 @@
+//! Arrows point down only: turnkey → {monitor, jailer} → policy, monitor → abi ← monitor-ebpf.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::Problem;
+use crate::command;
+
+/// A crate of ours and what it may depend on.
+struct Room {
+    name: &'static str,
+    /// Those of our crates that it may use.
+    below: &'static [&'static str],
+    /// Crates of others that would bring in what the room knows nothing of.
+    never: &'static [&'static str],
+}
+
+/// Crates that speak to the kernel: what is pure has none of them.
+const SYSTEM: &[&str] = &[
+    "aya",
+    "aya-obj",
+    "caps",
+    "landlock",
+    "libc",
+    "libseccomp",
+    "nix",
+    "rustix",
+    "tempfile",
+    "tokio",
+];
+const ANYTHING: &[&str] = &["*"];
+
+const ROOMS: [Room; 8] = [
+    Room {
+        name: "turnkey-abi",
+        below: &[],
+        never: ANYTHING,
+    },
+    Room {
+        name: "turnkey-policy",
+        below: &[],
+        never: SYSTEM,
+    },
+    // Knows nothing of BPF, TOML or the command line.
+    Room {
+        name: "turnkey-jailer",
+        below: &["turnkey-policy"],
+        never: &["aya", "aya-obj", "clap", "miette", "toml"],
+    },
+    // Knows nothing of how the process was made.
+    Room {
+        name: "turnkey-monitor",
+        below: &["turnkey-abi", "turnkey-policy"],
+        never: &["caps", "clap", "landlock", "libseccomp", "miette", "toml"],
+    },
+    // The only place where jailer and monitor meet.
+    Room {
+        name: "turnkey",
+        below: &["turnkey-jailer", "turnkey-monitor", "turnkey-policy"],
+        never: &["aya-obj", "landlock", "libseccomp"],
+    },
+    Room {
+        name: "xtask",
+        below: &[],
+        never: &["aya", "libseccomp"],
+    },
+    // Sees the command from outside, as a user does.
+    Room {
+        name: "turnkey-tests",
+        below: &["turnkey-policy"],
+        never: &["aya", "libseccomp"],
+    },
+    Room {
+        name: "monitor-ebpf",
+        below: &["turnkey-abi"],
+        never: &[],
+    },
+];
+
+/// The two workspaces: the BPF programs are built for another target by another compiler.
+const MANIFESTS: [&str; 2] = ["Cargo.toml", "monitor-ebpf/Cargo.toml"];
+
+/// Finds arrows that point up or sideways.
+pub fn check(root: &Path) -> Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut seen = Vec::new();
+    for manifest in MANIFESTS {
+        let mut metadata = command::cargo();
+        metadata
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .args(["--manifest-path", manifest])
+            .current_dir(root);
+        let text = command::output(&mut metadata)?;
+        let metadata: Metadata =
+            serde_json::from_str(&text).context("cannot read what `cargo metadata` printed")?;
+        for package in metadata.packages {
+            problems.extend(check_package(&package));
+            seen.push(package.name);
+        }
+    }
+    for room in ROOMS {
+        if !seen.iter().any(|name| name == room.name) {
+            problems.push(problem(
+                room.name,
+                "is in the table of xtask and not in the workspace",
+            ));
+        }
+    }
+    Ok(problems)
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// `dev`, `build`, or nothing for an ordinary one.
+    kind: Option<String>,
+}
+
+fn check_package(package: &Package) -> Vec<Problem> {
+    let Some(room) = ROOMS.iter().find(|room| room.name == package.name) else {
+        let message = "is not in the table of rooms in xtask: say there what it may depend on";
+        return vec![problem(&package.name, message)];
+    };
+    let forbidden = |dependency: &&Dependency| !room.may_use(dependency);
+    let dependencies = package.dependencies.iter().filter(forbidden);
+    dependencies
+        .map(|it| problem(room.name, format!("may not depend on {}", it.name)))
+        .collect()
+}
+
+fn problem(package: &str, message: impl Into<String>) -> Problem {
+    Problem::new(Path::new(package), 0, message)
+}
+
+impl Room {
+    fn may_use(&self, dependency: &Dependency) -> bool {
+        if ROOMS.iter().any(|room| room.name == dependency.name) {
+            return self.below.contains(&dependency.name.as_str());
+        }
+        // A test may use whatever it tests with: it is not in what users run.
+        let only_tests = dependency.kind.as_deref() == Some("dev");
+        let named = |never: &&str| *never == "*" || *never == dependency.name;
+        only_tests || !self.never.iter().any(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(package: &str, dependency: &str, kind: Option<&str>) -> usize {
+        let dependency = Dependency {
+            name: dependency.to_owned(),
+            kind: kind.map(str::to_owned),
+        };
+        check_package(&Package {
+            name: package.to_owned(),
+            dependencies: vec![dependency],
+        })
+        .len()
+    }
+
+    #[test]
+    fn arrows_down_pass() {
+        for (package, dependency) in [
+            ("turnkey", "turnkey-jailer"),
+            ("turnkey", "turnkey-monitor"),
+            ("turnkey-jailer", "turnkey-policy"),
+            ("turnkey-monitor", "turnkey-abi"),
+            ("monitor-ebpf", "turnkey-abi"),
+            ("turnkey-jailer", "nix"),
+            ("turnkey-monitor", "aya"),
+        ] {
+            assert_eq!(
+                problems(package, dependency, None),
+                0,
+                "{package} → {dependency}"
+            );
+        }
+    }
+
+    #[test]
+    fn arrows_up_and_sideways_are_found_even_in_tests() {
+        for (package, dependency) in [
+            ("turnkey-jailer", "turnkey-monitor"),
+            ("turnkey-monitor", "turnkey-jailer"),
+            ("turnkey-policy", "turnkey-jailer"),
+            ("turnkey-abi", "turnkey-policy"),
+            ("turnkey-tests", "turnkey-jailer"),
+        ] {
+            for kind in [None, Some("dev"), Some("build")] {
+                assert_eq!(
+                    problems(package, dependency, kind),
+                    1,
+                    "{package} → {dependency}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn crates_of_others_that_a_room_knows_nothing_of_are_found() {
+        for (package, dependency) in [
+            ("turnkey-policy", "nix"),
+            ("turnkey-policy", "libc"),
+            ("turnkey-policy", "aya"),
+            ("turnkey-jailer", "aya"),
+            ("turnkey-jailer", "toml"),
+            ("turnkey-monitor", "libseccomp"),
+            ("turnkey-abi", "serde"),
+        ] {
+            assert_eq!(
+                problems(package, dependency, None),
+                1,
+                "{package} → {dependency}"
+            );
+        }
+        assert_eq!(problems("turnkey-abi", "proptest", Some("dev")), 0);
+    }
+
+    #[test]
+    fn crate_without_a_row_is_found() {
+        assert_eq!(problems("turnkey-extra", "serde", None), 1);
+    }
+}

@@ -1,0 +1,94 @@
+//! Where things are in the checkout, and the build of the command.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::command;
+
+/// The folder of the checkout.
+pub fn root() -> PathBuf {
+    // Set by `cargo run`; the value of the build serves when the program is started by hand.
+    let manifest_folder = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest_folder
+        .parent()
+        .map_or_else(|| manifest_folder.clone(), Path::to_path_buf)
+}
+
+/// Builds the command with optimisation and returns the path of the binary.
+pub fn build_turnkey() -> Result<PathBuf> {
+    // cargo itself says where the binary is: the target folder may be set in many places.
+    let mut build = command::cargo();
+    build
+        .args(["build", "--release", "--package", "turnkey"])
+        .arg("--message-format=json-render-diagnostics")
+        .arg("--manifest-path")
+        .arg(root().join("Cargo.toml"))
+        .stderr(Stdio::inherit());
+    let messages = command::output(&mut build)?;
+    binaries(&messages)
+        .into_iter()
+        .find(|(name, _)| name == "turnkey")
+        .map(|(_, path)| path)
+        .context("cargo built no program named turnkey")
+}
+
+/// The folder of build products that are not cargo's own business.
+pub fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A line of cargo's output; other kinds of messages lack these keys.
+#[derive(Deserialize)]
+struct Message {
+    executable: PathBuf,
+    target: Target,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// Name and path of every program among cargo's messages, one JSON object per line.
+pub fn binaries(messages: &str) -> Vec<(String, PathBuf)> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
+        .filter(|message| message.target.kind.iter().any(|kind| kind == "bin"))
+        .map(|message| (message.target.name, message.executable))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_is_the_one_with_an_executable() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","target":{"name":"build-script-build","kind":["custom-build"]},"executable":"/t/other"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"turnkey","kind":["lib"]},"executable":null}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"turnkey","kind":["bin"]},"executable":"/t/turnkey"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+            "\nnot json\n",
+        );
+        assert_eq!(
+            binaries(messages),
+            [("turnkey".to_owned(), PathBuf::from("/t/turnkey"))]
+        );
+    }
+
+    #[test]
+    fn root_is_the_folder_of_the_workspace() {
+        let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+        assert!(manifest.starts_with("[workspace]"));
+    }
+}
