@@ -15,6 +15,9 @@ use crate::wire::Step;
 /// Why a jail could not be made ready, started or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
+    /// The supervisor may not do what a jail takes.
+    #[error("missing privileges: {0}; run turnkey as root")]
+    Privileges(String),
     /// A layer that the policy requires and this host does not have.
     #[error("the layer {} cannot be had here: {reason}", layer.name())]
     Layer {

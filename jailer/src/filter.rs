@@ -60,6 +60,10 @@ const PERSONALITIES: [u64; 3] = [0, 0xffff_ffff, 0x0004_0000];
 /// Puts a byte into the terminal's input as if typed; and the console's relatives of it.
 const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c];
 
+/// A filter of the program's own could fake what its syscalls answered, and so what the monitor
+/// sees at their exit.
+const OWN_FILTER: u64 = libc::PR_SET_SECCOMP.cast_unsigned() as u64;
+
 /// The two programs, in the order they are installed.
 #[derive(Clone, Debug)]
 pub struct Filters {
@@ -173,6 +177,7 @@ fn refuse() -> Result<ScmpFilterContext, FilterError> {
     for request in TERMINAL_INJECTION {
         add_named(&mut context, refused, "ioctl", low_half(1, request))?;
     }
+    add_named(&mut context, refused, "prctl", low_half(0, OWN_FILTER))?;
     Ok(context)
 }
 

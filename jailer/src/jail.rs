@@ -26,6 +26,7 @@ use crate::keeper::Keeper;
 use crate::landlock;
 use crate::outcome::{ChangedFile, LayerReport, Status, Usage};
 use crate::plan::{INSIDE_ID, Plan, c_string};
+use crate::privileges;
 use crate::proof::{Expectation, Sight};
 use crate::sys::{self, Cloned};
 use crate::tree::{self, OverlaySides};
@@ -57,6 +58,10 @@ impl Plan {
     /// # Errors
     /// Any layer the policy requires and this host cannot give, and whatever the kernel refuses.
     pub fn prepare(&self, streams: [OwnedFd; 3]) -> Result<Prepared, JailError> {
+        let missing = privileges::missing();
+        if !missing.is_empty() {
+            return Err(JailError::Privileges(missing));
+        }
         let names = GroupNames::new(&self.host.hierarchies, &unique_name());
         let keeper = Keeper::start(&names).map_err(JailError::Keeper)?;
         let groups = Groups::create(names)?;

@@ -26,6 +26,7 @@ pub mod kernel;
 pub mod landlock;
 mod outcome;
 pub mod plan;
+mod privileges;
 mod program;
 pub mod proof;
 mod sys;

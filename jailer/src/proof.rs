@@ -359,7 +359,9 @@ mod tests {
             Layer::NetworkNamespace
         );
         assert_eq!(
-            failing_layer(|sight| drop(sight.facts.remove(&Fact::TimeNamespace))),
+            failing_layer(|sight| {
+                sight.facts.remove(&Fact::TimeNamespace);
+            }),
             Layer::TimeNamespace
         );
     }

@@ -1,0 +1,32 @@
+//! What the supervisor itself must be allowed to do, asked before anything is made.
+
+use caps::{CapSet, Capability};
+
+/// Each with what it is for.
+const NEEDED: [(Capability, &str); 5] = [
+    (Capability::CAP_SYS_ADMIN, "namespaces and mounts"),
+    (Capability::CAP_SETUID, "the jail's user"),
+    (Capability::CAP_SETGID, "the jail's group"),
+    (Capability::CAP_CHOWN, "the writable side of the workspace"),
+    (Capability::CAP_DAC_OVERRIDE, "directories that only their owner can enter"),
+];
+
+/// Names the capabilities that are missing and what each would be for; empty when none is.
+pub fn missing() -> String {
+    let held = caps::read(None, CapSet::Effective).unwrap_or_default();
+    let missing = NEEDED.iter().filter(|(capability, _)| !held.contains(capability));
+    let words: Vec<String> = missing.map(|(capability, purpose)| format!("{capability} ({purpose})")).collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_its_purpose() {
+        // Capabilities belong to threads, so this changes nothing for other tests.
+        caps::drop(None, CapSet::Effective, Capability::CAP_CHOWN).unwrap();
+        assert_eq!(missing(), "CAP_CHOWN (the writable side of the workspace)");
+    }
+}
