@@ -240,3 +240,16 @@ fn the_caller_s_command_line_and_environment_do_not_show() {
     assert!(!text.contains("report.json"), "{text}");
     assert!(text.contains("turnkey-init"), "{text}");
 }
+
+#[test]
+fn what_the_host_has_and_the_jail_has_not_is_told() {
+    let data = scratch();
+    let file = data.path().join("input.csv");
+    std::fs::write(&file, "1,2,3").unwrap();
+    let path = file.display().to_string();
+    let ran = Run::new().run(&["cat", &path]);
+    ran.expect_code(1);
+    ran.expect(ran.stderr.contains(&format!("--read {path}")), "the flag that would bring it in");
+    let fine = Run::new().shell(&format!("cat {path} 2>/dev/null; exit 0"));
+    fine.expect(!fine.stderr.contains("--read"), "nobody is bothered when all went well");
+}

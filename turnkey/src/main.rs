@@ -3,6 +3,7 @@
 mod advice;
 mod cli;
 mod clock;
+mod elsewhere;
 mod object;
 mod relay;
 mod report;

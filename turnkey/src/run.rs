@@ -23,7 +23,7 @@ use crate::report::{
 };
 use crate::report_file::ReportFile;
 use crate::supervise::{self, supervise};
-use crate::{advice, clock};
+use crate::{advice, clock, elsewhere};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -67,7 +67,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     match failure {
         Some(error) => eprintln!("turnkey: {}", advice::explain(&error)),
         None if arguments.quiet => {}
-        None => report::terminal::render(&report, &mut std::io::stderr().lock(), colour())?,
+        None => {
+            let mut stderr = std::io::stderr().lock();
+            elsewhere::tell(&report, &mut stderr)?;
+            report::terminal::render(&report, &mut stderr, colour())?;
+        }
     }
     Ok(report.exit_code())
 }

@@ -40,3 +40,4 @@ pub use clock::Clock;
 pub use ending::{Ending, Evidence, NotStarted, Ran};
 pub use events::EventWriter;
 pub use model::{Host, Report};
+
