@@ -14,6 +14,7 @@ use nix::sys::stat::Mode;
 
 use crate::filter::Filters;
 use crate::kernel;
+use crate::start_memory::StartMemory;
 use crate::sys::{self, MountAttributes};
 use crate::tree::Replay;
 use crate::wire::{Fact, Sender, Step};
@@ -50,7 +51,7 @@ pub struct Exec {
 #[derive(Debug)]
 pub struct Orders {
     /// The supervisor's command line and environment, as this process has inherited them.
-    pub start_memory: sys::StartMemory,
+    pub start_memory: StartMemory,
     /// For sethostname(2).
     pub hostname: CString,
     /// Whether loopback comes up.

@@ -292,7 +292,10 @@ fn m03_the_program_installs_no_filter_of_its_own() {
     let filters = all_that_any_policy_allows();
     let option = u64::from(libc::PR_SET_SECCOMP.cast_unsigned());
     for upper in [0, 1 << 32] {
-        assert_eq!(ask(&filters, libc::SYS_prctl, [option | upper, 2, 0, 0, 0, 0]), EPERM);
+        assert_eq!(
+            ask(&filters, libc::SYS_prctl, [option | upper, 2, 0, 0, 0, 0]),
+            EPERM
+        );
     }
     assert_eq!(ask(&filters, libc::SYS_seccomp, [1, 0, 0, 0, 0, 0]), EPERM);
     let name = u64::from(libc::PR_SET_NAME.cast_unsigned());

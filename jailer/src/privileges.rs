@@ -8,14 +8,21 @@ const NEEDED: [(Capability, &str); 5] = [
     (Capability::CAP_SETUID, "the jail's user"),
     (Capability::CAP_SETGID, "the jail's group"),
     (Capability::CAP_CHOWN, "the writable side of the workspace"),
-    (Capability::CAP_DAC_OVERRIDE, "directories that only their owner can enter"),
+    (
+        Capability::CAP_DAC_OVERRIDE,
+        "directories that only their owner can enter",
+    ),
 ];
 
 /// Names the capabilities that are missing and what each would be for; empty when none is.
 pub fn missing() -> String {
     let held = caps::read(None, CapSet::Effective).unwrap_or_default();
-    let missing = NEEDED.iter().filter(|(capability, _)| !held.contains(capability));
-    let words: Vec<String> = missing.map(|(capability, purpose)| format!("{capability} ({purpose})")).collect();
+    let missing = NEEDED
+        .iter()
+        .filter(|(capability, _)| !held.contains(capability));
+    let words: Vec<String> = missing
+        .map(|(capability, purpose)| format!("{capability} ({purpose})"))
+        .collect();
     words.join(", ")
 }
 

@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 
 use crate::kernel;
+use crate::start_memory::StartMemory;
 
 /// What every call here answers.
 pub type Result<T> = std::result::Result<T, Errno>;
@@ -411,56 +412,22 @@ pub fn landlock_allow(ruleset: BorrowedFd<'_>, access: u64, parent: BorrowedFd<'
     .map(drop)
 }
 
-/// Where the kernel keeps the argument vector and the environment that this process was started
-/// with, proc_pid_cmdline(5) and proc_pid_environ(5).
-#[derive(Clone, Copy, Debug)]
-pub struct StartMemory {
-    /// First byte of the arguments.
-    arguments: usize,
-    /// First byte of the environment.
-    environment: usize,
-    /// Past the last byte of the environment.
-    end: usize,
-}
-
-impl StartMemory {
-    /// Reads it from the text of `/proc/self/stat`; `None` when the text is not as in
-    /// proc_pid_stat(5) or the areas do not follow each other as execve(2) lays them out.
-    pub fn parse(stat: &str) -> Option<StartMemory> {
-        // The name in parentheses may hold spaces; field 3 is the first behind it.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3)?.parse::<usize>().ok();
-        let (arguments, arguments_end) = (field(48)?, field(49)?);
-        let (environment, end) = (field(50)?, field(51)?);
-        let in_order = arguments != 0
-            && arguments <= arguments_end
-            && arguments_end <= environment
-            && environment < end;
-        in_order.then_some(StartMemory {
-            arguments,
-            environment,
-            end,
-        })
-    }
-
-    /// Overwrites both with zeros, but for a name that shows in a list of processes. Only for a
-    /// process that has memory of its own and will not look at them again: the jail's first.
-    pub fn forget(self) {
-        const NAME: &[u8] = b"turnkey-init";
-        let length = self.end - self.arguments;
-        // SAFETY: the kernel put this range on the stack of the process at its start and told of it
-        // in /proc/self/stat, which `parse` took in order; the stack's top is never unmapped. Only
-        // the child of a fork calls this: no other thread exists that could read the strings.
-        let memory = unsafe {
-            std::slice::from_raw_parts_mut(
-                std::ptr::with_exposed_provenance_mut::<u8>(self.arguments),
-                length,
-            )
-        };
-        memory.fill(0);
-        let shown = NAME.len().min(self.environment - self.arguments);
-        memory[..shown].copy_from_slice(&NAME[..shown]);
-    }
+/// Overwrites a part of this process's memory that the kernel laid out at its start. Only for the
+/// child of a fork, which has memory and no threads of its own.
+pub fn overwrite(start: &StartMemory, name: &[u8]) {
+    let length = start.end - start.arguments;
+    // SAFETY: the kernel put this range on the stack of the process at its start and told of it
+    // in /proc/self/stat, which `StartMemory::parse` took in order; the stack's top is never
+    // unmapped. No other thread exists in the child that could read the strings.
+    let memory = unsafe {
+        std::slice::from_raw_parts_mut(
+            std::ptr::with_exposed_provenance_mut::<u8>(start.arguments),
+            length,
+        )
+    };
+    memory.fill(0);
+    let shown = name.len().min(start.environment - start.arguments);
+    memory[..shown].copy_from_slice(&name[..shown]);
 }
 
 /// The version of landlock_create_ruleset(2)'s ABI, or 0.

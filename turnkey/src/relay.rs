@@ -175,6 +175,7 @@ impl Relay {
         let mut piece = vec![0; PIECE];
         let mut from = std::fs::File::from(from);
         let mut writable = true;
+        let mut told = false;
         loop {
             let length = match from.read(&mut piece) {
                 Ok(0) => return relayed,
@@ -183,9 +184,10 @@ impl Relay {
                 Err(_) => return relayed,
             };
             let allowed = &piece[..self.allowance(length)];
-            if allowed.len() < length {
+            if allowed.len() < length && !told {
                 // The supervisor is gone only when the run is over.
                 let _ = self.tell.send(TooMuchOutput);
+                told = true;
             }
             relayed.total += allowed.len() as u64;
             if self.keep {
