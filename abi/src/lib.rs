@@ -23,9 +23,9 @@ pub use table::{CELLS, ON, RULES, STATES, Table, action, column};
 pub const ABI_VERSION: u32 = 1;
 
 /// Bytes of the ring that carries the records of one run.
-pub const RING: u32 = 4 << 20;
+pub const RING: u32 = 8 << 20;
 
-/// Most processes' worth of jails that one object watches: the run's own and the canary's.
+/// How many jails one loaded object can watch: the run's own and the canary's.
 pub const JAILS: u32 = 2;
 
 /// Index of the rule table of the run itself.

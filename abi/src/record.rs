@@ -148,4 +148,6 @@ pub mod flag {
     pub const ARGV_TRUNCATED: u16 = 1 << 5;
     /// The open succeeded, but its file was gone before it could be looked at.
     pub const FILE_GONE: u16 = 1 << 6;
+    /// `path` is not what was opened, but the directory that `raw` is relative to.
+    pub const BASE: u16 = 1 << 7;
 }

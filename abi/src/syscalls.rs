@@ -88,7 +88,11 @@ const fn looked_at(nr: u16, name: &'static str, class: u8) -> Syscall {
 }
 
 const fn watched(nr: u16, name: &'static str, on: u8) -> Syscall {
-    Syscall { nr, name, class: class::WATCH + on }
+    Syscall {
+        nr,
+        name,
+        class: class::WATCH + on,
+    }
 }
 
 /// Every syscall that is looked at.
@@ -162,7 +166,10 @@ const fn classes() -> [u8; COUNT] {
     let mut index = 0;
     while index < SYSCALLS.len() {
         let syscall = SYSCALLS[index];
-        assert!(classes[syscall.nr as usize] == class::NONE, "two entries for one number");
+        assert!(
+            classes[syscall.nr as usize] == class::NONE,
+            "two entries for one number"
+        );
         classes[syscall.nr as usize] = syscall.class;
         index += 1;
     }

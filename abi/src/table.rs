@@ -6,8 +6,8 @@
 
 use core::mem::size_of;
 
-/// Most rules of a policy.
-pub const RULES: usize = 1024;
+/// Most rules of a policy: one less than a power of two, because 0 stands for none.
+pub const RULES: usize = 1023;
 
 /// Most states of the automaton.
 pub const STATES: usize = 4096;
@@ -35,8 +35,8 @@ pub struct Table {
     /// For a file whose path is unknown or too long: the strongest rule of the column plus one,
     /// or 0. Not knowing must not be the way round a rule.
     pub unknown: [u16; column::COUNT],
-    /// [`crate::action`] of each rule, after the policy's mode was applied.
-    pub actions: [u8; RULES],
+    /// [`crate::action`] by rule plus one, after the policy's mode was applied. At 0 it is none.
+    pub actions: [u8; RULES + 1],
     /// The class of each byte.
     pub classes: [u8; 256],
     /// By state and column: the deciding rule plus one, or 0.
@@ -46,7 +46,14 @@ pub struct Table {
 }
 
 const _: () = assert!(
-    size_of::<Table>() == 16 + 2 * ON + 2 * column::COUNT + RULES + 256 + 2 * column::COUNT * STATES + 2 * CELLS
+    size_of::<Table>()
+        == 16
+            + 2 * ON
+            + 2 * column::COUNT
+            + (RULES + 1)
+            + 256
+            + 2 * column::COUNT * STATES
+            + 2 * CELLS
 );
 
 /// What is asked of the automaton.

@@ -1,6 +1,6 @@
 //! The rules' automaton, run over a path.
 
-use turnkey_abi::{CELLS, PATH, RULES, STATES, TABLE_RUN, Table, action, column};
+use turnkey_abi::{CELLS, PATH, STATES, TABLE_RUN, Table, action, column};
 
 use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch, Step, repeat};
@@ -15,12 +15,19 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    pub const NONE: Self = Self { rule: 0, action: action::NONE };
+    pub const NONE: Self = Self {
+        rule: 0,
+        action: action::NONE,
+    };
 
     /// The stronger of two.
     #[inline(always)]
     pub fn or(self, other: Self) -> Self {
-        if other.action > self.action { other } else { self }
+        if other.action > self.action {
+            other
+        } else {
+            self
+        }
     }
 
     #[inline(always)]
@@ -32,10 +39,11 @@ impl Verdict {
 /// The rule plus one, with its action.
 #[inline(always)]
 fn verdict(table: &Table, rule: u16) -> Verdict {
-    if rule == 0 {
-        return Verdict::NONE;
+    let action = table.actions[rule as usize % table.actions.len()];
+    Verdict {
+        rule,
+        action: u16::from(action),
     }
-    Verdict { rule, action: u16::from(table.actions[(rule as usize - 1) % RULES]) }
 }
 
 /// What the table says about a kind of attempt without a path.
@@ -97,7 +105,12 @@ pub fn decide_path(
     column: u32,
 ) -> Verdict {
     scratch.cursor.state = table.start;
-    let mut walk = Plain { scratch, table, from: path.from, length: path.length };
+    let mut walk = Plain {
+        scratch,
+        table,
+        from: path.from,
+        length: path.length,
+    };
     repeat(PATH as u32, &mut walk);
     decide_state(table, scratch.cursor.state, column)
 }
@@ -121,8 +134,16 @@ impl Step for Written<'_> {
             return false;
         }
         let at = (self.from + round) as usize % PATH;
-        let byte = if self.from_path { self.scratch.path[at] } else { self.scratch.text[at] };
-        if byte == b'/' { end_component(self.scratch) } else { take(self.scratch, self.table, byte) }
+        let byte = if self.from_path {
+            self.scratch.path[at]
+        } else {
+            self.scratch.text[at]
+        };
+        if byte == b'/' {
+            end_component(self.scratch)
+        } else {
+            take(self.scratch, self.table, byte)
+        }
         true
     }
 }
@@ -169,8 +190,13 @@ pub fn decide_written(
     scratch.cursor.length = 0;
     scratch.cursor.dots = 0;
     scratch.states[0] = table.start as u16;
-    let mut walk =
-        Written { scratch, table, from_path: true, from: base.from, length: base.length };
+    let mut walk = Written {
+        scratch,
+        table,
+        from_path: true,
+        from: base.from,
+        length: base.length,
+    };
     repeat(PATH as u32, &mut walk);
     end_component(walk.scratch);
     walk.from_path = false;

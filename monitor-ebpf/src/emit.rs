@@ -1,6 +1,5 @@
 //! Making and sending records.
 
-
 use turnkey_abi::{COMM, PATH, Record, flag};
 
 use crate::automaton::Verdict;
@@ -20,7 +19,10 @@ pub struct Current {
 #[inline(always)]
 pub fn current() -> Current {
     let task = read::current_task();
-    Current { task, thread: read::kernel(task + u64::from(offset!(task_pid))) }
+    Current {
+        task,
+        thread: read::kernel(task + u64::from(offset!(task_pid))),
+    }
 }
 
 /// A process id as seen in the innermost namespace that it has one in.
@@ -82,6 +84,17 @@ pub fn attach_path(scratch: &mut Scratch, jail: JailCell, path: Resolved) {
     if !path.is_whole() {
         scratch.record.flags |= flag::PATH_TRUNCATED;
         jail.count_unresolved();
+    }
+}
+
+/// Puts the directory that a relative argument starts from behind that argument.
+#[inline(always)]
+pub fn attach_base(scratch: &mut Scratch, base: Resolved) {
+    if base.is_whole() && base.length != 0 {
+        let at = u32::from(scratch.record.raw_len);
+        read::append_path(scratch, at, base.from, base.length);
+        scratch.record.path_len = base.length as u16;
+        scratch.record.flags |= flag::BASE;
     }
 }
 

@@ -22,19 +22,22 @@ struct Arguments {
 }
 
 #[inline(always)]
-fn register(regs: u64, offset: u32) -> u64 {
-    read::kernel(regs + u64::from(offset))
-}
-
-#[inline(always)]
 fn arguments(call: u8, regs: u64) -> Arguments {
-    let first = register(regs, offset!(regs_di));
+    let first = read::register(regs, offset!(regs_di));
     if call == class::EXECVE {
-        return Arguments { directory: AT_FDCWD, path: first, empty_path: false };
+        return Arguments {
+            directory: AT_FDCWD,
+            path: first,
+            empty_path: false,
+        };
     }
-    let path = register(regs, offset!(regs_si));
-    let flags = register(regs, offset!(regs_r8));
-    Arguments { directory: first as i32, path, empty_path: flags & AT_EMPTY_PATH != 0 }
+    let path = read::register(regs, offset!(regs_si));
+    let flags = read::register(regs, offset!(regs_r8));
+    Arguments {
+        directory: first as i32,
+        path,
+        empty_path: flags & AT_EMPTY_PATH != 0,
+    }
 }
 
 /// Reads the argument and asks the rules about it. Also returns the length of the text, which for
@@ -44,7 +47,8 @@ fn decide(scratch: &mut Scratch, jail: JailCell, task: u64, asked: Arguments) ->
     let length = read::user_text(scratch, asked.path);
     if length != 0 || !asked.empty_path {
         let from = (asked.directory, false);
-        return (length, decide_argument(scratch, jail, task, from, (length, column::EXEC)));
+        let (verdict, _) = decide_argument(scratch, jail, task, from, (length, column::EXEC));
+        return (length, verdict);
     }
     let file = path::file_of(task, asked.directory as u32);
     if file == 0 {
@@ -55,7 +59,10 @@ fn decide(scratch: &mut Scratch, jail: JailCell, task: u64, asked: Arguments) ->
         return (0, decide_file(scratch, jail, resolved, column::EXEC));
     }
     read::append_path(scratch, 0, resolved.from, resolved.length);
-    (resolved.length, decide_file(scratch, jail, resolved, column::EXEC))
+    (
+        resolved.length,
+        decide_file(scratch, jail, resolved, column::EXEC),
+    )
 }
 
 /// At entry: kills when the argument alone is enough for that. The command's own start is never
@@ -74,7 +81,14 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
 
 /// At exit, which a successful exec passes as the new image: tells of a failed attempt.
 #[inline(always)]
-pub fn leave(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64, result: i64) {
+pub fn leave(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    call: u8,
+    regs: u64,
+    result: i64,
+) {
     if result >= 0 {
         return;
     }
@@ -110,8 +124,13 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
     jail.started().set(1);
     let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
     let length = read::kernel_text(scratch, filename);
-    let by_name =
-        decide_argument(scratch, jail, who.task, (AT_FDCWD, false), (length, column::EXEC));
+    let (by_name, _) = decide_argument(
+        scratch,
+        jail,
+        who.task,
+        (AT_FDCWD, false),
+        (length, column::EXEC),
+    );
     emit::begin(&mut scratch.record, kind::EXEC, who);
     emit::note_raw(&mut scratch.record, jail, length);
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));

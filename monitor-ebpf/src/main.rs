@@ -32,7 +32,10 @@ static SYSCALL_CLASSES: [u8; turnkey_abi::syscalls::COUNT] = CLASSES;
 /// The class of a syscall; `None` for one that nobody needs to look at now.
 #[inline(always)]
 fn interesting(nr: i64) -> Option<u8> {
-    let class = SYSCALL_CLASSES.get(nr as usize).copied().unwrap_or(class::NONE);
+    let class = SYSCALL_CLASSES
+        .get(nr as usize)
+        .copied()
+        .unwrap_or(class::NONE);
     (class != class::NONE || read::any_condemned()).then_some(class)
 }
 
@@ -61,10 +64,22 @@ fn enter(regs: u64, nr: i64) -> Option<i32> {
     }
     match call {
         class::OPEN..=class::OPENAT2 => {
-            open::enter(read::scratch(program::ENTER)?, jail, emit::current(), call, regs);
+            open::enter(
+                read::scratch(program::ENTER)?,
+                jail,
+                emit::current(),
+                call,
+                regs,
+            );
         }
         class::EXECVE | class::EXECVEAT => {
-            exec::enter(read::scratch(program::ENTER)?, jail, emit::current(), call, regs);
+            exec::enter(
+                read::scratch(program::ENTER)?,
+                jail,
+                emit::current(),
+                call,
+                regs,
+            );
         }
         _ => {}
     }
@@ -152,37 +167,55 @@ fn exited() -> Option<i32> {
 // int BPF_CGROUP_RUN_PROG_INET4_CONNECT(sk, uaddr): before the protocol's connect
 #[cgroup_sock_addr(connect4)]
 fn connect4(context: SockAddrContext) -> i32 {
-    network::hook(act::CONNECT, Internet::v4(read::socket_address4(context.sock_addr)))
+    network::hook(
+        act::CONNECT,
+        Internet::v4(read::socket_address4(context.sock_addr)),
+    )
 }
 
 // int BPF_CGROUP_RUN_PROG_INET6_CONNECT(sk, uaddr): before the protocol's connect
 #[cgroup_sock_addr(connect6)]
 fn connect6(context: SockAddrContext) -> i32 {
-    network::hook(act::CONNECT, Internet::v6(read::socket_address6(context.sock_addr)))
+    network::hook(
+        act::CONNECT,
+        Internet::v6(read::socket_address6(context.sock_addr)),
+    )
 }
 
 // int BPF_CGROUP_RUN_PROG_INET4_BIND_LOCK(sk, uaddr): before the address is taken
 #[cgroup_sock_addr(bind4)]
 fn bind4(context: SockAddrContext) -> i32 {
-    network::hook(act::BIND, Internet::v4(read::socket_address4(context.sock_addr)))
+    network::hook(
+        act::BIND,
+        Internet::v4(read::socket_address4(context.sock_addr)),
+    )
 }
 
 // int BPF_CGROUP_RUN_PROG_INET6_BIND_LOCK(sk, uaddr): before the address is taken
 #[cgroup_sock_addr(bind6)]
 fn bind6(context: SockAddrContext) -> i32 {
-    network::hook(act::BIND, Internet::v6(read::socket_address6(context.sock_addr)))
+    network::hook(
+        act::BIND,
+        Internet::v6(read::socket_address6(context.sock_addr)),
+    )
 }
 
 // int BPF_CGROUP_RUN_PROG_UDP4_SENDMSG_LOCK(sk, uaddr): a datagram with an address
 #[cgroup_sock_addr(sendmsg4)]
 fn sendmsg4(context: SockAddrContext) -> i32 {
-    network::hook(act::SEND, Internet::v4(read::socket_address4(context.sock_addr)))
+    network::hook(
+        act::SEND,
+        Internet::v4(read::socket_address4(context.sock_addr)),
+    )
 }
 
 // int BPF_CGROUP_RUN_PROG_UDP6_SENDMSG_LOCK(sk, uaddr): a datagram with an address
 #[cgroup_sock_addr(sendmsg6)]
 fn sendmsg6(context: SockAddrContext) -> i32 {
-    network::hook(act::SEND, Internet::v6(read::socket_address6(context.sock_addr)))
+    network::hook(
+        act::SEND,
+        Internet::v6(read::socket_address6(context.sock_addr)),
+    )
 }
 
 // int BPF_CGROUP_RUN_PROG_INET_SOCK(sk): an internet socket is made
@@ -195,7 +228,3 @@ fn sock_create(context: SockContext) -> i32 {
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}
 }
-
-#[unsafe(link_section = "license")]
-#[unsafe(no_mangle)]
-static LICENSE: [u8; 4] = *b"GPL\0";

@@ -43,12 +43,22 @@ pub struct Internet {
 impl Internet {
     #[inline(always)]
     pub fn v4((ip, port, socket_type): (u32, u32, u32)) -> Self {
-        Self { family: AF_INET, ip: [0, 0, 0, ip], port, socket_type }
+        Self {
+            family: AF_INET,
+            ip: [0, 0, 0, ip],
+            port,
+            socket_type,
+        }
     }
 
     #[inline(always)]
     pub fn v6((ip, port, socket_type): ([u32; 4], u32, u32)) -> Self {
-        Self { family: AF_INET6, ip, port, socket_type }
+        Self {
+            family: AF_INET6,
+            ip,
+            port,
+            socket_type,
+        }
     }
 
     /// The jail itself: 127/8, ::1, either as a mapped address, or the unspecified address, which
@@ -93,11 +103,17 @@ fn on_of(what: u16) -> u8 {
 /// What rules and network mode say: the verdict, and whether the act may go on.
 #[inline(always)]
 fn decide(jail: JailCell, what: u16, inside: bool) -> (Verdict, bool) {
-    let Some(table) = read::table(jail.table()) else { return (Verdict::NONE, false) };
+    let Some(table) = read::table(jail.table()) else {
+        return (Verdict::NONE, false);
+    };
     let has_loopback = jail.network() == network::LOOPBACK;
     // Connecting and sending to oneself is no attempt to get out.
     let ours = has_loopback && inside && what != act::BIND;
-    let verdict = if ours { Verdict::NONE } else { decide_kind(table, on_of(what)) };
+    let verdict = if ours {
+        Verdict::NONE
+    } else {
+        decide_kind(table, on_of(what))
+    };
     let reachable = has_loopback && (inside || what == act::BIND);
     (verdict, reachable && verdict.action < action::DENY)
 }
@@ -106,7 +122,9 @@ fn decide(jail: JailCell, what: u16, inside: bool) -> (Verdict, bool) {
 #[inline(always)]
 pub fn hook(what: u16, address: Internet) -> i32 {
     // A socket of the jail in the hands of someone outside: nobody has a rule for that.
-    let Some(jail) = read::current_jail() else { return 0 };
+    let Some(jail) = read::current_jail() else {
+        return 0;
+    };
     let who = emit::current();
     let (verdict, allowed) = decide(jail, what, address.is_loopback());
     if verdict.kills() {
@@ -128,7 +146,10 @@ fn tell_internet(
     allowed: bool,
 ) {
     let (address_words, length) = address.words();
-    let mut message = InternetRecord { record: Record::ZERO, address: address_words };
+    let mut message = InternetRecord {
+        record: Record::ZERO,
+        address: address_words,
+    };
     let record = &mut message.record;
     emit::begin(record, kind::NETWORK, who);
     record.what = what;
@@ -152,16 +173,16 @@ pub fn may_create((socket_type, protocol): (u32, u32)) -> i32 {
 /// Address and length of the argument; zeros when the call names none.
 #[inline(always)]
 fn argument(call: u8, regs: u64) -> (u64, u32) {
-    let second: u64 = read::kernel(regs + u64::from(offset!(regs_si)));
+    let second = read::register(regs, offset!(regs_si));
     match call {
         class::SENDTO => {
-            let length: u64 = read::kernel(regs + u64::from(offset!(regs_r9)));
-            (read::kernel(regs + u64::from(offset!(regs_r8))), length as u32)
+            let length = read::register(regs, offset!(regs_r9));
+            (read::register(regs, offset!(regs_r8)), length as u32)
         }
         // struct msghdr begins with the address and its length.
         class::SENDMSG => (read::user::<u64>(second).0, read::user::<u32>(second + 8).0),
         _ => {
-            let length: u64 = read::kernel(regs + u64::from(offset!(regs_dx)));
+            let length = read::register(regs, offset!(regs_dx));
             (second, length as u32)
         }
     }
@@ -194,7 +215,11 @@ pub fn leave(
     if address == 0 || length == 0 {
         return;
     }
-    let length = if length > ADDRESS as u32 { ADDRESS as u32 } else { length };
+    let length = if length > ADDRESS as u32 {
+        ADDRESS as u32
+    } else {
+        length
+    };
     let readable = read::user_bytes(scratch, address, length);
     let errno = if result < 0 { -result as u32 } else { 0 };
     let family = u32::from(scratch.text[0]) | u32::from(scratch.text[1]) << 8;

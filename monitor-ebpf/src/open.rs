@@ -3,7 +3,6 @@
 //! At entry only the argument is known, and another thread can still change it: it may condemn,
 //! never acquit. At exit the kernel's own file is known, and it decides.
 
-
 use turnkey_abi::syscalls::class;
 use turnkey_abi::{column, flag, kind};
 
@@ -38,16 +37,17 @@ struct Arguments {
 }
 
 #[inline(always)]
-fn register(regs: u64, offset: u32) -> u64 {
-    read::kernel(regs + u64::from(offset))
-}
-
-#[inline(always)]
 fn arguments(call: u8, regs: u64) -> Arguments {
-    let first = register(regs, offset!(regs_di));
-    let second = register(regs, offset!(regs_si));
-    let third = register(regs, offset!(regs_dx));
-    let at = |directory, path, flags| Arguments { directory, path, flags, in_root: false, known: true };
+    let first = read::register(regs, offset!(regs_di));
+    let second = read::register(regs, offset!(regs_si));
+    let third = read::register(regs, offset!(regs_dx));
+    let at = |directory, path, flags| Arguments {
+        directory,
+        path,
+        flags,
+        in_root: false,
+        known: true,
+    };
     match call {
         class::OPEN => at(AT_FDCWD, first, second as u32),
         class::CREAT => at(AT_FDCWD, first, O_CREAT | O_TRUNC | O_WRONLY),
@@ -56,7 +56,11 @@ fn arguments(call: u8, regs: u64) -> Arguments {
             // struct open_how: flags, mode, resolve.
             let (how, known) = read::user::<[u64; 3]>(third);
             let in_root = how[2] & RESOLVE_IN_ROOT != 0;
-            Arguments { in_root, known, ..at(first as i32, second, how[0] as u32) }
+            Arguments {
+                in_root,
+                known,
+                ..at(first as i32, second, how[0] as u32)
+            }
         }
     }
 }
@@ -87,18 +91,27 @@ fn access_of_flags(flags: u32) -> u32 {
 
 #[inline(always)]
 fn creates(flags: u32) -> u32 {
-    if flags & (O_CREAT | O_TRUNC) != 0 { 2 } else { 0 }
+    if flags & (O_CREAT | O_TRUNC) != 0 {
+        2
+    } else {
+        0
+    }
 }
 
 #[inline(always)]
 fn access_of_file(file: u64, flags: u32) -> u32 {
     let mode: u32 = read::kernel(file + u64::from(offset!(file_f_mode)));
     let access = mode & (FMODE_READ | FMODE_WRITE);
-    if access == 0 { 0 } else { access | creates(flags) }
+    if access == 0 {
+        0
+    } else {
+        access | creates(flags)
+    }
 }
 
 /// What the rules say about the first `length` bytes of the text, a path argument relative to
-/// `directory`; with `in_root` even when it is absolute.
+/// `directory`; with `in_root` even when it is absolute. Also returns where it starts from, which
+/// is then in [`Scratch::path`] and empty for an absolute one.
 #[inline(always)]
 pub fn decide_argument(
     scratch: &mut Scratch,
@@ -106,20 +119,23 @@ pub fn decide_argument(
     task: u64,
     (directory, in_root): (i32, bool),
     (length, column): (u32, u32),
-) -> Verdict {
-    let Some(table) = read::table(jail.table()) else { return Verdict::NONE };
-    if length == 0 || length == UNREADABLE || !automaton::speaks_of(table, column) {
-        return Verdict::NONE;
-    }
+) -> (Verdict, Resolved) {
     let mut base = Resolved::EMPTY;
+    let Some(table) = read::table(jail.table()) else {
+        return (Verdict::NONE, base);
+    };
+    if length == 0 || length == UNREADABLE || !automaton::speaks_of(table, column) {
+        return (Verdict::NONE, base);
+    }
     if scratch.text[0] != b'/' || in_root {
         base = path::resolve(scratch, task, path::base(task, directory));
     }
     if !base.is_whole() {
         jail.count_unresolved();
-        return Verdict::NONE;
+        return (Verdict::NONE, Resolved::EMPTY);
     }
-    automaton::decide_written(scratch, table, base, length, column)
+    let verdict = automaton::decide_written(scratch, table, base, length, column);
+    (verdict, base)
 }
 
 /// What the rules say about a resolved path, which may be unknown.
@@ -130,7 +146,9 @@ pub fn decide_file(
     resolved: Resolved,
     column: u32,
 ) -> Verdict {
-    let Some(table) = read::table(jail.table()) else { return Verdict::NONE };
+    let Some(table) = read::table(jail.table()) else {
+        return Verdict::NONE;
+    };
     if !automaton::speaks_of(table, column) {
         return Verdict::NONE;
     }
@@ -151,11 +169,12 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
     }
     let column = column_of(access_of_flags(asked.flags));
     let from = (asked.directory, asked.in_root);
-    let verdict = decide_argument(scratch, jail, who.task, from, (length, column));
+    let (verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
     if verdict.kills() {
         automaton::execute(jail, who.thread);
         emit::begin(&mut scratch.record, kind::OPEN, who);
         emit::note_raw(&mut scratch.record, jail, length);
+        emit::attach_base(scratch, base);
         scratch.record.detail = asked.flags;
         emit::finish(scratch, jail, verdict);
     }
@@ -163,17 +182,25 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
 
 /// At exit: decides on the file that was opened, or on the failed attempt, and tells.
 #[inline(always)]
-pub fn leave(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64, result: i64) {
+pub fn leave(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    call: u8,
+    regs: u64,
+    result: i64,
+) {
     let asked = arguments(call, regs);
     let column = column_of(access_of_flags(asked.flags));
     let from = (asked.directory, asked.in_root);
     let length = read::user_text(scratch, asked.path);
-    let mut verdict = decide_argument(scratch, jail, who.task, from, (length, column));
+    let (mut verdict, base) = decide_argument(scratch, jail, who.task, from, (length, column));
     emit::begin(&mut scratch.record, kind::OPEN, who);
     emit::note_raw(&mut scratch.record, jail, length);
     scratch.record.detail = asked.flags;
     if result < 0 {
         scratch.record.errno = -result as u32;
+        emit::attach_base(scratch, base);
     } else {
         let opened = decide_opened(scratch, jail, who.task, result as u32, asked.flags);
         verdict = opened.or(verdict);

@@ -47,10 +47,18 @@ const FAILED: u32 = 3;
 
 impl Resolved {
     /// No path at all.
-    pub const UNKNOWN: Self = Self { from: 0, length: 0, state: FAILED };
+    pub const UNKNOWN: Self = Self {
+        from: 0,
+        length: 0,
+        state: FAILED,
+    };
 
     /// Nothing before a path that is absolute already.
-    pub const EMPTY: Self = Self { from: 0, length: 0, state: WHOLE };
+    pub const EMPTY: Self = Self {
+        from: 0,
+        length: 0,
+        state: WHOLE,
+    };
 
     /// Whether this is the complete path.
     #[inline(always)]
@@ -71,14 +79,14 @@ struct Walk<'a> {
     mount: u64,
     dentry: u64,
     root: Place,
-    state: u32,
 }
 
 impl Step for Walk<'_> {
     #[inline(always)]
     fn step(&mut self, _round: u32) -> bool {
-        self.state = self.up();
-        self.state == GOING
+        let ended = self.up();
+        self.scratch.cursor.ended = ended;
+        ended == GOING
     }
 }
 
@@ -156,9 +164,15 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
     let root = Place::at(fs + u64::from(offset!(fs_root)));
     let Place { mount, dentry } = place;
     scratch.cursor.begin = PATH as u32;
-    let mut walk = Walk { scratch, mount, dentry, root, state: GOING };
+    scratch.cursor.ended = GOING;
+    let mut walk = Walk {
+        scratch,
+        mount,
+        dentry,
+        root,
+    };
     read::repeat(STEPS, &mut walk);
-    let state = walk.state;
+    let state = scratch.cursor.ended;
     let mut from = scratch.cursor.begin;
     if from as usize == PATH && state == WHOLE {
         from -= 1;
@@ -168,7 +182,11 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
     if state == GOING || length as usize >= PATH {
         return Resolved::UNKNOWN;
     }
-    Resolved { from, length, state }
+    Resolved {
+        from,
+        length,
+        state,
+    }
 }
 
 /// The address of the `struct file` behind a descriptor of `task`; 0 when there is none.

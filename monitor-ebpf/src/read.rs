@@ -1,18 +1,17 @@
 //! Every touch of memory and of the kernel's helpers: the only file with unsafe code.
 //!
 //! Kernel addresses are plain numbers here. They are only ever handed to `bpf_probe_read_kernel`,
-//! which fails on a bad one instead of faulting, so a stale or wrong address costs a `None`.
+//! which fails on a bad one instead of faulting, so a stale or wrong address costs a value, never more.
 
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use aya_ebpf::helpers::generated as helper;
+use turnkey_abi::kind::SLOTS;
 use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, TEXT, Table};
 
 use crate::maps;
-
-use turnkey_abi::kind::SLOTS;
 
 /// The length of a text that cannot be read.
 pub const UNREADABLE: u32 = u32::MAX;
@@ -42,6 +41,8 @@ pub struct Scratch {
 pub struct Cursor {
     /// Where in [`Scratch::path`] the path being built begins.
     pub begin: u32,
+    /// How the building of that path ended.
+    pub ended: u32,
     /// How many components the path being normalised has so far.
     pub depth: u32,
     /// Bytes of the current component so far.
@@ -50,6 +51,8 @@ pub struct Cursor {
     pub dots: u32,
     /// The automaton's state.
     pub state: u32,
+    /// Where [`forgotten`] lets values pass through.
+    pub passage: u64,
 }
 
 const _: () = assert!(core::mem::offset_of!(Scratch, text) == size_of::<Record>());
@@ -59,6 +62,11 @@ const _: () = assert!(size_of::<Scratch>() <= 32 << 10);
 /// Where the running kernel keeps its fields: written by the loader from the kernel's BTF.
 #[unsafe(no_mangle)]
 pub static OFFSETS: Offsets = Offsets::ZERO;
+
+/// The helpers used here are the kernel's for programs under its own licence.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
@@ -114,7 +122,13 @@ pub fn kernel<T: Copy>(address: u64) -> T {
     unsafe { value.assume_init() }
 }
 
-/// Copies a value out of user memory; zero when it cannot be read.
+/// A register of the user side, from its `struct pt_regs`.
+#[inline(always)]
+pub fn register(regs: u64, offset: u32) -> u64 {
+    kernel(regs + u64::from(offset))
+}
+
+/// Copies a value out of user memory; zero, and `false`, when it cannot be read.
 #[inline(always)]
 pub fn user<T: Copy>(address: u64) -> (T, bool) {
     let mut value = MaybeUninit::<T>::uninit();
@@ -140,6 +154,21 @@ pub fn opaque(mut value: u64) -> u64 {
     value
 }
 
+/// The value, of which the verifier then knows nothing any more.
+///
+/// It follows every way that leads somewhere with another value; where ways meet again, values
+/// that it has forgotten let it see that it was here before.
+#[inline(always)]
+pub fn forgotten(scratch: &mut Scratch, value: u64) -> u64 {
+    let passage = &raw mut scratch.cursor.passage;
+    // SAFETY: the pointer comes from a reference; volatile, so that the compiler does not shorten
+    // the way through memory.
+    unsafe {
+        passage.write_volatile(value);
+        passage.read_volatile()
+    }
+}
+
 /// Copies a string from user memory to the start of `text`. The length is without the zero, and
 /// [`UNREADABLE`] when there is none.
 #[inline(always)]
@@ -152,7 +181,12 @@ pub fn user_text(scratch: &mut Scratch, address: u64) -> u32 {
             address as *const c_void,
         )
     };
-    if length > 0 { (length as u32 - 1) & (PATH as u32 - 1) } else { UNREADABLE }
+    let known = if length > 0 {
+        (length as u32 - 1) & (PATH as u32 - 1)
+    } else {
+        UNREADABLE
+    };
+    forgotten(scratch, u64::from(known)) as u32
 }
 
 /// As [`user_text`], for a string of the kernel.
@@ -166,7 +200,12 @@ pub fn kernel_text(scratch: &mut Scratch, address: u64) -> u32 {
             address as *const c_void,
         )
     };
-    if length > 0 { (length as u32 - 1) & (PATH as u32 - 1) } else { UNREADABLE }
+    let known = if length > 0 {
+        (length as u32 - 1) & (PATH as u32 - 1)
+    } else {
+        UNREADABLE
+    };
+    forgotten(scratch, u64::from(known)) as u32
 }
 
 /// Copies `length` bytes of user memory to the start of `text`.
@@ -235,7 +274,9 @@ pub fn name(scratch: &mut Scratch, at: u32, address: u64, length: u32) -> bool {
 pub fn scratch(program: u32) -> Option<&'static mut Scratch> {
     // SAFETY: each program has its own index, and the kernel does not enter a tracing program
     // again on a processor before it has left it there. Nobody else holds this reference.
-    maps::SCRATCH.get_ptr_mut(program).map(|pointer| unsafe { &mut *pointer })
+    maps::SCRATCH
+        .get_ptr_mut(program)
+        .map(|pointer| unsafe { &mut *pointer })
 }
 
 /// A rule table.

@@ -11,6 +11,7 @@ use crate::read::{self, JailCell, Scratch, offset};
 
 const EPERM: i64 = -1;
 const EACCES: i64 = -13;
+const EINVAL: i64 = -22;
 const ENOSYS: i64 = -38;
 const EAFNOSUPPORT: i64 = -97;
 
@@ -29,29 +30,51 @@ struct Meaning {
 #[inline(always)]
 fn meaning(call: u8, regs: u64, result: i64) -> Option<Meaning> {
     if call >= class::WATCH {
-        return Some(Meaning { on: call - class::WATCH, rules: true });
+        return Some(Meaning {
+            on: call - class::WATCH,
+            rules: true,
+        });
     }
-    let first: u64 = read::kernel(regs + u64::from(offset!(regs_di)));
+    let first = read::register(regs, offset!(regs_di));
     match call {
         class::CLONE => makes_namespace(first & CLONE_NEW),
         class::CLONE3 => makes_namespace(read::user::<u64>(first).0 & (CLONE_NEW | CLONE_NEWTIME)),
-        class::BY_HANDLE => Some(Meaning { on: on::OPEN, rules: false }),
+        class::BY_HANDLE => Some(Meaning {
+            on: on::OPEN,
+            rules: false,
+        }),
         // EPERM is the answer for a kind of socket that no hook guards, such as a raw one. A
         // family that the jail does not have is asked for by every resolver: no rule.
-        class::SOCKET => Some(Meaning { on: on::CONNECT, rules: result == EPERM }),
+        class::SOCKET => Some(Meaning {
+            on: on::CONNECT,
+            rules: result == EPERM,
+        }),
         _ => None,
     }
 }
 
 #[inline(always)]
 fn makes_namespace(flags: u64) -> Option<Meaning> {
-    (flags != 0).then_some(Meaning { on: on::NAMESPACE, rules: true })
+    (flags != 0).then_some(Meaning {
+        on: on::NAMESPACE,
+        rules: true,
+    })
 }
 
 #[inline(always)]
 fn is_refusal(call: u8, result: i64) -> bool {
     let refused = result == EPERM || result == EACCES || result == ENOSYS;
-    refused || (call == class::SOCKET && result == EAFNOSUPPORT)
+    let no_such_family = call == class::SOCKET && result == EAFNOSUPPORT;
+    // Nobody can become a user that the jail's namespace does not map.
+    let no_such_user = is_setuid(call) && result == EINVAL;
+    refused || no_such_family || no_such_user
+}
+
+/// setuid(2) and its relatives go through when they change nothing, as in every child of make(1):
+/// only a refused one is an attempt.
+#[inline(always)]
+fn is_setuid(call: u8) -> bool {
+    call == class::WATCH + on::SETUID
 }
 
 /// Tells of a refused syscall, and of one that went through although a rule speaks of it.
@@ -64,12 +87,16 @@ pub fn leave(
     (regs, result): (u64, i64),
 ) -> Option<()> {
     let refused = is_refusal(call, result);
-    if !refused && call < class::WATCH {
+    if !refused && (call < class::WATCH || is_setuid(call)) {
         return None;
     }
     let meaning = meaning(call, regs, result)?;
     let table = read::table(jail.table())?;
-    let verdict = if meaning.rules { decide_kind(table, meaning.on) } else { Verdict::NONE };
+    let verdict = if meaning.rules {
+        decide_kind(table, meaning.on)
+    } else {
+        Verdict::NONE
+    };
     if !refused && verdict.action <= action::ALLOW {
         return None;
     }
@@ -81,9 +108,9 @@ pub fn leave(
     scratch.record.what = u16::from(meaning.on);
     scratch.record.errno = if result < 0 { -result as u32 } else { 0 };
     scratch.record.args = [
-        read::kernel(regs + u64::from(offset!(regs_di))),
-        read::kernel(regs + u64::from(offset!(regs_si))),
-        read::kernel(regs + u64::from(offset!(regs_dx))),
+        read::register(regs, offset!(regs_di)),
+        read::register(regs, offset!(regs_si)),
+        read::register(regs, offset!(regs_dx)),
     ];
     emit::finish(scratch, jail, verdict);
     Some(())

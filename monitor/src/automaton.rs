@@ -1,14 +1,16 @@
 //! One deterministic automaton for all patterns, small enough for the kernel.
 
+mod hash;
 mod minimize;
 mod nfa;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::hash::Hash;
 
 use turnkey_abi::{CELLS, STATES, Table, column};
 use turnkey_policy::Glob;
 
+use hash::QuickMap;
 use nfa::{Nfa, State, Step};
 
 /// Why the patterns do not fit.
@@ -18,7 +20,9 @@ pub enum AutomatonError {
     #[error("their automaton has more states than the {STATES} that the table holds")]
     States,
     /// Too many transitions.
-    #[error("their automaton has {states} states of {classes} byte classes each, and the table holds {CELLS} transitions")]
+    #[error(
+        "their automaton has {states} states of {classes} byte classes each, and the table holds {CELLS} transitions"
+    )]
     Cells {
         /// How many states there are.
         states: usize,
@@ -51,7 +55,10 @@ struct Classes {
 impl Classes {
     /// Each byte that some pattern names is a class of its own, so is `/`; all others are one.
     fn of(named: &BTreeSet<u8>) -> Self {
-        let mut examples: Vec<u8> = (0..=u8::MAX).find(|byte| !named.contains(byte)).into_iter().collect();
+        let mut examples: Vec<u8> = (0..=u8::MAX)
+            .find(|byte| !named.contains(byte))
+            .into_iter()
+            .collect();
         let first_named = examples.len();
         examples.extend(named);
         let mut of = [0; 256];
@@ -84,7 +91,11 @@ impl Automaton {
             rows.push(subsets.row(&subset, &classes.examples));
             accept.push(winners(&subsets.complete(&subset)));
         }
-        Ok(minimize::minimized(Self { classes, rows, accept }))
+        Ok(minimize::minimized(Self {
+            classes,
+            rows,
+            accept,
+        }))
     }
 
     /// Writes the automaton into a table.
@@ -123,7 +134,11 @@ impl<'a> Subsets<'a> {
         let closures = nfa.closures();
         let mut found = Numbering::default();
         found.number(sorted(closures[0].clone()));
-        Self { nfa, closures, found }
+        Self {
+            nfa,
+            closures,
+            found,
+        }
     }
 
     /// The bytes that any step tells from others.
@@ -174,7 +189,10 @@ impl<'a> Subsets<'a> {
 
     /// The patterns that match when the path ends here.
     fn complete(&self, subset: &[State]) -> BTreeSet<usize> {
-        subset.iter().filter_map(|state| self.nfa.complete(*state)).collect()
+        subset
+            .iter()
+            .filter_map(|state| self.nfa.complete(*state))
+            .collect()
     }
 }
 
@@ -186,13 +204,16 @@ fn sorted(mut states: Vec<State>) -> Vec<State> {
 
 /// Numbers things in the order of their first appearance.
 struct Numbering<T> {
-    numbers: HashMap<T, u32>,
+    numbers: QuickMap<T, u32>,
     order: Vec<T>,
 }
 
 impl<T> Default for Numbering<T> {
     fn default() -> Self {
-        Self { numbers: HashMap::new(), order: Vec::new() }
+        Self {
+            numbers: QuickMap::default(),
+            order: Vec::new(),
+        }
     }
 }
 

@@ -52,7 +52,10 @@ pub fn offsets(btf: &[u8]) -> Result<Offsets, BtfError> {
     for (word, (structure, member)) in words.iter_mut().zip(OFFSETS) {
         let named = structures.get(structure).into_iter().flatten();
         let mut found = named.filter_map(|of| btf.locate(*of, member).transpose());
-        *word = found.next().transpose()?.ok_or(BtfError::Missing { structure, member })?;
+        *word = found
+            .next()
+            .transpose()?
+            .ok_or(BtfError::Missing { structure, member })?;
     }
     Ok(Offsets::from_words(words))
 }
@@ -82,7 +85,10 @@ struct Type {
 fn word(bytes: &[u8], at: usize) -> Result<u32, BtfError> {
     let end = at.checked_add(4).ok_or(BtfError::Malformed { at })?;
     let slice = bytes.get(at..end).ok_or(BtfError::Malformed { at })?;
-    slice.try_into().map(u32::from_ne_bytes).map_err(|_| BtfError::Malformed { at })
+    slice
+        .try_into()
+        .map(u32::from_ne_bytes)
+        .map_err(|_| BtfError::Malformed { at })
 }
 
 fn index(bytes: &[u8], at: usize) -> Result<usize, BtfError> {
@@ -99,10 +105,16 @@ impl<'a> Btf<'a> {
         let section = |at: usize| -> Result<&'a [u8], BtfError> {
             let start = header.checked_add(index(bytes, at)?);
             let end = start.and_then(|start| start.checked_add(index(bytes, at + 4).ok()?));
-            let range = start.zip(end).and_then(|(start, end)| bytes.get(start..end));
+            let range = start
+                .zip(end)
+                .and_then(|(start, end)| bytes.get(start..end));
             range.ok_or(BtfError::Malformed { at })
         };
-        let mut btf = Self { types: section(8)?, strings: section(16)?, starts: Vec::new() };
+        let mut btf = Self {
+            types: section(8)?,
+            strings: section(16)?,
+            starts: Vec::new(),
+        };
         btf.find_starts()?;
         Ok(btf)
     }
@@ -122,7 +134,7 @@ impl<'a> Btf<'a> {
         Ok(Type {
             name: word(self.types, at)?,
             kind: info >> 24 & 0x1f,
-            members: usize::from(info as u16),
+            members: usize::try_from(info & 0xffff).unwrap_or(0),
             has_bit_fields: info >> 31 != 0,
             size_or_type: word(self.types, at + 8)?,
             body: at + TYPE_BYTES,
@@ -130,8 +142,12 @@ impl<'a> Btf<'a> {
     }
 
     fn by_id(&self, id: u32) -> Result<Type, BtfError> {
-        let at = usize::try_from(id).ok().and_then(|id| self.starts.get(id.checked_sub(1)?));
-        self.type_at(*at.ok_or(BtfError::Malformed { at: self.types.len() })?)
+        let at = usize::try_from(id)
+            .ok()
+            .and_then(|id| self.starts.get(id.checked_sub(1)?));
+        self.type_at(*at.ok_or(BtfError::Malformed {
+            at: self.types.len(),
+        })?)
     }
 
     fn has_name(&self, at: u32, name: &str) -> bool {
@@ -145,8 +161,10 @@ impl<'a> Btf<'a> {
 
     /// The structures that are asked for, by name. A kernel may hold two of a name that differ.
     fn structures(&self) -> Result<HashMap<&'static str, Vec<Type>>, BtfError> {
-        let wanted: HashMap<&[u8], &'static str> =
-            OFFSETS.iter().map(|(structure, _)| (structure.as_bytes(), *structure)).collect();
+        let wanted: HashMap<&[u8], &'static str> = OFFSETS
+            .iter()
+            .map(|(structure, _)| (structure.as_bytes(), *structure))
+            .collect();
         let mut found: HashMap<&'static str, Vec<Type>> = HashMap::new();
         for at in &self.starts {
             let of = self.type_at(*at)?;
@@ -175,13 +193,22 @@ impl<'a> Btf<'a> {
         }
         for index in 0..of.members {
             let at = of.body + index * MEMBER_BYTES;
-            let (name, id, offset) =
-                (word(self.types, at)?, word(self.types, at + 4)?, word(self.types, at + 8)?);
-            let offset = if of.has_bit_fields { offset & 0x00ff_ffff } else { offset };
+            let (name, id, offset) = (
+                word(self.types, at)?,
+                word(self.types, at + 4)?,
+                word(self.types, at + 8)?,
+            );
+            let offset = if of.has_bit_fields {
+                offset & 0x00ff_ffff
+            } else {
+                offset
+            };
             if self.has_name(name, member) {
                 return Ok(Some(offset));
             }
-            if self.has_name(name, "") && let Some(inner) = self.bit_offset(self.by_id(id)?, member, depth + 1)? {
+            if self.has_name(name, "")
+                && let Some(inner) = self.bit_offset(self.by_id(id)?, member, depth + 1)?
+            {
                 return Ok(Some(offset.saturating_add(inner)));
             }
         }
@@ -199,5 +226,144 @@ fn body_bytes(of: &Type, at: usize) -> Result<usize, BtfError> {
         0 => Err(BtfError::Malformed { at }),
         kind if kind > KIND_LAST => Err(BtfError::Malformed { at }),
         _ => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A BTF file with these types and strings.
+    fn file(types: &[u32], strings: &[u8]) -> Vec<u8> {
+        let words = |words: &[u32]| {
+            words
+                .iter()
+                .flat_map(|word| word.to_ne_bytes())
+                .collect::<Vec<_>>()
+        };
+        let type_bytes = words(types);
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("short");
+        let mut file = 0xeb9f_u16.to_ne_bytes().to_vec();
+        file.extend([1, 0]);
+        file.extend(words(&[
+            24,
+            0,
+            length(&type_bytes),
+            length(&type_bytes),
+            length(strings),
+        ]));
+        [file, type_bytes, strings.to_vec()].concat()
+    }
+
+    const STRINGS: &[u8] = b"\0qstr\0name\0len\0bits\0";
+
+    /// `struct qstr { union { struct { u32 _; u32 len; }; }; void *name; u64 bits : 3 at bit 131; }`
+    fn nested() -> Vec<u8> {
+        let (structure, union) = (KIND_STRUCT << 24, KIND_UNION << 24);
+        let bit_fields = 1 << 31;
+        let types = [
+            // 1: an integer
+            0,
+            KIND_INT << 24,
+            4,
+            0,
+            // 2: struct { u32 _; u32 len; }
+            0,
+            structure | 2,
+            8,
+            0,
+            1,
+            0,
+            11,
+            1,
+            32,
+            // 3: union { 2 }
+            0,
+            union | 1,
+            8,
+            0,
+            2,
+            0,
+            // 4: struct qstr
+            1,
+            structure | bit_fields | 3,
+            24,
+            0,
+            3,
+            0,
+            6,
+            1,
+            64,
+            15,
+            1,
+            3 << 24 | 131,
+        ];
+        file(&types, STRINGS)
+    }
+
+    fn locate(member: &str) -> Option<u32> {
+        let bytes = nested();
+        let btf = Btf::parse(&bytes).expect("it is BTF");
+        let structures = btf.structures().expect("its types can be read");
+        btf.locate(structures["qstr"][0], member)
+            .expect("its members can be read")
+    }
+
+    #[test]
+    fn members_are_found_through_unnamed_ones() {
+        assert_eq!(locate("len"), Some(4));
+        assert_eq!(locate("name"), Some(8));
+        assert_eq!(
+            locate("bits"),
+            Some(16),
+            "without the size of the bit field"
+        );
+        assert_eq!(locate(""), Some(24), "the size");
+        assert_eq!(locate("nam"), None, "a prefix is another name");
+    }
+
+    #[test]
+    fn a_missing_structure_is_named() {
+        let error = offsets(&nested()).expect_err("there is only one structure");
+        assert_eq!(
+            error,
+            BtfError::Missing {
+                structure: "task_struct",
+                member: "tgid"
+            }
+        );
+        assert_eq!(error.to_string(), "this kernel has no `task_struct.tgid`");
+    }
+
+    #[test]
+    fn other_bytes_are_no_btf() {
+        assert_eq!(offsets(b""), Err(BtfError::Malformed { at: 0 }));
+        assert_eq!(offsets(b"\x7fELF"), Err(BtfError::Malformed { at: 0 }));
+        let mut cut = nested();
+        cut.truncate(60);
+        assert!(matches!(offsets(&cut), Err(BtfError::Malformed { .. })));
+    }
+
+    #[test]
+    fn a_structure_that_holds_itself_ends() {
+        // struct qstr { struct qstr; } with an unnamed member of its own type.
+        let types = [1, KIND_STRUCT << 24 | 1, 8, 0, 1, 0];
+        let bytes = file(&types, STRINGS);
+        let btf = Btf::parse(&bytes).expect("it is BTF");
+        let structures = btf.structures().expect("its types can be read");
+        assert_eq!(btf.locate(structures["qstr"][0], "len"), Ok(None));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(at in 0_usize..200, byte in any::<u8>(), cut in 0_usize..220) {
+            let mut bytes = nested();
+            let length = bytes.len();
+            bytes[at % length] = byte;
+            bytes.truncate(cut.min(length));
+            let _ = offsets(&bytes);
+        }
     }
 }

@@ -33,13 +33,19 @@ pub enum CanaryError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The child could not do its part.
-    #[error("the canary could not {0}: check that the cgroup is a leaf of a writable cgroup v2 hierarchy")]
+    #[error(
+        "the canary could not {0}: check that the cgroup is a leaf of a writable cgroup v2 hierarchy"
+    )]
     Hindered(&'static str),
     /// The network hook does not refuse.
-    #[error("a connect that a rule denies was not refused: cgroup programs do not act on this kernel")]
+    #[error(
+        "a connect that a rule denies was not refused: cgroup programs do not act on this kernel"
+    )]
     NotRefused,
     /// The kill does not happen.
-    #[error("an open that a rule kills for did not kill: tracepoint programs do not act on this kernel")]
+    #[error(
+        "an open that a rule kills for did not kill: tracepoint programs do not act on this kernel"
+    )]
     NotKilled,
     /// It ended otherwise.
     #[error("the canary ended in a way that proves nothing: {0}")]
@@ -77,7 +83,10 @@ pub(crate) fn prepare<E>(step: &'static str) -> impl Fn(E) -> CanaryError
 where
     E: std::error::Error + Send + Sync + 'static,
 {
-    move |source| CanaryError::Prepare { step, source: Box::new(source) }
+    move |source| CanaryError::Prepare {
+        step,
+        source: Box::new(source),
+    }
 }
 
 /// Lets a child break both rules inside the cgroup, and checks how it ended.
@@ -101,8 +110,12 @@ fn wait(child: nix::unistd::Pid) -> nix::Result<WaitStatus> {
 fn judge(ended: WaitStatus) -> Result<(), CanaryError> {
     match ended {
         WaitStatus::Signaled(_, Signal::SIGKILL, _) => Ok(()),
-        WaitStatus::Exited(_, canary_status::OUTSIDE) => Err(CanaryError::Hindered("enter its cgroup")),
-        WaitStatus::Exited(_, canary_status::NO_SOCKET) => Err(CanaryError::Hindered("make a socket")),
+        WaitStatus::Exited(_, canary_status::OUTSIDE) => {
+            Err(CanaryError::Hindered("enter its cgroup"))
+        }
+        WaitStatus::Exited(_, canary_status::NO_SOCKET) => {
+            Err(CanaryError::Hindered("make a socket"))
+        }
         WaitStatus::Exited(_, canary_status::CONNECTED) => Err(CanaryError::NotRefused),
         WaitStatus::Exited(_, canary_status::ALIVE) => Err(CanaryError::NotKilled),
         other => Err(CanaryError::Unclear(format!("{other:?}"))),
@@ -111,11 +124,20 @@ fn judge(ended: WaitStatus) -> Result<(), CanaryError> {
 
 /// Checks that both attempts were recorded, with what was decided on them.
 pub(crate) fn recorded(events: &[Event]) -> Result<Proof, CanaryError> {
-    let decided = |event: &Event, action| event.decision.is_some_and(|taken| taken.action == action);
-    let connect = |event: &&Event| matches!(event.kind, Kind::Network { .. }) && decided(event, Action::Deny);
-    let open = |event: &&Event| matches!(event.kind, Kind::Open { .. }) && decided(event, Action::Kill);
-    events.iter().find(connect).ok_or(CanaryError::NotRecorded("connect"))?;
-    events.iter().find(open).ok_or(CanaryError::NotRecorded("open"))?;
+    let decided =
+        |event: &Event, action| event.decision.is_some_and(|taken| taken.action == action);
+    let connect =
+        |event: &&Event| matches!(event.kind, Kind::Network { .. }) && decided(event, Action::Deny);
+    let open =
+        |event: &&Event| matches!(event.kind, Kind::Open { .. }) && decided(event, Action::Kill);
+    events
+        .iter()
+        .find(connect)
+        .ok_or(CanaryError::NotRecorded("connect"))?;
+    events
+        .iter()
+        .find(open)
+        .ok_or(CanaryError::NotRecorded("open"))?;
     Ok(Proof(format!(
         "a child that connected to {ADDRESS} got EPERM, and died by SIGKILL when it opened {}; both were recorded",
         PATH.to_string_lossy()

@@ -18,16 +18,22 @@ use crate::wire::on_code;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// More rules than the table holds.
-    #[error("the policy has {count} rules, and the kernel's table holds {RULES}: merge rules that differ only in their paths")]
+    #[error(
+        "the policy has {count} rules, and the kernel's table holds {RULES}: merge rules that differ only in their paths"
+    )]
     TooManyRules {
         /// How many there are.
         count: usize,
     },
     /// The patterns together are too complex.
-    #[error("the rules' path patterns do not fit the kernel's table: {0}; use fewer patterns with `**` or `*` in their middle")]
+    #[error(
+        "the rules' path patterns do not fit the kernel's table: {0}; use fewer patterns with `**` or `*` in their middle"
+    )]
     Patterns(#[from] AutomatonError),
     /// A file cannot be denied here, only killed for.
-    #[error("rule `{rule}` denies `{on}`, and this kernel can only kill for it: use `action = \"kill\"`, or take the path out of the jail's tree")]
+    #[error(
+        "rule `{rule}` denies `{on}`, and this kernel can only kill for it: use `action = \"kill\"`, or take the path out of the jail's tree"
+    )]
     CannotDeny {
         /// The rule's id.
         rule: String,
@@ -35,7 +41,9 @@ pub enum CompileError {
         on: &'static str,
     },
     /// A syscall that the filter allows cannot be denied afterwards.
-    #[error("rule `{rule}` denies {syscall}(2), and `[syscalls]` allows it: take it out of `allow`, or use `action = \"kill\"`")]
+    #[error(
+        "rule `{rule}` denies {syscall}(2), and `[syscalls]` allows it: take it out of `allow`, or use `action = \"kill\"`"
+    )]
     AllowedSyscall {
         /// The rule's id.
         rule: String,
@@ -53,7 +61,10 @@ pub struct Rules {
 
 impl std::fmt::Debug for Rules {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Rules").field("network", &self.network).field("states", &(1 + self.table.transitions.iter().max().unwrap())).finish_non_exhaustive()
+        formatter
+            .debug_struct("Rules")
+            .field("network", &self.network)
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,7 +73,10 @@ impl Rules {
     /// tests and for `explain`; it walks the very table that the kernel walks.
     #[must_use]
     pub fn decide_open(&self, path: &[u8], access: &[Access]) -> Option<(usize, Action)> {
-        let column = match (access.contains(&Access::Read), access.contains(&Access::Write)) {
+        let column = match (
+            access.contains(&Access::Read),
+            access.contains(&Access::Write),
+        ) {
             (true, true) => column::BOTH,
             (true, false) => column::READ,
             (false, true) => column::WRITE,
@@ -86,7 +100,10 @@ impl Rules {
         let state = path.iter().fold(usize::try_from(table.start).ok()?, next);
         let rule = table.accept[state][usize::try_from(column).ok()?];
         let index = usize::from(rule).checked_sub(1)?;
-        Some((index, crate::wire::action(u16::from(table.actions[index]))?))
+        Some((
+            index,
+            crate::wire::action(u16::from(table.actions[usize::from(rule)]))?,
+        ))
     }
 }
 
@@ -96,21 +113,30 @@ impl Rules {
 /// When the policy asks for what this tier of the kernel cannot do, or does not fit.
 pub fn compile(policy: &Policy) -> Result<Rules, CompileError> {
     if policy.rules.len() > RULES {
-        return Err(CompileError::TooManyRules { count: policy.rules.len() });
+        return Err(CompileError::TooManyRules {
+            count: policy.rules.len(),
+        });
     }
     refuse_impossible_denials(policy)?;
     let table = compile_rules(&policy.rules, policy.mode)?;
-    Ok(Rules { table, network: network_code(&policy.network) })
+    Ok(Rules {
+        table,
+        network: network_code(&policy.network),
+    })
 }
 
 /// Compiles rules alone.
 pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, CompileError> {
     let mut table = crate::sys::empty_table();
-    for (rule, slot) in rules.iter().zip(&mut table.actions) {
+    for (rule, slot) in rules.iter().zip(&mut table.actions[1..]) {
         *slot = action_code(rule.action, mode);
     }
     for on in ON_WITHOUT_PATH {
-        let attempt = Attempt { on, path: None, access: &[] };
+        let attempt = Attempt {
+            on,
+            path: None,
+            access: &[],
+        };
         table.on[usize::from(on_code(on))] = plus_one(turnkey_policy::decide(rules, &attempt));
     }
     compile_paths(rules, &mut table)?;
@@ -153,21 +179,37 @@ fn action_code(of: Action, mode: Mode) -> u8 {
 /// How the table writes a rule: its index plus one, or 0 for none.
 fn plus_one(rule: Option<usize>) -> u16 {
     // No index exceeds RULES, which was checked.
-    rule.and_then(|index| u16::try_from(index + 1).ok()).unwrap_or(0)
+    rule.and_then(|index| u16::try_from(index + 1).ok())
+        .unwrap_or(0)
 }
 
 /// A denial that the kernel could not carry out must not be promised, in any mode.
 fn refuse_impossible_denials(policy: &Policy) -> Result<(), CompileError> {
-    for rule in policy.rules.iter().filter(|rule| rule.action == Action::Deny) {
+    for rule in policy
+        .rules
+        .iter()
+        .filter(|rule| rule.action == Action::Deny)
+    {
         for (kind, on) in [(On::Open, "open"), (On::Exec, "exec")] {
             if rule.on.contains(&kind) {
-                return Err(CompileError::CannotDeny { rule: rule.id.clone(), on });
+                return Err(CompileError::CannotDeny {
+                    rule: rule.id.clone(),
+                    on,
+                });
             }
         }
-        let watched = SYSCALLS.iter().filter(|syscall| watches(rule, syscall.class));
-        if let Some(syscall) = watched.into_iter().find(|syscall| policy.syscalls.allow.contains(syscall.name)) {
+        let watched = SYSCALLS
+            .iter()
+            .filter(|syscall| watches(rule, syscall.class));
+        if let Some(syscall) = watched
+            .into_iter()
+            .find(|syscall| policy.syscalls.allow.contains(syscall.name))
+        {
             let rule = rule.id.clone();
-            return Err(CompileError::AllowedSyscall { rule, syscall: syscall.name });
+            return Err(CompileError::AllowedSyscall {
+                rule,
+                syscall: syscall.name,
+            });
         }
     }
     Ok(())
@@ -197,17 +239,30 @@ impl Orders {
     /// Every pattern that any column asks for, in a fixed order.
     fn patterns(&self) -> Vec<Candidate> {
         let all = self.read.iter().chain(&self.write).chain(&self.exec);
-        let keys: BTreeSet<(usize, usize)> =
-            all.filter_map(|candidate| Some((candidate.rule, candidate.pattern?))).collect();
-        keys.into_iter().map(|(rule, pattern)| Candidate { rule, pattern: Some(pattern) }).collect()
+        let keys: BTreeSet<(usize, usize)> = all
+            .filter_map(|candidate| Some((candidate.rule, candidate.pattern?)))
+            .collect();
+        keys.into_iter()
+            .map(|(rule, pattern)| Candidate {
+                rule,
+                pattern: Some(pattern),
+            })
+            .collect()
     }
 
     /// The deciding rule of each column, given which candidates match.
-    fn winners(&self, rules: &[Rule], matches: impl Fn(&Candidate) -> bool) -> [u16; column::COUNT] {
+    fn winners(
+        &self,
+        rules: &[Rule],
+        matches: impl Fn(&Candidate) -> bool,
+    ) -> [u16; column::COUNT] {
         let first = |order: &[Candidate]| order.iter().find(|one| matches(one)).map(|one| one.rule);
         let (read, write) = (first(&self.read), first(&self.write));
         // As in `decide`: each access by itself, then the stronger.
-        let both = read.into_iter().chain(write).max_by_key(|rule| strength(rules, *rule));
+        let both = read
+            .into_iter()
+            .chain(write)
+            .max_by_key(|rule| strength(rules, *rule));
         [read, write, both, first(&self.exec)].map(plus_one)
     }
 
@@ -219,7 +274,10 @@ impl Orders {
             speaking.max_by_key(|rule| strength(rules, *rule))
         };
         let (read, write) = (strongest(&self.read), strongest(&self.write));
-        let both = read.into_iter().chain(write).max_by_key(|rule| strength(rules, *rule));
+        let both = read
+            .into_iter()
+            .chain(write)
+            .max_by_key(|rule| strength(rules, *rule));
         [read, write, both, strongest(&self.exec)].map(plus_one)
     }
 }
@@ -231,10 +289,15 @@ fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
 fn compile_paths(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> {
     let orders = Orders::of(rules);
     let patterns = orders.patterns();
-    let globs: Vec<&Glob> = patterns.iter().filter_map(|candidate| candidate.glob(rules)).collect();
+    let globs: Vec<&Glob> = patterns
+        .iter()
+        .filter_map(|candidate| candidate.glob(rules))
+        .collect();
     let index_of = |candidate: &Candidate| {
         let key = (candidate.rule, candidate.pattern);
-        patterns.binary_search_by_key(&key, |one| (one.rule, one.pattern)).ok()
+        patterns
+            .binary_search_by_key(&key, |one| (one.rule, one.pattern))
+            .ok()
     };
     let automaton = Automaton::build(&globs, |matched| {
         orders.winners(rules, |candidate| {

@@ -36,7 +36,10 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
-        let short = DecodeError::Short { expected: self.whole - self.rest.len() + length, actual: self.whole };
+        let short = DecodeError::Short {
+            expected: self.whole - self.rest.len() + length,
+            actual: self.whole,
+        };
         let (taken, rest) = self.rest.split_at_checked(length).ok_or(short)?;
         self.rest = rest;
         Ok(taken)
@@ -70,7 +73,10 @@ struct Parts<'a> {
 }
 
 fn parts(bytes: &[u8]) -> Result<Parts<'_>, DecodeError> {
-    let mut reader = Reader { rest: bytes, whole: bytes.len() };
+    let mut reader = Reader {
+        rest: bytes,
+        whole: bytes.len(),
+    };
     let record = Record {
         seq: reader.long()?,
         time_ns: reader.long()?,
@@ -98,7 +104,12 @@ fn parts(bytes: &[u8]) -> Result<Parts<'_>, DecodeError> {
     let raw = reader.take(usize::from(record.raw_len))?;
     let path = reader.take(usize::from(record.path_len))?;
     let argv = reader.take(usize::from(record.argv_len))?;
-    Ok(Parts { record, raw, path, argv })
+    Ok(Parts {
+        record,
+        raw,
+        path,
+        argv,
+    })
 }
 
 /// Decodes one record.
@@ -118,7 +129,11 @@ pub fn decode(bytes: &[u8]) -> Result<Event, DecodeError> {
 }
 
 fn task(record: &Record) -> Task {
-    let end = record.comm.iter().position(|byte| *byte == 0).unwrap_or(COMM);
+    let end = record
+        .comm
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(COMM);
     Task {
         pid: record.pid,
         tid: record.tid,
@@ -131,8 +146,13 @@ fn task(record: &Record) -> Task {
 }
 
 fn decision(record: &Record) -> Result<Option<Decision>, DecodeError> {
-    let Some(rule) = usize::from(record.rule).checked_sub(1) else { return Ok(None) };
-    let unknown = DecodeError::Code { field: "action", value: record.action.into() };
+    let Some(rule) = usize::from(record.rule).checked_sub(1) else {
+        return Ok(None);
+    };
+    let unknown = DecodeError::Code {
+        field: "action",
+        value: record.action.into(),
+    };
     let action = wire::action(record.action).ok_or(unknown)?;
     Ok(Some(Decision { rule, action }))
 }
@@ -141,7 +161,10 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
     let record = &parts.record;
     Ok(match record.kind {
         kind::EXEC => exec(parts),
-        kind::EXEC_ATTEMPT => Kind::ExecAttempt { raw: raw(parts), errno: errno(record) },
+        kind::EXEC_ATTEMPT => Kind::ExecAttempt {
+            raw: raw(parts),
+            errno: errno(record),
+        },
         kind::OPEN => Kind::Open {
             file: has(record, flag::FILE).then(|| file(parts)),
             raw: raw(parts),
@@ -156,8 +179,15 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
         },
         kind::REFUSED => refused(record)?,
         kind::FORK => fork(record)?,
-        kind::EXIT => Kind::Exit { status: errno(record) },
-        value => return Err(DecodeError::Code { field: "kind", value: value.into() }),
+        kind::EXIT => Kind::Exit {
+            status: errno(record),
+        },
+        value => {
+            return Err(DecodeError::Code {
+                field: "kind",
+                value: value.into(),
+            });
+        }
     })
 }
 
@@ -170,7 +200,9 @@ fn errno(record: &Record) -> i32 {
 }
 
 fn raw(parts: &Parts<'_>) -> Raw {
+    let base = has(&parts.record, flag::BASE).then(|| parts.path.to_vec());
     Raw {
+        base,
         bytes: parts.raw.to_vec(),
         truncated: has(&parts.record, flag::RAW_TRUNCATED),
         unreadable: has(&parts.record, flag::RAW_UNREADABLE),
@@ -188,7 +220,11 @@ fn file(parts: &Parts<'_>) -> File {
 }
 
 fn exec(parts: &Parts<'_>) -> Kind {
-    let mut argv: Vec<Vec<u8>> = parts.argv.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+    let mut argv: Vec<Vec<u8>> = parts
+        .argv
+        .split(|byte| *byte == 0)
+        .map(<[u8]>::to_vec)
+        .collect();
     // The zero that ends the last argument begins no further one.
     if argv.last().is_some_and(Vec::is_empty) {
         argv.pop();
@@ -206,20 +242,34 @@ fn network_act(record: &Record) -> Result<NetworkAct, DecodeError> {
         act::CONNECT => Ok(NetworkAct::Connect),
         act::BIND => Ok(NetworkAct::Bind),
         act::SEND => Ok(NetworkAct::Send),
-        value => Err(DecodeError::Code { field: "act", value: value.into() }),
+        value => Err(DecodeError::Code {
+            field: "act",
+            value: value.into(),
+        }),
     }
 }
 
 fn refused(record: &Record) -> Result<Kind, DecodeError> {
-    let unknown = DecodeError::Code { field: "rule kind", value: record.what.into() };
+    let unknown = DecodeError::Code {
+        field: "rule kind",
+        value: record.what.into(),
+    };
     let on = wire::on(record.what).ok_or(unknown)?;
-    Ok(Kind::Refused { nr: record.detail, on, args: record.args, errno: errno(record) })
+    Ok(Kind::Refused {
+        nr: record.detail,
+        on,
+        args: record.args,
+        errno: errno(record),
+    })
 }
 
 fn fork(record: &Record) -> Result<Kind, DecodeError> {
     let [child_pid, child_jail_pid, child_start_ns] = record.args;
     let word = |value: u64| {
-        u32::try_from(value).map_err(|_| DecodeError::Code { field: "process id", value })
+        u32::try_from(value).map_err(|_| DecodeError::Code {
+            field: "process id",
+            value,
+        })
     };
     Ok(Kind::Fork {
         child_pid: word(child_pid)?,
@@ -235,7 +285,10 @@ const AF_INET6: u16 = 10;
 /// A `struct sockaddr` of any family and length.
 fn address(bytes: &[u8]) -> Address {
     let Some((family, rest)) = bytes.split_first_chunk() else {
-        return Address::Other { family: 0, bytes: bytes.to_vec() };
+        return Address::Other {
+            family: 0,
+            bytes: bytes.to_vec(),
+        };
     };
     let family = u16::from_ne_bytes(*family);
     let known = match family {
@@ -244,7 +297,10 @@ fn address(bytes: &[u8]) -> Address {
         AF_INET6 => internet_v6(rest),
         _ => None,
     };
-    known.unwrap_or_else(|| Address::Other { family, bytes: rest.to_vec() })
+    known.unwrap_or_else(|| Address::Other {
+        family,
+        bytes: rest.to_vec(),
+    })
 }
 
 /// `sun_path`: empty or with a leading zero it is no path.
@@ -252,7 +308,10 @@ fn unix_address(rest: &[u8]) -> Address {
     match rest.split_first() {
         Some((0, name)) => Address::UnixAbstract(name.to_vec()),
         _ => {
-            let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+            let end = rest
+                .iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(rest.len());
             Address::UnixPath(rest[..end].to_vec())
         }
     }
@@ -269,7 +328,14 @@ fn internet_v6(rest: &[u8]) -> Option<Address> {
     let (port, rest) = rest.split_first_chunk()?;
     let (flow, rest) = rest.split_first_chunk()?;
     let (ip, rest) = rest.split_first_chunk::<16>()?;
-    let scope = rest.first_chunk().map_or(0, |scope| u32::from_ne_bytes(*scope));
+    let scope = rest
+        .first_chunk()
+        .map_or(0, |scope| u32::from_ne_bytes(*scope));
     let (port, flow) = (u16::from_be_bytes(*port), u32::from_be_bytes(*flow));
-    Some(Address::Inet(SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from(*ip), port, flow, scope))))
+    Some(Address::Inet(SocketAddr::V6(SocketAddrV6::new(
+        Ipv6Addr::from(*ip),
+        port,
+        flow,
+        scope,
+    ))))
 }

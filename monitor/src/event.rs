@@ -64,14 +64,17 @@ pub enum Kind {
     },
     /// execve(2) or execveat(2) that was attempted: seen before the act (`errno` 0 then) or failed.
     ExecAttempt {
-        /// The argument as user memory held it.
+        /// The argument as user memory held it; for a bare descriptor (`AT_EMPTY_PATH`) the
+        /// kernel's own path of it.
         raw: Raw,
         /// Positive errno, or 0 when the kernel had not decided yet.
         errno: i32,
     },
     /// open(2) and its relatives.
     Open {
-        /// What was opened, when it succeeded: the kernel's own object.
+        /// What was opened, when it succeeded: the kernel's own object. `None` with `errno` 0: the
+        /// argument alone condemned the jail before the act, or another thread closed the
+        /// descriptor before it could be looked at.
         file: Option<File>,
         /// The argument as user memory held it.
         raw: Raw,
@@ -88,10 +91,15 @@ pub enum Kind {
         address: Address,
         /// `SOCK_*` type when known.
         socket_type: u32,
-        /// Positive errno, or 0. For an act denied by a cgroup program this is `EPERM`.
+        /// Positive errno, or 0. For an act denied by a cgroup program this is `EPERM`; 0 from
+        /// one means that it let the act pass.
         errno: i32,
     },
-    /// A syscall of the watch-list that was refused, by seccomp or by the kernel.
+    /// A syscall of the watch-list that was refused, by seccomp or by the kernel, or that a rule
+    /// speaks of.
+    ///
+    /// Also a socket(2) of a kind that the jail does not have (`on` is `Connect`), and
+    /// open_by_handle_at(2) (`on` is `Open`).
     Refused {
         /// The number in the table of the architecture.
         nr: u32,
@@ -99,7 +107,7 @@ pub enum Kind {
         on: turnkey_policy::On,
         /// The first three arguments.
         args: [u64; 3],
-        /// Positive errno.
+        /// Positive errno, or 0 when it went through.
         errno: i32,
     },
     /// A process was made.
@@ -136,12 +144,40 @@ pub struct File {
 /// An argument read from user memory: an allegation, not a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw {
+    /// The kernel's own path of the directory that a relative argument starts from, for an open
+    /// whose file is not known.
+    pub base: Option<Vec<u8>>,
     /// The bytes up to the zero, or to the limit of a record.
     pub bytes: Vec<u8>,
     /// Longer than a record holds.
     pub truncated: bool,
     /// The memory could not be read at that moment.
     pub unreadable: bool,
+}
+
+impl Raw {
+    /// The path that the argument names when no symlink is on the way: from [`Raw::base`] on when
+    /// it is relative, without `//`, `.` and `..`. A relative argument whose start is not known
+    /// stays as it is.
+    #[must_use]
+    pub fn path(&self) -> Vec<u8> {
+        let whole = match &self.base {
+            Some(base) => [base.as_slice(), b"/", &self.bytes].concat(),
+            None => self.bytes.clone(),
+        };
+        if whole.first() != Some(&b'/') {
+            return whole;
+        }
+        let mut components: Vec<&[u8]> = Vec::new();
+        for component in whole.split(|byte| *byte == b'/') {
+            match component {
+                b"" | b"." => {}
+                b".." => drop(components.pop()),
+                name => components.push(name),
+            }
+        }
+        [b"/".as_slice(), &components.join(&b'/')].concat()
+    }
 }
 
 /// What was done with the address.
@@ -171,4 +207,34 @@ pub enum Address {
         /// As far as a record holds.
         bytes: Vec<u8>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(base: Option<&str>, bytes: &str) -> String {
+        let raw = Raw {
+            base: base.map(|base| base.as_bytes().to_vec()),
+            bytes: bytes.as_bytes().to_vec(),
+            truncated: false,
+            unreadable: false,
+        };
+        String::from_utf8(raw.path()).unwrap()
+    }
+
+    #[test]
+    fn another_spelling_is_the_same_path() {
+        assert_eq!(path(None, "/etc/../etc//./shadow"), "/etc/shadow");
+        assert_eq!(path(None, "/../.."), "/");
+        assert_eq!(path(Some("/etc"), "shadow"), "/etc/shadow");
+        assert_eq!(path(Some("/tmp"), "../root/x/"), "/root/x");
+        assert_eq!(path(Some("/"), "x"), "/x");
+    }
+
+    #[test]
+    fn a_relative_path_from_nowhere_known_stays() {
+        assert_eq!(path(None, "../x"), "../x");
+        assert_eq!(path(None, ""), "");
+    }
 }

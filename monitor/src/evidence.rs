@@ -103,7 +103,15 @@ impl Evidence {
         let taken = received == seen.total();
         let complete = lost.total() == 0 && missed == 0 && malformed == 0 && taken;
         let (unreadable, unresolved) = (jail.unreadable, jail.unresolved);
-        Self { seen, lost, unreadable, unresolved, missed, malformed, complete }
+        Self {
+            seen,
+            lost,
+            unreadable,
+            unresolved,
+            missed,
+            malformed,
+            complete,
+        }
     }
 }
 
@@ -120,8 +128,11 @@ pub(crate) fn missed(ebpf: &Ebpf) -> Result<u64, FinishError> {
 
 /// The count in a program's `fdinfo`; kernels before 5.12 do not count.
 fn recursion_misses(info: &str) -> u64 {
-    let line = info.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
-    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("recursion_misses:"));
+    line.and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -140,12 +151,22 @@ mod tests {
         let mut jail = Jail::new(0, 0);
         jail.seen[usize::from(kind::OPEN)] = 5;
         assert!(Evidence::new(&jail, 0, 0, 5).complete);
-        assert!(!Evidence::new(&jail, 0, 0, 4).complete, "one record was not taken out");
+        assert!(
+            !Evidence::new(&jail, 0, 0, 4).complete,
+            "one record was not taken out"
+        );
         assert!(!Evidence::new(&jail, 1, 0, 5).complete);
         assert!(!Evidence::new(&jail, 0, 1, 5).complete);
         jail.lost[usize::from(kind::OPEN)] = 1;
         let evidence = Evidence::new(&jail, 0, 0, 4);
         assert!(!evidence.complete);
-        assert_eq!((evidence.seen.open, evidence.lost.open, evidence.lost.total()), (5, 1, 1));
+        assert_eq!(
+            (
+                evidence.seen.open,
+                evidence.lost.open,
+                evidence.lost.total()
+            ),
+            (5, 1, 1)
+        );
     }
 }

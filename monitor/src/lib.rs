@@ -36,6 +36,8 @@ pub use open::OpenError;
 /// The kernel's name of a syscall that [`Kind::Refused`] can speak of.
 #[must_use]
 pub fn syscall_name(nr: u32) -> Option<&'static str> {
-    let found = turnkey_abi::syscalls::SYSCALLS.iter().find(|syscall| u32::from(syscall.nr) == nr);
+    let found = turnkey_abi::syscalls::SYSCALLS
+        .iter()
+        .find(|syscall| u32::from(syscall.nr) == nr);
     found.map(|syscall| syscall.name)
 }

@@ -22,7 +22,9 @@ pub enum AdoptError {
     #[error("the kernel does not take the jail's rules")]
     Map(#[from] MapError),
     /// A hook could not be attached to the cgroup.
-    #[error("the program `{name}` cannot be attached to the jail's cgroup: turnkey needs cgroup v2 with CONFIG_CGROUP_BPF=y, and another program that forbids more on this cgroup's parents must be taken off")]
+    #[error(
+        "the program `{name}` cannot be attached to the jail's cgroup: turnkey needs cgroup v2 with CONFIG_CGROUP_BPF=y, and another program that forbids more on this cgroup's parents must be taken off"
+    )]
     Attach {
         /// The program's name.
         name: &'static str,
@@ -59,7 +61,13 @@ impl Monitor {
     /// left behind then.
     pub fn open(object: &[u8], rules: &Rules) -> Result<Self, OpenError> {
         let loaded = open::load(object, rules)?;
-        Ok(Self { loaded, network: rules.network, adopted: None, received: 0, malformed: 0 })
+        Ok(Self {
+            loaded,
+            network: rules.network,
+            adopted: None,
+            received: 0,
+            malformed: 0,
+        })
     }
 
     /// Proves that rules act: under built-in rules, a child in the given cgroup is refused a
@@ -74,8 +82,12 @@ impl Monitor {
         let table = canary::table()?;
         open::set_table(&mut self.loaded.tables, TABLE_CANARY, &table)
             .map_err(canary::prepare("writing its rules"))?;
-        let jail = Jail { started: 1, ..Jail::new(TABLE_CANARY, network::NONE) };
-        self.enter(cgroup_id, jail).map_err(canary::prepare("watching its cgroup"))?;
+        let jail = Jail {
+            started: 1,
+            ..Jail::new(TABLE_CANARY, network::NONE)
+        };
+        self.enter(cgroup_id, jail)
+            .map_err(canary::prepare("watching its cgroup"))?;
         let flown = self.fly(cgroup);
         let left = self.loaded.jails.remove(&cgroup_id);
         let events = self.take_canary_events();
@@ -85,9 +97,12 @@ impl Monitor {
     }
 
     fn fly(&mut self, cgroup: BorrowedFd<'_>) -> Result<(), CanaryError> {
-        let links = self.attach_hooks(cgroup).map_err(canary::prepare("attaching the hooks"))?;
+        let links = self
+            .attach_hooks(cgroup)
+            .map_err(canary::prepare("attaching the hooks"))?;
         let flown = canary::fly(cgroup);
-        self.detach_hooks(links).map_err(canary::prepare("detaching the hooks"))?;
+        self.detach_hooks(links)
+            .map_err(canary::prepare("detaching the hooks"))?;
         flown
     }
 
@@ -124,23 +139,29 @@ impl Monitor {
         let mut addresses = Vec::with_capacity(ADDRESS_HOOKS.len());
         for name in ADDRESS_HOOKS {
             let hook: &mut CgroupSockAddr = program(&mut self.loaded.ebpf, name)?;
-            let link = hook.attach(cgroup, mode).map_err(|source| AdoptError::Attach { name, source })?;
+            let link = hook
+                .attach(cgroup, mode)
+                .map_err(|source| AdoptError::Attach { name, source })?;
             addresses.push((name, link));
         }
         let name = SOCKET_HOOK;
         let hook: &mut CgroupSock = program(&mut self.loaded.ebpf, name)?;
-        let socket = hook.attach(cgroup, mode).map_err(|source| AdoptError::Attach { name, source })?;
+        let socket = hook
+            .attach(cgroup, mode)
+            .map_err(|source| AdoptError::Attach { name, source })?;
         Ok(Hooks { addresses, socket })
     }
 
     fn detach_hooks(&mut self, hooks: Hooks) -> Result<(), AdoptError> {
         for (name, link) in hooks.addresses {
             let hook: &mut CgroupSockAddr = program(&mut self.loaded.ebpf, name)?;
-            hook.detach(link).map_err(|source| AdoptError::Attach { name, source })?;
+            hook.detach(link)
+                .map_err(|source| AdoptError::Attach { name, source })?;
         }
         let name = SOCKET_HOOK;
         let hook: &mut CgroupSock = program(&mut self.loaded.ebpf, name)?;
-        hook.detach(hooks.socket).map_err(|source| AdoptError::Attach { name, source })
+        hook.detach(hooks.socket)
+            .map_err(|source| AdoptError::Attach { name, source })
     }
 
     /// Hands over what the ring holds now, oldest first, without waiting. The descriptor is
@@ -190,13 +211,19 @@ impl Monitor {
 
 /// The links of the cgroup programs.
 struct Hooks {
-    addresses: Vec<(&'static str, aya::programs::cgroup_sock_addr::CgroupSockAddrLinkId)>,
+    addresses: Vec<(
+        &'static str,
+        aya::programs::cgroup_sock_addr::CgroupSockAddrLinkId,
+    )>,
     socket: aya::programs::cgroup_sock::CgroupSockLinkId,
 }
 
 impl std::fmt::Debug for Monitor {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Monitor").field("adopted", &self.adopted).finish_non_exhaustive()
+        formatter
+            .debug_struct("Monitor")
+            .field("adopted", &self.adopted)
+            .finish_non_exhaustive()
     }
 }
 

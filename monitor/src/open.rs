@@ -15,25 +15,35 @@ use crate::sys::{self, JailValue, OffsetsValue, TableValue};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The kernel does not describe itself.
-    #[error("{BTF} cannot be read: the monitor needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (Linux 5.17 or later of every common distribution)")]
+    #[error(
+        "{BTF} cannot be read: the monitor needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (Linux 5.17 or later of every common distribution)"
+    )]
     NoBtf(#[source] io::Error),
     /// The kernel is too old or too new for this monitor.
-    #[error("the running kernel keeps its fields differently: turnkey needs Linux 5.17 or later, and a build that knows this kernel")]
+    #[error(
+        "the running kernel keeps its fields differently: turnkey needs Linux 5.17 or later, and a build that knows this kernel"
+    )]
     Fields(#[from] BtfError),
     /// aya's reading of the kernel's BTF failed.
     #[error("{BTF} cannot be understood")]
     BadBtf(#[source] aya::BtfError),
     /// The object was built from another version of the wire types.
-    #[error("the eBPF object does not fit this monitor (`{ABI_SYMBOL}` is missing): rebuild it with `cargo xtask ebpf`")]
+    #[error(
+        "the eBPF object does not fit this monitor (`{ABI_SYMBOL}` is missing): rebuild it with `cargo xtask ebpf`"
+    )]
     OtherVersion,
     /// Not allowed.
-    #[error("the kernel refuses eBPF to this process: run turnkey as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; with lockdown=confidentiality no monitor can work")]
+    #[error(
+        "the kernel refuses eBPF to this process: run turnkey as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; with lockdown=confidentiality no monitor can work"
+    )]
     NotPermitted(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The maps could not be made.
     #[error("the eBPF object cannot be loaded")]
     Load(#[source] Box<EbpfError>),
     /// The kernel does not accept a program, or has no such tracepoint.
-    #[error("the kernel does not accept the program `{name}`: turnkey needs Linux 5.17 or later with tracepoints (CONFIG_FTRACE_SYSCALLS=y) and cgroup hooks (CONFIG_CGROUP_BPF=y)")]
+    #[error(
+        "the kernel does not accept the program `{name}`: turnkey needs Linux 5.17 or later with tracepoints (CONFIG_FTRACE_SYSCALLS=y) and cgroup hooks (CONFIG_CGROUP_BPF=y)"
+    )]
     Program {
         /// The program's name in the object.
         name: &'static str,
@@ -56,12 +66,18 @@ pub enum OpenError {
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// The tracepoint programs, each named like its tracepoint.
-pub(crate) const TRACEPOINTS: [&str; 5] =
-    ["sys_enter", "sys_exit", "sched_process_exec", "sched_process_fork", "sched_process_exit"];
+pub(crate) const TRACEPOINTS: [&str; 5] = [
+    "sys_enter",
+    "sys_exit",
+    "sched_process_exec",
+    "sched_process_fork",
+    "sched_process_exit",
+];
 
 /// The cgroup programs for socket addresses.
-pub(crate) const ADDRESS_HOOKS: [&str; 6] =
-    ["connect4", "connect6", "bind4", "bind6", "sendmsg4", "sendmsg6"];
+pub(crate) const ADDRESS_HOOKS: [&str; 6] = [
+    "connect4", "connect6", "bind4", "bind6", "sendmsg4", "sendmsg6",
+];
 
 /// The cgroup program for new sockets.
 pub(crate) const SOCKET_HOOK: &str = "sock_create";
@@ -78,8 +94,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     let btf_bytes = std::fs::read(BTF).map_err(OpenError::NoBtf)?;
     let offsets = OffsetsValue(btf::offsets(&btf_bytes)?);
-    drop(btf_bytes);
-    let btf = Btf::from_sys_fs().map_err(OpenError::BadBtf)?;
+    let btf = Btf::parse(&btf_bytes, Default::default()).map_err(OpenError::BadBtf)?;
     let mut ebpf = EbpfLoader::new()
         .btf(Some(&btf))
         .override_global("OFFSETS", &offsets, true)
@@ -92,7 +107,12 @@ pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     let jails = map(&mut ebpf, "JAILS")?;
     let records = map(&mut ebpf, "RECORDS")?;
     attach_tracepoints(&mut ebpf)?;
-    Ok(Loaded { ebpf, jails, tables, records })
+    Ok(Loaded {
+        ebpf,
+        jails,
+        tables,
+        records,
+    })
 }
 
 /// Writes a rule table.
@@ -115,21 +135,29 @@ where
 fn load_programs(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), OpenError> {
     for name in TRACEPOINTS {
         let program: &mut BtfTracePoint = program(ebpf, name)?;
-        program.load(name, btf).map_err(|source| explain_program(name, source))?;
+        program
+            .load(name, btf)
+            .map_err(|source| explain_program(name, source))?;
     }
     for name in ADDRESS_HOOKS {
         let program: &mut aya::programs::CgroupSockAddr = program(ebpf, name)?;
-        program.load().map_err(|source| explain_program(name, source))?;
+        program
+            .load()
+            .map_err(|source| explain_program(name, source))?;
     }
     let name = SOCKET_HOOK;
     let program: &mut aya::programs::CgroupSock = program(ebpf, name)?;
-    program.load().map_err(|source| explain_program(name, source))
+    program
+        .load()
+        .map_err(|source| explain_program(name, source))
 }
 
 fn attach_tracepoints(ebpf: &mut Ebpf) -> Result<(), OpenError> {
     for name in TRACEPOINTS {
         let program: &mut BtfTracePoint = program(ebpf, name)?;
-        program.attach().map_err(|source| explain_program(name, source))?;
+        program
+            .attach()
+            .map_err(|source| explain_program(name, source))?;
     }
     Ok(())
 }
@@ -139,8 +167,13 @@ pub(crate) fn program<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
 {
-    let program = ebpf.program_mut(name).ok_or(OpenError::Incomplete { name })?;
-    program.try_into().map_err(|source| OpenError::Program { name, source: Box::new(source) })
+    let program = ebpf
+        .program_mut(name)
+        .ok_or(OpenError::Incomplete { name })?;
+    program.try_into().map_err(|source| OpenError::Program {
+        name,
+        source: Box::new(source),
+    })
 }
 
 fn explain_load(error: EbpfError) -> OpenError {
@@ -149,14 +182,21 @@ fn explain_load(error: EbpfError) -> OpenError {
     {
         return OpenError::OtherVersion;
     }
-    if is_permission(&error) { OpenError::NotPermitted(Box::new(error)) } else { OpenError::Load(Box::new(error)) }
+    if is_permission(&error) {
+        OpenError::NotPermitted(Box::new(error))
+    } else {
+        OpenError::Load(Box::new(error))
+    }
 }
 
 fn explain_program(name: &'static str, error: ProgramError) -> OpenError {
     if is_permission(&error) {
         return OpenError::NotPermitted(Box::new(error));
     }
-    OpenError::Program { name, source: Box::new(error) }
+    OpenError::Program {
+        name,
+        source: Box::new(error),
+    }
 }
 
 /// Whether the kernel's answer, somewhere down the chain, was EPERM.

@@ -80,17 +80,28 @@ impl Tracker {
     /// The process that an event is about.
     #[must_use]
     pub fn process_of(&self, task: &Task) -> Option<&Process> {
-        self.known.get(&(task.pid, task.start_ns)).map(|id| &self.processes[*id])
+        self.known
+            .get(&(task.pid, task.start_ns))
+            .map(|id| &self.processes[*id])
     }
 
     /// Takes in an event; the place of the process it is about.
     pub fn observe(&mut self, event: &Event) -> usize {
         let id = self.seen(&event.task);
         match &event.kind {
-            Kind::Fork { child_pid, child_jail_pid, child_start_ns } => {
+            Kind::Fork {
+                child_pid,
+                child_jail_pid,
+                child_start_ns,
+            } => {
                 self.forked(id, (*child_pid, *child_jail_pid), *child_start_ns);
             }
-            Kind::Exec { file, raw, argv, argv_truncated } => {
+            Kind::Exec {
+                file,
+                raw,
+                argv,
+                argv_truncated,
+            } => {
                 let image = Image {
                     exec_id: self.execs,
                     time_ns: event.time_ns,
@@ -103,7 +114,10 @@ impl Tracker {
                 self.processes[id].images.push(image);
             }
             Kind::Exit { status } => self.exited(id, event.time_ns, *status),
-            Kind::ExecAttempt { .. } | Kind::Open { .. } | Kind::Network { .. } | Kind::Refused { .. } => {}
+            Kind::ExecAttempt { .. }
+            | Kind::Open { .. }
+            | Kind::Network { .. }
+            | Kind::Refused { .. } => {}
         }
         id
     }
@@ -160,5 +174,121 @@ impl Tracker {
         if self.living.get(&process.pid) == Some(&id) {
             self.living.remove(&process.pid);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(pid: u32, parent_pid: u32, start_ns: u64, kind: Kind) -> Event {
+        let task = Task {
+            pid,
+            tid: pid,
+            jail_pid: pid - 100,
+            uid: 1000,
+            parent_pid,
+            start_ns,
+            comm: b"name".to_vec(),
+        };
+        Event {
+            seq: 0,
+            time_ns: start_ns + 50,
+            task,
+            kind,
+            decision: None,
+        }
+    }
+
+    fn fork(child_pid: u32, child_start_ns: u64) -> Kind {
+        Kind::Fork {
+            child_pid,
+            child_jail_pid: child_pid - 100,
+            child_start_ns,
+        }
+    }
+
+    fn exec(path: &[u8]) -> Kind {
+        let file = File {
+            path: path.to_vec(),
+            truncated: false,
+            unlinked: false,
+            dev: 1,
+            inode: 2,
+        };
+        Kind::Exec {
+            file,
+            raw: None,
+            argv: vec![path.to_vec()],
+            argv_truncated: false,
+        }
+    }
+
+    fn track(events: &[Event]) -> Vec<Process> {
+        let mut tracker = Tracker::new();
+        for event in events {
+            tracker.observe(event);
+        }
+        tracker.into_processes()
+    }
+
+    #[test]
+    fn a_fork_an_exec_and_an_exit_make_one_process() {
+        let processes = track(&[
+            event(101, 1, 10, exec(b"/bin/sh")),
+            event(101, 1, 10, fork(102, 20)),
+            event(102, 101, 20, exec(b"/bin/true")),
+            event(102, 101, 20, Kind::Exit { status: 256 }),
+        ]);
+        assert_eq!(processes.len(), 2);
+        let child = &processes[1];
+        assert_eq!(
+            (child.id, child.parent, child.pid, child.jail_pid),
+            (1, Some(0), 102, 2)
+        );
+        assert_eq!(
+            (child.start_ns, child.end_ns, child.status),
+            (20, Some(70), Some(256))
+        );
+        assert_eq!(child.images.len(), 1);
+        assert_eq!(
+            (child.images[0].exec_id, processes[0].images[0].exec_id),
+            (1, 0)
+        );
+        assert_eq!(processes[0].end_ns, None, "its end was not seen");
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_is_another_process() {
+        let processes = track(&[
+            event(101, 1, 10, fork(102, 20)),
+            event(102, 101, 20, Kind::Exit { status: 0 }),
+            event(101, 1, 10, fork(102, 30)),
+            event(102, 101, 30, exec(b"/bin/true")),
+        ]);
+        assert_eq!(processes.len(), 3);
+        assert!(processes[1].images.is_empty());
+        assert_eq!(processes[2].images.len(), 1);
+        assert_eq!(processes[2].status, None);
+    }
+
+    #[test]
+    fn a_process_whose_fork_was_lost_still_finds_its_parent() {
+        let processes = track(&[
+            event(101, 1, 10, exec(b"/bin/sh")),
+            event(102, 101, 20, exec(b"/bin/true")),
+            event(103, 999, 30, exec(b"/bin/true")),
+        ]);
+        assert_eq!(processes[1].parent, Some(0));
+        assert_eq!(processes[2].parent, None, "nobody knows its parent");
+    }
+
+    #[test]
+    fn a_child_is_what_its_parent_is_until_it_is_seen() {
+        let processes = track(&[event(101, 1, 10, fork(102, 20))]);
+        assert_eq!(
+            (processes[1].uid, processes[1].comm.as_slice()),
+            (1000, b"name".as_slice())
+        );
     }
 }

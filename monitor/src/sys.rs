@@ -1,4 +1,10 @@
 //! Where the kernel is spoken to without a safe wrapper: the only unsafe code of this crate.
+//!
+//! # Safety
+//!
+//! Three things need it: telling aya that the wire types are plain bytes, making a table of half a
+//! megabyte without a copy on the stack, and a child that must act before anything else runs in it.
+#![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::CStr;
@@ -28,17 +34,13 @@ pub(crate) struct OffsetsValue(pub(crate) Offsets);
 
 // SAFETY: integers with spelled-out padding only (their sizes are asserted in turnkey-abi), so
 // every byte is initialised and every bit pattern is a value.
-#[allow(unsafe_code)]
 unsafe impl aya::Pod for JailValue {}
 // SAFETY: as above.
-#[allow(unsafe_code)]
 unsafe impl aya::Pod for TableValue {}
 // SAFETY: as above.
-#[allow(unsafe_code)]
 unsafe impl aya::Pod for OffsetsValue {}
 
 /// A table of zeros, made where it stays: half a megabyte does not go over the stack.
-#[allow(unsafe_code)]
 pub(crate) fn empty_table() -> Box<Table> {
     let layout = Layout::new::<Table>();
     // SAFETY: `Table` has a size that is not zero.
@@ -51,7 +53,6 @@ pub(crate) fn empty_table() -> Box<Table> {
 }
 
 /// Views a table as a map's value without moving it.
-#[allow(unsafe_code)]
 pub(crate) fn table_value(table: &Table) -> &TableValue {
     // SAFETY: `TableValue` is a transparent wrapper of `Table`.
     unsafe { &*std::ptr::from_ref(table).cast::<TableValue>() }
@@ -71,8 +72,11 @@ pub(crate) mod canary_status {
 
 /// Makes a child that enters the cgroup of `procs` (its `cgroup.procs`, open for writing),
 /// connects to `address`, opens `path`, and ends with one of [`canary_status`].
-#[allow(unsafe_code)]
-pub(crate) fn spawn_canary(procs: BorrowedFd<'_>, address: SocketAddrV4, path: &CStr) -> nix::Result<Pid> {
+pub(crate) fn spawn_canary(
+    procs: BorrowedFd<'_>,
+    address: SocketAddrV4,
+    path: &CStr,
+) -> nix::Result<Pid> {
     // SAFETY: the child calls `canary` alone, which makes system calls and neither allocates nor
     // locks, so it does not matter what other threads were doing.
     match unsafe { nix::unistd::fork() }? {
@@ -88,7 +92,6 @@ pub(crate) fn spawn_canary(procs: BorrowedFd<'_>, address: SocketAddrV4, path: &
 const AF_INET: libc::sa_family_t = 2;
 const SOCKADDR_IN_BYTES: libc::socklen_t = 16;
 
-#[allow(unsafe_code)]
 fn canary(procs: BorrowedFd<'_>, address: SocketAddrV4, path: &CStr) -> i32 {
     // SAFETY: a descriptor that the caller keeps open, and one byte of static memory.
     if unsafe { libc::write(procs.as_raw_fd(), c"0".as_ptr().cast(), 1) } != 1 {
@@ -102,7 +105,9 @@ fn canary(procs: BorrowedFd<'_>, address: SocketAddrV4, path: &CStr) -> i32 {
     let address = libc::sockaddr_in {
         sin_family: AF_INET,
         sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes(address.ip().octets()),
+        },
         sin_zero: [0; 8],
     };
     // SAFETY: the address is a local value of the size given.

@@ -24,22 +24,10 @@ pub(crate) fn on_code(kind: On) -> u8 {
 
 /// The rule kind of a code.
 pub(crate) fn on(code: u16) -> Option<On> {
-    const ALL: [On; 13] = [
-        On::Open,
-        On::Exec,
-        On::Connect,
-        On::Bind,
-        On::Send,
-        On::Ptrace,
-        On::Mount,
-        On::Setuid,
-        On::Namespace,
-        On::Bpf,
-        On::Module,
-        On::Keyring,
-        On::IoUring,
-    ];
-    ALL.into_iter().find(|kind| u16::from(on_code(*kind)) == code)
+    On::ALL
+        .iter()
+        .copied()
+        .find(|kind| u16::from(on_code(*kind)) == code)
 }
 
 /// The action of a code.
@@ -50,5 +38,60 @@ pub(crate) fn action(code: u16) -> Option<Action> {
         action::DENY => Some(Action::Deny),
         action::KILL => Some(Action::Kill),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnkey_abi::syscalls::{SYSCALLS, class};
+    use turnkey_policy::syscalls;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_code_of_its_own() {
+        for kind in On::ALL {
+            assert_eq!(on(u16::from(on_code(*kind))), Some(*kind));
+            assert!(usize::from(on_code(*kind)) < turnkey_abi::ON);
+        }
+        assert_eq!(on(u16::MAX), None);
+    }
+
+    #[test]
+    fn every_code_of_an_action_is_one() {
+        for (code, expected) in [
+            (1, Action::Allow),
+            (2, Action::Log),
+            (3, Action::Deny),
+            (4, Action::Kill),
+        ] {
+            assert_eq!(super::action(code), Some(expected));
+        }
+        assert_eq!(super::action(action::NONE), None);
+        assert_eq!(super::action(5), None);
+    }
+
+    /// The policy and the wire each hold a table of numbers; libseccomp's is behind the former.
+    #[test]
+    fn the_tables_of_numbers_agree() {
+        for syscall in SYSCALLS {
+            if let Some(known) = syscalls::name(u32::from(syscall.nr)) {
+                assert_eq!(known, syscall.name, "{}", syscall.nr);
+            }
+            if let Some(known) = syscalls::number(syscall.name) {
+                assert_eq!(known, u32::from(syscall.nr), "{}", syscall.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_without_a_hook_has_syscalls() {
+        for kind in On::ALL.iter().filter(|kind| **kind > On::Send) {
+            let class = class::WATCH + on_code(*kind);
+            assert!(
+                SYSCALLS.iter().any(|syscall| syscall.class == class),
+                "{kind:?}"
+            );
+        }
     }
 }

@@ -249,7 +249,13 @@ fn what_the_host_has_and_the_jail_has_not_is_told() {
     let path = file.display().to_string();
     let ran = Run::new().run(&["cat", &path]);
     ran.expect_code(1);
-    ran.expect(ran.stderr.contains(&format!("--read {path}")), "the flag that would bring it in");
+    ran.expect(
+        ran.stderr.contains(&format!("--read {path}")),
+        "the flag that would bring it in",
+    );
     let fine = Run::new().shell(&format!("cat {path} 2>/dev/null; exit 0"));
-    fine.expect(!fine.stderr.contains("--read"), "nobody is bothered when all went well");
+    fine.expect(
+        !fine.stderr.contains("--read"),
+        "nobody is bothered when all went well",
+    );
 }

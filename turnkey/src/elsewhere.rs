@@ -21,19 +21,30 @@ pub fn tell(report: &Report, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     }
     let flags: Vec<String> = paths.iter().map(|path| format!("--read {path}")).collect();
-    writeln!(out, "turnkey: looked for and not in the jail, though this host has it: {}", paths.join(", "))?;
+    writeln!(
+        out,
+        "turnkey: looked for and not in the jail, though this host has it: {}",
+        paths.join(", ")
+    )?;
     writeln!(out, "  to allow    {}", flags.join(" "))
 }
 
 /// The first few paths, in the order they were tried.
 fn missing(report: &Report, on_host: impl Fn(&Path) -> bool) -> Vec<&str> {
     // Below a scratch, such as /tmp, nothing of the host shows either, though the place is granted.
-    let hidden = report.file_operations.iter().filter(|tried| tried.errno.as_deref() == Some("ENOENT"));
+    let hidden = report
+        .file_operations
+        .iter()
+        .filter(|tried| tried.errno.as_deref() == Some("ENOENT"));
     // What had to be escaped is not the path itself any more, and no program's usual business.
     let plain = |path: &&str| path.starts_with('/') && !path.contains(['\\', ' ', '\'', '"']);
     let wanted = |path: &&str| !PROBED.iter().any(|tree| Path::new(path).starts_with(tree));
     let mut paths: Vec<&str> = Vec::new();
-    for path in hidden.filter_map(|tried| tried.path.as_deref()).filter(plain).filter(wanted) {
+    for path in hidden
+        .filter_map(|tried| tried.path.as_deref())
+        .filter(plain)
+        .filter(wanted)
+    {
         if paths.len() < MOST && !paths.contains(&path) && on_host(Path::new(path)) {
             paths.push(path);
         }

@@ -55,8 +55,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// One row: a program, how it ended, and every fact that is not as promised.
 struct Row<'a> {
     program: &'a Header,
-    /// Whether the program was run without the jail as well.
-    controlled: bool,
+    /// How the run without the jail went, in words, if there was one or a reason for none.
+    outside: &'a str,
     /// The run in the jail, unless only the control was asked for.
     seen: Option<Seen>,
     disagreements: Vec<String>,
@@ -66,20 +66,21 @@ struct Row<'a> {
 fn perform<'a>(program: &'a Header, turnkey: Option<&Path>) -> Result<Row<'a>> {
     let mut row = Row {
         program,
-        controlled: false,
+        outside: "",
         seen: None,
         disagreements: Vec::new(),
     };
-    if let Control::Expect(expectation) = &program.control {
-        let stage = Stage::set(program)?;
-        let seen = play::play(&stage, Place::Outside)?;
-        let wrong = expectation.disagreements(&seen, &|text| stage.fill(text));
-        row.disagreements.extend(
-            wrong
-                .into_iter()
-                .map(|it| format!("outside the jail: {it}")),
-        );
-        row.controlled = true;
+    match &program.control {
+        Control::Expect(expectation) => {
+            let stage = Stage::set(program)?;
+            let seen = play::play(&stage, Place::Outside)?;
+            let wrong = expectation.disagreements(&seen, &|text| stage.fill(text));
+            let said = wrong.iter().map(|it| format!("outside the jail: {it}"));
+            row.disagreements.extend(said);
+            row.outside = table::WORKED;
+        }
+        Control::Skipped(reason) => row.outside = reason,
+        Control::None => {}
     }
     if let Some(turnkey) = turnkey {
         let stage = Stage::set(program)?;

@@ -1,7 +1,6 @@
 //! States that no path tells apart become one (Moore's algorithm).
 
-use std::collections::HashMap;
-
+use super::hash::QuickMap;
 use super::{Automaton, Winners};
 
 /// The same automaton with as few states as there can be.
@@ -14,7 +13,12 @@ pub(super) fn minimized(full: Automaton) -> Automaton {
             first.push(state);
         }
     }
-    let row = |state: &usize| full.rows[*state].iter().map(|next| blocks[index(*next)]).collect();
+    let row = |state: &usize| {
+        full.rows[*state]
+            .iter()
+            .map(|next| blocks[index(*next)])
+            .collect()
+    };
     Automaton {
         rows: first.iter().map(row).collect(),
         accept: first.iter().map(|state| full.accept[*state]).collect(),
@@ -25,9 +29,12 @@ pub(super) fn minimized(full: Automaton) -> Automaton {
 /// The block of each state: split by what states decide, then by where they lead, until nothing
 /// splits any more.
 fn blocks(full: &Automaton) -> Vec<u32> {
-    let mut numbers: HashMap<Winners, u32> = HashMap::new();
-    let mut blocks: Vec<u32> =
-        full.accept.iter().map(|winners| number(&mut numbers, winners)).collect();
+    let mut numbers: QuickMap<Winners, u32> = QuickMap::default();
+    let mut blocks: Vec<u32> = full
+        .accept
+        .iter()
+        .map(|winners| number(&mut numbers, winners))
+        .collect();
     let mut count = numbers.len();
     loop {
         let (split, now) = split(full, &blocks);
@@ -41,7 +48,7 @@ fn blocks(full: &Automaton) -> Vec<u32> {
 
 /// One round: the new blocks, and how many there are.
 fn split(full: &Automaton, blocks: &[u32]) -> (Vec<u32>, usize) {
-    let mut numbers: HashMap<Vec<u32>, u32> = HashMap::new();
+    let mut numbers: QuickMap<Vec<u32>, u32> = QuickMap::default();
     let mut signature = Vec::new();
     let of_state = full.rows.iter().zip(blocks).map(|(row, block)| {
         signature.clear();
@@ -56,7 +63,7 @@ fn split(full: &Automaton, blocks: &[u32]) -> (Vec<u32>, usize) {
     (split, numbers.len())
 }
 
-fn number<T: std::hash::Hash + Eq + Clone>(numbers: &mut HashMap<T, u32>, thing: &T) -> u32 {
+fn number<T: std::hash::Hash + Eq + Clone>(numbers: &mut QuickMap<T, u32>, thing: &T) -> u32 {
     // As many blocks as states at most, and those are bounded.
     let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
     *numbers.entry(thing.clone()).or_insert(next)

@@ -63,7 +63,9 @@ impl Nfa {
     /// For every state, the states it is in as well without a byte, itself included, as far as
     /// anything follows from them.
     pub(super) fn closures(&self) -> Vec<Vec<State>> {
-        (0..self.steps.len()).map(|state| self.closure(state)).collect()
+        (0..self.steps.len())
+            .map(|state| self.closure(state))
+            .collect()
     }
 
     fn closure(&self, state: usize) -> Vec<State> {
@@ -111,14 +113,16 @@ impl Nfa {
     }
 
     fn tokens(&mut self, tokens: &[Token], from: State) -> State {
-        tokens.iter().fold(from, |from, token| self.token(token, from))
+        tokens
+            .iter()
+            .fold(from, |from, token| self.token(token, from))
     }
 
     fn token(&mut self, token: &Token, from: State) -> State {
         match token {
-            Token::Literal(bytes) => {
-                bytes.iter().fold(from, |from, byte| self.step(from, Step::Byte(*byte)))
-            }
+            Token::Literal(bytes) => bytes
+                .iter()
+                .fold(from, |from, byte| self.step(from, Step::Byte(*byte))),
             Token::AnyByte => self.step(from, Step::NotSlash),
             Token::AnyName => self.run(from, Step::NotSlash),
             Token::AnyPath => self.run(from, Step::Any),

@@ -11,7 +11,9 @@ type Exec = (Vec<u8>, Option<Vec<u8>>, Vec<Vec<u8>>);
 
 fn execs(kind: &Kind) -> Option<Exec> {
     match kind {
-        Kind::Exec { file, raw, argv, .. } => Some((file.path.clone(), raw.clone(), argv.clone())),
+        Kind::Exec {
+            file, raw, argv, ..
+        } => Some((file.path.clone(), raw.clone(), argv.clone())),
         _ => None,
     }
 }
@@ -34,17 +36,26 @@ fn the_command_itself_may_start_under_no_exec() {
     let seen = run(&policy, &["/bin/echo", "hello", "world"]);
     seen.assert_lived();
     assert_eq!(seen.stdout(), "hello world\n");
-    let (file, raw, argv) = seen.kinds(execs).pop().unwrap_or_else(|| panic!("{}", seen.tell()));
+    let (file, raw, argv) = seen
+        .kinds(execs)
+        .pop()
+        .unwrap_or_else(|| panic!("{}", seen.tell()));
     assert_eq!(file, real("/bin/echo"));
     assert_eq!(raw, (file != b"/bin/echo").then(|| b"/bin/echo".to_vec()));
-    assert_eq!(argv, [b"/bin/echo".to_vec(), b"hello".to_vec(), b"world".to_vec()]);
+    assert_eq!(
+        argv,
+        [b"/bin/echo".to_vec(), b"hello".to_vec(), b"world".to_vec()]
+    );
     assert_eq!(seen.decisions(), []);
 }
 
 #[test]
 fn a_second_exec_kills_under_no_exec() {
     let policy = policy(&rule("no-exec", "exec", "kill", ""));
-    let seen = run(&policy, &["/bin/sh", "-c", "/bin/echo survived; echo survived"]);
+    let seen = run(
+        &policy,
+        &["/bin/sh", "-c", "/bin/echo survived; echo survived"],
+    );
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
     assert_eq!(seen.decisions(), [(0, Action::Kill)]);
@@ -67,7 +78,11 @@ fn a_symlink_to_a_forbidden_program_is_the_program() {
 #[test]
 fn a_script_is_told_with_its_interpreter_and_its_name() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let script = directory.path().canonicalize().expect("a path").join("script");
+    let script = directory
+        .path()
+        .canonicalize()
+        .expect("a path")
+        .join("script");
     std::fs::write(&script, "#!/bin/sh\nexit 0\n").expect("the script can be written");
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("ours");
     let script = script.to_str().expect("text");
@@ -76,7 +91,14 @@ fn a_script_is_told_with_its_interpreter_and_its_name() {
     let (file, raw, argv) = seen.kinds(execs).pop().expect("it was started");
     assert_eq!(file, real("/bin/sh"));
     assert_eq!(raw, Some(script.as_bytes().to_vec()));
-    assert_eq!(argv, [b"/bin/sh".to_vec(), script.as_bytes().to_vec(), b"argument".to_vec()]);
+    assert_eq!(
+        argv,
+        [
+            b"/bin/sh".to_vec(),
+            script.as_bytes().to_vec(),
+            b"argument".to_vec()
+        ]
+    );
 }
 
 #[test]
@@ -86,7 +108,12 @@ fn a_forbidden_script_kills_by_its_own_name() {
     let script = top.join("script");
     std::fs::write(&script, "#!/bin/sh\necho survived\n").expect("the script can be written");
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("ours");
-    let policy = policy(&rule("s", "exec", "kill", &format!("path = [\"{}/*\"]", top.display())));
+    let policy = policy(&rule(
+        "s",
+        "exec",
+        "kill",
+        &format!("path = [\"{}/*\"]", top.display()),
+    ));
     let command = format!("cd {}; ./script; echo survived", top.display());
     let seen = run(&policy, &["/bin/sh", "-c", &command]);
     seen.assert_killed();
@@ -97,7 +124,12 @@ fn a_forbidden_script_kills_by_its_own_name() {
 fn a_failed_exec_is_told_with_its_errno() {
     let seen = run(&policy(""), &["/bin/sh", "-c", "/no/such/program; exit 0"]);
     seen.assert_lived();
-    assert_eq!(seen.kinds(attempts), [(b"/no/such/program".to_vec(), 2)], "{}", seen.tell());
+    assert_eq!(
+        seen.kinds(attempts),
+        [(b"/no/such/program".to_vec(), 2)],
+        "{}",
+        seen.tell()
+    );
 }
 
 #[test]
@@ -127,7 +159,11 @@ fn long_arguments_are_cut_and_say_so() {
     let seen = run(&policy(""), &["/bin/true", &long]);
     seen.assert_lived();
     let cut = seen.kinds(|kind| match kind {
-        Kind::Exec { argv_truncated, argv, .. } => Some((*argv_truncated, argv.len())),
+        Kind::Exec {
+            argv_truncated,
+            argv,
+            ..
+        } => Some((*argv_truncated, argv.len())),
         _ => None,
     });
     assert_eq!(cut, [(true, 2)]);

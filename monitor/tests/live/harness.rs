@@ -32,7 +32,12 @@ pub fn rule(id: &str, on: &str, action: &str, more: &str) -> String {
 
 /// A rule that kills for reading any of these paths.
 pub fn kill_reading(path: &str) -> String {
-    rule("secret", "open", "kill", &format!("path = [\"{path}\"]\naccess = [\"read\"]"))
+    rule(
+        "secret",
+        "open",
+        "kill",
+        &format!("path = [\"{path}\"]\naccess = [\"read\"]"),
+    )
 }
 
 /// A cgroup of our own, removed in the end.
@@ -53,7 +58,10 @@ impl Group {
     }
 
     pub fn id(&self) -> u64 {
-        self.directory.metadata().expect("the cgroup has metadata").ino()
+        self.directory
+            .metadata()
+            .expect("the cgroup has metadata")
+            .ino()
     }
 }
 
@@ -73,7 +81,9 @@ impl Drop for Group {
 /// Where cgroup v2 is mounted, alone or beside v1.
 fn unified_hierarchy() -> PathBuf {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
-    let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let mut fields = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
     let found = fields.find(|fields| fields.get(2) == Some(&"cgroup2"));
     PathBuf::from(found.expect("cgroup v2 is mounted")[1])
 }
@@ -108,7 +118,9 @@ impl Seen {
     /// The events that a rule decided on, with what was done.
     pub fn decisions(&self) -> Vec<(usize, Action)> {
         let decided = self.events.iter().filter_map(|event| event.decision);
-        decided.map(|decision| (decision.rule, decision.action)).collect()
+        decided
+            .map(|decision| (decision.rule, decision.action))
+            .collect()
     }
 
     pub fn stdout(&self) -> String {
@@ -116,12 +128,24 @@ impl Seen {
     }
 
     pub fn kinds<T>(&self, pick: impl Fn(&Kind) -> Option<T>) -> Vec<T> {
-        self.events.iter().filter_map(|event| pick(&event.kind)).collect()
+        self.events
+            .iter()
+            .filter_map(|event| pick(&event.kind))
+            .collect()
     }
 
     pub fn tell(&self) -> String {
-        let events: Vec<String> = self.events.iter().map(|event| format!("{event:?}")).collect();
-        format!("{:?}\n{:?}\n{}", self.output, self.evidence, events.join("\n"))
+        let events: Vec<String> = self
+            .events
+            .iter()
+            .map(|event| format!("{event:?}"))
+            .collect();
+        format!(
+            "{:?}\n{:?}\n{}",
+            self.output,
+            self.evidence,
+            events.join("\n")
+        )
     }
 }
 
@@ -134,20 +158,35 @@ pub fn run(policy: &Policy, command: &[&str]) -> Seen {
 pub fn run_in(policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
     let group = Group::new();
     let rules = compile(policy).expect("the policy compiles");
-    let mut monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
-    monitor.adopt(group.directory.as_fd(), group.id()).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    let mut monitor =
+        Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    monitor
+        .adopt(group.directory.as_fd(), group.id())
+        .unwrap_or_else(|error| panic!("{}", chain(&error)));
     // The shell joins, and its next exec is the start of the command.
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group.path.join("cgroup.procs"));
-    shell.args(command).current_dir(directory).stdin(Stdio::null());
-    shell.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    shell
+        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+        .arg(group.path.join("cgroup.procs"));
+    shell
+        .args(command)
+        .current_dir(directory)
+        .stdin(Stdio::null());
+    shell
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let output = shell.output().expect("a shell can be run");
     wait_until_empty(&group);
     let condemned = monitor.condemned();
     let mut events = Vec::new();
     monitor.drain(|event| events.push(event));
     let evidence = monitor.finish().expect("the evidence can be read");
-    Seen { output, events, evidence, condemned }
+    Seen {
+        output,
+        events,
+        evidence,
+        condemned,
+    }
 }
 
 /// Grandchildren may outlive the command for a moment.
@@ -165,7 +204,9 @@ fn wait_until_empty(group: &Group) {
 /// An interpreter itself, not a script that looks for one.
 pub fn python_path() -> &'static str {
     let mut known = ["/usr/bin/python3", "/usr/local/bin/python3"].into_iter();
-    known.find(|path| Path::new(path).exists()).expect("python3 is installed")
+    known
+        .find(|path| Path::new(path).exists())
+        .expect("python3 is installed")
 }
 
 /// Runs a Python program in a watched cgroup.
@@ -176,5 +217,8 @@ pub fn python(policy: &Policy, program: &str) -> Seen {
 /// An error with all its causes.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }

@@ -11,7 +11,12 @@ const EPERM: i32 = 1;
 
 fn network(kind: &Kind) -> Option<(NetworkAct, Address, i32)> {
     match kind {
-        Kind::Network { act, address, errno, .. } => Some((*act, address.clone(), *errno)),
+        Kind::Network {
+            act,
+            address,
+            errno,
+            ..
+        } => Some((*act, address.clone(), *errno)),
         _ => None,
     }
 }
@@ -27,7 +32,11 @@ fn errno_of(statement: &str) -> String {
 fn assert_told(seen: &Seen, act: NetworkAct, address: &str, errno: i32) {
     let address: SocketAddr = address.parse().expect("an address");
     let expected = (act, Address::Inet(address), errno);
-    assert!(seen.kinds(network).contains(&expected), "{expected:?} in\n{}", seen.tell());
+    assert!(
+        seen.kinds(network).contains(&expected),
+        "{expected:?} in\n{}",
+        seen.tell()
+    );
     assert_eq!(seen.kinds(network).len(), 1, "told once:\n{}", seen.tell());
 }
 
@@ -40,7 +49,12 @@ fn without_network_a_connect_never_arrives() {
     let seen = python(&policy(""), &errno_of(&statement));
     seen.assert_lived();
     assert_eq!(seen.stdout(), "1\n");
-    assert_told(&seen, NetworkAct::Connect, &format!("127.0.0.1:{port}"), EPERM);
+    assert_told(
+        &seen,
+        NetworkAct::Connect,
+        &format!("127.0.0.1:{port}"),
+        EPERM,
+    );
     assert!(listener.accept().is_err(), "nobody came");
 }
 
@@ -65,10 +79,16 @@ fn ipv6_is_no_way_round() {
     let seen = python(&policy(""), &errno_of("s6.connect(('2001:db8::1', 443))"));
     assert_eq!(seen.stdout(), "1\n");
     assert_told(&seen, NetworkAct::Connect, "[2001:db8::1]:443", EPERM);
-    let seen = python(&policy(""), &errno_of("s6.connect(('::ffff:127.0.0.1', 80))"));
+    let seen = python(
+        &policy(""),
+        &errno_of("s6.connect(('::ffff:127.0.0.1', 80))"),
+    );
     assert_eq!(seen.stdout(), "1\n");
     assert_told(&seen, NetworkAct::Connect, "[::ffff:127.0.0.1]:80", EPERM);
-    let seen = python(&policy(""), &errno_of("u6.sendto(b'x', ('2001:db8::2', 53))"));
+    let seen = python(
+        &policy(""),
+        &errno_of("u6.sendto(b'x', ('2001:db8::2', 53))"),
+    );
     assert_eq!(seen.stdout(), "1\n");
     assert_told(&seen, NetworkAct::Send, "[2001:db8::2]:53", EPERM);
 }
@@ -76,10 +96,17 @@ fn ipv6_is_no_way_round() {
 #[test]
 fn tcp_fast_open_is_no_way_round() {
     // MSG_FASTOPEN connects and sends in one call.
-    let seen = python(&policy(""), &errno_of("s.sendto(b'x', 0x20000000, ('192.0.2.1', 80))"));
+    let seen = python(
+        &policy(""),
+        &errno_of("s.sendto(b'x', 0x20000000, ('192.0.2.1', 80))"),
+    );
     assert_ne!(seen.stdout(), "through\n", "{}", seen.tell());
     assert!(!seen.kinds(network).is_empty(), "{}", seen.tell());
-    assert!(seen.kinds(network).iter().all(|(_, _, errno)| *errno != 0), "{}", seen.tell());
+    assert!(
+        seen.kinds(network).iter().all(|(_, _, errno)| *errno != 0),
+        "{}",
+        seen.tell()
+    );
 }
 
 #[test]
@@ -127,16 +154,34 @@ fn loopback_reaches_itself_and_nobody_else() {
     let policy = policy(&format!("[network]\nmode = \"loopback\"\n{rules}"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
-    let seen = python(&policy, &errno_of(&format!("s.connect(('127.0.0.1', {port}))")));
-    assert_eq!((seen.stdout().as_str(), seen.decisions()), ("through\n", vec![]));
+    let seen = python(
+        &policy,
+        &errno_of(&format!("s.connect(('127.0.0.1', {port}))")),
+    );
+    assert_eq!(
+        (seen.stdout().as_str(), seen.decisions()),
+        ("through\n", vec![])
+    );
     assert_told(&seen, NetworkAct::Connect, &format!("127.0.0.1:{port}"), 0);
-    let seen = python(&policy, &errno_of(&format!("s6.connect(('::ffff:127.0.0.1', {port}))")));
-    assert_eq!((seen.stdout().as_str(), seen.decisions()), ("through\n", vec![]));
+    let seen = python(
+        &policy,
+        &errno_of(&format!("s6.connect(('::ffff:127.0.0.1', {port}))")),
+    );
+    assert_eq!(
+        (seen.stdout().as_str(), seen.decisions()),
+        ("through\n", vec![])
+    );
     let seen = python(&policy, &errno_of("s.bind(('127.0.0.1', 0))"));
-    assert_eq!((seen.stdout().as_str(), seen.decisions()), ("through\n", vec![]));
+    assert_eq!(
+        (seen.stdout().as_str(), seen.decisions()),
+        ("through\n", vec![])
+    );
     for (statement, address) in [
         ("s.connect(('192.0.2.7', 443))", "192.0.2.7:443"),
-        ("s6.connect(('::ffff:192.0.2.7', 443))", "[::ffff:192.0.2.7]:443"),
+        (
+            "s6.connect(('::ffff:192.0.2.7', 443))",
+            "[::ffff:192.0.2.7]:443",
+        ),
         ("s6.connect(('::2', 443))", "[::2]:443"),
     ] {
         let seen = python(&policy, &errno_of(statement));
@@ -152,10 +197,17 @@ fn a_raw_socket_cannot_be_made() {
     let seen = python(&policy(&rule("out", "connect", "deny", "")), &program);
     assert_eq!(seen.stdout(), "1\n");
     let refused = seen.kinds(|kind| match kind {
-        Kind::Refused { nr, errno, args, .. } => Some((*nr, *errno, *args)),
+        Kind::Refused {
+            nr, errno, args, ..
+        } => Some((*nr, *errno, *args)),
         _ => None,
     });
-    assert_eq!(refused, [(41, EPERM, [2, 3 | 0o2_000_000, 1])], "{}", seen.tell());
+    assert_eq!(
+        refused,
+        [(41, EPERM, [2, 3 | 0o2_000_000, 1])],
+        "{}",
+        seen.tell()
+    );
     assert_eq!(seen.decisions(), [(0, Action::Deny)]);
 }
 
@@ -165,8 +217,16 @@ fn unix_sockets_are_told_and_are_no_network() {
     let seen = python(&policy(&rule("out", "connect", "kill", "")), program);
     seen.assert_lived();
     let expected = [
-        (NetworkAct::Bind, Address::UnixAbstract(b"turnkey-test-abstract".to_vec()), 0),
-        (NetworkAct::Connect, Address::UnixPath(b"/no/such/socket".to_vec()), 2),
+        (
+            NetworkAct::Bind,
+            Address::UnixAbstract(b"turnkey-test-abstract".to_vec()),
+            0,
+        ),
+        (
+            NetworkAct::Connect,
+            Address::UnixPath(b"/no/such/socket".to_vec()),
+            2,
+        ),
     ];
     assert_eq!(seen.kinds(network), expected);
 }

@@ -9,7 +9,9 @@ use super::harness::{kill_reading, policy, python, python_path, rule, run, run_i
 
 fn opens(kind: &Kind) -> Option<(Option<File>, Raw, i32)> {
     match kind {
-        Kind::Open { file, raw, errno, .. } => Some((file.clone(), raw.clone(), *errno)),
+        Kind::Open {
+            file, raw, errno, ..
+        } => Some((file.clone(), raw.clone(), *errno)),
         _ => None,
     }
 }
@@ -17,7 +19,11 @@ fn opens(kind: &Kind) -> Option<(Option<File>, Raw, i32)> {
 /// A directory with a secret in it; its path is what the kernel will say.
 fn secret() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let path = directory.path().canonicalize().expect("it has a path").join("secret");
+    let path = directory
+        .path()
+        .canonicalize()
+        .expect("it has a path")
+        .join("secret");
     std::fs::write(&path, "top secret").expect("the secret can be written");
     let path = path.to_str().expect("the path is text").to_owned();
     (directory, path)
@@ -30,12 +36,18 @@ fn an_open_is_told_with_the_kernels_own_file() {
     let seen = run(&policy(""), &["/bin/cat", &path]);
     seen.assert_lived();
     assert_eq!(seen.stdout(), "top secret");
-    let found = seen.kinds(opens).into_iter().find(|(_, raw, _)| raw.bytes == path.as_bytes());
+    let found = seen
+        .kinds(opens)
+        .into_iter()
+        .find(|(_, raw, _)| raw.bytes == path.as_bytes());
     let (file, _, errno) = found.unwrap_or_else(|| panic!("{}", seen.tell()));
     let file = file.expect("the open succeeded");
     assert_eq!(errno, 0);
     assert_eq!(file.path, path.as_bytes());
-    assert_eq!((file.inode, file.truncated, file.unlinked), (metadata.ino(), false, false));
+    assert_eq!(
+        (file.inode, file.truncated, file.unlinked),
+        (metadata.ino(), false, false)
+    );
     assert!(seen.evidence.complete, "{}", seen.tell());
     assert_eq!(seen.evidence.lost.total(), 0);
 }
@@ -63,10 +75,16 @@ fn a_symlink_does_not_hide_the_file() {
     let (directory, path) = secret();
     let link = directory.path().join("harmless");
     symlink(&path, &link).expect("a symlink can be made");
-    let seen = run(&policy(&kill_reading(&path)), &["/bin/cat", link.to_str().expect("text")]);
+    let seen = run(
+        &policy(&kill_reading(&path)),
+        &["/bin/cat", link.to_str().expect("text")],
+    );
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    let killed = seen.kinds(opens).pop().unwrap_or_else(|| panic!("{}", seen.tell()));
+    let killed = seen
+        .kinds(opens)
+        .pop()
+        .unwrap_or_else(|| panic!("{}", seen.tell()));
     assert_eq!(killed.0.expect("it was opened").path, path.as_bytes());
     assert_eq!(killed.1.bytes, link.to_str().expect("text").as_bytes());
 }
@@ -76,7 +94,10 @@ fn every_spelling_of_a_path_is_the_same_path() {
     let (directory, path) = secret();
     let policy = policy(&kill_reading(&path));
     let parent = directory.path().canonicalize().expect("it has a path");
-    let name = parent.file_name().and_then(|name| name.to_str()).expect("text");
+    let name = parent
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("text");
     for spelling in [
         String::from("secret"),
         String::from("./secret"),
@@ -84,7 +105,7 @@ fn every_spelling_of_a_path_is_the_same_path() {
         format!("{}//secret", parent.display()),
         format!("{}/./no-such/../secret", parent.display()),
         format!("/proc/self/root{path}"),
-        format!("/proc/self/cwd/secret"),
+        String::from("/proc/self/cwd/secret"),
     ] {
         let seen = run_in(&policy, &parent, &["/bin/cat", &spelling]);
         seen.assert_killed();
@@ -114,7 +135,12 @@ fn openat2_and_creat_are_seen() {
     python(&policy(&kill_reading(&path)), &openat2).assert_killed();
     let creat = format!("import ctypes\nctypes.CDLL(None).syscall(85, {path:?}.encode(), 0o600)");
     python(&policy(&kill_reading(&path)), &creat).assert_lived();
-    let writing = rule("w", "open", "kill", &format!("path = [{path:?}]\naccess = [\"write\"]"));
+    let writing = rule(
+        "w",
+        "open",
+        "kill",
+        &format!("path = [{path:?}]\naccess = [\"write\"]"),
+    );
     python(&policy(&writing), &creat).assert_killed();
 }
 
@@ -131,7 +157,10 @@ fn an_attempt_on_a_missing_file_is_an_attempt() {
 fn a_failed_open_is_told_with_its_errno() {
     let seen = run(&policy(""), &["/bin/cat", "/no-such-file"]);
     assert_eq!(seen.status().code(), Some(1));
-    let found = seen.kinds(opens).into_iter().find(|(_, raw, _)| raw.bytes == b"/no-such-file");
+    let found = seen
+        .kinds(opens)
+        .into_iter()
+        .find(|(_, raw, _)| raw.bytes == b"/no-such-file");
     let (file, _, errno) = found.unwrap_or_else(|| panic!("{}", seen.tell()));
     assert_eq!((file, errno), (None, 2));
 }
@@ -151,8 +180,18 @@ fn observing_tells_and_lets_live() {
 fn a_more_specific_allow_shields() {
     let (directory, path) = secret();
     let parent = directory.path().canonicalize().expect("it has a path");
-    let allow = rule("a", "open", "allow", &format!("path = [{path:?}]\naccess = [\"read\"]"));
-    let kill = rule("k", "open", "kill", &format!("path = [\"{}/**\"]\naccess = [\"read\"]", parent.display()));
+    let allow = rule(
+        "a",
+        "open",
+        "allow",
+        &format!("path = [{path:?}]\naccess = [\"read\"]"),
+    );
+    let kill = rule(
+        "k",
+        "open",
+        "kill",
+        &format!("path = [\"{}/**\"]\naccess = [\"read\"]", parent.display()),
+    );
     let policy = policy(&format!("{allow}{kill}"));
     run(&policy, &["/bin/cat", &path]).assert_lived();
     run(&policy, &["/bin/cat", &format!("{path}2")]).assert_killed();
@@ -185,7 +224,10 @@ fn a_deep_directory_has_its_whole_path() {
     seen.assert_killed();
     let link = directory.path().join("link");
     symlink(path, &link).expect("a symlink can be made");
-    let seen = run(&policy(&kill_reading(path)), &["/bin/cat", link.to_str().expect("text")]);
+    let seen = run(
+        &policy(&kill_reading(path)),
+        &["/bin/cat", link.to_str().expect("text")],
+    );
     seen.assert_killed();
 }
 
@@ -200,7 +242,11 @@ fn a_path_that_is_too_long_to_know_is_treated_as_the_worst() {
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
     assert!(seen.evidence.unresolved > 0, "{}", seen.tell());
-    let truncated = seen.kinds(opens).into_iter().filter_map(|(file, ..)| file).any(|file| file.truncated);
+    let truncated = seen
+        .kinds(opens)
+        .into_iter()
+        .filter_map(|(file, ..)| file)
+        .any(|file| file.truncated);
     assert!(truncated, "{}", seen.tell());
 }
 
@@ -209,7 +255,11 @@ fn a_memory_file_has_its_name_for_a_path() {
     let program = "import os\nfd = os.memfd_create('payload')\nopen(f'/proc/self/fd/{fd}')";
     let seen = python(&policy(""), program);
     seen.assert_lived();
-    let files: Vec<File> = seen.kinds(opens).into_iter().filter_map(|(file, ..)| file).collect();
+    let files: Vec<File> = seen
+        .kinds(opens)
+        .into_iter()
+        .filter_map(|(file, ..)| file)
+        .collect();
     let memory = files.iter().find(|file| file.path == b"memfd:payload");
     assert!(memory.is_some_and(|file| file.unlinked), "{}", seen.tell());
 }
@@ -219,6 +269,157 @@ fn an_unreadable_argument_is_told() {
     let program = "import ctypes\nctypes.CDLL(None).syscall(257, -100, 8, 0, 0)";
     let seen = python(&policy(""), program);
     seen.assert_lived();
-    assert!(seen.kinds(opens).iter().any(|(_, raw, errno)| raw.unreadable && *errno == 14), "{}", seen.tell());
+    assert!(
+        seen.kinds(opens)
+            .iter()
+            .any(|(_, raw, errno)| raw.unreadable && *errno == 14),
+        "{}",
+        seen.tell()
+    );
     assert_eq!(seen.evidence.unreadable, 1);
+}
+
+/// What the kernel's programs make of a path as it was written.
+fn normalised(base: &str, written: &str) -> String {
+    let whole = if written.starts_with('/') {
+        written.to_owned()
+    } else {
+        format!("{base}/{written}")
+    };
+    let mut components: Vec<&str> = Vec::new();
+    for component in whole.split('/') {
+        match component {
+            "" | "." => {}
+            ".." => {
+                components.pop();
+            }
+            name => components.push(name),
+        }
+    }
+    format!("/{}", components.join("/"))
+}
+
+/// Paths that do not exist, in strange spellings; the same ones in every run.
+fn spellings() -> Vec<String> {
+    const PIECES: [&str; 11] = [
+        "/", "/", "//", "/./", "/../", "/..", ".", "...", "a", "b", ".a",
+    ];
+    let mut state = 1_u64;
+    let mut next = || {
+        // Knuth's MMIX generator; its upper bits are good enough here.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).expect("31 bits")
+    };
+    let mut spelling = |prefix: &str| {
+        let pieces: Vec<&str> = (0..1 + next() % 12)
+            .map(|_| PIECES[next() % PIECES.len()])
+            .collect();
+        format!("{prefix}{}", pieces.concat())
+    };
+    (0..200)
+        .flat_map(|_| [spelling("/no-such/"), spelling("no-such/")])
+        .collect()
+}
+
+#[test]
+fn the_kernel_reads_spellings_as_the_reference_does() {
+    let read = "access = [\"read\"]";
+    let policy = policy(
+        &[
+            rule(
+                "exact",
+                "open",
+                "log",
+                &format!("path = [\"/no-such/a\", \"/\"]\n{read}"),
+            ),
+            rule(
+                "below",
+                "open",
+                "log",
+                &format!("path = [\"/no-such/**/b\"]\n{read}"),
+            ),
+            rule(
+                "any",
+                "open",
+                "log",
+                &format!("path = [\"/*/no-such/**\"]\n{read}"),
+            ),
+        ]
+        .concat(),
+    );
+    let directory = tempfile::tempdir_in("/tmp").expect("a directory can be made");
+    let base = directory.path().canonicalize().expect("it has a path");
+    let spellings = spellings();
+    let program = format!(
+        "import os\nfor path in {spellings:?}:\n try: os.close(os.open(path, os.O_RDONLY))\n except OSError: pass"
+    );
+    let seen = run_in(&policy, &base, &[python_path(), "-S", "-E", "-c", &program]);
+    seen.assert_lived();
+    let mut compared = 0;
+    for event in &seen.events {
+        let Kind::Open {
+            file: None, raw, ..
+        } = &event.kind
+        else {
+            continue;
+        };
+        let Some(written) = spellings
+            .iter()
+            .find(|spelling| spelling.as_bytes() == raw.bytes)
+        else {
+            continue;
+        };
+        let path = normalised(base.to_str().expect("text"), written);
+        let attempt = turnkey_policy::Attempt {
+            on: turnkey_policy::On::Open,
+            path: Some(path.as_bytes()),
+            access: &[turnkey_policy::Access::Read],
+        };
+        let expected = turnkey_policy::decide(&policy.rules, &attempt);
+        assert_eq!(
+            event.decision.map(|decision| decision.rule),
+            expected,
+            "{written} is {path}"
+        );
+        compared += 1;
+    }
+    assert!(
+        compared > 150,
+        "most do not exist, and each is told: {compared}"
+    );
+}
+
+#[test]
+fn m01_a_link_that_changes_under_the_open_hides_nothing() {
+    let (directory, path) = secret();
+    let top = directory.path().canonicalize().expect("it has a path");
+    let program = format!(
+        "import os\nos.chdir({top:?})\nopen('harmless', 'w').write('fine')\nos.symlink('harmless', 'link')\nif os.fork() == 0:\n while True:\n  for target in ('secret', 'harmless'):\n   os.symlink(target, 'new')\n   os.rename('new', 'link')\nfor _ in range(20000):\n content = open('link').read()\n if content != 'fine': os.write(1, content.encode())"
+    );
+    let seen = python(&policy(&kill_reading(&path)), &program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+}
+
+#[test]
+fn a_path_is_seen_from_the_tasks_own_root() {
+    let (directory, path) = secret();
+    let top = directory.path().canonicalize().expect("it has a path");
+    let program = format!("import os\nos.chroot({top:?})\nos.chdir('/')\nopen('secret')");
+    let seen = python(&policy(&kill_reading("/secret")), &program);
+    seen.assert_killed();
+    let seen = python(&policy(&kill_reading(&path)), &program);
+    seen.assert_lived();
+    let files: Vec<File> = seen
+        .kinds(opens)
+        .into_iter()
+        .filter_map(|(file, ..)| file)
+        .collect();
+    assert!(
+        files.iter().any(|file| file.path == b"/secret"),
+        "{}",
+        seen.tell()
+    );
 }

@@ -11,7 +11,10 @@ use super::harness::{Group, OBJECT, chain, kill_reading, policy, python, run};
 
 #[test]
 fn the_tree_of_processes_is_told() {
-    let seen = run(&policy(""), &["/bin/sh", "-c", "/bin/sh -c 'exit 3'; /bin/true; exit 7"]);
+    let seen = run(
+        &policy(""),
+        &["/bin/sh", "-c", "/bin/sh -c 'exit 3'; /bin/true; exit 7"],
+    );
     assert_eq!(seen.status().code(), Some(7));
     let mut tracker = Tracker::new();
     for event in &seen.events {
@@ -19,14 +22,30 @@ fn the_tree_of_processes_is_told() {
     }
     let processes = tracker.into_processes();
     assert_eq!(processes.len(), 3, "{}", seen.tell());
-    let [shell, inner, truth] = &processes[..] else { unreachable!() };
-    assert_eq!((shell.parent, inner.parent, truth.parent), (None, Some(0), Some(0)));
-    assert_eq!((shell.status, inner.status, truth.status), (Some(7 << 8), Some(3 << 8), Some(0)));
+    let [shell, inner, truth] = &processes[..] else {
+        unreachable!()
+    };
+    assert_eq!(
+        (shell.parent, inner.parent, truth.parent),
+        (None, Some(0), Some(0))
+    );
+    assert_eq!(
+        (shell.status, inner.status, truth.status),
+        (Some(7 << 8), Some(3 << 8), Some(0))
+    );
     assert_eq!(truth.images[0].argv, [b"/bin/true".to_vec()]);
     assert_eq!(truth.comm, b"true");
-    assert!(processes.iter().all(|process| process.end_ns > Some(process.start_ns)));
+    assert!(
+        processes
+            .iter()
+            .all(|process| process.end_ns > Some(process.start_ns))
+    );
     // In no namespace of its own, a process has one id.
-    assert!(processes.iter().all(|process| process.jail_pid == process.pid));
+    assert!(
+        processes
+            .iter()
+            .all(|process| process.jail_pid == process.pid)
+    );
 }
 
 #[test]
@@ -34,12 +53,48 @@ fn threads_are_no_processes() {
     let program = "import threading\nfor _ in range(5):\n t = threading.Thread(target=lambda: open('/dev/null').close())\n t.start()\n t.join()";
     let seen = python(&policy(""), program);
     seen.assert_lived();
-    assert_eq!((seen.evidence.seen.fork, seen.evidence.seen.exit), (0, 1), "{}", seen.tell());
+    assert_eq!(
+        (seen.evidence.seen.fork, seen.evidence.seen.exit),
+        (0, 1),
+        "{}",
+        seen.tell()
+    );
     let threads = seen.events.iter().filter(|event| {
         let null = matches!(&event.kind, Kind::Open { raw, .. } if raw.bytes == b"/dev/null");
         null && event.task.tid != event.task.pid
     });
     assert_eq!(threads.count(), 5);
+}
+
+#[test]
+fn the_first_process_of_a_namespace_dies_as_well() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let secret = directory
+        .path()
+        .canonicalize()
+        .expect("a path")
+        .join("secret");
+    std::fs::write(&secret, "x").expect("it can be written");
+    let secret = secret.to_str().expect("text");
+    let script = format!("cat {secret}; echo survived");
+    let command = [
+        "/usr/bin/unshare",
+        "--pid",
+        "--fork",
+        "/bin/sh",
+        "-c",
+        &script,
+    ];
+    let seen = run(&policy(&kill_reading(secret)), &command);
+    assert!(seen.condemned, "{}", seen.tell());
+    assert_eq!(seen.stdout(), "", "{}", seen.tell());
+    let first = seen
+        .events
+        .iter()
+        .find(|event| event.task.jail_pid == 1 && matches!(event.kind, Kind::Exit { .. }));
+    let first = first.unwrap_or_else(|| panic!("{}", seen.tell()));
+    assert_eq!(first.kind, Kind::Exit { status: 9 });
+    assert_ne!(first.task.pid, 1);
 }
 
 #[test]
@@ -55,7 +110,14 @@ fn a_signal_is_a_status() {
 
 #[test]
 fn numbers_have_no_gap_when_nothing_is_lost() {
-    let seen = run(&policy(""), &["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true & done; wait"]);
+    let seen = run(
+        &policy(""),
+        &[
+            "/bin/sh",
+            "-c",
+            "for i in 1 2 3 4 5 6 7 8; do /bin/true & done; wait",
+        ],
+    );
     let mut numbers: Vec<u64> = seen.events.iter().map(|event| event.seq).collect();
     numbers.sort_unstable();
     let expected: Vec<u64> = (0..u64::try_from(numbers.len()).expect("few")).collect();
@@ -66,11 +128,15 @@ fn numbers_have_no_gap_when_nothing_is_lost() {
 #[test]
 fn a_flood_loses_records_but_not_the_kill() {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let secret = directory.path().canonicalize().expect("a path").join("secret");
+    let secret = directory
+        .path()
+        .canonicalize()
+        .expect("a path")
+        .join("secret");
     std::fs::write(&secret, "x").expect("it can be written");
     // Nobody reads the ring meanwhile: `run` drains at the end.
     let program = format!(
-        "import os\nfor _ in range(60000):\n os.close(os.open('/dev/null', 0))\nopen({secret:?})\nos.write(1, b'survived')"
+        "import os\nfor _ in range(150000):\n os.close(os.open('/dev/null', 0))\nopen({secret:?})\nos.write(1, b'survived')"
     );
     let secret = secret.to_str().expect("text");
     let seen = python(&policy(&kill_reading(secret)), &program);
@@ -79,17 +145,29 @@ fn a_flood_loses_records_but_not_the_kill() {
     assert!(seen.evidence.lost.open > 0);
     assert!(!seen.evidence.complete);
     let taken = u64::try_from(seen.events.len()).expect("few");
-    assert_eq!(taken + seen.evidence.lost.total(), seen.evidence.seen.total());
+    assert_eq!(
+        taken + seen.evidence.lost.total(),
+        seen.evidence.seen.total()
+    );
 }
 
 #[test]
 fn the_canary_proves_and_leaves_no_trace() {
     let group = Group::new();
     let rules = compile(&policy("")).expect("the policy compiles");
-    let mut monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
-    let proof = monitor.canary(group.directory.as_fd(), group.id()).unwrap_or_else(|error| panic!("{}", chain(&error)));
-    assert!(proof.0.contains("EPERM") && proof.0.contains("SIGKILL"), "{}", proof.0);
-    monitor.adopt(group.directory.as_fd(), group.id()).expect("the same cgroup can be watched");
+    let mut monitor =
+        Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    let proof = monitor
+        .canary(group.directory.as_fd(), group.id())
+        .unwrap_or_else(|error| panic!("{}", chain(&error)));
+    assert!(
+        proof.0.contains("EPERM") && proof.0.contains("SIGKILL"),
+        "{}",
+        proof.0
+    );
+    monitor
+        .adopt(group.directory.as_fd(), group.id())
+        .expect("the same cgroup can be watched");
     assert!(!monitor.condemned(), "what the canary did is forgotten");
     let mut events = 0;
     monitor.drain(|_| events += 1);
@@ -103,20 +181,34 @@ fn the_canary_proves_and_leaves_no_trace() {
 fn the_host_is_not_concerned() {
     let group = Group::new();
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let secret = directory.path().canonicalize().expect("a path").join("secret");
+    let secret = directory
+        .path()
+        .canonicalize()
+        .expect("a path")
+        .join("secret");
     std::fs::write(&secret, "x").expect("it can be written");
     let policy = policy(&kill_reading(secret.to_str().expect("text")));
     let rules = compile(&policy).expect("the policy compiles");
-    let mut monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
-    monitor.adopt(group.directory.as_fd(), group.id()).expect("it can be watched");
-    let status = Command::new("/bin/cat").arg(&secret).output().expect("cat runs").status;
+    let mut monitor =
+        Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    monitor
+        .adopt(group.directory.as_fd(), group.id())
+        .expect("it can be watched");
+    let status = Command::new("/bin/cat")
+        .arg(&secret)
+        .output()
+        .expect("cat runs")
+        .status;
     assert!(status.success());
     monitor.drain(|event| panic!("{event:?}"));
 }
 
 #[test]
 fn an_object_of_another_version_is_refused() {
-    let at = OBJECT.windows(13).position(|bytes| bytes == b"TURNKEY_ABI_1").expect("it says its version");
+    let at = OBJECT
+        .windows(13)
+        .position(|bytes| bytes == b"TURNKEY_ABI_1")
+        .expect("it says its version");
     let mut object = OBJECT.to_vec();
     let mut rest = &mut object[at..];
     // Every place where the name stands: the symbol table and the type information.
@@ -127,5 +219,9 @@ fn an_object_of_another_version_is_refused() {
     object[at + 12] = b'0';
     let rules = compile(&policy("")).expect("the policy compiles");
     let error = Monitor::open(&object, &rules).expect_err("it is another version");
-    assert!(matches!(error, OpenError::OtherVersion), "{}", chain(&error));
+    assert!(
+        matches!(error, OpenError::OtherVersion),
+        "{}",
+        chain(&error)
+    );
 }

@@ -163,7 +163,7 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
 }
 
 fn open(file: Option<&File>, raw: &Raw, flags: u32, errno: i32, attribution: &Attribution) -> Act {
-    let outcome = attribution.file(&raw.bytes, errno);
+    let outcome = attribution.file(&raw.path(), errno);
     Act {
         on: On::Open,
         object: file_object(file, raw, accesses(flags)),
@@ -184,7 +184,7 @@ fn file_object(file: Option<&File>, raw: &Raw, access: Vec<FileAccess>) -> Objec
     let path = match file {
         Some(file) => Some(escape(&file.path)),
         None if raw.unreadable => None,
-        None => Some(argument.text.clone()),
+        None => Some(escape(&raw.path())),
     };
     let says_more = raw.truncated || raw.unreadable || path.as_ref() != Some(&argument.text);
     let truncated = file.map_or(raw.truncated, |file| file.truncated);

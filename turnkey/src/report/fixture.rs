@@ -195,6 +195,7 @@ pub fn file(path: &str) -> File {
 
 pub fn raw(bytes: impl AsRef<[u8]>) -> Raw {
     Raw {
+        base: None,
         bytes: bytes.as_ref().to_vec(),
         truncated: false,
         unreadable: false,

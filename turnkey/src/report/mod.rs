@@ -40,4 +40,3 @@ pub use clock::Clock;
 pub use ending::{Ending, Evidence, NotStarted, Ran};
 pub use events::EventWriter;
 pub use model::{Host, Report};
-

@@ -11,11 +11,16 @@ const WIDEST_TRIES: usize = 56;
 /// What was seen is not known when the head is printed; longer texts push the time aside.
 const WIDE_SEEN: usize = 50;
 
+/// The run without the jail, when there was one.
+pub const WORKED: &str = "works outside the jail";
+
 /// The table so far.
 pub struct Table {
     widths: [usize; 3],
-    rows: usize,
+    harmless: usize,
+    hostile: usize,
     controlled: usize,
+    wrong: usize,
     disagreements: Vec<String>,
 }
 
@@ -32,8 +37,10 @@ impl Table {
                 widest("tries", &tries),
                 widest("expected", &|it| it.expected.summary()),
             ],
-            rows: 0,
+            harmless: 0,
+            hostile: 0,
             controlled: 0,
+            wrong: 0,
             disagreements: Vec::new(),
         };
         table.line(["", "program", "tries", "expected", "seen", "time"]);
@@ -52,31 +59,38 @@ impl Table {
                 format!("{:.2} s", seen.elapsed.as_secs_f64()),
                 seen.summary(),
             ),
-            None => (String::new(), "not run in the jail".to_owned()),
+            None => (String::new(), row.outside.to_owned()),
         };
         let name = row.program.name();
         let expected = row.program.expected.summary();
         self.line([mark, &name, &tries(row.program), &expected, &seen, &time]);
-        self.rows += 1;
-        self.controlled += usize::from(row.controlled);
+        self.hostile += usize::from(row.program.is_hostile());
+        self.harmless += usize::from(!row.program.is_hostile());
+        self.controlled += usize::from(row.outside == WORKED);
+        self.wrong += usize::from(!row.disagreements.is_empty());
         self.disagreements.extend(details(row));
     }
 
     /// Prints the sum. Disagreements are an error.
     pub fn end(self) -> Result<()> {
         let Self {
-            rows, controlled, ..
+            harmless,
+            hostile,
+            controlled,
+            ..
         } = self;
+        let rows = harmless + hostile;
         if self.disagreements.is_empty() {
-            let attacks = format!("{controlled} attacks were first seen to work outside the jail");
-            say(&format!("{rows} rows, all agree; {attacks}"));
+            let kinds = format!("{harmless} harmless, {hostile} hostile");
+            let attacks = format!("{controlled} of them seen to work outside the jail");
+            say(&format!("{rows} rows, all agree: {kinds}, {attacks}"));
             return Ok(());
         }
         say("");
         for line in &self.disagreements {
             say(line);
         }
-        bail!("{} facts do not agree", self.disagreements.len());
+        bail!("of {rows} rows, {} do not agree", self.wrong);
     }
 
     fn line(&self, [mark, program, tries, expected, seen, time]: [&str; 6]) {
@@ -97,11 +111,14 @@ fn tries(program: &Header) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// One line per fact that is not as promised.
+/// What the program promises, and one line per fact that is not so. Nothing when all agree.
 fn details(row: &Row) -> Vec<String> {
-    let name = row.program.name();
-    let wrong = row.disagreements.iter();
-    wrong.map(|fact| format!("{name}: {fact}")).collect()
+    if row.disagreements.is_empty() {
+        return Vec::new();
+    }
+    let promise = format!("{}: must {}", row.program.name(), row.program.must);
+    let wrong = row.disagreements.iter().map(|fact| format!("    {fact}"));
+    std::iter::once(promise).chain(wrong).collect()
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what the command is for")]

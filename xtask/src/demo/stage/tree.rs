@@ -26,8 +26,11 @@ impl Tree {
                 Vec::new()
             } else if metadata.is_symlink() {
                 fs::read_link(&path)?.as_os_str().as_bytes().to_vec()
-            } else {
+            } else if metadata.is_file() {
                 fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?
+            } else {
+                // A pipe would make its reader wait for ever, and the mode says what it is.
+                Vec::new()
             };
             entries.insert(path, (metadata.permissions().mode(), content));
         }
@@ -37,7 +40,19 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn pipe_is_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let before = Tree::of(folder.path()).expect("it reads");
+        let pipe = folder.path().join("pipe");
+        let status = Command::new("mkfifo").arg(pipe).status();
+        assert!(status.expect("mkfifo starts").success());
+        assert_ne!(before, Tree::of(folder.path()).expect("it does not hang"));
+    }
 
     #[test]
     fn content_mode_and_links_count() {

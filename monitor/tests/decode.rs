@@ -1,0 +1,316 @@
+//! Decoding: records become events, anything else becomes an error.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use proptest::prelude::*;
+use turnkey_abi::{Record, act, action, flag, kind, syscalls::on};
+use turnkey_monitor::{Address, Decision, DecodeError, File, Kind, NetworkAct, Raw, decode};
+use turnkey_policy::{Action, On};
+
+/// The bytes of a record as the kernel's side writes them: field after field, no gap.
+fn bytes(record: &Record, raw: &[u8], path: &[u8], argv: &[u8]) -> Vec<u8> {
+    let longs = [record.seq, record.time_ns, record.start_ns, record.inode];
+    let words = [
+        record.pid,
+        record.tid,
+        record.jail_pid,
+        record.uid,
+        record.parent_pid,
+        record.errno,
+        record.dev,
+        record.detail,
+    ];
+    let length = |text: &[u8]| u16::try_from(text.len()).expect("short");
+    let halves = [
+        record.kind,
+        record.rule,
+        record.action,
+        record.what,
+        record.flags,
+        length(raw),
+        length(path),
+        length(argv),
+    ];
+    let mut bytes = Vec::new();
+    bytes.extend(
+        longs
+            .iter()
+            .chain(&record.args)
+            .flat_map(|long| long.to_ne_bytes()),
+    );
+    bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+    bytes.extend(halves.iter().flat_map(|half| half.to_ne_bytes()));
+    bytes.extend(record.comm);
+    assert_eq!(bytes.len(), size_of::<Record>());
+    [bytes.as_slice(), raw, path, argv].concat()
+}
+
+fn kind_of(record: &Record, raw: &[u8], path: &[u8], argv: &[u8]) -> Kind {
+    decode(&bytes(record, raw, path, argv))
+        .expect("it is a record")
+        .kind
+}
+
+#[test]
+fn every_field_lands_in_its_place() {
+    let record = Record {
+        seq: 1,
+        time_ns: 2,
+        start_ns: 3,
+        inode: 4,
+        args: [0; 3],
+        pid: 5,
+        tid: 6,
+        jail_pid: 7,
+        uid: 8,
+        parent_pid: 9,
+        errno: 0,
+        dev: 10,
+        detail: 0o101,
+        kind: kind::OPEN,
+        rule: 3,
+        action: action::KILL,
+        flags: flag::FILE | flag::UNLINKED,
+        comm: *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        ..Record::ZERO
+    };
+    let event = decode(&bytes(&record, b"../x", b"/a/x", b"")).expect("it is a record");
+    assert_eq!((event.seq, event.time_ns), (1, 2));
+    let task = &event.task;
+    assert_eq!(
+        (task.pid, task.tid, task.jail_pid, task.uid, task.parent_pid),
+        (5, 6, 7, 8, 9)
+    );
+    assert_eq!((task.start_ns, task.comm.as_slice()), (3, b"sh".as_slice()));
+    assert_eq!(
+        event.decision,
+        Some(Decision {
+            rule: 2,
+            action: Action::Kill
+        })
+    );
+    let file = File {
+        path: b"/a/x".to_vec(),
+        truncated: false,
+        unlinked: true,
+        dev: 10,
+        inode: 4,
+    };
+    let raw = Raw {
+        base: None,
+        bytes: b"../x".to_vec(),
+        truncated: false,
+        unreadable: false,
+    };
+    assert_eq!(
+        event.kind,
+        Kind::Open {
+            file: Some(file),
+            raw,
+            flags: 0o101,
+            errno: 0
+        }
+    );
+}
+
+#[test]
+fn a_failed_open_has_no_file() {
+    let record = Record {
+        kind: kind::OPEN,
+        errno: 13,
+        flags: flag::RAW_UNREADABLE,
+        ..Record::ZERO
+    };
+    let Kind::Open {
+        file, raw, errno, ..
+    } = kind_of(&record, b"", b"", b"")
+    else {
+        panic!("no open")
+    };
+    assert_eq!((file, errno, raw.unreadable), (None, 13, true));
+}
+
+#[test]
+fn arguments_are_split_at_zeros_and_empty_ones_stay() {
+    let record = Record {
+        kind: kind::EXEC,
+        flags: flag::FILE,
+        ..Record::ZERO
+    };
+    let Kind::Exec { argv, raw, .. } = kind_of(&record, b"/bin/sh", b"/bin/sh", b"sh\0\0-c\0")
+    else {
+        panic!("no exec")
+    };
+    assert_eq!(argv, [b"sh".to_vec(), b"".to_vec(), b"-c".to_vec()]);
+    assert_eq!(raw, None, "the name is the path");
+    let Kind::Exec { argv, raw, .. } = kind_of(&record, b"./x", b"/bin/sh", b"") else {
+        panic!("no exec")
+    };
+    assert_eq!((argv, raw), (Vec::<Vec<u8>>::new(), Some(b"./x".to_vec())));
+}
+
+fn address_of(bytes: &[u8]) -> Address {
+    let record = Record {
+        kind: kind::NETWORK,
+        what: act::CONNECT,
+        ..Record::ZERO
+    };
+    let Kind::Network {
+        act: NetworkAct::Connect,
+        address,
+        ..
+    } = kind_of(&record, bytes, b"", b"")
+    else {
+        panic!("no connect")
+    };
+    address
+}
+
+#[test]
+fn socket_addresses_of_every_family() {
+    let v4 = [2, 0, 0x1f, 0x90, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(
+        address_of(&v4),
+        Address::Inet(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 8080)))
+    );
+    let mut v6 = vec![10, 0, 0, 53, 0, 0, 0, 7];
+    v6.extend(Ipv6Addr::LOCALHOST.octets());
+    v6.extend(3_u32.to_ne_bytes());
+    let expected = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 53, 7, 3);
+    assert_eq!(address_of(&v6), Address::Inet(SocketAddr::V6(expected)));
+    assert_eq!(
+        address_of(b"\x01\0/run/x\0junk"),
+        Address::UnixPath(b"/run/x".to_vec())
+    );
+    assert_eq!(
+        address_of(b"\x01\0\0name"),
+        Address::UnixAbstract(b"name".to_vec())
+    );
+    assert_eq!(address_of(b"\x01\0"), Address::UnixPath(Vec::new()));
+    assert_eq!(
+        address_of(b"\x10\0\x01\x02"),
+        Address::Other {
+            family: 16,
+            bytes: vec![1, 2]
+        }
+    );
+    // Too short for its family: told as it is.
+    assert_eq!(
+        address_of(b"\x02\0\x01"),
+        Address::Other {
+            family: 2,
+            bytes: vec![1]
+        }
+    );
+    assert_eq!(
+        address_of(b""),
+        Address::Other {
+            family: 0,
+            bytes: vec![]
+        }
+    );
+}
+
+#[test]
+fn every_rule_kind_survives_the_wire() {
+    for (code, expected) in [
+        (on::PTRACE, On::Ptrace),
+        (on::NAMESPACE, On::Namespace),
+        (on::IO_URING, On::IoUring),
+    ] {
+        let record = Record {
+            kind: kind::REFUSED,
+            what: u16::from(code),
+            detail: 101,
+            errno: 1,
+            args: [1, 2, 3],
+            ..Record::ZERO
+        };
+        let refused = Kind::Refused {
+            nr: 101,
+            on: expected,
+            args: [1, 2, 3],
+            errno: 1,
+        };
+        assert_eq!(kind_of(&record, b"", b"", b""), refused);
+    }
+}
+
+#[test]
+fn unknown_codes_are_errors() {
+    let unknown =
+        |record: Record| decode(&bytes(&record, b"", b"", b"")).expect_err("it means nothing");
+    let code = |field, value| DecodeError::Code { field, value };
+    assert_eq!(
+        unknown(Record {
+            kind: 99,
+            ..Record::ZERO
+        }),
+        code("kind", 99)
+    );
+    assert_eq!(
+        unknown(Record {
+            kind: kind::EXIT,
+            rule: 1,
+            action: 9,
+            ..Record::ZERO
+        }),
+        code("action", 9)
+    );
+    assert_eq!(
+        unknown(Record {
+            kind: kind::NETWORK,
+            what: 3,
+            ..Record::ZERO
+        }),
+        code("act", 3)
+    );
+    assert_eq!(
+        unknown(Record {
+            kind: kind::REFUSED,
+            what: 13,
+            ..Record::ZERO
+        }),
+        code("rule kind", 13)
+    );
+    let huge = Record {
+        kind: kind::FORK,
+        args: [1 << 32, 0, 0],
+        ..Record::ZERO
+    };
+    assert_eq!(unknown(huge), code("process id", 1 << 32));
+}
+
+#[test]
+fn a_cut_record_is_an_error_at_every_length() {
+    let record = Record {
+        kind: kind::EXIT,
+        ..Record::ZERO
+    };
+    let whole = bytes(&record, b"abc", b"de", b"f");
+    for length in 0..whole.len() {
+        let error = decode(&whole[..length]).expect_err("something is missing");
+        assert!(
+            matches!(error, DecodeError::Short { expected, actual } if expected > actual && actual == length)
+        );
+    }
+    assert!(decode(&whole).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = decode(&bytes);
+    }
+
+    #[test]
+    fn no_text_panics(
+        kind in 0_u16..8, what in 0_u16..20, flags in any::<u16>(), rule in 0_u16..3, action in 0_u16..6,
+        raw in prop::collection::vec(any::<u8>(), 0..64),
+        path in prop::collection::vec(any::<u8>(), 0..64),
+        argv in prop::collection::vec(any::<u8>(), 0..64),
+    ) {
+        let record = Record { kind, what, flags, rule, action, ..Record::ZERO };
+        let _ = decode(&bytes(&record, &raw, &path, &argv));
+    }
+}
