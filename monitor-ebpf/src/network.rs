@@ -78,6 +78,13 @@ impl Internet {
         }
     }
 
+    /// A datagram socket connected to port 0 reaches nobody and sends nothing: getaddrinfo(3)
+    /// does it to put the addresses that it found in order.
+    #[inline(always)]
+    fn is_nobody(self, what: u16) -> bool {
+        what == act::CONNECT && self.socket_type == SOCK_DGRAM && self.port == 0
+    }
+
     /// The address as `struct sockaddr_in` or `sockaddr_in6`, and its size.
     #[inline(always)]
     fn words(self) -> ([u32; 8], u16) {
@@ -126,7 +133,10 @@ pub fn hook(what: u16, address: Internet) -> i32 {
         return 0;
     };
     let who = emit::current();
-    let (verdict, allowed) = decide(jail, what, address.is_loopback());
+    let (mut verdict, allowed) = decide(jail, what, address.is_loopback());
+    if address.is_nobody(what) {
+        verdict = Verdict::NONE;
+    }
     if verdict.kills() {
         // The signal follows when the syscall leaves; this kind of program cannot send it.
         automaton::condemn(jail, who.thread);

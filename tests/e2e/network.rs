@@ -135,3 +135,19 @@ for family in (socket.AF_VSOCK, socket.AF_PACKET, socket.AF_NETLINK, socket.AF_A
     let ran = Run::new().python(program);
     ran.expect(ran.stdout == "97\n97\n97\n97\n", "EAFNOSUPPORT");
 }
+
+#[test]
+fn looking_up_an_own_name_is_no_attempt_to_get_out() {
+    let program = "import socket; print(socket.gethostbyname('localhost'))";
+    let ran = Run::new().python(program);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "127.0.0.1\n", "the jail's own hosts file");
+    ran.expect(ran.violations().is_empty(), "nobody was to be reached");
+    // The control: the same socket with a port to reach is one.
+    let reaching = "import socket
+try: socket.socket(type=socket.SOCK_DGRAM).connect(('127.0.0.1', 53))
+except OSError as e: print(e.errno)";
+    let ran = Run::new().python(reaching);
+    ran.expect(ran.stdout == "1\n", "EPERM");
+    ran.expect(ran.violations().len() == 1, "and it is told");
+}

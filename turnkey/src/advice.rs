@@ -84,11 +84,7 @@ mod tests {
     fn a_cause_is_not_said_twice() {
         let error = anyhow::Error::from(JailError::Group(never_made()));
         let text = explain(&error);
-        assert_eq!(
-            text.matches("could not make the control group").count(),
-            1,
-            "{text}"
-        );
+        assert_eq!(text.matches("could not").count(), 1, "{text}");
         assert!(text.contains("because: "), "{text}");
     }
 

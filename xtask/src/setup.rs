@@ -6,11 +6,13 @@ mod programs;
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
-pub use needs::{BUILD, EBPF, EXAMPLES, Need};
-pub use programs::{ensure_bpf_linker, ensure_nextest};
+use needs::{BPF_COMPILER, BPF_LINKER, Need};
+pub use needs::{BUILD, EXAMPLES};
+use programs::ensure_bpf_linker;
+pub use programs::ensure_nextest;
 
 use crate::ebpf::toolchain;
 
@@ -58,27 +60,40 @@ pub fn ensure(lists: &[&'static [Need]]) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that the BPF object can be built. A nightly with its sources serves as well as
-/// Debian's compiler, so that is looked for first.
+/// Sees to it that the BPF object can be built.
 fn ensure_ebpf() -> Result<()> {
-    if toolchain::any().is_none() {
-        ensure(&[EBPF]).context(toolchain::HOW_TO_GET_ONE)?;
-    }
+    ensure(&ebpf_needs()).map_err(|error| anyhow!("{error:#}\n\n{}", toolchain::HOW_TO_GET_ONE))?;
     ensure_bpf_linker()
+}
+
+/// What building the BPF object needs from the system. A nightly with its sources serves as well
+/// as Debian's compiler, and LLVM is needed only to build the linker.
+fn ebpf_needs() -> Vec<&'static [Need]> {
+    let mut lists = Vec::new();
+    if toolchain::any().is_none() {
+        lists.push(BPF_COMPILER);
+    }
+    if !programs::has_bpf_linker() {
+        lists.push(BPF_LINKER);
+    }
+    lists
 }
 
 /// Names what is missing.
 fn check(with_ebpf: bool) -> Result<()> {
-    let mut missing = needs::missing(&[BUILD, EXAMPLES]);
+    let mut lists = vec![BUILD, EXAMPLES];
+    if with_ebpf {
+        lists.extend(ebpf_needs());
+    }
+    let missing = needs::missing(&lists);
     let mut advice = Vec::new();
+    if !missing.is_empty() {
+        advice.push(packages::advice(&missing));
+    }
     if with_ebpf && toolchain::any().is_none() {
-        missing.extend(needs::missing(&[EBPF]));
         advice.push(toolchain::HOW_TO_GET_ONE.to_owned());
     }
     advice.extend(programs::advice(with_ebpf));
-    if !missing.is_empty() {
-        advice.insert(0, packages::advice(&missing));
-    }
     if advice.is_empty() {
         return Ok(());
     }

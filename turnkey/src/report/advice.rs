@@ -78,6 +78,7 @@ fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
             None => Opening::Never("that syscall leads out of a jail"),
         }),
         (Stopper::Capabilities, _) => Some(Opening::Never("a jail has no capabilities")),
+        (Stopper::UserNamespace, _) => Some(Opening::Never("a jail has one user")),
         _ => None,
     }
 }

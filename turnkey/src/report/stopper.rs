@@ -39,6 +39,8 @@ pub enum Stopper {
     Seccomp,
     /// capabilities(7): there are none in the jail.
     Capabilities,
+    /// user_namespaces(7): the jail's namespace knows one user and one group.
+    UserNamespace,
     /// The kill of the monitor, before the program saw the result.
     Monitor,
 }
@@ -55,6 +57,7 @@ impl Stopper {
             Self::NetworkNamespace => "the network namespace: there is no way to that address",
             Self::Seccomp => "seccomp: the profile does not allow that syscall",
             Self::Capabilities => "the missing capability: the jail has none",
+            Self::UserNamespace => "the user namespace: the jail has no such user or group",
             Self::Monitor => "the monitor: it killed the jail",
         }
     }
@@ -204,6 +207,7 @@ impl Attribution {
                 Outcome::Denied(Stopper::Seccomp)
             }
             (libc::EPERM | libc::EACCES, _) => Outcome::Denied(Stopper::Capabilities),
+            (libc::EINVAL, _) if on == On::Setuid => Outcome::Denied(Stopper::UserNamespace),
             _ => Outcome::Failed,
         }
     }
@@ -441,7 +445,10 @@ mod tests {
             Denied(Stopper::Capabilities)
         );
         assert_eq!(syscall("setuid", On::Setuid, 0), Allowed);
-        assert_eq!(syscall("setuid", On::Setuid, libc::EINVAL), Failed);
+        assert_eq!(
+            syscall("setuid", On::Setuid, libc::EINVAL),
+            Denied(Stopper::UserNamespace)
+        );
     }
 
     #[test]

@@ -13,7 +13,8 @@ use crate::command;
 
 /// What to do when there is none.
 pub const HOW_TO_GET_ONE: &str = "\
-Building the BPF object takes a rustc with its own sources, and bpf-linker built with the same LLVM. On Debian, as root:
+Building the BPF object takes a rustc with its own sources, and bpf-linker built with the same LLVM. On Debian 12, as root
+(the packages come with its security updates, so that suite has to be among apt's sources):
   cargo xtask setup --ebpf
 elsewhere a nightly of May 2026 (its LLVM is 22; bpf-linker 0.13 cannot read what newer ones write) and LLVM 22:
   rustup toolchain install nightly-2026-05-20 --component rust-src

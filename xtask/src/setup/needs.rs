@@ -66,13 +66,8 @@ pub const EXAMPLES: &[Need] = &[
     },
 ];
 
-/// For building the BPF object with Debian's compiler.
-pub const EBPF: &[Need] = &[
-    Need {
-        package: "llvm-22-dev",
-        probe: Probe::File("/usr/lib/llvm-22/bin/llvm-config"),
-        why: "bpf-linker is built against it",
-    },
+/// For compiling the BPF programs with Debian's compiler.
+pub const BPF_COMPILER: &[Need] = &[
     Need {
         package: "rust-web-src",
         probe: Probe::File("/usr/lib/rustlib/src/rust/library/core/src/lib.rs"),
@@ -84,6 +79,13 @@ pub const EBPF: &[Need] = &[
         why: "compiles the BPF programs together with its own sources",
     },
 ];
+
+/// For building the linker of the BPF programs.
+pub const BPF_LINKER: &[Need] = &[Need {
+    package: "llvm-22-dev",
+    probe: Probe::File("/usr/lib/llvm-22/bin/llvm-config"),
+    why: "bpf-linker is built against it",
+}];
 
 /// Those of the lists that are not there, each package once.
 pub fn missing(lists: &[&'static [Need]]) -> Vec<&'static Need> {
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_list_is_sorted_and_says_why() {
-        for list in [BUILD, EXAMPLES, EBPF] {
+        for list in [BUILD, EXAMPLES, BPF_COMPILER, BPF_LINKER] {
             assert!(list.is_sorted_by_key(|need| need.package), "{list:?}");
             assert!(list.iter().all(|need| !need.why.is_empty()));
         }

@@ -37,6 +37,11 @@ pub fn ensure_nextest() -> Result<()> {
     NEXTEST.ensure()
 }
 
+/// Whether `bpf-linker` is there.
+pub fn has_bpf_linker() -> bool {
+    BPF_LINKER.is_there()
+}
+
 /// Sees to it that `bpf-linker` is there.
 pub fn ensure_bpf_linker() -> Result<()> {
     BPF_LINKER.ensure()
