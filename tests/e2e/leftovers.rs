@@ -7,9 +7,9 @@ use turnkey_tests::{Run, eventually, traces};
 /// The tests of this file look at the whole host, so they wait for one another and for the jails
 /// of other tests to be gone.
 fn alone() -> std::fs::File {
-    let lock =
-        std::fs::File::create(std::env::temp_dir().join("turnkey-tests-alone.lock")).unwrap();
-    lock.lock().unwrap();
+    let lock = std::fs::File::create(std::env::temp_dir().join("turnkey-tests-alone.lock"))
+        .expect("a test can make a file");
+    lock.lock().expect("a file can be locked");
     lock
 }
 
@@ -112,7 +112,9 @@ fn an_interrupted_turnkey_ends_the_jail_and_says_so() {
 
 fn sleepers(marker: &str) -> usize {
     let wanted = format!("sleep\0{marker}\0");
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes = std::fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .flatten();
     let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     lines.filter(|line| line == wanted.as_bytes()).count()
 }
