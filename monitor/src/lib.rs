@@ -19,7 +19,6 @@ mod event;
 mod evidence;
 mod monitor;
 mod open;
-pub mod processes;
 mod sys;
 mod wire;
 

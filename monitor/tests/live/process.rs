@@ -4,7 +4,6 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use turnkey_monitor::processes::Tracker;
 use turnkey_monitor::{Kind, Monitor, OpenError, compile};
 
 use super::harness::{Group, OBJECT, chain, kill_reading, policy, python, run};
@@ -16,36 +15,39 @@ fn the_tree_of_processes_is_told() {
         &["/bin/sh", "-c", "/bin/sh -c 'exit 3'; /bin/true; exit 7"],
     );
     assert_eq!(seen.status().code(), Some(7));
-    let mut tracker = Tracker::new();
-    for event in &seen.events {
-        tracker.observe(event);
-    }
-    let processes = tracker.into_processes();
-    assert_eq!(processes.len(), 3, "{}", seen.tell());
-    let [shell, inner, truth] = &processes[..] else {
-        unreachable!()
+    let forks: Vec<(u32, u32)> = seen
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            Kind::Fork { child_pid, .. } => Some((event.task.pid, child_pid)),
+            _ => None,
+        })
+        .collect();
+    let [(shell, inner), (same_shell, truth)] = forks[..] else {
+        panic!("two forks in\n{}", seen.tell())
     };
+    assert_eq!(shell, same_shell);
+    let ends: Vec<(u32, i32)> = seen
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            Kind::Exit { status } => Some((event.task.pid, status)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [(inner, 3 << 8), (truth, 0), (shell, 7 << 8)]);
+    let started = seen.events.iter().find_map(|event| match &event.kind {
+        Kind::Exec { argv, .. } if event.task.pid == truth => Some((argv, &event.task)),
+        _ => None,
+    });
+    let (argv, task) = started.expect("/bin/true was executed");
+    assert_eq!(*argv, [b"/bin/true".to_vec()]);
     assert_eq!(
-        (shell.parent, inner.parent, truth.parent),
-        (None, Some(0), Some(0))
-    );
-    assert_eq!(
-        (shell.status, inner.status, truth.status),
-        (Some(7 << 8), Some(3 << 8), Some(0))
-    );
-    assert_eq!(truth.images[0].argv, [b"/bin/true".to_vec()]);
-    assert_eq!(truth.comm, b"true");
-    assert!(
-        processes
-            .iter()
-            .all(|process| process.end_ns > Some(process.start_ns))
+        (task.comm.as_slice(), task.parent_pid),
+        (b"true".as_slice(), shell)
     );
     // In no namespace of its own, a process has one id.
-    assert!(
-        processes
-            .iter()
-            .all(|process| process.jail_pid == process.pid)
-    );
+    assert_eq!(task.jail_pid, task.pid);
 }
 
 #[test]
