@@ -46,30 +46,53 @@ time.sleep(0.3)",
     ran.expect(ran.took.as_secs() < 20, "nobody waited for it");
 }
 
+/// A run of a sleeper, started now.
+fn start_sleeper(run: &Run, marker: &str) -> std::process::Child {
+    let script = format!("sleep {marker} & exec sleep {marker}");
+    let mut command = run.command(&["/bin/sh", "-c", &script]);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("turnkey can be started")
+}
+
+/// Kills turnkey and waits for every trace of its jail to be gone.
+fn kill_and_look(run: &Run, mut turnkey: std::process::Child, when: &str) {
+    let mark = format!("turnkey-{}-", turnkey.id());
+    turnkey.kill().expect("it can be killed");
+    turnkey.wait().expect("it can be waited for");
+    let what = format!("every group is gone, killed {when}");
+    eventually(&what, || {
+        !traces().iter().any(|trace| trace.contains(&mark))
+    });
+    let files = std::fs::read_dir(run.path())
+        .expect("the directory is there")
+        .count();
+    assert_eq!(files, 0, "no file, killed {when}");
+}
+
 #[test]
 fn j51_a_killed_turnkey_leaves_nothing() {
     let _alone = alone();
-    for delay in [0, 5, 20, 60, 120, 300] {
+    let marker = format!("5{}", std::process::id());
+    let run = Run::new();
+    let begun = std::time::Instant::now();
+    let turnkey = start_sleeper(&run, &marker);
+    eventually("the program runs", || sleepers(&marker) == 2);
+    let start = begun.elapsed();
+    let mark = format!("turnkey-{}-", turnkey.id());
+    let groups = traces()
+        .iter()
+        .filter(|trace| trace.contains(&mark))
+        .count();
+    assert!(groups >= 1, "the control: a running jail has groups");
+    kill_and_look(&run, turnkey, "while the program runs");
+    // Every part of the way there: most of what is made, is made in the last tenths.
+    for percent in [0, 25, 50, 70, 80, 85, 90, 92, 94, 96, 98, 100, 105] {
         let run = Run::new();
-        let mut command = run.command(&["/bin/sh", "-c", "sleep 300 & exec sleep 300"]);
-        let mut child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(delay));
-        let mark = format!("turnkey-{}-", child.id());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        eventually("every group is gone", || {
-            !traces().iter().any(|trace| trace.contains(&mark))
-        });
-        assert_eq!(
-            std::fs::read_dir(run.path()).unwrap().count(),
-            0,
-            "no file after {delay} ms"
-        );
+        let turnkey = start_sleeper(&run, &marker);
+        std::thread::sleep(start * percent / 100);
+        kill_and_look(&run, turnkey, &format!("after {percent} % of a start"));
     }
+    eventually("no sleeper is left", || sleepers(&marker) == 0);
 }
 
 #[test]
