@@ -109,3 +109,21 @@ fn the_verdict_is_one_line_on_standard_error() {
     let quiet = Run::new().option("--quiet").shell("exit 3");
     quiet.expect(quiet.stderr.is_empty(), "--quiet says nothing");
 }
+
+#[test]
+fn output_that_finds_no_room_is_told() {
+    let run = Run::new();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut command = run.command(&["echo", "lost"]);
+    let child = command
+        .stdout(full)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = turnkey_tests::finish(child);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("No space left"), "{told}");
+}

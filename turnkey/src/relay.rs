@@ -40,6 +40,8 @@ pub struct Relayed {
     pub kept: Vec<u8>,
     /// All bytes the program wrote until the limit was passed.
     pub total: u64,
+    /// Why the caller did not get all of them.
+    pub cut_off: Option<io::Error>,
 }
 
 /// The running relays.
@@ -174,7 +176,6 @@ impl Relay {
         let mut relayed = Relayed::default();
         let mut piece = vec![0; PIECE];
         let mut from = std::fs::File::from(from);
-        let mut writable = true;
         let mut told = false;
         loop {
             let length = match from.read(&mut piece) {
@@ -193,9 +194,11 @@ impl Relay {
             if self.keep {
                 relayed.kept.extend_from_slice(allowed);
             }
-            // A caller that hung up (EPIPE) does not change what the program may do: it is still
-            // read, counted and kept.
-            writable = writable && to.write(allowed).is_ok();
+            // A caller that hung up or has no room does not change what the program may do: it is
+            // still read, counted and kept.
+            if relayed.cut_off.is_none() {
+                relayed.cut_off = to.write(allowed).err();
+            }
         }
     }
 

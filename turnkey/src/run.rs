@@ -104,6 +104,7 @@ fn attempt(
     }
     let exit = running.finish()?;
     let (output, error) = relays.finish();
+    tell_of_lost_output(&output);
     // Everything inside is dead: what the ring holds now is all there will be.
     monitor.drain(|event| watcher.see(&event));
     let condemned = monitor.condemned();
@@ -135,6 +136,14 @@ fn prove(monitor: &mut Monitor, group: &Groups) -> anyhow::Result<LayerReport> {
         proof: Some(proof.0),
         degraded: None,
     })
+}
+
+/// A reader that hung up wanted no more; a disk that is full is news.
+fn tell_of_lost_output(output: &Relayed) {
+    let failed = output.cut_off.as_ref();
+    if let Some(error) = failed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+        eprintln!("turnkey: not all of the program's output could be written: {error}");
+    }
 }
 
 /// Every way in which something can have gone unseen, by name.
