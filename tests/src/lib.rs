@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A run of `turnkey run` in a directory of its own.
 pub struct Run {
     directory: tempfile::TempDir,
+    /// Outside of the working directory, which is looked at for what a run left in it.
+    reports: tempfile::TempDir,
     options: Vec<String>,
 }
 
@@ -45,6 +47,7 @@ impl Run {
     pub fn new() -> Run {
         Run {
             directory: scratch(),
+            reports: scratch(),
             options: Vec::new(),
         }
     }
@@ -69,7 +72,7 @@ impl Run {
         self.directory.path()
     }
 
-    /// The command line, ready to start; the report goes to `report.json` beside the directory.
+    /// The command line, ready to start; the report goes to a directory of its own.
     pub fn command(&self, program: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command
@@ -83,7 +86,7 @@ impl Run {
     }
 
     fn report_path(&self) -> PathBuf {
-        self.path().with_extension("report.json")
+        self.reports.path().join("report.json")
     }
 
     /// Runs a shell script inside.
@@ -104,7 +107,6 @@ impl Run {
         let output = finish(command.spawn().expect("turnkey can be started"));
         let took = started.elapsed();
         let text = std::fs::read(self.report_path()).unwrap_or_default();
-        let _ = std::fs::remove_file(self.report_path());
         Ran {
             code: output.status.code().expect("turnkey exits by itself"),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
