@@ -240,3 +240,34 @@ open(name)";
         "escaped",
     );
 }
+
+#[test]
+fn the_kill_needs_no_reader() {
+    use nix::sys::signal::{Signal, kill};
+    let shared = turnkey_tests::scratch();
+    let place = |name: &str| shared.path().join(name);
+    let directory = shared.path().display();
+    let script = format!(
+        "echo x > {directory}/ready; sleep 1; cat /etc/shadow > {directory}/stolen; echo x > {directory}/alive; sleep 60"
+    );
+    let run = Run::new().option(&format!("--write {directory}"));
+    let mut command = run.command(&["/bin/sh", "-c", &script]);
+    let turnkey = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    turnkey_tests::eventually("the program runs", || place("ready").exists());
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(turnkey.id()).unwrap());
+    kill(pid, Signal::SIGSTOP).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let stolen = std::fs::read(place("stolen")).unwrap_or_default();
+    let alive = place("alive").exists();
+    kill(pid, Signal::SIGCONT).unwrap();
+    let output = turnkey_tests::finish(turnkey);
+    assert!(stolen.is_empty(), "not a byte was read");
+    assert!(
+        !alive,
+        "the shell died with its cat, though nobody in user space was awake"
+    );
+    assert_eq!(output.status.code(), Some(121));
+}
