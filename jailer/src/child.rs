@@ -13,12 +13,13 @@ use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::Mode;
 
 use crate::filter::Filters;
+use crate::init;
 use crate::kernel;
+use crate::program::{self, Exec};
 use crate::start_memory::StartMemory;
 use crate::sys::{self, MountAttributes};
 use crate::tree::Replay;
-use crate::wire::{Fact, Sender, Step};
-use crate::{init, program};
+use crate::wire::{Fact, Sender, Step, errno_of, wait_for_a_byte};
 
 /// Where the child keeps its end of the control socket once the rest is closed.
 pub const CONTROL: i32 = 3;
@@ -32,19 +33,6 @@ pub struct Rule {
     pub path: CString,
     /// Access bits.
     pub access: u64,
-}
-
-/// The program, ready for execve(2).
-#[derive(Debug)]
-pub struct Exec {
-    /// Where it may be; the first that can be executed is it.
-    pub candidates: Vec<CString>,
-    /// Pointers into strings that live beside them, ended by a null.
-    pub arguments: Vec<*const libc::c_char>,
-    /// The same.
-    pub environment: Vec<*const libc::c_char>,
-    /// Where it starts.
-    pub directory: CString,
 }
 
 /// Everything the child needs, made before it is.
@@ -178,19 +166,6 @@ fn die_with_supervisor() -> Result<(), Errno> {
         u64::from(libc::SIGKILL.cast_unsigned()),
     )
     .map(drop)
-}
-
-/// Blocks until the supervisor sends a byte. An end of the socket instead is its death.
-pub fn wait_for_a_byte(control: BorrowedFd<'_>) -> Result<(), Errno> {
-    let mut byte = [0];
-    loop {
-        match nix::unistd::read(control, &mut byte) {
-            Ok(0) => return Err(Errno::EPIPE),
-            Ok(_) => return Ok(()),
-            Err(Errno::EINTR) => {}
-            Err(other) => return Err(other),
-        }
-    }
 }
 
 fn set_hostname(orders: &Orders) -> Result<(), Errno> {
@@ -378,11 +353,6 @@ fn probe() -> u64 {
         Mode::empty(),
     );
     errno_of(opened.map(drop))
-}
-
-/// 0 for success.
-pub fn errno_of(result: Result<(), Errno>) -> u64 {
-    result.map_or_else(|errno| u64::from((errno as i32).unsigned_abs()), |()| 0)
 }
 
 /// Streams on 0, 1 and 2, the control socket on 3, and nothing else: what the caller had open,

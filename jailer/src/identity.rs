@@ -5,7 +5,8 @@ use std::path::Path;
 
 use turnkey_policy::{Identity, WORKSPACE};
 
-use crate::plan::INSIDE_ID;
+/// The user's and group's number inside.
+pub const INSIDE_ID: u32 = 1000;
 
 /// /etc/passwd, /etc/group, /etc/hosts and /etc/hostname.
 pub fn account_files(identity: &Identity) -> [(&'static str, Vec<u8>); 4] {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 
-use crate::plan::INSIDE_ID;
+use crate::identity::INSIDE_ID;
 use crate::sys::{self, Cloned};
 
 /// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range

@@ -13,8 +13,6 @@ use crate::host::{Host, PathFact};
 use crate::identity::{self, account_files};
 use crate::landlock::Use;
 
-/// The user's and group's number inside.
-pub const INSIDE_ID: u32 = 1000;
 /// A file in the jail's root that no Landlock rule covers: opening it proves Landlock.
 pub const PROBE: &str = "/.turnkey-probe";
 /// The directories a command is looked up in when the policy sets no PATH.

@@ -10,9 +10,21 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::child::{Exec, errno_of, wait_for_a_byte};
 use crate::sys;
-use crate::wire::{Fact, Sender, Step, TEXT, Text};
+use crate::wire::{Fact, Sender, Step, TEXT, Text, errno_of, wait_for_a_byte};
+
+/// The program, ready for execve(2).
+#[derive(Debug)]
+pub struct Exec {
+    /// Where it may be; the first that can be executed is it.
+    pub candidates: Vec<CString>,
+    /// Pointers into strings that live beside them, ended by a null.
+    pub arguments: Vec<*const libc::c_char>,
+    /// The same.
+    pub environment: Vec<*const libc::c_char>,
+    /// Where it starts.
+    pub directory: CString,
+}
 
 /// Proves, waits for the release, executes. Never returns.
 pub fn run(exec: &Exec, control: BorrowedFd<'_>) -> ! {

@@ -8,8 +8,8 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use crate::filter::Filters;
+use crate::identity::INSIDE_ID;
 use crate::outcome::LayerReport;
-use crate::plan::INSIDE_ID;
 use crate::wire::{Fact, Text};
 
 /// Everything the child handed out.

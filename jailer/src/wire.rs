@@ -315,6 +315,24 @@ impl Sender<'_> {
     }
 }
 
+/// Blocks until the supervisor sends a byte. An end of the socket instead is its death.
+pub fn wait_for_a_byte(control: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut byte = [0];
+    loop {
+        match nix::unistd::read(control, &mut byte) {
+            Ok(0) => return Err(Errno::EPIPE),
+            Ok(_) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(other) => return Err(other),
+        }
+    }
+}
+
+/// An errno as a [`Fact`]'s value; 0 for success.
+pub fn errno_of(result: Result<(), Errno>) -> u64 {
+    result.map_or_else(|errno| u64::from((errno as i32).unsigned_abs()), |()| 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
