@@ -10,6 +10,7 @@ use crate::groups::GroupError;
 use crate::landlock::LandlockError;
 use crate::proof::ProofError;
 use crate::tree::TreeError;
+use crate::userns::{Refusal, Switches};
 use crate::wire::Step;
 
 /// Why a jail could not be made ready, started or ended.
@@ -45,8 +46,13 @@ pub enum JailError {
     #[error(transparent)]
     Filter(#[from] FilterError),
     /// No process in new namespaces.
-    #[error("could not make the namespaces{}", clone_fix(.0))]
-    Clone(#[source] Errno),
+    #[error("could not make the namespaces: {refusal}")]
+    Namespaces {
+        /// The switch of this host that stands in the way, and the fix.
+        refusal: Refusal,
+        /// The kernel's answer, when it was asked.
+        source: Option<Errno>,
+    },
     /// A step of the child failed.
     #[error("inside the jail: could not {}{}", step.describe(), place(*step, *index))]
     Step {
@@ -93,6 +99,31 @@ pub enum JailError {
     },
 }
 
+impl JailError {
+    /// What the kernel's answer to the making of namespaces means on this host.
+    pub(crate) fn namespaces(answer: Errno) -> JailError {
+        JailError::Namespaces {
+            refusal: Switches::read().explain(answer),
+            source: Some(answer),
+        }
+    }
+
+    /// A step that failed inside of the new namespaces fails for the host's sake when the host
+    /// takes the rights away that they should give.
+    pub(crate) fn blame_the_host(self) -> JailError {
+        match self {
+            JailError::Step { errno, .. } => match Switches::read().explain_inside(errno) {
+                Some(refusal) => JailError::Namespaces {
+                    refusal,
+                    source: Some(errno),
+                },
+                None => self,
+            },
+            other => other,
+        }
+    }
+}
+
 fn place(step: Step, index: u32) -> String {
     match step {
         Step::Tree => format!(" (step {index} of its plan)"),
@@ -106,21 +137,6 @@ fn exec_fix(errno: &Errno) -> &'static str {
         Errno::ENOENT => ": its interpreter or loader is not in the jail; bring it in with --read",
         Errno::ENOEXEC => {
             ": it is neither a program of this machine nor a script that names its interpreter"
-        }
-        _ => "",
-    }
-}
-
-fn clone_fix(errno: &Errno) -> &'static str {
-    match errno {
-        Errno::EPERM => {
-            ": run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian), kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu)"
-        }
-        Errno::ENOSPC | Errno::EUSERS => {
-            ": too many namespaces: raise the sysctl user.max_user_namespaces"
-        }
-        Errno::EINVAL => {
-            ": this kernel lacks one of them; turnkey needs Linux 5.14 or later, built with every namespace"
         }
         _ => "",
     }

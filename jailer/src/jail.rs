@@ -56,7 +56,7 @@ impl Prepared {
             source,
         })?;
         let cloned = sys::clone3(namespaces(), Some(self.groups.directory()));
-        let (pid, pidfd) = match cloned.map_err(JailError::Clone)? {
+        let (pid, pidfd) = match cloned.map_err(JailError::namespaces)? {
             Cloned::Child => {
                 drop(ours);
                 child::run(&self.orders, theirs.as_fd())
@@ -75,7 +75,9 @@ impl Prepared {
         })?;
         self.groups.join_legacy(pid)?;
         init.send_byte()?;
-        let sight = init.watch_confinement()?;
+        let sight = init
+            .watch_confinement()
+            .map_err(JailError::blame_the_host)?;
         let mut reports = sight.verify(&self.expectation)?;
         reports.extend(self.reports);
         reports.sort_by_key(|report| report.layer);

@@ -34,6 +34,7 @@ pub mod proof;
 mod start_memory;
 mod sys;
 mod tree;
+pub mod userns;
 pub mod wire;
 
 pub use error::JailError;

@@ -28,6 +28,7 @@ use crate::program::Exec;
 use crate::proof::Expectation;
 use crate::start_memory::StartMemory;
 use crate::tree::{self, OverlaySides};
+use crate::userns::Switches;
 use crate::wire::Fact;
 
 /// Everything that can be made ready before there is a process.
@@ -56,6 +57,12 @@ impl Plan {
         let missing = privileges::missing();
         if !missing.is_empty() {
             return Err(JailError::Privileges(missing));
+        }
+        if let Some(refusal) = Switches::read().certain() {
+            return Err(JailError::Namespaces {
+                refusal,
+                source: None,
+            });
         }
         let names = GroupNames::new(&self.host.hierarchies, &unique_name());
         let keeper = Keeper::start(&names).map_err(JailError::Keeper)?;
