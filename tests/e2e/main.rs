@@ -7,4 +7,5 @@ mod limits;
 mod monitoring;
 mod network;
 mod privileges;
+mod rootless;
 mod usage;

@@ -52,6 +52,10 @@ pub struct RunArguments {
     /// No verdict line and no explanation on standard error
     #[arg(long, short)]
     pub quiet: bool,
+    /// Do without the monitor, and without whatever else an unprivileged caller cannot have: no
+    /// rule acts, and the verdict is inconclusive at best
+    #[arg(long)]
+    pub unmonitored: bool,
     /// The directory that appears as /workspace, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<PathBuf>,

@@ -10,6 +10,7 @@ mod report;
 mod report_file;
 mod run;
 mod supervise;
+mod watch;
 
 use std::process::ExitCode;
 

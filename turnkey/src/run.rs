@@ -1,6 +1,5 @@
 //! `turnkey run`: the flow, on one page. Policy, plan, rules, monitor, jail, loop, report.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,13 +8,12 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use turnkey_jailer::{
-    ChangedFile, Command, Exit, Groups, Host, JailError, LayerReport, Limit, Plan, Status, Usage,
+    ChangedFile, Command, Exit, Host, JailError, LayerReport, Limit, Plan, Status, Usage,
 };
-use turnkey_monitor::{Event, Monitor};
+use turnkey_monitor::Event;
 use turnkey_policy::{LoadError, Policy};
 
 use crate::cli::RunArguments;
-use crate::object::OBJECT;
 use crate::relay::{Relayed, Streams};
 use crate::report::{
     self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Inputs, NotStarted,
@@ -23,6 +21,7 @@ use crate::report::{
 };
 use crate::report_file::ReportFile;
 use crate::supervise::{self, supervise};
+use crate::watch::Watch;
 use crate::{advice, clock, elsewhere};
 
 /// Why there is no run, before a report could be written.
@@ -84,18 +83,17 @@ fn attempt(
 ) -> anyhow::Result<Outcome> {
     let host = Host::probe(policy)?;
     let plan = Plan::new(policy, &host, command(arguments)?)?;
-    let rules = turnkey_monitor::compile(policy)?;
-    let mut monitor = Monitor::open(OBJECT, &rules)?;
+    let mut watch = Watch::open(policy, arguments.unmonitored)?;
     let (inside, outside) = Streams::open()?.split();
 
     let prepared = plan.prepare(inside)?;
-    let proof = prove(&mut monitor, prepared.cgroup())?;
+    watch.prove(policy, prepared.cgroup())?;
     let held = prepared.spawn()?;
-    monitor.adopt(held.cgroup().directory(), held.cgroup().id())?;
+    watch.adopt(held.cgroup())?;
     let mut running = held.release()?;
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell);
-    let mut course = supervise(&mut running, &mut monitor, policy, told, &mut |event| {
+    let mut course = supervise(&mut running, &mut watch, policy, told, &mut |event| {
         watcher.see(event)
     })?;
 
@@ -106,9 +104,9 @@ fn attempt(
     let (output, error) = relays.finish();
     tell_of_lost_output(&output);
     // Everything inside is dead: what the ring holds now is all there will be.
-    monitor.drain(|event| watcher.see(&event));
-    let condemned = monitor.condemned();
-    let evidence = evidence(&monitor.finish()?);
+    watch.drain(|event| watcher.see(&event));
+    let condemned = watch.condemned();
+    let (monitor, evidence) = watch.finish()?;
     if let Some(source) = course.exec_failed {
         let program = arguments.command[0].to_string_lossy().into_owned();
         return Err(JailError::ExecFailed { program, source }.into());
@@ -123,19 +121,7 @@ fn attempt(
         limit: course.limit,
         interrupted: course.interrupted,
     };
-    Ok(Outcome::ran(ran, exit, proof, evidence, [output, error]))
-}
-
-/// Shows, in the very group the jail will be in, that the kernel's programs refuse and kill.
-fn prove(monitor: &mut Monitor, group: &Groups) -> anyhow::Result<LayerReport> {
-    let proof = monitor.canary(group.directory(), group.id())?;
-    Ok(LayerReport {
-        layer: turnkey_policy::Layer::Monitor,
-        requested: "tracepoint".into(),
-        effective: "tracepoint".into(),
-        proof: Some(proof.0),
-        degraded: None,
-    })
+    Ok(Outcome::ran(ran, exit, monitor, evidence, [output, error]))
 }
 
 /// A reader that hung up wanted no more; a disk that is full is news.
@@ -143,24 +129,6 @@ fn tell_of_lost_output(output: &Relayed) {
     let failed = output.cut_off.as_ref();
     if let Some(error) = failed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
         eprintln!("turnkey: not all of the program's output could be written: {error}");
-    }
-}
-
-/// Every way in which something can have gone unseen, by name.
-fn evidence(seen: &turnkey_monitor::Evidence) -> Evidence {
-    let lost = seen
-        .lost
-        .named()
-        .into_iter()
-        .chain([("missed", seen.missed), ("malformed", seen.malformed)]);
-    let mut lost: BTreeMap<String, u64> =
-        lost.map(|(kind, count)| (kind.to_owned(), count)).collect();
-    if !seen.complete && lost.values().all(|count| *count == 0) {
-        lost.insert("unaccounted".to_owned(), 1);
-    }
-    Evidence {
-        watched: true,
-        lost,
     }
 }
 

@@ -5,20 +5,21 @@
 //! jail that the kernel has condemned.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use turnkey_jailer::{JailError, Limit, News, Running};
-use turnkey_monitor::{Event, Monitor};
+use turnkey_monitor::Event;
 use turnkey_policy::{Limits, OnLoss, Policy};
 
 use crate::relay::TooMuchOutput;
+use crate::watch::Watch;
 
 /// How often the groups are asked what the kernel has counted in them.
 const TICK: Duration = Duration::from_millis(50);
@@ -59,7 +60,7 @@ enum Input {
 /// caller drops the jail, which kills it.
 pub fn supervise(
     running: &mut Running,
-    monitor: &mut Monitor,
+    watch: &mut Watch,
     policy: &Policy,
     output: UnboundedReceiver<TooMuchOutput>,
     see: &mut dyn FnMut(&Event),
@@ -68,7 +69,7 @@ pub fn supervise(
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut inputs = Inputs::new(running, monitor, policy.limits.wall, output)?;
+        let mut inputs = Inputs::new(running, watch, policy.limits.wall, output)?;
         let mut course = Course::default();
         loop {
             let input = inputs.next(running).await?;
@@ -80,7 +81,7 @@ pub fn supervise(
                 }
                 continue;
             }
-            if answer(&input, running, monitor, policy, &mut course, see) {
+            if answer(&input, running, watch, policy, &mut course, see) {
                 running.kill()?;
             }
         }
@@ -92,7 +93,7 @@ pub fn supervise(
 fn answer(
     input: &Input,
     running: &Running,
-    monitor: &mut Monitor,
+    watch: &mut Watch,
     policy: &Policy,
     course: &mut Course,
     see: &mut dyn FnMut(&Event),
@@ -100,8 +101,8 @@ fn answer(
     match input {
         Input::News(_) => false,
         Input::Events => {
-            monitor.drain(|event| see(&event));
-            monitor.condemned()
+            watch.drain(|event| see(&event));
+            watch.condemned()
         }
         Input::Output => reached(course, Limit::Output),
         Input::Deadline => reached(course, Limit::Wall),
@@ -110,10 +111,10 @@ fn answer(
             true
         }
         Input::Tick => {
-            let lost = policy.enforcement.on_loss == OnLoss::Kill && monitor.lost() > 0;
+            let lost = policy.enforcement.on_loss == OnLoss::Kill && watch.lost() > 0;
             course.killed_for_loss |= lost;
             let limit = exceeded(running, &policy.limits);
-            limit.is_some_and(|limit| reached(course, limit)) || lost || monitor.condemned()
+            limit.is_some_and(|limit| reached(course, limit)) || lost || watch.condemned()
         }
     }
 }
@@ -142,7 +143,8 @@ pub fn exceeded(running: &Running, limits: &Limits) -> Option<Limit> {
 }
 
 struct Inputs {
-    events: AsyncFd<OwnedFd>,
+    /// None when nobody watches.
+    events: Option<AsyncFd<OwnedFd>>,
     news: AsyncFd<OwnedFd>,
     output: UnboundedReceiver<TooMuchOutput>,
     tick: Interval,
@@ -160,10 +162,18 @@ fn readable(descriptor: BorrowedFd<'_>) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(descriptor.try_clone_to_owned()?, Interest::READABLE)
 }
 
+/// Ready when there are events; never when nobody watches.
+async fn wait_for(events: Option<&AsyncFd<OwnedFd>>) -> io::Result<AsyncFdReadyGuard<'_, OwnedFd>> {
+    match events {
+        Some(events) => events.readable().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Inputs {
     fn new(
         running: &Running,
-        monitor: &Monitor,
+        watch: &Watch,
         wall: Duration,
         output: UnboundedReceiver<TooMuchOutput>,
     ) -> io::Result<Inputs> {
@@ -171,7 +181,7 @@ impl Inputs {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let listen = |kind: SignalKind| Ok::<_, io::Error>((kind.as_raw_value(), signal(kind)?));
         Ok(Inputs {
-            events: readable(monitor.as_fd())?,
+            events: watch.descriptor().map(readable).transpose()?,
             news: readable(running.descriptor())?,
             output,
             tick,
@@ -194,7 +204,7 @@ impl Inputs {
         ] = &mut self.signals;
         Ok(tokio::select! {
             biased;
-            ready = self.events.readable() => { ready?.clear_ready(); Input::Events }
+            ready = wait_for(self.events.as_ref()) => { ready?.clear_ready(); Input::Events }
             ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
             Some(TooMuchOutput) = self.output.recv() => Input::Output,
             _ = interrupted.recv() => Input::Signal(*interrupt),

@@ -69,6 +69,7 @@ impl Report {
         let facts = Facts {
             ending,
             complete: events.complete,
+            watched: inputs.evidence.watched,
             lost: events.lost.values().sum(),
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
@@ -76,7 +77,9 @@ impl Report {
         };
         let verdict = verdict::verdict(&facts);
         let findings = verdict::findings(&facts);
-        let exit = verdict::exit_code(ending, events.complete, policy.enforcement.on_loss);
+        // Where nobody was to watch, nothing is lost: the policy or the caller did without.
+        let lost = inputs.evidence.watched && !events.complete;
+        let exit = verdict::exit_code(ending, lost, policy.enforcement.on_loss);
         let (exit_code, signal) = own_end(ending);
         Self {
             schema: SCHEMA,

@@ -251,8 +251,12 @@ fn a_clean_run() {
     assert_eq!(report.exit_code(), 7);
     assert!(report.is_safe);
     insta::assert_snapshot!("a_clean_run", json(&report));
-    // What is missing or not in the jail is nothing to tell a person.
-    assert_eq!(terminal(&report), "turnkey: clean — exited 7 in 0.21 s\n");
+    // What is missing or not in the jail is nothing to tell a person; a layer that is missing is.
+    assert_eq!(
+        terminal(&report),
+        "turnkey: less is enforced than was asked for\n  cpu         no cpu controller\n\
+         turnkey: clean — exited 7 in 0.21 s\n"
+    );
 }
 
 #[test]
@@ -403,6 +407,27 @@ fn nothing_ran() {
     assert_eq!(
         terminal(&report),
         "turnkey: nothing ran: no such program in the jail: pyhton3\n"
+    );
+}
+
+#[test]
+fn a_run_that_nobody_watched_is_inconclusive_and_loses_nothing() {
+    let mut policy = policy();
+    policy.enforcement.on_loss = OnLoss::Fail;
+    let story = Story::command(&["python3", "hello.py"]);
+    let report = Report::build(Inputs {
+        evidence: Evidence::default(),
+        ..inputs(&policy, &story)
+    });
+    assert_eq!(
+        (report.verdict, report.exit_code()),
+        (Verdict::Inconclusive, 0)
+    );
+    json(&report);
+    assert_eq!(
+        terminal(&report),
+        "turnkey: nobody watched the run: no rule was asked\n\
+         turnkey: inconclusive — exited 0 in 0.21 s, risk score 25\n"
     );
 }
 

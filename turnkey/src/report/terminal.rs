@@ -39,6 +39,7 @@ pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result
         }
     }
     page.unruled(report)?;
+    page.weaker(report)?;
     page.verdict(report)
 }
 
@@ -165,6 +166,21 @@ impl<W: Write> Page<'_, W> {
         }
     }
 
+    /// Layers of which less than was asked for is in force, with the reason.
+    fn weaker(&mut self, report: &Report) -> io::Result<()> {
+        let weaker = report.enforcement.iter();
+        let mut weaker = weaker
+            .filter_map(|layer| Some((layer.layer, layer.degraded.as_deref()?)))
+            .peekable();
+        if weaker.peek().is_some() {
+            self.head("less is enforced than was asked for")?;
+        }
+        for (layer, reason) in weaker {
+            self.field(layer, reason)?;
+        }
+        Ok(())
+    }
+
     fn verdict(&mut self, report: &Report) -> io::Result<()> {
         if let Some(error) = &report.error {
             return self.head(&format!("nothing ran: {error}"));
@@ -191,7 +207,7 @@ impl<W: Write> Page<'_, W> {
     /// A name and a text; further lines of the text stand below its first.
     fn field(&mut self, name: &str, text: &str) -> io::Result<()> {
         let text = text.replace('\n', &format!("\n{:14}", ""));
-        self.line(&format!("  {name:<12}{text}"))
+        self.line(&format!("  {name:<11} {text}"))
     }
 
     fn line(&mut self, text: &str) -> io::Result<()> {

@@ -32,7 +32,7 @@
 //! |---|---|
 //! | 125, 126, 127 | nothing ran: turnkey failed, the command is not executable, not found |
 //! | 121 | killed by policy |
-//! | 120 | evidence is lost and `on_loss` is `fail` or `kill` |
+//! | 120 | evidence is lost and `on_loss` is `fail` or `kill`; a run that nobody watched loses none |
 //! | 124 | the wall clock or the processor time ran out |
 //! | 122 | another limit ended the run |
 //! | 128+N | turnkey was asked to end by signal N, or the command died from it |
@@ -52,6 +52,8 @@ pub struct Facts<'a> {
     pub ending: &'a Ending,
     /// Everything was seen.
     pub complete: bool,
+    /// The monitor was there.
+    pub watched: bool,
     /// How many events are lost.
     pub lost: u64,
     /// One finding for every rule that was violated; the scores are not looked at.
@@ -81,14 +83,14 @@ pub fn status(ending: &Ending) -> Status {
 }
 
 /// Turnkey's own exit code: see the module's table.
-pub fn exit_code(ending: &Ending, complete: bool, on_loss: OnLoss) -> u8 {
+pub fn exit_code(ending: &Ending, lost: bool, on_loss: OnLoss) -> u8 {
     let ran = match ending {
         Ending::NotStarted { reason, .. } => return not_started(*reason),
         Ending::Ran(ran) => ran,
     };
     match ran.limit {
         _ if ran.condemned => 121,
-        _ if ran.killed_for_loss || (!complete && on_loss != OnLoss::Mark) => 120,
+        _ if ran.killed_for_loss || (lost && on_loss != OnLoss::Mark) => 120,
         Some(Limit::Wall | Limit::CpuTime) => 124,
         Some(Limit::Memory | Limit::Pids | Limit::Output | Limit::FileSize) => 122,
         None => own_code(ran),
@@ -164,6 +166,7 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
     });
     let evidence = (!facts.complete).then(|| {
         let reason = match facts.lost {
+            _ if !facts.watched => "nobody watched the run: no rule was asked".to_owned(),
             0 => "the monitor did not see the whole run".to_owned(),
             lost => format!("{lost} events are lost"),
         };
@@ -235,6 +238,7 @@ mod tests {
         Facts {
             ending,
             complete: true,
+            watched: true,
             lost: 0,
             rules,
             sigsys: 0,
@@ -243,7 +247,7 @@ mod tests {
     }
 
     fn code(ran: Ran) -> u8 {
-        exit_code(&Ending::Ran(ran), true, OnLoss::Mark)
+        exit_code(&Ending::Ran(ran), false, OnLoss::Mark)
     }
 
     #[test]
@@ -320,15 +324,15 @@ mod tests {
             status: Own::Exited(3),
             ..EXITED
         });
-        assert_eq!(exit_code(&ending, false, OnLoss::Mark), 3);
-        assert_eq!(exit_code(&ending, false, OnLoss::Fail), 120);
-        assert_eq!(exit_code(&ending, true, OnLoss::Fail), 3);
+        assert_eq!(exit_code(&ending, true, OnLoss::Mark), 3);
+        assert_eq!(exit_code(&ending, true, OnLoss::Fail), 120);
+        assert_eq!(exit_code(&ending, false, OnLoss::Fail), 3);
         let killed = Ending::Ran(Ran {
             status: Own::Signaled(9),
             killed_for_loss: true,
             ..EXITED
         });
-        assert_eq!(exit_code(&killed, false, OnLoss::Kill), 120);
+        assert_eq!(exit_code(&killed, true, OnLoss::Kill), 120);
         assert_eq!(status(&killed), Status::KilledByPolicy);
     }
 

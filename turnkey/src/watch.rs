@@ -1,0 +1,134 @@
+//! The monitor, or the reason why nothing watches the run.
+//!
+//! A profile that does not require the monitor gets it where it can be had; `--unmonitored` does
+//! without it. Either way the report says so, and what was not watched is never called clean.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use turnkey_jailer::{Groups, LayerReport};
+use turnkey_monitor::{Event, Monitor};
+use turnkey_policy::{Layer, Policy};
+
+use crate::advice;
+use crate::object::OBJECT;
+use crate::report::Evidence;
+
+/// The eyes on one jail.
+#[derive(Debug)]
+pub struct Watch {
+    monitor: Option<Monitor>,
+    report: LayerReport,
+}
+
+impl Watch {
+    /// Loads and attaches the monitor. A failure is an error only where the policy requires it.
+    pub fn open(policy: &Policy, unmonitored: bool) -> anyhow::Result<Watch> {
+        // Compiled in any case: a policy that is over capacity is refused whole, watched or not.
+        let rules = turnkey_monitor::compile(policy)?;
+        if unmonitored {
+            return Ok(Watch::nobody("not loaded: --unmonitored".to_owned()));
+        }
+        match Monitor::open(OBJECT, &rules) {
+            Ok(monitor) => Ok(Watch {
+                monitor: Some(monitor),
+                report: layer("tracepoint", None),
+            }),
+            Err(error) if is_optional(policy) => Ok(Watch::nobody(advice::explain(&error.into()))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn nobody(reason: String) -> Watch {
+        Watch {
+            monitor: None,
+            report: layer("nothing", Some(reason)),
+        }
+    }
+
+    /// Shows, in the very group the jail will be in, that the kernel's programs refuse and kill.
+    pub fn prove(&mut self, policy: &Policy, group: &Groups) -> anyhow::Result<()> {
+        let Some(monitor) = &mut self.monitor else {
+            return Ok(());
+        };
+        match monitor.canary(group.directory(), group.id()) {
+            Ok(proof) => self.report.proof = Some(proof.0),
+            Err(error) if is_optional(policy) => {
+                *self = Watch::nobody(advice::explain(&error.into()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// From here the kernel holds the rules over everything in the group.
+    pub fn adopt(&mut self, group: &Groups) -> anyhow::Result<()> {
+        match &mut self.monitor {
+            Some(monitor) => Ok(monitor.adopt(group.directory(), group.id())?),
+            None => Ok(()),
+        }
+    }
+
+    /// Hands out every event that waits.
+    pub fn drain(&mut self, on_event: impl FnMut(Event)) {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.drain(on_event);
+        }
+    }
+
+    /// Whether a rule has killed the jail.
+    pub fn condemned(&self) -> bool {
+        self.monitor.as_ref().is_some_and(Monitor::condemned)
+    }
+
+    /// How many events are lost so far.
+    pub fn lost(&self) -> u64 {
+        self.monitor.as_ref().map_or(0, Monitor::lost)
+    }
+
+    /// Readable when events wait; `None` when there will never be any.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.monitor.as_ref().map(Monitor::as_fd)
+    }
+
+    /// What the monitor's layer was, and what it can vouch for.
+    pub fn finish(self) -> anyhow::Result<(LayerReport, Evidence)> {
+        let evidence = match self.monitor {
+            Some(monitor) => evidence(&monitor.finish()?),
+            None => Evidence::default(),
+        };
+        Ok((self.report, evidence))
+    }
+}
+
+fn is_optional(policy: &Policy) -> bool {
+    !policy.enforcement.required.contains(&Layer::Monitor)
+}
+
+fn layer(effective: &str, degraded: Option<String>) -> LayerReport {
+    LayerReport {
+        layer: Layer::Monitor,
+        requested: "tracepoint".into(),
+        effective: effective.into(),
+        proof: None,
+        degraded,
+    }
+}
+
+/// Every way in which something can have gone unseen, by name.
+fn evidence(seen: &turnkey_monitor::Evidence) -> Evidence {
+    let lost = seen
+        .lost
+        .named()
+        .into_iter()
+        .chain([("missed", seen.missed), ("malformed", seen.malformed)]);
+    let mut lost: BTreeMap<String, u64> =
+        lost.map(|(kind, count)| (kind.to_owned(), count)).collect();
+    if !seen.complete && lost.values().all(|count| *count == 0) {
+        lost.insert("unaccounted".to_owned(), 1);
+    }
+    Evidence {
+        watched: true,
+        lost,
+    }
+}
