@@ -10,12 +10,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::sched::CloneFlags;
 use nix::sys::stat::Mode;
 
 use crate::filter::Filters;
 use crate::init;
 use crate::kernel;
 use crate::program::{self, Exec};
+use crate::rlimits::ResourceLimit;
 use crate::start_memory::StartMemory;
 use crate::sys::{self, MountAttributes};
 use crate::tree::Replay;
@@ -54,8 +56,10 @@ pub struct Orders {
     pub landlock: Option<OwnedFd>,
     /// What it will allow.
     pub rules: Vec<Rule>,
-    /// Resource, soft limit, hard limit.
-    pub rlimits: Vec<(nix::sys::resource::Resource, u64)>,
+    /// Each soft and hard.
+    pub rlimits: Vec<ResourceLimit>,
+    /// The namespaces that this process makes by itself.
+    pub unshare: i32,
     /// The highest capability of this kernel.
     pub last_capability: u8,
     /// The syscall filters.
@@ -119,7 +123,9 @@ fn confine(
     // Only now: the namespace's root is the group that this process is in when it is made.
     step(
         Step::CgroupNamespace,
-        whole(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWCGROUP)),
+        whole(nix::sched::unshare(CloneFlags::from_bits_retain(
+            orders.unshare,
+        ))),
     )?;
     step(Step::Hostname, whole(set_hostname(orders)))?;
     step(
@@ -317,8 +323,9 @@ fn allow(orders: &Orders) -> Outcome {
 }
 
 fn set_rlimits(orders: &Orders) -> Outcome {
-    for (index, (resource, limit)) in (0..).zip(&orders.rlimits) {
-        nix::sys::resource::setrlimit(*resource, *limit, *limit).map_err(|errno| (index, errno))?;
+    for (index, limit) in (0..).zip(&orders.rlimits) {
+        nix::sys::resource::setrlimit(limit.resource, limit.value, limit.value)
+            .map_err(|errno| (index, errno))?;
     }
     Ok(())
 }

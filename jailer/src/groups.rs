@@ -7,15 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use turnkey_policy::Limits;
-
+use crate::group_limits::GroupLimit;
 use crate::hierarchy::{Controller, Hierarchies, Home};
 use crate::outcome::Usage;
 
 /// How long the processes of a killed group may take to be gone, before that is an error.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
-/// The period that the share of processor time is measured over, microseconds: the kernel's default.
-const CPU_PERIOD: u64 = 100_000;
 
 /// What went wrong with a control group.
 #[derive(Debug, thiserror::Error)]
@@ -129,52 +126,30 @@ impl Groups {
         &self.names.missing
     }
 
-    /// Sets every limit and reads it back; answers what is in force, for the report.
-    pub fn limit(&self, limits: &Limits) -> Result<(), GroupError> {
-        for (controller, file, value) in self.settings(limits) {
-            let Some(path) = self.file(controller, file) else {
+    /// Sets every limit whose controller this host has.
+    pub fn limit(&self, limits: &[GroupLimit]) -> Result<(), GroupError> {
+        for limit in limits {
+            let Some(path) = self.file(limit.controller, limit.file) else {
                 continue;
             };
             // Memory without an account of swap: refused by the caller, where swap exists.
-            if !path.exists() && file.contains("memsw") {
+            if limit.may_be_missing && !path.exists() {
                 continue;
             }
-            fs::write(&path, &value).map_err(failed("set the limit", &path))?;
+            fs::write(&path, &limit.value).map_err(failed("set the limit", &path))?;
         }
         Ok(())
     }
 
-    /// File and value for each limit, in the order they must be written.
-    fn settings(&self, limits: &Limits) -> Vec<(Controller, &'static str, String)> {
-        use Controller::{Cpu, Memory, Pids};
-        let quota = u64::from(limits.cpu_percent) * CPU_PERIOD / 100;
-        let mut settings = vec![(Pids, "pids.max", limits.pids.to_string())];
-        if self.is_legacy(Memory) {
-            settings.push((Memory, "memory.limit_in_bytes", limits.memory.to_string()));
-            let total = limits.memory.saturating_add(limits.swap);
-            settings.push((Memory, "memory.memsw.limit_in_bytes", total.to_string()));
-        } else {
-            settings.push((Memory, "memory.max", limits.memory.to_string()));
-            settings.push((Memory, "memory.swap.max", limits.swap.to_string()));
-            settings.push((Memory, "memory.oom.group", "1".to_owned()));
-        }
-        if self.is_legacy(Cpu) {
-            settings.push((Cpu, "cpu.cfs_period_us", CPU_PERIOD.to_string()));
-            settings.push((Cpu, "cpu.cfs_quota_us", quota.to_string()));
-        } else {
-            settings.push((Cpu, "cpu.max", format!("{quota} {CPU_PERIOD}")));
-        }
-        settings
-    }
-
     /// The limits as the kernel reads them back: file and content.
-    pub fn limits_in_force(&self, limits: &Limits, of: Controller) -> Vec<(&'static str, String)> {
-        let settings = self
-            .settings(limits)
-            .into_iter()
-            .filter(|(controller, ..)| *controller == of);
-        settings
-            .filter_map(|(controller, file, _)| Some((file, self.read(controller, file)?)))
+    pub fn limits_in_force(
+        &self,
+        limits: &[GroupLimit],
+        of: Controller,
+    ) -> Vec<(&'static str, String)> {
+        let limits = limits.iter().filter(|limit| limit.controller == of);
+        limits
+            .filter_map(|limit| Some((limit.file, self.read(of, limit.file)?)))
             .collect()
     }
 

@@ -13,6 +13,9 @@ use crate::sys::{self, Cloned};
 /// of containers below it and names nothing in it.
 const FIRST: u32 = 0x7000_0000;
 const RANGE_MASK: u64 = 0x0fff_ffff;
+/// The host's number for the jail's user, in words, for a plan: the group is made by the run.
+pub const HOST_ID: &str =
+    "nobody's: 0x70000000 plus the lower 28 bits of the id of the run's group";
 
 /// The host's number for the jail's user and group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

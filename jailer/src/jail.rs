@@ -24,18 +24,6 @@ use crate::sys::{self, Cloned};
 use crate::tree::OverlaySides;
 use crate::wire::{Fact, Message};
 
-fn namespaces() -> u64 {
-    // The cgroup namespace is made by the child, once it is in all its groups.
-    let flags = libc::CLONE_NEWUSER
-        | libc::CLONE_NEWNS
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWNET
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWTIME;
-    u64::from(flags.cast_unsigned())
-}
-
 impl Prepared {
     /// The groups, still empty, for a proof that whoever watches them is awake.
     pub fn cgroup(&self) -> &Groups {
@@ -55,7 +43,10 @@ impl Prepared {
             act: "make the control socket",
             source,
         })?;
-        let cloned = sys::clone3(namespaces(), Some(self.groups.directory()));
+        let cloned = sys::clone3(
+            u64::from(self.namespaces.cast_unsigned()),
+            Some(self.groups.directory()),
+        );
         let (pid, pidfd) = match cloned.map_err(JailError::namespaces)? {
             Cloned::Child => {
                 drop(ours);

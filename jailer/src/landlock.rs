@@ -7,6 +7,7 @@
 //! program has seen the address, and the network namespace is empty anyway.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
@@ -52,6 +53,74 @@ fn rights(abi: u32) -> ABI {
     ABI::from(i32::try_from(abi).unwrap_or(NEWEST).min(NEWEST))
 }
 
+/// What a ruleset refuses unless a rule grants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handled {
+    /// The ABI version whose rights these are.
+    pub abi: u32,
+    /// `LANDLOCK_ACCESS_FS_*`
+    pub access: u64,
+    /// `LANDLOCK_SCOPE_*`
+    pub scopes: u64,
+}
+
+/// One rule, as the kernel takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// As seen from inside.
+    pub path: PathBuf,
+    /// `LANDLOCK_ACCESS_FS_*`, for it and everything beneath it.
+    pub access: u64,
+}
+
+/// Everything that a kernel with `abi` can refuse; `None` for 0, which is no Landlock.
+pub fn handled(abi: u32) -> Option<Handled> {
+    (abi > 0).then(|| Handled {
+        abi,
+        access: AccessFs::from_all(rights(abi)).bits(),
+        scopes: Scope::from_all(rights(abi)).bits(),
+    })
+}
+
+/// linux/landlock.h, by bit.
+const RIGHTS: [&str; 16] = [
+    "execute",
+    "write-file",
+    "read-file",
+    "read-dir",
+    "remove-dir",
+    "remove-file",
+    "make-char",
+    "make-dir",
+    "make-reg",
+    "make-sock",
+    "make-fifo",
+    "make-block",
+    "make-sym",
+    "refer",
+    "truncate",
+    "ioctl-dev",
+];
+const SCOPES: [&str; 2] = ["abstract unix sockets", "signals"];
+
+/// The names of these rights.
+pub fn rights_in_words(access: u64) -> Vec<&'static str> {
+    in_words(&RIGHTS, access)
+}
+
+/// The names of these scopes.
+pub fn scopes_in_words(scopes: u64) -> Vec<&'static str> {
+    in_words(&SCOPES, scopes)
+}
+
+fn in_words(names: &[&'static str], bits: u64) -> Vec<&'static str> {
+    let named = names.iter().enumerate();
+    named
+        .filter(|(bit, _)| bits >> bit & 1 == 1)
+        .map(|(_, name)| *name)
+        .collect()
+}
+
 /// The bits that a rule for `place` grants, as landlock_add_rule(2) takes them. `directory` is
 /// false for a rule on a single file, where the kernel refuses rights of directories.
 pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
@@ -78,28 +147,26 @@ pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
     }
 }
 
-/// A ruleset that refuses everything it can on a kernel with `abi`.
-pub fn ruleset(abi: u32) -> Result<OwnedFd, LandlockError> {
-    let rights = rights(abi);
+/// A ruleset that refuses what is to be handled.
+pub fn ruleset(handled: Handled) -> Result<OwnedFd, LandlockError> {
+    let access = BitFlags::<AccessFs>::from_bits_truncate(handled.access);
+    let scopes = BitFlags::<Scope>::from_bits_truncate(handled.scopes);
     // No best effort: what this ABI promises is asked for, and refused together.
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(rights))?;
-    if abi >= 6 {
-        ruleset = ruleset.scope(Scope::from_all(rights))?;
+        .handle_access(access)?;
+    if !scopes.is_empty() {
+        ruleset = ruleset.scope(scopes)?;
     }
     let created: RulesetCreated = ruleset.create()?;
     Option::<OwnedFd>::from(created).ok_or(LandlockError::Absent)
 }
 
 /// What the ruleset covers, in words.
-pub fn describe(abi: u32) -> String {
-    let scopes = if abi >= 6 {
-        ", signals and abstract sockets"
-    } else {
-        ""
-    };
-    format!("ABI {abi}: file system{scopes}")
+pub fn describe(handled: Handled) -> String {
+    let scopes = scopes_in_words(handled.scopes).into_iter();
+    let words: Vec<_> = ["file system"].into_iter().chain(scopes).collect();
+    format!("ABI {}: {}", handled.abi, words.join(", "))
 }
 
 #[cfg(test)]
@@ -124,6 +191,27 @@ mod tests {
     #[test]
     fn a_single_file_gets_no_rights_of_directories() {
         assert_eq!(grant(Use::ReadExecute, 6, false), EXECUTE | READ_FILE);
+    }
+
+    #[test]
+    fn every_right_and_scope_that_is_asked_for_has_a_name() {
+        for abi in 1..=7 {
+            let handled = handled(abi).unwrap();
+            let named = |names: Vec<_>| u32::try_from(names.len()).unwrap();
+            assert_eq!(
+                named(rights_in_words(handled.access)),
+                handled.access.count_ones()
+            );
+            assert_eq!(
+                named(scopes_in_words(handled.scopes)),
+                handled.scopes.count_ones()
+            );
+        }
+        assert_eq!(
+            rights_in_words(READ_FILE | IOCTL_DEV),
+            ["read-file", "ioctl-dev"]
+        );
+        assert_eq!(handled(0), None);
     }
 
     #[test]

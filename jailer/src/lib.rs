@@ -10,10 +10,12 @@
 //! stands before execve(2): whoever watches can take its place before the first instruction.
 //! Nothing here knows of eBPF, of TOML or of a command line.
 
+mod attributes;
 mod changes;
 mod child;
 mod error;
 pub mod filter;
+mod group_limits;
 pub mod groups;
 pub mod hierarchy;
 pub mod host;
@@ -25,12 +27,14 @@ mod jail;
 mod keeper;
 pub mod kernel;
 pub mod landlock;
+pub mod namespaces;
 mod outcome;
 pub mod plan;
 mod prepare;
 mod privileges;
 mod program;
 pub mod proof;
+mod rlimits;
 mod start_memory;
 mod sys;
 mod tree;
@@ -38,9 +42,13 @@ pub mod userns;
 pub mod wire;
 
 pub use error::JailError;
+pub use group_limits::GroupLimit;
 pub use groups::{GroupError, Groups};
 pub use host::{Host, HostError};
+pub use identity::INSIDE_ID;
+pub use idmap::HOST_ID;
 pub use jail::{Exit, Held, News, Running};
 pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
 pub use plan::{Command, Plan, PlanError};
 pub use prepare::Prepared;
+pub use rlimits::ResourceLimit;

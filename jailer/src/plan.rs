@@ -9,9 +9,12 @@ use std::path::{Component, Path, PathBuf};
 
 use turnkey_policy::{Filesystem, HostPath, Network, Policy, Scratch, WORKSPACE, Workdir};
 
+use crate::group_limits::{self, GroupLimit};
 use crate::host::{Host, PathFact};
 use crate::identity::{self, account_files};
-use crate::landlock::Use;
+use crate::landlock::{self, Handled, Use};
+use crate::namespaces::{self, Namespace};
+use crate::rlimits::{self, ResourceLimit};
 
 /// A file in the jail's root that no Landlock rule covers: opening it proves Landlock.
 pub const PROBE: &str = "/.turnkey-probe";
@@ -39,6 +42,14 @@ pub struct Command {
 pub struct Plan {
     /// The steps that fill the empty root, in order.
     pub tree: Vec<TreeStep>,
+    /// The namespaces of its own.
+    pub namespaces: Vec<Namespace>,
+    /// The limits of its control groups, in the order they are written.
+    pub group_limits: Vec<GroupLimit>,
+    /// The limits of each of its processes.
+    pub rlimits: Vec<ResourceLimit>,
+    /// What Landlock refuses wherever no grant allows it; `None` on a host without Landlock.
+    pub landlock: Option<Handled>,
     /// What Landlock allows, in order.
     pub grants: Vec<Grant>,
     /// The argument vector.
@@ -176,6 +187,10 @@ impl Plan {
         let environment = environment(policy, &command.environment);
         let candidates = candidates(&command.arguments, &environment)?;
         Ok(Plan {
+            namespaces: namespaces::ALL.to_vec(),
+            group_limits: group_limits::plan(&policy.limits, &host.hierarchies),
+            rlimits: rlimits::plan(&policy.limits),
+            landlock: landlock::handled(host.landlock_abi),
             tree: builder.steps,
             grants: builder.grants,
             arguments: command.arguments,
@@ -184,6 +199,17 @@ impl Plan {
             directory: PathBuf::from(WORKSPACE),
             policy: policy.clone(),
             host: host.clone(),
+        })
+    }
+
+    /// What Landlock allows, as the kernel takes it; nothing on a host without Landlock.
+    pub fn landlock_rules(&self) -> impl Iterator<Item = landlock::Rule> {
+        let abi = self.landlock.map(|handled| handled.abi);
+        self.grants.iter().filter_map(move |grant| {
+            Some(landlock::Rule {
+                path: grant.path.clone(),
+                access: landlock::grant(grant.place, abi?, grant.directory),
+            })
         })
     }
 

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
-use nix::sys::resource::Resource;
-use turnkey_policy::{Layer, Limits};
+use turnkey_policy::Layer;
 
 use crate::child::{Orders, Rule};
 use crate::error::JailError;
@@ -21,6 +20,7 @@ use crate::identity::INSIDE_ID;
 use crate::idmap::HostId;
 use crate::keeper::Keeper;
 use crate::landlock;
+use crate::namespaces::{self, Made};
 use crate::outcome::LayerReport;
 use crate::plan::{Plan, c_string};
 use crate::privileges;
@@ -41,6 +41,7 @@ pub struct Prepared {
     // After the groups: the keeper looks after them until they are gone.
     pub(crate) keeper: Keeper,
     pub(crate) id: HostId,
+    pub(crate) namespaces: i32,
     pub(crate) overlay: Option<OverlaySides>,
     pub(crate) reports: Vec<LayerReport>,
     pub(crate) expectation: Expectation,
@@ -67,8 +68,7 @@ impl Plan {
         let names = GroupNames::new(&self.host.hierarchies, &unique_name());
         let keeper = Keeper::start(&names).map_err(JailError::Keeper)?;
         let groups = Groups::create(names)?;
-        let limits = &self.policy.limits;
-        groups.limit(limits)?;
+        groups.limit(&self.group_limits)?;
         let mut reports = self.group_reports(&groups)?;
         let landlock = self.landlock(&mut reports)?;
         let id = HostId::for_group(groups.id());
@@ -77,14 +77,12 @@ impl Plan {
         let (exec, strings) = self.exec();
         let expectation = Expectation {
             own_namespaces: own_namespaces()?,
-            landlock: landlock
-                .is_some()
-                .then(|| landlock::describe(self.host.landlock_abi)),
+            landlock: self.landlock.map(landlock::describe),
             syscalls: filters.allowed,
-            rlimits: RLIMIT_NAMES
-                .into_iter()
-                .zip(rlimits(limits))
-                .map(|(name, (_, value))| (name, value))
+            rlimits: self
+                .rlimits
+                .iter()
+                .map(|limit| (limit.name, limit.value))
                 .collect(),
         };
         let orders = Orders {
@@ -94,13 +92,10 @@ impl Plan {
             inside_id: INSIDE_ID,
             root_options: root_options(),
             tree: tree.steps,
-            rules: if landlock.is_some() {
-                self.rules()
-            } else {
-                Vec::new()
-            },
+            rules: self.landlock_rules().map(rule).collect(),
             landlock,
-            rlimits: rlimits(limits).to_vec(),
+            rlimits: self.rlimits.clone(),
+            unshare: namespaces::flags(&self.namespaces, Made::OnceInItsGroups),
             last_capability: self.host.last_capability,
             filters,
             streams,
@@ -112,6 +107,7 @@ impl Plan {
             groups,
             keeper,
             id,
+            namespaces: namespaces::flags(&self.namespaces, Made::AtBirth),
             overlay: tree.overlay,
             reports,
             expectation,
@@ -153,7 +149,7 @@ impl Plan {
                 reports.push(self.without(layer, &requested, reason.to_owned())?);
                 continue;
             }
-            let read_back = groups.limits_in_force(limits, controller);
+            let read_back = groups.limits_in_force(&self.group_limits, controller);
             let proof: Vec<String> = read_back
                 .iter()
                 .map(|(file, value)| format!("{file} is {value}"))
@@ -192,20 +188,12 @@ impl Plan {
     }
 
     fn landlock(&self, reports: &mut Vec<LayerReport>) -> Result<Option<OwnedFd>, JailError> {
-        if self.host.landlock_abi > 0 {
-            return Ok(Some(landlock::ruleset(self.host.landlock_abi)?));
+        if let Some(handled) = self.landlock {
+            return Ok(Some(landlock::ruleset(handled)?));
         }
         let reason = "this kernel has no Landlock, or it is not in `lsm=`".to_owned();
         reports.push(self.without(Layer::Landlock, "file system", reason)?);
         Ok(None)
-    }
-
-    fn rules(&self) -> Vec<Rule> {
-        let rule = |grant: &crate::plan::Grant| Rule {
-            path: c_string(grant.path.as_os_str()),
-            access: landlock::grant(grant.place, self.host.landlock_abi, grant.directory),
-        };
-        self.grants.iter().map(rule).collect()
     }
 
     fn exec(&self) -> (Exec, Vec<std::ffi::CString>) {
@@ -240,6 +228,13 @@ impl Plan {
     }
 }
 
+fn rule(planned: landlock::Rule) -> Rule {
+    Rule {
+        path: c_string(planned.path.as_os_str()),
+        access: planned.access,
+    }
+}
+
 /// A name that no living group of this host has: the process, and a count within it, and the time
 /// for other pid namespaces.
 fn unique_name() -> String {
@@ -266,18 +261,6 @@ fn own_start_memory() -> Result<StartMemory, JailError> {
         act,
         source: Errno::ENOTSUP,
     })
-}
-
-const RLIMIT_NAMES: [&str; 3] = ["Max open files", "Max file size", "Max core file size"];
-
-/// A core size of 1 byte is the kernel's sign for "not even through a pipe", do_coredump() in
-/// fs/coredump.c: a limit of 0 would still start the host's crash handler.
-fn rlimits(limits: &Limits) -> [(Resource, u64); 3] {
-    [
-        (Resource::RLIMIT_NOFILE, u64::from(limits.open_files)),
-        (Resource::RLIMIT_FSIZE, limits.file_size),
-        (Resource::RLIMIT_CORE, 1),
-    ]
 }
 
 fn own_namespaces() -> Result<BTreeMap<Fact, u64>, JailError> {

@@ -124,14 +124,13 @@ pub fn open(steps: &[TreeStep], id: HostId) -> Result<Tree, TreeError> {
 }
 
 fn open_one(step: &TreeStep, id: HostId) -> Result<Replay, TreeError> {
-    const CLOSED: u64 = kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
-    let mount = |kind: &str, options: &[(&str, String)], attributes, path: &Path| Replay::Mount {
+    let mount = |kind: &str, options: &[(&str, String)], path: &Path| Replay::Mount {
         kind: string(kind),
         options: options
             .iter()
             .map(|(name, value)| (string(name), string(value)))
             .collect(),
-        attributes,
+        attributes: step.attributes(),
         path: relative(path),
     };
     Ok(match step {
@@ -148,41 +147,32 @@ fn open_one(step: &TreeStep, id: HostId) -> Result<Replay, TreeError> {
             source,
             path,
             directory,
-            writable,
             owned,
+            ..
         } => {
-            let mount = bind(source, *directory, *writable, owned.then_some(id))?;
+            let mount = bind(source, *directory, step.attributes(), owned.then_some(id))?;
             Replay::Attach {
                 mount,
                 path: relative(path),
             }
         }
         TreeStep::Device { path, number } => Replay::Attach {
-            mount: device(path, *number)?,
+            mount: device(path, *number, step.attributes())?,
             path: relative(path),
         },
         TreeStep::Tmpfs { path, size } => mount(
             "tmpfs",
             &[("size", size.to_string()), ("mode", "1777".into())],
-            CLOSED,
             path,
         ),
-        TreeStep::Proc(path) => {
-            let attributes = CLOSED | kernel::MOUNT_ATTR_NOEXEC | kernel::MOUNT_ATTR_RDONLY;
-            mount("proc", &[], attributes, path)
-        }
+        TreeStep::Proc(path) => mount("proc", &[], path),
         TreeStep::Terminals(path) => {
             let options = [
                 ("newinstance", String::new()),
                 ("ptmxmode", "0666".into()),
                 ("mode", "0620".into()),
             ];
-            mount(
-                "devpts",
-                &options,
-                kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NOEXEC,
-                path,
-            )
+            mount("devpts", &options, path)
         }
         TreeStep::Overlay { source, path, size } => overlay(source, path, *size, id)?.0,
     })
@@ -201,7 +191,7 @@ fn relative(path: &Path) -> CString {
 fn bind(
     source: &Path,
     directory: bool,
-    writable: bool,
+    set: u64,
     owner: Option<HostId>,
 ) -> Result<OwnedFd, TreeError> {
     let kind = if directory { libc::O_DIRECTORY } else { 0 };
@@ -216,12 +206,6 @@ fn bind(
     let opened = opened.map_err(failed("open", source))?;
     let mount =
         sys::clone_tree(opened.as_fd(), directory).map_err(failed("take a view of", source))?;
-    let read_only = if writable {
-        0
-    } else {
-        kernel::MOUNT_ATTR_RDONLY
-    };
-    let set = read_only | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
     let attributes = MountAttributes {
         set,
         propagation: libc::MS_PRIVATE,
@@ -266,7 +250,7 @@ fn translate_owner(
 
 /// A device node of the host, after a look that it is what its name says: a symlink or another
 /// node in its place would be a door.
-fn device(path: &Path, number: (u32, u32)) -> Result<OwnedFd, TreeError> {
+fn device(path: &Path, number: (u32, u32), set: u64) -> Result<OwnedFd, TreeError> {
     let opened = sys::open_without_symlinks(&string(path), libc::O_PATH | libc::O_NOFOLLOW);
     let opened = opened.map_err(failed("open the device", path))?;
     let stat = nix::sys::stat::fstat(&opened).map_err(failed("look at the device", path))?;
@@ -275,7 +259,6 @@ fn device(path: &Path, number: (u32, u32)) -> Result<OwnedFd, TreeError> {
         return Err(failed("trust the device", path)(Errno::ENODEV));
     }
     let mount = sys::clone_tree(opened.as_fd(), false).map_err(failed("take a view of", path))?;
-    let set = kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NOEXEC;
     let attributes = MountAttributes {
         set,
         propagation: libc::MS_PRIVATE,

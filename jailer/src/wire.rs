@@ -15,10 +15,10 @@ pub const PACKET: usize = HEADER + TEXT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Step {
-    /// Waiting for the id maps and groups.
-    Start = 1,
     /// prctl(2) `PR_SET_PDEATHSIG`.
-    DieWithSupervisor,
+    DieWithSupervisor = 1,
+    /// Waiting for the id maps and groups.
+    Start,
     /// unshare(2) of the cgroup namespace.
     CgroupNamespace,
     /// sethostname(2).
@@ -51,18 +51,19 @@ pub enum Step {
     Fork,
     /// setsid(2).
     Session,
-    /// chdir(2) to the working directory.
-    WorkingDirectory,
     /// Proving the layers from inside.
     Proof,
+    /// chdir(2) to the working directory.
+    WorkingDirectory,
     /// Waiting for the release.
     Release,
 }
 
 impl Step {
-    const ALL: [Step; 21] = [
-        Step::Start,
+    /// All of them, in the order in which they are taken.
+    pub const ALL: [Step; 21] = [
         Step::DieWithSupervisor,
+        Step::Start,
         Step::CgroupNamespace,
         Step::Hostname,
         Step::Loopback,
@@ -79,8 +80,8 @@ impl Step {
         Step::Seccomp,
         Step::Fork,
         Step::Session,
-        Step::WorkingDirectory,
         Step::Proof,
+        Step::WorkingDirectory,
         Step::Release,
     ];
 
@@ -380,6 +381,29 @@ mod tests {
             through_a_socket(|sender| sender.exited(0x8b)),
             Message::Exited(0x8b)
         );
+    }
+
+    /// The list is printed as the order of a start, so it must be the code's order.
+    #[test]
+    fn the_steps_are_taken_in_the_order_of_the_list() {
+        let code = [include_str!("child.rs"), include_str!("program.rs")];
+        let bodies = [("fn confine(", "\n}\n"), ("fn prepare<", "\n}\n")];
+        let confining: String = code
+            .iter()
+            .zip(bodies)
+            .map(|(text, (start, end))| {
+                let body = &text[text.find(start).unwrap()..];
+                &body[..body.find(end).unwrap()]
+            })
+            .collect();
+        // The fork stands between the two and is of neither.
+        let steps = Step::ALL.iter().filter(|step| **step != Step::Fork);
+        let mut after = 0;
+        for step in steps {
+            let name = format!("Step::{step:?}");
+            let found = confining[after..].find(&name);
+            after += found.unwrap_or_else(|| panic!("{name} comes too early"));
+        }
     }
 
     #[test]

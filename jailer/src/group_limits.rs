@@ -1,0 +1,75 @@
+//! The limits of a jail's control groups as data: which file gets which value, in which order.
+
+use std::path::PathBuf;
+
+use turnkey_policy::Limits;
+
+use crate::hierarchy::{Controller, Hierarchies, Home};
+
+/// The period that the share of processor time is measured over, microseconds: the kernel's default.
+const CPU_PERIOD: u64 = 100_000;
+
+/// One value for one file of the jail's group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupLimit {
+    /// Which controller enforces it.
+    pub controller: Controller,
+    /// Below which directory the jail's group is made; `None` when no hierarchy has the controller.
+    pub parent: Option<PathBuf>,
+    /// The name of the file in the group.
+    pub file: &'static str,
+    /// What is written to it.
+    pub value: String,
+    /// Whether a kernel may lack the file: an account of swap is a matter of its build and command
+    /// line. Where it is missing, the host must have no swap.
+    pub may_be_missing: bool,
+}
+
+/// Every limit, in the order they must be written.
+pub(crate) fn plan(limits: &Limits, hierarchies: &Hierarchies) -> Vec<GroupLimit> {
+    let mut plan = Vec::new();
+    for controller in [Controller::Pids, Controller::Memory, Controller::Cpu] {
+        let home = hierarchies.home(controller);
+        let parent = match home {
+            Home::Unified => Some(hierarchies.unified.clone()),
+            Home::Legacy(directory) => Some(directory.clone()),
+            Home::Missing => None,
+        };
+        let legacy = matches!(home, Home::Legacy(_));
+        let settings = settings(controller, legacy, limits).into_iter();
+        plan.extend(settings.map(|(file, value)| GroupLimit {
+            controller,
+            parent: parent.clone(),
+            file,
+            value,
+            may_be_missing: file.contains("memsw"),
+        }));
+    }
+    plan
+}
+
+fn settings(controller: Controller, legacy: bool, limits: &Limits) -> Vec<(&'static str, String)> {
+    let memory = limits.memory;
+    let quota = u64::from(limits.cpu_percent) * CPU_PERIOD / 100;
+    match (controller, legacy) {
+        (Controller::Pids, _) => vec![("pids.max", limits.pids.to_string())],
+        (Controller::Memory, true) => vec![
+            ("memory.limit_in_bytes", memory.to_string()),
+            (
+                "memory.memsw.limit_in_bytes",
+                memory.saturating_add(limits.swap).to_string(),
+            ),
+        ],
+        (Controller::Memory, false) => vec![
+            ("memory.max", memory.to_string()),
+            ("memory.swap.max", limits.swap.to_string()),
+            // The whole jail dies at once, not one process of it.
+            ("memory.oom.group", "1".to_owned()),
+        ],
+        (Controller::Cpu, true) => vec![
+            ("cpu.cfs_period_us", CPU_PERIOD.to_string()),
+            ("cpu.cfs_quota_us", quota.to_string()),
+        ],
+        (Controller::Cpu, false) => vec![("cpu.max", format!("{quota} {CPU_PERIOD}"))],
+    }
+}

@@ -1,0 +1,68 @@
+//! The namespaces of a jail as data: which there are, and when each is made.
+
+use turnkey_policy::Layer;
+
+/// When a namespace is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// By clone3(2): the jail's first process is born in it.
+    AtBirth,
+    /// By unshare(2) in the first process, once that is in all its control groups: the root of a
+    /// cgroup namespace is the group that its maker is in.
+    OnceInItsGroups,
+}
+
+/// One namespace of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// As profiles and reports name it.
+    pub layer: Layer,
+    /// `CLONE_NEW…`
+    pub flag: i32,
+    /// When.
+    pub made: Made,
+}
+
+const fn born(layer: Layer, flag: i32) -> Namespace {
+    let made = Made::AtBirth;
+    Namespace { layer, flag, made }
+}
+
+/// What every jail has.
+pub const ALL: [Namespace; 8] = [
+    born(Layer::UserNamespace, libc::CLONE_NEWUSER),
+    born(Layer::MountNamespace, libc::CLONE_NEWNS),
+    born(Layer::PidNamespace, libc::CLONE_NEWPID),
+    born(Layer::NetworkNamespace, libc::CLONE_NEWNET),
+    born(Layer::IpcNamespace, libc::CLONE_NEWIPC),
+    born(Layer::UtsNamespace, libc::CLONE_NEWUTS),
+    born(Layer::TimeNamespace, libc::CLONE_NEWTIME),
+    Namespace {
+        layer: Layer::CgroupNamespace,
+        flag: libc::CLONE_NEWCGROUP,
+        made: Made::OnceInItsGroups,
+    },
+];
+
+/// The flags of those that are made then, for the kernel.
+pub(crate) fn flags(namespaces: &[Namespace], made: Made) -> i32 {
+    let wanted = namespaces.iter().filter(|namespace| namespace.made == made);
+    wanted.fold(0, |flags, namespace| flags | namespace.flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_flag_is_lost_between_the_two_moments() {
+        let all = ALL
+            .iter()
+            .fold(0, |flags, namespace| flags | namespace.flag);
+        let born = flags(&ALL, Made::AtBirth);
+        let later = flags(&ALL, Made::OnceInItsGroups);
+        assert_eq!(born | later, all);
+        assert_eq!(born & later, 0);
+        assert_eq!(all.count_ones(), 8);
+    }
+}
