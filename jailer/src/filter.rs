@@ -1,17 +1,22 @@
 //! The syscall filter, seccomp(2), built with libseccomp from the policy's list of names.
 //!
-//! There are two programs, because libseccomp cannot say "every value but these" of 32 bits of an
-//! argument, and comparing all 64 is a hole (the kernel ignores the upper half, a filter would not):
+//! There are two programs:
 //!
-//! 1. *allow*: what the policy allows passes; what is known and not allowed fails with EPERM; what
-//!    is unknown, or must look unknown so that programs fall back, fails with ENOSYS.
-//! 2. *refuse*: arguments that are never allowed.
+//! 1. *allow* decides on the number of a call: what the policy allows passes; what is known and not
+//!    allowed fails with EPERM; what is unknown, or must look unknown so that programs fall back,
+//!    fails with ENOSYS. libseccomp builds it.
+//! 2. *refuse* decides on the arguments of a call: those that no jail may pass. It is emitted here,
+//!    because libseccomp cannot say "every value but these" of 32 bits of an argument, and comparing
+//!    all 64 is a hole (the kernel ignores the upper half, a filter would not).
 //!
 //! The kernel runs both and takes the stricter answer. Both name their architecture, and kill a
 //! process that calls through another one (ia32, x32).
 
+mod arguments;
+
 use libseccomp::error::SeccompError;
-use libseccomp::{ScmpAction, ScmpArgCompare, ScmpCompareOp, ScmpFilterContext, ScmpSyscall};
+use libseccomp::{ScmpAction, ScmpFilterContext, ScmpSyscall};
+use turnkey_policy::syscalls::Answer;
 use turnkey_policy::{Syscalls, syscalls};
 
 use crate::sys::Instruction;
@@ -33,38 +38,15 @@ pub enum FilterError {
     /// The emitted bytes could not be taken over.
     #[error("could not take over the filter from libseccomp")]
     Transfer(#[from] std::io::Error),
+    /// A jump is longer than an instruction can say.
+    #[error("the table of arguments is too long for a filter")]
+    TooLong,
     /// The emitted bytes are no program.
     #[error("libseccomp emitted {0} bytes, which is not a whole number of instructions")]
     Emitted(usize),
 }
 
-/// Flags of clone(2) that make namespaces.
-const NAMESPACE_FLAGS: [i32; 8] = [
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWTIME,
-];
-
-/// Families of socket(2) that are allowed. Any other answers "not supported".
-const FAMILIES: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
-
-/// Values of personality(2) that are allowed: Linux, asking, and what debuggers set to turn the
-/// randomisation of addresses off.
-const PERSONALITIES: [u64; 3] = [0, 0xffff_ffff, 0x0004_0000];
-
-/// Puts a byte into the terminal's input as if typed; and the console's relatives of it.
-const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c];
-
-/// A filter of the program's own could fake what its syscalls answered, and so what the monitor
-/// sees at their exit.
-const OWN_FILTER: u64 = libc::PR_SET_SECCOMP.cast_unsigned() as u64;
-
-/// The two programs, in the order they are installed.
+/// The two programs, in the order in which they are installed.
 #[derive(Clone, Debug)]
 pub struct Filters {
     /// Names, for the report.
@@ -83,7 +65,7 @@ impl Filters {
     pub fn build(policy: &Syscalls) -> Result<Filters, FilterError> {
         Ok(Filters {
             allowed: policy.allow.len(),
-            refuse: export(&refuse()?)?,
+            refuse: arguments::program(policy)?,
             allow: export(&allow(policy)?)?,
         })
     }
@@ -107,113 +89,25 @@ fn context(default: ScmpAction) -> Result<ScmpFilterContext, FilterError> {
     Ok(context)
 }
 
+/// One rule per number; what has none gets the default, ENOSYS.
 fn allow(policy: &Syscalls) -> Result<ScmpFilterContext, FilterError> {
     let mut context = context(ScmpAction::Errno(libc::ENOSYS))?;
     for name in syscalls::known() {
-        let number = number(name)?;
-        if policy.allow.contains(name) {
-            allow_one(&mut context, name, number)?;
-        } else if !syscalls::ABSENT.contains(&name) {
-            context
-                .add_rule(ScmpAction::Errno(libc::EPERM), number)
-                .map_err(library(name))?;
-        }
+        let number = number_of(name)?;
+        let action = match syscalls::answer(policy, number) {
+            Answer::Allowed => ScmpAction::Allow,
+            Answer::Refused => ScmpAction::Errno(libc::EPERM),
+            Answer::Absent | Answer::Killed => continue,
+        };
+        // By number: libseccomp may be older than the newest syscalls.
+        let number = ScmpSyscall::from(number.cast_signed());
+        context.add_rule(action, number).map_err(library(name))?;
     }
     Ok(context)
 }
 
-fn allow_one(
-    context: &mut ScmpFilterContext,
-    name: &str,
-    number: ScmpSyscall,
-) -> Result<(), FilterError> {
-    match name {
-        "socket" | "socketpair" => socket_families(context, name, number),
-        "personality" => {
-            for value in PERSONALITIES {
-                add(context, ScmpAction::Allow, name, number, low_half(0, value))?;
-            }
-            Ok(())
-        }
-        _ => context
-            .add_rule(ScmpAction::Allow, number)
-            .map(drop)
-            .map_err(library(name)),
-    }
-}
-
-/// The allowed families pass; all others answer EAFNOSUPPORT, as on a kernel built without them.
-/// A value with bits above the lower half that is neither keeps the default answer.
-fn socket_families(
-    context: &mut ScmpFilterContext,
-    name: &str,
-    number: ScmpSyscall,
-) -> Result<(), FilterError> {
-    let refused = ScmpAction::Errno(libc::EAFNOSUPPORT);
-    let highest = FAMILIES.into_iter().max().unwrap_or(0).cast_unsigned();
-    for family in 0..=highest {
-        let allowed = FAMILIES.contains(&family.cast_signed());
-        let action = if allowed { ScmpAction::Allow } else { refused };
-        add(
-            context,
-            action,
-            name,
-            number,
-            low_half(0, u64::from(family)),
-        )?;
-    }
-    let above = ScmpArgCompare::new(0, ScmpCompareOp::Greater, u64::from(highest));
-    add(context, refused, name, number, above)
-}
-
-fn refuse() -> Result<ScmpFilterContext, FilterError> {
-    let mut context = context(ScmpAction::Allow)?;
-    let refused = ScmpAction::Errno(libc::EPERM);
-    for flag in NAMESPACE_FLAGS {
-        let bit = u64::from(flag.cast_unsigned());
-        let is_set = ScmpArgCompare::new(0, ScmpCompareOp::MaskedEqual(bit), bit);
-        add_named(&mut context, refused, "clone", is_set)?;
-    }
-    for request in TERMINAL_INJECTION {
-        add_named(&mut context, refused, "ioctl", low_half(1, request))?;
-    }
-    add_named(&mut context, refused, "prctl", low_half(0, OWN_FILTER))?;
-    Ok(context)
-}
-
-/// The lower 32 bits of an argument are `value`; the kernel does not look at the rest.
-fn low_half(argument: u32, value: u64) -> ScmpArgCompare {
-    ScmpArgCompare::new(argument, ScmpCompareOp::MaskedEqual(0xffff_ffff), value)
-}
-
-fn add_named(
-    context: &mut ScmpFilterContext,
-    action: ScmpAction,
-    name: &str,
-    condition: ScmpArgCompare,
-) -> Result<(), FilterError> {
-    add(context, action, name, number(name)?, condition)
-}
-
-/// By the policy's own table: libseccomp may be older than the newest syscalls.
-fn number(name: &str) -> Result<ScmpSyscall, FilterError> {
-    let number = syscalls::number(name).and_then(|number| i32::try_from(number).ok());
-    number
-        .map(ScmpSyscall::from)
-        .ok_or_else(|| FilterError::Unknown(name.to_owned()))
-}
-
-fn add(
-    context: &mut ScmpFilterContext,
-    action: ScmpAction,
-    name: &str,
-    number: ScmpSyscall,
-    condition: ScmpArgCompare,
-) -> Result<(), FilterError> {
-    context
-        .add_rule_conditional(action, number, &[condition])
-        .map(drop)
-        .map_err(library(name))
+fn number_of(name: &str) -> Result<u32, FilterError> {
+    syscalls::number(name).ok_or_else(|| FilterError::Unknown(name.to_owned()))
 }
 
 /// The program's instructions, by way of a memory file: libseccomp before 2.6 exports only to a
@@ -245,5 +139,10 @@ fn decode(bytes: &[u8]) -> Result<Vec<Instruction>, FilterError> {
 }
 
 #[cfg(test)]
-#[path = "filter_simulation.rs"]
+mod audit;
+#[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod walk;

@@ -43,3 +43,5 @@ pub const CGROUP2_SUPER_MAGIC: i64 = 0x6367_7270;
 /// clone3(2): born in the control group of `clone_args.cgroup`. The `libc` crate's constant is too
 /// narrow for it.
 pub const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+/// `struct seccomp_data`: a call of x86_64 or x32, linux/audit.h.
+pub const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;

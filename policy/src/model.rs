@@ -161,6 +161,9 @@ pub struct Environment {
 pub struct Syscalls {
     /// Names as in the kernel's table; all from [`crate::syscalls`].
     pub allow: BTreeSet<&'static str>,
+    /// Whether files may be given set-user-id bits. Inside they have no effect; on the host they
+    /// would, so not where the policy lets the jail write to it.
+    pub set_id_files: bool,
 }
 
 /// `[enforcement]`.

@@ -38,6 +38,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
         },
         syscalls: Syscalls {
             allow: values(profile.syscalls).into_iter().flatten().collect(),
+            set_id_files: profile.write.is_empty(),
         },
         enforcement: Enforcement {
             required: value(&profile.required, every_layer()),

@@ -8,10 +8,16 @@
 //! look into other processes, blind the monitor, or reach corners of the kernel that the
 //! programs we run have no use for.
 
+pub mod arguments;
+mod groups;
 mod table;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+use crate::model::Syscalls;
+
+pub use groups::{GROUPS, UNIONS};
 
 /// A named set of syscalls that profiles allow together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +30,33 @@ pub struct Group {
     pub syscalls: &'static [&'static str],
 }
 
+/// A name for several groups at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Union {
+    /// With the leading `@`.
+    pub name: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// Names of groups.
+    pub groups: &'static [&'static str],
+}
+
+/// What the filter answers to a number, before it looks at the arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The kernel gets the call, unless [`arguments`] refuses its arguments.
+    Allowed,
+    /// `EPERM`: known and not allowed.
+    Refused,
+    /// `ENOSYS`: unknown, or to be taken for unknown.
+    Absent,
+    /// Death of the process: a call of another architecture.
+    Killed,
+}
+
+/// The bit that marks the numbers of x32, a second way into the same kernel.
+pub const X32_BIT: u32 = 0x4000_0000;
+
 /// Syscalls that exist and that the jail answers with `ENOSYS` all the same: programs probe
 /// for them and fall back, while `EPERM` would stop them. None can be allowed.
 ///
@@ -35,6 +68,10 @@ pub const ABSENT: &[&str] = &[
     "io_uring_register",
     "io_uring_setup",
 ];
+
+/// Absent where no file may be given a set-id bit: openat2(2) hides the mode of a new file behind a
+/// pointer. Programs fall back to openat(2).
+pub const ABSENT_WITHOUT_SET_ID: &[&str] = &["openat2"];
 
 /// What the jail's own init needs. It runs under the same filter as the program.
 pub const ESSENTIAL: &[&str] = &[
@@ -53,353 +90,6 @@ pub const ESSENTIAL: &[&str] = &[
     "wait4",
     "waitid",
     "write",
-];
-
-/// Every group.
-pub const GROUPS: &[Group] = &[
-    Group {
-        name: "@basic",
-        about: "what every program does: run, read, write, wait, end",
-        syscalls: &[
-            "arch_prctl",
-            "brk",
-            "clone",
-            "close",
-            "close_range",
-            "dup",
-            "dup2",
-            "dup3",
-            "epoll_create",
-            "epoll_create1",
-            "epoll_ctl",
-            "epoll_pwait",
-            "epoll_pwait2",
-            "epoll_wait",
-            "eventfd",
-            "eventfd2",
-            "execve",
-            "exit",
-            "exit_group",
-            "fcntl",
-            "futex",
-            "getcpu",
-            "getegid",
-            "geteuid",
-            "getgid",
-            "getgroups",
-            "getpgid",
-            "getpgrp",
-            "getpid",
-            "getppid",
-            "getrandom",
-            "getresgid",
-            "getresuid",
-            "getrlimit",
-            "getrusage",
-            "getsid",
-            "gettid",
-            "getuid",
-            "ioctl",
-            "kill",
-            "lseek",
-            "mmap",
-            "mprotect",
-            "mremap",
-            "munmap",
-            "pipe",
-            "pipe2",
-            "poll",
-            "ppoll",
-            "prctl",
-            "pread64",
-            "preadv",
-            "preadv2",
-            "prlimit64",
-            "pselect6",
-            "pwrite64",
-            "pwritev",
-            "pwritev2",
-            "read",
-            "readv",
-            "restart_syscall",
-            "rseq",
-            "rt_sigaction",
-            "rt_sigprocmask",
-            "rt_sigreturn",
-            "sched_yield",
-            "select",
-            "set_robust_list",
-            "set_tid_address",
-            "setrlimit",
-            "sigaltstack",
-            "sysinfo",
-            "umask",
-            "uname",
-            // Only the kernel's own trampolines call these two, in programs that an
-            // administrator traces from outside.
-            "uprobe",
-            "uretprobe",
-            "wait4",
-            "waitid",
-            "write",
-            "writev",
-        ],
-    },
-    Group {
-        name: "@file",
-        about: "open, inspect, change and watch files, as far as the jail's tree holds any",
-        syscalls: &[
-            "access",
-            "cachestat",
-            "chdir",
-            "chmod",
-            "chown",
-            "copy_file_range",
-            "creat",
-            "faccessat",
-            "faccessat2",
-            "fadvise64",
-            "fallocate",
-            "fchdir",
-            "fchmod",
-            "fchmodat",
-            "fchmodat2",
-            "fchown",
-            "fchownat",
-            "fdatasync",
-            "fgetxattr",
-            "file_getattr",
-            "file_setattr",
-            "flistxattr",
-            "flock",
-            "fremovexattr",
-            "fsetxattr",
-            "fstat",
-            "fstatfs",
-            "fsync",
-            "ftruncate",
-            "futimesat",
-            "getcwd",
-            "getdents",
-            "getdents64",
-            "getxattr",
-            "getxattrat",
-            "inotify_add_watch",
-            "inotify_init",
-            "inotify_init1",
-            "inotify_rm_watch",
-            "lchown",
-            "lgetxattr",
-            "link",
-            "linkat",
-            "listxattr",
-            "listxattrat",
-            "llistxattr",
-            "lremovexattr",
-            "lsetxattr",
-            "lstat",
-            "mkdir",
-            "mkdirat",
-            // FIFOs and sockets; the kernel refuses devices, as there is no capability.
-            "mknod",
-            "mknodat",
-            "newfstatat",
-            "open",
-            "openat",
-            "openat2",
-            "readahead",
-            "readlink",
-            "readlinkat",
-            "removexattr",
-            "removexattrat",
-            "rename",
-            "renameat",
-            "renameat2",
-            "rmdir",
-            "sendfile",
-            "setxattr",
-            "setxattrat",
-            "splice",
-            "stat",
-            "statfs",
-            "statx",
-            "symlink",
-            "symlinkat",
-            "sync_file_range",
-            "tee",
-            "truncate",
-            "unlink",
-            "unlinkat",
-            "utime",
-            "utimensat",
-            "utimes",
-        ],
-    },
-    Group {
-        name: "@process",
-        about: "start, schedule and wait for other programs",
-        syscalls: &[
-            "capget",
-            // The identity calls below pass the filter and fail in the kernel, as there is no
-            // capability; programs then behave as they do for any ordinary user.
-            "capset",
-            "execveat",
-            "fork",
-            "getpriority",
-            "ioprio_get",
-            "ioprio_set",
-            // The jailer lets through only the values that leave address randomisation alone.
-            "personality",
-            "pidfd_open",
-            "pidfd_send_signal",
-            "sched_get_priority_max",
-            "sched_get_priority_min",
-            "sched_getaffinity",
-            "sched_getattr",
-            "sched_getparam",
-            "sched_getscheduler",
-            "sched_rr_get_interval",
-            "sched_setaffinity",
-            "sched_setattr",
-            "sched_setparam",
-            "sched_setscheduler",
-            "setfsgid",
-            "setfsuid",
-            "setgid",
-            "setgroups",
-            "setpgid",
-            "setpriority",
-            "setregid",
-            "setresgid",
-            "setresuid",
-            "setreuid",
-            "setsid",
-            "setuid",
-            "vfork",
-        ],
-    },
-    Group {
-        name: "@thread",
-        about: "locks and barriers between threads, beyond futex(2)",
-        syscalls: &[
-            "futex_requeue",
-            "futex_wait",
-            "futex_waitv",
-            "futex_wake",
-            "get_robust_list",
-            "membarrier",
-        ],
-    },
-    Group {
-        name: "@memory",
-        about: "advise, lock, protect and share memory",
-        syscalls: &[
-            "get_mempolicy",
-            "madvise",
-            "map_shadow_stack",
-            // Running what it holds is what rules on exec of `memfd:**` are for.
-            "memfd_create",
-            "mincore",
-            "mlock",
-            "mlock2",
-            "mlockall",
-            "mseal",
-            "msync",
-            "munlock",
-            "munlockall",
-            "pkey_alloc",
-            "pkey_free",
-            "pkey_mprotect",
-        ],
-    },
-    Group {
-        name: "@time",
-        about: "read clocks, sleep, set timers",
-        syscalls: &[
-            "alarm",
-            "clock_getres",
-            "clock_gettime",
-            "clock_nanosleep",
-            "getitimer",
-            "gettimeofday",
-            "nanosleep",
-            "setitimer",
-            "time",
-            "timer_create",
-            "timer_delete",
-            "timer_getoverrun",
-            "timer_gettime",
-            "timer_settime",
-            "timerfd_create",
-            "timerfd_gettime",
-            "timerfd_settime",
-            "times",
-        ],
-    },
-    Group {
-        name: "@signal",
-        about: "send and wait for signals within the jail",
-        syscalls: &[
-            "pause",
-            "rt_sigpending",
-            "rt_sigqueueinfo",
-            "rt_sigsuspend",
-            "rt_sigtimedwait",
-            "rt_tgsigqueueinfo",
-            "signalfd",
-            "signalfd4",
-            "tgkill",
-            "tkill",
-        ],
-    },
-    Group {
-        name: "@network-local",
-        about: "sockets; the network namespace decides what they reach",
-        syscalls: &[
-            "accept",
-            "accept4",
-            "bind",
-            "connect",
-            "getpeername",
-            "getsockname",
-            "getsockopt",
-            "listen",
-            "recvfrom",
-            "recvmmsg",
-            "recvmsg",
-            "sendmmsg",
-            "sendmsg",
-            "sendto",
-            "setsockopt",
-            "shutdown",
-            "socket",
-            "socketpair",
-        ],
-    },
-    Group {
-        name: "@ipc",
-        about: "System V and POSIX queues, semaphores and shared memory of the jail's own",
-        syscalls: &[
-            "mq_getsetattr",
-            "mq_notify",
-            "mq_open",
-            "mq_timedreceive",
-            "mq_timedsend",
-            "mq_unlink",
-            "msgctl",
-            "msgget",
-            "msgrcv",
-            "msgsnd",
-            "semctl",
-            "semget",
-            "semop",
-            "semtimedop",
-            "shmat",
-            "shmctl",
-            "shmdt",
-            "shmget",
-        ],
-    },
 ];
 
 /// Which group holds a syscall, and its name with the table's own lifetime.
@@ -436,6 +126,41 @@ pub fn name(number: u32) -> Option<&'static str> {
 #[must_use]
 pub fn group(name: &str) -> Option<&'static Group> {
     GROUPS.iter().find(|group| group.name == name)
+}
+
+/// The syscalls of the group or union of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<Vec<&'static str>> {
+    if let Some(group) = group(name) {
+        return Some(group.syscalls.to_vec());
+    }
+    let union = UNIONS.iter().find(|union| union.name == name)?;
+    let groups = union.groups.iter().filter_map(|name| group(name));
+    Some(groups.flat_map(|group| group.syscalls.to_vec()).collect())
+}
+
+/// Every name that [`named`] knows.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let groups = GROUPS.iter().map(|group| group.name);
+    groups.chain(UNIONS.iter().map(|union| union.name))
+}
+
+/// What the filter of a jail answers to a number of x86_64's table. Every number of any other table
+/// is [`Answer::Killed`].
+#[must_use]
+pub fn answer(policy: &Syscalls, number: u32) -> Answer {
+    match name(number) {
+        // -1 is no call of anybody's: the kernel itself puts it in the place of a skipped one.
+        None if number & X32_BIT != 0 && number != u32::MAX => Answer::Killed,
+        None => Answer::Absent,
+        Some(name) if is_absent(policy, name) => Answer::Absent,
+        Some(name) if policy.allow.contains(name) => Answer::Allowed,
+        Some(_) => Answer::Refused,
+    }
+}
+
+fn is_absent(policy: &Syscalls, name: &str) -> bool {
+    ABSENT.contains(&name) || !policy.set_id_files && ABSENT_WITHOUT_SET_ID.contains(&name)
 }
 
 /// The syscall with this name as a profile may allow it: `None` when no group holds it.
@@ -481,6 +206,40 @@ mod tests {
                 assert!(seen.insert(*syscall), "{syscall} stands twice");
             }
         }
+    }
+
+    #[test]
+    fn a_union_holds_what_its_groups_hold() {
+        for union in UNIONS {
+            let together: usize = union
+                .groups
+                .iter()
+                .map(|name| group(name).expect("a group").syscalls.len())
+                .sum();
+            assert_eq!(named(union.name).expect("known").len(), together);
+            assert!(group(union.name).is_none(), "{} stands twice", union.name);
+        }
+        assert!(named("@network-local").expect("known").contains(&"listen"));
+        assert_eq!(named("@everything"), None);
+    }
+
+    #[test]
+    fn every_number_has_one_answer() {
+        let allow = BTreeSet::from(["read", "clone", "openat2"]);
+        let mut policy = Syscalls {
+            allow,
+            set_id_files: true,
+        };
+        let by_name = |policy: &Syscalls, name| answer(policy, number(name).expect("known"));
+        assert_eq!(by_name(&policy, "read"), Answer::Allowed);
+        assert_eq!(by_name(&policy, "openat"), Answer::Refused);
+        assert_eq!(by_name(&policy, "clone3"), Answer::Absent);
+        assert_eq!(answer(&policy, 9999), Answer::Absent);
+        assert_eq!(answer(&policy, X32_BIT), Answer::Killed);
+        assert_eq!(answer(&policy, u32::MAX), Answer::Absent);
+        assert_eq!(by_name(&policy, "openat2"), Answer::Allowed);
+        policy.set_id_files = false;
+        assert_eq!(by_name(&policy, "openat2"), Answer::Absent);
     }
 
     #[test]

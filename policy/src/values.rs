@@ -237,11 +237,10 @@ pub(crate) fn variable_value(text: &str) -> Result<String, Wrong> {
 /// The syscalls of a group, or the one of this name.
 pub(crate) fn syscalls(text: &str) -> Result<Vec<&'static str>, Wrong> {
     if text.starts_with('@') {
-        let names: Vec<&str> = syscalls::GROUPS.iter().map(|group| group.name).collect();
-        let group = syscalls::group(text).ok_or_else(|| {
+        let names: Vec<&str> = syscalls::names().collect();
+        return syscalls::named(text).ok_or_else(|| {
             Wrong::new(format!("there is no group {text:?}"), suggest(text, &names))
-        })?;
-        return Ok(group.syscalls.to_vec());
+        });
     }
     if let Some(name) = syscalls::allowable(text) {
         return Ok(vec![name]);

@@ -19,6 +19,7 @@ fn the_reference_is_up_to_date() {
         ("layers", layers()),
         ("groups", groups()),
         ("never", never_allowed()),
+        ("arguments", arguments()),
     ];
     let made = parts.iter().fold(text.clone(), |text, (name, part)| {
         with_part(&text, name, part)
@@ -129,6 +130,34 @@ fn groups() -> String {
             group.name,
             group.about,
             group.syscalls.join(" ")
+        );
+    }
+    for union in syscalls::UNIONS {
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | those of {} |",
+            union.name,
+            union.about,
+            union.groups.join(" and ")
+        );
+    }
+    table
+}
+
+fn arguments() -> String {
+    let mut table = String::from("| call | what is refused | with | why |\n|---|---|---|---|\n");
+    for refusal in syscalls::arguments::REFUSALS {
+        let only = match refusal.only {
+            syscalls::arguments::Only::Every => "",
+            syscalls::arguments::Only::WithoutSetId => ", when `filesystem.write` names anything",
+        };
+        let _ = writeln!(
+            table,
+            "| {} | {}{only} | `{}` | {} |",
+            refusal.syscalls.join(" "),
+            refusal.what,
+            refusal.answer.name(),
+            refusal.why
         );
     }
     table

@@ -34,6 +34,48 @@ fn j21_a_set_user_id_program_raises_nothing() {
 }
 
 #[test]
+fn j21_a_set_user_id_file_is_not_left_on_the_host() {
+    use std::os::unix::fs::PermissionsExt;
+    let shared = turnkey_tests::scratch();
+    let place = shared.path().display().to_string();
+    let trap = |name: &str| shared.path().join(name).metadata().unwrap().permissions();
+    let script =
+        format!("cp /usr/bin/id {place}/$0 && chmod 4755 {place}/$0; stat -c %a {place}/$0");
+    let (_, told) = turnkey_tests::outside("sh", &["-c", &script, "control"]);
+    assert_eq!(told, "4755\n", "the control: outside it can be made");
+    assert_eq!(trap("control").mode() & 0o7777, 0o4755);
+    let ran = Run::new()
+        .option(&format!("--write {place}"))
+        .run(&["/bin/sh", "-c", &script, "trap"]);
+    ran.expect(ran.stdout == "755\n", "the mode was refused");
+    ran.expect(
+        trap("trap").mode() & 0o7777 == 0o755,
+        "nothing of it on the host",
+    );
+    // A file that is born with the bit, by each call that can make one.
+    let program = format!(
+        "import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+name = b'{place}/born'
+how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o4755, 0)
+calls = [(2, name, 0o101, 0o4755), (85, name, 0o4755), (133, name, 0o104755, 0),
+    (257, -100, name, 0o101, 0o4755), (259, -100, name, 0o104755, 0),
+    (437, -100, name, ctypes.byref(how), 24)]
+for call in calls:
+    libc.syscall(*call)
+    print(call[0], ctypes.get_errno())"
+    );
+    let ran = Run::new()
+        .option(&format!("--write {place}"))
+        .python(&program);
+    ran.expect(
+        ran.stdout == "2 1\n85 1\n133 1\n257 1\n259 1\n437 38\n",
+        "EPERM, and ENOSYS for what hides its mode",
+    );
+    ran.expect(!shared.path().join("born").exists(), "no such file");
+}
+
+#[test]
 fn j44_no_namespace_can_be_made() {
     let ran = Run::new().shell(
         "unshare -Ur true 2>/dev/null && echo made; unshare -n true 2>/dev/null && echo made; true",

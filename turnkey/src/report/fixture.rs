@@ -60,6 +60,7 @@ pub fn policy() -> Policy {
             allow: BTreeSet::from([
                 "bind", "clone", "connect", "execve", "openat", "sendto", "setuid", "socket",
             ]),
+            set_id_files: true,
         },
         enforcement: Enforcement {
             required: BTreeSet::new(),

@@ -1,0 +1,495 @@
+//! The one table of arguments that no jail passes to a syscall it may otherwise make.
+//!
+//! A filter sees registers of 64 bits; the kernel reads fewer. What it does not read may hold
+//! anything, by accident or by design, so every condition says which bits count and compares
+//! those alone: garbage above them neither slips through nor breaks an honest call.
+//!
+//! Filters see no memory. What stands behind a pointer (the flags of clone3(2), the mode of
+//! openat2(2)) cannot be judged here: such calls are [`super::ABSENT`] or
+//! [`super::ABSENT_WITHOUT_SET_ID`].
+
+use crate::model::Syscalls;
+
+/// Some values of a syscall's arguments that are answered with an error instead of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The calls, all with the same arguments in the same places.
+    pub syscalls: &'static [&'static str],
+    /// What is refused, in words.
+    pub what: &'static str,
+    /// Why.
+    pub why: &'static str,
+    /// In which jails.
+    pub only: Only,
+    /// All of these must hold.
+    pub when: &'static [Condition],
+    /// What the program gets.
+    pub answer: Error,
+}
+
+/// Jails that a refusal speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// All.
+    Every,
+    /// Those in which no file may be given a set-id bit.
+    WithoutSetId,
+}
+
+impl Only {
+    /// Whether a jail of this policy is one.
+    #[must_use]
+    pub fn covers(self, policy: &Syscalls) -> bool {
+        self == Self::Every || !policy.set_id_files
+    }
+}
+
+/// A condition on one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Which, from 0.
+    pub argument: u8,
+    /// The bits that the kernel reads and this condition speaks of; all in the lower half.
+    pub bits: u32,
+    /// What they are held against.
+    pub test: Test,
+}
+
+/// How the bits of an argument are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// They are one of these.
+    Is(&'static [u32]),
+    /// They are none of these.
+    IsNot(&'static [u32]),
+    /// At least one is set.
+    IsSet,
+}
+
+/// Errors that the kernel itself would give for such an argument on some machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// `EPERM`, as without a privilege.
+    Permission,
+    /// `EINVAL`, as from a kernel that does not know the value.
+    Invalid,
+    /// `EAFNOSUPPORT`, as from a kernel without the family of sockets.
+    Family,
+    /// `EPROTONOSUPPORT`, as from a kernel without the protocol.
+    Protocol,
+    /// `ESOCKTNOSUPPORT`, as from a kernel without the type of sockets.
+    SocketType,
+}
+
+impl Error {
+    /// The number.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        match self {
+            Self::Permission => 1,
+            Self::Invalid => 22,
+            Self::Protocol => 93,
+            Self::SocketType => 94,
+            Self::Family => 97,
+        }
+    }
+
+    /// The kernel's name for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Permission => "EPERM",
+            Self::Invalid => "EINVAL",
+            Self::Protocol => "EPROTONOSUPPORT",
+            Self::SocketType => "ESOCKTNOSUPPORT",
+            Self::Family => "EAFNOSUPPORT",
+        }
+    }
+}
+
+/// All bits of an `int` or `unsigned int`.
+const WORD: u32 = u32::MAX;
+/// `S_ISUID` and `S_ISGID` in a mode.
+const SET_ID_BITS: u32 = 0o6000;
+const SET_ID: &str = "the set-user-id and set-group-id bits of a file's mode";
+/// `O_CREAT`, and the bit of `O_TMPFILE` that no other flag has: without them no mode is read.
+const MAKES_A_FILE: u32 = 0o20_000_100;
+/// The jail's init, as the jail's processes number it.
+const INIT: &[u32] = &[1];
+
+const fn on(argument: u8, bits: u32, test: Test) -> Condition {
+    Condition {
+        argument,
+        bits,
+        test,
+    }
+}
+
+/// Every refusal. For a syscall that stands in several, the first that holds answers.
+pub const REFUSALS: &[Refusal] = &[
+    Refusal {
+        syscalls: &["clone"],
+        what: "any flag that makes a namespace, `CLONE_NEW…`",
+        why: "in a namespace of its own a program has capabilities, and with them corners of the kernel that are closed to ordinary users",
+        // NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
+        only: Only::Every,
+        when: &[on(0, 0x7e02_0080, Test::IsSet)],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["ioctl"],
+        what: "`TIOCSTI`, `TIOCLINUX`, `TIOCCONS`",
+        why: "they type into a terminal, or take over what the console shows",
+        only: Only::Every,
+        when: &[on(1, WORD, Test::Is(&[0x5412, 0x541c, 0x541d]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["ioctl"],
+        what: "`TIOCSETD`",
+        why: "line disciplines are drivers for modems and serial links; a terminal of one's own would load them",
+        only: Only::Every,
+        when: &[on(1, WORD, Test::Is(&[0x5423]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["socket", "socketpair"],
+        what: "families other than `AF_UNIX`, `AF_INET`, `AF_INET6`",
+        why: "most of them reach the machine itself or its neighbours past the network namespace, and few eyes have seen their code",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::IsNot(&[1, 2, 10]))],
+        answer: Error::Family,
+    },
+    Refusal {
+        syscalls: &["socket", "socketpair"],
+        what: "the type `SOCK_PACKET`",
+        why: "an old name for the family `AF_PACKET`",
+        only: Only::Every,
+        when: &[on(1, 0xf, Test::Is(&[10]))],
+        answer: Error::Family,
+    },
+    Refusal {
+        syscalls: &["socket", "socketpair"],
+        what: "types other than `SOCK_STREAM`, `SOCK_DGRAM`, `SOCK_SEQPACKET`, `SOCK_RAW`",
+        why: "the families above have no others; asking would load modules",
+        only: Only::Every,
+        when: &[on(1, 0xf, Test::IsNot(&[1, 2, 3, 5]))],
+        answer: Error::SocketType,
+    },
+    Refusal {
+        syscalls: &["socket", "socketpair"],
+        what: "protocols other than the default, ICMP, TCP, UDP and ICMPv6",
+        why: "asking for SCTP, DCCP, L2TP and their like would load modules that few eyes have seen",
+        only: Only::Every,
+        when: &[on(2, WORD, Test::IsNot(&[0, 1, 6, 17, 58]))],
+        answer: Error::Protocol,
+    },
+    Refusal {
+        syscalls: &["prctl"],
+        what: "`PR_SET_SECCOMP`",
+        why: "a filter of the program's own could fake what its syscalls answered, and so what the monitor sees at their exit",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::Is(&[22]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["prctl"],
+        what: "`PR_SET_MM`, `PR_SET_SYSCALL_USER_DISPATCH`, `PR_SCHED_CORE`, `PR_SET_MEMORY_MERGE`",
+        why: "they forge what /proc shows of a process, take calls back before anyone sees them, keep neighbours off a processor core, and share memory with strangers",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::Is(&[35, 59, 62, 67]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["prctl"],
+        what: "options other than those that programs are known to set on themselves",
+        why: "new kernels bring new options; each is looked at before it is let through",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::IsNot(OPTIONS))],
+        answer: Error::Invalid,
+    },
+    Refusal {
+        syscalls: &["personality"],
+        what: "values other than Linux, `ADDR_NO_RANDOMIZE`, and asking",
+        why: "others make readable memory executable, or bring back the habits of systems long gone",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::IsNot(&[0, 0x0004_0000, WORD]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["fcntl"],
+        what: "`F_SETLEASE`, `F_NOTIFY`, `F_SETDELEG`",
+        why: "a lease makes whoever opens the file wait for the jail; notices tell who else opens files",
+        only: Only::Every,
+        when: &[on(1, WORD, Test::Is(&[1024, 1026, 1040]))],
+        answer: Error::Invalid,
+    },
+    Refusal {
+        syscalls: &["madvise"],
+        what: "`MADV_MERGEABLE`",
+        why: "pages merged with those of others show by their speed what the others hold",
+        only: Only::Every,
+        when: &[on(2, WORD, Test::Is(&[12]))],
+        answer: Error::Invalid,
+    },
+    Refusal {
+        syscalls: &["mknod"],
+        what: "devices",
+        why: "the kernel refuses them without a capability; an empty overlay mark is the exception, and no program's business",
+        // `umode_t` has 16 bits; the type of a file is in the upper four.
+        only: Only::Every,
+        when: &[on(1, 0xf000, Test::Is(&[0x2000, 0x6000]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["mknodat"],
+        what: "devices",
+        why: "as for mknod",
+        only: Only::Every,
+        when: &[on(2, 0xf000, Test::Is(&[0x2000, 0x6000]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["chmod", "creat", "fchmod", "mknod"],
+        what: SET_ID,
+        why: "inside they have no effect; on the host the program would leave a trap that runs as the host's user",
+        only: Only::WithoutSetId,
+        when: &[on(1, SET_ID_BITS, Test::IsSet)],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["fchmodat", "fchmodat2", "mknodat"],
+        what: SET_ID,
+        why: "as for chmod",
+        only: Only::WithoutSetId,
+        when: &[on(2, SET_ID_BITS, Test::IsSet)],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["open"],
+        what: SET_ID,
+        why: "as for chmod",
+        only: Only::WithoutSetId,
+        when: &[
+            on(1, MAKES_A_FILE, Test::IsSet),
+            on(2, SET_ID_BITS, Test::IsSet),
+        ],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["openat"],
+        what: SET_ID,
+        why: "as for chmod",
+        only: Only::WithoutSetId,
+        when: &[
+            on(2, MAKES_A_FILE, Test::IsSet),
+            on(3, SET_ID_BITS, Test::IsSet),
+        ],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["kill", "tkill", "rt_sigqueueinfo"],
+        what: "a signal to the jail's init; signal 0, which asks whether it lives, passes",
+        why: "the kernel drops them, as it is the init of its namespace; this says so",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::Is(INIT)), on(1, WORD, Test::IsNot(&[0]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["tgkill", "rt_tgsigqueueinfo"],
+        what: "a signal to the jail's init",
+        why: "as for kill",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::Is(INIT)), on(2, WORD, Test::IsNot(&[0]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &[
+            "prlimit64",
+            "sched_setaffinity",
+            "sched_setattr",
+            "sched_setparam",
+            "sched_setscheduler",
+        ],
+        what: "limits and scheduling of the jail's init",
+        why: "it has the program's user, so the kernel would let it be starved",
+        only: Only::Every,
+        when: &[on(0, WORD, Test::Is(INIT))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["setpriority"],
+        what: "the priority of the jail's init",
+        why: "as for prlimit64",
+        // PRIO_PROCESS
+        only: Only::Every,
+        when: &[on(0, WORD, Test::Is(&[0])), on(1, WORD, Test::Is(INIT))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["ioprio_set"],
+        what: "the priority of the jail's init",
+        why: "as for prlimit64",
+        // IOPRIO_WHO_PROCESS
+        only: Only::Every,
+        when: &[on(0, WORD, Test::Is(&[1])), on(1, WORD, Test::Is(INIT))],
+        answer: Error::Permission,
+    },
+];
+
+/// Options of prctl(2) that pass, linux/prctl.h. Those that need a capability fail in the kernel.
+const OPTIONS: &[u32] = &[
+    1,           // PR_SET_PDEATHSIG
+    2,           // PR_GET_PDEATHSIG
+    3,           // PR_GET_DUMPABLE
+    4,           // PR_SET_DUMPABLE
+    7,           // PR_GET_KEEPCAPS
+    8,           // PR_SET_KEEPCAPS
+    13,          // PR_GET_TIMING
+    14,          // PR_SET_TIMING
+    15,          // PR_SET_NAME
+    16,          // PR_GET_NAME
+    21,          // PR_GET_SECCOMP
+    23,          // PR_CAPBSET_READ
+    24,          // PR_CAPBSET_DROP
+    25,          // PR_GET_TSC
+    26,          // PR_SET_TSC
+    27,          // PR_GET_SECUREBITS
+    28,          // PR_SET_SECUREBITS
+    29,          // PR_SET_TIMERSLACK
+    30,          // PR_GET_TIMERSLACK
+    33,          // PR_MCE_KILL
+    34,          // PR_MCE_KILL_GET
+    36,          // PR_SET_CHILD_SUBREAPER
+    37,          // PR_GET_CHILD_SUBREAPER
+    38,          // PR_SET_NO_NEW_PRIVS
+    39,          // PR_GET_NO_NEW_PRIVS
+    40,          // PR_GET_TID_ADDRESS
+    41,          // PR_SET_THP_DISABLE
+    42,          // PR_GET_THP_DISABLE
+    47,          // PR_CAP_AMBIENT
+    52,          // PR_GET_SPECULATION_CTRL
+    53,          // PR_SET_SPECULATION_CTRL
+    65,          // PR_SET_MDWE
+    66,          // PR_GET_MDWE
+    68,          // PR_GET_MEMORY_MERGE
+    78,          // PR_FUTEX_HASH
+    0x4155_5856, // PR_GET_AUXV
+    0x5356_4d41, // PR_SET_VMA: names for memory
+    0x5961_6d61, // PR_SET_PTRACER: nothing here can trace
+];
+
+impl Condition {
+    /// Whether it holds for these registers.
+    #[must_use]
+    pub fn holds(&self, arguments: &[u64; 6]) -> bool {
+        let register = arguments
+            .get(usize::from(self.argument))
+            .copied()
+            .unwrap_or(0);
+        // The lower half, as the condition's bits all lie there.
+        let value = u32::try_from(register & u64::from(self.bits)).unwrap_or(0);
+        match self.test {
+            Test::Is(values) => values.contains(&value),
+            Test::IsNot(values) => !values.contains(&value),
+            Test::IsSet => value != 0,
+        }
+    }
+}
+
+impl Refusal {
+    /// Whether it speaks of this call with these registers.
+    #[must_use]
+    pub fn holds(&self, syscall: &str, arguments: &[u64; 6]) -> bool {
+        self.syscalls.contains(&syscall) && self.when.iter().all(|one| one.holds(arguments))
+    }
+}
+
+/// The refusals in a jail of this policy, in the order in which they are asked.
+pub fn of(policy: &Syscalls) -> impl Iterator<Item = &'static Refusal> {
+    REFUSALS
+        .iter()
+        .filter(|refusal| refusal.only.covers(policy))
+}
+
+/// What the filter answers to these arguments of an allowed syscall, when it does not let them
+/// through: the meaning that the emitted program is tested against.
+#[must_use]
+pub fn refused(policy: &Syscalls, syscall: &str, arguments: &[u64; 6]) -> Option<Error> {
+    let found = of(policy).find(|refusal| refusal.holds(syscall, arguments));
+    found.map(|refusal| refusal.answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the strictest jail.
+    fn refused(syscall: &str, arguments: &[u64; 6]) -> Option<Error> {
+        let strictest = Syscalls {
+            allow: std::collections::BTreeSet::new(),
+            set_id_files: false,
+        };
+        super::refused(&strictest, syscall, arguments)
+    }
+
+    #[test]
+    fn every_refusal_speaks_of_syscalls_that_could_be_allowed() {
+        for refusal in REFUSALS {
+            assert!(!refusal.when.is_empty() && !refusal.why.is_empty());
+            for syscall in refusal.syscalls {
+                assert!(crate::syscalls::allowable(syscall).is_some(), "{syscall}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_the_bits_cannot_hold_would_never_match() {
+        for condition in REFUSALS.iter().flat_map(|refusal| refusal.when) {
+            assert!(condition.argument < 6 && condition.bits != 0);
+            if let Test::Is(values) | Test::IsNot(values) = condition.test {
+                assert!(!values.is_empty());
+                assert!(values.iter().all(|value| value & !condition.bits == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_bits_that_the_kernel_reads_count() {
+        const TIOCSTI: u64 = 0x5412;
+        let upper = 0xdead_beef << 32;
+        assert_eq!(
+            refused("ioctl", &[0, TIOCSTI | upper, 0, 0, 0, 0]),
+            Some(Error::Permission)
+        );
+        assert_eq!(refused("socket", &[2 | upper, 1, 0, 0, 0, 0]), None);
+        // A character device, in the sixteen bits of a mode; and a FIFO with garbage above them.
+        assert_eq!(
+            refused("mknod", &[0, 0x0004_2180, 0, 0, 0, 0]),
+            Some(Error::Permission)
+        );
+        assert_eq!(refused("mknod", &[0, 0x2000_1180, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_mode_counts_only_where_a_file_is_made() {
+        const O_CREAT: u64 = 0o100;
+        let open = |flags, mode| refused("open", &[0, flags, mode, 0, 0, 0]);
+        assert_eq!(open(O_CREAT, 0o4755), Some(Error::Permission));
+        assert_eq!(open(0o20_200_000, 0o2755), Some(Error::Permission));
+        assert_eq!(open(O_CREAT, 0o755), None);
+        // A mode nobody reads, and one that only looks like it.
+        assert_eq!(open(0, 0o4755), None);
+        assert_eq!(open(0o200_000, 0o4755), None);
+    }
+
+    #[test]
+    fn the_init_may_be_asked_for_and_not_signalled() {
+        assert_eq!(refused("kill", &[1, 0, 0, 0, 0, 0]), None);
+        assert_eq!(
+            refused("kill", &[1, 9, 0, 0, 0, 0]),
+            Some(Error::Permission)
+        );
+        assert_eq!(refused("kill", &[2, 9, 0, 0, 0, 0]), None);
+    }
+}
