@@ -24,7 +24,9 @@ impl TreeStep {
             | TreeStep::Tmpfs { .. }
             | TreeStep::Overlay { .. } => CLOSED,
             TreeStep::Bind { .. } => CLOSED | MOUNT_ATTR_RDONLY,
-            TreeStep::Proc(_) => CLOSED | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY,
+            TreeStep::Proc(_) | TreeStep::Mask { .. } => {
+                CLOSED | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY
+            }
             // Their nodes are what they are for.
             TreeStep::Device { .. } | TreeStep::Terminals(_) => {
                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC

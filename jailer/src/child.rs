@@ -229,6 +229,11 @@ fn replay_one(step: &Replay, root: BorrowedFd<'_>) -> Result<(), Errno> {
             let mount = sys::new_mount(kind, options, *attributes)?;
             hang_up(&mount, root, path)
         }
+        Replay::Mask {
+            path,
+            directory,
+            attributes,
+        } => mask(root, path, *directory, *attributes),
         Replay::Overlay { lower, upper, path } => overlay(lower, upper, root, path),
     }
 }
@@ -252,6 +257,28 @@ fn make_file(root: BorrowedFd<'_>, path: &CString, content: &[u8]) -> Result<(),
 fn hang_up(mount: &OwnedFd, root: BorrowedFd<'_>, path: &CString) -> Result<(), Errno> {
     let place = sys::open_beneath(root, path, libc::O_PATH, 0)?;
     sys::attach(mount.as_fd(), place.as_fd())
+}
+
+/// Covers a part of /proc. That a kernel has no such part is no failure; anything else is.
+fn mask(root: BorrowedFd<'_>, path: &CString, directory: bool, set: u64) -> Result<(), Errno> {
+    let place = match sys::open_beneath(root, path, libc::O_PATH, 0) {
+        Err(Errno::ENOENT) => return Ok(()),
+        opened => opened?,
+    };
+    if directory {
+        let options = [(c"size", c"4k"), (c"nr_inodes", c"2"), (c"mode", c"0555")];
+        let cover = sys::new_mount(c"tmpfs", &options, set)?;
+        return sys::attach(cover.as_fd(), place.as_fd());
+    }
+    // A file of our own: the /dev/null that others take can be somebody's symlink.
+    let empty = sys::open_beneath(root, c".turnkey-empty", libc::O_PATH, 0)?;
+    let cover = sys::clone_tree(empty.as_fd(), false)?;
+    let attributes = MountAttributes {
+        set,
+        ..MountAttributes::default()
+    };
+    sys::mount_setattr(cover.as_fd(), false, &attributes)?;
+    sys::attach(cover.as_fd(), place.as_fd())
 }
 
 /// overlayfs takes its sides by path, so they hang in the new root while it is mounted, and

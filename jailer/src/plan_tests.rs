@@ -1,11 +1,14 @@
 //! Plans for hosts that do not exist, without root and without touching anything.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use turnkey_policy::Overrides;
+use turnkey_policy::{HostPath, Overrides};
 
 use super::*;
 use crate::hierarchy::Hierarchies;
+use crate::host::PathFact;
 
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files here"));

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
@@ -79,6 +79,7 @@ impl Plan {
             own_namespaces: own_namespaces()?,
             landlock: self.landlock.map(landlock::describe),
             syscalls: filters.allowed,
+            masks: self.masks().map(Path::to_owned).collect(),
             rlimits: self
                 .rlimits
                 .iter()
@@ -223,6 +224,10 @@ impl Plan {
             arguments: pointers(&arguments),
             environment: pointers(&environment),
             directory: c_string(self.directory.as_os_str()),
+            masks: self
+                .masks()
+                .map(|path| c_string(path.as_os_str()))
+                .collect(),
         };
         (exec, arguments.into_iter().chain(environment).collect())
     }

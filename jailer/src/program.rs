@@ -24,6 +24,8 @@ pub struct Exec {
     pub environment: Vec<*const libc::c_char>,
     /// Where it starts.
     pub directory: CString,
+    /// Parts of /proc that must be covered, or absent.
+    pub masks: Vec<CString>,
 }
 
 /// Proves, waits for the release, executes. Never returns.
@@ -48,7 +50,7 @@ fn prepare<'a>(
 ) -> Result<&'a CStr, (Step, Errno)> {
     let at = |step| move |errno| (step, errno);
     nix::unistd::setsid().map_err(at(Step::Session))?;
-    prove(sender).map_err(at(Step::Proof))?;
+    prove(exec, sender).map_err(at(Step::Proof))?;
     nix::unistd::chdir(exec.directory.as_c_str()).map_err(at(Step::WorkingDirectory))?;
     let program = find(exec);
     sender
@@ -63,7 +65,7 @@ fn prepare<'a>(
 }
 
 /// Hands out what is seen from here. What it must look like is the supervisor's business.
-fn prove(sender: Sender<'_>) -> Result<(), Errno> {
+fn prove(exec: &Exec, sender: Sender<'_>) -> Result<(), Errno> {
     for (fact, path) in Fact::NAMESPACES {
         let namespace = nix::sys::stat::stat(path)?;
         sender.fact(fact, namespace.st_ino)?;
@@ -74,7 +76,23 @@ fn prove(sender: Sender<'_>) -> Result<(), Errno> {
     sender.fact(Fact::UnknownSyscall, errno_of(sys::unknown_syscall()))?;
     sender.fact(Fact::Unshare, errno_of(sys::unshare_user()))?;
     let made = nix::sys::stat::mkdirat(nix::fcntl::AT_FDCWD, c"/.turnkey-written", Mode::S_IRWXU);
-    sender.fact(Fact::WriteToRoot, errno_of(made))
+    sender.fact(Fact::WriteToRoot, errno_of(made))?;
+    prove_masks(&exec.masks, sender)
+}
+
+/// What is covered lies on another file system than /proc itself.
+fn prove_masks(masks: &[CString], sender: Sender<'_>) -> Result<(), Errno> {
+    let procfs = nix::sys::stat::stat(c"/proc")?.st_dev;
+    let (mut masked, mut unmasked) = (0, 0);
+    for (number, path) in (1..).zip(masks) {
+        match nix::sys::stat::lstat(path.as_c_str()) {
+            Err(Errno::ENOENT) => {}
+            Ok(stat) if stat.st_dev != procfs => masked += 1,
+            _ => unmasked = number,
+        }
+    }
+    sender.fact(Fact::Masked, masked)?;
+    sender.fact(Fact::Unmasked, unmasked)
 }
 
 fn hand_out(sender: Sender<'_>, text: Text, path: &CStr) -> Result<(), Errno> {

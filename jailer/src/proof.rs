@@ -3,6 +3,7 @@
 //! Pure: texts and numbers in, reports or the first failed proof out.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 use turnkey_policy::Layer;
@@ -32,6 +33,8 @@ pub struct Expectation {
     pub syscalls: usize,
     /// As `/proc/self/limits` names them, with the value.
     pub rlimits: Vec<(&'static str, u64)>,
+    /// What must be covered where it exists.
+    pub masks: Vec<PathBuf>,
 }
 
 /// A layer that was set up and did not show.
@@ -70,7 +73,7 @@ impl Sight {
     /// Judges all layers that are proved from inside.
     pub fn verify(&self, expected: &Expectation) -> Result<Vec<LayerReport>, ProofError> {
         let mut reports = self.namespaces(expected)?;
-        reports.push(self.root()?);
+        reports.push(self.root(expected)?);
         reports.push(self.capabilities()?);
         reports.push(self.no_new_privileges()?);
         reports.push(self.seccomp(expected)?);
@@ -117,8 +120,9 @@ impl Sight {
         }
     }
 
-    fn root(&self) -> Result<LayerReport, ProofError> {
+    fn root(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
         let layer = Layer::Root;
+        let masked = self.masked(expected)?;
         let refused =
             self.expect_errno(layer, Fact::WriteToRoot, &[Errno::EROFS, Errno::EACCES])?;
         let mounts = String::from_utf8_lossy(&self.mounts);
@@ -137,7 +141,8 @@ impl Sight {
         })?;
         let id = root.split(' ').next().unwrap_or_default();
         let proof = format!(
-            "/ is mount {id}, tmpfs, read-only; mkdir in it: {refused}; {} mounts in all",
+            "/ is mount {id}, tmpfs, read-only; mkdir in it: {refused}; {} mounts in all, \
+             {masked} of them over parts of /proc",
             mounts.lines().count()
         );
         Ok(held(
@@ -146,6 +151,23 @@ impl Sight {
             "an own tmpfs, read-only",
             proof,
         ))
+    }
+
+    /// How many parts of /proc are covered; every one that must be.
+    fn masked(&self, expected: &Expectation) -> Result<u64, ProofError> {
+        let open = match self.get(Fact::Unmasked) {
+            Some(0) => return Ok(self.get(Fact::Masked).unwrap_or(0)),
+            Some(number) => usize::try_from(number - 1).unwrap_or(usize::MAX),
+            None => usize::MAX,
+        };
+        let path = expected.masks.get(open);
+        Err(ProofError {
+            layer: Layer::Root,
+            expected: "the dangerous parts of /proc covered".into(),
+            seen: path.map_or("nothing".into(), |path| {
+                format!("the kernel's own {}", path.display())
+            }),
+        })
     }
 
     fn capabilities(&self) -> Result<LayerReport, ProofError> {
@@ -315,6 +337,7 @@ mod tests {
             landlock: Some("ABI 6".into()),
             syscalls: 200,
             rlimits,
+            masks: vec!["/proc/keys".into(), "/proc/kcore".into()],
         }
     }
 
@@ -329,6 +352,8 @@ mod tests {
         sight.fact(Fact::UnknownSyscall, errno(Errno::ENOSYS));
         sight.fact(Fact::Unshare, errno(Errno::EPERM));
         sight.fact(Fact::WriteToRoot, errno(Errno::EROFS));
+        sight.fact(Fact::Masked, 2);
+        sight.fact(Fact::Unmasked, 0);
         sight.text(Text::Status, STATUS.as_bytes());
         sight.text(Text::Limits, LIMITS.as_bytes());
         sight.text(Text::Mounts, MOUNTS.as_bytes());
@@ -428,6 +453,21 @@ mod tests {
         let mounts = MOUNTS.replace("/ / ro,", "/ / rw,");
         assert_eq!(
             failing_layer(|sight| sight.mounts = mounts.into_bytes()),
+            Layer::Root
+        );
+    }
+
+    #[test]
+    fn an_open_part_of_proc_is_found_and_named() {
+        let mut sight = good();
+        sight.fact(Fact::Unmasked, 2);
+        let error = sight.verify(&expectation()).unwrap_err();
+        assert_eq!(error.layer, Layer::Root);
+        assert!(error.seen.contains("/proc/kcore"), "{error}");
+        assert_eq!(
+            failing_layer(|sight| {
+                sight.facts.remove(&Fact::Unmasked);
+            }),
             Layer::Root
         );
     }

@@ -54,6 +54,15 @@ pub enum Replay {
         /// Where.
         path: CString,
     },
+    /// Something empty and read-only over what is there, if it is there.
+    Mask {
+        /// What is covered.
+        path: CString,
+        /// Whether it is a directory.
+        directory: bool,
+        /// `MOUNT_ATTR_*`.
+        attributes: u64,
+    },
     /// overlayfs over the working directory.
     Overlay {
         /// The working directory, read-only, its owner translated.
@@ -166,6 +175,11 @@ fn open_one(step: &TreeStep, id: HostId) -> Result<Replay, TreeError> {
             path,
         ),
         TreeStep::Proc(path) => mount("proc", &[], path),
+        TreeStep::Mask { path, directory } => Replay::Mask {
+            path: relative(path),
+            directory: *directory,
+            attributes: step.attributes(),
+        },
         TreeStep::Terminals(path) => {
             let options = [
                 ("newinstance", String::new()),

@@ -145,6 +145,10 @@ pub enum Fact {
     WriteToRoot,
     /// Which of the candidates is the program; none found when it is past their end.
     Program,
+    /// How many masks cover something.
+    Masked,
+    /// Which mask, counted from 1, should cover something and does not; 0 for none.
+    Unmasked,
 }
 
 impl Fact {
@@ -160,13 +164,15 @@ impl Fact {
         (Fact::TimeNamespace, c"/proc/self/ns/time"),
     ];
 
-    const REST: [Fact; 6] = [
+    const REST: [Fact; 8] = [
         Fact::OpenBeforeLandlock,
         Fact::OpenAfterLandlock,
         Fact::UnknownSyscall,
         Fact::Unshare,
         Fact::WriteToRoot,
         Fact::Program,
+        Fact::Masked,
+        Fact::Unmasked,
     ];
 
     fn from_number(number: u8) -> Option<Fact> {

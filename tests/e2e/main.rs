@@ -7,5 +7,6 @@ mod limits;
 mod monitoring;
 mod network;
 mod privileges;
+mod procfs;
 mod rootless;
 mod usage;

@@ -1,0 +1,69 @@
+//! What the profile puts into the tree, in the order in which it has to come.
+
+use std::path::Path;
+
+use turnkey_policy::{Filesystem, HostPath, Scratch, WORKSPACE};
+
+use crate::host::{Host, PathFact};
+
+/// Something the profile puts into the tree.
+pub(super) enum Place<'a> {
+    Host { named: &'a HostPath, writable: bool },
+    Scratch(&'a Scratch),
+}
+
+impl Place<'_> {
+    fn path(&self) -> &Path {
+        match self {
+            Place::Host { named, .. } => &named.path,
+            Place::Scratch(scratch) => &scratch.path,
+        }
+    }
+}
+
+/// Directories before what they contain, or a later mount would hide an earlier one; and symlinks
+/// last: most lead to where something is by then.
+pub(super) fn places<'a>(filesystem: &'a Filesystem, host: &Host) -> Vec<Place<'a>> {
+    let read = filesystem.read.iter().map(|named| Place::Host {
+        named,
+        writable: false,
+    });
+    let write = filesystem.write.iter().map(|named| Place::Host {
+        named,
+        writable: true,
+    });
+    let mut places: Vec<_> = read
+        .chain(write)
+        .chain(filesystem.scratch.iter().map(Place::Scratch))
+        .collect();
+    let is_symlink =
+        |place: &Place<'_>| matches!(host.fact(place.path()), PathFact::Symlink { .. });
+    places.sort_by_key(|place| (is_symlink(place), place.path().to_owned()));
+    places
+}
+
+/// Places that turnkey fills itself.
+const RESERVED: [&str; 5] = ["/proc", "/dev", "/sys", "/run", WORKSPACE];
+/// Places of which only parts can come from the host, and files turnkey writes itself.
+const RESERVED_ITSELF: [&str; 6] = [
+    "/",
+    "/etc",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/hostname",
+];
+/// Directories of the host that no program has business to be given as its own.
+const NO_WORKDIR: [&str; 6] = ["/etc", "/proc", "/sys", "/dev", "/run", "/boot"];
+
+pub(super) fn is_reserved(path: &Path) -> bool {
+    let inside = RESERVED.iter().any(|reserved| path.starts_with(reserved));
+    inside
+        || RESERVED_ITSELF
+            .iter()
+            .any(|reserved| path == Path::new(reserved))
+}
+
+pub(super) fn is_no_workdir(path: &Path) -> bool {
+    path.parent().is_none() || NO_WORKDIR.iter().any(|system| path.starts_with(system))
+}

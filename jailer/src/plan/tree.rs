@@ -1,0 +1,257 @@
+//! Fills the empty root: collects the steps, and knows which places the root already has.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use turnkey_policy::{HostPath, Policy, WORKSPACE, Workdir};
+
+use super::places::{is_no_workdir, is_reserved};
+use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
+use crate::host::{Host, PathFact};
+use crate::identity::{self, account_files};
+use crate::landlock::Use;
+
+/// The memory that /dev/shm may hold, bytes.
+const SHARED_MEMORY: u64 = 64 << 20;
+/// The most that thrown-away writes to the working directory may hold, bytes; they count against
+/// the memory limit all the same.
+const OVERLAY: u64 = 1 << 30;
+
+/// Collects steps; knows which places the root already has.
+#[derive(Default)]
+pub(super) struct TreeBuilder {
+    pub(super) steps: Vec<TreeStep>,
+    pub(super) grants: Vec<Grant>,
+    made: BTreeSet<PathBuf>,
+    mounted: Vec<PathBuf>,
+}
+
+impl TreeBuilder {
+    /// What every jail has on its root, before anything of the host.
+    pub(super) fn reserved_files(&mut self, policy: &Policy) {
+        self.grant("/", Use::List, true);
+        self.directory(Path::new("/etc"));
+        self.grant("/etc", Use::Read, true);
+        for (path, content) in account_files(&policy.identity) {
+            self.file(Path::new(path), content);
+        }
+        for path in [PROBE, EMPTY] {
+            self.file(Path::new(path), Vec::new());
+        }
+        self.mount(TreeStep::Proc("/proc".into()), "/proc", Use::Read);
+        self.steps.extend(masks::steps());
+    }
+
+    pub(super) fn host_path(
+        &mut self,
+        host: &Host,
+        named: &HostPath,
+        writable: bool,
+    ) -> Result<(), PlanError> {
+        let path = &named.path;
+        if is_reserved(path) {
+            return Err(PlanError::Reserved(path.clone()));
+        }
+        match host.fact(path) {
+            PathFact::Missing if named.optional => Ok(()),
+            PathFact::Missing => Err(PlanError::Missing(path.clone())),
+            PathFact::Special => Err(PlanError::Special(path.clone())),
+            kind @ (PathFact::Directory | PathFact::File) => {
+                self.bind(path, *kind == PathFact::Directory, writable);
+                Ok(())
+            }
+            PathFact::Symlink { text, leads_to } => {
+                self.symlink(path, text);
+                let Some(target) = leads_to else {
+                    return Ok(());
+                };
+                let target = HostPath {
+                    path: target.clone(),
+                    ..named.clone()
+                };
+                self.host_path(host, &target, writable)
+            }
+        }
+    }
+
+    fn bind(&mut self, path: &Path, directory: bool, writable: bool) {
+        // What a directory that is already there contains is there with it.
+        if !writable && self.is_mounted(path) {
+            return;
+        }
+        self.place(path, directory);
+        self.mounted.push(path.to_owned());
+        let (source, path) = (path.to_owned(), path.to_owned());
+        let place = if writable {
+            Use::Full
+        } else {
+            Use::ReadExecute
+        };
+        self.grants.push(Grant {
+            path: path.clone(),
+            place,
+            directory,
+        });
+        self.steps.push(TreeStep::Bind {
+            source,
+            path,
+            directory,
+            writable,
+            owned: writable,
+        });
+    }
+
+    /// A place to mount on, unless a mounted host directory has it already.
+    fn place(&mut self, path: &Path, directory: bool) {
+        if self.is_mounted(path) {
+            return;
+        }
+        if directory {
+            self.directory(path);
+        } else {
+            self.file(path, Vec::new());
+        }
+    }
+
+    fn directory(&mut self, path: &Path) {
+        let mut missing: Vec<_> = path
+            .ancestors()
+            .take_while(|path| path.parent().is_some())
+            .collect();
+        missing.reverse();
+        for path in missing {
+            if self.made.insert(path.to_owned()) {
+                self.steps.push(TreeStep::Directory(path.to_owned()));
+            }
+        }
+    }
+
+    fn file(&mut self, path: &Path, content: Vec<u8>) {
+        if let Some(parent) = path.parent() {
+            self.directory(parent);
+        }
+        if self.made.insert(path.to_owned()) {
+            self.steps.push(TreeStep::File {
+                path: path.to_owned(),
+                content,
+            });
+        }
+    }
+
+    pub(super) fn decoy(&mut self, path: &Path) -> Result<(), PlanError> {
+        if self.is_mounted(path) {
+            return Err(PlanError::CoveredDecoy(path.to_owned()));
+        }
+        self.file(path, identity::decoy(path));
+        self.grant(path, Use::Read, false);
+        Ok(())
+    }
+
+    /// Whether a directory of the host is there already, with all it contains.
+    fn is_mounted(&self, path: &Path) -> bool {
+        self.mounted.iter().any(|mounted| path.starts_with(mounted))
+    }
+
+    fn symlink(&mut self, path: &Path, text: &Path) {
+        if self.is_mounted(path) {
+            return;
+        }
+        if let Some(parent) = path.parent() {
+            self.directory(parent);
+        }
+        if self.made.insert(path.to_owned()) {
+            self.steps.push(TreeStep::Symlink {
+                path: path.to_owned(),
+                text: text.to_owned(),
+            });
+        }
+    }
+
+    pub(super) fn tmpfs(&mut self, path: &Path, size: u64) {
+        let step = TreeStep::Tmpfs {
+            path: path.to_owned(),
+            size,
+        };
+        self.mount(step, path, Use::Full);
+    }
+
+    fn mount(&mut self, step: TreeStep, path: impl AsRef<Path>, place: Use) {
+        let path = path.as_ref();
+        self.place(path, true);
+        self.steps.push(step);
+        self.grant(path, place, true);
+    }
+
+    fn grant(&mut self, path: impl AsRef<Path>, place: Use, directory: bool) {
+        self.grants.push(Grant {
+            path: path.as_ref().to_owned(),
+            place,
+            directory,
+        });
+    }
+
+    /// null(4), random(4), pts(4), and the links that programs expect.
+    pub(super) fn devices(&mut self) {
+        self.directory(Path::new("/dev"));
+        self.grant("/dev", Use::Device, true);
+        let devices = [
+            ("null", (1, 3)),
+            ("zero", (1, 5)),
+            ("full", (1, 7)),
+            ("random", (1, 8)),
+            ("urandom", (1, 9)),
+        ];
+        for (name, number) in devices {
+            let path = Path::new("/dev").join(name);
+            self.place(&path, false);
+            self.steps.push(TreeStep::Device { path, number });
+        }
+        let links = [
+            ("/dev/fd", "/proc/self/fd"),
+            ("/dev/stdin", "/proc/self/fd/0"),
+            ("/dev/stdout", "/proc/self/fd/1"),
+            ("/dev/stderr", "/proc/self/fd/2"),
+            ("/dev/ptmx", "pts/ptmx"),
+        ];
+        for (path, text) in links {
+            self.symlink(Path::new(path), Path::new(text));
+        }
+        self.mount(
+            TreeStep::Terminals("/dev/pts".into()),
+            "/dev/pts",
+            Use::Device,
+        );
+        self.tmpfs(Path::new("/dev/shm"), SHARED_MEMORY);
+    }
+
+    pub(super) fn workdir(&mut self, workdir: Workdir, source: &Path) -> Result<(), PlanError> {
+        let path = PathBuf::from(WORKSPACE);
+        if workdir != Workdir::None && is_no_workdir(source) {
+            return Err(PlanError::SystemWorkdir(source.to_owned()));
+        }
+        let source = source.to_owned();
+        match workdir {
+            Workdir::Overlay => {
+                let step = TreeStep::Overlay {
+                    source,
+                    path: path.clone(),
+                    size: OVERLAY,
+                };
+                self.mount(step, path, Use::Full);
+            }
+            Workdir::ReadOnly => {
+                let (directory, writable, owned) = (true, false, true);
+                let step = TreeStep::Bind {
+                    source,
+                    path: path.clone(),
+                    directory,
+                    writable,
+                    owned,
+                };
+                self.mount(step, path, Use::ReadExecute);
+            }
+            Workdir::None => self.tmpfs(&path, OVERLAY),
+        }
+        Ok(())
+    }
+}
