@@ -7,6 +7,8 @@ use std::os::fd::OwnedFd;
 use turnkey_jailer::{Command, Host, News, Plan};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Before any thread is started: without privileges, the process moves into a user namespace.
+    turnkey_jailer::rootless::enter()?;
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let no_files = |path: &str| Err(format!("{path}: this program reads no profiles"));
     let policy = turnkey_policy::load(

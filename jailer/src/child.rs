@@ -48,6 +48,8 @@ pub struct Orders {
     pub loopback: bool,
     /// User and group inside.
     pub inside_id: u32,
+    /// Whether the kernel lets the supplementary groups be left.
+    pub leave_groups: bool,
     /// Bytes that the root's own tmpfs may hold.
     pub root_options: Vec<(CString, CString)>,
     /// The tree.
@@ -138,7 +140,7 @@ fn confine(
     )?;
     // Before any file is made: a tmpfs refuses owners its namespace cannot name. The capabilities
     // stay, because the user left behind was not the namespace's root.
-    step(Step::Identity, whole(become_jail_user(orders.inside_id)))?;
+    step(Step::Identity, whole(become_jail_user(orders)))?;
     // A change of user takes the death signal back.
     step(Step::DieWithSupervisor, whole(die_with_supervisor()))?;
     let root = make_root(orders).map_err(|errno| (Step::Root, (0, errno)))?;
@@ -179,9 +181,12 @@ fn set_hostname(orders: &Orders) -> Result<(), Errno> {
     nix::unistd::sethostname(std::ffi::OsStr::from_bytes(orders.hostname.as_bytes()))
 }
 
-fn become_jail_user(id: u32) -> Result<(), Errno> {
-    sys::become_group(id)?;
-    sys::become_user(id)?;
+fn become_jail_user(orders: &Orders) -> Result<(), Errno> {
+    if orders.leave_groups {
+        sys::leave_groups()?;
+    }
+    sys::become_group(orders.inside_id)?;
+    sys::become_user(orders.inside_id)?;
     // The memory of this process is a copy of the supervisor's: nobody inside may look at it.
     sys::prctl(libc::PR_SET_DUMPABLE, 0).map(drop)
 }

@@ -17,8 +17,15 @@ use crate::wire::Step;
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
     /// The supervisor may not do what a jail takes.
-    #[error("missing privileges: {0}; run turnkey as root")]
+    #[error(
+        "missing privileges: {0}; run turnkey as root, or enter a user namespace of its own first"
+    )]
     Privileges(String),
+    /// Few ids, and the caller's own is root's.
+    #[error(
+        "in this user namespace the jail's user would be root outside of it; start turnkey as another user"
+    )]
+    RootOutside,
     /// A layer that the policy requires and this host does not have.
     #[error("the layer {} cannot be had here: {reason}", layer.name())]
     Layer {

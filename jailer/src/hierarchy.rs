@@ -49,6 +49,19 @@ pub struct Hierarchies {
     pub unified: PathBuf,
     /// For each of [`Controller::ALL`], in that order.
     homes: [Home; 3],
+    /// This caller can make no group at all.
+    pub closed: bool,
+}
+
+/// Which of a jail's limits no control group holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ungrouped {
+    /// Memory and swap.
+    pub memory: bool,
+    /// Tasks.
+    pub pids: bool,
+    /// Processor time.
+    pub cpu_time: bool,
 }
 
 /// Why a jail cannot have groups.
@@ -84,14 +97,54 @@ impl Hierarchies {
             .iter()
             .find(|membership| membership.controllers.is_empty());
         let directory = unified.below(own.map_or("/", |own| own.path.as_str()));
-        let parent = parent_with_controllers(&unified.directory, &directory);
+        let mut parent = parent_with_controllers(&unified.directory, &directory);
+        // What was delegated to this process may begin below a group that could limit it.
+        if !takes_groups(&parent) && takes_groups(&directory) {
+            parent = directory;
+        }
         let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
         let homes =
             Controller::ALL.map(|controller| home(controller, &available, &mounts, &memberships));
         Ok(Hierarchies {
             unified: parent,
             homes,
+            closed: false,
         })
+    }
+
+    /// What of it this process may make groups in: without a v2 group, which a jail is killed and
+    /// known by, nothing.
+    pub fn delegated(&self) -> Hierarchies {
+        if !takes_groups(&self.unified) {
+            return Hierarchies::none();
+        }
+        let home = |home: &Home| match home {
+            Home::Legacy(parent) if !takes_groups(parent) => Home::Missing,
+            other => other.clone(),
+        };
+        Hierarchies {
+            homes: self.homes.each_ref().map(home),
+            ..self.clone()
+        }
+    }
+
+    /// For a caller who can have no group.
+    pub fn none() -> Hierarchies {
+        Hierarchies {
+            unified: PathBuf::new(),
+            homes: [Home::Missing, Home::Missing, Home::Missing],
+            closed: true,
+        }
+    }
+
+    /// What no group of this caller counts.
+    pub fn ungrouped(&self) -> Ungrouped {
+        Ungrouped {
+            memory: *self.home(Controller::Memory) == Home::Missing,
+            pids: *self.home(Controller::Pids) == Home::Missing,
+            // cpu.stat is in every v2 group, with or without the controller.
+            cpu_time: self.closed,
+        }
     }
 
     /// Where `controller` is.
@@ -139,6 +192,14 @@ fn parent_with_controllers(root: &Path, own: &Path) -> PathBuf {
         .find(|directory| wanted(directory))
         .unwrap_or(root)
         .to_owned()
+}
+
+/// Whether this process may make a group in `parent` and move a process there from within it,
+/// cgroups(7) "Delegation".
+fn takes_groups(parent: &Path) -> bool {
+    use nix::unistd::{AccessFlags, eaccess};
+    eaccess(parent, AccessFlags::W_OK).is_ok()
+        && eaccess(&parent.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
 }
 
 /// One cgroup file system.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use turnkey_policy::Policy;
 
 use crate::hierarchy::{Hierarchies, HierarchyError};
+use crate::ids::Ids;
 
 /// Facts about the host that a plan depends on.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Host {
     pub landlock_abi: u32,
     /// Where control groups are.
     pub hierarchies: Hierarchies,
+    /// What the jail's user can be.
+    pub ids: Ids,
     /// The highest capability that the kernel knows.
     pub last_capability: u8,
 }
@@ -52,6 +55,7 @@ pub enum HostError {
 impl Host {
     /// Looks at everything `policy` names, and at the kernel.
     pub fn probe(policy: &Policy) -> Result<Host, HostError> {
+        let ids = Ids::probe();
         let mut paths = BTreeMap::new();
         let named = policy
             .filesystem
@@ -72,7 +76,8 @@ impl Host {
         Ok(Host {
             paths,
             landlock_abi: crate::landlock::abi(),
-            hierarchies: Hierarchies::probe()?,
+            hierarchies: hierarchies(&ids)?,
+            ids,
             last_capability: last_capability(),
         })
     }
@@ -80,6 +85,16 @@ impl Host {
     /// What `path` is; only for paths the policy named.
     pub fn fact(&self, path: &Path) -> &PathFact {
         self.paths.get(path).unwrap_or(&PathFact::Missing)
+    }
+}
+
+/// With all ids the caller is root, to whom a group that cannot be made is an error and never a
+/// reason to do without.
+fn hierarchies(ids: &Ids) -> Result<Hierarchies, HierarchyError> {
+    match (Hierarchies::probe(), ids) {
+        (Err(HierarchyError::NoUnified), Ids::Own(_)) => Ok(Hierarchies::none()),
+        (found, Ids::Own(_)) => Ok(found?.delegated()),
+        (found, Ids::All) => found,
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::errno::Errno;
 
 use crate::identity::INSIDE_ID;
+use crate::ids::{Extent, Own};
 use crate::sys::{self, Cloned};
 
 /// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range
@@ -17,16 +18,43 @@ const RANGE_MASK: u64 = 0x0fff_ffff;
 pub const HOST_ID: &str =
     "nobody's: 0x70000000 plus the lower 28 bits of the id of the run's group";
 
-/// The host's number for the jail's user and group.
+/// Whether a map has every id that a jail can get.
+pub fn range_is_within(map: &[Extent]) -> bool {
+    let (first, last) = (u64::from(FIRST), u64::from(FIRST) + RANGE_MASK);
+    map.iter()
+        .any(|(inside, _, count)| *inside <= first && last < inside.saturating_add(*count))
+}
+
+/// The jail's user and group outside: numbers of the user namespace that turnkey is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostId(pub u32);
+pub struct HostId {
+    /// The user.
+    pub user: u32,
+    /// The group.
+    pub group: u32,
+    /// The jail's user is the caller, to whom the caller's files belong without translation.
+    pub is_caller: bool,
+}
 
 impl HostId {
     /// For the jail whose v2 group has this id. Living groups have different ids, so living jails
     /// have different users, without a register to keep.
     pub fn for_group(group: u64) -> HostId {
         let offset = u32::try_from(group & RANGE_MASK).unwrap_or(0);
-        HostId(FIRST + offset)
+        HostId {
+            user: FIRST + offset,
+            group: FIRST + offset,
+            is_caller: false,
+        }
+    }
+
+    /// For a caller without other ids.
+    pub fn of_caller(own: &Own) -> HostId {
+        HostId {
+            user: own.user,
+            group: own.group,
+            is_caller: true,
+        }
     }
 }
 
@@ -41,21 +69,17 @@ fn map(pid: libc::pid_t, inside_user: u32, inside_group: u32, id: HostId) -> Res
         &crate::plan::c_string(format!("/proc/{pid}").as_ref()),
         libc::O_PATH,
     )?;
-    require_procfs(process.as_fd())?;
-    write_map(process.as_fd(), c"uid_map", inside_user, id)?;
-    write_map(process.as_fd(), c"gid_map", inside_group, id)
+    let line = |inside: u32, outside: u32| format!("{inside} {outside} 1\n");
+    write_file(process.as_fd(), c"uid_map", &line(inside_user, id.user))?;
+    write_file(process.as_fd(), c"gid_map", &line(inside_group, id.group))
 }
 
-fn write_map(
-    process: BorrowedFd<'_>,
-    file: &std::ffi::CStr,
-    inside: u32,
-    id: HostId,
-) -> Result<(), Errno> {
+/// Writes a file of a process's directory in procfs.
+pub fn write_file(process: BorrowedFd<'_>, file: &std::ffi::CStr, text: &str) -> Result<(), Errno> {
+    require_procfs(process)?;
     let file = sys::open_beneath(process, file, libc::O_WRONLY, 0)?;
-    let line = format!("{inside} {} 1\n", id.0);
     fs::File::from(file)
-        .write_all(line.as_bytes())
+        .write_all(text.as_bytes())
         .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
 }
 
@@ -130,7 +154,7 @@ mod tests {
     #[test]
     fn ids_stay_in_the_range_that_nobody_else_uses() {
         for group in [0, 1, 0x0fff_ffff, 0x1000_0000, u64::MAX] {
-            let HostId(id) = HostId::for_group(group);
+            let HostId { user: id, .. } = HostId::for_group(group);
             assert!(
                 (0x7000_0000..=0x7fff_ffff).contains(&id),
                 "{group:#x} gave {id:#x}"

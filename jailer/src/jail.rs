@@ -16,23 +16,24 @@ use crate::error::JailError;
 use crate::groups::Groups;
 use crate::idmap;
 use crate::init_handle::InitHandle;
-use crate::keeper::Keeper;
-use crate::outcome::{ChangedFile, LayerReport, Status, Usage};
+use crate::outcome::{ChangedFile, LayerReport, Limit, Status, Usage};
 use crate::prepare::Prepared;
 use crate::proof::Sight;
 use crate::sys::{self, Cloned};
+use crate::tally::Tally;
 use crate::tree::OverlaySides;
 use crate::wire::{Fact, Message};
 
 impl Prepared {
-    /// The groups, still empty, for a proof that whoever watches them is awake.
-    pub fn cgroup(&self) -> &Groups {
-        &self.groups
+    /// The groups, still empty, for a proof that whoever watches them is awake; `None` where this
+    /// caller can have no group.
+    pub fn cgroup(&self) -> Option<&Groups> {
+        self.tally.groups()
     }
 
     /// Starts the jail's first process and waits until the program's process has proved every
     /// layer from inside and stands before execve(2).
-    pub fn spawn(self) -> Result<Held, JailError> {
+    pub fn spawn(mut self) -> Result<Held, JailError> {
         let (ours, theirs) = socketpair(
             AddressFamily::Unix,
             SockType::SeqPacket,
@@ -45,7 +46,7 @@ impl Prepared {
         })?;
         let cloned = sys::clone3(
             u64::from(self.namespaces.cast_unsigned()),
-            Some(self.groups.directory()),
+            self.tally.groups().map(Groups::directory),
         );
         let (pid, pidfd) = match cloned.map_err(JailError::namespaces)? {
             Cloned::Child => {
@@ -64,7 +65,8 @@ impl Prepared {
             act: "map the jail's user",
             source,
         })?;
-        self.groups.join_legacy(pid)?;
+        let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
+        self.tally.join(pid, written)?;
         init.send_byte()?;
         let sight = init
             .watch_confinement()
@@ -75,8 +77,7 @@ impl Prepared {
         require_program(&sight, &self.candidates, &self.program)?;
         Ok(Held {
             init,
-            groups: self.groups,
-            keeper: self.keeper,
+            tally: self.tally,
             overlay: self.overlay,
             reports,
         })
@@ -98,20 +99,19 @@ fn require_program(sight: &Sight, candidates: &[PathBuf], program: &str) -> Resu
 }
 
 /// A jail whose program is one execve(2) away.
-// The order of the fields is the order of the end: processes, groups, keeper.
+// The order of the fields is the order of the end: processes, then groups.
 #[derive(Debug)]
 pub struct Held {
     init: InitHandle,
-    groups: Groups,
-    keeper: Keeper,
+    tally: Tally,
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
 }
 
 impl Held {
-    /// The v2 group, for the monitor.
-    pub fn cgroup(&self) -> &Groups {
-        &self.groups
+    /// The groups, for the monitor; `None` where this caller can have no group.
+    pub fn cgroup(&self) -> Option<&Groups> {
+        self.tally.groups()
     }
 
     /// What holds, with its proof.
@@ -124,8 +124,7 @@ impl Held {
         self.init.send_byte()?;
         Ok(Running {
             init: self.init,
-            groups: self.groups,
-            keeper: self.keeper,
+            tally: self.tally,
             overlay: self.overlay,
             reports: self.reports,
             started: Instant::now(),
@@ -138,8 +137,7 @@ impl Held {
 #[derive(Debug)]
 pub struct Running {
     init: InitHandle,
-    groups: Groups,
-    keeper: Keeper,
+    tally: Tally,
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
     started: Instant,
@@ -189,9 +187,16 @@ impl Running {
         })
     }
 
-    /// The groups, for limits and usage.
-    pub fn groups(&self) -> &Groups {
-        &self.groups
+    /// The groups; `None` where this caller can have no group.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.tally.groups()
+    }
+
+    /// The limit that has been passed, if any: what the kernel counted, and what a look at the
+    /// jail's processes finds where it counts nothing. Ask every few hundredths of a second, and
+    /// [`Running::kill`] then.
+    pub fn exceeded(&mut self) -> Option<Limit> {
+        self.tally.exceeded()
     }
 
     /// Since the release.
@@ -201,22 +206,21 @@ impl Running {
 
     /// Kills every process of the jail at once.
     pub fn kill(&self) -> Result<(), JailError> {
-        Ok(self.groups.kill()?)
+        self.tally.kill(&self.init)
     }
 
     /// Ends what is left, reads what it used and changed, and removes every trace.
     pub fn finish(self) -> Result<Exit, JailError> {
         let wall = self.started.elapsed();
-        self.groups.kill()?;
+        self.tally.kill(&self.init)?;
         drop(self.init);
-        let usage = self.groups.usage(wall);
+        let usage = self.tally.usage(wall);
         let changed = self
             .overlay
             .as_ref()
             .map(changes::collect)
             .unwrap_or_default();
-        self.groups.remove()?;
-        drop(self.keeper);
+        self.tally.remove()?;
         Ok(Exit {
             status: self.status,
             usage,

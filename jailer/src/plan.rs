@@ -199,7 +199,7 @@ impl Plan {
         Ok(Plan {
             namespaces: namespaces::ALL.to_vec(),
             group_limits: group_limits::plan(&policy.limits, &host.hierarchies),
-            rlimits: rlimits::plan(&policy.limits),
+            rlimits: rlimits::plan(&policy.limits, host),
             landlock: landlock::handled(host.landlock_abi),
             tree: builder.steps,
             grants: builder.grants,

@@ -47,6 +47,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
         .collect();
     Host {
         paths,
+        ids: crate::ids::Ids::All,
         landlock_abi: 6,
         hierarchies: Hierarchies::probe().unwrap(),
         last_capability: 40,

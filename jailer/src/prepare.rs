@@ -15,9 +15,10 @@ use crate::child::{Orders, Rule};
 use crate::error::JailError;
 use crate::filter::Filters;
 use crate::groups::{GroupNames, Groups};
-use crate::hierarchy::Controller;
+use crate::hierarchy::{Controller, Home};
 use crate::identity::INSIDE_ID;
 use crate::idmap::HostId;
+use crate::ids::Ids;
 use crate::keeper::Keeper;
 use crate::landlock;
 use crate::namespaces::{self, Made};
@@ -25,11 +26,23 @@ use crate::outcome::LayerReport;
 use crate::plan::{Plan, c_string};
 use crate::privileges;
 use crate::program::Exec;
-use crate::proof::Expectation;
+use crate::proof::{self, Expectation};
+use crate::rlimits;
 use crate::start_memory::StartMemory;
+use crate::tally::{Grouped, Tally};
 use crate::tree::{self, OverlaySides};
 use crate::userns::Switches;
 use crate::wire::Fact;
+
+/// The layers that a control group holds.
+const GROUP_LAYERS: [(Layer, Controller); 3] = [
+    (Layer::Memory, Controller::Memory),
+    (Layer::Pids, Controller::Pids),
+    (Layer::Cpu, Controller::Cpu),
+];
+const NOT_DELEGATED: &str = "no control group is delegated to this caller; run turnkey as root, \
+    or let systemd delegate one: systemd-run --user --scope -p Delegate=yes turnkey …";
+const NO_LANDLOCK: &str = "this kernel has no Landlock, or it is not in `lsm=`";
 
 /// Everything that can be made ready before there is a process.
 #[derive(Debug)]
@@ -37,9 +50,7 @@ pub struct Prepared {
     pub(crate) orders: Orders,
     // The pointers of `orders.exec` lead into these.
     pub(crate) _strings: Vec<std::ffi::CString>,
-    pub(crate) groups: Groups,
-    // After the groups: the keeper looks after them until they are gone.
-    pub(crate) keeper: Keeper,
+    pub(crate) tally: Tally,
     pub(crate) id: HostId,
     pub(crate) namespaces: i32,
     pub(crate) overlay: Option<OverlaySides>,
@@ -65,13 +76,17 @@ impl Plan {
                 source: None,
             });
         }
-        let names = GroupNames::new(&self.host.hierarchies, &unique_name());
-        let keeper = Keeper::start(&names).map_err(JailError::Keeper)?;
-        let groups = Groups::create(names)?;
-        groups.limit(&self.group_limits)?;
-        let mut reports = self.group_reports(&groups)?;
+        if let Some((layer, reason)) = self.missing().into_iter().next() {
+            return Err(JailError::Layer { layer, reason });
+        }
+        let tally = Tally::new(
+            self.grouped()?,
+            self.host.hierarchies.ungrouped(),
+            &self.policy.limits,
+        );
+        let mut reports = self.group_reports(&tally)?;
         let landlock = self.landlock(&mut reports)?;
-        let id = HostId::for_group(groups.id());
+        let id = self.user(&tally)?;
         let tree = tree::open(&self.tree, id)?;
         let filters = Filters::build(&self.policy.syscalls)?;
         let (exec, strings) = self.exec();
@@ -80,6 +95,7 @@ impl Plan {
             landlock: self.landlock.map(landlock::describe),
             syscalls: filters.allowed,
             masks: self.masks().map(Path::to_owned).collect(),
+            bound_groups: self.bound_groups().len(),
             rlimits: self
                 .rlimits
                 .iter()
@@ -91,6 +107,7 @@ impl Plan {
             hostname: c_string(self.policy.identity.hostname.as_ref()),
             loopback: self.has_loopback(),
             inside_id: INSIDE_ID,
+            leave_groups: self.host.ids == Ids::All,
             root_options: root_options(),
             tree: tree.steps,
             rules: self.landlock_rules().map(rule).collect(),
@@ -105,8 +122,7 @@ impl Plan {
         Ok(Prepared {
             orders,
             _strings: strings,
-            groups,
-            keeper,
+            tally,
             id,
             namespaces: namespaces::flags(&self.namespaces, Made::AtBirth),
             overlay: tree.overlay,
@@ -117,34 +133,83 @@ impl Plan {
         })
     }
 
-    /// What the groups hold, per layer, or why the run cannot be.
-    fn group_reports(&self, groups: &Groups) -> Result<Vec<LayerReport>, JailError> {
-        let limits = &self.policy.limits;
-        let layers = [
-            (
-                Layer::Memory,
-                Controller::Memory,
-                format!("{} bytes, swap {}", limits.memory, limits.swap),
-            ),
-            (
-                Layer::Pids,
-                Controller::Pids,
-                format!("{} tasks", limits.pids),
-            ),
-            (
-                Layer::Cpu,
-                Controller::Cpu,
-                format!("{} % of a processor", limits.cpu_percent),
-            ),
-        ];
-        let mut reports = Vec::new();
-        for (layer, controller, requested) in layers {
-            let name = controller.name();
-            if groups.missing().contains(&controller) {
-                let reason = format!("the controller `{name}` is in no hierarchy of this host");
-                reports.push(self.without(layer, &requested, reason)?);
-                continue;
+    /// The jail's groups with their limits, where this caller can have any. The keeper is there
+    /// before they are.
+    fn grouped(&self) -> Result<Option<Grouped>, JailError> {
+        if self.host.hierarchies.closed {
+            return Ok(None);
+        }
+        let names = GroupNames::new(&self.host.hierarchies, &unique_name());
+        let keeper = Keeper::start(&names).map_err(JailError::Keeper)?;
+        let groups = Groups::create(names)?;
+        groups.limit(&self.group_limits)?;
+        Ok(Some(Grouped::new(groups, keeper)))
+    }
+
+    /// The layers that the policy requires and this caller cannot have on this host, with the
+    /// reason and the fix, as far as that shows before anything is made.
+    pub fn missing(&self) -> Vec<(Layer, String)> {
+        let mut missing = Vec::new();
+        for (layer, controller) in GROUP_LAYERS {
+            if *self.host.hierarchies.home(controller) == Home::Missing {
+                missing.push((layer, self.no_controller(controller)));
             }
+        }
+        if self.host.landlock_abi == 0 {
+            missing.push((Layer::Landlock, NO_LANDLOCK.to_owned()));
+        }
+        let bound = self.bound_groups().len();
+        if bound > 0 {
+            missing.push((Layer::Capabilities, proof::bound_groups(bound)));
+        }
+        missing.retain(|(layer, _)| self.policy.enforcement.required.contains(layer));
+        missing
+    }
+
+    fn no_controller(&self, controller: Controller) -> String {
+        let name = controller.name();
+        match self.host.ids {
+            Ids::All => format!("the controller `{name}` is in no hierarchy of this host"),
+            Ids::Own(_) if self.host.hierarchies.closed => NOT_DELEGATED.to_owned(),
+            Ids::Own(_) => format!(
+                "the control group delegated to this caller lacks the controller `{name}`; run turnkey as root"
+            ),
+        }
+    }
+
+    fn bound_groups(&self) -> &[u32] {
+        match &self.host.ids {
+            Ids::All => &[],
+            Ids::Own(own) => &own.bound_groups,
+        }
+    }
+
+    /// Who the jail's user is outside.
+    fn user(&self, tally: &Tally) -> Result<HostId, JailError> {
+        match (&self.host.ids, tally.groups()) {
+            (Ids::All, Some(groups)) => Ok(HostId::for_group(groups.id())),
+            (Ids::Own(own), _) if !own.root_outside => Ok(HostId::of_caller(own)),
+            _ => Err(JailError::RootOutside),
+        }
+    }
+
+    /// What the groups hold, per layer, or why the run cannot be.
+    fn group_reports(&self, tally: &Tally) -> Result<Vec<LayerReport>, JailError> {
+        let mut reports = Vec::new();
+        for (layer, controller) in GROUP_LAYERS {
+            let requested = self.requested(controller);
+            let groups = tally.groups();
+            let Some(groups) = groups.filter(|groups| !groups.missing().contains(&controller))
+            else {
+                let reason = self.no_controller(controller);
+                let report = self.without(layer, &requested, reason)?;
+                let effective = self.instead(controller);
+                reports.push(LayerReport {
+                    effective,
+                    ..report
+                });
+                continue;
+            };
             if layer == Layer::Memory && !groups.swap_is_bounded() {
                 let reason = "this kernel does not account swap: boot with `swapaccount=1`, or turn swap off";
                 reports.push(self.without(layer, &requested, reason.to_owned())?);
@@ -166,6 +231,31 @@ impl Plan {
             });
         }
         Ok(reports)
+    }
+
+    fn requested(&self, controller: Controller) -> String {
+        let limits = &self.policy.limits;
+        match controller {
+            Controller::Memory => format!("{} bytes, swap {}", limits.memory, limits.swap),
+            Controller::Pids => format!("{} tasks", limits.pids),
+            Controller::Cpu => format!("{} % of a processor", limits.cpu_percent),
+        }
+    }
+
+    /// What holds where no control group does.
+    fn instead(&self, controller: Controller) -> String {
+        let limits = &self.policy.limits;
+        match controller {
+            Controller::Memory => format!(
+                "the tree is looked at and killed when over; {} bytes of data for each process",
+                rlimits::data(limits)
+            ),
+            Controller::Pids => format!(
+                "{} tasks of the jail's user namespace, setrlimit(2)",
+                rlimits::tasks(limits)
+            ),
+            Controller::Cpu => "nothing".into(),
+        }
     }
 
     /// The report of a layer that cannot be had: an error, unless the policy does without.
@@ -192,7 +282,7 @@ impl Plan {
         if let Some(handled) = self.landlock {
             return Ok(Some(landlock::ruleset(handled)?));
         }
-        let reason = "this kernel has no Landlock, or it is not in `lsm=`".to_owned();
+        let reason = NO_LANDLOCK.to_owned();
         reports.push(self.without(Layer::Landlock, "file system", reason)?);
         Ok(None)
     }

@@ -303,6 +303,12 @@ fn open_how(directory: Word, path: &CStr, flags: i32, mode: u32, resolve: u64) -
     .map(owned)
 }
 
+/// Whether execve(2) gave this process more rights than its caller has: getauxval(3) `AT_SECURE`.
+pub fn is_elevated() -> bool {
+    // SAFETY: `getauxval` takes a number and reads what the kernel put beside the environment.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
 /// Sets every user id of this task. The C library's version would wait for threads that a
 /// cloned child does not have.
 pub fn become_user(id: u32) -> Result<()> {
@@ -310,9 +316,13 @@ pub fn become_user(id: u32) -> Result<()> {
     call(libc::SYS_setresuid, [id, id, id, 0, 0, 0]).map(drop)
 }
 
-/// Sets every group id of this task and empties its supplementary groups.
+/// Empties the supplementary groups of this task.
+pub fn leave_groups() -> Result<()> {
+    call(libc::SYS_setgroups, [0, 0, 0, 0, 0, 0]).map(drop)
+}
+
+/// Sets every group id of this task.
 pub fn become_group(id: u32) -> Result<()> {
-    call(libc::SYS_setgroups, [0, 0, 0, 0, 0, 0])?;
     let id = Word::from(id);
     call(libc::SYS_setresgid, [id, id, id, 0, 0, 0]).map(drop)
 }

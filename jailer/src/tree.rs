@@ -242,6 +242,10 @@ fn translate_owner(
 ) -> Result<(), TreeError> {
     const FIX: &str = ": its file system cannot be id-mapped by this kernel; \
                        use `--workdir-mode none` or a directory on another file system";
+    // In a caller's own namespace the kernel refuses the translation, and nothing needs it.
+    if id.is_caller {
+        return Ok(());
+    }
     let translated = || {
         let owner = MountOwner::of(source.as_fd())?;
         let namespace = owner.namespace(id)?;
@@ -337,8 +341,8 @@ fn upper(size: u64, host: &OwnedFd, id: HostId) -> Result<(OwnedFd, OwnedFd), Er
             FchmodatFlags::FollowSymlink,
         )?;
         let (user, group) = (
-            nix::unistd::Uid::from_raw(id.0),
-            nix::unistd::Gid::from_raw(id.0),
+            nix::unistd::Uid::from_raw(id.user),
+            nix::unistd::Gid::from_raw(id.group),
         );
         nix::unistd::fchownat(
             &upper,

@@ -30,7 +30,7 @@ fn an_ordinary_run_leaves_nothing() {
 }
 
 #[test]
-fn a_daemon_dies_with_its_jail() {
+pub fn a_daemon_dies_with_its_jail() {
     let ran = Run::new().python(
         "import os, time
 if os.fork() == 0:
@@ -96,7 +96,7 @@ fn j51_a_killed_turnkey_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_turnkey_takes_every_process_with_it() {
+pub fn a_killed_turnkey_takes_every_process_with_it() {
     let run = Run::new();
     let marker = format!("3{}", std::process::id());
     let script = format!("setsid sleep {marker} & sleep {marker}");

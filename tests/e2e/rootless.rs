@@ -1,6 +1,6 @@
 //! Runs without the monitor, and runs of a caller without privileges.
 
-use turnkey_tests::Run;
+use turnkey_tests::{NOBODY, Run};
 
 #[test]
 fn unmonitored_runs_and_never_calls_it_clean() {
@@ -53,4 +53,267 @@ fn unmonitored_still_holds_every_other_layer() {
         "the write had no effect",
     );
     ran.expect(ran.stdout.starts_with("root:!*"), "it read the decoy");
+}
+
+#[test]
+fn an_unprivileged_caller_gets_the_jail() {
+    let ran = Run::rootless().run(&["python3", "-c", "print(1)"]);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "1\n", "it printed 1");
+    let unproved: Vec<_> = ran
+        .list("/enforcement")
+        .iter()
+        .filter(|layer| layer["proof"].is_null())
+        .map(|layer| layer["layer"].as_str().unwrap_or_default())
+        .collect();
+    let cannot = ["memory", "pids", "cpu", "monitor"];
+    ran.expect(unproved == cannot, "all that can be had is proved");
+    let told = ran
+        .list("/enforcement")
+        .iter()
+        .filter(|layer| !layer["degraded"].is_null())
+        .count();
+    ran.expect(told == cannot.len(), "and what cannot is told");
+    ran.expect(
+        ran.stderr.contains("memory, pids, cpu no control group"),
+        "on the terminal as well",
+    );
+    ran.expect(ran.at("/verdict") == "inconclusive", "nobody watched");
+}
+
+#[test]
+fn without_the_callers_word_an_unprivileged_run_ends_before_it_begins() {
+    let ran = Run::new()
+        .by_nobody()
+        .shell("echo ran; echo x > /workspace/file");
+    ran.expect_code(125);
+    ran.expect(ran.stdout.is_empty(), "nothing ran");
+    let error = ran.at("/error").as_str().unwrap_or_default().to_owned();
+    for part in [
+        "memory, pids, cpu: no control group is delegated",
+        "monitor: only privileges",
+        "fix: run turnkey as root, or do without them and have the report say so: --unmonitored",
+    ] {
+        ran.expect(error.contains(part), part);
+        ran.expect(ran.stderr.contains(part), part);
+    }
+}
+
+#[test]
+fn a_profile_can_do_without_what_the_unprivileged_cannot_have() {
+    let profile = r#"
+schema = "turnkey.profile/v1"
+name = "modest"
+extends = ["untrusted"]
+
+[enforcement]
+required = ["user-namespace", "mount-namespace", "pid-namespace", "network-namespace", "root", "capabilities", "seccomp", "landlock"]
+"#;
+    let run = Run::new().by_nobody().file("modest.toml", profile);
+    let ran = run.option("--profile modest.toml").shell("echo ran");
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "ran\n", "it ran");
+    let monitor = ran
+        .list("/enforcement")
+        .iter()
+        .find(|layer| layer["layer"] == "monitor")
+        .and_then(|layer| layer["degraded"].as_str())
+        .unwrap_or_default();
+    ran.expect(!monitor.is_empty(), "it was tried, and is told as missing");
+    ran.expect(
+        monitor != "not loaded: --unmonitored",
+        "nobody asked for that",
+    );
+    ran.expect(ran.at("/verdict") == "inconclusive", "nobody watched");
+}
+
+#[test]
+fn the_unprivileged_callers_workspace_is_an_overlay() {
+    let run = Run::rootless().file("kept", "as it was\n");
+    let ran = run.shell("cat kept && echo changed > kept && echo new > made && rm -f kept && ls");
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "as it was\nmade\n", "it could write inside");
+    let kept = std::fs::read_to_string(ran.directory.path().join("kept"));
+    ran.expect(
+        kept.unwrap_or_default() == "as it was\n",
+        "the host's is untouched",
+    );
+    ran.expect(!ran.directory.path().join("made").exists(), "no new file");
+    let changed: Vec<_> = ran
+        .list("/files_changed")
+        .iter()
+        .map(|file| (file["path"].clone(), file["change"].clone()))
+        .collect();
+    let expected = [("kept", "deleted"), ("made", "added")];
+    ran.expect(
+        changed == expected.map(|(path, change)| (path.into(), change.into())),
+        "the report lists the changes",
+    );
+}
+
+/// The callers own files, which the same number could write outside of the jail.
+#[test]
+fn the_callers_other_files_are_out_of_reach() {
+    let other = turnkey_tests::scratch();
+    let file = other.path().join("own");
+    std::fs::write(&file, "private\n").unwrap();
+    for path in [other.path(), &file] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let script = format!("cat {0}; echo broken > {0}", file.display());
+    // The control: outside of the jail the same user reads and writes it.
+    let outside = nobody(
+        "sh",
+        &[
+            "-c",
+            &format!("cat {0}; echo private > {0}", file.display()),
+        ],
+    );
+    assert_eq!(outside, "private\n");
+    let ran = Run::rootless().shell(&script);
+    ran.expect(ran.stdout.is_empty(), "not read");
+    ran.expect(ran.stderr.contains("own"), "it was tried");
+    let content = std::fs::read_to_string(&file).unwrap();
+    ran.expect(content == "private\n", "not written");
+}
+
+/// Outside of any jail, as the unprivileged caller.
+fn nobody(program: &str, arguments: &[&str]) -> String {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(program);
+    let command = command.args(arguments).uid(NOBODY).gid(NOBODY);
+    let output = command.output().expect("a program of the host");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+const FORKS: &str = "
+import os, time
+made = 0
+try:
+    for _ in range(200):
+        if os.fork() == 0:
+            time.sleep(20)
+            os._exit(0)
+        made += 1
+except OSError as error:
+    print(made, error.errno, flush=True)
+time.sleep(20)
+";
+
+#[test]
+fn an_unprivileged_fork_bomb_is_bounded_and_ended() {
+    // Somebody else's jail and the caller's own processes count for themselves.
+    let mut sleepers: Vec<_> = (0..12).map(|_| sleeper()).collect();
+    let ran = Run::rootless().option("--pids 10").python(FORKS);
+    let alive = sleepers
+        .iter_mut()
+        .filter_map(|child| child.try_wait().ok())
+        .filter(Option::is_none)
+        .count();
+    for mut child in sleepers {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    ran.expect(alive == 12, "the caller's own processes live");
+    ran.expect_code(122);
+    // 11 tasks in all: the jail's init and the program among them.
+    ran.expect(ran.stdout == "9 11\n", "the kernel refused, EAGAIN");
+    ran.expect(ran.at("/status") == "limit_exceeded", "and it was ended");
+    ran.expect(ran.stderr.contains("tasks: 11 of 10 at once"), "in words");
+}
+
+fn sleeper() -> std::process::Child {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new("sleep");
+    let command = command.arg("60").uid(NOBODY).gid(NOBODY);
+    command.spawn().expect("a program of the host")
+}
+
+/// Four processes that together hold more than is allowed, and none alone.
+const HOGS: &str = "
+import os, time
+for _ in range(4):
+    if os.fork() == 0:
+        held = b'x' * (24 << 20)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
+";
+
+#[test]
+fn memory_of_the_whole_tree_is_looked_at() {
+    let ran = Run::rootless().option("--memory 64M").python(HOGS);
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "out_of_memory", "out of memory");
+    ran.expect(ran.stderr.contains("memory: used "), "in words");
+    ran.expect(ran.stderr.contains("of 64 MiB"), "with the limit");
+    ran.expect(ran.took.as_secs() < 15, "soon");
+}
+
+#[test]
+fn what_is_written_counts_as_memory() {
+    let script = "for i in 1 2 3; do head -c 24M /dev/zero > file$i; done; sleep 20";
+    let ran = Run::rootless().option("--memory 64M").shell(script);
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "out_of_memory", "out of memory");
+}
+
+#[test]
+fn memory_that_is_shared_counts_once() {
+    let ran = Run::rootless().option("--memory 64M").python(
+        "
+import os, time
+held = b'x' * (24 << 20)
+for _ in range(4):
+    if os.fork() == 0:
+        time.sleep(1)
+        os._exit(0)
+for _ in range(4):
+    os.wait()
+print('done')
+",
+    );
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "done\n", "nobody was killed for it");
+}
+
+#[test]
+fn processor_time_of_the_whole_tree_is_looked_at() {
+    let program = "
+import os
+os.fork(); os.fork()
+while True:
+    pass
+";
+    let ran = Run::rootless().option("--cpu-time 1s").python(program);
+    ran.expect_code(124);
+    ran.expect(ran.stderr.contains("processor time: used "), "in words");
+}
+
+#[test]
+fn a_daemon_of_an_unprivileged_jail_dies_with_it() {
+    turnkey_tests::unprivileged(crate::leftovers::a_daemon_dies_with_its_jail);
+}
+
+#[test]
+fn a_killed_unprivileged_turnkey_takes_every_process_with_it() {
+    turnkey_tests::unprivileged(crate::leftovers::a_killed_turnkey_takes_every_process_with_it);
+}
+
+#[test]
+fn turnkey_with_somebody_elses_rights_refuses() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = turnkey_tests::scratch();
+    let copy = directory.path().join("turnkey");
+    std::fs::copy(turnkey_tests::binary(), &copy).unwrap();
+    let mode = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(directory.path(), mode(0o755)).unwrap();
+    std::fs::set_permissions(&copy, mode(0o4755)).unwrap();
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(&copy);
+    let command = command.args(["run", "--", "true"]).uid(NOBODY).gid(NOBODY);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("set-user-ID"), "{said}");
 }

@@ -2,6 +2,8 @@
 //! what really happened.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -17,6 +19,8 @@ pub struct Run {
     /// Outside of the working directory, which is looked at for what a run left in it.
     reports: tempfile::TempDir,
     options: Vec<String>,
+    /// As a caller without any privilege.
+    rootless: bool,
 }
 
 /// What came of it.
@@ -45,11 +49,29 @@ impl Default for Run {
 impl Run {
     /// In a new, empty directory.
     pub fn new() -> Run {
-        Run {
+        let run = Run {
             directory: scratch(),
             reports: scratch(),
             options: Vec::new(),
+            rootless: false,
+        };
+        if UNPRIVILEGED.get() {
+            run.by_nobody().option("--unmonitored")
+        } else {
+            run
         }
+    }
+
+    /// By a caller without any privilege, who accepts what cannot be had without.
+    pub fn rootless() -> Run {
+        Run::new().by_nobody().option("--unmonitored")
+    }
+
+    /// By a caller without any privilege.
+    #[must_use]
+    pub fn by_nobody(mut self) -> Run {
+        self.rootless = true;
+        self
     }
 
     /// With an option of `run`.
@@ -74,7 +96,13 @@ impl Run {
 
     /// The command line, ready to start; the report goes to a directory of its own.
     pub fn command(&self, program: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(self.turnkey());
+        if self.rootless {
+            hand_over(self.path());
+            hand_over(self.reports.path());
+            // Without supplementary groups, too: the standard library leaves them first.
+            command.uid(NOBODY).gid(NOBODY);
+        }
         command
             .current_dir(self.path())
             .arg("run")
@@ -83,6 +111,17 @@ impl Run {
             .arg(self.report_path());
         command.arg("--").args(program).stdin(Stdio::null());
         command
+    }
+
+    /// The command, where the caller can reach it.
+    fn turnkey(&self) -> PathBuf {
+        let binary = binary();
+        if !self.rootless || is_for_everybody(&binary) {
+            return binary;
+        }
+        let copy = self.reports.path().join("turnkey");
+        std::fs::copy(&binary, &copy).expect("a test can write its own directory");
+        copy
     }
 
     fn report_path(&self) -> PathBuf {
@@ -116,6 +155,41 @@ impl Run {
             directory: self.directory,
         }
     }
+}
+
+/// The user and group of a caller without privileges: nobody, who owns nothing.
+pub const NOBODY: u32 = 65534;
+
+std::thread_local! {
+    static UNPRIVILEGED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs a test again, with every [`Run`] of it by a caller without privileges.
+pub fn unprivileged(test: fn()) {
+    UNPRIVILEGED.set(true);
+    test();
+    UNPRIVILEGED.set(false);
+}
+
+/// Gives a directory and what is in it to nobody.
+fn hand_over(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("a test runs as root");
+    if path.is_dir() && !path.is_symlink() {
+        let entries = std::fs::read_dir(path).expect("it can be read").flatten();
+        entries.for_each(|entry| hand_over(&entry.path()));
+    }
+}
+
+/// Whether everybody can reach and run it.
+fn is_for_everybody(binary: &Path) -> bool {
+    let open = |path: &Path, bits: u32| {
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & bits == bits)
+    };
+    open(binary, 0o005)
+        && binary
+            .ancestors()
+            .skip(1)
+            .all(|path| path.as_os_str().is_empty() || open(path, 0o001))
 }
 
 impl Ran {

@@ -1,5 +1,6 @@
 //! The `turnkey` command.
 
+mod accept;
 mod advice;
 mod cli;
 mod clock;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use turnkey_jailer::{
-    ChangedFile, Command, Exit, Host, JailError, LayerReport, Limit, Plan, Status, Usage,
+    ChangedFile, Command, Exit, Host, JailError, LayerReport, Limit, Plan, Status, Usage, rootless,
 };
 use turnkey_monitor::Event;
 use turnkey_policy::{LoadError, Policy};
@@ -20,9 +20,9 @@ use crate::report::{
     Observations, Ran, Report,
 };
 use crate::report_file::ReportFile;
-use crate::supervise::{self, supervise};
+use crate::supervise::supervise;
 use crate::watch::Watch;
-use crate::{advice, clock, elsewhere};
+use crate::{accept, advice, clock, elsewhere};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    // Before anything is opened: a file belongs to the mounts it was opened among.
+    let entered = rootless::enter();
     let overrides = arguments
         .overrides()
         .context("could not tell the current directory")?;
@@ -50,7 +52,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let clock = clock::now();
     let mut watcher = Watcher::new(arguments, &policy, clock)?;
 
-    let outcome = attempt(arguments, &policy, &mut watcher);
+    let outcome = entered
+        .map_err(anyhow::Error::from)
+        .and_then(|_| attempt(arguments, &policy, &mut watcher));
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
         Err(error) => (Outcome::not_started(&error), Some(error)),
@@ -82,7 +86,9 @@ fn attempt(
     watcher: &mut Watcher,
 ) -> anyhow::Result<Outcome> {
     let host = Host::probe(policy)?;
+    let policy = &accept::without(policy, &host, arguments.unmonitored);
     let plan = Plan::new(policy, &host, command(arguments)?)?;
+    accept::require(&plan)?;
     let mut watch = Watch::open(policy, arguments.unmonitored)?;
     let (inside, outside) = Streams::open()?.split();
 
@@ -98,7 +104,7 @@ fn attempt(
     })?;
 
     if course.limit.is_none() {
-        course.limit = supervise::exceeded(&running, &policy.limits);
+        course.limit = running.exceeded();
     }
     let exit = running.finish()?;
     let (output, error) = relays.finish();

@@ -16,12 +16,12 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use turnkey_jailer::{JailError, Limit, News, Running};
 use turnkey_monitor::Event;
-use turnkey_policy::{Limits, OnLoss, Policy};
+use turnkey_policy::{OnLoss, Policy};
 
 use crate::relay::TooMuchOutput;
 use crate::watch::Watch;
 
-/// How often the groups are asked what the kernel has counted in them.
+/// How often the limits of the tree are looked at.
 const TICK: Duration = Duration::from_millis(50);
 
 /// How a run came to its end, besides the command's own status.
@@ -45,7 +45,7 @@ enum Input {
     News(Result<News, JailError>),
     /// A relay saw the limit passed.
     Output,
-    /// Time to look at the groups.
+    /// Time to look at the limits.
     Tick,
     /// The wall clock ran out.
     Deadline,
@@ -92,7 +92,7 @@ pub fn supervise(
 /// Takes note of what happened; whether the jail must die of it.
 fn answer(
     input: &Input,
-    running: &Running,
+    running: &mut Running,
     watch: &mut Watch,
     policy: &Policy,
     course: &mut Course,
@@ -113,7 +113,7 @@ fn answer(
         Input::Tick => {
             let lost = policy.enforcement.on_loss == OnLoss::Kill && watch.lost() > 0;
             course.killed_for_loss |= lost;
-            let limit = exceeded(running, &policy.limits);
+            let limit = running.exceeded();
             limit.is_some_and(|limit| reached(course, limit)) || lost || watch.condemned()
         }
     }
@@ -123,23 +123,6 @@ fn answer(
 fn reached(course: &mut Course, limit: Limit) -> bool {
     course.limit.get_or_insert(limit);
     true
-}
-
-/// The limit that the kernel has counted as passed, if any.
-pub fn exceeded(running: &Running, limits: &Limits) -> Option<Limit> {
-    let groups = running.groups();
-    if groups.oom_kills() > 0 {
-        Some(Limit::Memory)
-    } else if groups.pids_refused() > 0 {
-        Some(Limit::Pids)
-    } else if groups
-        .cpu_time()
-        .is_some_and(|used| used >= limits.cpu_time)
-    {
-        Some(Limit::CpuTime)
-    } else {
-        None
-    }
 }
 
 struct Inputs {

@@ -14,6 +14,8 @@ use crate::advice;
 use crate::object::OBJECT;
 use crate::report::Evidence;
 
+const NO_GROUP: &str = "the monitor knows a jail by its control group, and there is none";
+
 /// The eyes on one jail.
 #[derive(Debug)]
 pub struct Watch {
@@ -47,8 +49,13 @@ impl Watch {
     }
 
     /// Shows, in the very group the jail will be in, that the kernel's programs refuse and kill.
-    pub fn prove(&mut self, policy: &Policy, group: &Groups) -> anyhow::Result<()> {
+    pub fn prove(&mut self, policy: &Policy, group: Option<&Groups>) -> anyhow::Result<()> {
         let Some(monitor) = &mut self.monitor else {
+            return Ok(());
+        };
+        let Some(group) = group else {
+            anyhow::ensure!(is_optional(policy), NO_GROUP);
+            *self = Watch::nobody(NO_GROUP.to_owned());
             return Ok(());
         };
         match monitor.canary(group.directory(), group.id()) {
@@ -62,10 +69,10 @@ impl Watch {
     }
 
     /// From here the kernel holds the rules over everything in the group.
-    pub fn adopt(&mut self, group: &Groups) -> anyhow::Result<()> {
-        match &mut self.monitor {
-            Some(monitor) => Ok(monitor.adopt(group.directory(), group.id())?),
-            None => Ok(()),
+    pub fn adopt(&mut self, group: Option<&Groups>) -> anyhow::Result<()> {
+        match (&mut self.monitor, group) {
+            (Some(monitor), Some(group)) => Ok(monitor.adopt(group.directory(), group.id())?),
+            _ => Ok(()),
         }
     }
 

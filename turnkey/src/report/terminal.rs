@@ -7,6 +7,8 @@ use std::io::{self, Write};
 
 use turnkey_policy::{Action, On};
 
+use crate::accept::by_reason;
+
 use super::act::Object;
 use super::advice;
 use super::limit::seconds;
@@ -168,15 +170,14 @@ impl<W: Write> Page<'_, W> {
 
     /// Layers of which less than was asked for is in force, with the reason.
     fn weaker(&mut self, report: &Report) -> io::Result<()> {
-        let weaker = report.enforcement.iter();
-        let mut weaker = weaker
-            .filter_map(|layer| Some((layer.layer, layer.degraded.as_deref()?)))
-            .peekable();
-        if weaker.peek().is_some() {
+        let layers = report.enforcement.iter();
+        let weaker =
+            by_reason(layers.filter_map(|layer| Some((layer.layer, layer.degraded.as_deref()?))));
+        if !weaker.is_empty() {
             self.head("less is enforced than was asked for")?;
         }
-        for (layer, reason) in weaker {
-            self.field(layer, reason)?;
+        for (layers, reason) in weaker {
+            self.field(&layers, reason)?;
         }
         Ok(())
     }

@@ -1,0 +1,131 @@
+//! Which ids the user namespace of this process has: all of the host's, or a caller's own.
+//!
+//! user_namespaces(7). A caller without privileges gets one id in a namespace of its own; so does
+//! root inside a container that was given few. A jail's user is then no number of its own but the
+//! caller, whose files need no translation either.
+
+use std::fs;
+
+use nix::sys::resource::{Resource, getrlimit};
+
+use crate::idmap;
+
+/// What the jail's user can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// Every id is there, those that only jails have included.
+    All,
+    /// The caller's.
+    Own(Own),
+}
+
+/// A caller in a user namespace with few ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// As this namespace names the caller.
+    pub user: u32,
+    /// The caller's group.
+    pub group: u32,
+    /// The caller is root one namespace further out, and so would be the jail's user.
+    pub root_outside: bool,
+    /// Supplementary groups that setgroups(2) cannot leave here.
+    pub bound_groups: Vec<u32>,
+    /// The caller's own limits, which nobody can raise without privileges.
+    pub hard_limits: Vec<(Resource, u64)>,
+}
+
+impl Own {
+    /// The most that can be set for `resource`.
+    pub(crate) fn hard_limit(&self, resource: Resource) -> u64 {
+        let mut limits = self.hard_limits.iter();
+        let known = limits.find(|(known, _)| *known == resource);
+        known.map_or(libc::RLIM_INFINITY, |(_, hard)| *hard)
+    }
+}
+
+impl Ids {
+    /// Looks at this process.
+    pub fn probe() -> Ids {
+        let read = |name| fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
+        let (users, groups) = (parse(&read("uid_map")), parse(&read("gid_map")));
+        if idmap::range_is_within(&users) && idmap::range_is_within(&groups) {
+            return Ids::All;
+        }
+        let (user, group) = (
+            nix::unistd::geteuid().as_raw(),
+            nix::unistd::getegid().as_raw(),
+        );
+        let bound = read("setgroups").trim() == "deny";
+        let groups = nix::unistd::getgroups().unwrap_or_default();
+        let others = groups.into_iter().map(nix::unistd::Gid::as_raw);
+        Ids::Own(Own {
+            user,
+            group,
+            root_outside: outside(&users, user) == Some(0),
+            bound_groups: others.filter(|other| bound && *other != group).collect(),
+            hard_limits: hard_limits(),
+        })
+    }
+}
+
+fn hard_limits() -> Vec<(Resource, u64)> {
+    let all = [
+        Resource::RLIMIT_NOFILE,
+        Resource::RLIMIT_FSIZE,
+        Resource::RLIMIT_CORE,
+        Resource::RLIMIT_DATA,
+        Resource::RLIMIT_NPROC,
+        Resource::RLIMIT_CPU,
+    ];
+    let hard = |resource| Some((resource, getrlimit(resource).ok()?.1));
+    all.into_iter().filter_map(hard).collect()
+}
+
+/// One line of a map: first id inside, first id outside, count.
+pub(crate) type Extent = (u64, u64, u64);
+
+fn parse(map: &str) -> Vec<Extent> {
+    let line = |line: &str| {
+        let mut numbers = line.split_whitespace().map(|number| number.parse().ok());
+        Some((numbers.next()??, numbers.next()??, numbers.next()??))
+    };
+    map.lines().filter_map(line).collect()
+}
+
+/// What `id` is one namespace further out.
+fn outside(map: &[Extent], id: u32) -> Option<u64> {
+    let id = u64::from(id);
+    map.iter().find_map(|(inside, outside, count)| {
+        let offset = id.checked_sub(*inside)?;
+        (offset < *count).then(|| outside + offset)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_namespace_has_all_ids() {
+        assert!(idmap::range_is_within(&parse(
+            "         0          0 4294967295\n"
+        )));
+    }
+
+    #[test]
+    fn a_namespace_of_few_ids_does_not_have_those_of_jails() {
+        assert!(!idmap::range_is_within(&parse(
+            "0 1000 1\n1 100000 65536\n"
+        )));
+        assert!(!idmap::range_is_within(&parse("")));
+    }
+
+    #[test]
+    fn root_further_out_is_recognised() {
+        let map = parse("0 1000 1\n1 100000 65536\n");
+        assert_eq!(outside(&map, 0), Some(1000));
+        assert_eq!(outside(&map, 5), Some(100_004));
+        assert_eq!(outside(&map, 70_000), None);
+        assert_eq!(outside(&parse("0 0 1\n"), 0), Some(0));
+    }
+}

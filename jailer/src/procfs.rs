@@ -1,0 +1,159 @@
+//! One process as /proc shows it to its supervisor: proc_pid_stat(5), proc_pid_status(5).
+
+use std::fs;
+
+/// What counts of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// In the supervisor's pid namespace.
+    pub pid: libc::pid_t,
+    /// Since boot, in ticks: with the pid it names the process for good.
+    pub started: u64,
+    /// User and system ticks of its own.
+    pub own: (u64, u64),
+    /// Of the children it has waited for.
+    pub waited: (u64, u64),
+    /// Threads.
+    pub tasks: u64,
+    /// What it holds, pages that others hold as well included.
+    pub memory: Memory,
+}
+
+/// Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Anonymous memory and swap.
+    pub own: u64,
+    /// Shared memory, and files of a tmpfs that are mapped.
+    pub shared: u64,
+}
+
+/// From three lines in kilobytes: anonymous, swap, shared.
+fn memory(text: &str, keys: [&str; 3]) -> Memory {
+    let [anonymous, swap, shared] = keys.map(|key| value(text, key).saturating_mul(1024));
+    Memory {
+        own: anonymous.saturating_add(swap),
+        shared,
+    }
+}
+
+/// What `pid` is; `None` when it is gone.
+pub fn process(pid: libc::pid_t) -> Option<Process> {
+    parse(pid, &read(pid, "stat")?, &read(pid, "status")?)
+}
+
+/// A process names itself, with any bytes: a name that is no text must not hide it.
+fn read(pid: libc::pid_t, file: &str) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn parse(pid: libc::pid_t, stat: &str, status: &str) -> Option<Process> {
+    // The name in parentheses may hold anything; field 3 is the first behind it.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Process {
+        pid,
+        started: field(22)?,
+        own: (field(14)?, field(15)?),
+        waited: (field(16)?, field(17)?),
+        tasks: field(20)?,
+        memory: memory(status, ["RssAnon", "VmSwap", "RssShmem"]),
+    })
+}
+
+/// The part of its memory that is this process's own, where pages of several are divided among
+/// them. What it has in all when the kernel does not let us look.
+pub fn share(process: &Process) -> Memory {
+    let Some(text) = read(process.pid, "smaps_rollup") else {
+        return process.memory;
+    };
+    memory(&text, ["Pss_Anon", "SwapPss", "Pss_Shmem"])
+}
+
+/// `Key:   123 kB`; 0 where the key is not, as for a process that has ended.
+fn value(text: &str, key: &str) -> u64 {
+    let number = text.lines().find_map(|line| {
+        let rest = line.strip_prefix(key)?.strip_prefix(':')?;
+        rest.split_whitespace().next()?.parse().ok()
+    });
+    number.unwrap_or(0)
+}
+
+/// The children of all threads of `pid`.
+pub fn children(pid: libc::pid_t) -> Vec<libc::pid_t> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| numbers(&list)).collect()
+}
+
+fn numbers(list: &str) -> Vec<libc::pid_t> {
+    list.split_whitespace()
+        .filter_map(|number| number.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_moves_no_field() {
+        let stat = "7 (a) R 1 2) S 1 7 7 0 -1 4194304 5 6 0 0 11 12 13 14 20 0 3 0 999 1 2";
+        let status = "Name:\tRssAnon: 9 kB\nRssAnon:\t     100 kB\nRssFile:\t 50 kB\nRssShmem:\t       4 kB\n";
+        let process = parse(7, stat, status).unwrap();
+        assert_eq!((process.own, process.waited), ((11, 12), (13, 14)));
+        assert_eq!((process.tasks, process.started), (3, 999));
+        assert_eq!(
+            process.memory,
+            Memory {
+                own: 100 * 1024,
+                shared: 4 * 1024
+            }
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_hides_nothing() {
+        let script = r"printf '\377)' > /proc/self/comm; echo; exec 0<&1; sleep 60 & wait";
+        let mut command = std::process::Command::new("sh");
+        let command = command
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
+        let pid = libc::pid_t::try_from(child.id()).unwrap();
+        let (comm, seen) = (fs::read(format!("/proc/{pid}/comm")).unwrap(), process(pid));
+        for child in children(pid) {
+            let _ = std::process::Command::new("kill")
+                .arg(child.to_string())
+                .status();
+        }
+        child.wait().unwrap();
+        assert!(
+            String::from_utf8(comm).is_err(),
+            "the control: its name is no text"
+        );
+        assert!(seen.unwrap().memory.own > 0);
+    }
+
+    #[test]
+    fn a_child_is_found_and_counted() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = libc::pid_t::try_from(child.id()).unwrap();
+        let own = libc::pid_t::try_from(std::process::id()).unwrap();
+        let found = children(own).contains(&pid);
+        let seen = process(pid);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found);
+        assert_eq!(seen.unwrap().tasks, 1);
+        assert_eq!(process(pid), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! What a jail uses and how it is held to it: control groups where they can be had, and where not,
+//! looks at its processes from outside.
+//!
+//! Runs as: the supervisor. Dropping a tally kills what is in its groups and removes them.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use turnkey_policy::Limits;
+
+use crate::error::JailError;
+use crate::groups::Groups;
+use crate::hierarchy::Ungrouped;
+use crate::init_handle::InitHandle;
+use crate::keeper::Keeper;
+use crate::outcome::{Limit, Usage};
+use crate::sample::Sampler;
+use crate::sys;
+
+/// What counts a jail.
+// The order of the fields is the order of the end: groups, then the keeper that looks after them.
+#[derive(Debug)]
+pub struct Tally {
+    grouped: Option<Grouped>,
+    sampler: Option<Sampler>,
+    ungrouped: Ungrouped,
+    limits: Limits,
+}
+
+/// The groups of a jail, and who removes them when this process cannot.
+#[derive(Debug)]
+pub struct Grouped {
+    groups: Groups,
+    keeper: Keeper,
+}
+
+impl Grouped {
+    /// The keeper was there before the groups were.
+    pub fn new(groups: Groups, keeper: Keeper) -> Grouped {
+        Grouped { groups, keeper }
+    }
+}
+
+impl Tally {
+    /// For a jail that has no process yet, of which no group counts what is `ungrouped`.
+    pub fn new(grouped: Option<Grouped>, ungrouped: Ungrouped, limits: &Limits) -> Tally {
+        Tally {
+            grouped,
+            sampler: None,
+            ungrouped,
+            limits: limits.clone(),
+        }
+    }
+
+    /// The groups, if there are any.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.grouped.as_ref().map(|grouped| &grouped.groups)
+    }
+
+    /// Takes the jail's first process in, and the file system that takes its writes.
+    pub fn join(
+        &mut self,
+        init: libc::pid_t,
+        written: Option<BorrowedFd<'_>>,
+    ) -> Result<(), JailError> {
+        if let Some(groups) = self.groups() {
+            groups.join_legacy(init)?;
+        }
+        if self.ungrouped != Ungrouped::default() {
+            let written = written.map(|written| written.try_clone_to_owned());
+            let written = written.transpose().map_err(|error| JailError::System {
+                act: "keep a descriptor of what is written",
+                source: Errno::from_raw(error.raw_os_error().unwrap_or(0)),
+            })?;
+            self.sampler = Some(Sampler::new(init, written));
+        }
+        Ok(())
+    }
+
+    /// The limit that has been passed, if any.
+    pub fn exceeded(&mut self) -> Option<Limit> {
+        let counted = self
+            .groups()
+            .and_then(|groups| counted(groups, &self.limits));
+        counted.or_else(|| self.seen())
+    }
+
+    /// What a look finds.
+    fn seen(&mut self) -> Option<Limit> {
+        let memory = self.limits.memory.saturating_add(self.limits.swap);
+        let ungrouped = self.ungrouped;
+        let look = self.sampler.as_mut()?.look(memory);
+        if ungrouped.memory && look.memory > memory {
+            Some(Limit::Memory)
+        } else if ungrouped.pids && look.tasks > u64::from(self.limits.pids) {
+            Some(Limit::Pids)
+        } else if ungrouped.cpu_time && look.user + look.system >= self.limits.cpu_time {
+            Some(Limit::CpuTime)
+        } else {
+            None
+        }
+    }
+
+    /// Kills every process of the jail: through its group, or by its first process, without which
+    /// the kernel lets none of its pid namespace live.
+    pub fn kill(&self, init: &InitHandle) -> Result<(), JailError> {
+        if let Some(groups) = self.groups() {
+            return Ok(groups.kill()?);
+        }
+        match sys::signal(init.pidfd.as_fd(), libc::SIGKILL) {
+            Ok(()) | Err(Errno::ESRCH) => Ok(()),
+            Err(source) => Err(JailError::System {
+                act: "kill the jail's first process",
+                source,
+            }),
+        }
+    }
+
+    /// What the tree used; `wall` comes from the caller.
+    pub fn usage(&self, wall: Duration) -> Usage {
+        let mut usage = self.groups().map_or(
+            Usage {
+                wall,
+                ..Usage::default()
+            },
+            |groups| groups.usage(wall),
+        );
+        if let Some(most) = self.sampler.as_ref().map(Sampler::most) {
+            usage.memory_peak = usage.memory_peak.or(Some(most.memory));
+            usage.pids_peak = usage.pids_peak.or(Some(most.tasks));
+            usage.user = usage.user.or(Some(most.user));
+            usage.system = usage.system.or(Some(most.system));
+        }
+        usage
+    }
+
+    /// Ends what is left in the groups and removes them.
+    pub fn remove(self) -> Result<(), JailError> {
+        if let Some(Grouped { groups, keeper }) = self.grouped {
+            groups.remove()?;
+            drop(keeper);
+        }
+        Ok(())
+    }
+}
+
+/// What the kernel has counted as passed.
+fn counted(groups: &Groups, limits: &Limits) -> Option<Limit> {
+    let used = groups.cpu_time();
+    if groups.oom_kills() > 0 {
+        Some(Limit::Memory)
+    } else if groups.pids_refused() > 0 {
+        Some(Limit::Pids)
+    } else if used.is_some_and(|used| used >= limits.cpu_time) {
+        Some(Limit::CpuTime)
+    } else {
+        None
+    }
+}
