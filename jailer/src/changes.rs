@@ -88,7 +88,7 @@ impl Walk<'_> {
 }
 
 /// A character device 0:0 stands for a name that is gone: overlayfs.
-fn is_whiteout(stat: &FileStat) -> bool {
+pub(crate) fn is_whiteout(stat: &FileStat) -> bool {
     stat.st_mode & libc::S_IFMT == libc::S_IFCHR && stat.st_rdev == 0
 }
 

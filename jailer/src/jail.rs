@@ -166,6 +166,8 @@ pub struct Exit {
     pub changed: Vec<ChangedFile>,
     /// What held, with its proof.
     pub enforcement: Vec<LayerReport>,
+    /// For [`Exit::export`].
+    pub(crate) overlay: Option<OverlaySides>,
 }
 
 impl Running {
@@ -226,6 +228,7 @@ impl Running {
             usage,
             changed,
             enforcement: self.reports,
+            overlay: self.overlay,
         })
     }
 }

@@ -14,6 +14,7 @@ mod attributes;
 mod changes;
 mod child;
 mod error;
+pub mod export;
 pub mod filter;
 mod group_limits;
 pub mod groups;

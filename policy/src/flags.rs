@@ -37,6 +37,7 @@ fn apply(flag: &Flag, profile: &mut Profile) -> Result<(), Wrong> {
         "--cpu-time" => profile.cpu_time = Some(parse(flag, values::duration)?),
         "--output" => profile.output = Some(parse(flag, values::size)?),
         "--file-size" => profile.file_size = Some(parse(flag, values::size)?),
+        "--export-size" => profile.export_size = Some(parse(flag, values::size)?),
         "--open-files" => profile.open_files = Some(parse(flag, values::open_files)?),
         "--read" => profile.read.push(parse(flag, host_path)?),
         "--write" => profile.write.push(parse(flag, host_path)?),

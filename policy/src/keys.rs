@@ -123,6 +123,7 @@ pub const KEYS: &[Key] = &[
     key("limits", "output", Form::Size, "`1M`", "stdout and stderr together"),
     key("limits", "file_size", Form::Size, "`64M`", "per file"),
     key("limits", "open_files", Form::Count, "`256`", "per process"),
+    key("limits", "export_size", Form::Size, "`256M`", "what `--export` writes to the host"),
 
     key("identity", "user", Form::Text, "`jail`", "user and group name inside"),
     key("identity", "hostname", Form::Text, "`jail`", "host name inside"),

@@ -136,6 +136,8 @@ pub struct Limits {
     pub file_size: u64,
     /// Descriptors, per process (`RLIMIT_NOFILE`).
     pub open_files: u32,
+    /// Bytes that an export of the workspace writes to the host.
+    pub export_size: u64,
 }
 
 /// `[identity]`.

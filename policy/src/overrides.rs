@@ -25,6 +25,8 @@ pub struct Overrides {
     pub file_size: Option<String>,
     /// `--open-files COUNT`: `limits.open_files`
     pub open_files: Option<String>,
+    /// `--export-size SIZE`: `limits.export_size`
+    pub export_size: Option<String>,
     /// `--read PATH`, any number: `filesystem.read`. Absolute: the command resolves relative
     /// ones, as nothing here knows the current directory.
     pub read: Vec<String>,
@@ -102,6 +104,7 @@ impl Overrides {
             ("--output", &self.output),
             ("--file-size", &self.file_size),
             ("--open-files", &self.open_files),
+            ("--export-size", &self.export_size),
             ("--workdir-mode", &self.workdir_mode),
             ("--network", &self.network),
             ("--user", &self.user),

@@ -28,6 +28,7 @@ pub(crate) struct Profile {
     pub(crate) output: Option<Located<u64>>,
     pub(crate) file_size: Option<Located<u64>>,
     pub(crate) open_files: Option<Located<u32>>,
+    pub(crate) export_size: Option<Located<u64>>,
     pub(crate) user: Option<Located<String>>,
     pub(crate) hostname: Option<Located<String>>,
     pub(crate) pass: Vec<Located<String>>,
@@ -64,6 +65,7 @@ impl Profile {
         override_with(&mut self.output, above.output);
         override_with(&mut self.file_size, above.file_size);
         override_with(&mut self.open_files, above.open_files);
+        override_with(&mut self.export_size, above.export_size);
         override_with(&mut self.user, above.user);
         override_with(&mut self.hostname, above.hostname);
         override_with(&mut self.required, above.required);

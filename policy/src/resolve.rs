@@ -70,6 +70,7 @@ fn limits(profile: &Profile) -> Limits {
         output: value(&profile.output, 1 << 20),
         file_size: value(&profile.file_size, 64 << 20),
         open_files: value(&profile.open_files, 256),
+        export_size: value(&profile.export_size, 256 << 20),
     }
 }
 

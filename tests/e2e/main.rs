@@ -1,6 +1,7 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
 mod exits;
+mod export;
 mod filesystem;
 mod leftovers;
 mod limits;

@@ -30,7 +30,8 @@ const EXIT_CODES: &str = "Exit codes:
   121       killed by policy
   122       killed by a resource limit (memory, pids, output, file size)
   124       wall or CPU time limit
-  125       turnkey failed, or a required layer could not be enforced; nothing ran
+  125       turnkey failed, or a required layer could not be enforced, and nothing ran;
+            or the command succeeded and its files could not all be exported
   126, 127  command not executable, not found
   128+N     the command died from signal N by itself";
 
@@ -49,6 +50,12 @@ pub struct RunArguments {
     /// Keep the program's output in the report as well
     #[arg(long)]
     pub capture: bool,
+    /// Bring the workspace's files out to this new or empty directory when the run is over
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
+    /// Of the workspace's files, export only those that the run added or modified
+    #[arg(long, requires = "export")]
+    pub export_changes: bool,
     /// No verdict line and no explanation on standard error
     #[arg(long, short)]
     pub quiet: bool,
@@ -97,6 +104,9 @@ struct OverrideArguments {
     /// Bytes of one file
     #[arg(long, value_name = "SIZE")]
     file_size: Option<String>,
+    /// Bytes that --export writes
+    #[arg(long, value_name = "SIZE")]
+    export_size: Option<String>,
     /// Open descriptors of one process
     #[arg(long, value_name = "COUNT")]
     open_files: Option<String>,
@@ -146,6 +156,7 @@ impl RunArguments {
             output: flags.output.clone(),
             file_size: flags.file_size.clone(),
             open_files: flags.open_files.clone(),
+            export_size: flags.export_size.clone(),
             read: flags
                 .read
                 .iter()

@@ -5,6 +5,7 @@ mod advice;
 mod cli;
 mod clock;
 mod elsewhere;
+mod export;
 mod object;
 mod relay;
 mod report;

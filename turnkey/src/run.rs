@@ -16,13 +16,13 @@ use turnkey_policy::{LoadError, Policy};
 use crate::cli::RunArguments;
 use crate::relay::{Relayed, Streams};
 use crate::report::{
-    self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Inputs, NotStarted,
+    self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Export, Inputs, NotStarted,
     Observations, Ran, Report,
 };
 use crate::report_file::ReportFile;
 use crate::supervise::supervise;
 use crate::watch::Watch;
-use crate::{accept, advice, clock, elsewhere};
+use crate::{accept, advice, clock, elsewhere, export};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -49,12 +49,13 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let policy = turnkey_policy::load(&arguments.profile, &read_profile, &overrides)
         .map_err(|error| Failure::Profile(Box::new(error)))?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
+    let wanted = export::Wanted::from(arguments, &policy)?;
     let clock = clock::now();
     let mut watcher = Watcher::new(arguments, &policy, clock)?;
 
     let outcome = entered
         .map_err(anyhow::Error::from)
-        .and_then(|_| attempt(arguments, &policy, &mut watcher));
+        .and_then(|_| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
         Err(error) => (Outcome::not_started(&error), Some(error)),
@@ -66,6 +67,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         let mut text = Vec::new();
         report::json::write(&report, &mut text)?;
         file.write(&text).context("could not write the report")?;
+    }
+    if let Some(export) = &report.export {
+        export.tell(arguments.quiet, &mut std::io::stderr().lock())?;
     }
     match failure {
         Some(error) => eprintln!("turnkey: {}", advice::explain(&error)),
@@ -83,6 +87,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
 fn attempt(
     arguments: &RunArguments,
     policy: &Policy,
+    wanted: Option<&export::Wanted>,
     watcher: &mut Watcher,
 ) -> anyhow::Result<Outcome> {
     let host = Host::probe(policy)?;
@@ -120,6 +125,7 @@ fn attempt(
     if exit.status == Status::Signaled(nix::libc::SIGXFSZ) {
         course.limit.get_or_insert(Limit::FileSize);
     }
+    let export = wanted.map(|wanted| wanted.take(&exit, policy));
     let ran = Ran {
         status: exit.status,
         condemned,
@@ -127,7 +133,8 @@ fn attempt(
         limit: course.limit,
         interrupted: course.interrupted,
     };
-    Ok(Outcome::ran(ran, exit, monitor, evidence, [output, error]))
+    let outcome = Outcome::ran(ran, exit, monitor, evidence, [output, error]);
+    Ok(Outcome { export, ..outcome })
 }
 
 /// A reader that hung up wanted no more; a disk that is full is news.
@@ -219,6 +226,7 @@ struct Outcome {
     changed: Vec<ChangedFile>,
     evidence: Evidence,
     streams: Option<[Relayed; 2]>,
+    export: Option<Export>,
 }
 
 impl Outcome {
@@ -238,6 +246,7 @@ impl Outcome {
             changed: exit.changed,
             evidence,
             streams: Some(streams),
+            export: None,
         }
     }
 
@@ -259,6 +268,7 @@ impl Outcome {
             changed: Vec::new(),
             evidence: Evidence::default(),
             streams: None,
+            export: None,
         }
     }
 
@@ -296,6 +306,7 @@ impl Outcome {
             stderr,
             files_changed: &self.changed,
             evidence: self.evidence,
+            export: self.export,
             observations,
         }))
     }

@@ -8,6 +8,7 @@ use turnkey_policy::Policy;
 use super::aggregate::Observations;
 use super::clock::Clock;
 use super::ending::{Ending, Evidence, Ran};
+use super::export::Export;
 use super::limit;
 use super::model::{
     ChangedFile, Events, Exit, Host, Layer, Output, Process, Profile, Report, SCHEMA, Usage,
@@ -41,6 +42,8 @@ pub struct Inputs<'a> {
     pub stderr: Option<Captured>,
     /// What the run changed in its overlay.
     pub files_changed: &'a [jailer::ChangedFile],
+    /// With `--export`.
+    pub export: Option<Export>,
     /// What the monitor can vouch for.
     pub evidence: Evidence,
     /// What the events amount to.
@@ -109,7 +112,8 @@ impl Report {
             enforcement: inputs.enforcement.iter().map(layer).collect(),
             files_changed: inputs.files_changed.iter().map(changed).collect(),
             events,
-            exit,
+            exit: with_export(exit, inputs.export.as_ref()),
+            export: inputs.export,
             id: inputs.id,
             stdout: inputs.stdout.map(output),
             stderr: inputs.stderr.map(output),
@@ -119,6 +123,15 @@ impl Report {
             file_operations: inputs.observations.file_operations,
             network_attempts: inputs.observations.network_attempts,
         }
+    }
+}
+
+/// A script that goes on after a 0 must find all that it asked for. Any other code already says
+/// that the run was not what it should be.
+fn with_export(exit: u8, export: Option<&Export>) -> u8 {
+    match export {
+        Some(export) if exit == 0 && !export.complete => 125,
+        _ => exit,
     }
 }
 

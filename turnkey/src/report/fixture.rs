@@ -50,6 +50,7 @@ pub fn policy() -> Policy {
             output: MIB,
             file_size: 64 * MIB,
             open_files: 256,
+            export_size: 256 << 20,
         },
         identity: Identity {
             user: "jail".to_owned(),

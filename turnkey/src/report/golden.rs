@@ -40,6 +40,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
         stdout: None,
         stderr: None,
         files_changed: &[],
+        export: None,
         evidence: Evidence {
             watched: true,
             lost: std::collections::BTreeMap::new(),

@@ -110,6 +110,7 @@ mod tests {
             output: MIB,
             file_size: 64 * MIB,
             open_files: 256,
+            export_size: 256 << 20,
         }
     }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::export::Export;
 use super::stopper::Stopper;
 
 /// The value of `schema`.
@@ -67,6 +68,9 @@ pub struct Report {
     pub network_attempts: Vec<NetworkAttempt>,
     /// Differences of the throw-away overlay to the caller's directory.
     pub files_changed: Vec<ChangedFile>,
+    /// With `--export`; absent when nothing ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export: Option<Export>,
     /// How complete the evidence is.
     pub events: Events,
     /// What the bounds of the lists left out.

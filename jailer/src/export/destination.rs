@@ -1,0 +1,178 @@
+//! The directory an export goes to: new or empty, the caller's own, and no symlink.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::sys::stat::Mode;
+use nix::unistd::AccessFlags;
+
+use crate::sys;
+
+/// Where an export will go. Looked at before the run, made after it, so that a run that fails or
+/// is killed leaves no directory behind.
+#[derive(Debug)]
+pub struct Destination {
+    parent: OwnedFd,
+    name: CString,
+    path: PathBuf,
+}
+
+/// Why nothing can be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum DestinationError {
+    /// The path ends in nothing that can be made.
+    #[error("{} names no directory of its own; give it a name", .0.display())]
+    NoName(PathBuf),
+    /// It is there and is not a directory.
+    #[error("{} is no directory, or a symlink to one; name a directory that is empty or not there yet", .0.display())]
+    NoDirectory(PathBuf),
+    /// It holds something.
+    #[error("{} is not empty; name a directory that is empty or not there yet", .0.display())]
+    NotEmpty(PathBuf),
+    /// Its owner could put things into it meanwhile.
+    #[error("{} belongs to another user; name a directory that is not there yet", .0.display())]
+    Foreign(PathBuf),
+    /// Something else.
+    #[error("could not use {} as the directory to export to", .0.display())]
+    System(PathBuf, #[source] Errno),
+    /// The workspace took no writes.
+    #[error(
+        "there is nothing to export: the working directory is no overlay; use `--workdir-mode overlay`"
+    )]
+    NoOverlay,
+}
+
+impl Destination {
+    /// Makes sure, as far as that can be known now, that an export can go to `path`.
+    ///
+    /// # Errors
+    /// When it is neither an empty directory of the caller nor a name that can be made.
+    pub fn check(path: &Path) -> Result<Destination, DestinationError> {
+        let failed = |errno| DestinationError::System(path.to_owned(), errno);
+        let name = path
+            .file_name()
+            .and_then(|name| CString::new(name.as_bytes()).ok())
+            .ok_or_else(|| DestinationError::NoName(path.to_owned()))?;
+        let above = match path.parent() {
+            Some(above) if above != Path::new("") => above,
+            _ => Path::new("."),
+        };
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let parent = nix::fcntl::open(above, flags, Mode::empty()).map_err(failed)?;
+        let destination = Destination {
+            parent,
+            name,
+            path: path.to_owned(),
+        };
+        match destination.open_existing() {
+            Err(DestinationError::System(_, Errno::ENOENT)) => {
+                destination.require_writable_parent()
+            }
+            other => other.map(drop),
+        }?;
+        Ok(destination)
+    }
+
+    /// The directory, made when it is not there.
+    pub(super) fn open(&self) -> Result<OwnedFd, DestinationError> {
+        match nix::sys::stat::mkdirat(&self.parent, self.name.as_c_str(), Mode::S_IRWXU) {
+            Ok(()) | Err(Errno::EEXIST) => self.open_existing(),
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    fn open_existing(&self) -> Result<OwnedFd, DestinationError> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let opened = sys::open_beneath(self.parent.as_fd(), &self.name, flags, 0);
+        let directory = opened.map_err(|errno| match errno {
+            Errno::ENOTDIR | Errno::ELOOP => DestinationError::NoDirectory(self.path.clone()),
+            other => self.failed(other),
+        })?;
+        let stat = nix::sys::stat::fstat(&directory).map_err(|errno| self.failed(errno))?;
+        if stat.st_uid != nix::unistd::geteuid().as_raw() {
+            return Err(DestinationError::Foreign(self.path.clone()));
+        }
+        if holds_something(directory.as_fd()).map_err(|errno| self.failed(errno))? {
+            return Err(DestinationError::NotEmpty(self.path.clone()));
+        }
+        Ok(directory)
+    }
+
+    fn require_writable_parent(&self) -> Result<(), DestinationError> {
+        let access = AccessFlags::W_OK | AccessFlags::X_OK;
+        let itself = format!(
+            "/proc/self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(&self.parent)
+        );
+        nix::unistd::faccessat(AT_FDCWD, itself.as_str(), access, AtFlags::AT_EACCESS)
+            .map_err(|errno| self.failed(errno))
+    }
+
+    fn failed(&self, errno: Errno) -> DestinationError {
+        DestinationError::System(self.path.clone(), errno)
+    }
+}
+
+fn holds_something(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+    Ok(!super::walk::names(directory, 1)?.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_new_directory_is_made_late_and_for_the_caller_alone() {
+        let above = tempfile::tempdir().unwrap();
+        let path = above.path().join("out");
+        let destination = Destination::check(&path).unwrap();
+        assert!(!path.exists());
+        destination.open().unwrap();
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        // The same again: it is there now, and empty.
+        destination.open().unwrap();
+    }
+
+    #[test]
+    fn what_is_full_or_leads_elsewhere_is_refused() {
+        let above = tempfile::tempdir().unwrap();
+        let (full, link, file) = (
+            above.path().join("full"),
+            above.path().join("link"),
+            above.path().join("file"),
+        );
+        std::fs::create_dir_all(full.join("inner")).unwrap();
+        symlink("/etc", &link).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let refused = |path: &Path| Destination::check(path).unwrap_err();
+        assert!(matches!(refused(&full), DestinationError::NotEmpty(_)));
+        assert!(matches!(refused(&link), DestinationError::NoDirectory(_)));
+        assert!(matches!(refused(&file), DestinationError::NoDirectory(_)));
+        assert!(matches!(
+            refused(Path::new("/")),
+            DestinationError::NoName(_)
+        ));
+        let missing = above.path().join("missing/out");
+        assert!(matches!(
+            refused(&missing),
+            DestinationError::System(_, Errno::ENOENT)
+        ));
+    }
+
+    #[test]
+    fn a_symlink_that_appears_meanwhile_is_refused() {
+        let above = tempfile::tempdir().unwrap();
+        let victim = tempfile::tempdir().unwrap();
+        let path = above.path().join("out");
+        let destination = Destination::check(&path).unwrap();
+        symlink(victim.path(), &path).unwrap();
+        let refused = destination.open().unwrap_err();
+        assert!(matches!(refused, DestinationError::NoDirectory(_)));
+    }
+}

@@ -1,0 +1,273 @@
+//! The walk over both sides of the overlay, as overlayfs would merge them, without mounting it.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
+use crate::changes::is_whiteout;
+use crate::sys;
+use crate::tree::OverlaySides;
+
+/// Copies the workspace to `to`.
+pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> Exported {
+    let mut walk = Walk {
+        scope,
+        room: bytes,
+        entries: 0,
+        itself: identity(to.as_fd()),
+        exported: Exported::default(),
+    };
+    let merged = Merged {
+        upper: Some(sides.upper.as_fd()),
+        lower: Some(sides.lower.as_fd()),
+    };
+    walk.directory(merged, to.as_fd(), &mut Vec::new(), 0);
+    walk.exported
+}
+
+/// A directory of the workspace: what was written, over what was there.
+#[derive(Clone, Copy)]
+struct Merged<'a> {
+    upper: Option<BorrowedFd<'a>>,
+    lower: Option<BorrowedFd<'a>>,
+}
+
+/// A name in a directory, and the side that shows.
+struct Entry<'a> {
+    side: BorrowedFd<'a>,
+    name: &'a CStr,
+    stat: FileStat,
+}
+
+struct Walk {
+    scope: Scope,
+    /// Bytes that may still be written.
+    room: u64,
+    entries: usize,
+    /// The directory that is written to may lie in the workspace.
+    itself: Option<(u64, u64)>,
+    exported: Exported,
+}
+
+impl Walk {
+    fn directory(
+        &mut self,
+        merged: Merged<'_>,
+        to: BorrowedFd<'_>,
+        path: &mut Vec<u8>,
+        depth: usize,
+    ) {
+        for name in self.names_of(merged, path) {
+            let length = path.len();
+            if length > 0 {
+                path.push(b'/');
+            }
+            path.extend_from_slice(name.to_bytes());
+            if let Err(reason) = self.entry(merged, &name, to, path, depth) {
+                self.exported.skip(path, reason);
+            }
+            path.truncate(length);
+        }
+    }
+
+    /// Both sides' names in order; a directory that cannot be listed is told.
+    fn names_of(&mut self, merged: Merged<'_>, path: &[u8]) -> BTreeSet<CString> {
+        let lower = merged.lower.filter(|_| self.scope == Scope::Everything);
+        let mut all = BTreeSet::new();
+        for side in merged.upper.into_iter().chain(lower) {
+            match names(side, MOST_ENTRIES + 1) {
+                Ok(names) => all.extend(names),
+                Err(errno) => self.exported.skip(path, Reason::Unreadable(errno)),
+            }
+        }
+        if all.len() > MOST_ENTRIES {
+            // Not all were listed, and no bound on what else there is would be told.
+            self.exported.skip(path, Reason::Count);
+        }
+        all
+    }
+
+    fn entry(
+        &mut self,
+        merged: Merged<'_>,
+        name: &CStr,
+        to: BorrowedFd<'_>,
+        path: &mut Vec<u8>,
+        depth: usize,
+    ) -> Result<(), Reason> {
+        let Some(entry) = showing(merged, name)? else {
+            return Ok(());
+        };
+        match entry.stat.st_mode & libc::S_IFMT {
+            libc::S_IFDIR => self.inner(merged, &entry, to, path, depth),
+            libc::S_IFREG => self.file(&entry, to),
+            libc::S_IFLNK => Err(Reason::Symlink),
+            libc::S_IFIFO => Err(Reason::Pipe),
+            libc::S_IFSOCK => Err(Reason::Socket),
+            _ => Err(Reason::Device),
+        }
+    }
+
+    fn inner(
+        &mut self,
+        merged: Merged<'_>,
+        entry: &Entry<'_>,
+        to: BorrowedFd<'_>,
+        path: &mut Vec<u8>,
+        depth: usize,
+    ) -> Result<(), Reason> {
+        let open = |side| open_directory(side, entry.name);
+        let upper = merged.upper.map(open).transpose()?.flatten();
+        let hides = upper
+            .as_ref()
+            .is_some_and(|upper| sys::is_opaque(upper.as_fd()));
+        let lower = merged.lower.filter(|_| !hides);
+        let lower = lower.map(open).transpose()?.flatten();
+        // What is being written must not be read as something to write.
+        let lower = lower.filter(|lower| identity(lower.as_fd()) != self.itself);
+        if upper.is_none() && lower.is_none() {
+            return Ok(());
+        }
+        self.admit(entry.name)?;
+        if depth >= DEEPEST {
+            return Err(Reason::Depth);
+        }
+        mkdirat(to, entry.name, Mode::S_IRWXU).map_err(Reason::Unwritable)?;
+        let made = sys::open_beneath(to, entry.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)
+            .map_err(Reason::Unwritable)?;
+        let inner = Merged {
+            upper: upper.as_ref().map(AsFd::as_fd),
+            lower: lower.as_ref().map(AsFd::as_fd),
+        };
+        self.directory(inner, made.as_fd(), path, depth + 1);
+        fchmod(&made, Mode::from_bits_truncate(0o755)).map_err(Reason::Unwritable)?;
+        if self.scope == Scope::Changes && lower.is_some() {
+            // It was only in the way to what changed in it. When something did, it stays.
+            let _ = unlinkat(to, entry.name, UnlinkatFlags::RemoveDir);
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, entry: &Entry<'_>, to: BorrowedFd<'_>) -> Result<(), Reason> {
+        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let opened = sys::open_on_same_mount(entry.side, entry.name, flags).map_err(unreadable)?;
+        let stat = fstat(&opened).map_err(Reason::Unreadable)?;
+        if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return Err(Reason::Device);
+        }
+        // The size that it claims, holes and all: a sparse file is as large as it will be read.
+        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        if size > self.room {
+            return Err(Reason::Size);
+        }
+        self.admit(entry.name)?;
+        let written = copy(opened, size, entry.name, to, stat.st_mode).inspect_err(|_| {
+            // Half a file is worse than none; that it cannot be removed either changes nothing.
+            let _ = unlinkat(to, entry.name, UnlinkatFlags::NoRemoveDir);
+        })?;
+        self.room -= written;
+        self.exported.files += 1;
+        self.exported.bytes += written;
+        Ok(())
+    }
+
+    /// Counts one more file or directory.
+    fn admit(&mut self, name: &CStr) -> Result<(), Reason> {
+        if name.to_bytes().iter().any(u8::is_ascii_control) {
+            return Err(Reason::Name);
+        }
+        if self.entries >= MOST_ENTRIES {
+            return Err(Reason::Count);
+        }
+        self.entries += 1;
+        Ok(())
+    }
+}
+
+/// A new file with what `from` holds, `size` bytes at most. Of its mode only the right to run it
+/// is kept: no foreign owner, no set-user-id, no attribute comes along.
+fn copy(
+    from: OwnedFd,
+    size: u64,
+    name: &CStr,
+    to: BorrowedFd<'_>,
+    mode: u32,
+) -> Result<u64, Reason> {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+    let made = sys::open_beneath(to, name, flags, 0o600).map_err(Reason::Unwritable)?;
+    let mut made = File::from(made);
+    let written = std::io::copy(&mut File::from(from).take(size), &mut made);
+    let failed = |error: std::io::Error| {
+        Reason::Unwritable(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+    };
+    let written = written.map_err(failed)?;
+    let run = if mode & libc::S_IXUSR == 0 {
+        0o644
+    } else {
+        0o755
+    };
+    fchmod(&made, Mode::from_bits_truncate(run)).map_err(Reason::Unwritable)?;
+    Ok(written)
+}
+
+/// What shows under a name: the upper side's, unless that says the name is gone, then the lower's.
+fn showing<'a>(merged: Merged<'a>, name: &'a CStr) -> Result<Option<Entry<'a>>, Reason> {
+    for side in merged.upper.into_iter().chain(merged.lower) {
+        match fstatat(side, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) if is_whiteout(&stat) => return Ok(None),
+            Ok(stat) => return Ok(Some(Entry { side, name, stat })),
+            Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(Reason::Unreadable(errno)),
+        }
+    }
+    Ok(None)
+}
+
+/// The directory of this name; `None` when there is none, or something else.
+fn open_directory(side: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Reason> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    match sys::open_on_same_mount(side, name, flags) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Ok(None),
+        Err(errno) => Err(unreadable(errno)),
+    }
+}
+
+fn unreadable(errno: Errno) -> Reason {
+    match errno {
+        Errno::EXDEV => Reason::OtherFileSystem,
+        other => Reason::Unreadable(other),
+    }
+}
+
+fn identity(directory: BorrowedFd<'_>) -> Option<(u64, u64)> {
+    let stat = fstat(directory).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
+/// The names in a directory but its own two, at most `most`.
+pub(super) fn names(directory: BorrowedFd<'_>, most: usize) -> Result<Vec<CString>, Errno> {
+    let opened = sys::open_beneath(directory, c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+    let mut opened = Dir::from_fd(opened)?;
+    let own = |name: &CStr| name == c"." || name == c"..";
+    let mut names = Vec::new();
+    for entry in opened.iter() {
+        let entry = entry?;
+        if names.len() >= most {
+            break;
+        }
+        if !own(entry.file_name()) {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
+}

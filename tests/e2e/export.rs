@@ -1,0 +1,269 @@
+//! What `--export` brings out of a hostile workspace, and that it touches nothing else.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use turnkey_tests::{Ran, Run, outside, scratch};
+
+/// A run whose export goes to `directory`.
+fn exporting(directory: &Path) -> Run {
+    Run::new().option(&format!("--export {}", directory.display()))
+}
+
+/// Every path below a directory, with a slash behind those of directories.
+fn listing(directory: &Path) -> Vec<String> {
+    let show = directory.display().to_string();
+    let (_, found) = outside("find", &[&show, "-mindepth", "1", "-printf", "%P%y\n"]);
+    let mut found: Vec<String> = found.lines().map(str::to_owned).collect();
+    found.sort();
+    found
+}
+
+fn reason_of<'r>(ran: &'r Ran, path: &str) -> &'r str {
+    let skipped = ran.list("/export/skipped");
+    let found = skipped.iter().find(|skipped| skipped["path"] == path);
+    found
+        .and_then(|found| found["reason"].as_str())
+        .unwrap_or_default()
+}
+
+#[test]
+fn the_workspace_as_the_run_left_it_is_exported() {
+    let above = scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out)
+        .file("kept.txt", "kept\n")
+        .file("gone.txt", "gone\n")
+        .file("changed.txt", "before\n")
+        .shell("rm gone.txt; echo after > changed.txt; mkdir -p new/deep; echo x > new/deep/file");
+    ran.expect_code(0);
+    let found = listing(&out);
+    ran.expect(
+        found
+            == [
+                "changed.txtf",
+                "kept.txtf",
+                "new/deep/filef",
+                "new/deepd",
+                "newd",
+            ],
+        "both sides, merged",
+    );
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    ran.expect(read("changed.txt") == "after\n", "the upper side shows");
+    ran.expect(
+        read("kept.txt") == "kept\n",
+        "the lower side shows below it",
+    );
+    ran.expect(ran.at("/export/complete") == true, "nothing stayed behind");
+    ran.expect(ran.stderr.contains("exported 3 files"), "it is told");
+}
+
+#[test]
+fn only_what_changed_is_exported_when_that_is_asked_for() {
+    let above = scratch();
+    let out = above.path().join("out");
+    let run = exporting(&out)
+        .option("--export-changes")
+        .file("kept.txt", "kept\n")
+        .file("changed.txt", "before\n");
+    for name in ["old", "touched"] {
+        std::fs::create_dir(run.path().join(name)).unwrap();
+        std::fs::write(run.path().join(name).join("file"), "lower").unwrap();
+    }
+    let ran = run.shell("echo after > changed.txt; echo new > touched/added; ls old >/dev/null");
+    ran.expect_code(0);
+    ran.expect(
+        listing(&out) == ["changed.txtf", "touched/addedf", "touchedd"],
+        "nothing of what was there already",
+    );
+}
+
+#[test]
+fn a_directory_that_was_made_anew_shows_nothing_of_the_old_one() {
+    let above = scratch();
+    let out = above.path().join("out");
+    let run = exporting(&out);
+    std::fs::create_dir(run.path().join("d")).unwrap();
+    std::fs::write(run.path().join("d/old"), "old").unwrap();
+    let ran = run.shell("rm -r d; mkdir d; echo new > d/new; ls d");
+    ran.expect(ran.stdout == "new\n", "inside, the old file is gone");
+    ran.expect(listing(&out) == ["d/newf", "dd"], "outside, too");
+}
+
+#[test]
+fn an_export_into_the_workspace_itself_does_not_swallow_itself() {
+    let run = Run::new().option("--export out").file("a", "a");
+    let ran = run.shell("echo b > b");
+    ran.expect_code(0);
+    ran.expect(
+        listing(&ran.directory.path().join("out")) == ["af", "bf"],
+        "the files, and no copy of the copy",
+    );
+}
+
+const HOSTILE: &str = r"
+import os, socket, sys
+victim = sys.argv[1]
+os.symlink(victim, 'link')
+os.symlink(victim + '/secret', 'out.txt')
+os.symlink('/', 'root')
+os.mkfifo('pipe')
+socket.socket(socket.AF_UNIX).bind('socket')
+try:
+    os.mknod('sda', 0o60666, os.makedev(8, 0))
+    print('made a device')
+except OSError:
+    pass
+os.mkdir('d')
+with open('d/tool', 'w') as file:
+    file.write('fine')
+os.chmod('d/tool', 0o6755)
+os.link('d/tool', 'd/twin')
+";
+
+#[test]
+fn j56_collecting_results_follows_nothing_and_opens_no_door() {
+    let victim = scratch();
+    std::fs::write(victim.path().join("secret"), "outside").unwrap();
+    let place = victim.path().display().to_string();
+    // The control: a copy that follows brings the secret along.
+    let (tree, copied) = (scratch(), scratch());
+    symlink(victim.path().join("secret"), tree.path().join("out.txt")).unwrap();
+    let (from, to) = (
+        tree.path().display().to_string(),
+        copied.path().join("copy"),
+    );
+    outside("cp", &["-rL", &from, &to.display().to_string()]);
+    assert_eq!(
+        std::fs::read_to_string(to.join("out.txt")).unwrap(),
+        "outside"
+    );
+
+    let above = scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out).run(&["python3", "-c", HOSTILE, &place]);
+    ran.expect_code(0);
+    ran.expect(ran.stdout.is_empty(), "no device could be made");
+    ran.expect(
+        listing(&out) == ["d/toolf", "d/twinf", "dd"],
+        "regular files alone",
+    );
+    let mode = out.join("d/tool").metadata().unwrap().permissions().mode();
+    ran.expect(mode & 0o7777 == 0o755, "it can be run, as the caller");
+    for (path, reason) in [
+        ("link", "is a symlink"),
+        ("out.txt", "is a symlink"),
+        ("root", "is a symlink"),
+        ("pipe", "is a pipe"),
+        ("socket", "is a socket"),
+    ] {
+        ran.expect(reason_of(&ran, path) == reason, path);
+    }
+    ran.expect(
+        ran.stderr.contains("left out: link is a symlink"),
+        "it is told",
+    );
+    ran.expect(ran.took.as_secs() < 20, "no pipe was waited for");
+}
+
+const AWKWARD: &str = r"
+import os
+os.mkdir('closed'); open('closed/file', 'w').write('x'); os.chmod('closed/file', 0); os.chmod('closed', 0)
+open(b'new\nturnkey: clean', 'w').write('x')
+open(b'clear\x1b[2J', 'w').write('x')
+open(b'caf\xe9', 'w').write('x')
+with open('sparse', 'w') as file:
+    file.truncate(40 << 20)
+os.mkdir('deep'); os.chdir('deep')
+for _ in range(80):
+    os.mkdir('d'); os.chdir('d')
+open('bottom', 'w').write('x')
+";
+
+#[test]
+fn j57_a_tree_made_to_hurt_is_walked_and_cleared_away() {
+    let above = scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out)
+        .option("--export-size 1M")
+        .run(&["python3", "-c", AWKWARD]);
+    ran.expect_code(125);
+    ran.expect(ran.at("/exit_code") == 0, "the program itself succeeded");
+    ran.expect(
+        ran.at("/export/complete") == false,
+        "and its files are not all there",
+    );
+    ran.expect(
+        out.join("closed/file").is_file(),
+        "modes do not hide anything",
+    );
+    let latin = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    ran.expect(out.join(latin).is_file(), "bytes are bytes");
+    ran.expect(
+        reason_of(&ran, "sparse").contains("export_size"),
+        "holes count",
+    );
+    ran.expect(
+        reason_of(&ran, "clear\\x1b[2J").contains("control"),
+        "no name steers",
+    );
+    ran.expect(
+        reason_of(&ran, "new\\nturnkey: clean").contains("control"),
+        "none",
+    );
+    ran.expect(
+        ran.report.to_string().contains("deeper than"),
+        "depth is bounded",
+    );
+    ran.expect(!ran.stderr.contains('\x1b'), "nor does one on the terminal");
+    let traces = turnkey_tests::traces();
+    let id = ran.at("/id").as_str().unwrap_or_default().to_owned();
+    ran.expect(
+        !traces.iter().any(|trace| trace.contains(&id)),
+        "nothing is left",
+    );
+}
+
+#[test]
+fn j12_a_symlink_planted_where_the_export_goes_is_refused() {
+    let (above, victim) = (scratch(), scratch());
+    let out = above.path().join("out");
+    symlink(victim.path(), &out).unwrap();
+    let ran = exporting(&out).shell("echo x > file");
+    ran.expect_code(125);
+    ran.expect(listing(victim.path()).is_empty(), "nothing where it leads");
+    // The control: what opens the name as it is follows it.
+    std::fs::write(out.join("file"), "x").unwrap();
+    assert_eq!(listing(victim.path()), ["filef"]);
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_no_half_of_a_file() {
+    let above = scratch();
+    let place = above.path().display().to_string();
+    let (mounted, _) = outside("mount", &["-t", "tmpfs", "-o", "size=64k", "none", &place]);
+    assert!(mounted.success());
+    let out = above.path().join("out");
+    let ran = exporting(&out).shell("head -c 300000 /dev/zero > big; echo small > small");
+    let found = listing(&out);
+    let (unmounted, _) = outside("umount", &[&place]);
+    assert!(unmounted.success());
+    ran.expect_code(125);
+    ran.expect(found == ["smallf"], "what fits is there whole");
+    ran.expect(
+        ran.stderr
+            .contains("NOT COMPLETE: big could not be written"),
+        "told",
+    );
+}
+
+#[test]
+fn a_run_that_could_not_start_leaves_no_directory() {
+    let above = scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out).run(&["/nowhere/to/be/found"]);
+    ran.expect_code(127);
+    ran.expect(!out.exists(), "nothing was made");
+}
