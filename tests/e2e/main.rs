@@ -10,4 +10,5 @@ mod network;
 mod privileges;
 mod procfs;
 mod rootless;
+mod syscalls;
 mod usage;

@@ -89,6 +89,13 @@ impl Run {
         self
     }
 
+    /// With a C program in the working directory, compiled.
+    #[must_use]
+    pub fn compiled(self, name: &str, source: &str) -> Run {
+        compile(&self.path().join(name), source);
+        self
+    }
+
     /// The working directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
@@ -284,6 +291,55 @@ pub fn outside(program: impl AsRef<OsStr>, arguments: &[&str]) -> (ExitStatus, S
         output.status,
         String::from_utf8_lossy(&output.stdout).into_owned(),
     )
+}
+
+/// Compiles a C program to `program`, which anybody may then run.
+pub fn compile(program: &Path, source: &str) {
+    let text = program.with_extension("c");
+    std::fs::write(&text, source).expect("a test can write its own directory");
+    let (status, _) = outside(
+        "cc",
+        &[
+            "-O1",
+            "-o",
+            &program.display().to_string(),
+            &text.display().to_string(),
+        ],
+    );
+    assert!(status.success(), "{} compiles", text.display());
+}
+
+/// Runs a program outside of any jail as a user without any privilege, for the control run of an
+/// attack that root must not make.
+pub fn as_nobody(program: impl AsRef<OsStr>, arguments: &[&str]) -> (ExitStatus, String) {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .current_dir("/");
+    // A caller who is no root is nobody already.
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().expect("a program of the host");
+    (
+        output.status,
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
+}
+
+/// The user that owns nothing.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+/// Opens a directory of a test to every user of the host.
+pub fn open_to_all(directory: &Path) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory, mode).expect("a test owns its directory");
 }
 
 /// Everything of turnkey's that the host could still have: groups, processes, mounts.

@@ -1,0 +1,287 @@
+//! What the filter answers to real calls, against the policy's one table.
+
+use std::collections::BTreeMap;
+
+use turnkey_policy::syscalls::{self, Answer, arguments};
+use turnkey_policy::{Overrides, Policy, SHIPPED, load};
+use turnkey_tests::Run;
+
+const WALK: &str = include_str!("../attacks/walk.c");
+const LAST: u32 = 600;
+
+/// Allowed calls that the kernel itself answers with EPERM, each with the reason.
+const KERNEL_REFUSES: [(&str, &str); 1] = [(
+    "setgroups",
+    "the capability is asked for before the arguments",
+)];
+
+/// Calls that reach past the process that makes them even with senseless arguments: left out of
+/// the control run.
+const NOT_OUTSIDE: [&str; 2] = ["sync", "syncfs"];
+
+/// What came of one call: `answered -1`, `killed 31`.
+type Outcomes = BTreeMap<(String, u32), (String, i64)>;
+
+fn outcomes(text: &str) -> Outcomes {
+    let line = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        let mut word = || words.next().expect("four words");
+        let (table, number) = (word(), word().parse().expect("a number"));
+        let (outcome, value) = (word(), word().parse().expect("a number"));
+        ((table, number), (outcome, value))
+    };
+    text.lines().map(line).collect()
+}
+
+fn untrusted() -> Policy {
+    let no_files = |path: &str| Err(format!("{path} was asked for"));
+    load("untrusted", &no_files, &Overrides::default()).expect("it is shipped")
+}
+
+/// Whether an outcome is what the table says to this number.
+fn agrees(policy: &Policy, number: u32, outcome: &(String, i64)) -> bool {
+    let name = syscalls::name(number).unwrap_or_default();
+    let answered = |value: i64| outcome.0 == "answered" && outcome.1 == value;
+    let eperm = i64::from(-libc::EPERM);
+    match syscalls::answer(&policy.syscalls, number) {
+        Answer::Killed => outcome.0 == "killed" && outcome.1 == i64::from(libc::SIGSYS),
+        Answer::Absent => answered(i64::from(-libc::ENOSYS)),
+        Answer::Refused => answered(eperm),
+        // The walk gives clone(2) flags that it can use.
+        Answer::Allowed if name == "clone" => outcome.0 == "answered" && outcome.1 >= 0,
+        Answer::Allowed => match arguments::refused(&policy.syscalls, name, &[u64::MAX; 6]) {
+            Some(error) => answered(-i64::from(error.number())),
+            None if KERNEL_REFUSES.iter().any(|(known, _)| *known == name) => answered(eperm),
+            None => !answered(eperm) && outcome.1 != i64::from(libc::SIGSYS),
+        },
+    }
+}
+
+#[test]
+fn j23_j24_j28_j45_every_number_of_every_table_is_answered_as_the_table_says() {
+    let policy = untrusted();
+    let ran = Run::new()
+        .option("--unmonitored")
+        .compiled("walk", WALK)
+        .run(&["./walk", "all"]);
+    let seen = outcomes(&ran.stdout);
+    ran.expect(
+        seen.len() == 3 * (usize::try_from(LAST).unwrap() + 1),
+        "the walk came to its end",
+    );
+    let killed = ("killed".to_owned(), i64::from(libc::SIGSYS));
+    let wrong: Vec<_> = seen
+        .iter()
+        .filter(|((table, number), outcome)| match table.as_str() {
+            "x86_64" => !agrees(&policy, *number, outcome),
+            _ => **outcome != killed,
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// The control of the walk: what the filter refuses, the kernel alone would mostly not.
+#[test]
+fn j45_outside_the_same_calls_reach_the_kernel() {
+    let policy = untrusted();
+    let directory = turnkey_tests::scratch();
+    turnkey_tests::open_to_all(directory.path());
+    let program = directory.path().join("walk");
+    turnkey_tests::compile(&program, WALK);
+    let refused: Vec<_> = (0..=LAST)
+        .filter(|number| syscalls::answer(&policy.syscalls, *number) == Answer::Refused)
+        .filter(|number| !NOT_OUTSIDE.contains(&syscalls::name(*number).unwrap_or_default()))
+        .map(|number| number.to_string())
+        .collect();
+    let arguments: Vec<&str> = refused.iter().map(String::as_str).collect();
+    let (status, text) = turnkey_tests::as_nobody(&program, &arguments);
+    assert!(status.success(), "{text}");
+    let seen = outcomes(&text);
+    let reached = |name: &str| {
+        let number = syscalls::number(name).expect("the table knows it");
+        let answered = &seen[&("x86_64".to_owned(), number)];
+        answered.1 != i64::from(-libc::EPERM) && answered.1 != i64::from(-libc::ENOSYS)
+    };
+    for name in [
+        "ptrace",
+        "unshare",
+        "setns",
+        "add_key",
+        "process_vm_readv",
+        "pidfd_getfd",
+    ] {
+        assert!(reached(name), "{name} {text}");
+    }
+    let names = refused
+        .iter()
+        .filter_map(|number| syscalls::name(number.parse().ok()?));
+    let count = names.filter(|name| reached(name)).count();
+    assert!(count * 2 > refused.len(), "{count} of {}", refused.len());
+}
+
+const RING: &str = "import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def ring():
+    parameters = (ctypes.c_uint8 * 120)()
+    return libc.syscall(425, 1, ctypes.byref(parameters))
+";
+
+#[test]
+fn j25_no_ring_can_be_made_or_handed_in() {
+    let inside = format!(
+        "{RING}import os
+answers = [ring() or 0, ctypes.get_errno()]
+for descriptor in (0, 7):
+    libc.syscall(426, descriptor, 0, 0, 0, 0)
+    answers.append(ctypes.get_errno())
+    libc.syscall(427, descriptor, 0, 0, 0)
+    answers.append(ctypes.get_errno())
+names = ' '.join(os.readlink(f'/proc/self/fd/{{fd}}') for fd in (0, 1, 2))
+print(*answers, 'io_uring' in names, os.path.exists('/proc/self/fd/7'))"
+    );
+    // The launcher's standard input and descriptor 7 are rings.
+    let launcher = format!(
+        "{RING}import os, sys
+made = ring()
+if made < 0: raise OSError(ctypes.get_errno())
+os.dup2(made, 0); os.dup2(made, 7)
+os.execvp(sys.argv[1], sys.argv[1:])"
+    );
+    let turnkey = turnkey_tests::binary().display().to_string();
+    let arguments = [
+        "-c",
+        &launcher,
+        &turnkey,
+        "run",
+        "--unmonitored",
+        "--workdir-mode",
+        "none",
+    ];
+    let control = [
+        &["-c", launcher.as_str()][..],
+        &["readlink", "/proc/self/fd/0"],
+    ]
+    .concat();
+    let (_, told) = turnkey_tests::outside("python3", &control);
+    assert!(
+        told.contains("io_uring"),
+        "the control: outside it is handed on: {told}"
+    );
+    let whole = [&arguments[..], &["--", "python3", "-c", &inside]].concat();
+    let (_, told) = turnkey_tests::outside("python3", &whole);
+    assert_eq!(
+        told, "-1 38 38 38 38 38 False False\n",
+        "ENOSYS, and no ring"
+    );
+}
+
+#[test]
+fn j27_clone3_does_not_exist_and_threads_do() {
+    let program = "import ctypes, threading
+libc = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWUSER = 0x10000000
+flags = (ctypes.c_uint64 * 11)(CLONE_NEWUSER)
+answer = libc.syscall(435, ctypes.byref(flags), 88)
+if answer == 0: libc._exit(0)
+print(answer > 0, ctypes.get_errno())
+thread = threading.Thread(target=lambda: print('thread'))
+thread.start(); thread.join()";
+    let (_, told) = turnkey_tests::outside("python3", &["-c", program]);
+    assert_eq!(
+        told, "True 0\nthread\n",
+        "the control: outside it makes a user namespace"
+    );
+    let ran = Run::new().option("--unmonitored").python(program);
+    ran.expect(
+        ran.stdout == "False 38\nthread\n",
+        "ENOSYS, and the C library falls back",
+    );
+}
+
+#[test]
+fn j28_an_unknown_call_is_unknown() {
+    let ran = Run::new().option("--unmonitored").python(
+        "import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for number in (470 + 100, 9999, 0x3fffffff):
+    print(libc.syscall(number), ctypes.get_errno())",
+    );
+    ran.expect(
+        ran.stdout == "-1 38\n-1 38\n-1 38\n",
+        "ENOSYS, as from an older kernel",
+    );
+}
+
+#[test]
+fn j29_the_filters_are_there_in_every_mode_and_profile() {
+    let filters = |text: &str| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Seccomp_filters:"));
+        line.and_then(|count| count.trim().parse::<u32>().ok())
+    };
+    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    let expected = filters(&own).map(|count| count + 2);
+    assert!(expected.is_some(), "the control: {own}");
+    let each = SHIPPED
+        .iter()
+        .map(|(name, _)| format!("--unmonitored --profile {name}"));
+    let modes = ["--mode enforce", "--mode observe"].map(str::to_owned);
+    for options in each.chain(modes) {
+        let ran = Run::new()
+            .option(&options)
+            .run(&["cat", "/proc/self/status"]);
+        ran.expect(ran.stdout.contains("Seccomp:\t2"), &options);
+        ran.expect(filters(&ran.stdout) == expected, &options);
+    }
+}
+
+#[test]
+fn j31_a_profile_that_forbids_exec_still_starts_its_program() {
+    let ran = Run::new()
+        .option("--profile strict")
+        .run(&["/bin/echo", "started"]);
+    ran.expect_code(0);
+    ran.expect(
+        ran.stdout == "started\n",
+        "its own exec is not the program's",
+    );
+    let second = Run::new()
+        .option("--profile strict")
+        .shell("/bin/echo started");
+    second.expect_code(121);
+    second.expect(
+        second.stdout.is_empty(),
+        "the control: the rule is in force",
+    );
+}
+
+#[test]
+fn j32_j33_nobody_is_asked_to_decide() {
+    // A supervisor that decides would hold a listener; one that is stopped would hold the calls.
+    use nix::sys::signal::{Signal, kill};
+    let run = Run::new().option("--unmonitored");
+    let shared = turnkey_tests::scratch();
+    let place = shared.path().display().to_string();
+    let run = run.option(&format!("--write {place}"));
+    let script = format!("echo x > {place}/ready; sleep 0.5; ls /usr > {place}/listed");
+    let turnkey = run.command(&["/bin/sh", "-c", &script]).spawn().unwrap();
+    turnkey_tests::eventually("the program runs", || shared.path().join("ready").exists());
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(turnkey.id()).unwrap());
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let names: Vec<_> = descriptors
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .map(|target| target.display().to_string())
+        .collect();
+    kill(pid, Signal::SIGSTOP).unwrap();
+    turnkey_tests::eventually("calls go on while turnkey is stopped", || {
+        shared.path().join("listed").exists()
+    });
+    kill(pid, Signal::SIGCONT).unwrap();
+    assert!(turnkey_tests::finish(turnkey).status.success());
+    assert!(
+        !names.is_empty() && !names.iter().any(|name| name.contains("seccomp")),
+        "{names:?}"
+    );
+}
