@@ -3,12 +3,15 @@
 mod exits;
 mod export;
 mod filesystem;
+mod kernel_objects;
 mod leftovers;
 mod limits;
 mod monitoring;
 mod network;
 mod privileges;
 mod procfs;
+mod programs;
 mod rootless;
 mod syscalls;
+mod terminal;
 mod usage;

@@ -120,7 +120,7 @@ fn strict_allows_no_second_program() {
 }
 
 #[test]
-fn m11_a_program_in_memory_is_not_run() {
+fn j19_m11_a_program_in_memory_is_not_run() {
     let program = "import os
 fd = os.memfd_create('payload')
 os.write(fd, open('/bin/echo', 'rb').read())

@@ -312,28 +312,18 @@ pub fn compile(program: &Path, source: &str) {
 /// Runs a program outside of any jail as a user without any privilege, for the control run of an
 /// attack that root must not make.
 pub fn as_nobody(program: impl AsRef<OsStr>, arguments: &[&str]) -> (ExitStatus, String) {
-    use std::os::unix::process::CommandExt;
     let mut command = Command::new(program);
     command
         .args(arguments)
         .stdin(Stdio::null())
-        .current_dir("/");
-    // A caller who is no root is nobody already.
-    if is_root() {
-        command.uid(NOBODY).gid(NOBODY);
-    }
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY);
     let output = command.output().expect("a program of the host");
     (
         output.status,
         String::from_utf8_lossy(&output.stdout).into_owned(),
     )
-}
-
-/// The user that owns nothing.
-const NOBODY: u32 = 65534;
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
 
 /// Opens a directory of a test to every user of the host.

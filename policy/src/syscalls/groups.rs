@@ -330,6 +330,7 @@ pub const GROUPS: &[Group] = &[
         name: "@ipc",
         about: "System V and POSIX queues, semaphores and shared memory of the jail's own",
         syscalls: &[
+            // With Landlock, mq_open(2) is refused: a queue is a file of no place of the tree.
             "mq_getsetattr",
             "mq_notify",
             "mq_open",
