@@ -1,6 +1,7 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
 mod exits;
+mod explain;
 mod export;
 mod filesystem;
 mod kernel_objects;

@@ -5,6 +5,7 @@ mod advice;
 mod cli;
 mod clock;
 mod elsewhere;
+mod explain;
 mod export;
 mod object;
 mod relay;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     };
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
+        cli::Command::Explain(arguments) => explain::explain(&arguments),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
