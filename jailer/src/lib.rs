@@ -33,7 +33,7 @@ pub mod namespaces;
 mod outcome;
 pub mod plan;
 mod prepare;
-mod privileges;
+pub mod privileges;
 mod procfs;
 mod program;
 pub mod proof;
@@ -44,6 +44,7 @@ mod start_memory;
 mod sys;
 mod tally;
 mod tree;
+pub mod trial;
 pub mod userns;
 pub mod wire;
 

@@ -24,7 +24,15 @@ pub enum Command {
     Run(RunArguments),
     /// Print what a run would do, in order, without doing any of it.
     Explain(ExplainArguments),
+    /// Say what this host can enforce for you, and the fix for what it cannot.
+    #[command(after_help = DOCTOR_CODES)]
+    Doctor(DoctorArguments),
 }
+
+const DOCTOR_CODES: &str = "Exit codes:
+  0    the default profile can be enforced whole by this caller
+  1    it cannot; what is missing is named with its fix
+  125  turnkey itself failed";
 
 const EXIT_CODES: &str = "Exit codes:
   0-119     the command's own status
@@ -98,6 +106,14 @@ pub struct ExplainArguments {
     /// The command that would run; it need not exist
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `turnkey doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// For programs: one JSON object, schema turnkey.doctor/v1
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags over the profile.

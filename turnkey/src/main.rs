@@ -4,6 +4,7 @@ mod accept;
 mod advice;
 mod cli;
 mod clock;
+mod doctor;
 mod elsewhere;
 mod explain;
 mod export;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),
+        cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
