@@ -5,12 +5,15 @@
 //! says why it stands where it stands. Nothing here allocates, locks or logs: the supervisor may
 //! have had other threads when it forked.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sched::CloneFlags;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 
 use crate::filter::Filters;
@@ -25,6 +28,10 @@ use crate::wire::{Fact, Sender, Step, errno_of, wait_for_a_byte};
 
 /// Where the child keeps its end of the control socket once the rest is closed.
 pub const CONTROL: i32 = 3;
+/// Where the init hears of signals to pass on, and of its supervisor's end.
+pub const LIFELINE: i32 = 4;
+/// Where the init hears of children that ended, signalfd(2).
+pub const CHILDREN: i32 = 5;
 /// Where the standard streams wait until they are put in place.
 const LOWEST_SPARE: i32 = 10;
 
@@ -79,20 +86,28 @@ fn whole(result: Result<(), Errno>) -> Outcome {
     result.map_err(|errno| (0, errno))
 }
 
+/// The child's ends of the sockets to its supervisor.
+#[derive(Clone, Copy)]
+pub struct Lines<'a> {
+    /// What was done, seen and done wrong; the sign to go on.
+    pub control: BorrowedFd<'a>,
+    /// For the init alone: signals to pass on.
+    pub lifeline: BorrowedFd<'a>,
+}
+
 /// Confines this process and turns into the jail's init. Never returns.
-pub fn run(orders: &Orders, control: BorrowedFd<'_>) -> ! {
-    let sender = Sender(control);
-    let confined = confine(orders, control, sender);
+pub fn run(orders: &Orders, lines: Lines<'_>) -> ! {
+    let placed = Cell::new(false);
+    let confined = confine(orders, lines, &placed);
+    let control = if placed.get() {
+        sys::lend(CONTROL)
+    } else {
+        lines.control
+    };
     if let Err((step, (index, errno))) = confined {
-        let control = match step {
-            // The descriptors have been arranged: the socket has its own number.
-            Step::Rlimits | Step::Seccomp => sys::lend(CONTROL),
-            _ => control,
-        };
         Sender(control).failed(step, index, errno);
         sys::exit(1);
     }
-    let control = sys::lend(CONTROL);
     let sender = Sender(control);
     match sys::fork() {
         Ok(None) => program::run(&orders.exec, control),
@@ -104,12 +119,14 @@ pub fn run(orders: &Orders, control: BorrowedFd<'_>) -> ! {
     }
 }
 
-/// The table of contents of a jail.
+/// The table of contents of a jail. `placed` becomes true when the control socket has its own
+/// number.
 fn confine(
     orders: &Orders,
-    control: BorrowedFd<'_>,
-    sender: Sender<'_>,
+    lines: Lines<'_>,
+    placed: &Cell<bool>,
 ) -> Result<(), (Step, (u32, Errno))> {
+    let control = lines.control;
     let step = |step: Step, outcome: Outcome| outcome.map_err(|failure| (step, failure));
 
     // First of all, so that nothing survives a supervisor that dies during the rest.
@@ -156,10 +173,13 @@ fn confine(
         Step::NoNewPrivileges,
         whole(sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map(drop)),
     )?;
-    step(Step::Landlock, whole(enforce_landlock(orders, sender)))?;
+    step(
+        Step::Landlock,
+        whole(enforce_landlock(orders, Sender(control))),
+    )?;
     step(
         Step::Descriptors,
-        whole(arrange_descriptors(orders, control)),
+        whole(arrange_descriptors(orders, lines, placed)),
     )?;
     // Not before the descriptors are few: the limit on their number may be smaller than what the
     // steps above needed.
@@ -394,25 +414,43 @@ fn probe() -> u64 {
     errno_of(opened.map(drop))
 }
 
-/// Streams on 0, 1 and 2, the control socket on 3, and nothing else: what the caller had open,
-/// wherever it came from, ends here.
-fn arrange_descriptors(orders: &Orders, control: BorrowedFd<'_>) -> Result<(), Errno> {
-    // Out of the way first: a stream may sit on a number that another one must get.
-    let control = sys::duplicate_above(control, LOWEST_SPARE)?;
+/// Streams on 0, 1 and 2, what the init needs on 3 to 5, and nothing else: what the caller had
+/// open, wherever it came from, ends here.
+fn arrange_descriptors(
+    orders: &Orders,
+    lines: Lines<'_>,
+    placed: &Cell<bool>,
+) -> Result<(), Errno> {
+    // The dispositions and the mask of the caller are not the program's.
+    sys::default_signals()?;
+    // Out of the way first: one may sit on a number that another one must get.
+    let above = |descriptor: BorrowedFd<'_>| sys::duplicate_above(descriptor, LOWEST_SPARE);
+    let (control, lifeline) = (above(lines.control)?, above(lines.lifeline)?);
+    let children = ended_children()?;
     let [input, output, error] = &orders.streams;
-    let input = sys::duplicate_above(input.as_fd(), LOWEST_SPARE)?;
-    let output = sys::duplicate_above(output.as_fd(), LOWEST_SPARE)?;
-    let error = sys::duplicate_above(error.as_fd(), LOWEST_SPARE)?;
+    let (input, output) = (above(input.as_fd())?, above(output.as_fd())?);
+    let error = above(error.as_fd())?;
+    sys::duplicate_onto(control.as_fd(), CONTROL, true)?;
+    placed.set(true);
     sys::duplicate_onto(input.as_fd(), 0, false)?;
     sys::duplicate_onto(output.as_fd(), 1, false)?;
     sys::duplicate_onto(error.as_fd(), 2, false)?;
-    sys::duplicate_onto(control.as_fd(), CONTROL, true)?;
-    sys::close_from(CONTROL.cast_unsigned() + 1)?;
+    sys::duplicate_onto(lifeline.as_fd(), LIFELINE, true)?;
+    sys::duplicate_onto(children.as_fd(), CHILDREN, true)?;
+    sys::close_from(CHILDREN.cast_unsigned() + 1)?;
     // They are closed already; closing them again at the end of this scope would only err.
-    std::mem::forget([control, input, output, error]);
-    // The dispositions and the mask of the caller are not the program's.
-    sys::default_signals();
-    sys::unblock_signals()
+    std::mem::forget([control, lifeline, children, input, output, error]);
+    Ok(())
+}
+
+/// Readable when a child has ended. The signal itself waits until then.
+fn ended_children() -> Result<OwnedFd, Errno> {
+    sys::block_only(&[libc::SIGCHLD])?;
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGCHLD);
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let ended = SignalFd::with_flags(&signals, flags)?;
+    sys::duplicate_above(ended.as_fd(), LOWEST_SPARE)
 }
 
 fn install_filters(filters: &Filters) -> Result<(), Errno> {

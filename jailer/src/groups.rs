@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::group_limits::GroupLimit;
 use crate::hierarchy::{Controller, Hierarchies, Home};
 use crate::outcome::Usage;
+use crate::sweep::sweep;
 
 /// How long the processes of a killed group may take to be gone, before that is an error.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
@@ -86,26 +87,32 @@ impl GroupNames {
 #[derive(Debug)]
 pub struct Groups {
     names: GroupNames,
-    directory: OwnedFd,
+    directory: File,
+    // Open for the lock on them, as the v2 directory is: see sweep.rs.
+    _claims: Vec<File>,
     id: u64,
     removed: bool,
 }
 
 impl Groups {
-    /// Makes the groups, without limits.
+    /// Makes the groups, without limits, after removing what killed runs have left beside them.
     pub fn create(names: GroupNames) -> Result<Groups, GroupError> {
+        names.directories().filter_map(Path::parent).for_each(sweep);
         enable_controllers(&names)?;
         fs::create_dir(&names.unified).map_err(failed("make the control group", &names.unified))?;
-        let opened = File::open(&names.unified).and_then(|file| Ok((file.metadata()?.ino(), file)));
-        let (id, directory) = opened.map_err(failed("open the control group", &names.unified))?;
-        let groups = Groups {
+        let directory = claim(&names.unified)?;
+        let id = directory.metadata().map(|metadata| metadata.ino());
+        let id = id.map_err(failed("look at the control group", &names.unified))?;
+        let mut groups = Groups {
             names,
-            directory: directory.into(),
+            directory,
+            _claims: Vec::new(),
             id,
             removed: false,
         };
         for (_, path) in &groups.names.legacy {
             fs::create_dir(path).map_err(failed("make the control group", path))?;
+            groups._claims.push(claim(path)?);
         }
         Ok(groups)
     }
@@ -202,8 +209,8 @@ impl Groups {
         flat_keyed(&text, key).map(Duration::from_micros)
     }
 
-    /// What the tree used; `wall` comes from the caller.
-    pub fn usage(&self, wall: Duration) -> Usage {
+    /// What the tree used, beside what is known without groups.
+    pub fn usage(&self, known: Usage) -> Usage {
         let number = |controller, file| self.read(controller, file)?.parse().ok();
         let memory_peak = if self.is_legacy(Controller::Memory) {
             "memory.max_usage_in_bytes"
@@ -211,13 +218,26 @@ impl Groups {
             "memory.peak"
         };
         Usage {
-            wall,
             user: self.cpu_stat("user_usec"),
             system: self.cpu_stat("system_usec"),
+            throttled: self.throttled(),
             memory_peak: number(Controller::Memory, memory_peak),
+            // A v1 hierarchy counts memory and swap together.
+            swap_peak: number(Controller::Memory, "memory.swap.peak"),
             pids_peak: number(Controller::Pids, "pids.peak"),
             oom_kills: self.oom_kills(),
+            ..known
         }
+    }
+
+    /// How long the tree had to wait because its share of processor time was used up.
+    fn throttled(&self) -> Option<Duration> {
+        if self.is_legacy(Controller::Cpu) {
+            let nanoseconds = self.field(Controller::Cpu, "cpu.stat", "throttled_time")?;
+            return Some(Duration::from_nanos(nanoseconds));
+        }
+        let microseconds = self.field(Controller::Cpu, "cpu.stat", "throttled_usec")?;
+        Some(Duration::from_micros(microseconds))
     }
 
     /// Kills every process inside, at once: `cgroup.kill`, cgroups-v2.
@@ -290,6 +310,16 @@ impl Drop for Groups {
             let _ = self.remove_all();
         }
     }
+}
+
+/// Opens a group that has just been made and locks it, so that nobody takes it for left behind.
+fn claim(group: &Path) -> Result<File, GroupError> {
+    let directory = File::open(group).map_err(failed("open the control group", group))?;
+    directory
+        .try_lock()
+        .map_err(io::Error::from)
+        .map_err(failed("claim the control group", group))?;
+    Ok(directory)
 }
 
 /// Lets children of the v2 parent be limited. Only ever adds, and only controllers it offers.

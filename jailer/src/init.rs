@@ -1,12 +1,17 @@
-//! The jail's init: reaps, tells how the program ended, and takes everything with it.
+//! The jail's init: reaps, passes signals on, tells how the program ended, and takes everything
+//! with it.
 //!
 //! Runs as: process 1 of the jail, under every layer the program is under. When it ends, the
-//! kernel kills every other process of its pid namespace, daemons included.
+//! kernel kills every other process of its pid namespace, daemons included. It dies with its
+//! supervisor by two means that do not need each other: the kernel's death signal, and the end of
+//! the lifeline, a socket whose other end only the supervisor holds.
+
+use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
-use nix::sys::wait::WaitStatus;
-use nix::unistd::Pid;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::child::{CHILDREN, LIFELINE};
 use crate::sys;
 use crate::wire::Sender;
 
@@ -17,24 +22,53 @@ pub fn run(program: libc::pid_t, sender: Sender<'_>) -> ! {
     for stream in 0..=2 {
         let _ = nix::unistd::close(stream);
     }
+    let (lifeline, children) = (sys::lend(LIFELINE), sys::lend(CHILDREN));
     loop {
-        match nix::sys::wait::wait() {
-            Ok(status) if status.pid() == Some(Pid::from_raw(program)) => {
-                sender.exited(raw_status(status));
-                sys::exit(0)
-            }
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => sys::exit(1),
+        let (ordered, ended) = wait_for_either(lifeline, children);
+        if ordered {
+            obey(lifeline, program);
+        }
+        if ended {
+            reap(children, program, sender);
         }
     }
 }
 
-/// Back to the number of wait(2).
-fn raw_status(status: WaitStatus) -> i32 {
-    match status {
-        WaitStatus::Exited(_, code) => (code & 0xff) << 8,
-        WaitStatus::Signaled(_, signal, dumped) => signal as i32 | if dumped { 0x80 } else { 0 },
-        // Not asked for, so not told.
-        _ => 0,
+/// Which of the two has something to say. Their end is something to say.
+fn wait_for_either(lifeline: BorrowedFd<'_>, children: BorrowedFd<'_>) -> (bool, bool) {
+    let on = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
+    let mut both = [on(lifeline), on(children)];
+    match poll(&mut both, PollTimeout::NONE) {
+        Ok(_) => {}
+        Err(Errno::EINTR) => return (false, false),
+        Err(_) => sys::exit(1),
+    }
+    let told = |entry: &PollFd<'_>| entry.revents().is_some_and(|events| !events.is_empty());
+    let [lifeline, children] = both;
+    (told(&lifeline), told(&children))
+}
+
+/// Passes a signal on to the program and the processes of its group; or ends with the supervisor.
+fn obey(lifeline: BorrowedFd<'_>, program: libc::pid_t) {
+    let mut order = [0];
+    match nix::unistd::read(lifeline, &mut order) {
+        Ok(0) | Err(Errno::ECONNRESET) => sys::exit(1),
+        // A program that has just ended needs no signal any more.
+        Ok(_) => drop(sys::kill(-program, i32::from(order[0]))),
+        Err(Errno::EINTR) => {}
+        Err(_) => sys::exit(1),
+    }
+}
+
+/// One signal may stand for many ends.
+fn reap(children: BorrowedFd<'_>, program: libc::pid_t, sender: Sender<'_>) {
+    // `struct signalfd_siginfo`; what it says is asked for below.
+    let mut told = [0; 128];
+    let _ = nix::unistd::read(children, &mut told);
+    while let Ok(Some(ended)) = sys::ended() {
+        if ended.pid == program {
+            sender.exited(ended.status);
+            sys::exit(0)
+        }
     }
 }

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::MsgFlags;
 
 use crate::error::JailError;
 use crate::proof::Sight;
-use crate::sys;
+use crate::sys::{self, Used};
 use crate::wire::{Message, PACKET};
 
 /// How long the child may take from one message to the next, before the run is given up.
@@ -23,20 +24,53 @@ pub struct InitHandle {
     pub pidfd: OwnedFd,
     /// Our end of the control socket.
     pub control: OwnedFd,
+    /// Our end of the lifeline. Nobody else may hold it: its end is our death to the init.
+    pub lifeline: OwnedFd,
+    /// It has been waited for.
+    pub ended: bool,
 }
 
 impl InitHandle {
     /// The sign to go on.
     pub fn send_byte(&self) -> Result<(), JailError> {
-        let sent = nix::sys::socket::send(
-            std::os::fd::AsRawFd::as_raw_fd(&self.control),
-            b"g",
-            nix::sys::socket::MsgFlags::MSG_NOSIGNAL,
-        );
-        sent.map(drop).map_err(|source| JailError::System {
-            act: "talk to the jail's first process",
-            source,
-        })
+        match send(&self.control, b'g') {
+            // It is gone, and what it said last tells why.
+            Err(Errno::EPIPE | Errno::ECONNRESET) => Err(self.last_words()),
+            sent => sent.map_err(untold),
+        }
+    }
+
+    fn last_words(&self) -> JailError {
+        loop {
+            match self.receive() {
+                Ok(Some(Message::Failed { step, index, errno })) => {
+                    return JailError::Step { step, index, errno };
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return JailError::Died,
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Has a signal passed on to the program.
+    pub fn pass_on(&self, signal: u8) -> Result<(), JailError> {
+        send(&self.lifeline, signal).map_err(untold)
+    }
+
+    /// Kills it, and with it everything inside, and waits for its end. What all of them used is
+    /// known unless the caller ignores its children.
+    pub fn end(mut self) -> Option<Used> {
+        self.kill_and_wait()
+    }
+
+    fn kill_and_wait(&mut self) -> Option<Used> {
+        if std::mem::replace(&mut self.ended, true) {
+            return None;
+        }
+        // ESRCH when it is gone already, which is as good.
+        let _ = sys::signal(self.pidfd.as_fd(), libc::SIGKILL);
+        sys::wait(self.pid).ok().map(|ended| ended.used)
     }
 
     /// Reads messages until the child is ready; a failure is told by its step.
@@ -81,14 +115,16 @@ impl InitHandle {
         let mut packet = [0; PACKET];
         loop {
             match nix::unistd::read(&self.control, &mut packet) {
-                Ok(0) | Err(Errno::ECONNRESET) => return Ok(None),
+                Ok(0) => return Ok(None),
                 Ok(length) => {
                     let message = Message::decode(&packet[..length]);
                     return message
                         .map(Some)
                         .ok_or_else(|| JailError::Unexpected(format!("{length} bytes")));
                 }
-                Err(Errno::EINTR) => {}
+                // It ended before it had read everything. The kernel says so once, and hands out
+                // its last words after that.
+                Err(Errno::EINTR | Errno::ECONNRESET) => {}
                 Err(source) => {
                     return Err(JailError::System {
                         act: "hear the jail's first process",
@@ -102,10 +138,18 @@ impl InitHandle {
 
 impl Drop for InitHandle {
     fn drop(&mut self) {
-        // ESRCH when it is gone already, which is as good.
-        let _ = sys::signal(self.pidfd.as_fd(), libc::SIGKILL);
-        while nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.pid), None)
-            == Err(Errno::EINTR)
-        {}
+        self.kill_and_wait();
+    }
+}
+
+fn send(socket: &OwnedFd, byte: u8) -> Result<(), Errno> {
+    let number = std::os::fd::AsRawFd::as_raw_fd(socket);
+    nix::sys::socket::send(number, &[byte], MsgFlags::MSG_NOSIGNAL).map(drop)
+}
+
+fn untold(source: Errno) -> JailError {
+    JailError::System {
+        act: "talk to the jail's first process",
+        source,
     }
 }

@@ -3,7 +3,7 @@
 //! Runs as: the supervisor, outside the jail. Each state is a type; what it owns is cleared away
 //! when it is dropped, in whatever state that happens.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 use crate::changes;
-use crate::child;
+use crate::child::{self, Lines};
 use crate::error::JailError;
 use crate::groups::Groups;
 use crate::idmap;
@@ -33,33 +33,34 @@ impl Prepared {
 
     /// Starts the jail's first process and waits until the program's process has proved every
     /// layer from inside and stands before execve(2).
+    ///
+    /// The jail dies with the thread that calls this, prctl(2) `PR_SET_PDEATHSIG`: a runner with
+    /// many threads starts its jails from one that stays until they have ended.
     pub fn spawn(mut self) -> Result<Held, JailError> {
-        let (ours, theirs) = socketpair(
-            AddressFamily::Unix,
-            SockType::SeqPacket,
-            None,
-            SockFlag::SOCK_CLOEXEC,
-        )
-        .map_err(|source| JailError::System {
-            act: "make the control socket",
-            source,
-        })?;
+        let (control, their_control) = socket_pair()?;
+        let (lifeline, their_lifeline) = socket_pair()?;
         let cloned = sys::clone3(
             u64::from(self.namespaces.cast_unsigned()),
             self.tally.groups().map(Groups::directory),
         );
         let (pid, pidfd) = match cloned.map_err(JailError::namespaces)? {
             Cloned::Child => {
-                drop(ours);
-                child::run(&self.orders, theirs.as_fd())
+                drop((control, lifeline));
+                let lines = Lines {
+                    control: their_control.as_fd(),
+                    lifeline: their_lifeline.as_fd(),
+                };
+                child::run(&self.orders, lines)
             }
             Cloned::Parent { pid, pidfd } => (pid, pidfd),
         };
-        drop(theirs);
+        drop((their_control, their_lifeline));
         let init = InitHandle {
             pid,
             pidfd,
-            control: ours,
+            control,
+            lifeline,
+            ended: false,
         };
         idmap::write_maps(pid, self.id).map_err(|source| JailError::System {
             act: "map the jail's user",
@@ -82,6 +83,19 @@ impl Prepared {
             reports,
         })
     }
+}
+
+fn socket_pair() -> Result<(OwnedFd, OwnedFd), JailError> {
+    let made = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    );
+    made.map_err(|source| JailError::System {
+        act: "make the control socket",
+        source,
+    })
 }
 
 /// The program was looked for from inside, before anything of it ran.
@@ -184,6 +198,10 @@ impl Running {
                 News::Ended
             }
             Some(Message::ExecFailed(errno)) => News::ExecFailed(errno),
+            // Between the release and execve(2).
+            Some(Message::Failed { step, index, errno }) => {
+                return Err(JailError::Step { step, index, errno });
+            }
             Some(other) => return Err(JailError::Unexpected(format!("{other:?}"))),
             None => News::Gone,
         })
@@ -206,6 +224,12 @@ impl Running {
         self.started.elapsed()
     }
 
+    /// Passes a signal on to the program and the processes of its group, as if it had come from
+    /// inside.
+    pub fn pass_on(&self, signal: u8) -> Result<(), JailError> {
+        self.init.pass_on(signal)
+    }
+
     /// Kills every process of the jail at once.
     pub fn kill(&self) -> Result<(), JailError> {
         self.tally.kill(&self.init)
@@ -215,8 +239,8 @@ impl Running {
     pub fn finish(self) -> Result<Exit, JailError> {
         let wall = self.started.elapsed();
         self.tally.kill(&self.init)?;
-        drop(self.init);
-        let usage = self.tally.usage(wall);
+        let used = self.init.end();
+        let usage = self.tally.usage(wall, used);
         let changed = self
             .overlay
             .as_ref()

@@ -8,7 +8,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -76,7 +76,8 @@ impl Duties {
 fn keep(waiting: &OwnedFd, duties: &Duties) -> ! {
     // A Ctrl-C or hang-up of the terminal is meant for turnkey; the keeper must see the end.
     let _ = nix::unistd::setsid();
-    if sys::duplicate_onto(waiting.as_fd(), 0, true).is_err() {
+    // A caller without standard streams may have got the number 0 for it.
+    if waiting.as_raw_fd() != 0 && sys::duplicate_onto(waiting.as_fd(), 0, true).is_err() {
         sys::exit(1);
     }
     let _ = sys::close_from(1);

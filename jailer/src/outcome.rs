@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use turnkey_policy::Layer;
 
+use crate::sys::Used;
+
 /// One layer, as asked for and as it really was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerReport {
@@ -56,12 +58,35 @@ pub struct Usage {
     pub user: Option<Duration>,
     /// System time.
     pub system: Option<Duration>,
+    /// Time in which the tree wanted to run and its share was used up.
+    pub throttled: Option<Duration>,
     /// Bytes.
     pub memory_peak: Option<u64>,
+    /// Bytes.
+    pub swap_peak: Option<u64>,
     /// Tasks at once.
     pub pids_peak: Option<u64>,
     /// Processes that the kernel's memory killer ended.
     pub oom_kills: u64,
+    /// Bytes read from block devices, by the processes that somebody waited for.
+    pub io_read: Option<u64>,
+    /// Bytes written to block devices, by the same.
+    pub io_written: Option<u64>,
+    /// Times one of the same gave up its processor or lost it.
+    pub context_switches: Option<u64>,
+}
+
+impl Usage {
+    /// The part that waiting for the processes tells, getrusage(2).
+    pub(crate) fn of_processes(used: Option<Used>) -> Usage {
+        const BLOCK: u64 = 512;
+        Usage {
+            io_read: used.map(|used| used.blocks_read.saturating_mul(BLOCK)),
+            io_written: used.map(|used| used.blocks_written.saturating_mul(BLOCK)),
+            context_switches: used.map(|used| used.context_switches),
+            ..Usage::default()
+        }
+    }
 }
 
 /// One difference of the overlay's upper side to the caller's directory.

@@ -29,6 +29,7 @@ use crate::program::Exec;
 use crate::proof::{self, Expectation};
 use crate::rlimits;
 use crate::start_memory::StartMemory;
+use crate::sweep::PREFIX;
 use crate::tally::{Grouped, Tally};
 use crate::tree::{self, OverlaySides};
 use crate::userns::Switches;
@@ -92,10 +93,7 @@ impl Plan {
         let (exec, strings) = self.exec();
         let expectation = Expectation {
             own_namespaces: own_namespaces()?,
-            landlock: self.landlock.map(|handled| {
-                let rules = self.landlock_rules().count();
-                format!("{}; {rules} rules", landlock::describe(handled))
-            }),
+            landlock: self.landlock.map(landlock::describe),
             syscalls: filters.allowed,
             masks: self.masks().map(Path::to_owned).collect(),
             bound_groups: self.bound_groups().len(),
@@ -340,7 +338,8 @@ fn unique_name() -> String {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanoseconds = since_epoch.map_or(0, |elapsed| elapsed.subsec_nanos());
-    format!("turnkey-{}-{count}-{nanoseconds:08x}", std::process::id())
+    let process = std::process::id();
+    format!("{PREFIX}{process}-{count}-{nanoseconds:08x}")
 }
 
 /// Small: it holds empty directories, symlinks and a few short files.

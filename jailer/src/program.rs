@@ -50,6 +50,8 @@ fn prepare<'a>(
 ) -> Result<&'a CStr, (Step, Errno)> {
     let at = |step| move |errno| (step, errno);
     nix::unistd::setsid().map_err(at(Step::Session))?;
+    // The init has its children's end blocked; the program has nothing blocked.
+    sys::block_only(&[]).map_err(at(Step::Session))?;
     prove(exec, sender).map_err(at(Step::Proof))?;
     nix::unistd::chdir(exec.directory.as_c_str()).map_err(at(Step::WorkingDirectory))?;
     let program = find(exec);

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 mod mount;
+mod process;
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -21,6 +22,7 @@ use crate::kernel;
 use crate::start_memory::StartMemory;
 
 pub use mount::{MountAttributes, attach, clone_tree, mount_setattr, new_mount};
+pub use process::{Used, block_only, default_signals, ended, kill, signal, wait};
 
 /// What every call here answers.
 pub type Result<T> = std::result::Result<T, Errno>;
@@ -355,12 +357,6 @@ pub fn landlock_abi() -> i64 {
     call(libc::SYS_landlock_create_ruleset, [0, 0, VERSION, 0, 0, 0]).unwrap_or(0)
 }
 
-/// The errata that Landlock's code on this kernel has mended, one bit each, or 0.
-pub fn landlock_errata() -> i64 {
-    const ERRATA: Word = 2;
-    call(libc::SYS_landlock_create_ruleset, [0, 0, ERRATA, 0, 0, 0]).unwrap_or(0)
-}
-
 /// landlock_restrict_self(2). Needs no_new_privs.
 pub fn landlock_restrict(ruleset: BorrowedFd<'_>) -> Result<()> {
     call(
@@ -481,32 +477,4 @@ pub fn loopback_up() -> Result<()> {
         ],
     )
     .map(drop)
-}
-
-/// pidfd_send_signal(2).
-pub fn signal(pidfd: BorrowedFd<'_>, number: i32) -> Result<()> {
-    call(
-        libc::SYS_pidfd_send_signal,
-        [fd(pidfd), Word::from(number), 0, 0, 0, 0],
-    )
-    .map(drop)
-}
-
-/// Blocks every signal or none, for this thread: rt_sigprocmask(2).
-pub fn unblock_signals() -> Result<()> {
-    let none: u64 = 0;
-    let none = word((&raw const none) as usize);
-    let set = Word::from(libc::SIG_SETMASK);
-    call(libc::SYS_rt_sigprocmask, [set, none, 0, 8, 0, 0]).map(drop)
-}
-
-/// Gives every signal its default effect: what the caller ignored or caught, the jail must not.
-pub fn default_signals() {
-    // `struct kernel_sigaction`: handler SIG_DFL, no flags, no restorer, empty mask.
-    let default: [u64; 4] = [0; 4];
-    for number in 1..=64 {
-        let action = word(default.as_ptr() as usize);
-        // SIGKILL and SIGSTOP answer EINVAL: they have their default effect anyway.
-        let _ = call(libc::SYS_rt_sigaction, [number, action, 0, 8, 0, 0]);
-    }
 }

@@ -16,7 +16,7 @@ use crate::init_handle::InitHandle;
 use crate::keeper::Keeper;
 use crate::outcome::{Limit, Usage};
 use crate::sample::Sampler;
-use crate::sys;
+use crate::sys::{self, Used};
 
 /// What counts a jail.
 // The order of the fields is the order of the end: groups, then the keeper that looks after them.
@@ -117,15 +117,15 @@ impl Tally {
         }
     }
 
-    /// What the tree used; `wall` comes from the caller.
-    pub fn usage(&self, wall: Duration) -> Usage {
-        let mut usage = self.groups().map_or(
-            Usage {
-                wall,
-                ..Usage::default()
-            },
-            |groups| groups.usage(wall),
-        );
+    /// What the tree used; `wall`, and what waiting for its processes told, come from the caller.
+    pub fn usage(&self, wall: Duration, used: Option<Used>) -> Usage {
+        let processes = Usage {
+            wall,
+            ..Usage::of_processes(used)
+        };
+        let mut usage = self
+            .groups()
+            .map_or(processes, |groups| groups.usage(processes));
         if let Some(most) = self.sampler.as_ref().map(Sampler::most) {
             usage.memory_peak = usage.memory_peak.or(Some(most.memory));
             usage.pids_peak = usage.pids_peak.or(Some(most.tasks));

@@ -4,16 +4,16 @@ mod accept;
 mod advice;
 mod cli;
 mod clock;
-mod doctor;
 mod elsewhere;
-mod explain;
 mod export;
 mod object;
 mod relay;
 mod report;
 mod report_file;
 mod run;
+mod signals;
 mod supervise;
+mod tell;
 mod watch;
 
 use std::process::ExitCode;
@@ -24,14 +24,17 @@ use clap::Parser;
 const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
+    // The standard library's own status for a panic, 101, would be the program's.
+    std::panic::catch_unwind(answer).unwrap_or(ExitCode::from(FAILED))
+}
+
+fn answer() -> ExitCode {
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
-        cli::Command::Explain(arguments) => explain::explain(&arguments),
-        cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -44,8 +47,8 @@ fn main() -> ExitCode {
 
 fn tell(failure: run::Failure) {
     match failure {
-        run::Failure::Profile(error) => eprintln!("{:?}", miette::Report::new(*error)),
-        run::Failure::Other(error) => eprintln!("turnkey: {}", advice::explain(&error)),
+        run::Failure::Profile(error) => tell::text(&format!("{:?}\n", miette::Report::new(*error))),
+        run::Failure::Other(error) => tell::line(&advice::explain(&error)),
     }
 }
 

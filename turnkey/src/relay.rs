@@ -79,7 +79,7 @@ impl Streams {
         limit: u64,
         keep: bool,
         tell: &UnboundedSender<TooMuchOutput>,
-    ) -> Relays {
+    ) -> io::Result<Relays> {
         let Outside {
             input,
             output,
@@ -87,7 +87,7 @@ impl Streams {
         } = outside.0;
         if let Some(input) = input {
             // Ends with the process: nobody can be made to stop reading a terminal.
-            std::thread::spawn(move || feed(input));
+            thread(move || feed(input))?;
         }
         let spent = Arc::new(AtomicU64::new(0));
         let start = |from: OwnedFd, to: Target| {
@@ -97,12 +97,12 @@ impl Streams {
                 keep,
                 tell: tell.clone(),
             };
-            std::thread::spawn(move || relay.run(from, &to))
+            thread(move || relay.run(from, &to))
         };
-        Relays {
-            output: start(output, Target::Output),
-            error: start(error, Target::Error),
-        }
+        Ok(Relays {
+            output: start(output, Target::Output)?,
+            error: start(error, Target::Error)?,
+        })
     }
 
     /// Splits into the program's ends and ours.
@@ -122,6 +122,13 @@ impl Relays {
             self.error.join().unwrap_or_default(),
         )
     }
+}
+
+/// As std::thread::spawn, but a host that has no thread left is an error and no panic.
+fn thread<T: Send + 'static>(
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().spawn(body)
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use turnkey_jailer::{
@@ -13,16 +13,16 @@ use turnkey_jailer::{
 use turnkey_monitor::Event;
 use turnkey_policy::{LoadError, Policy};
 
-use crate::cli::{OverrideArguments, RunArguments};
+use crate::cli::RunArguments;
 use crate::relay::{Relayed, Streams};
 use crate::report::{
     self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Export, Inputs, NotStarted,
     Observations, Ran, Report,
 };
 use crate::report_file::ReportFile;
-use crate::supervise::supervise;
+use crate::supervise::{Supervisor, supervise};
 use crate::watch::Watch;
-use crate::{accept, advice, clock, elsewhere, export};
+use crate::{accept, advice, clock, elsewhere, export, tell};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -43,7 +43,11 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     // Before anything is opened: a file belongs to the mounts it was opened among.
     let entered = rootless::enter();
-    let policy = load(&arguments.profile, &arguments.overrides)?;
+    let overrides = arguments
+        .overrides()
+        .context("could not tell the current directory")?;
+    let policy = turnkey_policy::load(&arguments.profile, &read_profile, &overrides)
+        .map_err(|error| Failure::Profile(Box::new(error)))?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
     let wanted = export::Wanted::from(arguments, &policy)?;
     let clock = clock::now();
@@ -56,27 +60,42 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         Ok(outcome) => (outcome, None),
         Err(error) => (Outcome::not_started(&error), Some(error)),
     };
-    let observations = watcher.finish()?;
+    let (observations, unwritten) = watcher.finish();
     let report = outcome.report(arguments, &policy, clock, observations)?;
+    let written = write(&report, report_file);
 
-    if let Some(file) = report_file {
-        let mut text = Vec::new();
-        report::json::write(&report, &mut text)?;
-        file.write(&text).context("could not write the report")?;
-    }
     if let Some(export) = &report.export {
-        export.tell(arguments.quiet, &mut std::io::stderr().lock())?;
+        let mut text = Vec::new();
+        // Into memory, which does not fail.
+        let _ = export.tell(arguments.quiet, &mut text);
+        tell::text(&String::from_utf8_lossy(&text));
     }
     match failure {
-        Some(error) => eprintln!("turnkey: {}", advice::explain(&error)),
+        Some(error) => tell::line(&advice::explain(&error)),
         None if arguments.quiet => {}
-        None => {
-            let mut stderr = std::io::stderr().lock();
-            elsewhere::tell(&report, &mut stderr)?;
-            report::terminal::render(&report, &mut stderr, colour())?;
-        }
+        None => tell_verdict(&report),
     }
+    // What was asked for and could not be written is turnkey's own failure, whatever the program
+    // did; it has been told above.
+    unwritten.and(written)?;
     Ok(report.exit_code())
+}
+
+fn write(report: &Report, file: Option<ReportFile>) -> anyhow::Result<()> {
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let mut text = Vec::new();
+    report::json::write(report, &mut text)?;
+    file.write(&text).context("could not write the report")
+}
+
+fn tell_verdict(report: &Report) {
+    let mut text = Vec::new();
+    // Into memory, which does not fail.
+    let _ = elsewhere::tell(report, &mut text);
+    let _ = report::terminal::render(report, &mut text, colour());
+    tell::text(&String::from_utf8_lossy(&text));
 }
 
 /// The run itself. Whatever fails, everything made so far is cleared away by its owner's drop.
@@ -86,13 +105,9 @@ fn attempt(
     wanted: Option<&export::Wanted>,
     watcher: &mut Watcher,
 ) -> anyhow::Result<Outcome> {
-    let plan = plan(
-        policy,
-        arguments.unmonitored,
-        &arguments.command,
-        arguments.workdir.as_deref(),
-    )?;
-    let policy = &plan.policy;
+    let host = Host::probe(policy)?;
+    let policy = &accept::without(policy, &host, arguments.unmonitored);
+    let plan = Plan::new(policy, &host, command(arguments)?)?;
     accept::require(&plan)?;
     let mut watch = Watch::open(policy, arguments.unmonitored)?;
     let (inside, outside) = Streams::open()?.split();
@@ -101,12 +116,12 @@ fn attempt(
     watch.prove(policy, prepared.cgroup())?;
     let held = prepared.spawn()?;
     watch.adopt(held.cgroup())?;
-    let mut running = held.release()?;
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
-    let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell);
-    let mut course = supervise(&mut running, &mut watch, policy, told, &mut |event| {
-        watcher.see(event)
-    })?;
+    let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)?;
+    let supervisor = Supervisor::new()?;
+    let mut running = held.release()?;
+    let mut see = |event: &Event| watcher.see(event);
+    let mut course = supervise(supervisor, &mut running, &mut watch, policy, told, &mut see)?;
 
     if course.limit.is_none() {
         course.limit = running.exceeded();
@@ -141,43 +156,26 @@ fn attempt(
 fn tell_of_lost_output(output: &Relayed) {
     let failed = output.cut_off.as_ref();
     if let Some(error) = failed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
-        eprintln!("turnkey: not all of the program's output could be written: {error}");
+        tell::line(&format!(
+            "not all of the program's output could be written: {error}"
+        ));
     }
-}
-
-/// The policy of a profile and what the command line says over it.
-pub fn load(profile: &str, overrides: &OverrideArguments) -> Result<Policy, Failure> {
-    let overrides = overrides
-        .resolve()
-        .context("could not tell the current directory")?;
-    turnkey_policy::load(profile, &read_profile, &overrides)
-        .map_err(|error| Failure::Profile(Box::new(error)))
-}
-
-/// What running `command` on this host takes; nothing is made yet.
-pub fn plan(
-    policy: &Policy,
-    unmonitored: bool,
-    command: &[OsString],
-    workdir: Option<&Path>,
-) -> anyhow::Result<Plan> {
-    let host = Host::probe(policy)?;
-    let policy = accept::without(policy, &host, unmonitored);
-    Ok(Plan::new(&policy, &host, self::command(command, workdir)?)?)
 }
 
 fn read_profile(path: &str) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
-fn open_report(path: &Path) -> anyhow::Result<ReportFile> {
+fn open_report(path: &std::path::Path) -> anyhow::Result<ReportFile> {
     ReportFile::open(path)
         .with_context(|| format!("could not write a report to {}", path.display()))
 }
 
-/// What to run, from where: `.` unless a directory is named.
-fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Command> {
-    let workdir = workdir.unwrap_or(Path::new("."));
+fn command(arguments: &RunArguments) -> anyhow::Result<Command> {
+    let workdir = arguments
+        .workdir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("."));
     let workdir = workdir
         .canonicalize()
         .with_context(|| format!("the working directory {} cannot be used", workdir.display()))?;
@@ -187,7 +185,7 @@ fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Com
         workdir.display()
     );
     Ok(Command {
-        arguments: arguments.to_vec(),
+        arguments: arguments.command.clone(),
         environment: std::env::vars_os().collect(),
         workdir,
     })
@@ -229,11 +227,12 @@ impl Watcher {
         }
     }
 
-    fn finish(self) -> anyhow::Result<Observations> {
+    /// What was seen, and why not all of it could be written.
+    fn finish(self) -> (Observations, anyhow::Result<()>) {
         let written = self.writer.map(EventWriter::finish).transpose().map(drop);
         let failed = self.failed.map_or(Ok(()), Err);
-        failed.and(written).context("could not write the events")?;
-        Ok(self.aggregator.finish())
+        let written = failed.and(written).context("could not write the events");
+        (self.aggregator.finish(), written)
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use turnkey_jailer::{JailError, Limit, News, Running};
@@ -19,10 +19,13 @@ use turnkey_monitor::Event;
 use turnkey_policy::{OnLoss, Policy};
 
 use crate::relay::TooMuchOutput;
+use crate::signals::{Arrived, Signals};
 use crate::watch::Watch;
 
 /// How often the limits of the tree are looked at.
 const TICK: Duration = Duration::from_millis(50);
+/// How long a program that was asked to end may take, before everything is killed.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How a run came to its end, besides the command's own status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +34,9 @@ pub struct Course {
     pub limit: Option<Limit>,
     /// Killed because evidence was lost.
     pub killed_for_loss: bool,
-    /// The signal that asked turnkey to end.
+    /// The signal that asked for an end. The program was told.
+    asked: Option<i32>,
+    /// The same, when the jail was killed for it.
     pub interrupted: Option<i32>,
     /// Why the command could not be executed after all.
     pub exec_failed: Option<Errno>,
@@ -49,8 +54,27 @@ enum Input {
     Tick,
     /// The wall clock ran out.
     Deadline,
-    /// Somebody wants turnkey to end.
-    Signal(i32),
+    /// Somebody speaks to turnkey.
+    Signal(Arrived),
+    /// The program was asked to end and has not.
+    Grace,
+}
+
+/// The machinery of waiting. Made before the program is released: where it cannot be had, nothing
+/// runs; and a signal that comes early is not lost.
+pub struct Supervisor {
+    runtime: Runtime,
+    signals: Signals,
+}
+
+impl Supervisor {
+    /// Starts to listen to signals.
+    pub fn new() -> anyhow::Result<Supervisor> {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build()?;
+        let signals = runtime.block_on(async { Signals::listen() })?;
+        Ok(Supervisor { runtime, signals })
+    }
 }
 
 /// Watches `running` until nothing of it is left, handing every event to `see`.
@@ -59,17 +83,16 @@ enum Input {
 /// When the jail's first process breaks the protocol, or the machinery of waiting fails; the
 /// caller drops the jail, which kills it.
 pub fn supervise(
+    supervisor: Supervisor,
     running: &mut Running,
     watch: &mut Watch,
     policy: &Policy,
     output: UnboundedReceiver<TooMuchOutput>,
     see: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<Course> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let Supervisor { runtime, signals } = supervisor;
     runtime.block_on(async {
-        let mut inputs = Inputs::new(running, watch, policy.limits.wall, output)?;
+        let mut inputs = Inputs::new(running, watch, policy.limits.wall, output, signals)?;
         let mut course = Course::default();
         loop {
             let input = inputs.next(running).await?;
@@ -84,6 +107,7 @@ pub fn supervise(
             if answer(&input, running, watch, policy, &mut course, see) {
                 running.kill()?;
             }
+            inputs.patience(course.asked);
         }
         Ok(course)
     })
@@ -106,10 +130,8 @@ fn answer(
         }
         Input::Output => reached(course, Limit::Output),
         Input::Deadline => reached(course, Limit::Wall),
-        Input::Signal(number) => {
-            course.interrupted.get_or_insert(*number);
-            true
-        }
+        Input::Signal(arrived) => hear(*arrived, running, course),
+        Input::Grace => give_up(course),
         Input::Tick => {
             let lost = policy.enforcement.on_loss == OnLoss::Kill && watch.lost() > 0;
             course.killed_for_loss |= lost;
@@ -117,6 +139,24 @@ fn answer(
             limit.is_some_and(|limit| reached(course, limit)) || lost || watch.condemned()
         }
     }
+}
+
+/// The first demand for an end is the program's to follow; a second one is not waited for.
+fn hear(arrived: Arrived, running: &Running, course: &mut Course) -> bool {
+    let (Arrived::End(number) | Arrived::Message(number)) = arrived;
+    match arrived {
+        Arrived::End(_) if course.asked.is_some() => return give_up(course),
+        Arrived::End(_) => course.asked = Some(number),
+        Arrived::Message(_) => {}
+    }
+    // A jail that is gone needs no signal; the news of its end are on the way.
+    let _ = u8::try_from(number).map(|number| running.pass_on(number));
+    false
+}
+
+fn give_up(course: &mut Course) -> bool {
+    course.interrupted = course.asked;
+    true
 }
 
 /// The first limit to be reached is the one that ended the run.
@@ -132,8 +172,11 @@ struct Inputs {
     output: UnboundedReceiver<TooMuchOutput>,
     tick: Interval,
     deadline: Instant,
-    signals: [(i32, Signal); 3],
+    signals: Signals,
     timed_out: bool,
+    /// When the program must have ended, once it was asked to.
+    grace: Option<Instant>,
+    given_up: bool,
 }
 
 /// Waits for a descriptor that somebody else owns, through a copy of its own.
@@ -159,40 +202,40 @@ impl Inputs {
         watch: &Watch,
         wall: Duration,
         output: UnboundedReceiver<TooMuchOutput>,
+        signals: Signals,
     ) -> io::Result<Inputs> {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let listen = |kind: SignalKind| Ok::<_, io::Error>((kind.as_raw_value(), signal(kind)?));
         Ok(Inputs {
             events: watch.descriptor().map(readable).transpose()?,
             news: readable(running.descriptor())?,
             output,
             tick,
             deadline: Instant::now() + wall.saturating_sub(running.elapsed()),
-            signals: [
-                listen(SignalKind::interrupt())?,
-                listen(SignalKind::terminate())?,
-                listen(SignalKind::hangup())?,
-            ],
+            signals,
             timed_out: false,
+            grace: None,
+            given_up: false,
         })
+    }
+
+    /// From the first demand for an end on, the program's time is counted.
+    fn patience(&mut self, asked: Option<i32>) {
+        if asked.is_some() {
+            self.grace.get_or_insert_with(|| Instant::now() + GRACE);
+        }
     }
 
     /// The next thing that happens. Events come before the news that may have followed them.
     async fn next(&mut self, running: &mut Running) -> io::Result<Input> {
-        let [
-            (interrupt, interrupted),
-            (terminate, terminated),
-            (hangup, hung_up),
-        ] = &mut self.signals;
+        let grace = self.grace.unwrap_or(self.deadline);
         Ok(tokio::select! {
             biased;
             ready = wait_for(self.events.as_ref()) => { ready?.clear_ready(); Input::Events }
             ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
             Some(TooMuchOutput) = self.output.recv() => Input::Output,
-            _ = interrupted.recv() => Input::Signal(*interrupt),
-            _ = terminated.recv() => Input::Signal(*terminate),
-            _ = hung_up.recv() => Input::Signal(*hangup),
+            arrived = self.signals.next() => Input::Signal(arrived),
+            () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; Input::Grace }
             () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; Input::Deadline }
             _ = self.tick.tick() => Input::Tick,
         })

@@ -229,9 +229,14 @@ fn usage(usage: &jailer::Usage) -> Usage {
         wall_seconds: usage.wall.as_secs_f64(),
         user_seconds: usage.user.map(|time| time.as_secs_f64()),
         system_seconds: usage.system.map(|time| time.as_secs_f64()),
+        throttled_seconds: usage.throttled.map(|time| time.as_secs_f64()),
         memory_peak_bytes: usage.memory_peak,
+        swap_peak_bytes: usage.swap_peak,
         pids_peak: usage.pids_peak,
         oom_kills: usage.oom_kills,
+        io_read_bytes: usage.io_read,
+        io_written_bytes: usage.io_written,
+        context_switches: usage.context_switches,
     }
 }
 

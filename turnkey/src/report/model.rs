@@ -179,12 +179,22 @@ pub struct Usage {
     pub user_seconds: Option<f64>,
     /// In the kernel.
     pub system_seconds: Option<f64>,
+    /// Waiting because the share of processor time was used up.
+    pub throttled_seconds: Option<f64>,
     /// At most, at once.
     pub memory_peak_bytes: Option<u64>,
+    /// Swapped out, at most, at once.
+    pub swap_peak_bytes: Option<u64>,
     /// Tasks, at most, at once.
     pub pids_peak: Option<u64>,
     /// Processes that the kernel's memory killer ended.
     pub oom_kills: u64,
+    /// Read from block devices.
+    pub io_read_bytes: Option<u64>,
+    /// Written to block devices.
+    pub io_written_bytes: Option<u64>,
+    /// Times a task gave up its processor or lost it.
+    pub context_switches: Option<u64>,
 }
 
 /// One layer of the jail.

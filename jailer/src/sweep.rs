@@ -1,0 +1,102 @@
+//! Removes the groups that a killed run left: one whose supervisor and keeper were both killed.
+//!
+//! Every run holds a lock, flock(2), on each of its groups for as long as it lives; the kernel
+//! lets go of it when the last process that holds it dies, whoever killed it, in whatever pid
+//! namespace. A group of ours that is not locked and not new has no owner. It is removed when it is empty,
+//! which the kernel itself decides: rmdir(2) of a group with a process in it fails.
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// What the name of every group of ours starts with.
+pub const PREFIX: &str = "turnkey-";
+
+/// Between the making of a group and its lock lies a moment; nobody takes this long.
+const NEW: Duration = Duration::from_secs(10);
+
+/// Removes what is left below `parent`, a group that runs make theirs in. Clearing away after
+/// others is no reason for this run to fail, so nothing is told.
+pub fn sweep(parent: &Path) {
+    let now = SystemTime::now();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+            remove_if_left(&entry.path(), now);
+        }
+    }
+}
+
+fn remove_if_left(group: &Path, now: SystemTime) {
+    let made = fs::symlink_metadata(group).and_then(|metadata| metadata.modified());
+    let age = made.ok().and_then(|made| now.duration_since(made).ok());
+    if age.is_none_or(|age| age < NEW) {
+        return;
+    }
+    let Ok(directory) = File::open(group) else {
+        return;
+    };
+    if directory.try_lock().is_ok() {
+        // Still locked, so that no second sweeper takes a group made anew under this name.
+        let _ = fs::remove_dir(group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On an ordinary file system: the rules are the same there.
+    fn parent_with(name: &str, age: Duration) -> (tempfile::TempDir, std::path::PathBuf) {
+        let parent = tempfile::tempdir().unwrap();
+        let group = parent.path().join(name);
+        fs::create_dir(&group).expect("a new directory takes one");
+        let made = SystemTime::now() - age;
+        let directory = File::open(&group).expect("it is there");
+        directory.set_modified(made).expect("it is ours");
+        (parent, group)
+    }
+
+    #[test]
+    fn an_old_group_without_an_owner_goes() {
+        let (parent, group) = parent_with("turnkey-1-0-0", Duration::from_secs(60));
+        sweep(parent.path());
+        assert!(!group.exists());
+    }
+
+    #[test]
+    fn an_owned_group_stays() {
+        let (parent, group) = parent_with("turnkey-1-0-0", Duration::from_secs(60));
+        let owner = File::open(&group).unwrap();
+        owner.lock().unwrap();
+        sweep(parent.path());
+        assert!(group.exists());
+        drop(owner);
+        sweep(parent.path());
+        assert!(!group.exists());
+    }
+
+    #[test]
+    fn a_new_group_stays() {
+        let (parent, group) = parent_with("turnkey-1-0-0", Duration::from_secs(1));
+        sweep(parent.path());
+        assert!(group.exists());
+    }
+
+    #[test]
+    fn groups_of_others_stay() {
+        let (parent, group) = parent_with("system.slice", Duration::from_secs(60));
+        sweep(parent.path());
+        assert!(group.exists());
+    }
+
+    #[test]
+    fn a_group_with_something_in_it_stays() {
+        let (parent, group) = parent_with("turnkey-1-0-0", Duration::from_secs(60));
+        fs::create_dir(group.join("inner")).unwrap();
+        let directory = File::open(&group).unwrap();
+        directory.set_modified(SystemTime::now() - NEW * 2).unwrap();
+        sweep(parent.path());
+        assert!(group.exists());
+    }
+}
