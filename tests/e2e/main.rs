@@ -1,12 +1,12 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
-mod doctor;
 mod exits;
-mod explain;
 mod export;
+mod faults;
 mod filesystem;
 mod kernel_objects;
 mod leftovers;
+mod lifetime;
 mod limits;
 mod monitoring;
 mod network;
@@ -16,4 +16,5 @@ mod programs;
 mod rootless;
 mod syscalls;
 mod terminal;
+mod tracer;
 mod usage;
