@@ -147,6 +147,16 @@ impl Hierarchies {
         }
     }
 
+    /// From what is known already: a directory of the v2 hierarchy, and for each of
+    /// [`Controller::ALL`], in that order, where it is.
+    pub fn new(unified: PathBuf, homes: [Home; 3]) -> Hierarchies {
+        Hierarchies {
+            unified,
+            homes,
+            closed: false,
+        }
+    }
+
     /// Where `controller` is.
     pub fn home(&self, controller: Controller) -> &Home {
         &self.homes[controller as usize]

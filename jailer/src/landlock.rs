@@ -48,6 +48,12 @@ pub fn abi() -> u32 {
     u32::try_from(crate::sys::landlock_abi()).unwrap_or(0)
 }
 
+/// Bits of the known mistakes that this kernel's Landlock has mended; 0 also where it cannot tell,
+/// before ABI 7.
+pub fn errata() -> u32 {
+    u32::try_from(crate::sys::landlock_errata()).unwrap_or(0)
+}
+
 /// The library's name for the rights of an ABI version, at most [`NEWEST`].
 fn rights(abi: u32) -> ABI {
     ABI::from(i32::try_from(abi).unwrap_or(NEWEST).min(NEWEST))

@@ -33,7 +33,7 @@ pub mod namespaces;
 mod outcome;
 pub mod plan;
 mod prepare;
-mod privileges;
+pub mod privileges;
 mod procfs;
 mod program;
 pub mod proof;
@@ -45,6 +45,7 @@ mod sweep;
 mod sys;
 mod tally;
 mod tree;
+pub mod trial;
 pub mod userns;
 pub mod wire;
 

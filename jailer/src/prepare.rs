@@ -93,7 +93,10 @@ impl Plan {
         let (exec, strings) = self.exec();
         let expectation = Expectation {
             own_namespaces: own_namespaces()?,
-            landlock: self.landlock.map(landlock::describe),
+            landlock: self.landlock.map(|handled| {
+                let rules = self.landlock_rules().count();
+                format!("{}; {rules} rules", landlock::describe(handled))
+            }),
             syscalls: filters.allowed,
             masks: self.masks().map(Path::to_owned).collect(),
             bound_groups: self.bound_groups().len(),

@@ -14,6 +14,13 @@ const NEEDED: [(Capability, &str); 5] = [
     ),
 ];
 
+/// The capabilities that a supervisor needs: number, name, and what for.
+pub fn needed() -> impl Iterator<Item = (u8, String, &'static str)> {
+    NEEDED
+        .iter()
+        .map(|(capability, purpose)| (capability.index(), capability.to_string(), *purpose))
+}
+
 /// Names the capabilities that are missing and what each would be for; empty when none is.
 pub fn missing() -> String {
     let held = caps::read(None, CapSet::Effective).unwrap_or_default();

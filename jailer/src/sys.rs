@@ -357,6 +357,12 @@ pub fn landlock_abi() -> i64 {
     call(libc::SYS_landlock_create_ruleset, [0, 0, VERSION, 0, 0, 0]).unwrap_or(0)
 }
 
+/// The errata that Landlock's code on this kernel has mended, one bit each, or 0.
+pub fn landlock_errata() -> i64 {
+    const ERRATA: Word = 2;
+    call(libc::SYS_landlock_create_ruleset, [0, 0, ERRATA, 0, 0, 0]).unwrap_or(0)
+}
+
 /// landlock_restrict_self(2). Needs no_new_privs.
 pub fn landlock_restrict(ruleset: BorrowedFd<'_>) -> Result<()> {
     call(

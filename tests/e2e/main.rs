@@ -1,6 +1,8 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
+mod doctor;
 mod exits;
+mod explain;
 mod export;
 mod faults;
 mod filesystem;

@@ -22,7 +22,17 @@ pub enum Command {
     /// Run a command in a jail, watched.
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
+    /// Print what a run would do, in order, without doing any of it.
+    Explain(ExplainArguments),
+    /// Say what this host can enforce for you, and the fix for what it cannot.
+    #[command(after_help = DOCTOR_CODES)]
+    Doctor(DoctorArguments),
 }
+
+const DOCTOR_CODES: &str = "Exit codes:
+  0    the default profile can be enforced whole by this caller
+  1    it cannot; what is missing is named with its fix
+  125  turnkey itself failed";
 
 const EXIT_CODES: &str = "Exit codes:
   0-119     the command's own status
@@ -66,17 +76,50 @@ pub struct RunArguments {
     /// The directory that appears as /workspace, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<PathBuf>,
+    /// Flags over the profile.
     #[command(flatten)]
-    overrides: OverrideArguments,
+    pub overrides: OverrideArguments,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
+/// `turnkey explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    /// A shipped profile (untrusted, python, shell, strict) or a file
+    #[arg(value_name = "PROFILE", default_value = "untrusted")]
+    pub profile: String,
+    /// For programs: one JSON object, schema turnkey.plan/v1
+    #[arg(long)]
+    pub json: bool,
+    /// As `run` with the same flag: without the monitor, and without whatever else an unprivileged
+    /// caller cannot have
+    #[arg(long)]
+    pub unmonitored: bool,
+    /// The directory that would appear as /workspace, instead of the current one
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<PathBuf>,
+    /// Flags over the profile.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// The command that would run; it need not exist
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `turnkey doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// For programs: one JSON object, schema turnkey.doctor/v1
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Flags over the profile.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over the profile")]
-struct OverrideArguments {
+pub struct OverrideArguments {
     /// enforce: rules act; observe: rules only speak
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
@@ -139,11 +182,11 @@ struct OverrideArguments {
     on_loss: Option<String>,
 }
 
-impl RunArguments {
+impl OverrideArguments {
     /// The flags in the form the policy takes them: paths made absolute, because only here is the
     /// current directory known.
-    pub fn overrides(&self) -> std::io::Result<Overrides> {
-        let flags = &self.overrides;
+    pub fn resolve(&self) -> std::io::Result<Overrides> {
+        let flags = self;
         let absolute =
             |path: &PathBuf| Ok(std::path::absolute(path)?.to_string_lossy().into_owned());
         Ok(Overrides {
@@ -193,9 +236,14 @@ mod tests {
     fn relative_paths_are_made_absolute() {
         let arguments =
             Arguments::try_parse_from(["turnkey", "run", "--read", "data", "--", "true"]).unwrap();
-        let Command::Run(run) = arguments.command;
+        let Command::Run(run) = arguments.command else {
+            panic!("`run` is run")
+        };
         let expected = std::env::current_dir().unwrap().join("data");
-        assert_eq!(run.overrides().unwrap().read, [expected.to_string_lossy()]);
+        assert_eq!(
+            run.overrides.resolve().unwrap().read,
+            [expected.to_string_lossy()]
+        );
     }
 
     #[test]
@@ -203,7 +251,9 @@ mod tests {
         let line = [
             "turnkey", "run", "--memory", "1G", "--", "ls", "--memory", "-l",
         ];
-        let Command::Run(run) = Arguments::try_parse_from(line).unwrap().command;
+        let Command::Run(run) = Arguments::try_parse_from(line).unwrap().command else {
+            panic!("`run` is run")
+        };
         assert_eq!(run.command, ["ls", "--memory", "-l"]);
     }
 

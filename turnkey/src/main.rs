@@ -4,7 +4,9 @@ mod accept;
 mod advice;
 mod cli;
 mod clock;
+mod doctor;
 mod elsewhere;
+mod explain;
 mod export;
 mod object;
 mod relay;
@@ -35,6 +37,8 @@ fn answer() -> ExitCode {
     };
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
+        cli::Command::Explain(arguments) => explain::explain(&arguments),
+        cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

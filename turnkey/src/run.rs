@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Context;
 use turnkey_jailer::{
@@ -13,7 +13,7 @@ use turnkey_jailer::{
 use turnkey_monitor::Event;
 use turnkey_policy::{LoadError, Policy};
 
-use crate::cli::RunArguments;
+use crate::cli::{OverrideArguments, RunArguments};
 use crate::relay::{Relayed, Streams};
 use crate::report::{
     self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Export, Inputs, NotStarted,
@@ -43,11 +43,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     // Before anything is opened: a file belongs to the mounts it was opened among.
     let entered = rootless::enter();
-    let overrides = arguments
-        .overrides()
-        .context("could not tell the current directory")?;
-    let policy = turnkey_policy::load(&arguments.profile, &read_profile, &overrides)
-        .map_err(|error| Failure::Profile(Box::new(error)))?;
+    let policy = load(&arguments.profile, &arguments.overrides)?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
     let wanted = export::Wanted::from(arguments, &policy)?;
     let clock = clock::now();
@@ -105,9 +101,13 @@ fn attempt(
     wanted: Option<&export::Wanted>,
     watcher: &mut Watcher,
 ) -> anyhow::Result<Outcome> {
-    let host = Host::probe(policy)?;
-    let policy = &accept::without(policy, &host, arguments.unmonitored);
-    let plan = Plan::new(policy, &host, command(arguments)?)?;
+    let plan = plan(
+        policy,
+        arguments.unmonitored,
+        &arguments.command,
+        arguments.workdir.as_deref(),
+    )?;
+    let policy = &plan.policy;
     accept::require(&plan)?;
     let mut watch = Watch::open(policy, arguments.unmonitored)?;
     let (inside, outside) = Streams::open()?.split();
@@ -162,20 +162,39 @@ fn tell_of_lost_output(output: &Relayed) {
     }
 }
 
+/// The policy of a profile and what the command line says over it.
+pub fn load(profile: &str, overrides: &OverrideArguments) -> Result<Policy, Failure> {
+    let overrides = overrides
+        .resolve()
+        .context("could not tell the current directory")?;
+    turnkey_policy::load(profile, &read_profile, &overrides)
+        .map_err(|error| Failure::Profile(Box::new(error)))
+}
+
+/// What running `command` on this host takes; nothing is made yet.
+pub fn plan(
+    policy: &Policy,
+    unmonitored: bool,
+    command: &[OsString],
+    workdir: Option<&Path>,
+) -> anyhow::Result<Plan> {
+    let host = Host::probe(policy)?;
+    let policy = accept::without(policy, &host, unmonitored);
+    Ok(Plan::new(&policy, &host, self::command(command, workdir)?)?)
+}
+
 fn read_profile(path: &str) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
-fn open_report(path: &std::path::Path) -> anyhow::Result<ReportFile> {
+fn open_report(path: &Path) -> anyhow::Result<ReportFile> {
     ReportFile::open(path)
         .with_context(|| format!("could not write a report to {}", path.display()))
 }
 
-fn command(arguments: &RunArguments) -> anyhow::Result<Command> {
-    let workdir = arguments
-        .workdir
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("."));
+/// What to run, from where: `.` unless a directory is named.
+fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Command> {
+    let workdir = workdir.unwrap_or(Path::new("."));
     let workdir = workdir
         .canonicalize()
         .with_context(|| format!("the working directory {} cannot be used", workdir.display()))?;
@@ -185,7 +204,7 @@ fn command(arguments: &RunArguments) -> anyhow::Result<Command> {
         workdir.display()
     );
     Ok(Command {
-        arguments: arguments.command.clone(),
+        arguments: arguments.to_vec(),
         environment: std::env::vars_os().collect(),
         workdir,
     })

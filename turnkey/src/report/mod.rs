@@ -42,3 +42,4 @@ pub use ending::{Ending, Evidence, NotStarted, Ran};
 pub use events::EventWriter;
 pub use export::Export;
 pub use model::{Host, Report};
+pub use text::escape;

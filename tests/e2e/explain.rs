@@ -1,0 +1,148 @@
+//! What `turnkey explain` prints is what a run does.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+use turnkey_tests::{Ran, Run, binary};
+
+fn explain(run: &Run, options: &[&str]) -> Value {
+    let output = Command::new(binary())
+        .current_dir(run.path())
+        .args(["explain", "untrusted", "--json"])
+        .args(options)
+        .output()
+        .expect("turnkey can be started");
+    assert!(output.status.success(), "{output:?}");
+    let plan: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(plan["schema"], "turnkey.plan/v1");
+    plan
+}
+
+/// proc_pid_mountinfo(5): mount point to options.
+fn mounts(ran: &Ran) -> BTreeMap<String, Vec<String>> {
+    let fields = |line: &str| {
+        let mut fields = line.split(' ').skip(4);
+        let (point, options) = (fields.next()?, fields.next()?);
+        let options = options.split(',').map(str::to_owned).collect();
+        Some((point.to_owned(), options))
+    };
+    ran.stdout.lines().filter_map(fields).collect()
+}
+
+fn words(value: &Value) -> Vec<String> {
+    let list = value.as_array().cloned().unwrap_or_default();
+    let words = list.iter().filter_map(Value::as_str);
+    words.map(str::to_owned).collect()
+}
+
+/// Both ways: every planned mount is there, closed as planned, and no other is.
+#[test]
+fn the_mounts_of_a_run_are_those_of_its_plan() {
+    let run = Run::new();
+    let plan = explain(&run, &["--scratch", "/scratch=1M"]);
+    let ran = run
+        .option("--scratch /scratch=1M")
+        .run(&["cat", "/proc/self/mountinfo"]);
+    ran.expect_code(0);
+    let mut seen = mounts(&ran);
+    seen.remove("/").expect("the jail has a root");
+    let steps = plan["tree"].as_array().expect("the plan has a tree");
+    let planned = steps
+        .iter()
+        .filter(|step| !words(&step["attributes"]).is_empty());
+    for step in planned {
+        let path = step["path"].as_str().expect("a step has a place");
+        let optional = step["step"] == "mask";
+        let Some(options) = seen.remove(path) else {
+            ran.expect(optional, &format!("{path} is mounted"));
+            continue;
+        };
+        let attributes = words(&step["attributes"]);
+        for attribute in ["ro", "nosuid", "nodev", "noexec"] {
+            let wanted = attributes.iter().any(|word| word == attribute);
+            let is = options.iter().any(|option| option == attribute);
+            ran.expect(
+                wanted == is,
+                &format!("{path}: {attribute} is {is}, planned {wanted}"),
+            );
+        }
+    }
+    // What the host has mounted below /usr or another directory comes with that directory.
+    seen.retain(|point, _| !steps.iter().any(|step| is_below(point, step)));
+    ran.expect(
+        seen.is_empty(),
+        &format!("nothing else is mounted: {seen:?}"),
+    );
+}
+
+fn is_below(point: &str, step: &Value) -> bool {
+    let path = step["path"].as_str().unwrap_or_default();
+    step["step"] == "read" && point.starts_with(&format!("{path}/"))
+}
+
+#[test]
+fn the_layers_of_a_run_are_those_of_its_plan() {
+    let run = Run::new();
+    let options = ["--memory", "100M", "--pids", "20", "--open-files", "99"];
+    let plan = explain(&run, &options);
+    let ran = run.option(&options.join(" ")).run(&["true"]);
+    ran.expect_code(0);
+    let proof = |layer: &str| {
+        let mut layers = ran.list("/enforcement").iter();
+        let found = layers.find(|report| report["layer"] == layer);
+        found.map_or(String::new(), |report| {
+            format!("{} {}", report["effective"], report["proof"])
+        })
+    };
+    for group in plan["groups"].as_array().expect("the plan has groups") {
+        let (file, value) = (
+            group["file"].as_str().unwrap(),
+            group["value"].as_str().unwrap(),
+        );
+        let layer = group["controller"].as_str().unwrap();
+        // Swap may have no account; then the host has none.
+        let said = proof(layer);
+        let holds = said.contains(&format!("{file} is {value}")) || file.contains("memsw");
+        ran.expect(holds, &format!("{file} is {value} in {said}"));
+    }
+    for limit in plan["rlimits"].as_array().expect("the plan has limits") {
+        let wanted = format!("{} {}", limit["name"].as_str().unwrap(), limit["value"]);
+        ran.expect(proof("rlimits").contains(&wanted), &wanted);
+    }
+    let rules = words_count(&plan["landlock"]["rules"]);
+    let said = proof("landlock");
+    ran.expect(
+        said.contains(&format!("; {rules} rules")),
+        &format!("{rules} rules in {said}"),
+    );
+    let allowed = plan["syscalls"]["allowed"]
+        .as_array()
+        .expect("groups of calls");
+    let allowed: usize = allowed
+        .iter()
+        .map(|group| words_count(&group["names"]))
+        .sum();
+    let wanted = format!("{allowed} syscalls allowed");
+    ran.expect(proof("seccomp").contains(&wanted), &wanted);
+}
+
+fn words_count(value: &Value) -> usize {
+    value.as_array().map_or(0, Vec::len)
+}
+
+/// The control run is every other test: root makes groups, mounts and processes for a run.
+#[test]
+fn explaining_needs_no_root_and_makes_nothing() {
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(binary())
+        .args(["explain", "python", "--", "anything"])
+        .current_dir("/usr")
+        .output()
+        .expect("setpriv is part of util-linux");
+    let page = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(page.contains("profile python"), "{page}");
+    assert!(page.contains("/usr/bin/anything"), "{page}");
+}

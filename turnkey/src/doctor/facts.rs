@@ -1,0 +1,93 @@
+//! What is known about the host, as data.
+
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use turnkey_jailer::hierarchy::{Controller, Home};
+use turnkey_jailer::userns::Switches;
+
+/// An attempt: it worked, or the kernel's answer.
+pub type Trial = Result<(), Errno>;
+
+/// Everything that findings are made of.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Release, such as 6.18.44.
+    pub kernel: String,
+    /// Effective user.
+    pub user: u32,
+    /// What the caller may.
+    pub capabilities: Vec<Capability>,
+    /// The switches that bear on namespaces.
+    pub switches: Switches,
+    /// A process in all namespaces.
+    pub namespaces: Trial,
+    /// Its rights inside.
+    pub rights_inside: Trial,
+    /// A syscall filter.
+    pub seccomp: Trial,
+    /// landlock(7)
+    pub landlock: Landlock,
+    /// cgroups(7), or why there are none.
+    pub groups: Result<Groups, String>,
+    /// An overlay without privileges.
+    pub overlay: Trial,
+    /// A view of the working directory with another owner.
+    pub id_mapped: IdMapped,
+    /// Bytes of `/sys/kernel/btf/vmlinux`, or why it cannot be read.
+    pub btf: Result<u64, String>,
+    /// `/sys/kernel/security/lsm`; `None` when it cannot be read.
+    pub security_modules: Option<Vec<String>>,
+    /// The chosen word of `/sys/kernel/security/lockdown`; `None` when it cannot be read.
+    pub lockdown: Option<String>,
+    /// The monitor was loaded: what its canary proved, or why not.
+    pub monitor: Result<String, String>,
+    /// The default profile, run whole.
+    pub rehearsal: Result<(), String>,
+    /// The same without what an unprivileged caller cannot have.
+    pub unmonitored: Result<(), String>,
+}
+
+/// A right of the caller.
+#[derive(Clone, Debug)]
+pub struct Capability {
+    /// As in capabilities(7).
+    pub name: String,
+    /// What turnkey does with it.
+    pub purpose: &'static str,
+    /// Whether it is in the effective set.
+    pub held: bool,
+}
+
+/// landlock(7)
+#[derive(Clone, Debug)]
+pub struct Landlock {
+    /// 0 without Landlock.
+    pub abi: u32,
+    /// Mended mistakes, one bit each.
+    pub errata: u32,
+    /// A refusal was tried.
+    pub refuses: Trial,
+}
+
+/// Where the jail's groups would be, and whether they can.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    /// The v2 directory below which they are made.
+    pub unified: PathBuf,
+    /// Where each controller is.
+    pub controllers: Vec<(Controller, Home)>,
+    /// Groups were made, a process born in them, and removed; or why not.
+    pub made: Result<(), String>,
+    /// The swap of a group can be limited, or the host has none.
+    pub swap_is_bounded: bool,
+}
+
+/// mount_setattr(2) with `MOUNT_ATTR_IDMAP`.
+#[derive(Clone, Debug)]
+pub struct IdMapped {
+    /// The directory tried.
+    pub directory: PathBuf,
+    /// The attempt.
+    pub outcome: Trial,
+}

@@ -1,0 +1,134 @@
+//! From facts to findings: what each check came to, and the fix. Pure.
+
+mod groups;
+mod kernel;
+mod monitor;
+
+use serde::Serialize;
+
+use super::facts::Facts;
+
+/// What a check came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// All that is needed.
+    Ok,
+    /// Less than the kernel could give; the default profile holds all the same.
+    Limited,
+    /// The default profile cannot be enforced whole.
+    Missing,
+}
+
+impl State {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        }
+    }
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Names the check.
+    pub check: &'static str,
+    /// What turnkey does with it.
+    pub needed_for: &'static str,
+    /// What it came to.
+    pub state: State,
+    /// What was seen.
+    pub found: String,
+    /// The file it was read from, or the system call that was tried.
+    pub source: &'static str,
+    /// What to do; always there unless the state is ok.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// A check that has yet to come to something.
+#[derive(Clone, Copy)]
+struct Check {
+    name: &'static str,
+    needed_for: &'static str,
+    source: &'static str,
+}
+
+impl Check {
+    fn ok(self, found: impl Into<String>) -> Finding {
+        self.finding(State::Ok, found.into(), None)
+    }
+
+    fn limited(self, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+        self.finding(State::Limited, found.into(), Some(fix.into()))
+    }
+
+    fn missing(self, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+        self.finding(State::Missing, found.into(), Some(fix.into()))
+    }
+
+    fn finding(self, state: State, found: String, fix: Option<String>) -> Finding {
+        Finding {
+            check: self.name,
+            needed_for: self.needed_for,
+            state,
+            found,
+            source: self.source,
+            fix,
+        }
+    }
+}
+
+/// Every check, in the order in which a run would meet its subject.
+pub fn findings(facts: &Facts) -> Vec<Finding> {
+    let mut findings = vec![
+        kernel::capabilities(facts),
+        kernel::namespaces(facts),
+        kernel::overlay(facts),
+        kernel::id_mapped(facts),
+        kernel::seccomp(facts),
+        kernel::landlock(facts),
+    ];
+    findings.extend(groups::findings(facts));
+    findings.extend(monitor::findings(facts));
+    findings.extend(rehearsal(facts));
+    findings
+}
+
+/// Whether the default profile can be enforced whole.
+pub fn whole(findings: &[Finding]) -> bool {
+    findings
+        .iter()
+        .all(|finding| finding.state != State::Missing)
+}
+
+/// The proof of all the rest; and what still works where it fails.
+fn rehearsal(facts: &Facts) -> Vec<Finding> {
+    let check = Check {
+        name: "default-profile",
+        needed_for: "everything: a harmless program was run under the profile `untrusted`",
+        source: "turnkey run",
+    };
+    let Err(error) = &facts.rehearsal else {
+        return vec![check.ok("it ran, every layer proved, and was found clean")];
+    };
+    let failed = check.missing(
+        error.as_str(),
+        "mend what is missing above, or what the message names",
+    );
+    let check = Check {
+        name: "unmonitored",
+        needed_for: "the jail alone, where the monitor cannot be had",
+        source: "turnkey run --unmonitored",
+    };
+    let without = match &facts.unmonitored {
+        Ok(()) => check.ok(
+            "`turnkey run --unmonitored` works for this caller; its report says what is missing",
+        ),
+        Err(error) => check.limited(error.as_str(), "mend what is missing above"),
+    };
+    vec![failed, without]
+}

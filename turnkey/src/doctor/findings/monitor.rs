@@ -1,0 +1,85 @@
+//! What the monitor stands on, and the tiers it can have.
+
+use super::kernel::{AS_ROOT, into_list};
+use super::{Check, Finding};
+use crate::doctor::facts::Facts;
+
+const MOUNT_SECURITYFS: &str = "mount -t securityfs none /sys/kernel/security, and ask again";
+
+/// BTF, the security modules, lockdown, and the monitor itself.
+pub fn findings(facts: &Facts) -> [Finding; 4] {
+    [
+        btf(facts),
+        security_modules(facts),
+        lockdown(facts),
+        tracepoint(facts),
+    ]
+}
+
+fn btf(facts: &Facts) -> Finding {
+    let check = Check {
+        name: "btf",
+        needed_for: "finding the kernel's fields, for the monitor",
+        source: "/sys/kernel/btf/vmlinux",
+    };
+    match &facts.btf {
+        Ok(bytes) => check.ok(format!("{bytes} bytes")),
+        Err(error) => check.missing(
+            format!("the kernel does not describe itself: {error}"),
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (Linux 5.17 or later of every common distribution)",
+        ),
+    }
+}
+
+fn security_modules(facts: &Facts) -> Finding {
+    let check = Check {
+        name: "bpf-lsm",
+        needed_for: "the monitor's lsm tier, which is not in this release: files refused before they are opened",
+        source: "/sys/kernel/security/lsm",
+    };
+    match &facts.security_modules {
+        None => check.limited("cannot be told: the file cannot be read", MOUNT_SECURITYFS),
+        Some(list) if list.iter().any(|module| module == "bpf") => check.ok(list.join(",")),
+        Some(list) => check.limited(
+            format!("`bpf` is not in the list: {}", list.join(",")),
+            into_list(facts, "bpf"),
+        ),
+    }
+}
+
+fn lockdown(facts: &Facts) -> Finding {
+    let check = Check {
+        name: "lockdown",
+        needed_for: "loading eBPF programs",
+        source: "/sys/kernel/security/lockdown",
+    };
+    match facts.lockdown.as_deref() {
+        None => check.limited("cannot be told: the file cannot be read", MOUNT_SECURITYFS),
+        Some("none") => check.ok("none"),
+        Some("integrity") => check.limited(
+            "integrity: the tracepoint tier works, the lsm tier cannot be had",
+            "boot with the kernel parameter lockdown=none, or without Secure Boot",
+        ),
+        Some(other) => check.missing(
+            format!("{other}: eBPF programs may not read what the monitor must"),
+            "boot with the kernel parameter lockdown=integrity or none",
+        ),
+    }
+}
+
+fn tracepoint(facts: &Facts) -> Finding {
+    let check = Check {
+        name: "monitor",
+        needed_for: "seeing what the program does and killing it for it (tracepoint tier)",
+        source: "bpf(2): the monitor was loaded, and its canary flown in a group of its own",
+    };
+    let may = facts.capabilities.iter().all(|capability| capability.held);
+    match &facts.monitor {
+        Ok(proof) => check.ok(proof.as_str()),
+        Err(error) if may => check.missing(
+            error.as_str(),
+            "mend what is missing above, or what the message names",
+        ),
+        Err(error) => check.missing(error.as_str(), AS_ROOT),
+    }
+}

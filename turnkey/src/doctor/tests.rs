@@ -1,0 +1,340 @@
+//! Findings for hosts that do not exist.
+
+use nix::errno::Errno;
+use turnkey_jailer::hierarchy::{Controller, Home};
+use turnkey_jailer::userns::Switches;
+
+use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
+use super::findings::{Finding, State, findings, whole};
+use super::page;
+
+/// A host with everything, for root.
+fn good() -> Facts {
+    let capability = |name: &str, purpose| Capability {
+        name: name.to_owned(),
+        purpose,
+        held: true,
+    };
+    Facts {
+        kernel: "6.12.1".to_owned(),
+        user: 0,
+        capabilities: vec![
+            capability("CAP_SYS_ADMIN", "namespaces and mounts"),
+            capability("CAP_BPF", "the monitor's eBPF programs"),
+            capability("CAP_PERFMON", "the monitor's tracepoints"),
+        ],
+        switches: Switches {
+            privileged: true,
+            ..Switches::default()
+        },
+        namespaces: Ok(()),
+        rights_inside: Ok(()),
+        seccomp: Ok(()),
+        landlock: Landlock {
+            abi: 6,
+            errata: 1,
+            refuses: Ok(()),
+        },
+        groups: Ok(Groups {
+            unified: "/sys/fs/cgroup".into(),
+            controllers: Controller::ALL
+                .map(|controller| (controller, Home::Unified))
+                .to_vec(),
+            made: Ok(()),
+            swap_is_bounded: true,
+        }),
+        overlay: Ok(()),
+        id_mapped: IdMapped {
+            directory: "/home/user".into(),
+            outcome: Ok(()),
+        },
+        btf: Ok(5_000_000),
+        security_modules: Some(["landlock", "bpf"].map(str::to_owned).to_vec()),
+        lockdown: Some("none".to_owned()),
+        monitor: Ok("the canary died".to_owned()),
+        rehearsal: Ok(()),
+        unmonitored: Ok(()),
+    }
+}
+
+/// The same host for a caller without privileges, on which a run therefore fails.
+fn for_a_user() -> Facts {
+    let mut facts = good();
+    facts.user = 1000;
+    facts.switches.privileged = false;
+    for capability in &mut facts.capabilities {
+        capability.held = false;
+    }
+    facts.id_mapped.outcome = Err(Errno::EPERM);
+    facts.monitor = Err("the kernel refuses eBPF to this process".to_owned());
+    facts.rehearsal = Err("this caller has no privileges\n  fix: --unmonitored".to_owned());
+    facts
+}
+
+/// What the one check came to, on the good host with a change.
+#[track_caller]
+fn check(name: &str, change: impl FnOnce(&mut Facts)) -> Finding {
+    let mut facts = good();
+    change(&mut facts);
+    find(name, &facts)
+}
+
+#[track_caller]
+fn find(name: &str, facts: &Facts) -> Finding {
+    let all = findings(facts);
+    let mut found = all.iter().filter(|finding| finding.check == name);
+    let finding = found
+        .next()
+        .unwrap_or_else(|| panic!("no check is called {name}"));
+    assert_eq!(found.next(), None, "{name} is checked once");
+    finding.clone()
+}
+
+#[track_caller]
+fn expect(finding: &Finding, state: State, words: &[&str]) {
+    assert_eq!(finding.state, state, "{finding:?}");
+    let text = format!(
+        "{} {}",
+        finding.found,
+        finding.fix.clone().unwrap_or_default()
+    );
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {text:?}");
+    }
+}
+
+fn groups(change: impl FnOnce(&mut Groups)) -> impl FnOnce(&mut Facts) {
+    move |facts| {
+        if let Ok(groups) = &mut facts.groups {
+            change(groups);
+        }
+    }
+}
+
+#[test]
+fn a_host_with_everything_is_whole() {
+    let all = findings(&good());
+    assert!(whole(&all));
+    assert!(
+        all.iter().all(|finding| finding.state == State::Ok),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn what_is_not_ok_has_a_fix_and_a_source() {
+    let mut worst = for_a_user();
+    worst.namespaces = Err(Errno::EPERM);
+    worst.seccomp = Err(Errno::EINVAL);
+    worst.landlock.refuses = Err(Errno::ENOSYS);
+    worst.groups = Err("no cgroup v2 hierarchy is mounted".to_owned());
+    worst.overlay = Err(Errno::EPERM);
+    worst.btf = Err("No such file or directory".to_owned());
+    worst.security_modules = None;
+    worst.lockdown = None;
+    worst.unmonitored = Err("nothing works".to_owned());
+    for facts in [worst, for_a_user()] {
+        let all = findings(&facts);
+        assert!(!whole(&all));
+        for finding in all {
+            assert!(
+                !finding.source.is_empty() && !finding.found.is_empty(),
+                "{finding:?}"
+            );
+            assert_eq!(
+                finding.fix.is_some(),
+                finding.state != State::Ok,
+                "{finding:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn namespaces_that_are_off_name_their_switch() {
+    let closed = check("namespaces", |facts| {
+        facts.switches.privileged = false;
+        facts.switches.closed_to_users = true;
+        facts.namespaces = Err(Errno::EPERM);
+    });
+    expect(
+        &closed,
+        State::Missing,
+        &["sysctl -w kernel.unprivileged_userns_clone=1"],
+    );
+    let none = check("namespaces", |facts| {
+        facts.switches.forbidden_kinds = vec!["user"];
+        facts.namespaces = Err(Errno::ENOSPC);
+    });
+    expect(
+        &none,
+        State::Missing,
+        &["user.max_user_namespaces is 0", "sysctl -w"],
+    );
+}
+
+#[test]
+fn apparmors_restriction_is_seen_from_inside() {
+    let fix = "kernel.apparmor_restrict_unprivileged_userns=0";
+    let restricted = check("namespaces", |facts| {
+        facts.switches.privileged = false;
+        facts.switches.restricted_by_apparmor = true;
+        facts.rights_inside = Err(Errno::EPERM);
+    });
+    expect(&restricted, State::Missing, &["AppArmor", fix]);
+    // Root is not bound by it, and is told that others are.
+    let told = check("namespaces", |facts| {
+        facts.switches.restricted_by_apparmor = true
+    });
+    expect(&told, State::Limited, &["callers without privileges", fix]);
+}
+
+#[test]
+fn no_landlock_and_an_old_one_are_told_apart() {
+    let none = check("landlock", |facts| {
+        facts.landlock.abi = 0;
+        facts.landlock.refuses = Err(Errno::ENOSYS);
+        facts.security_modules = Some(vec!["yama".to_owned()]);
+    });
+    expect(&none, State::Missing, &["no Landlock", "lsm=yama,landlock"]);
+    let old = check("landlock", |facts| facts.landlock.abi = 2);
+    expect(
+        &old,
+        State::Limited,
+        &["ABI 2", "truncate", "signals", "6.12"],
+    );
+    assert!(!old.found.contains("renaming"), "ABI 2 has that: {old:?}");
+    let broken = check("landlock", |facts| facts.landlock.refuses = Err(Errno::EIO));
+    expect(&broken, State::Missing, &["did not refuse"]);
+}
+
+#[test]
+fn control_groups_that_are_not_there_or_not_ours_are_told_apart() {
+    let none = check("control-group", |facts| {
+        facts.groups = Err("no cgroup v2 hierarchy is mounted".to_owned());
+    });
+    expect(&none, State::Missing, &["mount -t cgroup2"]);
+    let mut user = for_a_user();
+    groups(|groups| groups.made = Err("Permission denied".to_owned()))(&mut user);
+    let foreign = find("control-group", &user);
+    expect(
+        &foreign,
+        State::Missing,
+        &["/sys/fs/cgroup", "Delegate=yes"],
+    );
+    let broken = check(
+        "control-group",
+        groups(|groups| groups.made = Err("read-only".to_owned())),
+    );
+    expect(&broken, State::Missing, &["read-only", "writable"]);
+}
+
+#[test]
+fn controllers_are_as_good_on_v1_and_missed_when_nowhere() {
+    let home =
+        |home: Home| groups(move |groups| groups.controllers = vec![(Controller::Memory, home)]);
+    let legacy = Home::Legacy("/sys/fs/cgroup/memory".into());
+    let on_v1 = check("controller-memory", home(legacy));
+    expect(&on_v1, State::Ok, &["v1", "/sys/fs/cgroup/memory"]);
+    let nowhere = check("controller-memory", home(Home::Missing));
+    expect(
+        &nowhere,
+        State::Missing,
+        &[
+            "no hierarchy",
+            "cgroup.subtree_control",
+            "cgroup_enable=memory",
+        ],
+    );
+}
+
+#[test]
+fn swap_without_an_account_is_missing() {
+    let swap = check("swap", groups(|groups| groups.swap_is_bounded = false));
+    expect(&swap, State::Missing, &["swapaccount=1", "swapoff -a"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_id_mapped_matters_to_root_alone() {
+    let root = check("id-mapped-mounts", |facts| {
+        facts.id_mapped.outcome = Err(Errno::EINVAL)
+    });
+    expect(&root, State::Missing, &["/home/user", "ext4"]);
+    expect(
+        &find("id-mapped-mounts", &for_a_user()),
+        State::Ok,
+        &["not needed"],
+    );
+}
+
+#[test]
+fn the_monitors_tiers_are_told_apart() {
+    let no_btf = check("btf", |facts| {
+        facts.btf = Err("No such file or directory".to_owned())
+    });
+    expect(&no_btf, State::Missing, &["CONFIG_DEBUG_INFO_BTF=y"]);
+    let no_bpf = check("bpf-lsm", |facts| {
+        facts.security_modules = Some(vec!["landlock".to_owned()]);
+    });
+    expect(
+        &no_bpf,
+        State::Limited,
+        &["`bpf` is not in the list", "lsm=landlock,bpf"],
+    );
+    let unknown = check("bpf-lsm", |facts| facts.security_modules = None);
+    expect(&unknown, State::Limited, &["mount -t securityfs"]);
+    let lockdown = |word: &str| {
+        let word = Some(word.to_owned());
+        check("lockdown", |facts| facts.lockdown = word)
+    };
+    expect(
+        &lockdown("integrity"),
+        State::Limited,
+        &["tracepoint tier works"],
+    );
+    expect(
+        &lockdown("confidentiality"),
+        State::Missing,
+        &["may not read"],
+    );
+}
+
+#[test]
+fn missing_capabilities_are_named_with_what_works_without() {
+    let user = for_a_user();
+    let words = ["CAP_SYS_ADMIN", "CAP_BPF", "CAP_PERFMON", "--unmonitored"];
+    expect(&find("capabilities", &user), State::Missing, &words);
+    expect(&find("monitor", &user), State::Missing, &["--unmonitored"]);
+    expect(
+        &find("unmonitored", &user),
+        State::Ok,
+        &["works for this caller"],
+    );
+    let one = check("capabilities", |facts| facts.capabilities[1].held = false);
+    assert!(!one.found.contains("CAP_SYS_ADMIN"), "{one:?}");
+}
+
+#[test]
+fn a_failed_rehearsal_counts_when_all_else_is_well() {
+    let mut facts = good();
+    facts.rehearsal = Err("something nobody looked for".to_owned());
+    let all = findings(&facts);
+    assert!(!whole(&all));
+    expect(
+        &find("default-profile", &facts),
+        State::Missing,
+        &["something nobody looked for"],
+    );
+}
+
+#[test]
+fn pages() {
+    for (name, facts) in [("root", good()), ("user", for_a_user())] {
+        let all = findings(&facts);
+        let (mut text, mut json) = (Vec::new(), Vec::new());
+        page::text(&facts, &all, &mut text).unwrap();
+        page::json(&facts, &all, &mut json).unwrap();
+        insta::assert_snapshot!(name, String::from_utf8(text).unwrap());
+        insta::assert_snapshot!(format!("{name}_json"), String::from_utf8(json).unwrap());
+    }
+}

@@ -1,0 +1,64 @@
+//! `turnkey explain`: the plan of a run, printed instead of carried out.
+//!
+//! Everything shown is read out of what a run itself uses: plan, policy, the tables behind
+//! the filters. Nothing here is a list of its own, and nothing is made or changed.
+
+mod landlock;
+mod rules;
+mod syscalls;
+mod text;
+mod tree;
+mod view;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use anyhow::Context;
+use turnkey_jailer::rootless;
+
+use crate::cli::ExplainArguments;
+use crate::report;
+use crate::run::{self, Failure};
+use view::View;
+
+/// Stands for a command that was not given.
+const COMMAND: &str = "COMMAND";
+
+/// Prints the plan to standard output.
+pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
+    // A caller without privileges is shown the run of such a caller. Where even that is out of
+    // reach, a run says so; what is shown then is the run of one who has them.
+    let _ = rootless::enter();
+    let policy = run::load(&arguments.profile, &arguments.overrides)?;
+    let mut command = arguments.command.clone();
+    if command.is_empty() {
+        command.push(OsString::from(COMMAND));
+    }
+    let plan = run::plan(
+        &policy,
+        arguments.unmonitored,
+        &command,
+        arguments.workdir.as_deref(),
+    )?;
+    print(&View::new(&plan), arguments.json).context("could not write the plan")?;
+    Ok(0)
+}
+
+fn print(view: &View, json: bool) -> std::io::Result<()> {
+    let mut page = Vec::new();
+    if json {
+        report::json::write(view, &mut page)?;
+    } else {
+        text::write(view, &mut page)?;
+    }
+    let written = std::io::stdout().lock().write_all(&page);
+    // A reader such as head(1) that has seen enough is no failure.
+    written.or_else(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
+}
+
+#[cfg(test)]
+#[path = "explain/snapshots.rs"]
+mod snapshots;

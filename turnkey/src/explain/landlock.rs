@@ -1,0 +1,41 @@
+//! Landlock's rules in words.
+
+use serde::Serialize;
+use turnkey_jailer::{Plan, landlock};
+
+use super::view::shown;
+
+/// The ruleset.
+#[derive(Debug, Serialize)]
+pub struct Landlock {
+    pub abi: u32,
+    /// Refused everywhere unless a rule grants it.
+    pub handled: Vec<&'static str>,
+    /// What of the world outside cannot be reached.
+    pub scopes: Vec<&'static str>,
+    pub rules: Vec<Rule>,
+}
+
+/// What is granted at a path and beneath it.
+#[derive(Debug, Serialize)]
+pub struct Rule {
+    pub path: String,
+    pub rights: Vec<&'static str>,
+}
+
+impl Landlock {
+    /// Reads the plan; `None` on a host without Landlock.
+    pub fn new(plan: &Plan) -> Option<Landlock> {
+        let handled = plan.landlock?;
+        let rule = |rule: landlock::Rule| Rule {
+            path: shown(&rule.path),
+            rights: landlock::rights_in_words(rule.access),
+        };
+        Some(Landlock {
+            abi: handled.abi,
+            handled: landlock::rights_in_words(handled.access),
+            scopes: landlock::scopes_in_words(handled.scopes),
+            rules: plan.landlock_rules().map(rule).collect(),
+        })
+    }
+}

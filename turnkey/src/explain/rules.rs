@@ -1,0 +1,104 @@
+//! The monitor's rules, in the order in which they decide.
+
+use serde::Serialize;
+use turnkey_policy::{Access, Candidate, On, Policy, Rule, precedence};
+
+use super::view::shown;
+
+/// Every rule, and who speaks first.
+#[derive(Debug, Serialize)]
+pub struct Rules {
+    pub definitions: Vec<Definition>,
+    pub precedence: Vec<Precedence>,
+}
+
+/// One rule.
+#[derive(Debug, Serialize)]
+pub struct Definition {
+    pub id: String,
+    /// What it comes to under the profile's mode.
+    pub action: &'static str,
+    /// As written, when the mode softens it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<&'static str>,
+    pub severity: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub technique: Option<String>,
+    pub why: String,
+}
+
+/// For one kind of attempt: the first that matches decides.
+#[derive(Debug, Serialize)]
+pub struct Precedence {
+    pub on: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<&'static str>,
+    pub order: Vec<Ranked>,
+}
+
+/// A rule, or one pattern of it.
+#[derive(Debug, Serialize)]
+pub struct Ranked {
+    pub rule: String,
+    /// `null` speaks of every path, or of an attempt without one.
+    pub pattern: Option<String>,
+    pub action: &'static str,
+}
+
+impl Rules {
+    /// Reads the policy.
+    pub fn new(policy: &Policy) -> Rules {
+        let kinds = On::ALL.iter().flat_map(|on| match on {
+            On::Open => Access::ALL
+                .iter()
+                .map(|access| (*on, Some(*access)))
+                .collect(),
+            _ => vec![(*on, None)],
+        });
+        Rules {
+            definitions: policy
+                .rules
+                .iter()
+                .map(|rule| definition(rule, policy))
+                .collect(),
+            precedence: kinds
+                .map(|(on, access)| ranking(on, access, policy))
+                .filter(|ranking| !ranking.order.is_empty())
+                .collect(),
+        }
+    }
+}
+
+fn definition(rule: &Rule, policy: &Policy) -> Definition {
+    let action = policy.mode.apply(rule.action);
+    Definition {
+        id: shown(&rule.id),
+        action: action.name(),
+        written: (action != rule.action).then(|| rule.action.name()),
+        severity: rule.severity.name(),
+        technique: rule.technique.as_ref().map(shown),
+        why: shown(&rule.why),
+    }
+}
+
+fn ranking(on: On, access: Option<Access>, policy: &Policy) -> Precedence {
+    let ordered = precedence(&policy.rules, on, access);
+    Precedence {
+        on: on.name(),
+        access: access.map(Access::name),
+        order: ordered
+            .into_iter()
+            .filter_map(|candidate| ranked(candidate, policy))
+            .collect(),
+    }
+}
+
+fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
+    let rule = policy.rules.get(candidate.rule)?;
+    let pattern = candidate.glob(&policy.rules);
+    Some(Ranked {
+        rule: shown(&rule.id),
+        pattern: pattern.map(|glob| shown(glob.to_string())),
+        action: policy.mode.apply(rule.action).name(),
+    })
+}

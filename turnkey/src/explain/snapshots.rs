@@ -1,0 +1,118 @@
+//! The whole page and the whole object, for a host that does not exist.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use turnkey_jailer::hierarchy::{Hierarchies, Home};
+use turnkey_jailer::host::PathFact;
+use turnkey_jailer::{Command, Host, Ids, Plan};
+use turnkey_policy::{HostPath, Overrides, Policy};
+
+use super::view::View;
+use super::{report, text};
+
+fn policy(profile: &str) -> Policy {
+    let no_files = |path: &str| Err(format!("{path}: no files here"));
+    turnkey_policy::load(profile, &no_files, &Overrides::default()).expect("a shipped profile")
+}
+
+/// A host with a merged /usr, controllers on both versions, and little in /etc.
+fn host() -> Host {
+    let symlink = |text: &str| PathFact::Symlink {
+        text: format!("usr/{text}").into(),
+        leads_to: Some(format!("/usr/{text}").into()),
+    };
+    let mut paths: BTreeMap<PathBuf, PathFact> = ["bin", "sbin", "lib", "lib64"]
+        .into_iter()
+        .flat_map(|name| {
+            let target = PathBuf::from(format!("/usr/{name}"));
+            [
+                (PathBuf::from(format!("/{name}")), symlink(name)),
+                (target, PathFact::Directory),
+            ]
+        })
+        .collect();
+    paths.insert("/usr".into(), PathFact::Directory);
+    paths.insert("/etc/ld.so.cache".into(), PathFact::File);
+    paths.insert("/etc/ssl/certs".into(), PathFact::Directory);
+    let memory = Home::Legacy("/sys/fs/cgroup/memory".into());
+    Host {
+        paths,
+        landlock_abi: 6,
+        hierarchies: Hierarchies::new(
+            "/sys/fs/cgroup/unified".into(),
+            [memory, Home::Unified, Home::Unified],
+        ),
+        ids: Ids::All,
+        last_capability: 40,
+    }
+}
+
+fn view(policy: &Policy, arguments: &[&str]) -> View {
+    let command = Command {
+        arguments: arguments.iter().map(OsString::from).collect(),
+        environment: vec![
+            ("LANG".into(), "C.UTF-8".into()),
+            ("SECRET".into(), "x".into()),
+        ],
+        workdir: "/home/user/project".into(),
+    };
+    View::new(&Plan::new(policy, &host(), command).expect("a plan for this host"))
+}
+
+fn page(view: &View) -> String {
+    let mut page = Vec::new();
+    text::write(view, &mut page).expect("memory takes it");
+    String::from_utf8(page).expect("the page is text")
+}
+
+fn object(view: &View) -> String {
+    let mut object = Vec::new();
+    report::json::write(view, &mut object).expect("memory takes it");
+    String::from_utf8(object).expect("JSON is text")
+}
+
+#[test]
+fn untrusted() {
+    let mut view = view(&policy("untrusted"), &["python3", "script.py"]);
+    // The digest changes with every comment of the profile.
+    view.profile.sha256 = "(of the profile)".to_owned();
+    insta::assert_snapshot!("untrusted", page(&view));
+    insta::assert_snapshot!("untrusted_json", object(&view));
+}
+
+#[test]
+fn python() {
+    let mut view = view(&policy("python"), &["./run"]);
+    view.profile.sha256 = "(of the profile)".to_owned();
+    insta::assert_snapshot!("python", page(&view));
+    insta::assert_snapshot!("python_json", object(&view));
+}
+
+#[test]
+fn hostile_names_cannot_steer_a_terminal() {
+    let mut policy = policy("untrusted");
+    let hostile = OsString::from_vec(b"/srv/\x1b[2J\xff\n".to_vec());
+    policy.filesystem.read = vec![HostPath {
+        path: PathBuf::from(&hostile),
+        optional: true,
+        why: "\u{202e}because\x07".to_owned(),
+    }];
+    let mut host = host();
+    host.paths.insert(hostile.into(), PathFact::Directory);
+    let command = Command {
+        arguments: vec!["a\x1b]0;title\x07".into()],
+        environment: Vec::new(),
+        workdir: "/home/user/\u{9b}2J".into(),
+    };
+    let view = View::new(&Plan::new(&policy, &host, command).unwrap());
+    for text in [page(&view), object(&view)] {
+        let control = text
+            .chars()
+            .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+        assert_eq!(control, None);
+        assert!(text.contains("x1b[2J"), "the path is shown");
+    }
+}

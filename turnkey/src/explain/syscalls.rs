@@ -1,0 +1,94 @@
+//! What the syscall filters answer.
+
+use serde::Serialize;
+use turnkey_policy::syscalls::arguments::{REFUSALS, Refusal};
+use turnkey_policy::syscalls::{self, GROUPS};
+
+/// Both filters.
+#[derive(Debug, Serialize)]
+pub struct Syscalls {
+    /// Allowed names by the first group that has them; the rest, named one by one, last.
+    pub allowed: Vec<Allowed>,
+    /// Exist, and fail with EPERM.
+    pub refused: Vec<&'static str>,
+    /// Exist, and fail with ENOSYS as if they did not.
+    pub absent: Vec<&'static str>,
+    /// Arguments of allowed calls that fail all the same; the first that speaks of a call answers.
+    pub arguments: Vec<Argument>,
+}
+
+/// Allowed names of one group.
+#[derive(Debug, Serialize)]
+pub struct Allowed {
+    /// `null` for names that are in no group.
+    pub group: Option<&'static str>,
+    pub about: &'static str,
+    pub names: Vec<&'static str>,
+}
+
+/// An argument that is never allowed.
+#[derive(Debug, Serialize)]
+pub struct Argument {
+    pub syscalls: &'static [&'static str],
+    pub what: &'static str,
+    pub answer: &'static str,
+    pub why: &'static str,
+}
+
+impl Syscalls {
+    /// Reads the policy and the tables that the filters are built from.
+    pub fn new(policy: &turnkey_policy::Syscalls) -> Syscalls {
+        let is_absent = |name: &&str| syscalls::ABSENT.contains(name);
+        let refused = |name: &&str| !policy.allow.contains(name) && !is_absent(name);
+        Syscalls {
+            allowed: allowed(policy),
+            refused: syscalls::known().filter(refused).collect(),
+            absent: syscalls::known().filter(is_absent).collect(),
+            arguments: REFUSALS
+                .iter()
+                .filter(|refusal| speaks_of(refusal, policy))
+                .map(argument)
+                .collect(),
+        }
+    }
+}
+
+fn allowed(policy: &turnkey_policy::Syscalls) -> Vec<Allowed> {
+    let mut left = policy.allow.clone();
+    let mut rows = Vec::new();
+    for group in GROUPS {
+        let names: Vec<_> = group
+            .syscalls
+            .iter()
+            .copied()
+            .filter(|name| left.remove(name))
+            .collect();
+        rows.push(Allowed {
+            group: Some(group.name),
+            about: group.about,
+            names,
+        });
+    }
+    rows.push(Allowed {
+        group: None,
+        about: "in no group",
+        names: left.into_iter().collect(),
+    });
+    rows.retain(|row| !row.names.is_empty());
+    rows
+}
+
+/// What the policy does not allow at all has no arguments to refuse.
+fn speaks_of(refusal: &Refusal, policy: &turnkey_policy::Syscalls) -> bool {
+    let mut calls = refusal.syscalls.iter();
+    calls.any(|name| policy.allow.contains(name))
+}
+
+fn argument(refusal: &Refusal) -> Argument {
+    Argument {
+        syscalls: refusal.syscalls,
+        what: refusal.what,
+        answer: refusal.answer.name(),
+        why: refusal.why,
+    }
+}

@@ -1,0 +1,105 @@
+//! The steps that fill the jail's root, each with why it is there.
+
+use std::path::Path;
+
+use serde::Serialize;
+use turnkey_jailer::Plan;
+use turnkey_jailer::host::PathFact;
+use turnkey_jailer::plan::TreeStep;
+
+use super::view::shown;
+
+/// One step.
+#[derive(Debug, Serialize)]
+pub struct TreeRow {
+    /// What is done.
+    pub step: &'static str,
+    /// Where, as seen from inside.
+    pub path: String,
+    /// What of the host shows there, or what a symlink says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What of a mount is closed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<&'static str>,
+    /// Bytes: of a file, or the most that a memory file system may hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// The profile's reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl TreeRow {
+    /// Reads a step of the plan.
+    pub fn new(step: &TreeStep, plan: &Plan) -> TreeRow {
+        let row = |name, path: &Path| TreeRow {
+            step: name,
+            path: shown(path),
+            source: None,
+            attributes: step.attributes_in_words(),
+            size: None,
+            why: None,
+        };
+        match step {
+            TreeStep::Directory(path) => row("directory", path),
+            TreeStep::Symlink { path, text } => TreeRow {
+                source: Some(shown(text)),
+                why: reason(path, plan),
+                ..row("symlink", path)
+            },
+            TreeStep::File { path, content } => TreeRow {
+                // An empty one is a place to mount on.
+                size: u64::try_from(content.len()).ok().filter(|size| *size > 0),
+                why: decoy(path, plan),
+                ..row("file", path)
+            },
+            TreeStep::Bind {
+                source,
+                path,
+                writable,
+                ..
+            } => TreeRow {
+                source: Some(shown(source)),
+                why: reason(source, plan),
+                ..row(if *writable { "write" } else { "read" }, path)
+            },
+            TreeStep::Device { path, .. } => row("device", path),
+            TreeStep::Tmpfs { path, size } => TreeRow {
+                size: Some(*size),
+                ..row("tmpfs", path)
+            },
+            TreeStep::Proc(path) => row("proc", path),
+            TreeStep::Mask { path, .. } => TreeRow {
+                why: Some("covered where the kernel has it".to_owned()),
+                ..row("mask", path)
+            },
+            TreeStep::Terminals(path) => row("devpts", path),
+            TreeStep::Overlay { source, path, size } => TreeRow {
+                source: Some(shown(source)),
+                size: Some(*size),
+                ..row("overlay", path)
+            },
+        }
+    }
+}
+
+fn decoy(path: &Path, plan: &Plan) -> Option<String> {
+    let planted = plan
+        .policy
+        .filesystem
+        .decoys
+        .iter()
+        .any(|decoy| decoy == path);
+    planted.then(|| "a decoy: worthless, and watched".to_owned())
+}
+
+/// Why the profile gives the jail this path of the host: by its own name, or by that of a symlink
+/// which leads to it.
+fn reason(path: &Path, plan: &Plan) -> Option<String> {
+    let filesystem = &plan.policy.filesystem;
+    let leads_here = |named: &Path| matches!(plan.host.fact(named), PathFact::Symlink { leads_to: Some(target), .. } if target == path);
+    let mut named = filesystem.read.iter().chain(&filesystem.write);
+    let found = named.find(|named| named.path == path || leads_here(&named.path))?;
+    Some(shown(&found.why))
+}
