@@ -118,12 +118,14 @@ impl Hierarchies {
         if !takes_groups(&self.unified) {
             return Hierarchies::none();
         }
-        let home = |home: &Home| match home {
+        let can_be_passed_on = |controller| passes_on(&self.unified, controller);
+        let home = |controller| match self.home(controller) {
             Home::Legacy(parent) if !takes_groups(parent) => Home::Missing,
+            Home::Unified if !can_be_passed_on(controller) => Home::Missing,
             other => other.clone(),
         };
         Hierarchies {
-            homes: self.homes.each_ref().map(home),
+            homes: Controller::ALL.map(home),
             ..self.clone()
         }
     }
@@ -210,6 +212,17 @@ fn takes_groups(parent: &Path) -> bool {
     use nix::unistd::{AccessFlags, eaccess};
     eaccess(parent, AccessFlags::W_OK).is_ok()
         && eaccess(&parent.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
+}
+
+/// Whether children of `parent` can have the controller: they have it already, or there is no
+/// process in `parent` itself, cgroups(7) "no internal processes".
+fn passes_on(parent: &Path, controller: Controller) -> bool {
+    let read = |file| fs::read_to_string(parent.join(file)).unwrap_or_default();
+    let enabled = read("cgroup.subtree_control");
+    enabled
+        .split_whitespace()
+        .any(|name| name == controller.name())
+        || read("cgroup.procs").trim().is_empty()
 }
 
 /// One cgroup file system.

@@ -48,7 +48,16 @@ impl HostId {
         }
     }
 
-    /// For a caller without other ids.
+    /// Of those that the caller's namespace has and nobody uses.
+    pub fn of_spare((user, group): (u32, u32)) -> HostId {
+        HostId {
+            user,
+            group,
+            is_caller: false,
+        }
+    }
+
+    /// For a caller without other ids, or one whose files the jail writes.
     pub fn of_caller(own: &Own) -> HostId {
         HostId {
             user: own.user,

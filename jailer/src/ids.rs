@@ -28,6 +28,10 @@ pub struct Own {
     pub group: u32,
     /// The caller is root one namespace further out, and so would be the jail's user.
     pub root_outside: bool,
+    /// Ids that nobody has, for jails to whom nothing of the caller's has to belong.
+    pub spare: Option<Spare>,
+    /// Whether setgroups(2) is allowed here.
+    pub leaves_groups: bool,
     /// Supplementary groups that setgroups(2) cannot leave here.
     pub bound_groups: Vec<u32>,
     /// The caller's own limits, which nobody can raise without privileges.
@@ -56,15 +60,29 @@ impl Ids {
             nix::unistd::getegid().as_raw(),
         );
         let bound = read("setgroups").trim() == "deny";
-        let groups = nix::unistd::getgroups().unwrap_or_default();
-        let others = groups.into_iter().map(nix::unistd::Gid::as_raw);
+        let others = nix::unistd::getgroups()
+            .unwrap_or_default()
+            .into_iter()
+            .map(nix::unistd::Gid::as_raw);
         Ids::Own(Own {
             user,
             group,
             root_outside: outside(&users, user) == Some(0),
+            spare: Spare::find(&users, &groups),
+            leaves_groups: !bound,
             bound_groups: others.filter(|other| bound && *other != group).collect(),
             hard_limits: hard_limits(),
         })
+    }
+}
+
+impl Ids {
+    /// Whether the caller's supplementary groups can be left.
+    pub(crate) fn leave_groups(&self) -> bool {
+        match self {
+            Ids::All => true,
+            Ids::Own(own) => own.leaves_groups,
+        }
     }
 }
 
@@ -79,6 +97,40 @@ fn hard_limits() -> Vec<(Resource, u64)> {
     ];
     let hard = |resource| Some((resource, getrlimit(resource).ok()?.1));
     all.into_iter().filter_map(hard).collect()
+}
+
+/// A range of ids, as this namespace names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spare {
+    last_user: u32,
+    last_group: u32,
+    count: u32,
+}
+
+impl Spare {
+    /// The upper half of what the namespace has besides its caller: what is given to accounts
+    /// in there counts from below.
+    fn find(users: &[Extent], groups: &[Extent]) -> Option<Spare> {
+        let last = |map: &[Extent]| {
+            let (first, _, count) = map.iter().copied().max_by_key(|(_, _, count)| *count)?;
+            let last = u32::try_from(first.checked_add(count)?.checked_sub(1)?).ok()?;
+            Some((last, u32::try_from(count).ok()? / 2))
+        };
+        let ((last_user, users), (last_group, groups)) = (last(users)?, last(groups)?);
+        let count = users.min(groups);
+        (count > 0).then_some(Spare {
+            last_user,
+            last_group,
+            count,
+        })
+    }
+
+    /// The user and the group of a jail; jails with different numbers differ as long as there are
+    /// ids enough.
+    pub(crate) fn pick(self, number: u32) -> (u32, u32) {
+        let offset = number % self.count;
+        (self.last_user - offset, self.last_group - offset)
+    }
 }
 
 /// One line of a map: first id inside, first id outside, count.
@@ -118,6 +170,18 @@ mod tests {
             "0 1000 1\n1 100000 65536\n"
         )));
         assert!(!idmap::range_is_within(&parse("")));
+    }
+
+    #[test]
+    fn spare_ids_are_neither_the_callers_nor_those_of_accounts() {
+        let many = parse("0 1000 1\n1 100000 65536\n");
+        let spare = Spare::find(&many, &many).unwrap();
+        assert_eq!(spare.pick(0), (65_536, 65_536));
+        assert_eq!(spare.pick(32_767), (32_769, 32_769));
+        assert_eq!(spare.pick(32_768), spare.pick(0));
+        let one = parse("0 1000 1\n");
+        assert_eq!(Spare::find(&one, &many), None);
+        assert_eq!(Spare::find(&[], &[]), None);
     }
 
     #[test]

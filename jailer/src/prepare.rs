@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
 use turnkey_policy::Layer;
@@ -23,7 +23,7 @@ use crate::keeper::Keeper;
 use crate::landlock;
 use crate::namespaces::{self, Made};
 use crate::outcome::LayerReport;
-use crate::plan::{Plan, c_string};
+use crate::plan::{Plan, TreeStep, c_string};
 use crate::privileges;
 use crate::program::Exec;
 use crate::proof::{self, Expectation};
@@ -111,7 +111,7 @@ impl Plan {
             hostname: c_string(self.policy.identity.hostname.as_ref()),
             loopback: self.has_loopback(),
             inside_id: INSIDE_ID,
-            leave_groups: self.host.ids == Ids::All,
+            leave_groups: self.host.ids.leave_groups(),
             root_options: root_options(),
             tree: tree.steps,
             rules: self.landlock_rules().map(rule).collect(),
@@ -176,7 +176,8 @@ impl Plan {
             Ids::All => format!("the controller `{name}` is in no hierarchy of this host"),
             Ids::Own(_) if self.host.hierarchies.closed => NOT_DELEGATED.to_owned(),
             Ids::Own(_) => format!(
-                "the control group delegated to this caller lacks the controller `{name}`; run turnkey as root"
+                "the control group delegated to this caller has no use of the controller `{name}`: it lacks it, or cannot pass it on because processes are in the group itself; \
+                 run turnkey as root, or in a child of the delegated group"
             ),
         }
     }
@@ -188,13 +189,33 @@ impl Plan {
         }
     }
 
-    /// Who the jail's user is outside.
+    /// Who the jail's user is outside. In a caller's own namespace it is the caller when files of
+    /// the caller's must belong to it, because they cannot be translated there.
     fn user(&self, tally: &Tally) -> Result<HostId, JailError> {
-        match (&self.host.ids, tally.groups()) {
-            (Ids::All, Some(groups)) => Ok(HostId::for_group(groups.id())),
-            (Ids::Own(own), _) if !own.root_outside => Ok(HostId::of_caller(own)),
-            _ => Err(JailError::RootOutside),
+        let own = match (&self.host.ids, tally.groups()) {
+            (Ids::Own(own), _) => own,
+            (Ids::All, Some(groups)) => return Ok(HostId::for_group(groups.id())),
+            (Ids::All, None) => return Err(JailError::RootOutside),
+        };
+        match own.spare.filter(|_| !self.gives_files()) {
+            Some(spare) => {
+                let number = std::process::id().wrapping_add(next_number());
+                Ok(HostId::of_spare(spare.pick(number)))
+            }
+            None if own.root_outside => Err(JailError::RootOutside),
+            None => Ok(HostId::of_caller(own)),
         }
+    }
+
+    /// Whether files of the host belong to the jail's user inside.
+    fn gives_files(&self) -> bool {
+        let gives = |step: &TreeStep| {
+            matches!(
+                step,
+                TreeStep::Overlay { .. } | TreeStep::Bind { owned: true, .. }
+            )
+        };
+        self.tree.iter().any(gives)
     }
 
     /// What the groups hold, per layer, or why the run cannot be.
@@ -334,11 +355,16 @@ fn rule(planned: landlock::Rule) -> Rule {
     }
 }
 
+/// Counts what this process makes.
+fn next_number() -> u32 {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A name that no living group of this host has: the process, and a count within it, and the time
 /// for other pid namespaces.
 fn unique_name() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let count = next_number();
     let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanoseconds = since_epoch.map_or(0, |elapsed| elapsed.subsec_nanos());
     let process = std::process::id();

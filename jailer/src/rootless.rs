@@ -9,6 +9,10 @@
 //! host ── outer: caller is root ── jail: caller is the jail's user, without a capability
 //! ```
 //!
+//! With a range in /etc/subuid and /etc/subgid, and newuidmap(1) to map it, the outer namespace has
+//! those ids as well; then groups can be left, and a jail without a directory of the caller's gets
+//! a user of its own.
+//!
 //! What such a caller cannot have is told by [`Plan::missing`](crate::Plan::missing): eBPF programs, and control
 //! groups unless some were delegated.
 
@@ -16,9 +20,11 @@ use std::ffi::CStr;
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{Gid, Uid};
 
 use crate::plan::c_string;
 use crate::privileges;
+use crate::subordinate::{Mapper, Ranges};
 use crate::sys::{self, MountAttributes};
 use crate::userns::{Refusal, Switches};
 
@@ -78,18 +84,38 @@ pub fn enter() -> Result<bool, RootlessError> {
     }
     // Asked before the namespace: inside it every capability is there.
     let switches = Switches::read();
+    let ranges = Ranges::of(user.as_raw());
+    let mapper =
+        ranges.and_then(|ranges| Mapper::start(ranges, user.as_raw(), group.as_raw()).ok());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).map_err(
         |source| match source {
             Errno::EINVAL if has_threads() => RootlessError::Threads,
             _ => refused(&switches, source),
         },
     )?;
-    // Without privileges the kernel maps a group only for who cannot leave groups any more.
-    write(c"setgroups", "deny").map_err(RootlessError::Map)?;
-    write(c"uid_map", &format!("0 {user} 1\n")).map_err(RootlessError::Map)?;
-    write(c"gid_map", &format!("0 {group} 1\n")).map_err(RootlessError::Map)?;
+    if !mapper.is_some_and(Mapper::map) {
+        map_caller(user, group).map_err(RootlessError::Map)?;
+    }
     own_mounts().map_err(|source| refused(&switches, source))?;
     Ok(true)
+}
+
+/// Nobody but the caller. What the helper has mapped before it failed stays mapped.
+fn map_caller(user: Uid, group: Gid) -> Result<(), Errno> {
+    if is_unmapped("gid_map") {
+        // Without privileges the kernel maps a group only for who cannot leave groups any more.
+        write(c"setgroups", "deny")?;
+        write(c"gid_map", &format!("0 {group} 1\n"))?;
+    }
+    if is_unmapped("uid_map") {
+        write(c"uid_map", &format!("0 {user} 1\n"))?;
+    }
+    Ok(())
+}
+
+fn is_unmapped(file: &str) -> bool {
+    let map = std::fs::read_to_string(format!("/proc/self/{file}"));
+    map.is_ok_and(|map| map.trim().is_empty())
 }
 
 fn refused(switches: &Switches, source: Errno) -> RootlessError {

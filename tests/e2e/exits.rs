@@ -22,7 +22,7 @@ fn a_harmless_program_is_clean() {
 }
 
 #[test]
-fn the_programs_own_status_passes_through() {
+pub fn the_programs_own_status_passes_through() {
     for status in [1, 7, 119] {
         Run::new()
             .shell(&format!("exit {status}"))
@@ -39,7 +39,7 @@ fn a_colliding_status_is_told_apart_in_the_report() {
 }
 
 #[test]
-fn a_death_by_signal_is_128_and_its_number() {
+pub fn a_death_by_signal_is_128_and_its_number() {
     let ran = Run::new().shell("kill -TERM $$");
     ran.expect_code(128 + 15);
     ran.expect(ran.at("/status") == "signaled", "status signaled");
@@ -47,7 +47,7 @@ fn a_death_by_signal_is_128_and_its_number() {
 }
 
 #[test]
-fn a_missing_program_is_127_and_one_that_cannot_run_126() {
+pub fn a_missing_program_is_127_and_one_that_cannot_run_126() {
     let ran = Run::new().run(&["no-such-program"]);
     ran.expect_code(127);
     ran.expect(
@@ -62,7 +62,7 @@ fn a_missing_program_is_127_and_one_that_cannot_run_126() {
 }
 
 #[test]
-fn a_file_that_is_no_program_is_126() {
+pub fn a_file_that_is_no_program_is_126() {
     let run = Run::new().file("data", "\u{1}\u{2}not a program");
     let path = run.path().join("data");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -70,7 +70,7 @@ fn a_file_that_is_no_program_is_126() {
 }
 
 #[test]
-fn standard_input_reaches_the_program() {
+pub fn standard_input_reaches_the_program() {
     let run = Run::new();
     let mut command = run.command(&["cat"]);
     let mut child = command

@@ -71,7 +71,7 @@ fn system_directories_cannot_be_written() {
 }
 
 #[test]
-fn the_hosts_other_files_are_not_there() {
+pub fn the_hosts_other_files_are_not_there() {
     let secret = scratch();
     std::fs::write(secret.path().join("secret"), "hidden").unwrap();
     let path = secret.path().join("secret");
@@ -87,7 +87,7 @@ fn the_hosts_other_files_are_not_there() {
 }
 
 #[test]
-fn a_path_named_with_read_is_there_and_read_only() {
+pub fn a_path_named_with_read_is_there_and_read_only() {
     let data = scratch();
     let file = data.path().join("data.txt");
     std::fs::write(&file, "readable").unwrap();
@@ -128,7 +128,7 @@ fn a_path_named_with_write_is_written() {
 }
 
 #[test]
-fn j15_no_descriptor_of_the_caller_is_inherited() {
+pub fn j15_no_descriptor_of_the_caller_is_inherited() {
     let run = Run::new();
     let mut command = run.command(&["/bin/ls", "/proc/self/fd"]);
     // The control: without close-on-exec, a child of this test has the descriptor.
@@ -158,7 +158,7 @@ fn j15_no_descriptor_of_the_caller_is_inherited() {
 }
 
 #[test]
-fn j11_proc_carries_every_restriction() {
+pub fn j11_proc_carries_every_restriction() {
     let ran = Run::new().shell("grep ' /proc ' /proc/self/mountinfo");
     for option in ["ro", "nosuid", "nodev", "noexec"] {
         let has = ran
@@ -173,7 +173,7 @@ fn j11_proc_carries_every_restriction() {
 }
 
 #[test]
-fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
+pub fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
     let outer = scratch();
     let inner = outer.path().join("inner");
     std::fs::create_dir(&inner).unwrap();
@@ -202,7 +202,7 @@ fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
 }
 
 #[test]
-fn j37_a_socket_of_the_host_is_not_reachable() {
+pub fn j37_a_socket_of_the_host_is_not_reachable() {
     let directory = scratch();
     let path = directory.path().join("service.sock");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
@@ -223,7 +223,7 @@ fn j37_a_socket_of_the_host_is_not_reachable() {
 }
 
 #[test]
-fn the_caller_s_command_line_and_environment_do_not_show() {
+pub fn the_caller_s_command_line_and_environment_do_not_show() {
     let run = Run::new();
     let mut command = run.command(&[
         "/bin/sh",

@@ -84,7 +84,7 @@ for _ in range(60):
 }
 
 #[test]
-fn the_wall_clock_ends_a_sleeper() {
+pub fn the_wall_clock_ends_a_sleeper() {
     let ran = Run::new()
         .option("--wall 1s")
         .shell("trap '' TERM INT; sleep 60");
@@ -122,7 +122,7 @@ print(time.process_time())";
 }
 
 #[test]
-fn a_flood_of_output_is_cut() {
+pub fn a_flood_of_output_is_cut() {
     let ran = Run::new()
         .option("--output 100K --wall 30s")
         .shell("yes | head -c 10G");
@@ -135,7 +135,7 @@ fn a_flood_of_output_is_cut() {
 }
 
 #[test]
-fn a_file_larger_than_allowed_is_not_written() {
+pub fn a_file_larger_than_allowed_is_not_written() {
     let ran = Run::new()
         .option("--file-size 1M")
         .shell("exec head -c 2M /dev/zero > /tmp/file");
@@ -144,7 +144,7 @@ fn a_file_larger_than_allowed_is_not_written() {
 }
 
 #[test]
-fn descriptors_are_bounded() {
+pub fn descriptors_are_bounded() {
     let program = "import os
 try:
     fds = [os.open('/dev/null', os.O_RDONLY) for _ in range(100)]

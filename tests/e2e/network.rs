@@ -89,7 +89,7 @@ fn the_metadata_service_is_tried_in_vain() {
 }
 
 #[test]
-fn j36_an_abstract_socket_of_the_host_is_not_there() {
+pub fn j36_an_abstract_socket_of_the_host_is_not_there() {
     let name = format!("turnkey-test-{}", std::process::id());
     let address =
         <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(
@@ -124,7 +124,7 @@ print(socket.create_connection(server.getsockname()).recv(5).decode())";
 }
 
 #[test]
-fn j35_other_socket_families_do_not_exist() {
+pub fn j35_other_socket_families_do_not_exist() {
     let program = "import socket
 families = ((socket.AF_NETLINK, 3), (socket.AF_PACKET, 3), (socket.AF_VSOCK, 1), (socket.AF_ALG, 5))
 for family, kind in families:

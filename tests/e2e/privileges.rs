@@ -3,7 +3,7 @@
 use turnkey_tests::Run;
 
 #[test]
-fn j22_every_capability_set_is_empty() {
+pub fn j22_every_capability_set_is_empty() {
     let ran = Run::new().shell("grep -E '^(Cap|NoNewPrivs|Seccomp)' /proc/self/status");
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         ran.expect(
@@ -21,7 +21,7 @@ fn j22_every_capability_set_is_empty() {
 }
 
 #[test]
-fn j21_a_set_user_id_program_raises_nothing() {
+pub fn j21_a_set_user_id_program_raises_nothing() {
     let directory = turnkey_tests::scratch();
     let copy = directory.path().join("id");
     std::fs::copy("/usr/bin/id", &copy).unwrap();
@@ -83,7 +83,7 @@ for call in calls:
 }
 
 #[test]
-fn j44_no_namespace_can_be_made() {
+pub fn j44_no_namespace_can_be_made() {
     let script =
         "unshare -Ur true 2>/dev/null && echo made; unshare -Urn true 2>/dev/null && echo made
 echo 100000 > /proc/sys/user/max_user_namespaces && echo raised; true";
@@ -94,7 +94,7 @@ echo 100000 > /proc/sys/user/max_user_namespaces && echo raised; true";
 }
 
 #[test]
-fn j24_a_32_bit_call_kills_its_process() {
+pub fn j24_a_32_bit_call_kills_its_process() {
     let source = "#include <stdio.h>
 int main(void) {
     long answer;
@@ -125,7 +125,7 @@ int main(void) {
 }
 
 #[test]
-fn j46_the_jails_init_cannot_be_looked_into() {
+pub fn j46_the_jails_init_cannot_be_looked_into() {
     let script = |pid: &str| {
         format!(
             "for file in environ maps exe; do cat /proc/{pid}/$file >/dev/null 2>&1 && echo read $file; done

@@ -1,5 +1,9 @@
 //! Runs without the monitor, and runs of a caller without privileges.
 
+mod delegated;
+mod processes;
+mod ranges;
+
 use turnkey_tests::{NOBODY, Run};
 
 #[test]
@@ -252,8 +256,8 @@ fn memory_of_the_whole_tree_is_looked_at() {
 
 #[test]
 fn what_is_written_counts_as_memory() {
-    let script = "for i in 1 2 3; do head -c 24M /dev/zero > file$i; done; sleep 20";
-    let ran = Run::rootless().option("--memory 64M").shell(script);
+    let script = "for i in 1 2 3; do head -c 10M /dev/zero > file$i; done; sleep 20";
+    let ran = Run::rootless().option("--memory 24M").shell(script);
     ran.expect_code(122);
     ran.expect(ran.at("/status") == "out_of_memory", "out of memory");
 }
@@ -316,4 +320,78 @@ fn turnkey_with_somebody_elses_rights_refuses() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{said}");
     assert!(said.contains("set-user-ID"), "{said}");
+}
+
+#[test]
+fn the_callers_own_processes_cannot_be_signalled() {
+    let mut sleeper = sleeper();
+    let pid = sleeper.id().to_string();
+    // The control: the same user can outside.
+    let mut other = self::sleeper();
+    nobody("kill", &["-KILL", &other.id().to_string()]);
+    assert_eq!(other.wait().unwrap().code(), None, "the control: killed");
+    let ran = Run::rootless().shell(&format!("kill -KILL {pid}; kill -KILL -1; true"));
+    let alive = sleeper.try_wait().unwrap().is_none();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    ran.expect(alive, "the caller's process lives");
+}
+
+#[test]
+fn a_listener_of_the_host_is_out_of_an_unprivileged_jails_reach() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let program = format!(
+        "import socket
+try:
+    socket.create_connection(('127.0.0.1', {port}), 2)
+    print('connected')
+except OSError as e:
+    print('refused', e.errno)"
+    );
+    let outside = nobody("python3", &["-c", &program]);
+    assert_eq!(outside, "connected\n", "the control");
+    drop(listener.accept().unwrap());
+    let ran = Run::rootless().python(&program);
+    listener.set_nonblocking(true).unwrap();
+    ran.expect(listener.accept().is_err(), "nobody came");
+    ran.expect(ran.stdout == "refused 101\n", "ENETUNREACH");
+}
+
+/// The tests of other files that need no root run a second time, by nobody.
+mod again {
+    macro_rules! by_nobody {
+        ($($file:ident::$test:ident)*) => { $(
+            #[test]
+            fn $test() {
+                turnkey_tests::unprivileged(crate::$file::$test);
+            }
+        )* };
+    }
+
+    by_nobody! {
+        exits::a_death_by_signal_is_128_and_its_number
+        exits::a_file_that_is_no_program_is_126
+        exits::a_missing_program_is_127_and_one_that_cannot_run_126
+        exits::standard_input_reaches_the_program
+        exits::the_programs_own_status_passes_through
+        filesystem::a_path_named_with_read_is_there_and_read_only
+        filesystem::j09_a_mount_inside_a_read_only_directory_is_read_only_too
+        filesystem::j11_proc_carries_every_restriction
+        filesystem::j15_no_descriptor_of_the_caller_is_inherited
+        filesystem::j37_a_socket_of_the_host_is_not_reachable
+        filesystem::the_caller_s_command_line_and_environment_do_not_show
+        filesystem::the_hosts_other_files_are_not_there
+        limits::a_file_larger_than_allowed_is_not_written
+        limits::a_flood_of_output_is_cut
+        limits::descriptors_are_bounded
+        limits::the_wall_clock_ends_a_sleeper
+        network::j35_other_socket_families_do_not_exist
+        network::j36_an_abstract_socket_of_the_host_is_not_there
+        privileges::j21_a_set_user_id_program_raises_nothing
+        privileges::j22_every_capability_set_is_empty
+        privileges::j24_a_32_bit_call_kills_its_process
+        privileges::j44_no_namespace_can_be_made
+        privileges::j46_the_jails_init_cannot_be_looked_into
+    }
 }

