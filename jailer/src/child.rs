@@ -16,6 +16,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 
+use crate::error::JailError;
 use crate::filter::Filters;
 use crate::init;
 use crate::kernel;
@@ -77,6 +78,30 @@ pub struct Orders {
     pub streams: [OwnedFd; 3],
     /// The program.
     pub exec: Exec,
+}
+
+impl Orders {
+    /// In words what it means when the kernel gives no procfs, mount_too_revealing() in
+    /// fs/namespace.c.
+    pub fn blame_proc(&self, error: JailError) -> JailError {
+        let JailError::Step {
+            step: Step::Tree,
+            index,
+            errno: Errno::EPERM,
+        } = error
+        else {
+            return error;
+        };
+        let step = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.tree.get(index));
+        match step {
+            Some(Replay::Mount { kind, .. }) if kind.as_c_str() == c"proc" => {
+                JailError::CoveredProc(Errno::EPERM)
+            }
+            _ => error,
+        }
+    }
 }
 
 /// What a step answers: nothing, or the place in it and the error.

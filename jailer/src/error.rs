@@ -21,6 +21,12 @@ pub enum JailError {
         "missing privileges: {0}; run turnkey as root, or enter a user namespace of its own first"
     )]
     Privileges(String),
+    /// A fresh procfs is given only to who can see a whole one.
+    #[error(
+        "the kernel refuses the jail a /proc of its own, because the one here is covered in places, as containers do; \
+         uncover it (docker: --security-opt systempaths=unconfined, podman: --security-opt unmask=ALL), or run turnkey outside of the container"
+    )]
+    CoveredProc(#[source] Errno),
     /// Few ids, and the caller's own is root's.
     #[error(
         "in this user namespace the jail's user would be root outside of it; start turnkey as another user"

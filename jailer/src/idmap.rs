@@ -48,6 +48,15 @@ impl HostId {
         }
     }
 
+    /// For the report.
+    pub fn in_words(self) -> &'static str {
+        if self.is_caller {
+            "the caller"
+        } else {
+            "nobody else"
+        }
+    }
+
     /// Of those that the caller's namespace has and nobody uses.
     pub fn of_spare((user, group): (u32, u32)) -> HostId {
         HostId {

@@ -71,7 +71,7 @@ impl Prepared {
         init.send_byte()?;
         let sight = init
             .watch_confinement()
-            .map_err(JailError::blame_the_host)?;
+            .map_err(|error| self.orders.blame_proc(error).blame_the_host())?;
         let mut reports = sight.verify(&self.expectation)?;
         reports.extend(self.reports);
         reports.sort_by_key(|report| report.layer);

@@ -28,6 +28,7 @@ use crate::privileges;
 use crate::program::Exec;
 use crate::proof::{self, Expectation};
 use crate::rlimits;
+use crate::sample;
 use crate::start_memory::StartMemory;
 use crate::sweep::PREFIX;
 use crate::tally::{Grouped, Tally};
@@ -99,6 +100,7 @@ impl Plan {
             }),
             syscalls: filters.allowed,
             masks: self.masks().map(Path::to_owned).collect(),
+            user: id.in_words(),
             bound_groups: self.bound_groups().len(),
             rlimits: self
                 .rlimits
@@ -272,7 +274,12 @@ impl Plan {
         let limits = &self.policy.limits;
         match controller {
             Controller::Memory => format!(
-                "the tree is looked at and killed when over; {} bytes of data for each process",
+                "{}; {} bytes of data for each process",
+                if sample::is_possible() {
+                    "the tree is looked at and killed when over"
+                } else {
+                    "nothing for the tree: this kernel does not tell of children"
+                },
                 rlimits::data(limits)
             ),
             Controller::Pids => format!(

@@ -2,6 +2,8 @@
 
 use caps::{CapSet, Capability};
 
+use crate::sys;
+
 /// Each with what it is for.
 const NEEDED: [(Capability, &str); 5] = [
     (Capability::CAP_SYS_ADMIN, "namespaces and mounts"),
@@ -31,6 +33,15 @@ pub fn missing() -> String {
         .map(|(capability, purpose)| format!("{capability} ({purpose})"))
         .collect();
     words.join(", ")
+}
+
+/// Whether the file of this program brought rights along that its caller has not: a set-user-ID
+/// or set-group-ID bit, or capabilities.
+pub fn are_borrowed() -> bool {
+    use nix::unistd::{getegid, geteuid, getgid, getuid};
+    let other = getuid() != geteuid() || getgid() != getegid();
+    let permitted = caps::read(None, CapSet::Permitted).unwrap_or_default();
+    other || (sys::is_secure_mode() && !geteuid().is_root() && !permitted.is_empty())
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub struct Expectation {
     pub own_namespaces: BTreeMap<Fact, u64>,
     /// The ruleset in words, when there is one.
     pub landlock: Option<String>,
+    /// Who the jail's user is outside, in words.
+    pub user: &'static str,
     /// How many supplementary groups the caller could not leave.
     pub bound_groups: usize,
     /// Names the syscall filter allows.
@@ -95,7 +97,13 @@ impl Sight {
             (Layer::CgroupNamespace, Fact::CgroupNamespace),
             (Layer::TimeNamespace, Fact::TimeNamespace),
         ];
-        let judge = |(layer, fact)| self.namespace(layer, fact, expected);
+        let judge = |(layer, fact)| {
+            let mut report = self.namespace(layer, fact, expected)?;
+            if layer == Layer::UserNamespace {
+                report.effective = format!("its own; its user is {} outside", expected.user);
+            }
+            Ok(report)
+        };
         LAYERS.into_iter().map(judge).collect()
     }
 
@@ -357,6 +365,7 @@ mod tests {
             own_namespaces,
             landlock: Some("ABI 6".into()),
             syscalls: 200,
+            user: "nobody",
             bound_groups: 0,
             rlimits,
             masks: vec!["/proc/keys".into(), "/proc/kcore".into()],

@@ -71,7 +71,7 @@ pub enum RootlessError {
 /// # Errors
 /// When this host gives an unprivileged caller no user namespace, with the fix.
 pub fn enter() -> Result<bool, RootlessError> {
-    if sys::is_elevated() {
+    if privileges::are_borrowed() {
         return Err(RootlessError::Elevated);
     }
     let missing = privileges::missing();
@@ -82,17 +82,16 @@ pub fn enter() -> Result<bool, RootlessError> {
     if user.is_root() {
         return Err(RootlessError::PowerlessRoot(missing));
     }
+    if has_threads() {
+        return Err(RootlessError::Threads);
+    }
     // Asked before the namespace: inside it every capability is there.
     let switches = Switches::read();
     let ranges = Ranges::of(user.as_raw());
     let mapper =
         ranges.and_then(|ranges| Mapper::start(ranges, user.as_raw(), group.as_raw()).ok());
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).map_err(
-        |source| match source {
-            Errno::EINVAL if has_threads() => RootlessError::Threads,
-            _ => refused(&switches, source),
-        },
-    )?;
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
+        .map_err(|source| refused(&switches, source))?;
     if !mapper.is_some_and(Mapper::map) {
         map_caller(user, group).map_err(RootlessError::Map)?;
     }

@@ -161,6 +161,11 @@ fn used(place: &OwnedFd) -> u64 {
         .saturating_mul(block)
 }
 
+/// Whether this kernel tells who a process's children are: it is a matter of its build.
+pub fn is_possible() -> bool {
+    std::path::Path::new("/proc/thread-self/children").exists()
+}
+
 fn per_second() -> u64 {
     let known = nix::unistd::sysconf(SysconfVar::CLK_TCK).ok().flatten();
     known

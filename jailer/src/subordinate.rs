@@ -71,7 +71,7 @@ fn range(text: &str, name: Option<&str>, user: u32) -> Option<(u32, u32)> {
 #[derive(Debug)]
 pub struct Mapper {
     helper: Pid,
-    go: OwnedFd,
+    go: Option<OwnedFd>,
 }
 
 impl Mapper {
@@ -82,7 +82,7 @@ impl Mapper {
         if let Some(helper) = sys::fork()? {
             return Ok(Mapper {
                 helper: Pid::from_raw(helper),
-                go,
+                go: Some(go),
             });
         }
         drop(go);
@@ -97,16 +97,30 @@ impl Mapper {
     }
 
     /// Has it done, now that this process is in its namespace; whether it worked.
-    pub fn map(self) -> bool {
-        let sent = nix::unistd::write(&self.go, b"g");
-        drop(self.go);
+    pub fn map(mut self) -> bool {
+        let Some(go) = self.go.take() else {
+            return false;
+        };
+        let sent = nix::unistd::write(&go, b"g") == Ok(1);
+        drop(go);
+        sent && self.wait() == Ok(WaitStatus::Exited(self.helper, 0))
+    }
+
+    fn wait(&self) -> Result<WaitStatus, Errno> {
         loop {
             match waitpid(self.helper, None) {
                 Err(Errno::EINTR) => {}
-                ended => {
-                    return sent == Ok(1) && ended == Ok(WaitStatus::Exited(self.helper, 0));
-                }
+                ended => return ended,
             }
+        }
+    }
+}
+
+impl Drop for Mapper {
+    fn drop(&mut self) {
+        // Without the sign it ends and has done nothing; after it, it has been waited for.
+        if self.go.take().is_some() {
+            let _ = self.wait();
         }
     }
 }

@@ -214,8 +214,9 @@ fn open_how(directory: Word, path: &CStr, flags: i32, mode: u32, resolve: u64) -
     .map(owned)
 }
 
-/// Whether execve(2) gave this process more rights than its caller has: getauxval(3) `AT_SECURE`.
-pub fn is_elevated() -> bool {
+/// Whether execve(2) distrusts what this process was started with: getauxval(3) `AT_SECURE`. It does
+/// when the file carries rights that its caller has not, and when a security module says so.
+pub fn is_secure_mode() -> bool {
     // SAFETY: `getauxval` takes a number and reads what the kernel put beside the environment.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }

@@ -295,7 +295,10 @@ fn overlay(
 ) -> Result<(Replay, OverlaySides), TreeError> {
     let host = sys::open_following(&string(source), libc::O_PATH | libc::O_DIRECTORY);
     let host = host.map_err(failed("open the working directory", source))?;
-    let lower = sys::clone_tree(host.as_fd(), false).map_err(failed("take a view of", source))?;
+    let lower = sys::clone_tree(host.as_fd(), false).map_err(|errno| TreeError {
+        fix: below(errno, id),
+        ..failed("take a view of", source)(errno)
+    })?;
     let set = kernel::MOUNT_ATTR_RDONLY | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
     let attributes = MountAttributes {
         set,
@@ -319,6 +322,15 @@ fn overlay(
         },
         sides,
     ))
+}
+
+/// What else is mounted below a directory hides something of it, and only root may look behind.
+fn below(errno: Errno, id: HostId) -> &'static str {
+    if errno == Errno::EINVAL && id.is_caller {
+        return ": something else is mounted below it, which only root can leave out; \
+                start in another directory, or use `--workdir-mode read-only`";
+    }
+    ""
 }
 
 /// The tmpfs that takes the writes, with the two directories overlayfs wants. Made here and not by

@@ -22,7 +22,7 @@ fn expect_all(ran: &Ran, count: usize, answer: &str) {
 }
 
 #[test]
-fn j43_nothing_is_mounted_made_or_joined() {
+pub fn j43_nothing_is_mounted_made_or_joined() {
     const FORBIDDEN: &str = include_str!("../attacks/forbidden.py");
     // The control: with capabilities over namespaces of one's own.
     let (_, told) = outside(
@@ -62,7 +62,7 @@ fn j43_a_device_is_made_outside_by_root() {
 }
 
 #[test]
-fn j45_nothing_looks_into_others_or_drives_the_kernel() {
+pub fn j45_nothing_looks_into_others_or_drives_the_kernel() {
     const DANGEROUS: &str = include_str!("../attacks/dangerous.py");
     let (_, told) = as_nobody("/usr/bin/python3", &["-c", DANGEROUS]);
     let control = answers(&told);
@@ -107,7 +107,7 @@ for ring in (-3, -4, -5):
 print(ctypes.get_errno())";
 
 #[test]
-fn j34_no_key_is_left_for_a_later_run() {
+pub fn j34_no_key_is_left_for_a_later_run() {
     let name = format!("turnkey-test-{}", std::process::id());
     let arguments = |what: &'static str| ["-c", KEYS, what, &name].map(str::to_owned);
     let control = |what| {
@@ -190,7 +190,7 @@ libc.shmctl(libc.shmget(KEY, 0, 0), 0, None); libc.msgctl(libc.msgget(KEY, 0), 0
 libc.mq_unlink(b'/turnkey-KEY'); os.unlink('/dev/shm/turnkey-KEY')";
 
 #[test]
-fn j39_memory_and_queues_are_the_jails_own() {
+pub fn j39_memory_and_queues_are_the_jails_own() {
     // A key that only this test has.
     let key = (0x7475_0000 | std::process::id() & 0xffff).to_string();
     let with_key = |program: &str| program.replace("KEY", &key);
@@ -226,7 +226,7 @@ for command, argument, where in ((fcntl.F_SETLEASE, fcntl.F_WRLCK, fd), (fcntl.F
     except OSError as error: print(error.errno)";
 
 #[test]
-fn j38_nobody_is_made_to_wait_by_a_lease() {
+pub fn j38_nobody_is_made_to_wait_by_a_lease() {
     let shared = scratch();
     let path = shared.path().join("file").display().to_string();
     let (_, told) = outside("python3", &["-c", LEASE, &path]);
@@ -270,7 +270,7 @@ impl Drop for Handler {
 
 /// The host's setting is not a test's to change: only the guest's machine has a handler of its own.
 #[test]
-fn j41_a_crash_starts_no_handler_of_the_host() {
+pub fn j41_a_crash_starts_no_handler_of_the_host() {
     let ran = Run::new().shell("grep '^Max core' /proc/self/limits; kill -SEGV $$");
     ran.expect_code(128 + 11);
     // One byte is the kernel's own sign for "no core, not even through a pipe"; with 0 the host's

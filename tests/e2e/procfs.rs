@@ -64,7 +64,7 @@ fn tried(paths: &[&str]) -> (String, Ran) {
 }
 
 #[test]
-fn j40_what_proc_tells_of_the_host_is_covered() {
+pub fn j40_what_proc_tells_of_the_host_is_covered() {
     let (control, ran) = tried(&TOLD);
     for path in ["/proc/cmdline", "/proc/kallsyms", "/proc/timer_list"] {
         let told = format!("read {path}\n");
@@ -79,7 +79,7 @@ fn j40_what_proc_tells_of_the_host_is_covered() {
 }
 
 #[test]
-fn j40_no_setting_of_the_kernel_opens_for_writing() {
+pub fn j40_no_setting_of_the_kernel_opens_for_writing() {
     let (control, ran) = tried(&SETTABLE);
     for path in [
         "/proc/sys/kernel/core_pattern",
@@ -93,7 +93,7 @@ fn j40_no_setting_of_the_kernel_opens_for_writing() {
 }
 
 #[test]
-fn j40_directories_of_devices_are_empty() {
+pub fn j40_directories_of_devices_are_empty() {
     let list = "ls /proc/acpi /proc/bus /proc/driver /proc/fs /proc/irq /proc/scsi 2>/dev/null \
                 | grep -v ':$' | grep .; true";
     let (_, control) = outside("/bin/sh", &["-c", list]);

@@ -29,7 +29,7 @@ fn paths_of(ran: &Ran, rule: &str) -> Vec<String> {
 }
 
 #[test]
-fn j15_the_working_directory_is_inside() {
+pub fn j15_the_working_directory_is_inside() {
     let run = Run::new().option("--unmonitored");
     let ran = run.shell("pwd -P; readlink /proc/self/cwd; ls -d /proc/self/cwd/../../.. >/dev/null && readlink -f /proc/self/cwd/../../..");
     ran.expect(
@@ -39,7 +39,7 @@ fn j15_the_working_directory_is_inside() {
 }
 
 #[test]
-fn j16_the_runner_is_not_overwritten() {
+pub fn j16_the_runner_is_not_overwritten() {
     let before = std::fs::read(turnkey_tests::binary()).unwrap();
     // Run by whoever executes it: runc's own mistake was to be that.
     let entry = "#!/proc/self/exe\nprint('the runner ran this')\n";
@@ -188,7 +188,7 @@ fn j18_a_program_started_by_the_loader_is_caught_by_a_rule_on_opening_it() {
 }
 
 #[test]
-fn j20_what_would_load_foreign_code_is_not_passed() {
+pub fn j20_what_would_load_foreign_code_is_not_passed() {
     let directory = scratch();
     turnkey_tests::open_to_all(directory.path());
     let library = directory.path().join("preloaded.so");

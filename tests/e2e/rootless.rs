@@ -1,10 +1,11 @@
 //! Runs without the monitor, and runs of a caller without privileges.
 
+mod containers;
 mod delegated;
 mod processes;
 mod ranges;
 
-use turnkey_tests::{NOBODY, Run};
+use turnkey_tests::{NOBODY, Run, as_nobody};
 
 #[test]
 fn unmonitored_runs_and_never_calls_it_clean() {
@@ -166,7 +167,7 @@ fn the_callers_other_files_are_out_of_reach() {
     }
     let script = format!("cat {0}; echo broken > {0}", file.display());
     // The control: outside of the jail the same user reads and writes it.
-    let outside = nobody(
+    let (_, outside) = as_nobody(
         "sh",
         &[
             "-c",
@@ -181,13 +182,20 @@ fn the_callers_other_files_are_out_of_reach() {
     ran.expect(content == "private\n", "not written");
 }
 
-/// Outside of any jail, as the unprivileged caller.
-fn nobody(program: &str, arguments: &[&str]) -> String {
-    use std::os::unix::process::CommandExt;
-    let mut command = std::process::Command::new(program);
-    let command = command.args(arguments).uid(NOBODY).gid(NOBODY);
-    let output = command.output().expect("a program of the host");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+#[test]
+fn results_come_out_as_the_callers_own() {
+    let run = Run::rootless();
+    let place = run.path().join("out");
+    let run = run.option("--export out");
+    let ran = run.shell("echo result > made && chmod 600 made && ln -s /etc/passwd link");
+    ran.expect_code(0);
+    let made = place.join("made");
+    let content = std::fs::read_to_string(&made).unwrap_or_default();
+    ran.expect(content == "result\n", "the file came out");
+    let metadata = made.metadata().unwrap();
+    let owner = std::os::unix::fs::MetadataExt::uid(&metadata);
+    ran.expect(owner == NOBODY, "and belongs to the caller");
+    ran.expect(!place.join("link").exists(), "no link did");
 }
 
 const FORKS: &str = "
@@ -328,7 +336,7 @@ fn the_callers_own_processes_cannot_be_signalled() {
     let pid = sleeper.id().to_string();
     // The control: the same user can outside.
     let mut other = self::sleeper();
-    nobody("kill", &["-KILL", &other.id().to_string()]);
+    as_nobody("kill", &["-KILL", &other.id().to_string()]);
     assert_eq!(other.wait().unwrap().code(), None, "the control: killed");
     let ran = Run::rootless().shell(&format!("kill -KILL {pid}; kill -KILL -1; true"));
     let alive = sleeper.try_wait().unwrap().is_none();
@@ -349,7 +357,7 @@ try:
 except OSError as e:
     print('refused', e.errno)"
     );
-    let outside = nobody("python3", &["-c", &program]);
+    let (_, outside) = as_nobody("python3", &["-c", &program]);
     assert_eq!(outside, "connected\n", "the control");
     drop(listener.accept().unwrap());
     let ran = Run::rootless().python(&program);
@@ -382,6 +390,12 @@ mod again {
         filesystem::j37_a_socket_of_the_host_is_not_reachable
         filesystem::the_caller_s_command_line_and_environment_do_not_show
         filesystem::the_hosts_other_files_are_not_there
+        kernel_objects::j34_no_key_is_left_for_a_later_run
+        kernel_objects::j38_nobody_is_made_to_wait_by_a_lease
+        kernel_objects::j39_memory_and_queues_are_the_jails_own
+        kernel_objects::j41_a_crash_starts_no_handler_of_the_host
+        kernel_objects::j43_nothing_is_mounted_made_or_joined
+        kernel_objects::j45_nothing_looks_into_others_or_drives_the_kernel
         limits::a_file_larger_than_allowed_is_not_written
         limits::a_flood_of_output_is_cut
         limits::descriptors_are_bounded
@@ -393,5 +407,20 @@ mod again {
         privileges::j24_a_32_bit_call_kills_its_process
         privileges::j44_no_namespace_can_be_made
         privileges::j46_the_jails_init_cannot_be_looked_into
+        procfs::j40_directories_of_devices_are_empty
+        procfs::j40_no_setting_of_the_kernel_opens_for_writing
+        procfs::j40_what_proc_tells_of_the_host_is_covered
+        programs::j15_the_working_directory_is_inside
+        programs::j16_the_runner_is_not_overwritten
+        programs::j20_what_would_load_foreign_code_is_not_passed
+        syscalls::j23_j24_j28_j45_every_number_of_every_table_is_answered_as_the_table_says
+        syscalls::j25_no_ring_can_be_made_or_handed_in
+        syscalls::j27_clone3_does_not_exist_and_threads_do
+        syscalls::j28_an_unknown_call_is_unknown
+        syscalls::j29_the_filters_are_there_in_every_mode_and_profile
+        terminal::j26_an_upper_half_disguises_no_request
+        terminal::j49_no_driver_is_put_behind_a_terminal
+        terminal::j49_the_program_has_a_session_of_its_own_and_no_terminal
+        terminal::j49_the_terminal_of_the_caller_is_not_typed_into_or_changed
     }
 }

@@ -58,7 +58,7 @@ fn agrees(policy: &Policy, number: u32, outcome: &(String, i64)) -> bool {
 }
 
 #[test]
-fn j23_j24_j28_j45_every_number_of_every_table_is_answered_as_the_table_says() {
+pub fn j23_j24_j28_j45_every_number_of_every_table_is_answered_as_the_table_says() {
     let policy = untrusted();
     let ran = Run::new()
         .option("--unmonitored")
@@ -127,7 +127,7 @@ def ring():
 ";
 
 #[test]
-fn j25_no_ring_can_be_made_or_handed_in() {
+pub fn j25_no_ring_can_be_made_or_handed_in() {
     let inside = format!(
         "{RING}import os
 answers = [ring() or 0, ctypes.get_errno()]
@@ -176,7 +176,7 @@ os.execvp(sys.argv[1], sys.argv[1:])"
 }
 
 #[test]
-fn j27_clone3_does_not_exist_and_threads_do() {
+pub fn j27_clone3_does_not_exist_and_threads_do() {
     let program = "import ctypes, threading
 libc = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWUSER = 0x10000000
@@ -199,7 +199,7 @@ thread.start(); thread.join()";
 }
 
 #[test]
-fn j28_an_unknown_call_is_unknown() {
+pub fn j28_an_unknown_call_is_unknown() {
     let ran = Run::new().option("--unmonitored").python(
         "import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -213,7 +213,7 @@ for number in (470 + 100, 9999, 0x3fffffff):
 }
 
 #[test]
-fn j29_the_filters_are_there_in_every_mode_and_profile() {
+pub fn j29_the_filters_are_there_in_every_mode_and_profile() {
     let filters = |text: &str| {
         let line = text
             .lines()

@@ -78,7 +78,7 @@ fn types_by_request() -> bool {
 }
 
 #[test]
-fn j49_the_terminal_of_the_caller_is_not_typed_into_or_changed() {
+pub fn j49_the_terminal_of_the_caller_is_not_typed_into_or_changed() {
     let run = Run::new()
         .option("--mode observe")
         .file("terminal.py", ATTACK);
@@ -111,7 +111,7 @@ fn j49_the_terminal_of_the_caller_is_not_typed_into_or_changed() {
 }
 
 #[test]
-fn j49_the_program_has_a_session_of_its_own_and_no_terminal() {
+pub fn j49_the_program_has_a_session_of_its_own_and_no_terminal() {
     let run = Run::new().option("--unmonitored").option("--env TERM=dumb");
     let script = "ps -o pid=,sid=,tty= -p $$ 2>/dev/null; cut -d' ' -f1,6,7 /proc/$$/stat; [ -t 0 ] || [ -t 1 ] || [ -t 2 ] || echo none; : < /dev/tty";
     let inside = in_a_terminal(&run.command(&["/bin/sh", "-c", script]));
@@ -149,7 +149,7 @@ for request in (0x5412, 0x5412 | 1 << 32, 0x5412 | 0xdeadbeef << 32):
 print(libc.syscall(16, slave, ctypes.c_ulong(0x5401), (ctypes.c_uint8 * 64)()))";
 
 #[test]
-fn j26_an_upper_half_disguises_no_request() {
+pub fn j26_an_upper_half_disguises_no_request() {
     let ran = Run::new().option("--unmonitored").python(OWN_TERMINAL);
     ran.expect(
         ran.stdout == "-1 1 nothing\n-1 1 nothing\n-1 1 nothing\n0\n",
@@ -166,7 +166,7 @@ fn j26_an_upper_half_disguises_no_request() {
 }
 
 #[test]
-fn j49_no_driver_is_put_behind_a_terminal() {
+pub fn j49_no_driver_is_put_behind_a_terminal() {
     let program = "import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 master, slave = os.openpty()

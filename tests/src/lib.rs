@@ -77,7 +77,11 @@ impl Run {
     /// With an option of `run`.
     #[must_use]
     pub fn option(mut self, option: &str) -> Run {
-        self.options.extend(option.split(' ').map(str::to_owned));
+        let words = option.split(' ').map(str::to_owned);
+        // A run by nobody has it already.
+        let known = self.options.clone();
+        let is_new = |word: &String| word != "--unmonitored" || !known.contains(word);
+        self.options.extend(words.filter(is_new));
         self
     }
 
