@@ -1,5 +1,7 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
+mod bombs;
+mod crowd;
 mod doctor;
 mod exits;
 mod explain;
