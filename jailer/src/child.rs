@@ -20,12 +20,14 @@ use crate::error::JailError;
 use crate::filter::Filters;
 use crate::init;
 use crate::kernel;
+use crate::landlock::Handled;
+use crate::landlock::probe::{self, Probes};
 use crate::program::{self, Exec};
 use crate::rlimits::ResourceLimit;
 use crate::start_memory::StartMemory;
 use crate::sys::{self, MountAttributes};
 use crate::tree::Replay;
-use crate::wire::{Fact, Sender, Step, errno_of, wait_for_a_byte};
+use crate::wire::{Sender, Step, wait_for_a_byte};
 
 /// Where the child keeps its end of the control socket once the rest is closed.
 pub const CONTROL: i32 = 3;
@@ -63,7 +65,7 @@ pub struct Orders {
     /// The tree.
     pub tree: Vec<Replay>,
     /// Handles everything, allows nothing yet; `None` when the policy does without.
-    pub landlock: Option<OwnedFd>,
+    pub landlock: Option<(OwnedFd, Handled)>,
     /// What it will allow.
     pub rules: Vec<Rule>,
     /// Each soft and hard.
@@ -382,7 +384,7 @@ fn pivot() -> Result<(), Errno> {
 }
 
 fn allow(orders: &Orders) -> Outcome {
-    let Some(ruleset) = &orders.landlock else {
+    let Some((ruleset, _)) = &orders.landlock else {
         return Ok(());
     };
     for (index, rule) in (0..).zip(&orders.rules) {
@@ -419,24 +421,15 @@ fn drop_privileges(last_capability: u8) -> Outcome {
     whole(sys::drop_capabilities())
 }
 
-/// Opens the probe before and after: the same open by the same process, with nothing but Landlock
-/// in between.
+/// Tries the same acts before and after: by the same process, with nothing but Landlock in between.
 fn enforce_landlock(orders: &Orders, sender: Sender<'_>) -> Result<(), Errno> {
-    let Some(ruleset) = &orders.landlock else {
+    let Some((ruleset, handled)) = &orders.landlock else {
         return Ok(());
     };
-    sender.fact(Fact::OpenBeforeLandlock, probe())?;
+    let probes = Probes::open(*handled)?;
+    probes.tell(sender, probe::BEFORE)?;
     sys::landlock_restrict(ruleset.as_fd())?;
-    sender.fact(Fact::OpenAfterLandlock, probe())
-}
-
-fn probe() -> u64 {
-    let opened = nix::fcntl::open(
-        c"/.turnkey-probe",
-        OFlag::O_RDONLY | OFlag::O_CLOEXEC,
-        Mode::empty(),
-    );
-    errno_of(opened.map(drop))
+    probes.tell(sender, probe::AFTER)
 }
 
 /// Streams on 0, 1 and 2, what the init needs on 3 to 5, and nothing else: what the caller had

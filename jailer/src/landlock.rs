@@ -3,19 +3,25 @@
 //! The ruleset is made here with everything the running kernel can refuse. Its rules are added by
 //! the child, once the jail's tree stands, because most of that tree exists only in there.
 //!
-//! TCP is not handled here: Landlock would refuse a connect before the control group's eBPF
-//! program has seen the address, and the network namespace is empty anyway.
+//! TCP is handled only where nobody watches: Landlock would refuse a connect before the control
+//! group's eBPF program has seen the address, and the network namespace is empty anyway.
+
+pub(crate) mod probe;
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetError, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetError, Scope,
 };
 
-/// The newest ABI whose rights are asked for, when the kernel has it.
-const NEWEST: i32 = 6;
+/// The newest ABI whose rights are asked for, when the kernel has it. What 7 and 8 brought is no
+/// right: which refusals the host's audit log gets (by default none of a program started by
+/// execve(2)), and threads.
+const NEWEST: i32 = 9;
+/// The ABI from which on TCP can be handled.
+const TCP: u32 = 4;
 
 /// Why there is no ruleset.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +74,19 @@ pub struct Handled {
     pub access: u64,
     /// `LANDLOCK_SCOPE_*`
     pub scopes: u64,
+    /// Whether every bind and connect of TCP is refused.
+    pub tcp: bool,
+}
+
+impl Handled {
+    /// With TCP, where the kernel can.
+    #[must_use]
+    pub fn with_tcp(self) -> Handled {
+        Handled {
+            tcp: self.abi >= TCP,
+            ..self
+        }
+    }
 }
 
 /// One rule, as the kernel takes it.
@@ -85,11 +104,12 @@ pub fn handled(abi: u32) -> Option<Handled> {
         abi,
         access: AccessFs::from_all(rights(abi)).bits(),
         scopes: Scope::from_all(rights(abi)).bits(),
+        tcp: false,
     })
 }
 
 /// linux/landlock.h, by bit.
-const RIGHTS: [&str; 16] = [
+const RIGHTS: [&str; 17] = [
     "execute",
     "write-file",
     "read-file",
@@ -106,6 +126,7 @@ const RIGHTS: [&str; 16] = [
     "refer",
     "truncate",
     "ioctl-dev",
+    "resolve-unix",
 ];
 const SCOPES: [&str; 2] = ["abstract unix sockets", "signals"];
 
@@ -143,7 +164,9 @@ pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
                 | AccessFs::Truncate
                 | AccessFs::IoctlDev
         }
-        Use::Full => all,
+        // A socket that was there before the jail belongs to the host: nobody gets to it. Those that
+        // the jail makes itself need no right.
+        Use::Full => all & !BitFlags::from(AccessFs::ResolveUnix),
     };
     let wanted: BitFlags<AccessFs> = wanted & all;
     if directory {
@@ -164,15 +187,40 @@ pub fn ruleset(handled: Handled) -> Result<OwnedFd, LandlockError> {
     if !scopes.is_empty() {
         ruleset = ruleset.scope(scopes)?;
     }
+    if handled.tcp {
+        ruleset = ruleset.handle_access(AccessNet::from_all(rights(handled.abi)))?;
+    }
     let created: RulesetCreated = ruleset.create()?;
     Option::<OwnedFd>::from(created).ok_or(LandlockError::Absent)
 }
 
-/// What the ruleset covers, in words.
+/// What Landlock can refuse besides the file system's first rights, and since which ABI.
+const LATER: [(&str, u32); 6] = [
+    ("truncate", 3),
+    ("TCP", TCP),
+    ("ioctl on devices", 5),
+    ("abstract unix sockets", 6),
+    ("signals", 6),
+    ("unix sockets of the host", 9),
+];
+
+/// What the ruleset covers, in words, and what the kernel is too old for.
 pub fn describe(handled: Handled) -> String {
-    let scopes = scopes_in_words(handled.scopes).into_iter();
-    let words: Vec<_> = ["file system"].into_iter().chain(scopes).collect();
-    format!("ABI {}: {}", handled.abi, words.join(", "))
+    let (has, lacks): (Vec<_>, Vec<_>) = LATER.iter().partition(|(_, since)| handled.abi >= *since);
+    let names = |list: Vec<&(&'static str, u32)>| {
+        let handled = list
+            .iter()
+            .filter(|(name, _)| *name != "TCP" || handled.tcp || handled.abi < TCP);
+        handled.map(|(name, _)| *name).collect::<Vec<_>>()
+    };
+    let covered = [vec!["file system"], names(has)].concat().join(", ");
+    let lacking = names(lacks).join(", ");
+    let abi = handled.abi;
+    if lacking.is_empty() {
+        format!("ABI {abi}: {covered}")
+    } else {
+        format!("ABI {abi}: {covered}; this kernel is too old for {lacking}")
+    }
 }
 
 #[cfg(test)]
@@ -201,7 +249,7 @@ mod tests {
 
     #[test]
     fn every_right_and_scope_that_is_asked_for_has_a_name() {
-        for abi in 1..=7 {
+        for abi in 1..=9 {
             let handled = handled(abi).unwrap();
             let named = |names: Vec<_>| u32::try_from(names.len()).unwrap();
             assert_eq!(
@@ -224,6 +272,40 @@ mod tests {
     fn an_older_kernel_is_not_asked_for_what_it_lacks() {
         assert_eq!(grant(Use::Full, 2, true) & IOCTL_DEV, 0);
         assert_eq!(grant(Use::Full, 6, true) & IOCTL_DEV, IOCTL_DEV);
-        assert_eq!(grant(Use::Full, 99, true), grant(Use::Full, 6, true));
+        assert_eq!(grant(Use::Full, 99, true), grant(Use::Full, 9, true));
+    }
+
+    #[test]
+    fn j37_a_socket_of_the_host_is_granted_nowhere() {
+        const RESOLVE_UNIX: u64 = 1 << 16;
+        assert_eq!(handled(9).unwrap().access & RESOLVE_UNIX, RESOLVE_UNIX);
+        for place in [
+            Use::List,
+            Use::Read,
+            Use::ReadExecute,
+            Use::Device,
+            Use::Full,
+        ] {
+            assert_eq!(grant(place, 9, true) & RESOLVE_UNIX, 0, "{place:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_is_too_old_for_is_told() {
+        let words = |abi: u32| describe(handled(abi).unwrap());
+        assert_eq!(
+            words(2),
+            "ABI 2: file system; this kernel is too old for truncate, TCP, ioctl on devices, \
+             abstract unix sockets, signals, unix sockets of the host"
+        );
+        assert_eq!(
+            words(7),
+            "ABI 7: file system, truncate, ioctl on devices, abstract unix sockets, signals; \
+             this kernel is too old for unix sockets of the host"
+        );
+        assert!(!words(9).contains("too old"));
+        let unwatched = describe(handled(9).unwrap().with_tcp());
+        assert!(unwatched.contains("truncate, TCP, ioctl"), "{unwatched}");
+        assert!(!handled(3).unwrap().with_tcp().tcp);
     }
 }

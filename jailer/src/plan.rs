@@ -212,6 +212,16 @@ impl Plan {
         })
     }
 
+    /// For a jail whose connects nobody watches: Landlock refuses TCP too, where the kernel can and
+    /// the policy gives no network to use it on.
+    #[must_use]
+    pub fn unwatched(mut self) -> Plan {
+        if !self.has_loopback() {
+            self.landlock = self.landlock.map(Handled::with_tcp);
+        }
+        self
+    }
+
     /// What Landlock allows, as the kernel takes it; nothing on a host without Landlock.
     pub fn landlock_rules(&self) -> impl Iterator<Item = landlock::Rule> {
         let abi = self.landlock.map(|handled| handled.abi);

@@ -20,7 +20,7 @@ use crate::identity::INSIDE_ID;
 use crate::idmap::HostId;
 use crate::ids::Ids;
 use crate::keeper::Keeper;
-use crate::landlock;
+use crate::landlock::{self, Handled};
 use crate::namespaces::{self, Made};
 use crate::outcome::LayerReport;
 use crate::plan::{Plan, TreeStep, c_string};
@@ -98,6 +98,7 @@ impl Plan {
                 let rules = self.landlock_rules().count();
                 format!("{}; {rules} rules", landlock::describe(handled))
             }),
+            handled: self.landlock,
             syscalls: filters.allowed,
             masks: self.masks().map(Path::to_owned).collect(),
             user: id.in_words(),
@@ -310,9 +311,12 @@ impl Plan {
         })
     }
 
-    fn landlock(&self, reports: &mut Vec<LayerReport>) -> Result<Option<OwnedFd>, JailError> {
+    fn landlock(
+        &self,
+        reports: &mut Vec<LayerReport>,
+    ) -> Result<Option<(OwnedFd, Handled)>, JailError> {
         if let Some(handled) = self.landlock {
-            return Ok(Some(landlock::ruleset(handled)?));
+            return Ok(Some((landlock::ruleset(handled)?, handled)));
         }
         let reason = NO_LANDLOCK.to_owned();
         reports.push(self.without(Layer::Landlock, "file system", reason)?);

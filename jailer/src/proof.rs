@@ -10,6 +10,7 @@ use turnkey_policy::Layer;
 
 use crate::filter::Filters;
 use crate::identity::INSIDE_ID;
+use crate::landlock::Handled;
 use crate::outcome::LayerReport;
 use crate::wire::{Fact, Text};
 
@@ -31,6 +32,8 @@ pub struct Expectation {
     pub landlock: Option<String>,
     /// Who the jail's user is outside, in words.
     pub user: &'static str,
+    /// What it handles.
+    pub handled: Option<Handled>,
     /// How many supplementary groups the caller could not leave.
     pub bound_groups: usize,
     /// Names the syscall filter allows.
@@ -225,22 +228,50 @@ impl Sight {
     }
 
     fn landlock(&self, expected: &Expectation) -> Result<Option<LayerReport>, ProofError> {
-        let Some(effective) = &expected.landlock else {
+        let (Some(effective), Some(handled)) = (&expected.landlock, expected.handled) else {
             return Ok(None);
         };
+        let mut proofs = vec![self.refused_since(
+            "the open of a file outside the rules",
+            (Fact::OpenBeforeLandlock, Fact::OpenAfterLandlock),
+            Errno::EACCES,
+        )?];
+        if handled.scopes != 0 {
+            proofs.push(self.refused_since(
+                "the connect to an abstract socket from before",
+                (Fact::ConnectBeforeLandlock, Fact::ConnectAfterLandlock),
+                Errno::EPERM,
+            )?);
+        }
+        if handled.tcp {
+            proofs.push(self.refused_since(
+                "the bind of a TCP port",
+                (Fact::BindBeforeLandlock, Fact::BindAfterLandlock),
+                Errno::EACCES,
+            )?);
+        }
+        let proof = format!("before and after it: {}", proofs.join("; "));
+        Ok(Some(held(Layer::Landlock, effective, effective, proof)))
+    }
+
+    /// An act that went through before Landlock and was refused after it, with this error.
+    fn refused_since(
+        &self,
+        act: &str,
+        (before, after): (Fact, Fact),
+        errno: Errno,
+    ) -> Result<String, ProofError> {
         let layer = Layer::Landlock;
-        let before = self.get(Fact::OpenBeforeLandlock);
-        if before != Some(0) {
+        let first = self.get(before);
+        if first != Some(0) {
             return Err(ProofError {
                 layer,
-                expected: "the probe file opens before the rules".into(),
-                seen: in_words(before),
+                expected: format!("{act} to go through before the rules"),
+                seen: in_words(first),
             });
         }
-        let refused = self.expect_errno(layer, Fact::OpenAfterLandlock, &[Errno::EACCES])?;
-        let proof =
-            format!("the same open of a file outside the rules: success before, {refused} after");
-        Ok(Some(held(layer, effective, effective, proof)))
+        let refused = self.expect_errno(layer, after, &[errno])?;
+        Ok(format!("{act} went through, then {refused}"))
     }
 
     fn rlimits(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
@@ -345,6 +376,7 @@ fn held(layer: Layer, requested: &str, effective: &str, proof: String) -> LayerR
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::landlock;
 
     const STATUS: &str = "Name:\tturnkey\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nGroups:\t \n\
         CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n\
@@ -364,6 +396,7 @@ mod tests {
         Expectation {
             own_namespaces,
             landlock: Some("ABI 6".into()),
+            handled: landlock::handled(6).map(Handled::with_tcp),
             syscalls: 200,
             user: "nobody",
             bound_groups: 0,
@@ -380,6 +413,10 @@ mod tests {
         let errno = |errno: Errno| u64::from((errno as i32).unsigned_abs());
         sight.fact(Fact::OpenBeforeLandlock, 0);
         sight.fact(Fact::OpenAfterLandlock, errno(Errno::EACCES));
+        sight.fact(Fact::ConnectBeforeLandlock, 0);
+        sight.fact(Fact::ConnectAfterLandlock, errno(Errno::EPERM));
+        sight.fact(Fact::BindBeforeLandlock, 0);
+        sight.fact(Fact::BindAfterLandlock, errno(Errno::EACCES));
         sight.fact(Fact::UnknownSyscall, errno(Errno::ENOSYS));
         sight.fact(Fact::Unshare, errno(Errno::EPERM));
         sight.fact(Fact::WriteToRoot, errno(Errno::EROFS));
@@ -464,15 +501,32 @@ mod tests {
 
     #[test]
     fn landlock_that_refuses_nothing_is_found() {
-        assert_eq!(
-            failing_layer(|sight| sight.fact(Fact::OpenAfterLandlock, 0)),
-            Layer::Landlock
-        );
-        // A probe that never opened would make a refusal meaningless.
-        assert_eq!(
-            failing_layer(|sight| sight.fact(Fact::OpenBeforeLandlock, 2)),
-            Layer::Landlock
-        );
+        let rounds = [
+            (Fact::OpenBeforeLandlock, Fact::OpenAfterLandlock),
+            (Fact::ConnectBeforeLandlock, Fact::ConnectAfterLandlock),
+            (Fact::BindBeforeLandlock, Fact::BindAfterLandlock),
+        ];
+        for (before, after) in rounds {
+            assert_eq!(failing_layer(|sight| sight.fact(after, 0)), Layer::Landlock);
+            // An act that never went through would make a refusal meaningless.
+            assert_eq!(
+                failing_layer(|sight| sight.fact(before, 2)),
+                Layer::Landlock
+            );
+        }
+    }
+
+    #[test]
+    fn what_an_old_kernel_cannot_refuse_needs_no_proof() {
+        let mut sight = good();
+        sight.facts.remove(&Fact::ConnectAfterLandlock);
+        sight.facts.remove(&Fact::BindAfterLandlock);
+        let old = Expectation {
+            handled: landlock::handled(3),
+            ..expectation()
+        };
+        assert!(sight.verify(&old).is_ok());
+        assert!(sight.verify(&expectation()).is_err());
     }
 
     #[test]

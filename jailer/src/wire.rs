@@ -147,6 +147,14 @@ pub enum Fact {
     Program,
     /// How many masks cover something.
     Masked,
+    /// errno of a connect that only Landlock's scope can refuse, before it was enforced.
+    ConnectBeforeLandlock,
+    /// The same connect afterwards.
+    ConnectAfterLandlock,
+    /// errno of a bind that only Landlock can refuse, before it was enforced.
+    BindBeforeLandlock,
+    /// The same bind afterwards.
+    BindAfterLandlock,
     /// Which mask, counted from 1, should cover something and does not; 0 for none.
     Unmasked,
 }
@@ -164,7 +172,11 @@ impl Fact {
         (Fact::TimeNamespace, c"/proc/self/ns/time"),
     ];
 
-    const REST: [Fact; 8] = [
+    const REST: [Fact; 12] = [
+        Fact::ConnectBeforeLandlock,
+        Fact::ConnectAfterLandlock,
+        Fact::BindBeforeLandlock,
+        Fact::BindAfterLandlock,
         Fact::OpenBeforeLandlock,
         Fact::OpenAfterLandlock,
         Fact::UnknownSyscall,

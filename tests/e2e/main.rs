@@ -9,6 +9,7 @@ mod export;
 mod faults;
 mod filesystem;
 mod kernel_objects;
+mod landlock;
 mod leftovers;
 mod lifetime;
 mod limits;

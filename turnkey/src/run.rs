@@ -107,9 +107,10 @@ fn attempt(
         &arguments.command,
         arguments.workdir.as_deref(),
     )?;
-    let policy = &plan.policy;
     accept::require(&plan)?;
-    let mut watch = Watch::open(policy, arguments.unmonitored)?;
+    let mut watch = Watch::open(&plan.policy, arguments.unmonitored)?;
+    let plan = for_whom(plan, watch.watches());
+    let policy = &plan.policy;
     let (inside, outside) = Streams::open()?.split();
 
     let prepared = plan.prepare(inside)?;
@@ -180,7 +181,12 @@ pub fn plan(
 ) -> anyhow::Result<Plan> {
     let host = Host::probe(policy)?;
     let policy = accept::without(policy, &host, unmonitored);
-    Ok(Plan::new(&policy, &host, self::command(command, workdir)?)?)
+    let plan = Plan::new(&policy, &host, self::command(command, workdir)?)?;
+    Ok(for_whom(plan, !unmonitored))
+}
+
+fn for_whom(plan: Plan, watched: bool) -> Plan {
+    if watched { plan } else { plan.unwatched() }
 }
 
 fn read_profile(path: &str) -> Result<String, String> {

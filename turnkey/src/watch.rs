@@ -47,6 +47,11 @@ impl Watch {
         }
     }
 
+    /// Whether anybody watches.
+    pub fn watches(&self) -> bool {
+        self.monitor.is_some()
+    }
+
     /// Shows, in the very group the jail will be in, that the kernel's programs refuse and kill.
     pub fn prove(&mut self, policy: &Policy, group: Option<&Groups>) -> anyhow::Result<()> {
         let Some(monitor) = &mut self.monitor else {

@@ -34,7 +34,10 @@ impl Landlock {
         Some(Landlock {
             abi: handled.abi,
             handled: landlock::rights_in_words(handled.access),
-            scopes: landlock::scopes_in_words(handled.scopes),
+            scopes: landlock::scopes_in_words(handled.scopes)
+                .into_iter()
+                .chain(handled.tcp.then_some("TCP"))
+                .collect(),
             rules: plan.landlock_rules().map(rule).collect(),
         })
     }

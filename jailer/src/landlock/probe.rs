@@ -1,0 +1,88 @@
+//! Acts that only Landlock can refuse, tried before and after it is enforced.
+//!
+//! Runs as: the jail's first process, which may not allocate. The signal scope cannot be shown: the
+//! jail's own pid namespace holds nobody to signal who is outside of the scope.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, UnixAddr, bind, connect, getsockname,
+    listen, socket,
+};
+use nix::sys::stat::Mode;
+
+use super::Handled;
+use crate::wire::{Fact, Sender, errno_of};
+
+/// Facts of one round: the open, the connect, the bind.
+pub type Round = [Fact; 3];
+/// The round before.
+pub const BEFORE: Round = [
+    Fact::OpenBeforeLandlock,
+    Fact::ConnectBeforeLandlock,
+    Fact::BindBeforeLandlock,
+];
+/// The round afterwards.
+pub const AFTER: Round = [
+    Fact::OpenAfterLandlock,
+    Fact::ConnectAfterLandlock,
+    Fact::BindAfterLandlock,
+];
+
+/// What the acts need, made before Landlock is enforced: then it is outside of its scope.
+pub struct Probes {
+    listener: Option<(OwnedFd, UnixAddr)>,
+    tcp: bool,
+}
+
+impl Probes {
+    /// For what the ruleset handles.
+    pub fn open(handled: Handled) -> Result<Probes, Errno> {
+        let listener = (handled.scopes != 0).then(abstract_listener).transpose()?;
+        let tcp = handled.tcp;
+        Ok(Probes { listener, tcp })
+    }
+
+    /// Tries everything and hands out what came of it.
+    pub fn tell(&self, sender: Sender<'_>, [opened, connected, bound]: Round) -> Result<(), Errno> {
+        sender.fact(opened, errno_of(open_uncovered()))?;
+        if let Some((_, address)) = &self.listener {
+            sender.fact(connected, errno_of(reach(address)))?;
+        }
+        if self.tcp {
+            sender.fact(bound, errno_of(bind_tcp()))?;
+        }
+        Ok(())
+    }
+}
+
+/// A file that no rule covers: [`crate::plan::PROBE`].
+fn open_uncovered() -> Result<(), Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+    nix::fcntl::open(c"/.turnkey-probe", flags, Mode::empty()).map(drop)
+}
+
+fn stream(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
+}
+
+/// Under a name that the kernel chooses.
+fn abstract_listener() -> Result<(OwnedFd, UnixAddr), Errno> {
+    let listener = stream(AddressFamily::Unix)?;
+    bind(listener.as_raw_fd(), &UnixAddr::new_unnamed())?;
+    listen(&listener, Backlog::new(1)?)?;
+    let address = getsockname(listener.as_raw_fd())?;
+    Ok((listener, address))
+}
+
+fn reach(address: &UnixAddr) -> Result<(), Errno> {
+    connect(stream(AddressFamily::Unix)?.as_raw_fd(), address)
+}
+
+/// Any free port of any address: possible even where there is no network.
+fn bind_tcp() -> Result<(), Errno> {
+    let any = SockaddrIn::new(0, 0, 0, 0, 0);
+    bind(stream(AddressFamily::Inet)?.as_raw_fd(), &any)
+}
