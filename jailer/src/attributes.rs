@@ -23,7 +23,7 @@ impl TreeStep {
             TreeStep::Bind { writable: true, .. }
             | TreeStep::Tmpfs { .. }
             | TreeStep::Overlay { .. } => CLOSED,
-            TreeStep::Bind { .. } => CLOSED | MOUNT_ATTR_RDONLY,
+            TreeStep::Bind { .. } | TreeStep::RootEntry { .. } => CLOSED | MOUNT_ATTR_RDONLY,
             TreeStep::Proc(_) | TreeStep::Mask { .. } => {
                 CLOSED | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY
             }

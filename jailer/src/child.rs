@@ -26,7 +26,7 @@ use crate::program::{self, Exec};
 use crate::rlimits::ResourceLimit;
 use crate::start_memory::StartMemory;
 use crate::sys::{self, MountAttributes};
-use crate::tree::Replay;
+use crate::tree::{Place, Replay};
 use crate::wire::{Sender, Step, wait_for_a_byte};
 
 /// Where the child keeps its end of the control socket once the rest is closed.
@@ -264,11 +264,12 @@ fn replay(steps: &[Replay], root: BorrowedFd<'_>) -> Outcome {
 
 fn replay_one(step: &Replay, root: BorrowedFd<'_>) -> Result<(), Errno> {
     match step {
-        Replay::Directory(path) => {
-            nix::sys::stat::mkdirat(root, path.as_c_str(), Mode::from_bits_truncate(0o755))
+        Replay::Directory(place) => {
+            let mode = Mode::from_bits_truncate(0o755);
+            nix::sys::stat::mkdirat(parent(root, place)?, place.name.as_c_str(), mode)
         }
         Replay::Symlink { path, text } => {
-            nix::unistd::symlinkat(text.as_c_str(), root, path.as_c_str())
+            nix::unistd::symlinkat(text.as_c_str(), parent(root, path)?, path.name.as_c_str())
         }
         Replay::File { path, content } => make_file(root, path, content),
         Replay::Attach { mount, path } => hang_up(mount, root, path),
@@ -288,6 +289,12 @@ fn replay_one(step: &Replay, root: BorrowedFd<'_>) -> Result<(), Errno> {
         } => mask(root, path, *directory, *attributes),
         Replay::Overlay { lower, upper, path } => overlay(lower, upper, root, path),
     }
+}
+
+/// The directory to make something in. A symlink on the way could be one that an untrusted root
+/// brought along, and lead to the host, which is still there.
+fn parent(root: BorrowedFd<'_>, place: &Place) -> Result<OwnedFd, Errno> {
+    sys::open_beneath(root, &place.parent, libc::O_PATH | libc::O_DIRECTORY, 0)
 }
 
 fn make_file(root: BorrowedFd<'_>, path: &CString, content: &[u8]) -> Result<(), Errno> {

@@ -8,12 +8,16 @@ use turnkey_policy::Policy;
 
 use crate::hierarchy::{Hierarchies, HierarchyError};
 use crate::ids::Ids;
+use crate::paths::{self, PathError};
+use crate::root::{self, RootError, RootFacts};
 
 /// Facts about the host that a plan depends on.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The paths a policy names, and what they are here.
     pub paths: BTreeMap<PathBuf, PathFact>,
+    /// What the policy's own root holds; `None` when the host's is meant.
+    pub root: Option<RootFacts>,
     /// Landlock's ABI version; 0 without Landlock.
     pub landlock_abi: u32,
     /// Where control groups are.
@@ -42,6 +46,8 @@ pub enum PathFact {
     },
     /// A socket, FIFO or device: never given to a jail.
     Special,
+    /// A symlink over which another user decides: never followed.
+    Foreign,
 }
 
 /// Why the host's facts could not be gathered.
@@ -50,6 +56,9 @@ pub enum HostError {
     /// No usable control groups.
     #[error(transparent)]
     Hierarchy(#[from] HierarchyError),
+    /// The policy's own root.
+    #[error(transparent)]
+    Root(#[from] RootError),
 }
 
 impl Host {
@@ -73,8 +82,12 @@ impl Host {
             }
             paths.insert(named.path.clone(), fact);
         }
+        let filesystem = &policy.filesystem;
+        let root = filesystem.root.as_deref();
+        let root = root.map(|root| root::probe(root, filesystem)).transpose()?;
         Ok(Host {
             paths,
+            root,
             landlock_abi: crate::landlock::abi(),
             hierarchies: hierarchies(&ids)?,
             ids,
@@ -109,9 +122,12 @@ fn look(path: &Path) -> PathFact {
         PathFact::File
     } else if kind.is_symlink() {
         let text = fs::read_link(path).unwrap_or_default();
-        PathFact::Symlink {
-            text,
-            leads_to: fs::canonicalize(path).ok(),
+        match paths::canonical(path) {
+            Err(PathError::Foreign) => PathFact::Foreign,
+            leads_to => PathFact::Symlink {
+                text,
+                leads_to: leads_to.ok(),
+            },
         }
     } else {
         PathFact::Special

@@ -5,6 +5,7 @@
 mod environment;
 pub mod masks;
 mod places;
+mod root;
 mod tree;
 
 use std::ffi::{OsStr, OsString};
@@ -87,6 +88,15 @@ pub enum TreeStep {
         /// What it holds.
         content: Vec<u8>,
     },
+    /// An entry of the policy's own root, with everything mounted below it, read-only.
+    RootEntry {
+        /// The root, on the host.
+        root: PathBuf,
+        /// The same below it and inside.
+        path: PathBuf,
+        /// Whether it is a directory.
+        directory: bool,
+    },
     /// A host path, with everything mounted below it.
     Bind {
         /// On the host.
@@ -159,6 +169,21 @@ pub enum PlanError {
     /// Sockets and devices are doors, not files.
     #[error("{0} is a socket, a pipe or a device, and cannot be given to a jail")]
     Special(PathBuf),
+    /// A symlink that somebody else can turn.
+    #[error(
+        "{0} leads over a symlink that belongs to another user; name the place it leads to, if that is meant"
+    )]
+    Foreign(PathBuf),
+    /// The policy's own root has no place for it.
+    #[error(
+        "the profile's root has no {kind} at {path} to put it on; make one there, without a symlink on the way"
+    )]
+    NoPlace {
+        /// Inside.
+        path: PathBuf,
+        /// `directory` or `file`.
+        kind: &'static str,
+    },
     /// A path that turnkey itself provides.
     #[error("{0} is made fresh in every jail and cannot be replaced by the host's")]
     Reserved(PathBuf),
@@ -182,17 +207,20 @@ impl Plan {
     pub fn new(policy: &Policy, host: &Host, command: Command) -> Result<Plan, PlanError> {
         let mut builder = TreeBuilder::default();
         let filesystem = &policy.filesystem;
-        builder.reserved_files(policy);
+        builder.reserved_files(policy)?;
+        if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
+            builder.root(root, facts, &filesystem.decoys);
+        }
         for place in places(filesystem, host) {
             match place {
                 Place::Host { named, writable } => builder.host_path(host, named, writable)?,
-                Place::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size),
+                Place::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size)?,
             }
         }
         for decoy in &filesystem.decoys {
             builder.decoy(decoy)?;
         }
-        builder.devices();
+        builder.devices()?;
         builder.workdir(filesystem.workdir, &command.workdir)?;
         let environment = environment(policy, &command.environment);
         let candidates = candidates(&command.arguments, &environment)?;

@@ -47,6 +47,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
         .collect();
     Host {
         paths,
+        root: None,
         ids: crate::ids::Ids::All,
         landlock_abi: 6,
         hierarchies: Hierarchies::probe().unwrap(),
@@ -284,4 +285,84 @@ fn every_mount_has_its_landlock_grant_and_the_probe_has_none() {
     assert_eq!(place("/tmp"), Some(Use::Full));
     assert_eq!(place(WORKSPACE), Some(Use::Full));
     assert_eq!(place(PROBE), None);
+}
+
+/// A root that has a place for data, and traps where turnkey's own things go.
+fn with_root(policy: &mut Policy) {
+    policy.filesystem.root = Some("/srv/rootfs".into());
+    policy.filesystem.read.clear();
+}
+
+fn host_with_root(entries: &[(&str, PathFact)], places: &[(&str, PathFact)]) -> Host {
+    let map = |pairs: &[(&str, PathFact)]| {
+        let owned = pairs.iter();
+        owned
+            .map(|(path, fact)| (PathBuf::from(path), fact.clone()))
+            .collect()
+    };
+    let mut host = host(&[("/srv/data", PathFact::Directory)]);
+    host.root = Some(crate::root::RootFacts {
+        entries: map(entries),
+        places: map(places),
+    });
+    host
+}
+
+#[test]
+fn a_root_of_its_own_comes_in_entry_by_entry_and_never_turnkey_s_places() {
+    let link = |text: &str| PathFact::Symlink {
+        text: text.into(),
+        leads_to: None,
+    };
+    let entries = [
+        ("/usr", PathFact::Directory),
+        ("/bin", link("usr/bin")),
+        ("/init", PathFact::File),
+        ("/dev", link("/victim")),
+        ("/proc", PathFact::Directory),
+        ("/sys", link("/victim")),
+        ("/tmp", PathFact::Directory),
+        ("/run", PathFact::Directory),
+        ("/door", PathFact::Special),
+        ("/.turnkey-probe", PathFact::File),
+        ("/etc/passwd", link("/victim")),
+        ("/etc/shadow", PathFact::File),
+        ("/etc/ssl", PathFact::Directory),
+    ];
+    let plan = plan(&policy(with_root), &host_with_root(&entries, &[])).unwrap();
+    let of_root: Vec<_> = plan
+        .tree
+        .iter()
+        .filter_map(|step| match step {
+            TreeStep::RootEntry { path, .. } => path.to_str(),
+            TreeStep::Symlink { path, .. } if !path.starts_with("/dev") => path.to_str(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(of_root, ["/bin", "/etc/ssl", "/init", "/usr"]);
+}
+
+#[test]
+fn a_path_of_the_host_needs_a_place_in_the_root() {
+    let policy = policy(|policy| {
+        with_root(policy);
+        policy.filesystem.read.push(readable("/srv/data"));
+    });
+    let entries = [("/srv", PathFact::Directory)];
+    let planned = |places: &[(&str, PathFact)]| plan(&policy, &host_with_root(&entries, places));
+    let refused = planned(&[]).unwrap_err();
+    assert!(matches!(refused, PlanError::NoPlace { .. }), "{refused}");
+    assert!(planned(&[("/srv/data", PathFact::File)]).is_err());
+    let placed = planned(&[("/srv/data", PathFact::Directory)]).unwrap();
+    assert_eq!(binds(&placed), [(Path::new("/srv/data"), false)]);
+}
+
+#[test]
+fn a_symlink_of_somebody_else_is_no_path() {
+    let policy = policy(|policy| policy.filesystem.read.push(readable("/shared/data")));
+    let host = host(&[("/shared/data", PathFact::Foreign)]);
+    assert_eq!(
+        plan(&policy, &host).unwrap_err(),
+        PlanError::Foreign("/shared/data".into())
+    );
 }

@@ -171,6 +171,12 @@ pub fn is_opaque(directory: BorrowedFd<'_>) -> bool {
     length == Ok(1) && value == *b"y"
 }
 
+/// openat2(2) of one name in `directory` as a handle; a symlink is not followed but opened itself.
+pub fn open_name(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    let flags = libc::O_PATH | libc::O_NOFOLLOW;
+    open_how(fd(directory), name, flags, 0, libc::RESOLVE_NO_MAGICLINKS)
+}
+
 /// openat2(2) of an absolute path without following any symlink on the way.
 pub fn open_without_symlinks(path: &CStr, flags: i32) -> Result<OwnedFd> {
     open_how(

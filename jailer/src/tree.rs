@@ -13,19 +13,25 @@ use nix::sys::stat::{FchmodatFlags, Mode};
 
 use crate::idmap::{HostId, MountOwner};
 use crate::kernel;
+use crate::paths::{self, Last, PathError};
 use crate::plan::TreeStep;
 use crate::sys::{self, MountAttributes};
+
+/// A memory file system holds one file for so many of its bytes.
+const BYTES_PER_FILE: u64 = 4096;
+/// But not fewer than this.
+const FEWEST_FILES: u64 = 64;
 
 /// One step for the child to replay: every string ready, every host path a descriptor. All paths
 /// are relative to the new root.
 #[derive(Debug)]
 pub enum Replay {
     /// mkdirat(2)
-    Directory(CString),
+    Directory(Place),
     /// symlinkat(2)
     Symlink {
         /// Where.
-        path: CString,
+        path: Place,
         /// Its text.
         text: CString,
     },
@@ -74,6 +80,27 @@ pub enum Replay {
     },
 }
 
+/// A name to make in a directory that is there. Split, because the way to the directory is resolved
+/// without symlinks, which mkdirat(2) and symlinkat(2) cannot do themselves.
+#[derive(Debug)]
+pub struct Place {
+    /// The directory; a dot for the root.
+    pub parent: CString,
+    /// The new name.
+    pub name: CString,
+}
+
+impl Place {
+    fn of(path: &Path) -> Place {
+        let parent = path.parent().map(relative);
+        let parent = parent.filter(|parent| !parent.is_empty());
+        Place {
+            parent: parent.unwrap_or(c".".to_owned()),
+            name: string(path.file_name().unwrap_or_default()),
+        }
+    }
+}
+
 /// What could not be made ready, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {act} {path}{fix}")]
@@ -114,82 +141,128 @@ pub struct OverlaySides {
 
 /// Turns the plan's steps into something to replay.
 pub fn open(steps: &[TreeStep], id: HostId) -> Result<Tree, TreeError> {
-    let mut tree = Tree {
-        steps: Vec::with_capacity(steps.len()),
+    let mut opener = Opener {
+        id,
+        root: None,
         overlay: None,
     };
-    for step in steps {
-        let replay = match step {
-            TreeStep::Overlay { source, path, size } => {
-                let (replay, sides) = overlay(source, path, *size, id)?;
-                tree.overlay = Some(sides);
-                replay
-            }
-            other => open_one(other, id)?,
-        };
-        tree.steps.push(replay);
-    }
-    Ok(tree)
+    let replays: Result<_, _> = steps.iter().map(|step| opener.replay(step)).collect();
+    Ok(Tree {
+        steps: replays?,
+        overlay: opener.overlay,
+    })
 }
 
-fn open_one(step: &TreeStep, id: HostId) -> Result<Replay, TreeError> {
-    let mount = |kind: &str, options: &[(&str, String)], path: &Path| Replay::Mount {
-        kind: string(kind),
-        options: options
-            .iter()
-            .map(|(name, value)| (string(name), string(value)))
-            .collect(),
-        attributes: step.attributes(),
-        path: relative(path),
-    };
-    Ok(match step {
-        TreeStep::Directory(path) => Replay::Directory(relative(path)),
-        TreeStep::Symlink { path, text } => Replay::Symlink {
-            path: relative(path),
-            text: string(text),
-        },
-        TreeStep::File { path, content } => Replay::File {
-            path: relative(path),
-            content: content.clone(),
-        },
-        TreeStep::Bind {
-            source,
-            path,
-            directory,
-            owned,
-            ..
-        } => {
-            let mount = bind(source, *directory, step.attributes(), owned.then_some(id))?;
-            Replay::Attach {
-                mount,
+/// What is opened for one step and needed after it.
+struct Opener {
+    id: HostId,
+    /// The policy's own root: opened once, so that all its entries are those of one directory.
+    root: Option<OwnedFd>,
+    overlay: Option<OverlaySides>,
+}
+
+impl Opener {
+    fn replay(&mut self, step: &TreeStep) -> Result<Replay, TreeError> {
+        let set = step.attributes();
+        Ok(match step {
+            TreeStep::Directory(path) => Replay::Directory(Place::of(path)),
+            TreeStep::Symlink { path, text } => Replay::Symlink {
+                path: Place::of(path),
+                text: string(text),
+            },
+            TreeStep::File { path, content } => Replay::File {
                 path: relative(path),
+                content: content.clone(),
+            },
+            TreeStep::RootEntry {
+                root,
+                path,
+                directory,
+            } => attach(self.root_entry(root, path, *directory, set)?, path),
+            TreeStep::Bind {
+                source,
+                path,
+                directory,
+                owned,
+                ..
+            } => {
+                let owner = owned.then_some(self.id);
+                attach(bind(source, *directory, set, owner)?, path)
             }
-        }
-        TreeStep::Device { path, number } => Replay::Attach {
-            mount: device(path, *number, step.attributes())?,
-            path: relative(path),
-        },
-        TreeStep::Tmpfs { path, size } => mount(
-            "tmpfs",
-            &[("size", size.to_string()), ("mode", "1777".into())],
-            path,
-        ),
-        TreeStep::Proc(path) => mount("proc", &[], path),
-        TreeStep::Mask { path, directory } => Replay::Mask {
-            path: relative(path),
-            directory: *directory,
-            attributes: step.attributes(),
-        },
-        TreeStep::Terminals(path) => {
-            let options = [
-                ("newinstance", String::new()),
-                ("ptmxmode", "0666".into()),
-                ("mode", "0620".into()),
-            ];
-            mount("devpts", &options, path)
-        }
-        TreeStep::Overlay { source, path, size } => overlay(source, path, *size, id)?.0,
-    })
+            TreeStep::Device { path, number } => attach(device(path, *number, set)?, path),
+            TreeStep::Tmpfs { path, size } => {
+                let options = memory_options(*size, "1777");
+                fresh("tmpfs", &options, set, path)
+            }
+            TreeStep::Proc(path) => fresh("proc", &[], set, path),
+            TreeStep::Mask { path, directory } => Replay::Mask {
+                path: relative(path),
+                directory: *directory,
+                attributes: set,
+            },
+            TreeStep::Terminals(path) => fresh("devpts", &terminal_options(), set, path),
+            TreeStep::Overlay { source, path, size } => {
+                let (replay, sides) = overlay(source, path, *size, self.id)?;
+                self.overlay = Some(sides);
+                replay
+            }
+        })
+    }
+
+    /// A detached copy of an entry of the policy's own root, whose content nobody vouches for:
+    /// found beneath it and without a symlink, or not at all.
+    fn root_entry(
+        &mut self,
+        root: &Path,
+        path: &Path,
+        directory: bool,
+        set: u64,
+    ) -> Result<OwnedFd, TreeError> {
+        let root = match self.root.take() {
+            Some(opened) => opened,
+            None => open_path(root)?,
+        };
+        let opened = sys::open_beneath(root.as_fd(), &relative(path), libc::O_PATH, 0);
+        self.root = Some(root);
+        let opened = opened.map_err(failed("open in the profile's root", path))?;
+        require_kind(&opened, directory).map_err(failed("trust in the profile's root", path))?;
+        view(&opened, path, directory, set)
+    }
+}
+
+fn attach(mount: OwnedFd, path: &Path) -> Replay {
+    Replay::Attach {
+        mount,
+        path: relative(path),
+    }
+}
+
+fn fresh(kind: &str, options: &[(&str, String)], attributes: u64, path: &Path) -> Replay {
+    let option = |(name, value): &(&str, String)| (string(name), string(value));
+    Replay::Mount {
+        kind: string(kind),
+        options: options.iter().map(option).collect(),
+        attributes,
+        path: relative(path),
+    }
+}
+
+/// Bounded in files as well: an empty one takes no block, but memory of the kernel.
+fn memory_options(size: u64, mode: &str) -> [(&'static str, String); 3] {
+    let files = (size / BYTES_PER_FILE).max(FEWEST_FILES);
+    [
+        ("size", size.to_string()),
+        ("nr_inodes", files.to_string()),
+        ("mode", mode.to_owned()),
+    ]
+}
+
+fn terminal_options() -> [(&'static str, String); 3] {
+    [
+        ("newinstance", String::new()),
+        ("ptmxmode", "0666".into()),
+        ("mode", "0620".into()),
+    ]
 }
 
 fn string(text: impl AsRef<OsStr>) -> CString {
@@ -208,29 +281,55 @@ fn bind(
     set: u64,
     owner: Option<HostId>,
 ) -> Result<OwnedFd, TreeError> {
-    let kind = if directory { libc::O_DIRECTORY } else { 0 };
-    let opened = sys::open_without_symlinks(&string(source), libc::O_PATH | kind);
-    let opened = opened.or_else(|errno| match errno {
-        // A directory on the way is a symlink of the host's administrator, such as /lib.
-        Errno::ELOOP => {
-            sys::open_following(&string(source), libc::O_PATH | libc::O_NOFOLLOW | kind)
-        }
-        other => Err(other),
-    });
-    let opened = opened.map_err(failed("open", source))?;
+    let opened = open_path(source)?;
+    require_kind(&opened, directory).map_err(failed("trust", source))?;
+    let mount = view(&opened, source, directory, set)?;
+    if let Some(id) = owner {
+        translate_owner(&mount, &opened, source, id)?;
+    }
+    Ok(mount)
+}
+
+/// A detached mount of what is open, with `set` on it and, when `recursive`, on all below it.
+fn view(opened: &OwnedFd, path: &Path, recursive: bool, set: u64) -> Result<OwnedFd, TreeError> {
     let mount =
-        sys::clone_tree(opened.as_fd(), directory).map_err(failed("take a view of", source))?;
+        sys::clone_tree(opened.as_fd(), recursive).map_err(failed("take a view of", path))?;
     let attributes = MountAttributes {
         set,
         propagation: libc::MS_PRIVATE,
         ..MountAttributes::default()
     };
-    sys::mount_setattr(mount.as_fd(), directory, &attributes)
-        .map_err(failed("restrict the view of", source))?;
-    if let Some(id) = owner {
-        translate_owner(&mount, &opened, source, id)?;
-    }
+    sys::mount_setattr(mount.as_fd(), recursive, &attributes)
+        .map_err(failed("restrict the view of", path))?;
     Ok(mount)
+}
+
+/// The path as its user meant it: see [`paths`].
+fn open_path(path: &Path) -> Result<OwnedFd, TreeError> {
+    const FIX: &str = ": a symlink on the way belongs to another user; \
+                       name the place it leads to, if that is meant";
+    paths::open(path, Last::Refuse).map_err(|error| {
+        let (fix, source) = match error {
+            PathError::Foreign => (FIX, Errno::ELOOP),
+            PathError::System(errno) => ("", errno),
+        };
+        TreeError {
+            act: "open",
+            path: path.to_owned(),
+            fix,
+            source,
+        }
+    })
+}
+
+/// What was planned as a directory or a file must still be one: a door in its place is refused.
+fn require_kind(opened: &OwnedFd, directory: bool) -> Result<(), Errno> {
+    let kind = nix::sys::stat::fstat(opened)?.st_mode & libc::S_IFMT;
+    match (kind, directory) {
+        (libc::S_IFDIR, true) | (libc::S_IFREG, false) => Ok(()),
+        (_, true) => Err(Errno::ENOTDIR),
+        (_, false) => Err(Errno::ENODEV),
+    }
 }
 
 /// Lets the owner of a host directory appear as the jail's user, through an id-mapped mount.
@@ -276,15 +375,7 @@ fn device(path: &Path, number: (u32, u32), set: u64) -> Result<OwnedFd, TreeErro
     if stat.st_mode & libc::S_IFMT != libc::S_IFCHR || stat.st_rdev != expected {
         return Err(failed("trust the device", path)(Errno::ENODEV));
     }
-    let mount = sys::clone_tree(opened.as_fd(), false).map_err(failed("take a view of", path))?;
-    let attributes = MountAttributes {
-        set,
-        propagation: libc::MS_PRIVATE,
-        ..MountAttributes::default()
-    };
-    sys::mount_setattr(mount.as_fd(), false, &attributes)
-        .map_err(failed("restrict the view of", path))?;
-    Ok(mount)
+    view(&opened, path, false, set)
 }
 
 fn overlay(
@@ -293,20 +384,13 @@ fn overlay(
     size: u64,
     id: HostId,
 ) -> Result<(Replay, OverlaySides), TreeError> {
-    let host = sys::open_following(&string(source), libc::O_PATH | libc::O_DIRECTORY);
-    let host = host.map_err(failed("open the working directory", source))?;
-    let lower = sys::clone_tree(host.as_fd(), false).map_err(|errno| TreeError {
-        fix: below(errno, id),
-        ..failed("take a view of", source)(errno)
-    })?;
+    let host = open_path(source)?;
+    require_kind(&host, true).map_err(failed("use as the working directory", source))?;
     let set = kernel::MOUNT_ATTR_RDONLY | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
-    let attributes = MountAttributes {
-        set,
-        propagation: libc::MS_PRIVATE,
-        ..MountAttributes::default()
-    };
-    sys::mount_setattr(lower.as_fd(), false, &attributes)
-        .map_err(failed("restrict the view of", source))?;
+    let lower = view(&host, source, false, set).map_err(|error| TreeError {
+        fix: below(error.source, id),
+        ..error
+    })?;
     translate_owner(&lower, &host, source, id)?;
     let (upper, data) =
         upper(size, &host, id).map_err(failed("make the writable side of", source))?;
@@ -336,10 +420,7 @@ fn below(errno: Errno, id: HostId) -> &'static str {
 /// The tmpfs that takes the writes, with the two directories overlayfs wants. Made here and not by
 /// the child, so that the supervisor can read it when the jail is gone.
 fn upper(size: u64, host: &OwnedFd, id: HostId) -> Result<(OwnedFd, OwnedFd), Errno> {
-    let options = [
-        (string("size"), string(size.to_string())),
-        (string("mode"), string("0755")),
-    ];
+    let options = memory_options(size, "0755").map(|(name, value)| (string(name), string(value)));
     let attributes = kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
     let upper = sys::new_mount(c"tmpfs", &options, attributes)?;
     // The merged directory shows the mode of its upper side, so that takes the host's.

@@ -96,6 +96,7 @@ pub const KEYS: &[Key] = &[
     key("", "enforcement", Form::Table, "", "what must hold, and what happens when it does not"),
     key("", "rule", Form::Tables, "", "what an attempt means"),
 
+    key("filesystem", "root", Form::Text, "the host's", "a directory of the host that is the jail's root, read-only; inherited `read` falls away"),
     key("filesystem", "read", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
     key("filesystem", "write", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
     key("filesystem", "scratch", Form::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),

@@ -61,6 +61,8 @@ impl Mode {
 /// `[filesystem]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filesystem {
+    /// A directory of the host that is the jail's root, read-only, instead of the host's own.
+    pub root: Option<PathBuf>,
     /// Host paths visible read-only at the same place.
     pub read: Vec<HostPath>,
     /// Host paths visible and writable at the same place.

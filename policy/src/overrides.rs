@@ -27,6 +27,8 @@ pub struct Overrides {
     pub open_files: Option<String>,
     /// `--export-size SIZE`: `limits.export_size`
     pub export_size: Option<String>,
+    /// `--root DIR`: `filesystem.root`. Absolute.
+    pub root: Option<String>,
     /// `--read PATH`, any number: `filesystem.read`. Absolute: the command resolves relative
     /// ones, as nothing here knows the current directory.
     pub read: Vec<String>,
@@ -95,6 +97,7 @@ impl Overrides {
 
     fn given(&self) -> Vec<(&'static str, &str)> {
         let single = [
+            ("--root", &self.root),
             ("--memory", &self.memory),
             ("--swap", &self.swap),
             ("--cpu", &self.cpu),

@@ -13,6 +13,7 @@ pub(crate) struct Profile {
     pub(crate) name: Option<Located<String>>,
     pub(crate) description: Option<Located<String>>,
     pub(crate) extends: Vec<Located<String>>,
+    pub(crate) root: Option<Located<PathBuf>>,
     pub(crate) read: Vec<Located<HostPath>>,
     pub(crate) write: Vec<Located<HostPath>>,
     pub(crate) scratch: Vec<Located<Scratch>>,
@@ -71,6 +72,11 @@ impl Profile {
         override_with(&mut self.required, above.required);
         override_with(&mut self.on_loss, above.on_loss);
         override_with(&mut self.mode, above.mode);
+        if above.root.is_some() {
+            // What was to be read below spoke of the host's root.
+            self.read.clear();
+        }
+        override_with(&mut self.root, above.root);
         append(&mut self.read, above.read, |entry| &entry.path);
         append(&mut self.write, above.write, |entry| &entry.path);
         append(&mut self.scratch, above.scratch, |entry| &entry.path);

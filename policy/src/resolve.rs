@@ -50,6 +50,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
             .collect(),
         filesystem: Filesystem {
             workdir: value(&profile.workdir, Workdir::Overlay),
+            root: profile.root.map(|root| root.value),
             read: values(profile.read),
             write: values(profile.write),
             scratch: values(profile.scratch),

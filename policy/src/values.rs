@@ -153,6 +153,16 @@ pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, Wrong> {
     Ok(plain)
 }
 
+/// A directory that takes the place of the host's root.
+pub(crate) fn root(text: &str) -> Result<PathBuf, Wrong> {
+    let path = absolute_path(text)?;
+    if path.parent().is_none() {
+        let help = "leave `root` out, and name what of the host is needed under `read`";
+        return Err(Wrong::new("/ is the host's own root", help));
+    }
+    Ok(path)
+}
+
 /// A path of the jail's tree outside the program's home.
 pub(crate) fn decoy(text: &str) -> Result<PathBuf, Wrong> {
     let in_home = expand_home(text).is_some() || Path::new(text).starts_with(WORKSPACE);

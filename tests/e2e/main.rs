@@ -18,6 +18,7 @@ mod network;
 mod privileges;
 mod procfs;
 mod programs;
+mod root;
 mod rootless;
 mod syscalls;
 mod terminal;

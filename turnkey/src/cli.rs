@@ -153,6 +153,9 @@ pub struct OverrideArguments {
     /// Open descriptors of one process
     #[arg(long, value_name = "COUNT")]
     open_files: Option<String>,
+    /// This directory is the jail's root, read-only, instead of the host's
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
     /// Show this path of the host, read-only
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
@@ -200,6 +203,7 @@ impl OverrideArguments {
             file_size: flags.file_size.clone(),
             open_files: flags.open_files.clone(),
             export_size: flags.export_size.clone(),
+            root: flags.root.as_ref().map(absolute).transpose()?,
             read: flags
                 .read
                 .iter()

@@ -201,8 +201,7 @@ fn open_report(path: &Path) -> anyhow::Result<ReportFile> {
 /// What to run, from where: `.` unless a directory is named.
 fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Command> {
     let workdir = workdir.unwrap_or(Path::new("."));
-    let workdir = workdir
-        .canonicalize()
+    let workdir = turnkey_jailer::paths::canonical(workdir)
         .with_context(|| format!("the working directory {} cannot be used", workdir.display()))?;
     anyhow::ensure!(
         workdir.is_dir(),

@@ -45,7 +45,7 @@ pub(super) fn places<'a>(filesystem: &'a Filesystem, host: &Host) -> Vec<Place<'
 /// Places that turnkey fills itself.
 const RESERVED: [&str; 5] = ["/proc", "/dev", "/sys", "/run", WORKSPACE];
 /// Places of which only parts can come from the host, and files turnkey writes itself.
-const RESERVED_ITSELF: [&str; 6] = [
+pub(super) const RESERVED_ITSELF: [&str; 6] = [
     "/",
     "/etc",
     "/etc/passwd",

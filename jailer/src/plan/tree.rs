@@ -1,6 +1,6 @@
 //! Fills the empty root: collects the steps, and knows which places the root already has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{HostPath, Policy, WORKSPACE, Workdir};
@@ -23,12 +23,22 @@ pub(super) struct TreeBuilder {
     pub(super) steps: Vec<TreeStep>,
     pub(super) grants: Vec<Grant>,
     made: BTreeSet<PathBuf>,
-    mounted: Vec<PathBuf>,
+    /// What is mounted with all it contains, and whose it is.
+    pub(super) mounted: Vec<(PathBuf, Origin)>,
+    /// What the profile's own root has where something is to be put.
+    pub(super) places: BTreeMap<PathBuf, PathFact>,
+}
+
+/// Whose directory a mounted one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Host,
+    Root,
 }
 
 impl TreeBuilder {
     /// What every jail has on its root, before anything of the host.
-    pub(super) fn reserved_files(&mut self, policy: &Policy) {
+    pub(super) fn reserved_files(&mut self, policy: &Policy) -> Result<(), PlanError> {
         self.grant("/", Use::List, true);
         self.directory(Path::new("/etc"));
         self.grant("/etc", Use::Read, true);
@@ -38,8 +48,9 @@ impl TreeBuilder {
         for path in [PROBE, EMPTY] {
             self.file(Path::new(path), Vec::new());
         }
-        self.mount(TreeStep::Proc("/proc".into()), "/proc", Use::Read);
+        self.mount(TreeStep::Proc("/proc".into()), "/proc", Use::Read)?;
         self.steps.extend(masks::steps());
+        Ok(())
     }
 
     pub(super) fn host_path(
@@ -55,13 +66,13 @@ impl TreeBuilder {
         match host.fact(path) {
             PathFact::Missing if named.optional => Ok(()),
             PathFact::Missing => Err(PlanError::Missing(path.clone())),
+            PathFact::Foreign => Err(PlanError::Foreign(path.clone())),
             PathFact::Special => Err(PlanError::Special(path.clone())),
             kind @ (PathFact::Directory | PathFact::File) => {
-                self.bind(path, *kind == PathFact::Directory, writable);
-                Ok(())
+                self.bind(path, *kind == PathFact::Directory, writable)
             }
             PathFact::Symlink { text, leads_to } => {
-                self.symlink(path, text);
+                self.host_symlink(path, text)?;
                 let Some(target) = leads_to else {
                     return Ok(());
                 };
@@ -74,13 +85,13 @@ impl TreeBuilder {
         }
     }
 
-    fn bind(&mut self, path: &Path, directory: bool, writable: bool) {
+    fn bind(&mut self, path: &Path, directory: bool, writable: bool) -> Result<(), PlanError> {
         // What a directory that is already there contains is there with it.
-        if !writable && self.is_mounted(path) {
-            return;
+        if !writable && self.covering(path) == Some(Origin::Host) {
+            return Ok(());
         }
-        self.place(path, directory);
-        self.mounted.push(path.to_owned());
+        self.place(path, directory)?;
+        self.mounted.push((path.to_owned(), Origin::Host));
         let (source, path) = (path.to_owned(), path.to_owned());
         let place = if writable {
             Use::Full
@@ -99,21 +110,39 @@ impl TreeBuilder {
             writable,
             owned: writable,
         });
+        Ok(())
     }
 
-    /// A place to mount on, unless a mounted host directory has it already.
-    fn place(&mut self, path: &Path, directory: bool) {
-        if self.is_mounted(path) {
-            return;
+    /// A place to mount on, unless a mounted directory has it already. The host's has: it is the
+    /// host's path. The profile's own root may have anything there.
+    fn place(&mut self, path: &Path, directory: bool) -> Result<(), PlanError> {
+        match self.covering(path) {
+            Some(Origin::Host) => return Ok(()),
+            Some(Origin::Root) => return self.require_place(path, directory),
+            None => {}
         }
         if directory {
             self.directory(path);
         } else {
             self.file(path, Vec::new());
         }
+        Ok(())
     }
 
-    fn directory(&mut self, path: &Path) {
+    fn require_place(&self, path: &Path, directory: bool) -> Result<(), PlanError> {
+        let (wanted, kind) = if directory {
+            (PathFact::Directory, "directory")
+        } else {
+            (PathFact::File, "file")
+        };
+        if self.places.get(path) == Some(&wanted) {
+            return Ok(());
+        }
+        let path = path.to_owned();
+        Err(PlanError::NoPlace { path, kind })
+    }
+
+    pub(super) fn directory(&mut self, path: &Path) {
         let mut missing: Vec<_> = path
             .ancestors()
             .take_while(|path| path.parent().is_some())
@@ -126,7 +155,7 @@ impl TreeBuilder {
         }
     }
 
-    fn file(&mut self, path: &Path, content: Vec<u8>) {
+    pub(super) fn file(&mut self, path: &Path, content: Vec<u8>) {
         if let Some(parent) = path.parent() {
             self.directory(parent);
         }
@@ -139,7 +168,7 @@ impl TreeBuilder {
     }
 
     pub(super) fn decoy(&mut self, path: &Path) -> Result<(), PlanError> {
-        if self.is_mounted(path) {
+        if self.covering(path).is_some() {
             return Err(PlanError::CoveredDecoy(path.to_owned()));
         }
         self.file(path, identity::decoy(path));
@@ -147,15 +176,30 @@ impl TreeBuilder {
         Ok(())
     }
 
-    /// Whether a directory of the host is there already, with all it contains.
-    fn is_mounted(&self, path: &Path) -> bool {
-        self.mounted.iter().any(|mounted| path.starts_with(mounted))
+    /// Whose mounted directory `path` lies in, if any: the innermost.
+    fn covering(&self, path: &Path) -> Option<Origin> {
+        let covering = self
+            .mounted
+            .iter()
+            .filter(|(mounted, _)| path.starts_with(mounted));
+        let innermost = covering.max_by_key(|(mounted, _)| mounted.components().count());
+        innermost.map(|(_, origin)| *origin)
     }
 
-    fn symlink(&mut self, path: &Path, text: &Path) {
-        if self.is_mounted(path) {
-            return;
+    /// A symlink of the host, which a mounted directory of the host has anyway.
+    fn host_symlink(&mut self, path: &Path, text: &Path) -> Result<(), PlanError> {
+        match self.covering(path) {
+            Some(Origin::Host) => {}
+            Some(Origin::Root) => {
+                let (path, kind) = (path.to_owned(), "symlink");
+                return Err(PlanError::NoPlace { path, kind });
+            }
+            None => self.symlink(path, text),
         }
+        Ok(())
+    }
+
+    pub(super) fn symlink(&mut self, path: &Path, text: &Path) {
         if let Some(parent) = path.parent() {
             self.directory(parent);
         }
@@ -167,22 +211,28 @@ impl TreeBuilder {
         }
     }
 
-    pub(super) fn tmpfs(&mut self, path: &Path, size: u64) {
+    pub(super) fn tmpfs(&mut self, path: &Path, size: u64) -> Result<(), PlanError> {
         let step = TreeStep::Tmpfs {
             path: path.to_owned(),
             size,
         };
-        self.mount(step, path, Use::Full);
+        self.mount(step, path, Use::Full)
     }
 
-    fn mount(&mut self, step: TreeStep, path: impl AsRef<Path>, place: Use) {
+    fn mount(
+        &mut self,
+        step: TreeStep,
+        path: impl AsRef<Path>,
+        place: Use,
+    ) -> Result<(), PlanError> {
         let path = path.as_ref();
-        self.place(path, true);
+        self.place(path, true)?;
         self.steps.push(step);
         self.grant(path, place, true);
+        Ok(())
     }
 
-    fn grant(&mut self, path: impl AsRef<Path>, place: Use, directory: bool) {
+    pub(super) fn grant(&mut self, path: impl AsRef<Path>, place: Use, directory: bool) {
         self.grants.push(Grant {
             path: path.as_ref().to_owned(),
             place,
@@ -191,7 +241,7 @@ impl TreeBuilder {
     }
 
     /// null(4), random(4), pts(4), and the links that programs expect.
-    pub(super) fn devices(&mut self) {
+    pub(super) fn devices(&mut self) -> Result<(), PlanError> {
         self.directory(Path::new("/dev"));
         self.grant("/dev", Use::Device, true);
         let devices = [
@@ -203,7 +253,7 @@ impl TreeBuilder {
         ];
         for (name, number) in devices {
             let path = Path::new("/dev").join(name);
-            self.place(&path, false);
+            self.place(&path, false)?;
             self.steps.push(TreeStep::Device { path, number });
         }
         let links = [
@@ -220,8 +270,8 @@ impl TreeBuilder {
             TreeStep::Terminals("/dev/pts".into()),
             "/dev/pts",
             Use::Device,
-        );
-        self.tmpfs(Path::new("/dev/shm"), SHARED_MEMORY);
+        )?;
+        self.tmpfs(Path::new("/dev/shm"), SHARED_MEMORY)
     }
 
     pub(super) fn workdir(&mut self, workdir: Workdir, source: &Path) -> Result<(), PlanError> {
@@ -237,7 +287,7 @@ impl TreeBuilder {
                     path: path.clone(),
                     size: OVERLAY,
                 };
-                self.mount(step, path, Use::Full);
+                self.mount(step, path, Use::Full)
             }
             Workdir::ReadOnly => {
                 let (directory, writable, owned) = (true, false, true);
@@ -248,10 +298,9 @@ impl TreeBuilder {
                     writable,
                     owned,
                 };
-                self.mount(step, path, Use::ReadExecute);
+                self.mount(step, path, Use::ReadExecute)
             }
             Workdir::None => self.tmpfs(&path, OVERLAY),
         }
-        Ok(())
     }
 }

@@ -79,6 +79,7 @@ fn filesystem() -> Filesystem {
         why: String::new(),
     };
     Filesystem {
+        root: None,
         read: read.map(host).to_vec(),
         write: Vec::new(),
         scratch: vec![Scratch {
