@@ -19,6 +19,7 @@ use crate::host::Host;
 use crate::landlock::{self, Handled, Use};
 use crate::namespaces::{self, Namespace};
 use crate::rlimits::{self, ResourceLimit};
+pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use places::{Place, places};
 use tree::TreeBuilder;

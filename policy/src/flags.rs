@@ -30,6 +30,7 @@ fn problem(flag: &Flag, wrong: Wrong) -> Problem {
 fn apply(flag: &Flag, profile: &mut Profile) -> Result<(), Wrong> {
     match flag.name {
         "--root" => profile.root = Some(parse(flag, values::root)?),
+        "--toolchain" => profile.toolchain = Some(parse(flag, values::word)?),
         "--memory" => profile.memory = Some(parse(flag, values::memory)?),
         "--swap" => profile.swap = Some(parse(flag, values::size)?),
         "--cpu" => profile.cpu = Some(parse(flag, values::percent)?),

@@ -1,7 +1,9 @@
 //! The one table of a profile's keys: what the reader accepts, what error messages suggest and
 //! what the reference in `docs/profile.md` lists.
 
-use crate::model::{Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Workdir};
+use crate::model::{
+    Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Toolchain, Workdir,
+};
 use crate::names::Named;
 
 /// What is written after a key.
@@ -97,6 +99,7 @@ pub const KEYS: &[Key] = &[
     key("", "rule", Form::Tables, "", "what an attempt means"),
 
     key("filesystem", "root", Form::Text, "the host's", "a directory of the host that is the jail's root, read-only; inherited `read` falls away"),
+    key("filesystem", "toolchain", Form::Word(words::<Toolchain>), "`none`", "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only"),
     key("filesystem", "read", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
     key("filesystem", "write", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
     key("filesystem", "scratch", Form::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),

@@ -63,6 +63,8 @@ impl Mode {
 pub struct Filesystem {
     /// A directory of the host that is the jail's root, read-only, instead of the host's own.
     pub root: Option<PathBuf>,
+    /// Whether the command's own installation is brought in.
+    pub toolchain: Toolchain,
     /// Host paths visible read-only at the same place.
     pub read: Vec<HostPath>,
     /// Host paths visible and writable at the same place.
@@ -73,6 +75,17 @@ pub struct Filesystem {
     pub workdir: Workdir,
     /// Jail paths where a worthless file is planted to be watched.
     pub decoys: Vec<PathBuf>,
+}
+
+/// Whether a command that is installed outside of what the jail shows brings its installation
+/// along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Toolchain {
+    /// It is not found in the jail, and the error names what would bring it in.
+    #[default]
+    None,
+    /// Exactly the directory it is installed in is visible, read-only.
+    Auto,
 }
 
 /// A path of the host that the jail is given.

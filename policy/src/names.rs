@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use crate::model::{Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Workdir};
+use crate::model::{
+    Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Toolchain, Workdir,
+};
 
 /// A closed set of words with one name each.
 pub trait Named: Sized + Copy + PartialEq + 'static {
@@ -101,6 +103,8 @@ names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
 
 names!(Workdir { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
 
+names!(Toolchain { None => "none", Auto => "auto" });
+
 names!(Network { None => "none", Loopback => "loopback" });
 
 #[cfg(test)]
@@ -125,6 +129,7 @@ mod tests {
         assert_round_trip::<Severity>();
         assert_round_trip::<Mode>();
         assert_round_trip::<OnLoss>();
+        assert_round_trip::<Toolchain>();
         assert_round_trip::<Workdir>();
         assert_round_trip::<Network>();
     }

@@ -29,6 +29,8 @@ pub struct Overrides {
     pub export_size: Option<String>,
     /// `--root DIR`: `filesystem.root`. Absolute.
     pub root: Option<String>,
+    /// `--toolchain WHAT`: `filesystem.toolchain`
+    pub toolchain: Option<String>,
     /// `--read PATH`, any number: `filesystem.read`. Absolute: the command resolves relative
     /// ones, as nothing here knows the current directory.
     pub read: Vec<String>,
@@ -98,6 +100,7 @@ impl Overrides {
     fn given(&self) -> Vec<(&'static str, &str)> {
         let single = [
             ("--root", &self.root),
+            ("--toolchain", &self.toolchain),
             ("--memory", &self.memory),
             ("--swap", &self.swap),
             ("--cpu", &self.cpu),

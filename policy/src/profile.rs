@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Located, Problem};
-use crate::model::{HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Workdir};
+use crate::model::{HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Toolchain, Workdir};
 
 /// What one text says; what it does not say is `None` or empty.
 #[derive(Debug, Default)]
@@ -14,6 +14,7 @@ pub(crate) struct Profile {
     pub(crate) description: Option<Located<String>>,
     pub(crate) extends: Vec<Located<String>>,
     pub(crate) root: Option<Located<PathBuf>>,
+    pub(crate) toolchain: Option<Located<Toolchain>>,
     pub(crate) read: Vec<Located<HostPath>>,
     pub(crate) write: Vec<Located<HostPath>>,
     pub(crate) scratch: Vec<Located<Scratch>>,
@@ -77,6 +78,7 @@ impl Profile {
             self.read.clear();
         }
         override_with(&mut self.root, above.root);
+        override_with(&mut self.toolchain, above.toolchain);
         append(&mut self.read, above.read, |entry| &entry.path);
         append(&mut self.write, above.write, |entry| &entry.path);
         append(&mut self.scratch, above.scratch, |entry| &entry.path);

@@ -119,6 +119,7 @@ fn schema(text: &str) -> Result<(), Wrong> {
 
 fn filesystem(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     profile.root = section.value("root", values::root);
+    profile.toolchain = section.value("toolchain", values::word);
     profile.read = section.tables("read", host_path);
     profile.write = section.tables("write", host_path);
     profile.scratch = section.tables("scratch", scratch);

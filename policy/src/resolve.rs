@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::error::{Located, Problem};
 use crate::model::{
     Enforcement, Environment, Filesystem, Identity, Layer, Limits, Mode, Network, OnLoss, Policy,
-    Syscalls, Workdir,
+    Syscalls, Toolchain, Workdir,
 };
 use crate::profile::Profile;
 use crate::syscalls::ESSENTIAL;
@@ -19,6 +19,7 @@ const MOST_RULES: usize = 4096;
 /// The policy that a merged profile means. When `problems` grew, it is not to be used.
 pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Problem>) -> Policy {
     claims::check(&profile, problems);
+    check_toolchain(&profile, problems);
     check_rule_count(&profile, problems);
     check_syscalls(&profile, problems);
     Policy {
@@ -50,6 +51,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
             .collect(),
         filesystem: Filesystem {
             workdir: value(&profile.workdir, Workdir::Overlay),
+            toolchain: value(&profile.toolchain, Toolchain::None),
             root: profile.root.map(|root| root.value),
             read: values(profile.read),
             write: values(profile.write),
@@ -87,6 +89,22 @@ fn value<T: Clone>(located: &Option<Located<T>>, default: T) -> T {
 
 fn values<T>(located: Vec<Located<T>>) -> Vec<T> {
     located.into_iter().map(|located| located.value).collect()
+}
+
+/// An installation of the host needs the host's libraries.
+fn check_toolchain(profile: &Profile, problems: &mut Vec<Problem>) {
+    let auto = profile.toolchain.as_ref();
+    let auto = auto.filter(|toolchain| toolchain.value == Toolchain::Auto);
+    if let (Some(auto), Some(root)) = (auto, &profile.root) {
+        let message = "`toolchain` brings in an installation of the host, which a `root` of its own has no use for";
+        let help = "leave one of them out, and install the program in the root";
+        let problem = Problem::new(message).help(help);
+        problems.push(
+            problem
+                .at(&auto.at, "asked for here")
+                .at(&root.at, "and here"),
+        );
+    }
 }
 
 fn check_rule_count(profile: &Profile, problems: &mut Vec<Problem>) {

@@ -22,5 +22,6 @@ mod root;
 mod rootless;
 mod syscalls;
 mod terminal;
+mod toolchain;
 mod tracer;
 mod usage;

@@ -1,11 +1,13 @@
 //! What to say when nothing ran: the chain of causes on one line each, and the fix.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
 
 use turnkey_jailer::JailError;
+use turnkey_policy::Policy;
 
-/// The error with its causes, and what would help.
+use crate::toolchain::{self, Caller, Need};
+
+/// The error with its causes.
 pub fn explain(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     let mut said = text.clone();
@@ -17,48 +19,52 @@ pub fn explain(error: &anyhow::Error) -> String {
         }
         said = cause;
     }
-    if let Some(fix) = fix(error) {
-        text = format!("{text}\n  fix: {fix}");
-    }
     text
 }
 
-fn fix(error: &anyhow::Error) -> Option<String> {
-    match error.downcast_ref::<JailError>()? {
-        JailError::NotFound(program) => Some(bring_in(program)),
-        _ => None,
+/// The same of a run of `program`, and what would help.
+pub fn explain_run(error: &anyhow::Error, policy: &Policy, program: &OsStr) -> String {
+    let text = explain(error);
+    match error.downcast_ref::<JailError>() {
+        Some(JailError::NotFound(_)) => format!("{text}\n  fix: {}", bring_in(policy, program)),
+        Some(JailError::ExecFailed { .. }) => match needed(policy, program) {
+            Some(fix) => format!("{text}\n  fix: {fix}"),
+            None => text,
+        },
+        _ => text,
     }
+}
+
+fn bring_in(policy: &Policy, program: &OsStr) -> String {
+    if let Some(root) = &policy.filesystem.root {
+        let root = root.display();
+        return format!("the jail's root is {root}; install the program there, or give its path");
+    }
+    needed(policy, program).unwrap_or_else(|| {
+        "the jail holds what the profile's `read` names; install the program, or give its path"
+            .into()
+    })
 }
 
 /// A program that is on the caller's PATH and not in the jail, such as one of pyenv or nvm, needs
 /// its whole installation inside.
-fn bring_in(program: &str) -> String {
-    let Some(path) = on_path(program, std::env::var_os("PATH").as_deref()) else {
-        return "the jail holds what the profile's `read` names; install the program, or give its path".into();
-    };
-    let installation = installation(&path);
-    let (read, path) = (installation.display(), path.display());
+fn needed(policy: &Policy, program: &OsStr) -> Option<String> {
+    match toolchain::find(policy, program, &Caller::of_this_process()) {
+        Ok(need) => Some(flags(&need?)),
+        Err(too_much) => Some(too_much.to_string()),
+    }
+}
+
+fn flags(need: &Need) -> String {
+    let read = need.prefixes.iter();
+    let read: Vec<String> = read
+        .map(|prefix| format!("--read {}", prefix.display()))
+        .collect();
+    let (read, program) = (read.join(" "), need.program.display());
     format!(
-        "on this host it is {path}; bring it in with `--read {read}` and name it by its full path"
+        "on this host it is {program}; bring it in with `{read}` and name it by its full path, \
+         or let turnkey do both with `--toolchain auto`"
     )
-}
-
-fn on_path(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
-    let candidates = std::env::split_paths(path?).map(|directory| directory.join(program));
-    candidates
-        .filter_map(|candidate| candidate.canonicalize().ok())
-        .find(|candidate| candidate.is_file())
-}
-
-/// The directory above `bin`, or the one the program is in.
-fn installation(program: &Path) -> PathBuf {
-    let directory = program.parent().unwrap_or(Path::new("/"));
-    let prefix = if directory.ends_with("bin") {
-        directory.parent()
-    } else {
-        None
-    };
-    prefix.unwrap_or(directory).to_owned()
 }
 
 #[cfg(test)]
@@ -66,18 +72,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_where_the_caller_would() {
-        let directory = tempfile::tempdir().unwrap();
-        let bin = directory.path().join("bin");
-        std::fs::create_dir(&bin).unwrap();
-        std::fs::write(bin.join("tool"), "").unwrap();
-        let path = std::env::join_paths([Path::new("/nonexistent"), &bin]).unwrap();
-        let found = on_path("tool", Some(&path)).unwrap();
-        assert_eq!(
-            installation(&found),
-            directory.path().canonicalize().unwrap()
+    fn every_installation_is_named_as_a_flag() {
+        let need = Need {
+            program: "/srv/venv/bin/python".into(),
+            prefixes: vec!["/srv/venv".into(), "/srv/python".into()],
+            directories: Vec::new(),
+        };
+        let text = flags(&need);
+        assert!(
+            text.contains("`--read /srv/venv --read /srv/python`"),
+            "{text}"
         );
-        assert_eq!(on_path("other", Some(&path)), None);
+        assert!(text.contains("--toolchain auto"), "{text}");
     }
 
     #[test]

@@ -156,6 +156,9 @@ pub struct OverrideArguments {
     /// This directory is the jail's root, read-only, instead of the host's
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// auto: show the directory that the command is installed in, and put it on PATH
+    #[arg(long, value_name = "WHAT")]
+    toolchain: Option<String>,
     /// Show this path of the host, read-only
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
@@ -204,6 +207,7 @@ impl OverrideArguments {
             open_files: flags.open_files.clone(),
             export_size: flags.export_size.clone(),
             root: flags.root.as_ref().map(absolute).transpose()?,
+            toolchain: flags.toolchain.clone(),
             read: flags
                 .read
                 .iter()

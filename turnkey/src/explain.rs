@@ -19,6 +19,7 @@ use turnkey_jailer::rootless;
 use crate::cli::ExplainArguments;
 use crate::report;
 use crate::run::{self, Failure};
+use crate::toolchain;
 use view::View;
 
 /// Stands for a command that was not given.
@@ -29,10 +30,11 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     // A caller without privileges is shown the run of such a caller. Where even that is out of
     // reach, a run says so; what is shown then is the run of one who has them.
     let _ = rootless::enter();
-    let policy = run::load(&arguments.profile, &arguments.overrides)?;
+    let mut policy = run::load(&arguments.profile, &arguments.overrides)?;
     let mut command = arguments.command.clone();
-    if command.is_empty() {
-        command.push(OsString::from(COMMAND));
+    match command.first() {
+        Some(program) => drop(toolchain::bring_in(&mut policy, program)?),
+        None => command.push(OsString::from(COMMAND)),
     }
     let plan = run::plan(
         &policy,

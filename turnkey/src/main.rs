@@ -16,6 +16,7 @@ mod run;
 mod signals;
 mod supervise;
 mod tell;
+mod toolchain;
 mod watch;
 
 use std::process::ExitCode;

@@ -22,7 +22,7 @@ use crate::report::{
 use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::Watch;
-use crate::{accept, advice, clock, elsewhere, export, tell};
+use crate::{accept, advice, clock, elsewhere, export, tell, toolchain};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -43,7 +43,9 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     // Before anything is opened: a file belongs to the mounts it was opened among.
     let entered = rootless::enter();
-    let policy = load(&arguments.profile, &arguments.overrides)?;
+    let mut policy = load(&arguments.profile, &arguments.overrides)?;
+    let program = arguments.command.first().cloned().unwrap_or_default();
+    toolchain::bring_in(&mut policy, &program)?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
     let wanted = export::Wanted::from(arguments, &policy)?;
     let clock = clock::now();
@@ -54,7 +56,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         .and_then(|_| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
-        Err(error) => (Outcome::not_started(&error), Some(error)),
+        Err(error) => {
+            let message = advice::explain_run(&error, &policy, &program);
+            (Outcome::not_started(&error, &message), Some(message))
+        }
     };
     let (observations, unwritten) = watcher.finish();
     let report = outcome.report(arguments, &policy, clock, observations)?;
@@ -67,7 +72,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         tell::text(&String::from_utf8_lossy(&text));
     }
     match failure {
-        Some(error) => tell::line(&advice::explain(&error)),
+        Some(message) => tell::line(&message),
         None if arguments.quiet => {}
         None => tell_verdict(&report),
     }
@@ -292,7 +297,7 @@ impl Outcome {
         }
     }
 
-    fn not_started(error: &anyhow::Error) -> Outcome {
+    fn not_started(error: &anyhow::Error, message: &str) -> Outcome {
         let reason = match error.downcast_ref::<JailError>() {
             Some(JailError::NotFound(_)) => NotStarted::NotFound,
             Some(JailError::NotExecutable(_) | JailError::ExecFailed { .. }) => {
@@ -303,7 +308,7 @@ impl Outcome {
         Outcome {
             ending: Ending::NotStarted {
                 reason,
-                message: advice::explain(error),
+                message: message.to_owned(),
             },
             usage: None,
             enforcement: Vec::new(),

@@ -9,7 +9,7 @@ use turnkey_policy::{Policy, WORKSPACE};
 use super::PlanError;
 
 /// The directories a command is looked up in when the policy sets no PATH.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What passes from the caller, then what the policy sets, which wins.
 pub(super) fn environment(policy: &Policy, caller: &[(OsString, OsString)]) -> Vec<OsString> {

@@ -40,6 +40,7 @@ fn host() -> Host {
     let memory = Home::Legacy("/sys/fs/cgroup/memory".into());
     Host {
         paths,
+        root: None,
         landlock_abi: 6,
         hierarchies: Hierarchies::new(
             "/sys/fs/cgroup/unified".into(),

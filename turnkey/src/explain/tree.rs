@@ -54,6 +54,11 @@ impl TreeRow {
                 why: decoy(path, plan),
                 ..row("file", path)
             },
+            TreeStep::RootEntry { root, path, .. } => TreeRow {
+                source: Some(shown(root)),
+                why: Some("the profile's own root".to_owned()),
+                ..row("root", path)
+            },
             TreeStep::Bind {
                 source,
                 path,

@@ -80,6 +80,7 @@ fn filesystem() -> Filesystem {
     };
     Filesystem {
         root: None,
+        toolchain: turnkey_policy::Toolchain::None,
         read: read.map(host).to_vec(),
         write: Vec::new(),
         scratch: vec![Scratch {
