@@ -1,6 +1,6 @@
 //! A profile, those it builds on, and the flags over them, to one [`Policy`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -55,6 +55,11 @@ pub fn load(
             .map(|loaded| &*loaded.source)
             .chain([&*command_line]),
     );
+    let files = loaded.iter().map(|loaded| loaded.name.as_str());
+    let files = files
+        .filter(|name| shipped::is_file(name))
+        .map(PathBuf::from)
+        .collect();
     let mut merged = Profile::default();
     for layer in loaded
         .into_iter()
@@ -65,7 +70,7 @@ pub fn load(
     }
     let policy = resolve::policy(merged, sha256, &mut problems);
     fail_on(problems)?;
-    Ok(policy)
+    Ok(Policy { files, ..policy })
 }
 
 fn fail_on(problems: Vec<Problem>) -> Result<(), LoadError> {

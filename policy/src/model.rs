@@ -18,6 +18,8 @@ pub struct Policy {
     pub description: String,
     /// SHA-256, in hex, of the texts of all merged profiles and of the overrides, in order.
     pub sha256: String,
+    /// The files it was read from; shipped profiles are none.
+    pub files: Vec<PathBuf>,
     /// Whether rules act or only speak.
     pub mode: Mode,
     /// What the jail's tree holds.

@@ -26,6 +26,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
         name: value(&profile.name, String::new()),
         description: value(&profile.description, String::new()),
         sha256,
+        files: Vec::new(),
         mode: value(&profile.mode, Mode::Enforce),
         limits: limits(&profile),
         network: value(&profile.network, Network::None),

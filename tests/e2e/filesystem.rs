@@ -187,10 +187,17 @@ pub fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
     assert!(mounted.success());
     std::fs::write(inner.join("tool"), "#!/bin/sh\necho ran\n").unwrap();
     std::fs::set_permissions(&inner, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    // The control: a view that is read-only at its top alone leaves the inner mount writable.
+    let shallow = format!(
+        "mount --rbind {0} {0} && mount -o remount,bind,ro {0} && touch {place}/shallow && \
+         ! touch {0}/shallow 2>/dev/null && echo open",
+        outer.path().display()
+    );
+    let (_, control) = turnkey_tests::outside("unshare", &["--mount", "sh", "-c", &shallow]);
     let option = format!("--read {}", outer.path().display());
-    let ran = Run::new()
-        .option(&option)
-        .shell(&format!("cat {place}/tool; echo x > {place}/written"));
+    let ran = Run::new().option(&option).shell(&format!(
+        "cat {place}/tool; echo x > {place}/written; grep ' {place} ' /proc/self/mountinfo"
+    ));
     let written = inner.join("written").exists();
     let (unmounted, _) = turnkey_tests::outside("umount", &[&place]);
     assert!(unmounted.success());
@@ -198,7 +205,12 @@ pub fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
         ran.stdout.contains("echo ran"),
         "the inner mount is visible",
     );
+    assert_eq!(control, "open\n", "the control");
     ran.expect(!written, "and cannot be written");
+    ran.expect(
+        ran.stdout.contains(&format!(" {place} ro,nosuid,nodev")),
+        "nor is a set-user-ID bit or a device in it worth anything",
+    );
 }
 
 #[test]

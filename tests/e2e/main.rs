@@ -7,6 +7,7 @@ mod exits;
 mod explain;
 mod export;
 mod faults;
+mod files;
 mod filesystem;
 mod kernel_objects;
 mod landlock;

@@ -9,6 +9,7 @@ mod elsewhere;
 mod explain;
 mod export;
 mod object;
+mod outputs;
 mod relay;
 mod report;
 mod report_file;

@@ -22,7 +22,7 @@ use crate::report::{
 use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::Watch;
-use crate::{accept, advice, clock, elsewhere, export, tell, toolchain};
+use crate::{accept, advice, clock, elsewhere, export, outputs, tell, toolchain};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -46,6 +46,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let mut policy = load(&arguments.profile, &arguments.overrides)?;
     let program = arguments.command.first().cloned().unwrap_or_default();
     toolchain::bring_in(&mut policy, &program)?;
+    outputs::require_unreachable(&policy, arguments.events.as_deref())?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
     let wanted = export::Wanted::from(arguments, &policy)?;
     let clock = clock::now();
@@ -235,7 +236,7 @@ struct Watcher {
 impl Watcher {
     fn new(arguments: &RunArguments, policy: &Policy, clock: Clock) -> anyhow::Result<Watcher> {
         let writer = arguments.events.as_ref().map(|path| {
-            let file = File::create(path)
+            let file = outputs::create(path)
                 .with_context(|| format!("could not write events to {}", path.display()))?;
             anyhow::Ok(EventWriter::new(policy, clock, BufWriter::new(file)))
         });

@@ -37,6 +37,7 @@ pub fn policy() -> Policy {
         name: "untrusted".to_owned(),
         description: "for tests".to_owned(),
         sha256: "5e".repeat(32),
+        files: Vec::new(),
         mode: Mode::Enforce,
         filesystem: filesystem(),
         network: Network::None,

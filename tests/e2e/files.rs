@@ -1,0 +1,247 @@
+//! The host's files: nothing changes, nothing fills up, and nothing planted beside them is followed.
+
+use std::os::unix::fs::{lchown, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use turnkey_tests::{Run, binary, finish, outside, scratch};
+
+/// Every path below a directory with its kind, mode, owner, size, times and content.
+fn fingerprint(directory: &Path) -> String {
+    let show = directory.display().to_string();
+    let look = format!(
+        "cd {show} && find . -printf '%p %y %m %U %G %s %T@ %C@ %l\\n' | sort && \
+         find . -type f -print0 | sort -z | xargs -0 -r sha256sum"
+    );
+    outside("sh", &["-c", &look]).1
+}
+
+const DESTROY: &str = "echo x >> kept; rm -rf tree; chmod 777 .; mkdir made; ln -s / link; \
+                       mv other moved; echo ready; sleep ${1:-0}";
+
+fn tree() -> Run {
+    let run = Run::new()
+        .option("--unmonitored")
+        .file("kept", "before")
+        .file("other", "other");
+    std::fs::create_dir_all(run.path().join("tree/deep")).expect("directories can be made");
+    std::fs::write(run.path().join("tree/deep/file"), "deep").expect("a file can be made");
+    run
+}
+
+#[test]
+fn j13_the_working_directory_is_bit_for_bit_what_it_was() {
+    let run = tree();
+    // The control: outside, the same script changes it.
+    let (control, place) = (tree(), |run: &Run| run.path().display().to_string());
+    let before = fingerprint(control.path());
+    outside(
+        "sh",
+        &["-c", &format!("cd {} && {DESTROY}", place(&control))],
+    );
+    assert_ne!(fingerprint(control.path()), before);
+
+    let before = fingerprint(run.path());
+    let ran = run.shell(DESTROY);
+    ran.expect(ran.stdout == "ready\n", "inside, all of it was done");
+    assert_eq!(fingerprint(ran.directory.path()), before);
+}
+
+#[test]
+fn j13_a_killed_supervisor_leaves_the_working_directory_as_it_was() {
+    let run = tree();
+    let before = fingerprint(run.path());
+    for milliseconds in [5, 20, 40, 80, 160, 1500] {
+        let mut command = run.command(&["/bin/sh", "-c", DESTROY, "sh", "60"]);
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut turnkey = command.spawn().expect("turnkey can be started");
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        turnkey.kill().expect("it can be killed");
+        turnkey.wait().expect("it can be waited for");
+        assert_eq!(fingerprint(run.path()), before, "after {milliseconds} ms");
+    }
+}
+
+const FILL: &str = r"
+import errno, os, sys
+def fill(where, make, most):
+    made, name = 0, 'all'
+    for number in range(most):
+        try:
+            make(f'{where}/{number}')
+            made += 1
+        except OSError as error:
+            name = errno.errorcode[error.errno]
+            break
+    print(name, made)
+def empty(path):
+    open(path, 'w').close()
+def sparse(path):
+    with open(path, 'w') as file:
+        file.truncate(1 << 36)
+fill(sys.argv[1], empty, 3000)
+for name in os.listdir(sys.argv[1]):
+    os.unlink(sys.argv[1] + '/' + name)
+fill(sys.argv[1], os.mkdir, 3000)
+fill(sys.argv[2], sparse, 1)
+";
+
+#[test]
+fn j55_a_memory_file_system_is_bounded_in_files_and_in_bytes() {
+    let place = scratch();
+    let name = place.path().display().to_string();
+    let program = ["-c", FILL, &name, &name];
+    let (_, control) = outside("python3", &program);
+    assert_eq!(
+        control, "all 3000\nall 3000\nall 1\n",
+        "the control: no bound outside"
+    );
+
+    let ran = Run::new()
+        .option("--unmonitored")
+        .option("--scratch /tmp=4M")
+        .run(&["python3", "-c", FILL, "/tmp", "/workspace"]);
+    ran.expect_code(0);
+    let lines: Vec<_> = ran.stdout.lines().map(str::to_owned).collect();
+    for line in lines.iter().take(2) {
+        let made: u64 = line
+            .trim_start_matches("ENOSPC ")
+            .parse()
+            .unwrap_or(u64::MAX);
+        ran.expect(made <= 1024, "as many files as pages");
+    }
+    ran.expect(
+        lines.last().is_some_and(|line| line == "EFBIG 0"),
+        "and none of a terabyte",
+    );
+}
+
+const AWKWARD: &str = r"
+import os
+names = [b'new\nline', b'clear\x1b[2J', b'\x1b]0;title\x07', b'latin\xe9', '\u202egnp.exe'.encode(), b'\xc2\x9b31m', b'back\\slash', b'quote\x22']
+for name in names:
+    open(b'/workspace/' + name, 'w').close()
+os.chdir('/workspace')
+for _ in range(300):
+    os.mkdir('d' * 100)
+    os.chdir('d' * 100)
+for number in range(4000):
+    os.mkdir('/workspace/many%d' % number)
+print(len(names))
+";
+
+#[test]
+fn j55_names_and_depths_made_to_hurt_reach_neither_terminal_nor_json() {
+    let ran = Run::new()
+        .option("--unmonitored")
+        .option("--memory 512M")
+        .python(AWKWARD);
+    ran.expect_code(0);
+    // The harness has parsed the report; these names are in it, spelled out.
+    let told = |path: &str| {
+        ran.list("/files_changed")
+            .iter()
+            .any(|file| file["path"] == path)
+    };
+    assert!(told("new\\nline") && told("clear\\x1b[2J") && told("latin\\xe9"));
+    assert!(
+        ran.list("/files_changed").len() <= 10_000,
+        "and the list is bounded"
+    );
+    for bad in ['\x1b', '\u{9b}', '\u{202e}'] {
+        assert!(!ran.stderr.contains(bad) && !ran.report.to_string().contains(bad));
+    }
+}
+
+#[test]
+fn j58_a_program_cannot_write_its_own_next_profile() {
+    const PROFILE: &str =
+        "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n";
+    let edit = "printf '[limits]\\nmemory = \"2G\"\\n' >> jail.toml; tail -1 jail.toml";
+    let control = Run::new().file("jail.toml", PROFILE);
+    let place = control.path().display().to_string();
+    outside("sh", &["-c", &format!("cd {place} && {edit}")]);
+    let edited = std::fs::read_to_string(control.path().join("jail.toml")).unwrap();
+    assert_ne!(
+        edited, PROFILE,
+        "the control: outside, the profile is edited"
+    );
+
+    let run = || {
+        Run::new()
+            .option("--unmonitored")
+            .file("jail.toml", PROFILE)
+    };
+    let ran = run().option("--profile ./jail.toml").shell(edit);
+    ran.expect(ran.stdout == "memory = \"2G\"\n", "it was edited inside");
+    let after = std::fs::read_to_string(ran.directory.path().join("jail.toml")).unwrap();
+    ran.expect(after == PROFILE, "and not outside");
+
+    let run = run();
+    let place = run.path().display().to_string();
+    let ran = run
+        .option("--profile ./jail.toml")
+        .option(&format!("--write {place}"))
+        .shell("true");
+    ran.expect_code(125);
+    ran.expect(
+        ran.stderr.contains("the profile ./jail.toml lies in"),
+        "with the reason",
+    );
+}
+
+/// turnkey without the harness's own report.
+fn bare(arguments: &[&str]) -> std::process::Output {
+    let mut command = Command::new(binary());
+    command.args(["run", "--unmonitored"]).args(arguments);
+    command
+        .args(["--", "true"])
+        .current_dir("/srv")
+        .stdin(Stdio::null());
+    let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(streams.spawn().expect("turnkey can be started"))
+}
+
+#[test]
+fn j12_a_symlink_planted_where_reports_and_events_go_is_not_followed() {
+    let (directory, victim) = (scratch(), scratch());
+    let file = victim.path().join("file");
+    std::fs::write(&file, "before").unwrap();
+    let link = directory.path().join("planted");
+    let name = link.display().to_string();
+    let plant = |owner| {
+        let _ = std::fs::remove_file(&link);
+        symlink(&file, &link).unwrap();
+        lchown(&link, Some(owner), Some(owner)).unwrap();
+    };
+    for owner in [0, 65_534] {
+        plant(owner);
+        let refused = bare(&["--events", &name]);
+        assert_eq!(refused.status.code(), Some(125), "{refused:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"before");
+        // The report takes the place of the link.
+        let replaced = bare(&["--report", &name]);
+        assert_eq!(replaced.status.code(), Some(0), "{replaced:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"before");
+        assert!(link.symlink_metadata().unwrap().is_file());
+    }
+    plant(0);
+    std::fs::write(&link, "after").unwrap();
+    assert_eq!(
+        std::fs::read(&file).unwrap(),
+        b"after",
+        "the control: a plain write follows"
+    );
+}
+
+#[test]
+fn j12_a_file_of_another_user_takes_no_events() {
+    let directory = scratch();
+    let file = directory.path().join("events.jsonl");
+    std::fs::write(&file, "theirs").unwrap();
+    lchown(&file, Some(65_534), Some(65_534)).unwrap();
+    let refused = bare(&["--events", &file.display().to_string()]);
+    assert_eq!(refused.status.code(), Some(125), "{refused:?}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"theirs");
+}
