@@ -16,12 +16,12 @@ use crate::sys::{self, JailValue, OffsetsValue, TableValue};
 pub enum OpenError {
     /// The kernel does not describe itself.
     #[error(
-        "{BTF} cannot be read: the monitor needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (Linux 5.17 or later of every common distribution)"
+        "{BTF} cannot be read: the monitor needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (every common distribution has it)"
     )]
     NoBtf(#[source] io::Error),
     /// The kernel is too old or too new for this monitor.
     #[error(
-        "the running kernel keeps its fields differently: turnkey needs Linux 5.17 or later, and a build that knows this kernel"
+        "the running kernel keeps its fields differently: turnkey needs Linux 6.12 or later, and a build that knows this kernel"
     )]
     Fields(#[from] BtfError),
     /// aya's reading of the kernel's BTF failed.
@@ -42,14 +42,14 @@ pub enum OpenError {
     Load(#[source] Box<EbpfError>),
     /// The kernel does not accept a program, or has no such tracepoint.
     #[error(
-        "the kernel does not accept the program `{name}`: turnkey needs Linux 5.17 or later with tracepoints (CONFIG_FTRACE_SYSCALLS=y) and cgroup hooks (CONFIG_CGROUP_BPF=y)"
+        "the kernel does not accept the program `{name}`: the monitor needs Linux 6.12 or later, with tracepoints (CONFIG_FTRACE_SYSCALLS=y) and cgroup hooks (CONFIG_CGROUP_BPF=y); 6.1 is known to refuse it"
     )]
     Program {
         /// The program's name in the object.
         name: &'static str,
-        /// What the kernel said, with the verifier's log.
+        /// What the kernel said, with the end of the verifier's log.
         #[source]
-        source: Box<ProgramError>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A map or program is missing in the object.
     #[error("the eBPF object has no `{name}`: rebuild it with `cargo xtask ebpf`")]
@@ -193,15 +193,68 @@ fn explain_program(name: &'static str, error: ProgramError) -> OpenError {
     if is_permission(&error) {
         return OpenError::NotPermitted(Box::new(error));
     }
-    OpenError::Program {
-        name,
-        source: Box::new(error),
-    }
+    let source = match error {
+        ProgramError::LoadError {
+            io_error,
+            verifier_log,
+        } => Refused {
+            reason: reason(&verifier_log.to_string()),
+            source: io_error,
+        }
+        .into(),
+        other => other.into(),
+    };
+    OpenError::Program { name, source }
 }
+
+/// The verifier's answer in its own words, but not all of them: its log has thousands of lines.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+struct Refused {
+    reason: String,
+    source: io::Error,
+}
+
+/// The line of a verifier's log that says why; behind it stand only its statistics and, on some
+/// kernels, the registers.
+fn reason(log: &str) -> String {
+    let is_statistic = |line: &&str| {
+        VERIFIER_STATISTICS
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.rfind(|line| !is_statistic(line));
+    line.unwrap_or("the verifier says nothing").to_owned()
+}
+
+/// How the lines behind the reason begin.
+const VERIFIER_STATISTICS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
 
 /// Whether the kernel's answer, somewhere down the chain, was EPERM.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let mut causes = chain.filter_map(|error| error.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_is_the_line_before_the_statistics() {
+        let log = "1696: (67) r5 <<= 1   ; frame1: R5_w=scalar()
+1697: (0f) r4 += r5
+math between map_value pointer and register with unbounded min value is not allowed
+verification time 117513 usec
+stack depth 96+32+0+0+0
+processed 1248 insns (limit 1000000) max_states_per_insn 4 total_states 51
+
+";
+        let expected =
+            "math between map_value pointer and register with unbounded min value is not allowed";
+        assert_eq!(reason(log), expected);
+        assert_eq!(reason(""), "the verifier says nothing");
+    }
 }
