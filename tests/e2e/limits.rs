@@ -1,6 +1,19 @@
 //! Limits hold for the whole tree, are named when they end a run, and end it in time.
 
-use turnkey_tests::Run;
+use turnkey_tests::{Ran, Run, in_the_guest, measured, outside};
+
+/// Shows the peak of memory, which never exceeds the limit and, in a run that met it, comes close.
+fn memory_met_its_limit(ran: &Ran, whose: &str, limit: u64) {
+    let peak = ran.at("/usage/memory_peak_bytes").as_u64().unwrap_or(0);
+    let mib = |bytes: u64| f64::from(u32::try_from(bytes >> 10).unwrap_or(u32::MAX)) / 1024.0;
+    measured(&format!(
+        "memory of {whose}: peak {:.1} MiB of {:.0} MiB",
+        mib(peak),
+        mib(limit)
+    ));
+    ran.expect(peak <= limit, "never over the limit");
+    ran.expect(peak > limit / 10 * 9, "and the limit was met");
+}
 
 #[test]
 fn memory_of_one_process_is_bounded() {
@@ -10,6 +23,7 @@ fn memory_of_one_process_is_bounded() {
     ran.expect_code(122);
     ran.expect(ran.at("/status") == "out_of_memory", "out_of_memory");
     ran.expect(!ran.stdout.contains("filled"), "the memory was not given");
+    memory_met_its_limit(&ran, "one process", 64 << 20);
     ran.expect(ran.took.as_secs() < 15, "well before the wall limit");
 }
 
@@ -33,6 +47,7 @@ time.sleep(20)";
         ran.stdout.matches("child filled").count() < 4,
         "fewer than four times 40 MiB fit",
     );
+    memory_met_its_limit(&ran, "a family", 128 << 20);
 }
 
 #[test]
@@ -43,6 +58,59 @@ fn memory_in_tmpfs_counts() {
         .shell("head -c 300M /dev/zero > /big/file; echo done");
     ran.expect_code(122);
     ran.expect(ran.at("/status") == "out_of_memory", "out_of_memory");
+    memory_met_its_limit(&ran, "tmpfs", 64 << 20);
+}
+
+/// Touches more than 64 MiB, and says how much of it is in swap.
+const MORE_THAN_FITS: &str = "b = bytearray(96 << 20)
+print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmSwap')))";
+
+#[test]
+fn swap_is_no_way_around_the_memory_limit() {
+    if in_the_guest() {
+        let swapped = swapped_without_a_jail();
+        measured(&format!("swap: without a jail {} MiB", swapped >> 10));
+        assert!(
+            swapped > 16 << 10,
+            "the control: 64 MiB and swap are enough"
+        );
+    }
+    let before = pages_swapped_out();
+    let ran = Run::new()
+        .option("--memory 64M --wall 30s")
+        .python(MORE_THAN_FITS);
+    let pages = pages_swapped_out() - before;
+    ran.expect_code(122);
+    ran.expect(ran.at("/status") == "out_of_memory", "out_of_memory");
+    measured(&format!("swap: {pages} pages written during the run"));
+    if in_the_guest() {
+        ran.expect(pages == 0, "nothing of the jail went to swap");
+    }
+    memory_met_its_limit(&ran, "what would swap", 64 << 20);
+}
+
+/// How many KiB of the program are in swap when a plain control group gives it 64 MiB.
+fn swapped_without_a_jail() -> u64 {
+    let group = std::path::Path::new("/sys/fs/cgroup/turnkey-control");
+    std::fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory").expect("the guest is ours");
+    std::fs::create_dir(group).expect("a group can be made");
+    std::fs::write(group.join("memory.max"), "64M").expect("it takes a limit");
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; exec python3 -c \"$1\"",
+        group.display()
+    );
+    let (status, printed) = outside("/bin/sh", &["-c", &script, "sh", MORE_THAN_FITS]);
+    std::fs::remove_dir(group).expect("it is empty");
+    assert!(status.success(), "it lives: {printed}");
+    printed.trim().parse().expect("a number of KiB")
+}
+
+/// Since the host was started, of all its processes.
+fn pages_swapped_out() -> u64 {
+    let counters = std::fs::read_to_string("/proc/vmstat").expect("/proc is mounted");
+    let mut counters = counters.lines();
+    let pages = counters.find_map(|line| line.strip_prefix("pswpout "));
+    pages.and_then(|pages| pages.parse().ok()).unwrap_or(0)
 }
 
 #[test]
@@ -72,6 +140,9 @@ while True:
         made.is_none_or(|made| made == 18),
         "18 children beside the program and the init",
     );
+    let peak = ran.at("/usage/pids_peak").as_u64().unwrap_or(0);
+    measured(&format!("tasks: peak {peak} of 20"));
+    ran.expect(peak <= 20, "never over the limit");
 }
 
 #[test]
@@ -118,6 +189,7 @@ print(time.process_time())";
         ran.stdout.trim().parse::<f64>().unwrap() / 2.0
     };
     let limited = share("--cpu 25%");
+    measured(&format!("processor: {limited:.2} of 0.25"));
     assert!(limited < 0.4, "25 % allowed, used {limited}");
 }
 

@@ -387,6 +387,17 @@ fn process_traces() -> Vec<String> {
     statuses.filter(|status| is_jailed(status)).collect()
 }
 
+/// Shows a figure that a test measured, also when the test passes.
+pub fn measured(figure: &str) {
+    eprintln!("measured: {figure}");
+}
+
+/// Whether this is the guest of `cargo xtask vm`, where there is more to be tried: the whole machine
+/// is ours, and it has a disk to swap to.
+pub fn in_the_guest() -> bool {
+    std::env::var_os("TURNKEY_GUEST").is_some()
+}
+
 /// Waits until `condition` holds; panics with `what` when it does not in time.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
