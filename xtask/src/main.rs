@@ -7,6 +7,7 @@ mod run;
 mod setup;
 mod test;
 mod tidy;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ enum Task {
     Run(run::Arguments),
     /// Installs what is missing, builds turnkey and runs all tests
     Test(test::Arguments),
+    /// Runs the end-to-end tests on other kernels, in an emulated machine with pure cgroup v2
+    Vm(vm::Arguments),
     /// Runs every example in its jail and compares what was seen with what its header promises
     Demo(demo::Arguments),
     /// Builds the BPF object and its lock file, or checks that they are fresh
@@ -56,6 +59,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Setup(arguments) => setup::run(arguments),
         Task::Run(arguments) => run::run(arguments),
         Task::Test(arguments) => test::run(arguments),
+        Task::Vm(arguments) => vm::run(arguments),
         Task::Demo(arguments) => demo::run(arguments),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Tidy => tidy::run(),

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: every test of the workspace, the end-to-end ones on the real kernel.
+//! `cargo xtask test`: every test of the workspace, the end-to-end ones on the real kernel, and
+//! before that in the guest.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{command, setup, workspace};
+use crate::{command, setup, vm, workspace};
 
 /// What `test` is given.
 #[derive(Args)]
@@ -37,6 +38,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let listing = command::output(nextest("list").args(["--message-format", "json"]))?;
     refuse_unrun(&listing)?;
+    // Who asks for some tests works on those, here.
+    if arguments.filters.is_empty() {
+        vm::run_all(&turnkey)?;
+    }
     command::become_it(nextest("run").args(&arguments.filters))
 }
 

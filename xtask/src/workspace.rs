@@ -29,7 +29,7 @@ pub fn build_turnkey() -> Result<PathBuf> {
         .arg(root().join("Cargo.toml"))
         .stderr(Stdio::inherit());
     let messages = command::output(&mut build)?;
-    binaries(&messages)
+    executables(&messages, "bin")
         .into_iter()
         .find(|(name, _)| name == "turnkey")
         .map(|(_, path)| path)
@@ -54,12 +54,12 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// Name and path of every program among cargo's messages, one JSON object per line.
-pub fn binaries(messages: &str) -> Vec<(String, PathBuf)> {
+/// Name and path of every program of that kind among cargo's messages, one JSON object per line.
+pub fn executables(messages: &str, kind: &str) -> Vec<(String, PathBuf)> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Message>(line).ok())
-        .filter(|message| message.target.kind.iter().any(|kind| kind == "bin"))
+        .filter(|message| message.target.kind.iter().any(|its| its == kind))
         .map(|message| (message.target.name, message.executable))
         .collect()
 }
@@ -81,7 +81,7 @@ mod tests {
             "\nnot json\n",
         );
         assert_eq!(
-            binaries(messages),
+            executables(messages, "bin"),
             [("turnkey".to_owned(), PathBuf::from("/t/turnkey"))]
         );
     }

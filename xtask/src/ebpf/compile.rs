@@ -22,7 +22,7 @@ pub fn compile(root: &Path, folder: &Path, toolchain: &Toolchain) -> Result<Vec<
     let mut build = cargo_build(&stage, toolchain)?;
     build.arg("--target-dir").arg(folder.join("target"));
     let messages = command::output(&mut build)?;
-    match workspace::binaries(&messages).as_slice() {
+    match workspace::executables(&messages, "bin").as_slice() {
         [(_, path)] => {
             let object =
                 fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

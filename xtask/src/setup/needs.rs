@@ -71,6 +71,35 @@ pub const EXAMPLES: &[Need] = &[
     },
 ];
 
+/// For the guest that `cargo xtask vm` boots, whose files are those of the host's packages.
+pub const GUEST: &[Need] = &[
+    Need {
+        package: "debian-archive-keyring",
+        probe: Probe::File("/usr/share/keyrings/debian-archive-keyring.gpg"),
+        why: "tells Debian's kernels from forged ones",
+    },
+    Need {
+        package: "e2fsprogs",
+        probe: Probe::File("/usr/sbin/mke2fs"),
+        why: "makes the guest's file system",
+    },
+    Need {
+        package: "iproute2",
+        probe: Probe::File("/usr/bin/ip"),
+        why: "brings up the guest's loopback device",
+    },
+    Need {
+        package: "procps",
+        probe: Probe::File("/usr/bin/ps"),
+        why: "tests look at the guest's processes",
+    },
+    Need {
+        package: "qemu-system-x86",
+        probe: Probe::File("/usr/bin/qemu-system-x86_64"),
+        why: "is the guest's machine",
+    },
+];
+
 /// For compiling the BPF programs with Debian's compiler.
 pub const BPF_COMPILER: &[Need] = &[
     Need {
@@ -174,7 +203,7 @@ mod tests {
 
     #[test]
     fn every_list_is_sorted_and_says_why() {
-        for list in [BUILD, EXAMPLES, BPF_COMPILER, BPF_LINKER] {
+        for list in [BUILD, EXAMPLES, GUEST, BPF_COMPILER, BPF_LINKER] {
             assert!(list.is_sorted_by_key(|need| need.package), "{list:?}");
             assert!(list.iter().all(|need| !need.why.is_empty()));
         }

@@ -1,0 +1,124 @@
+//! What goes into the guest: the command, the test binaries, the first process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use turnkey_guest::{BINARIES, MODULES, TESTS};
+
+use super::cpio::Archive;
+use super::kernel::Kernel;
+use crate::{command, workspace};
+
+/// The test binaries of the guest, by the names of their targets.
+const TEST_BINARIES: [&str; 2] = ["e2e", "guest"];
+
+/// The programs of the guest, as files of the host.
+pub struct Programs {
+    turnkey: PathBuf,
+    /// The guest's first process.
+    pub init: PathBuf,
+    tests: Vec<(String, PathBuf)>,
+}
+
+/// Builds whatever `turnkey` is tested with.
+pub fn programs(turnkey: &Path) -> Result<Programs> {
+    Ok(Programs {
+        turnkey: turnkey.to_owned(),
+        init: build_init()?,
+        tests: build_tests()?,
+    })
+}
+
+impl Programs {
+    /// Their places in the guest.
+    pub fn in_the_guest(&self) -> Vec<(PathBuf, PathBuf)> {
+        let binaries = Path::new(BINARIES.trim_start_matches('/'));
+        let tests = self.tests.iter();
+        let mut places: Vec<_> = tests
+            .map(|(name, file)| (binaries.join(name), file.clone()))
+            .collect();
+        places.push(("usr/local/bin/turnkey".into(), self.turnkey.clone()));
+        places
+    }
+
+    /// The names of the tests in a test binary.
+    pub fn tests_of(&self, binary: &str) -> Result<Vec<String>> {
+        let named = self.tests.iter().find(|(name, _)| name == binary);
+        let (_, file) = named.with_context(|| format!("cargo built no tests named {binary}"))?;
+        let listed = command::output(Command::new(file).args(["--list", "--format", "terse"]))?;
+        Ok(names(&listed))
+    }
+}
+
+/// The tests in what a test binary lists: `name: test`.
+fn names(listed: &str) -> Vec<String> {
+    let tests = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"));
+    tests.map(str::to_owned).collect()
+}
+
+fn build_tests() -> Result<Vec<(String, PathBuf)>> {
+    let mut build = command::cargo();
+    build.args(["test", "--no-run", "--workspace"]);
+    for name in TEST_BINARIES {
+        build.args(["--test", name]);
+    }
+    let messages = messages_of(&mut build)?;
+    Ok(workspace::executables(&messages, "test"))
+}
+
+/// Linked to nothing: the initramfs holds no libraries.
+fn build_init() -> Result<PathBuf> {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut build = command::cargo();
+    build
+        .args(["build", "--package", "turnkey-guest", "--target", &target])
+        .env("RUSTFLAGS", "-C target-feature=+crt-static");
+    let messages = messages_of(&mut build)?;
+    let programs = workspace::executables(&messages, "bin");
+    let init = programs.into_iter().next();
+    Ok(init.context("cargo built no init for the guest")?.1)
+}
+
+fn messages_of(build: &mut Command) -> Result<String> {
+    build
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(workspace::root())
+        .stderr(Stdio::inherit());
+    command::output(build)
+}
+
+/// The first files of the guest: its first process, the modules, the list of tests.
+pub fn initramfs(init: &Path, kernel: &Kernel, tests: &[String]) -> Result<Vec<u8>> {
+    let mut archive = Archive::default();
+    archive.folder("dev");
+    // Without it the first process could not say what is wrong.
+    archive.device("dev/console", (5, 1));
+    archive.folder(MODULES.trim_start_matches('/'));
+    for (number, module) in kernel.modules.iter().enumerate() {
+        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        let place = format!("{}/{number:02}-{name}", MODULES.trim_start_matches('/'));
+        archive.file(&place, &read(module)?);
+    }
+    archive.file(TESTS.trim_start_matches('/'), tests.join("\n").as_bytes());
+    archive.file("init", &read(init)?);
+    Ok(archive.finish())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_tests() {
+        let listed = "limits::memory: test\nlimits::speed: benchmark\n\n2 tests, 1 benchmark\n";
+        assert_eq!(names(listed), ["limits::memory"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Which tests are expected on which kernel: the one place where one is left out, with the reason.
+//!
+//! A new end-to-end test is expected in the guest unless a line below says otherwise. A line that
+//! fits no test is an error, so that the list cannot grow stale.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+
+/// One machine to boot.
+pub struct Machine {
+    /// As the output names it.
+    pub name: &'static str,
+    /// The series of the kernel, as Debian's packages name it.
+    pub kernel: &'static str,
+    /// What is added to the kernel's command line.
+    pub command_line: &'static str,
+    /// The tests that must run, and pass.
+    pub tests: Tests,
+    /// How many such machines share the tests: each is one thread of the host.
+    pub copies: usize,
+}
+
+/// A choice of tests.
+pub enum Tests {
+    /// All of the binary but these.
+    AllBut(&'static str, &'static [LeftOut]),
+    /// Those of the binary that begin so.
+    Module(&'static str, &'static str),
+}
+
+/// Tests that are not run in a guest.
+pub struct LeftOut {
+    /// How their names begin.
+    pub prefix: &'static str,
+    /// Why nothing is lost.
+    pub why: &'static str,
+}
+
+/// Every machine of `cargo xtask vm`.
+pub const MACHINES: &[Machine] = &[
+    Machine {
+        name: "6.12",
+        kernel: "6.12",
+        command_line: "",
+        tests: Tests::AllBut("e2e", NOT_IN_THE_GUEST),
+        copies: 2,
+    },
+    Machine {
+        name: "6.12 without Landlock",
+        kernel: "6.12",
+        // Debian's own list without landlock.
+        command_line: "lsm=lockdown,yama,apparmor,bpf",
+        tests: Tests::Module("guest", "without_landlock::"),
+        copies: 1,
+    },
+    Machine {
+        name: "6.1",
+        kernel: "6.1",
+        command_line: "",
+        tests: Tests::Module("guest", "too_old::"),
+        copies: 1,
+    },
+];
+
+/// Left out because the kernel has little part in them: an emulated processor takes some seconds for
+/// each run, and the rest is to stay within minutes.
+const NOT_IN_THE_GUEST: &[LeftOut] = &[
+    LeftOut {
+        prefix: "bombs::",
+        why: "the limits of memory, tasks and time are those of `limits::`, met by more programs",
+    },
+    LeftOut {
+        prefix: "crowd::",
+        why: "two hundred jails at once take an emulated processor too long",
+    },
+    LeftOut {
+        prefix: "exits::",
+        why: "statuses and output are handled by the command alone; every other test uses them",
+    },
+    LeftOut {
+        prefix: "explain::",
+        why: "a plan is made without asking the kernel",
+    },
+    LeftOut {
+        prefix: "export::",
+        why: "files are brought out by the command, after the jail is gone",
+    },
+    LeftOut {
+        prefix: "faults::",
+        why: "hundreds of runs under ptrace, of how the command handles errors",
+    },
+    LeftOut {
+        prefix: "files::",
+        why: "what is planted and collected is looked at by the command",
+    },
+    LeftOut {
+        prefix: "root::",
+        why: "a tree is looked at by the command before it becomes a root",
+    },
+    LeftOut {
+        prefix: "syscalls::",
+        why: "thousands of calls and a compiler, for a filter that is the same on every kernel",
+    },
+    LeftOut {
+        prefix: "terminal::",
+        why: "refused by the filter, which is the same on every kernel",
+    },
+    LeftOut {
+        prefix: "toolchain::",
+        why: "what a program belongs to is found out by the command",
+    },
+    LeftOut {
+        prefix: "usage::",
+        why: "bad command lines and profiles are refused before the kernel is asked",
+    },
+];
+
+impl Tests {
+    /// The test binary.
+    pub fn binary(&self) -> &'static str {
+        match self {
+            Tests::AllBut(binary, _) | Tests::Module(binary, _) => binary,
+        }
+    }
+
+    /// Those of the binary's tests that are expected to run.
+    pub fn choose(&self, all: &[String]) -> Result<Vec<String>> {
+        let chosen: Vec<String> = match self {
+            Tests::AllBut(_, left_out) => {
+                refuse_stale(left_out, all)?;
+                let is_left_out =
+                    |name: &&String| left_out.iter().any(|it| name.starts_with(it.prefix));
+                all.iter()
+                    .filter(|name| !is_left_out(name))
+                    .cloned()
+                    .collect()
+            }
+            Tests::Module(_, prefix) => {
+                let is_in = |name: &&String| name.starts_with(prefix);
+                all.iter().filter(is_in).cloned().collect()
+            }
+        };
+        if chosen.is_empty() {
+            bail!("no test of `{}` would run in the guest", self.binary());
+        }
+        Ok(chosen)
+    }
+}
+
+fn refuse_stale(left_out: &[LeftOut], all: &[String]) -> Result<()> {
+    for line in left_out {
+        if !all.iter().any(|name| name.starts_with(line.prefix)) {
+            bail!(
+                "xtask/src/vm/expected.rs leaves out `{}` ({}), and no test begins so",
+                line.prefix,
+                line.why
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The tests of one machine, dealt out to its copies.
+pub fn deal(tests: &[String], copies: usize) -> Vec<Vec<String>> {
+    let copies = copies.max(1);
+    let hand = |first| tests.iter().skip(first).step_by(copies).cloned().collect();
+    (0..copies)
+        .map(hand)
+        .filter(|hand: &Vec<_>| !hand.is_empty())
+        .collect()
+}
+
+/// The expected tests that have not passed, as a set of what is missing.
+pub fn missing<'a>(expected: &'a [String], passed: &BTreeSet<String>) -> Vec<&'a str> {
+    let absent = expected.iter().filter(|test| !passed.contains(*test));
+    absent.map(String::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    const OUT: &[LeftOut] = &[LeftOut {
+        prefix: "usage::",
+        why: "a test",
+    }];
+
+    #[test]
+    fn new_test_is_expected_by_default() {
+        let all = names(&["limits::old", "limits::new", "usage::flag"]);
+        let chosen = Tests::AllBut("e2e", OUT).choose(&all).expect("fits");
+        assert_eq!(chosen, ["limits::old", "limits::new"]);
+    }
+
+    #[test]
+    fn line_that_fits_no_test_is_refused() {
+        let error = Tests::AllBut("e2e", OUT).choose(&names(&["limits::old"]));
+        assert!(error.expect_err("stale").to_string().contains("usage::"));
+    }
+
+    #[test]
+    fn module_without_tests_is_refused() {
+        assert!(
+            Tests::Module("guest", "gone::")
+                .choose(&names(&["here::x"]))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn every_test_is_dealt_once() {
+        let tests = names(&["a", "b", "c"]);
+        assert_eq!(deal(&tests, 2), [names(&["a", "c"]), names(&["b"])]);
+        assert_eq!(deal(&tests, 5).len(), 3, "no machine without a test");
+    }
+
+    #[test]
+    fn test_that_did_not_pass_is_missing() {
+        let passed = BTreeSet::from(["a".to_owned()]);
+        assert_eq!(missing(&names(&["a", "b"]), &passed), ["b"]);
+    }
+
+    #[test]
+    fn every_line_says_why() {
+        assert!(NOT_IN_THE_GUEST.iter().all(|line| !line.why.is_empty()));
+    }
+}

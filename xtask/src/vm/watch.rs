@@ -1,0 +1,147 @@
+//! What the host makes of what it hears from a guest, and of hearing nothing. Pure: no clock, no
+//! process.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use turnkey_guest::{Message, Outcome};
+
+/// How long a guest may say nothing at all, in the host's time. The slowest test takes a tenth of it
+/// on an idle machine.
+const SILENCE: Duration = Duration::from_secs(240);
+
+/// How long a guest may run altogether, in the host's time.
+const TOGETHER: Duration = Duration::from_secs(1500);
+
+/// Why a guest is not listened to any longer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// It ran its tests and said so.
+    Done,
+    /// Its kernel gave up.
+    Panic(String),
+    /// It said nothing for too long.
+    Stall(Duration),
+    /// It took too long altogether.
+    TooLong(Duration),
+    /// The machine stopped without a word.
+    Gone,
+}
+
+/// One guest as seen from the host.
+#[derive(Default)]
+pub struct Watch {
+    /// The tests that passed.
+    pub passed: BTreeSet<String>,
+    /// The tests that did not, with what they printed.
+    pub failed: Vec<(String, String)>,
+    /// The test that runs now.
+    pub running: Option<String>,
+    is_done: bool,
+    panic: Option<String>,
+}
+
+impl Watch {
+    /// Takes a message.
+    pub fn hear(&mut self, message: Message) {
+        match message {
+            Message::Up { .. } => {}
+            Message::Started { test } => self.running = Some(test),
+            Message::Finished {
+                test,
+                outcome,
+                output,
+                ..
+            } => {
+                self.running = None;
+                if outcome == Outcome::Passed {
+                    self.passed.insert(test);
+                } else {
+                    self.failed.push((test, output));
+                }
+            }
+            Message::Down => self.is_done = true,
+        }
+    }
+
+    /// Takes a line of the kernel's console.
+    pub fn read_console(&mut self, line: &str) {
+        // The command line makes a panic of every oops, of a task that hangs and of a processor
+        // that is stuck, so that one mark tells them all.
+        if self.panic.is_none() && line.contains("Kernel panic - not syncing") {
+            self.panic = Some(line.trim().to_owned());
+        }
+    }
+
+    /// Whether it has ended, given how long it has been silent, how long it has run and whether
+    /// the machine is still there.
+    pub fn end(&self, silent: Duration, together: Duration, is_there: bool) -> Option<End> {
+        if let Some(panic) = &self.panic {
+            return Some(End::Panic(panic.clone()));
+        }
+        if !is_there {
+            return Some(if self.is_done { End::Done } else { End::Gone });
+        }
+        if silent > SILENCE {
+            return Some(End::Stall(silent));
+        }
+        (together > TOGETHER).then_some(End::TooLong(together))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn guest_that_says_it_is_done_and_stops_is_done() {
+        let mut watch = Watch::default();
+        watch.hear(Message::Down);
+        assert_eq!(watch.end(SOON, SOON, true), None, "it still powers off");
+        assert_eq!(watch.end(SOON, SOON, false), Some(End::Done));
+    }
+
+    #[test]
+    fn machine_that_stops_early_is_gone() {
+        let watch = Watch::default();
+        assert_eq!(watch.end(SOON, SOON, false), Some(End::Gone));
+    }
+
+    #[test]
+    fn panic_ends_it_at_once_even_after_the_last_test() {
+        let mut watch = Watch::default();
+        watch.hear(Message::Down);
+        watch.read_console("[    9.8] Kernel panic - not syncing: Attempted to kill init!\r");
+        let end = watch.end(SOON, SOON, true);
+        assert!(matches!(end, Some(End::Panic(text)) if text.ends_with("kill init!")));
+    }
+
+    #[test]
+    fn silence_and_length_end_it() {
+        let watch = Watch::default();
+        let long = SILENCE + SOON;
+        assert_eq!(watch.end(long, long, true), Some(End::Stall(long)));
+        let long = TOGETHER + SOON;
+        assert_eq!(watch.end(SOON, long, true), Some(End::TooLong(long)));
+        assert_eq!(watch.end(SOON, SOON, true), None);
+    }
+
+    #[test]
+    fn test_that_timed_out_has_failed() {
+        let mut watch = Watch::default();
+        watch.hear(Message::Started {
+            test: "e2e x".to_owned(),
+        });
+        assert_eq!(watch.running.as_deref(), Some("e2e x"));
+        watch.hear(Message::Finished {
+            test: "e2e x".to_owned(),
+            outcome: Outcome::TimedOut,
+            millis: 1,
+            output: "half".to_owned(),
+        });
+        assert_eq!(watch.failed, [("e2e x".to_owned(), "half".to_owned())]);
+        assert!(watch.passed.is_empty() && watch.running.is_none());
+    }
+}
