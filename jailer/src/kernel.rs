@@ -38,8 +38,6 @@ pub const SECUREBITS_LOCKED: u64 = 0b1110_1111;
 
 /// statfs(2): procfs.
 pub const PROC_SUPER_MAGIC: i64 = 0x9fa0;
-/// statfs(2): cgroup v2.
-pub const CGROUP2_SUPER_MAGIC: i64 = 0x6367_7270;
 /// clone3(2): born in the control group of `clone_args.cgroup`. The `libc` crate's constant is too
 /// narrow for it.
 pub const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;

@@ -9,15 +9,58 @@
 //! [`Held`] the program's process exists, is fully confined, has proved each layer from inside and
 //! stands before execve(2): whoever watches can take its place before the first instruction.
 //! Nothing here knows of eBPF, of TOML or of a command line.
+//!
+//! # A run
+//!
+//! ```no_run
+//! use std::os::fd::OwnedFd;
+//! use turnkey_jailer::{Command, Host, News, Plan};
+//! use turnkey_policy::Overrides;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
+//! let policy = turnkey_policy::load("untrusted", &no_files, &Overrides::default())?;
+//! let command = Command {
+//!     arguments: vec!["/usr/bin/id".into()],
+//!     environment: Vec::new(),
+//!     workdir: std::env::current_dir()?,
+//! };
+//! let plan = Plan::new(&policy, &Host::probe(&policy)?, command)?;
+//! let null = || std::fs::File::open("/dev/null").map(OwnedFd::from);
+//! let held = plan.prepare([null()?, null()?, null()?])?.spawn()?;
+//! let mut running = held.release()?;
+//! while running.news()? != News::Gone {}
+//! println!("{:?}", running.finish()?.status);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/embed.rs` is the same with pipes, limits and a look at the proofs: a runner to copy.
+//!
+//! # What the caller's part is
+//!
+//! - **Time, output, and a look at the limits.** Wall clock and output are the supervisor's; ask
+//!   [`Running::exceeded`] every few hundredths of a second for the rest.
+//! - **Privileges.** root, or [`rootless::enter`] before the first thread.
+//! - **Children.** A jail's first process and its keeper are children of this process. Leave them to
+//!   be waited for by [`Running`]: do not ignore `SIGCHLD`, do not wait for "any child".
+//! - **Threads.** Jails share nothing: make as many as you like, from as many threads as you like.
+//!   A [`Running`] that is dropped kills its jail and clears it away.
+//! - **Descriptors** of this process reach no jail, whether they close on exec or not.
+//!
+//! # Errors
+//!
+//! Every state has [`JailError`]. It names what could not be had and, where there is one, the fix;
+//! its sources tell the kernel's answer. After an error nothing is left of the jail.
 
 mod attributes;
 mod changes;
 mod child;
 mod error;
 pub mod export;
-pub mod filter;
+mod filter;
 mod group_limits;
-pub mod groups;
+mod groups;
 pub mod hierarchy;
 pub mod host;
 mod identity;
@@ -27,7 +70,7 @@ mod init;
 mod init_handle;
 mod jail;
 mod keeper;
-pub mod kernel;
+mod kernel;
 pub mod landlock;
 pub mod namespaces;
 mod outcome;
@@ -37,7 +80,7 @@ mod prepare;
 pub mod privileges;
 mod procfs;
 mod program;
-pub mod proof;
+mod proof;
 mod rlimits;
 pub mod root;
 pub mod rootless;
@@ -50,17 +93,23 @@ mod tally;
 mod tree;
 pub mod trial;
 pub mod userns;
-pub mod wire;
+mod wait;
+mod wire;
 
 pub use error::JailError;
+pub use filter::FilterError;
 pub use group_limits::GroupLimit;
-pub use groups::{GroupError, Groups};
+pub use groups::{GroupError, GroupNames, Groups};
 pub use host::{Host, HostError};
 pub use identity::INSIDE_ID;
 pub use idmap::HOST_ID;
 pub use ids::{Ids, Own, Spare};
 pub use jail::{Exit, Held, News, Running};
+pub use nix::errno::Errno;
 pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
 pub use plan::{Command, Plan, PlanError};
 pub use prepare::Prepared;
+pub use proof::ProofError;
 pub use rlimits::ResourceLimit;
+pub use tree::TreeError;
+pub use wire::Step;

@@ -7,6 +7,29 @@
 //! Everything here is pure: no files are read, no syscalls made. [`load`] is given a function
 //! that reads files, so the command stays the only place that touches the machine.
 //!
+//! ```
+//! use turnkey_policy::{Access, Attempt, On, Overrides, decide, load};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
+//! let flags = Overrides {
+//!     memory: Some("512M".to_owned()),
+//!     ..Overrides::default()
+//! };
+//! let policy = load("untrusted", &no_files, &flags)?;
+//! assert_eq!(policy.limits.memory, 512 << 20);
+//!
+//! let attempt = Attempt {
+//!     on: On::Open,
+//!     path: Some(b"/etc/shadow"),
+//!     access: &[Access::Read],
+//! };
+//! let rule = decide(&policy.rules, &attempt).map(|index| &policy.rules[index]);
+//! assert_eq!(rule.map(|rule| rule.id.as_str()), Some("credential-file"));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! [`decide()`] is the reference for what rules mean, and [`syscalls`] the one table of syscalls.
 
 pub mod decide;

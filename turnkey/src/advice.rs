@@ -96,7 +96,7 @@ mod tests {
 
     fn never_made() -> turnkey_jailer::GroupError {
         let hierarchies = turnkey_jailer::hierarchy::Hierarchies::probe().unwrap();
-        let names = turnkey_jailer::groups::GroupNames::new(&hierarchies, "missing/group");
+        let names = turnkey_jailer::GroupNames::new(&hierarchies, "missing/group");
         turnkey_jailer::Groups::create(names).unwrap_err()
     }
 }

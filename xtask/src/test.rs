@@ -40,9 +40,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     refuse_unrun(&listing)?;
     // Who asks for some tests works on those, here.
     if arguments.filters.is_empty() {
+        examples_in_documentation()?;
         vm::run_all(&turnkey)?;
     }
     command::become_it(nextest("run").args(&arguments.filters))
+}
+
+/// nextest knows nothing of them, and an example that does not compile teaches the wrong thing.
+fn examples_in_documentation() -> Result<()> {
+    let mut cargo = command::cargo();
+    cargo
+        .args(["test", "--doc", "--quiet"])
+        .args(["--package", "turnkey-policy", "--package", "turnkey-jailer"])
+        .current_dir(workspace::root());
+    command::check(&mut cargo)
 }
 
 /// What `cargo nextest list` prints.

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use turnkey_jailer::groups::GroupNames;
 use turnkey_jailer::hierarchy::{Controller, Hierarchies};
 use turnkey_jailer::userns::Switches;
-use turnkey_jailer::{Groups as MadeGroups, PlanError, landlock, privileges, trial};
+use turnkey_jailer::{GroupNames, Groups as MadeGroups, PlanError, landlock, privileges, trial};
 use turnkey_monitor::Monitor;
 use turnkey_policy::{Overrides, Policy};
 

@@ -6,8 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 use turnkey_jailer::namespaces::Made;
-use turnkey_jailer::wire::Step;
-use turnkey_jailer::{GroupLimit, Ids, Plan};
+use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
 use turnkey_policy::{Layer, Policy};
 
 use super::landlock::Landlock;
