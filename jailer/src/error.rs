@@ -5,11 +5,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use turnkey_policy::Layer;
 
+use crate::child::Orders;
 use crate::filter::FilterError;
 use crate::groups::GroupError;
 use crate::landlock::LandlockError;
 use crate::proof::ProofError;
-use crate::tree::TreeError;
+use crate::tree::{Replay, TreeError};
 use crate::userns::{Refusal, Switches};
 use crate::wire::Step;
 
@@ -67,7 +68,7 @@ pub enum JailError {
         source: Option<Errno>,
     },
     /// A step of the child failed.
-    #[error("inside the jail: could not {}{}", step.describe(), place(*step, *index))]
+    #[error("inside the jail: could not {}", step.describe())]
     Step {
         /// Which.
         step: Step,
@@ -77,12 +78,23 @@ pub enum JailError {
         #[source]
         errno: Errno,
     },
+    /// A step that repeats failed at one place.
+    #[error("inside the jail: could not {} at {place}", step.describe())]
+    StepAt {
+        /// Which.
+        step: Step,
+        /// As seen from inside.
+        place: String,
+        /// Why.
+        #[source]
+        errno: Errno,
+    },
     /// The child said something out of turn.
     #[error("the jail's first process said what it should not: {0}")]
     Unexpected(String),
     /// The child died without a word.
     #[error(
-        "the jail's first process died before it was ready; the memory limit may be too small for it"
+        "the jail's first process died before it was ready, perhaps because the memory limit is too small for it"
     )]
     Died,
     /// The child hangs.
@@ -95,7 +107,7 @@ pub enum JailError {
     #[error("{0}: found in the jail, but not executable")]
     NotExecutable(String),
     /// execve(2) refused it.
-    #[error("{program}: the kernel could not execute it{}", exec_fix(.source))]
+    #[error("{program}: the kernel could not execute it")]
     ExecFailed {
         /// What was to run.
         program: String,
@@ -121,6 +133,26 @@ impl JailError {
         }
     }
 
+    /// Names the place where a step failed that is taken at many, by what the child was ordered.
+    pub(crate) fn at(self, orders: &Orders) -> JailError {
+        let JailError::Step { step, index, errno } = self else {
+            return self;
+        };
+        let index_in = usize::try_from(index).unwrap_or(usize::MAX);
+        let place = match step {
+            Step::Tree => orders.tree.get(index_in).map(Replay::place),
+            Step::LandlockRules => {
+                let rule = orders.rules.get(index_in);
+                rule.map(|rule| rule.path.to_string_lossy().into_owned())
+            }
+            _ => None,
+        };
+        match place {
+            Some(place) => JailError::StepAt { step, place, errno },
+            None => JailError::Step { step, index, errno },
+        }
+    }
+
     /// A step that failed inside of the new namespaces fails for the host's sake when the host
     /// takes the rights away that they should give.
     pub(crate) fn blame_the_host(self) -> JailError {
@@ -134,23 +166,5 @@ impl JailError {
             },
             other => other,
         }
-    }
-}
-
-fn place(step: Step, index: u32) -> String {
-    match step {
-        Step::Tree => format!(" (step {index} of its plan)"),
-        Step::LandlockRules => format!(" (rule {index} of its plan)"),
-        _ => String::new(),
-    }
-}
-
-fn exec_fix(errno: &Errno) -> &'static str {
-    match errno {
-        Errno::ENOENT => ": its interpreter or loader is not in the jail; bring it in with --read",
-        Errno::ENOEXEC => {
-            ": it is neither a program of this machine nor a script that names its interpreter"
-        }
-        _ => "",
     }
 }

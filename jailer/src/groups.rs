@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::fix;
 use crate::group_limits::GroupLimit;
 use crate::hierarchy::{Controller, Hierarchies, Home};
 use crate::outcome::Usage;
@@ -23,6 +24,15 @@ pub struct GroupError {
     path: String,
     fix: &'static str,
     source: io::Error,
+}
+
+impl GroupError {
+    /// What to do about it; `None` where the message says it.
+    pub(crate) fn fix(&self) -> Option<String> {
+        self.fix
+            .is_empty()
+            .then(|| fix::by_errno(fix::of(&self.source)))
+    }
 }
 
 fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GroupError {
@@ -158,6 +168,13 @@ impl Groups {
         limits
             .filter_map(|limit| Some((limit.file, self.read(of, limit.file)?)))
             .collect()
+    }
+
+    /// Whether the group that `of` limits lists this process.
+    pub fn holds(&self, of: Controller, process: libc::pid_t) -> bool {
+        let listed = self.read(of, "cgroup.procs").unwrap_or_default();
+        let process = process.to_string();
+        listed.lines().any(|line| line == process)
     }
 
     /// Whether swap of the tree is bounded: by the group, or because the host has none.

@@ -13,6 +13,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use crate::changes;
 use crate::child::{self, Lines};
 use crate::error::JailError;
+use crate::group_proof;
 use crate::groups::Groups;
 use crate::idmap;
 use crate::init_handle::InitHandle;
@@ -71,9 +72,13 @@ impl Prepared {
         init.send_byte()?;
         let sight = init
             .watch_confinement()
-            .map_err(|error| self.orders.blame_proc(error).blame_the_host())?;
+            .map_err(|error| self.orders.blame_proc(error))
+            .map_err(|error| error.blame_the_host().at(&self.orders))?;
         let mut reports = sight.verify(&self.expectation)?;
         reports.extend(self.reports);
+        if let Some(groups) = self.tally.groups() {
+            group_proof::prove(groups, &self.group_limits, pid, &mut reports)?;
+        }
         reports.sort_by_key(|report| report.layer);
         require_program(&sight, &self.candidates, &self.program)?;
         Ok(Held {

@@ -45,7 +45,8 @@
 //! - **Children.** A jail's first process and its keeper are children of this process. Leave them to
 //!   be waited for by [`Running`]: do not ignore `SIGCHLD`, do not wait for "any child".
 //! - **Threads.** Jails share nothing: make as many as you like, from as many threads as you like.
-//!   A [`Running`] that is dropped kills its jail and clears it away.
+//!   A jail dies with the thread that called [`Prepared::spawn`], so start it from one that stays. A
+//!   [`Running`] that is dropped kills its jail and clears it away.
 //! - **Descriptors** of this process reach no jail, whether they close on exec or not.
 //!
 //! # Errors
@@ -59,7 +60,9 @@ mod child;
 mod error;
 pub mod export;
 mod filter;
+mod fix;
 mod group_limits;
+mod group_proof;
 mod groups;
 pub mod hierarchy;
 pub mod host;

@@ -168,7 +168,9 @@ pub enum PlanError {
     )]
     Missing(PathBuf),
     /// Sockets and devices are doors, not files.
-    #[error("{0} is a socket, a pipe or a device, and cannot be given to a jail")]
+    #[error(
+        "{0} is a socket, a pipe or a device, and cannot be given to a jail; leave it out, or hand its data in as a file"
+    )]
     Special(PathBuf),
     /// A symlink that somebody else can turn.
     #[error(
@@ -186,7 +188,7 @@ pub enum PlanError {
         kind: &'static str,
     },
     /// A path that turnkey itself provides.
-    #[error("{0} is made fresh in every jail and cannot be replaced by the host's")]
+    #[error("{0} is made fresh in every jail and cannot be replaced by the host's; leave it out")]
     Reserved(PathBuf),
     /// A file to plant inside a directory of the host.
     #[error(

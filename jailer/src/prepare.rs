@@ -14,6 +14,7 @@ use turnkey_policy::Layer;
 use crate::child::{Orders, Rule};
 use crate::error::JailError;
 use crate::filter::Filters;
+use crate::group_limits::GroupLimit;
 use crate::groups::{GroupNames, Groups};
 use crate::hierarchy::{Controller, Home};
 use crate::identity::INSIDE_ID;
@@ -57,6 +58,7 @@ pub struct Prepared {
     pub(crate) namespaces: i32,
     pub(crate) overlay: Option<OverlaySides>,
     pub(crate) reports: Vec<LayerReport>,
+    pub(crate) group_limits: Vec<GroupLimit>,
     pub(crate) expectation: Expectation,
     pub(crate) program: String,
     pub(crate) candidates: Vec<PathBuf>,
@@ -134,6 +136,7 @@ impl Plan {
             namespaces: namespaces::flags(&self.namespaces, Made::AtBirth),
             overlay: tree.overlay,
             reports,
+            group_limits: self.group_limits.clone(),
             expectation,
             program: self.arguments[0].to_string_lossy().into_owned(),
             candidates: self.candidates.clone(),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, Mode};
 
+use crate::fix;
 use crate::idmap::{HostId, MountOwner};
 use crate::kernel;
 use crate::paths::{self, Last, PathError};
@@ -101,6 +102,24 @@ impl Place {
     }
 }
 
+impl Replay {
+    /// Where, as seen from inside.
+    pub fn place(&self) -> String {
+        let path = match self {
+            Replay::Directory(place) | Replay::Symlink { path: place, .. } => {
+                let (parent, name) = (place.parent.to_string_lossy(), place.name.to_string_lossy());
+                return format!("/{parent}/{name}").replacen("/./", "/", 1);
+            }
+            Replay::File { path, .. }
+            | Replay::Attach { path, .. }
+            | Replay::Mount { path, .. }
+            | Replay::Mask { path, .. }
+            | Replay::Overlay { path, .. } => path,
+        };
+        format!("/{}", path.to_string_lossy())
+    }
+}
+
 /// What could not be made ready, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {act} {path}{fix}")]
@@ -109,6 +128,23 @@ pub struct TreeError {
     path: PathBuf,
     fix: &'static str,
     source: Errno,
+}
+
+impl TreeError {
+    /// What to do about it; `None` where the message says it.
+    pub(crate) fn fix(&self) -> Option<String> {
+        match self.source {
+            _ if !self.fix.is_empty() => None,
+            Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP => {
+                Some("it has changed since it was looked at: start it again".to_owned())
+            }
+            Errno::EACCES => Some(
+                "the user that turnkey runs as must be able to reach it: change its mode, or leave it out"
+                    .to_owned(),
+            ),
+            errno => Some(fix::by_errno(errno)),
+        }
+    }
 }
 
 fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> TreeError {

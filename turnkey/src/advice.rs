@@ -7,8 +7,12 @@ use turnkey_policy::Policy;
 
 use crate::toolchain::{self, Caller, Need};
 
-/// The error with its causes.
+/// The error with its causes, and what would help.
 pub fn explain(error: &anyhow::Error) -> String {
+    with_fix(chain(error), fix(error))
+}
+
+fn chain(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     let mut said = text.clone();
     for cause in error.chain().skip(1) {
@@ -22,16 +26,24 @@ pub fn explain(error: &anyhow::Error) -> String {
     text
 }
 
-/// The same of a run of `program`, and what would help.
+/// The same of a run of `program`, for which the host may have what the jail lacks.
 pub fn explain_run(error: &anyhow::Error, policy: &Policy, program: &OsStr) -> String {
-    let text = explain(error);
-    match error.downcast_ref::<JailError>() {
-        Some(JailError::NotFound(_)) => format!("{text}\n  fix: {}", bring_in(policy, program)),
-        Some(JailError::ExecFailed { .. }) => match needed(policy, program) {
-            Some(fix) => format!("{text}\n  fix: {fix}"),
-            None => text,
-        },
-        _ => text,
+    let fix = match error.downcast_ref::<JailError>() {
+        Some(JailError::NotFound(_)) => Some(bring_in(policy, program)),
+        Some(JailError::ExecFailed { .. }) => needed(policy, program).or_else(|| fix(error)),
+        _ => fix(error),
+    };
+    with_fix(chain(error), fix)
+}
+
+fn fix(error: &anyhow::Error) -> Option<String> {
+    error.downcast_ref::<JailError>().and_then(JailError::fix)
+}
+
+fn with_fix(text: String, fix: Option<String>) -> String {
+    match fix {
+        Some(fix) => format!("{text}\n  fix: {fix}"),
+        None => text,
     }
 }
 

@@ -1,0 +1,229 @@
+//! What to do about each error of a start. Where the message itself says it, nothing more does.
+
+use std::io;
+
+use nix::errno::Errno;
+use turnkey_policy::Layer;
+
+use crate::error::JailError;
+use crate::wire::Step;
+
+const ASK_THE_DOCTOR: &str =
+    "`turnkey doctor` tries each layer by itself and says what this host lacks";
+const OUR_FAULT: &str = "this is a fault of turnkey, or of a kernel that it does not know; nothing of the program ran; \
+                         please report it with what `turnkey doctor` says";
+
+impl JailError {
+    /// A command, or the one thing to change; `None` where the message names it.
+    pub fn fix(&self) -> Option<String> {
+        let fix = match self {
+            JailError::Privileges(_)
+            | JailError::RootOutside
+            | JailError::CoveredProc(_)
+            | JailError::Namespaces { .. } => return None,
+            JailError::Layer { layer, .. } => layer_fix(*layer),
+            JailError::Proof(_) | JailError::Unexpected(_) | JailError::Filter(_) => {
+                OUR_FAULT.to_owned()
+            }
+            JailError::Keeper(error) => by_errno(of(error)),
+            JailError::Group(error) => return error.fix(),
+            JailError::Tree(error) => return error.fix(),
+            JailError::Landlock(_) => ASK_THE_DOCTOR.to_owned(),
+            JailError::Step { step, errno, .. } | JailError::StepAt { step, errno, .. } => {
+                step_fix(*step, *errno)
+            }
+            JailError::Died => "raise the limit: --memory 64M, or more".to_owned(),
+            JailError::Stalled(_) => {
+                "this host is overloaded, or a file system does not answer: start fewer at once, \
+                 and look at the kernel's log (dmesg)"
+                    .to_owned()
+            }
+            JailError::NotFound(_) => {
+                "the jail holds what the profile's `read` names; bring the program in with --read, \
+                 or give its path"
+                    .to_owned()
+            }
+            JailError::NotExecutable(program) => {
+                format!("chmod +x {program}, or name its interpreter, such as: sh {program}")
+            }
+            JailError::ExecFailed { source, .. } => exec_fix(*source).to_owned(),
+            JailError::System { source, .. } => by_errno(*source),
+        };
+        Some(fix)
+    }
+}
+
+/// The number that the kernel gave, for an error that hides it.
+pub(crate) fn of(error: &io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
+}
+
+fn layer_fix(layer: Layer) -> String {
+    let name = layer.name();
+    format!(
+        "{ASK_THE_DOCTOR}; or let a profile do without it: leave `{name}` out of `enforcement.required`"
+    )
+}
+
+fn step_fix(step: Step, errno: Errno) -> String {
+    let fix = match (step, errno) {
+        (Step::Tree, Errno::ENOSPC) => {
+            "the jail's root has room for little more than names: name fewer paths and decoys"
+        }
+        (Step::Tree | Step::LandlockRules, Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
+            "the host's files have changed since they were looked at: start it again"
+        }
+        (Step::Tree, Errno::EINVAL | Errno::EOPNOTSUPP) => {
+            "a file system that it needs cannot do this here: start in another directory, or run with --workdir-mode read-only or none"
+        }
+        (Step::Tree, Errno::ENODEV) => "a file system is not loaded: modprobe overlay",
+        (Step::WorkingDirectory, _) => {
+            "the jail's user cannot enter the working directory: name another with --workdir"
+        }
+        (Step::Landlock | Step::LandlockRules | Step::Seccomp, _) => ASK_THE_DOCTOR,
+        _ => return by_errno(errno),
+    };
+    fix.to_owned()
+}
+
+fn exec_fix(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ENOENT => "its interpreter or loader is not in the jail: bring it in with --read",
+        Errno::ENOEXEC => {
+            "it is neither a program of this machine nor a script that names its interpreter: name one, such as sh"
+        }
+        Errno::EACCES => "make it executable, or bring its interpreter in with --read",
+        Errno::E2BIG => {
+            "its arguments and environment are longer than the kernel takes: pass fewer"
+        }
+        Errno::ENOMEM => "raise the limit: --memory 64M, or more",
+        _ => "see whether it runs outside of the jail",
+    }
+}
+
+/// What a number means wherever it comes from.
+pub(crate) fn by_errno(errno: Errno) -> String {
+    let fix = match errno {
+        Errno::EMFILE => {
+            "this process may have no more open files: ulimit -n, or start fewer at once"
+        }
+        Errno::ENFILE => "this host has too many open files: sysctl fs.file-max",
+        Errno::EAGAIN => {
+            "no more processes can be made: raise ulimit -u, or pids.max of the group turnkey is in"
+        }
+        Errno::ENOMEM => "this host, or the group turnkey is in, has no memory left",
+        Errno::ENOSPC => {
+            "something is full: mounts (sysctl fs.mount-max), groups (cgroup.max.descendants), or the disk"
+        }
+        Errno::EPERM | Errno::EACCES => {
+            "run turnkey as root, and outside of a container that takes rights away; `turnkey doctor` says which"
+        }
+        Errno::EROFS => "the file system is mounted read-only here: remount it read-write",
+        Errno::ENOSYS | Errno::EINVAL | Errno::EOPNOTSUPP => {
+            "this kernel lacks it: turnkey needs Linux 5.14 or later; `turnkey doctor` says what this host has"
+        }
+        _ => ASK_THE_DOCTOR,
+    };
+    fix.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::proof::ProofError;
+    use crate::userns::Switches;
+
+    /// One of each, and of those with a number one for every number. A new variant does not compile
+    /// without a fix; this shows that none is empty, and that who has none says it in its message.
+    fn every_error() -> Vec<JailError> {
+        let text = || "something".to_owned();
+        let proof = ProofError {
+            layer: Layer::Root,
+            expected: text(),
+            seen: text(),
+        };
+        let mut errors = vec![
+            JailError::Privileges(text()),
+            JailError::RootOutside,
+            JailError::CoveredProc(Errno::EPERM),
+            JailError::Proof(proof),
+            JailError::Unexpected(text()),
+            JailError::Died,
+            JailError::Stalled(Duration::from_secs(1)),
+            JailError::NotFound(text()),
+            JailError::NotExecutable(text()),
+        ];
+        errors.extend(Layer::ALL.iter().map(|layer| JailError::Layer {
+            layer: *layer,
+            reason: text(),
+        }));
+        for errno in (1..134).map(Errno::from_raw) {
+            errors.push(JailError::Namespaces {
+                refusal: Switches::default().explain(errno),
+                source: Some(errno),
+            });
+            errors.push(JailError::Keeper(io::Error::from_raw_os_error(
+                errno as i32,
+            )));
+            errors.push(JailError::ExecFailed {
+                program: text(),
+                source: errno,
+            });
+            errors.push(JailError::System {
+                act: "try",
+                source: errno,
+            });
+            errors.extend(Step::ALL.iter().map(|step| JailError::Step {
+                step: *step,
+                index: 3,
+                errno,
+            }));
+        }
+        errors
+    }
+
+    #[test]
+    fn no_error_of_a_start_is_without_a_fix() {
+        for error in every_error() {
+            let message = error.to_string();
+            match error.fix() {
+                Some(fix) => assert!(fix.len() > 20 && !message.contains(&fix), "{error:?}"),
+                None => assert!(
+                    message.contains("turnkey") || message.contains("; ") && message.len() > 60,
+                    "{message}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_names_itself_and_the_fix() {
+        let missing = crate::plan::TreeStep::Bind {
+            source: "/nonexistent/file".into(),
+            path: "/nonexistent/file".into(),
+            directory: false,
+            writable: false,
+            owned: false,
+        };
+        let id = crate::idmap::HostId::for_group(1);
+        let error = JailError::from(crate::tree::open(&[missing], id).unwrap_err());
+        assert!(error.to_string().contains("/nonexistent/file"), "{error}");
+        let fix = error.fix().unwrap();
+        assert!(fix.contains("start it again"), "{fix}");
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_made_names_itself_and_the_fix() {
+        let hierarchies = crate::hierarchy::Hierarchies::probe().unwrap();
+        let names = crate::groups::GroupNames::new(&hierarchies, "missing/group");
+        let error = JailError::from(crate::groups::Groups::create(names).unwrap_err());
+        let told = format!("{error} {:?}", error.fix());
+        assert!(told.contains("/missing/"), "{told}");
+        assert!(
+            told.contains("doctor") || told.contains("run as root"),
+            "{told}"
+        );
+    }
+}
