@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_no_text_hides_nothing() {
-        let script = r"printf '\377)' > /proc/self/comm; echo; exec 0<&1; sleep 60 & wait";
+        let script = r"printf '\377)' > /proc/self/comm; exec 0<&1; sleep 60 & echo; wait";
         let mut command = std::process::Command::new("sh");
         let command = command
             .args(["-c", script])
