@@ -85,6 +85,7 @@ fn doctor_tells_a_user_without_privileges_what_is_missing() {
             .contains("--unmonitored")
     );
     assert_eq!(finding(&object, "monitor")["state"], "missing");
+    assert_eq!(finding(&object, "unmonitored")["state"], "ok", "{object:#}");
 }
 
 /// Where user namespaces are switched off, a run ends with the switch's name and never goes on

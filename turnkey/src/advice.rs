@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use turnkey_jailer::JailError;
 use turnkey_policy::Policy;
 
+use crate::report;
 use crate::toolchain::{self, Caller, Need};
 
 /// The error with its causes, and what would help.
@@ -40,11 +41,12 @@ fn fix(error: &anyhow::Error) -> Option<String> {
     error.downcast_ref::<JailError>().and_then(JailError::fix)
 }
 
+/// Errors name paths, and a path can hold whatever its maker liked: every line comes out escaped.
 fn with_fix(text: String, fix: Option<String>) -> String {
-    match fix {
-        Some(fix) => format!("{text}\n  fix: {fix}"),
-        None => text,
-    }
+    let fix = fix.map_or(String::new(), |fix| format!("\n  fix: {fix}"));
+    let text = text + &fix;
+    let lines = text.lines().map(|line| report::escape(line.as_bytes()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn bring_in(policy: &Policy, program: &OsStr) -> String {
@@ -96,6 +98,16 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("--toolchain auto"), "{text}");
+    }
+
+    #[test]
+    fn a_path_in_an_error_cannot_steer_a_terminal() {
+        let error = turnkey_jailer::PlanError::Missing("/srv/\x1b[2J\u{202e}x".into());
+        let text = explain(&error.into());
+        assert!(
+            text.starts_with("/srv/\\x1b[2J\\u{202e}x does not exist"),
+            "{text}"
+        );
     }
 
     #[test]
