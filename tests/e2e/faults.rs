@@ -27,6 +27,14 @@ const fn expect(number: c_long, says: &'static [&'static str]) -> Expected {
     expect_which(number, 0, says)
 }
 
+/// For a call whose EPERM is what is hoped for.
+const fn without_eperm(number: c_long, says: &'static [&'static str]) -> Expected {
+    Expected {
+        errno: Errno::EIO,
+        ..expect(number, says)
+    }
+}
+
 const fn expect_which(number: c_long, which: i32, says: &'static [&'static str]) -> Expected {
     Expected {
         call: Call {
@@ -95,6 +103,13 @@ const INIT: &[Expected] = &[
     expect_which(libc::SYS_prctl, libc::PR_SET_SECUREBITS, &[CAPABILITIES]),
     expect(libc::SYS_capset, &[CAPABILITIES]),
     expect_which(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, &[PRIVILEGES]),
+    // The acts that Landlock must refuse, before it does and after. Afterwards EPERM is what is
+    // hoped for, so these get another errno.
+    without_eperm(libc::SYS_socket, &[LANDLOCK, LANDLOCK_PROOF]),
+    without_eperm(libc::SYS_bind, &[LANDLOCK, LANDLOCK_PROOF]),
+    expect(libc::SYS_listen, &[LANDLOCK]),
+    expect(libc::SYS_getsockname, &[LANDLOCK]),
+    without_eperm(libc::SYS_connect, &[LANDLOCK_PROOF]),
     expect(libc::SYS_landlock_restrict_self, &[LANDLOCK]),
     expect_which(libc::SYS_fcntl, libc::F_DUPFD_CLOEXEC, &[DESCRIPTORS]),
     expect(libc::SYS_dup3, &[DESCRIPTORS]),
@@ -117,13 +132,10 @@ const PROGRAM: &[Expected] = &[
     expect(libc::SYS_read, &[PROOF, RELEASE]),
     expect(libc::SYS_write, &[PROOF]),
     expect(9999, &["the layer seccomp was set up but did not hold"]),
-    Expected {
-        errno: Errno::EIO,
-        ..expect(
-            libc::SYS_unshare,
-            &["the layer seccomp was set up but did not hold"],
-        )
-    },
+    without_eperm(
+        libc::SYS_unshare,
+        &["the layer seccomp was set up but did not hold"],
+    ),
     expect(libc::SYS_mkdirat, &[ROOT_PROOF]),
     expect(libc::SYS_chdir, &[DIRECTORY]),
     Expected {
