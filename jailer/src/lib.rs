@@ -55,6 +55,7 @@
 //! its sources tell the kernel's answer. After an error nothing is left of the jail.
 
 mod attributes;
+mod census;
 mod changes;
 mod child;
 mod error;

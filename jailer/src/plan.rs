@@ -22,7 +22,7 @@ use crate::rlimits::{self, ResourceLimit};
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use places::{Place, places};
-use tree::TreeBuilder;
+use tree::{TreeBuilder, workspace_size};
 
 /// A file in the jail's root that no Landlock rule covers: opening it proves Landlock.
 pub const PROBE: &str = "/.turnkey-probe";
@@ -224,7 +224,8 @@ impl Plan {
             builder.decoy(decoy)?;
         }
         builder.devices()?;
-        builder.workdir(filesystem.workdir, &command.workdir)?;
+        let most = workspace_size(&policy.limits, host);
+        builder.workdir(filesystem.workdir, &command.workdir, most)?;
         let environment = environment(policy, &command.environment);
         let candidates = candidates(&command.arguments, &environment)?;
         Ok(Plan {

@@ -28,6 +28,21 @@ pub struct Memory {
     pub shared: u64,
 }
 
+impl Memory {
+    /// Both together.
+    pub fn plus(self, other: Memory) -> Memory {
+        Memory {
+            own: self.own.saturating_add(other.own),
+            shared: self.shared.saturating_add(other.shared),
+        }
+    }
+
+    /// All of it.
+    pub fn sum(self) -> u64 {
+        self.own.saturating_add(self.shared)
+    }
+}
+
 /// From three lines in kilobytes: anonymous, swap, shared.
 fn memory(text: &str, keys: [&str; 3]) -> Memory {
     let [anonymous, swap, shared] = keys.map(|key| value(text, key).saturating_mul(1024));
@@ -39,7 +54,9 @@ fn memory(text: &str, keys: [&str; 3]) -> Memory {
 
 /// What `pid` is; `None` when it is gone.
 pub fn process(pid: libc::pid_t) -> Option<Process> {
-    parse(pid, &read(pid, "stat")?, &read(pid, "status")?)
+    // The memory first: it goes with the process's last moment, before the process itself.
+    let status = read(pid, "status")?;
+    parse(pid, &read(pid, "stat")?, &status)
 }
 
 /// A process names itself, with any bytes: a name that is no text must not hide it.
@@ -63,12 +80,16 @@ fn parse(pid: libc::pid_t, stat: &str, status: &str) -> Option<Process> {
 }
 
 /// The part of its memory that is this process's own, where pages of several are divided among
-/// them. What it has in all when the kernel does not let us look.
-pub fn share(process: &Process) -> Memory {
-    let Some(text) = read(process.pid, "smaps_rollup") else {
-        return process.memory;
-    };
-    memory(&text, ["Pss_Anon", "SwapPss", "Pss_Shmem"])
+/// them: what it has in all when the kernel does not let us look, `None` when it is gone.
+pub fn share(process: &Process) -> Option<Memory> {
+    match fs::read(format!("/proc/{}/smaps_rollup", process.pid)) {
+        Ok(text) => Some(memory(
+            &String::from_utf8_lossy(&text),
+            ["Pss_Anon", "SwapPss", "Pss_Shmem"],
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Some(process.memory),
+        Err(_) => None,
+    }
 }
 
 /// `Key:   123 kB`; 0 where the key is not, as for a process that has ended.
@@ -80,13 +101,20 @@ fn value(text: &str, key: &str) -> u64 {
     number.unwrap_or(0)
 }
 
-/// The children of all threads of `pid`.
-pub fn children(pid: libc::pid_t) -> Vec<libc::pid_t> {
+/// The children of `pid`, which has so many threads: each has children of its own.
+pub fn children(pid: libc::pid_t, threads: u64) -> Vec<libc::pid_t> {
+    let read =
+        |list: std::io::Result<String>| list.map_or_else(|_| Vec::new(), |list| numbers(&list));
+    if threads <= 1 {
+        return read(fs::read_to_string(format!(
+            "/proc/{pid}/task/{pid}/children"
+        )));
+    }
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten();
-    let lists =
-        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| numbers(&list)).collect()
+    threads
+        .flat_map(|thread| read(fs::read_to_string(thread.path().join("children"))))
+        .collect()
 }
 
 fn numbers(list: &str) -> Vec<libc::pid_t> {
@@ -127,7 +155,7 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
         let pid = libc::pid_t::try_from(child.id()).unwrap();
         let (comm, seen) = (fs::read(format!("/proc/{pid}/comm")).unwrap(), process(pid));
-        for child in children(pid) {
+        for child in children(pid, 1) {
             let _ = std::process::Command::new("kill")
                 .arg(child.to_string())
                 .status();
@@ -148,7 +176,7 @@ mod tests {
             .unwrap();
         let pid = libc::pid_t::try_from(child.id()).unwrap();
         let own = libc::pid_t::try_from(std::process::id()).unwrap();
-        let found = children(own).contains(&pid);
+        let found = children(own, 2).contains(&pid);
         let seen = process(pid);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -349,7 +349,7 @@ impl Sight {
 pub fn bound_groups(count: usize) -> String {
     format!(
         "the caller's {count} supplementary groups stay: without privileges the kernel lets nobody leave a group; \
-         start turnkey without them: setpriv --clear-groups turnkey …, as root"
+         give the caller a range in /etc/subuid and /etc/subgid and install newuidmap (Debian: uidmap), or start turnkey in no other group"
     )
 }
 

@@ -1,8 +1,8 @@
 //! What a jail without control groups uses: looked at from outside, again and again.
 //!
-//! A look goes from the jail's first process down its children. Between two looks the tree can use
-//! more than it may; what a look finds is never more than is there, but for pages that several
-//! processes share, which are told apart only when it matters.
+//! Between two looks the tree can use more than it may. Pages that several processes share are told
+//! apart only when it matters; a process that is gone before that can be counted twice, so that a
+//! single look at a tree in motion is a suspicion, and a row of them is not.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use nix::unistd::SysconfVar;
 
+use crate::census::Census;
 use crate::procfs::{self, Memory, Process};
 
-/// Processes of one jail that are looked at. A jail without a group is bounded to fewer tasks.
-const MOST: usize = 8192;
-/// How often one look begins again because a process ended under it: its children have moved.
-const TRIES: usize = 3;
+/// How many looks in a row must find too much, when none of them was sure to count nothing twice.
+const SUSPICIONS: u32 = 3;
 
 /// What one look found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Bytes of memory and swap that belong to the tree alone.
     pub memory: u64,
+    /// It is more than allowed, beyond doubt.
+    pub too_much: bool,
     /// Processes and threads.
     pub tasks: u64,
     /// Processor time of the tree so far.
@@ -41,6 +42,7 @@ pub struct Sampler {
     /// Grown from look to look, so that what a process used stays counted when it is gone.
     grown: Ticks,
     spent: Ticks,
+    suspicions: u32,
     most: Look,
 }
 
@@ -60,38 +62,54 @@ impl Sampler {
             known: BTreeMap::new(),
             grown: (0, 0),
             spent: (0, 0),
+            suspicions: 0,
             most: Look::default(),
         }
     }
 
     /// Looks. Memory that seems to be over `limit` is looked at closer.
     pub fn look(&mut self, limit: u64) -> Look {
-        let processes = tree(self.init);
-        let written = self.written.as_ref().map_or(0, used);
-        let all = |memory: &dyn Fn(&Process) -> Memory| {
-            let add = |sum: Memory, one: Memory| Memory {
-                own: sum.own + one.own,
-                shared: sum.shared + one.shared,
-            };
-            let sum = processes.iter().map(memory).fold(Memory::default(), add);
-            // What is written can be mapped as well: it is not counted twice.
-            sum.own + sum.shared.max(written)
+        let census = Census::take(self.init);
+        let (memory, certain) = self.memory(&census, limit);
+        self.suspicions = if memory > limit {
+            self.suspicions + 1
+        } else {
+            0
         };
-        let mut memory = all(&|process| process.memory);
-        if memory > limit {
-            memory = all(&procfs::share);
-        }
-        let (user, system) = self.processor(&processes);
+        let (user, system) = self.processor(&census.processes);
         let look = Look {
             memory,
-            tasks: processes.iter().map(|process| process.tasks).sum(),
+            too_much: memory > limit && (certain || self.suspicions >= SUSPICIONS),
+            tasks: census.processes.iter().map(|process| process.tasks).sum(),
             user: duration(user),
             system: duration(system),
         };
-        self.most.memory = self.most.memory.max(look.memory);
-        self.most.tasks = self.most.tasks.max(look.tasks);
-        (self.most.user, self.most.system) = (look.user, look.system);
+        self.most = Look {
+            memory: self.most.memory.max(look.memory),
+            tasks: self.most.tasks.max(look.tasks),
+            ..look
+        };
         look
+    }
+
+    /// What the tree holds, and whether nothing in it can be counted twice.
+    fn memory(&self, census: &Census, limit: u64) -> (u64, bool) {
+        let written = self.written.as_ref().map_or(0, used);
+        // What is written can be mapped as well.
+        let sum = |memory: Memory| memory.own + memory.shared.max(written);
+        let all = sum(census.memory());
+        if all <= limit {
+            return (all, census.whole);
+        }
+        let mut certain = census.whole;
+        let shares = census.processes.iter().map(|process| {
+            procfs::share(process).unwrap_or_else(|| {
+                certain = false;
+                process.memory
+            })
+        });
+        let shares = sum(shares.fold(Memory::default(), Memory::plus));
+        (shares, certain)
     }
 
     /// The most that was ever found.
@@ -121,33 +139,6 @@ impl Sampler {
         }
         self.spent
     }
-}
-
-/// The processes of the jail, its first one included.
-fn tree(init: libc::pid_t) -> Vec<Process> {
-    let mut found = Vec::new();
-    for _ in 0..TRIES {
-        let whole;
-        (found, whole) = walk(init);
-        if whole {
-            break;
-        }
-    }
-    found
-}
-
-/// And whether none of them ended under the look.
-fn walk(init: libc::pid_t) -> (Vec<Process>, bool) {
-    let mut pids = vec![init];
-    let mut found = Vec::new();
-    let mut next = 0;
-    while let Some(pid) = pids.get(next).copied().filter(|_| next < MOST) {
-        next += 1;
-        pids.extend(procfs::children(pid));
-        found.extend(procfs::process(pid));
-    }
-    let whole = found.len() == pids.len();
-    (found, whole)
 }
 
 /// Bytes in a file system.

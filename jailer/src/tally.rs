@@ -91,7 +91,7 @@ impl Tally {
         let memory = self.limits.memory.saturating_add(self.limits.swap);
         let ungrouped = self.ungrouped;
         let look = self.sampler.as_mut()?.look(memory);
-        if ungrouped.memory && look.memory > memory {
+        if ungrouped.memory && look.too_much {
             Some(Limit::Memory)
         } else if ungrouped.pids && look.tasks > u64::from(self.limits.pids) {
             Some(Limit::Pids)

@@ -80,7 +80,7 @@ fn an_unprivileged_caller_gets_the_jail() {
         .count();
     ran.expect(told == cannot.len(), "and what cannot is told");
     ran.expect(
-        ran.stderr.contains("memory, pids, cpu no control group"),
+        ran.stderr.contains("memory, pids, cpu: no control group"),
         "on the terminal as well",
     );
     ran.expect(ran.at("/verdict") == "inconclusive", "nobody watched");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{HostPath, Policy, WORKSPACE, Workdir};
+use turnkey_policy::{HostPath, Limits, Policy, WORKSPACE, Workdir};
 
 use super::places::{is_no_workdir, is_reserved};
 use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
@@ -16,6 +16,16 @@ const SHARED_MEMORY: u64 = 64 << 20;
 /// The most that thrown-away writes to the working directory may hold, bytes; they count against
 /// the memory limit all the same.
 const OVERLAY: u64 = 1 << 30;
+
+/// What thrown-away writes to the workspace may hold. Where no group counts them as memory, they
+/// are bounded as such by themselves.
+pub(super) fn workspace_size(limits: &Limits, host: &Host) -> u64 {
+    if host.hierarchies.ungrouped().memory {
+        OVERLAY.min(limits.memory)
+    } else {
+        OVERLAY
+    }
+}
 
 /// Collects steps; knows which places the root already has.
 #[derive(Default)]
@@ -274,7 +284,13 @@ impl TreeBuilder {
         self.tmpfs(Path::new("/dev/shm"), SHARED_MEMORY)
     }
 
-    pub(super) fn workdir(&mut self, workdir: Workdir, source: &Path) -> Result<(), PlanError> {
+    /// `most` are the bytes of writes; [`workspace_size`] says how many.
+    pub(super) fn workdir(
+        &mut self,
+        workdir: Workdir,
+        source: &Path,
+        most: u64,
+    ) -> Result<(), PlanError> {
         let path = PathBuf::from(WORKSPACE);
         if workdir != Workdir::None && is_no_workdir(source) {
             return Err(PlanError::SystemWorkdir(source.to_owned()));
@@ -285,7 +301,7 @@ impl TreeBuilder {
                 let step = TreeStep::Overlay {
                     source,
                     path: path.clone(),
-                    size: OVERLAY,
+                    size: most,
                 };
                 self.mount(step, path, Use::Full)
             }
@@ -300,7 +316,7 @@ impl TreeBuilder {
                 };
                 self.mount(step, path, Use::ReadExecute)
             }
-            Workdir::None => self.tmpfs(&path, OVERLAY),
+            Workdir::None => self.tmpfs(&path, most),
         }
     }
 }

@@ -260,7 +260,7 @@ fn a_clean_run() {
     // What is missing or not in the jail is nothing to tell a person; a layer that is missing is.
     assert_eq!(
         terminal(&report),
-        "turnkey: less is enforced than was asked for\n  cpu         no cpu controller\n\
+        "turnkey: less is enforced than was asked for\n  cpu: no cpu controller\n\
          turnkey: clean — exited 7 in 0.21 s\n"
     );
 }

@@ -177,7 +177,7 @@ impl<W: Write> Page<'_, W> {
             self.head("less is enforced than was asked for")?;
         }
         for (layers, reason) in weaker {
-            self.field(&layers, reason)?;
+            self.line(&format!("  {layers}: {}", reason.replace('\n', "\n  ")))?;
         }
         Ok(())
     }
