@@ -3,6 +3,7 @@
 mod command;
 mod demo;
 mod ebpf;
+mod roll_call;
 mod run;
 mod setup;
 mod test;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{command, setup, vm, workspace};
+use crate::{command, roll_call, setup, vm, workspace};
 
 /// What `test` is given.
 #[derive(Args)]
@@ -37,7 +37,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         nextest
     };
     let listing = command::output(nextest("list").args(["--message-format", "json"]))?;
+    let listing = read(&listing)?;
     refuse_unrun(&listing)?;
+    call_the_roll(&listing)?;
     // Who asks for some tests works on those, here.
     if arguments.filters.is_empty() {
         examples_in_documentation()?;
@@ -82,10 +84,25 @@ struct FilterMatch {
     status: String,
 }
 
+fn read(listing: &str) -> Result<Listing> {
+    serde_json::from_str(listing).context("cannot read the list of `cargo nextest list`")
+}
+
+/// Lists every attack on the jail with the tests that show it survived.
+fn call_the_roll(listing: &Listing) -> Result<()> {
+    let path = workspace::root().join("SECURITY.md");
+    let security = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let suites = listing.rust_suites.values();
+    let tests: Vec<String> = suites
+        .flat_map(|suite| suite.testcases.keys().cloned())
+        .collect();
+    eprintln!("{}", roll_call::call(&tests, &security)?);
+    Ok(())
+}
+
 /// Refuses a listing in which some test would not run, or with no end-to-end test at all.
-fn refuse_unrun(listing: &str) -> Result<()> {
-    let listing: Listing =
-        serde_json::from_str(listing).context("cannot read the list of `cargo nextest list`")?;
+fn refuse_unrun(listing: &Listing) -> Result<()> {
     let mut unrun = Vec::new();
     let mut end_to_end = 0;
     for (suite_name, suite) in &listing.rust_suites {
@@ -119,6 +136,10 @@ mod tests {
             } },
         } } })
         .to_string()
+    }
+
+    fn refuse_unrun(listing: &str) -> Result<()> {
+        super::refuse_unrun(&read(listing)?)
     }
 
     #[test]
