@@ -207,8 +207,10 @@ fn open_report(path: &Path) -> anyhow::Result<ReportFile> {
 /// What to run, from where: `.` unless a directory is named.
 fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Command> {
     let workdir = workdir.unwrap_or(Path::new("."));
-    let workdir = turnkey_jailer::paths::canonical(workdir)
-        .with_context(|| format!("the working directory {} cannot be used", workdir.display()))?;
+    let workdir = turnkey_jailer::paths::canonical(workdir).with_context(|| {
+        let workdir = workdir.display();
+        format!("could not open the working directory {workdir}; name another with --workdir DIR")
+    })?;
     anyhow::ensure!(
         workdir.is_dir(),
         "the working directory {} is not a directory",
