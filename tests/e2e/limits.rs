@@ -61,8 +61,9 @@ fn memory_in_tmpfs_counts() {
     memory_met_its_limit(&ran, "tmpfs", 64 << 20);
 }
 
-/// Touches more than 64 MiB, and says how much of it is in swap.
-const MORE_THAN_FITS: &str = "b = bytearray(96 << 20)
+/// Fills more than 64 MiB, and says how much of it is in swap. Not with zeros: the kernel would take
+/// such pages back instead of swapping them.
+const MORE_THAN_FITS: &str = "b = b'x' * (96 << 20)
 print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmSwap')))";
 
 #[test]

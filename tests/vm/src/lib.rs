@@ -33,6 +33,8 @@ pub enum Message {
         /// As it was listed.
         test: String,
     },
+    /// The test still runs, and so does the machine.
+    Alive,
     /// A test has ended.
     Finished {
         /// As it was listed.

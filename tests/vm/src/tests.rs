@@ -19,6 +19,9 @@ pub const LIST: &str = "/run/turnkey-tests";
 /// In the guest's own time, which does not pass faster when the host is busy.
 const LONGEST_TEST: Duration = Duration::from_secs(180);
 
+/// How often the host hears from a test that takes long, in the guest's own time.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
 /// What a login would set.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -40,7 +43,7 @@ pub fn run() -> Result<()> {
                 test: test.to_owned(),
             },
         )?;
-        let finished = run_test(test)?;
+        let finished = run_test(test, &mut port)?;
         send(&mut port, &finished)?;
     }
     send(&mut port, &Message::Down)
@@ -63,11 +66,11 @@ fn open_port() -> Result<File> {
     anyhow::bail!("the machine has no port {PORT}")
 }
 
-fn run_test(test: &str) -> Result<Message> {
+fn run_test(test: &str, port: &mut File) -> Result<Message> {
     let started = Instant::now();
     let mut child = command(test).spawn().context("cannot start a test")?;
     let output = [collect(child.stdout.take()), collect(child.stderr.take())];
-    let status = wait_for(&mut child, started + LONGEST_TEST)?;
+    let status = wait_for(&mut child, started + LONGEST_TEST, port)?;
     let output = output
         .map(|reader| reader.join().unwrap_or_default())
         .concat();
@@ -115,10 +118,15 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
 }
 
 /// Whether it succeeded; nothing when it had to be killed.
-fn wait_for(child: &mut Child, deadline: Instant) -> Result<Option<bool>> {
+fn wait_for(child: &mut Child, deadline: Instant, port: &mut File) -> Result<Option<bool>> {
+    let mut told = Instant::now();
     while Instant::now() < deadline {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.success()));
+        }
+        if told.elapsed() > SIGN_OF_LIFE {
+            send(port, &Message::Alive)?;
+            told = Instant::now();
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -52,7 +52,7 @@ pub fn tell(name: &str, since: Duration, message: &Message) {
                 eprintln!("guest {name}:      {figure}");
             }
         }
-        Message::Started { .. } | Message::Down => {}
+        Message::Started { .. } | Message::Alive | Message::Down => {}
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use turnkey_guest::{Message, Outcome};
 
-/// How long a guest may say nothing at all, in the host's time. The slowest test takes a tenth of it
-/// on an idle machine.
+/// How long a guest may say nothing at all, in the host's time. While a test runs there is a sign of
+/// life every few seconds, unless the host has no time for the guest.
 const SILENCE: Duration = Duration::from_secs(240);
 
 /// How long a guest may run altogether, in the host's time.
@@ -45,7 +45,7 @@ impl Watch {
     /// Takes a message.
     pub fn hear(&mut self, message: Message) {
         match message {
-            Message::Up { .. } => {}
+            Message::Up { .. } | Message::Alive => {}
             Message::Started { test } => self.running = Some(test),
             Message::Finished {
                 test,
