@@ -19,7 +19,10 @@ impl TreeStep {
     /// `MOUNT_ATTR_*` of the mount that this step makes; 0 for a step that makes none.
     pub fn attributes(&self) -> u64 {
         match self {
-            TreeStep::Directory(_) | TreeStep::Symlink { .. } | TreeStep::File { .. } => 0,
+            TreeStep::Directory(_)
+            | TreeStep::Symlink { .. }
+            | TreeStep::File { .. }
+            | TreeStep::Decoy { .. } => 0,
             TreeStep::Bind { writable: true, .. }
             | TreeStep::Tmpfs { .. }
             | TreeStep::Overlay { .. } => CLOSED,

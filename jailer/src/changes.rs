@@ -28,6 +28,7 @@ pub fn collect(sides: &OverlaySides) -> Vec<ChangedFile> {
         found: Vec::new(),
     };
     walk.directory(sides.upper.as_fd(), &mut Vec::new(), 0);
+    sides.decoys.forget(&mut walk.found);
     walk.found.sort_by(|one, other| one.path.cmp(&other.path));
     walk.found
 }

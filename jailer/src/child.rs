@@ -272,6 +272,11 @@ fn replay_one(step: &Replay, root: BorrowedFd<'_>) -> Result<(), Errno> {
             nix::unistd::symlinkat(text.as_c_str(), parent(root, path)?, path.name.as_c_str())
         }
         Replay::File { path, content } => make_file(root, path, content),
+        Replay::Decoy {
+            directories,
+            path,
+            content,
+        } => plant(root, directories, path, content),
         Replay::Attach { mount, path } => hang_up(mount, root, path),
         Replay::Mount {
             kind,
@@ -297,16 +302,33 @@ fn parent(root: BorrowedFd<'_>, place: &Place) -> Result<OwnedFd, Errno> {
     sys::open_beneath(root, &place.parent, libc::O_PATH | libc::O_DIRECTORY, 0)
 }
 
+/// A decoy: what the working directory has at that place is hidden by it, and not followed.
+fn plant(
+    root: BorrowedFd<'_>,
+    directories: &[Place],
+    path: &CString,
+    content: &[u8],
+) -> Result<(), Errno> {
+    for place in directories {
+        match nix::sys::stat::mkdirat(parent(root, place)?, place.name.as_c_str(), Mode::S_IRWXU) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    // Nobody reads from a pipe in its place: opening it fails instead of waiting.
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_NONBLOCK;
+    write_all(&sys::open_beneath(root, path, flags, 0o600)?, content)
+}
+
 fn make_file(root: BorrowedFd<'_>, path: &CString, content: &[u8]) -> Result<(), Errno> {
-    let file = sys::open_beneath(
-        root,
-        path,
-        libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
-        0o444,
-    )?;
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
+    write_all(&sys::open_beneath(root, path, flags, 0o444)?, content)
+}
+
+fn write_all(file: &OwnedFd, content: &[u8]) -> Result<(), Errno> {
     let mut rest = content;
     while !rest.is_empty() {
-        let written = nix::unistd::write(&file, rest)?;
+        let written = nix::unistd::write(file, rest)?;
         rest = &rest[written..];
     }
     Ok(())

@@ -58,6 +58,7 @@ mod attributes;
 mod census;
 mod changes;
 mod child;
+mod decoys;
 mod error;
 pub mod export;
 mod filter;

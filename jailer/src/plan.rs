@@ -137,6 +137,14 @@ pub enum TreeStep {
     },
     /// A fresh instance of pseudo-terminals.
     Terminals(PathBuf),
+    /// A worthless file in the workspace, with the directories on the way; in the place of the
+    /// caller's own file when there is one. It lands where the program's writes do.
+    Decoy {
+        /// Where.
+        path: PathBuf,
+        /// What it holds.
+        content: Vec<u8>,
+    },
     /// The working directory under a layer of memory that takes the writes.
     Overlay {
         /// On the host.
@@ -220,12 +228,20 @@ impl Plan {
                 Place::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size)?,
             }
         }
-        for decoy in &filesystem.decoys {
+        let in_workspace = |decoy: &&PathBuf| decoy.starts_with(WORKSPACE);
+        for decoy in filesystem
+            .decoys
+            .iter()
+            .filter(|decoy| !in_workspace(decoy))
+        {
             builder.decoy(decoy)?;
         }
         builder.devices()?;
         let most = workspace_size(&policy.limits, host);
         builder.workdir(filesystem.workdir, &command.workdir, most)?;
+        for decoy in filesystem.decoys.iter().filter(in_workspace) {
+            builder.decoy_in_workspace(decoy);
+        }
         let environment = environment(policy, &command.environment);
         let candidates = candidates(&command.arguments, &environment)?;
         Ok(Plan {

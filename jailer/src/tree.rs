@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, Mode};
+use turnkey_policy::WORKSPACE;
 
+use crate::decoys::Decoys;
 use crate::fix;
 use crate::idmap::{HostId, MountOwner};
 use crate::kernel;
@@ -38,6 +40,15 @@ pub enum Replay {
     },
     /// openat(2) and write(2)
     File {
+        /// Where.
+        path: CString,
+        /// What it holds.
+        content: Vec<u8>,
+    },
+    /// The same through what is mounted there, over a file that may be there.
+    Decoy {
+        /// On the way, the outermost first; they may be there.
+        directories: Vec<Place>,
         /// Where.
         path: CString,
         /// What it holds.
@@ -114,6 +125,7 @@ impl Replay {
             | Replay::Attach { path, .. }
             | Replay::Mount { path, .. }
             | Replay::Mask { path, .. }
+            | Replay::Decoy { path, .. }
             | Replay::Overlay { path, .. } => path,
         };
         format!("/{}", path.to_string_lossy())
@@ -173,6 +185,8 @@ pub struct OverlaySides {
     pub lower: OwnedFd,
     /// The directory that took the writes.
     pub upper: OwnedFd,
+    /// What turnkey wrote there itself.
+    pub decoys: Decoys,
 }
 
 /// Turns the plan's steps into something to replay.
@@ -181,11 +195,14 @@ pub fn open(steps: &[TreeStep], id: HostId) -> Result<Tree, TreeError> {
         id,
         root: None,
         overlay: None,
+        decoys: Decoys::default(),
     };
     let replays: Result<_, _> = steps.iter().map(|step| opener.replay(step)).collect();
+    let decoys = opener.decoys;
+    let overlay = opener.overlay.map(|sides| OverlaySides { decoys, ..sides });
     Ok(Tree {
         steps: replays?,
-        overlay: opener.overlay,
+        overlay,
     })
 }
 
@@ -195,6 +212,7 @@ struct Opener {
     /// The policy's own root: opened once, so that all its entries are those of one directory.
     root: Option<OwnedFd>,
     overlay: Option<OverlaySides>,
+    decoys: Decoys,
 }
 
 impl Opener {
@@ -237,6 +255,19 @@ impl Opener {
                 attributes: set,
             },
             TreeStep::Terminals(path) => fresh("devpts", &terminal_options(), set, path),
+            TreeStep::Decoy { path, content } => {
+                self.decoys.add(path, content);
+                let on_the_way: Vec<_> = path.ancestors().skip(1).collect();
+                let below = on_the_way
+                    .iter()
+                    .rev()
+                    .filter(|above| is_below_workspace(above));
+                Replay::Decoy {
+                    directories: below.map(|above| Place::of(above)).collect(),
+                    path: relative(path),
+                    content: content.clone(),
+                }
+            }
             TreeStep::Overlay { source, path, size } => {
                 let (replay, sides) = overlay(source, path, *size, self.id)?;
                 self.overlay = Some(sides);
@@ -264,6 +295,10 @@ impl Opener {
         require_kind(&opened, directory).map_err(failed("trust in the profile's root", path))?;
         view(&opened, path, directory, set)
     }
+}
+
+fn is_below_workspace(path: &Path) -> bool {
+    path.starts_with(WORKSPACE) && path != Path::new(WORKSPACE)
 }
 
 fn attach(mount: OwnedFd, path: &Path) -> Replay {
@@ -433,6 +468,7 @@ fn overlay(
     let sides = OverlaySides {
         lower: host,
         upper: data,
+        decoys: Decoys::default(),
     };
     Ok((
         Replay::Overlay {

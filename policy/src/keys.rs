@@ -104,7 +104,7 @@ pub const KEYS: &[Key] = &[
     key("filesystem", "write", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
     key("filesystem", "scratch", Form::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),
     key("filesystem", "workdir", Form::Table, "", "how the caller's directory appears at `/workspace`"),
-    key("filesystem", "decoys", Form::Texts, "`[]`", "jail paths where a worthless file is planted to be watched; not below `/workspace` or another given path"),
+    key("filesystem", "decoys", Form::Texts, "`[]`", "jail paths where a worthless file is planted to be watched; `~` is `/workspace`; not below another given path"),
     key("filesystem.read", "path", Form::Text, "", "absolute, without `.` or `..`"),
     key("filesystem.read", "optional", Form::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
     key("filesystem.read", "why", Form::Text, "`\"\"`", "why the jail is given it"),

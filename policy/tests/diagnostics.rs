@@ -99,7 +99,9 @@ shown!(
 );
 shown!(
     decoy_at_home,
-    with_header("[filesystem]\ndecoys = [\"~/.ssh/id_ed25519\"]\n")
+    with_header(
+        "[filesystem]\ndecoys = [\"~/.ssh/id_ed25519\"]\nworkdir = { mode = \"read-only\" }\n"
+    )
 );
 shown!(
     forbidden_syscall,

@@ -493,8 +493,8 @@ fn paths_that_cannot_be_where_they_are_put_are_refused() {
         "the decoy /srv/key collides with /srv of `filesystem.read`"
     );
     assert_eq!(
-        refused("filesystem.decoys = [\"~/.ssh/id_rsa\"]"),
-        "`filesystem.decoys`: decoys below /workspace are not available yet"
+        refused("filesystem.decoys = [\"~/.ssh/id_rsa\"]\nfilesystem.workdir.mode = \"read-only\""),
+        "the decoy /workspace/.ssh/id_rsa cannot be planted in a read-only working directory"
     );
 }
 

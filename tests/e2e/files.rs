@@ -84,7 +84,8 @@ fill(sys.argv[1], empty, 3000)
 for name in os.listdir(sys.argv[1]):
     os.unlink(sys.argv[1] + '/' + name)
 fill(sys.argv[1], os.mkdir, 3000)
-fill(sys.argv[2], sparse, 1)
+os.mkdir(sys.argv[2] + '/big')
+fill(sys.argv[2] + '/big', sparse, 1)
 ";
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod bombs;
 mod crowd;
+mod decoys;
 mod doctor;
 mod exits;
 mod explain;

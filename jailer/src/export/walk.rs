@@ -14,6 +14,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
 use crate::changes::is_whiteout;
+use crate::decoys::Decoys;
 use crate::sys;
 use crate::tree::OverlaySides;
 
@@ -24,6 +25,7 @@ pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> E
         room: bytes,
         entries: 0,
         itself: identity(to.as_fd()),
+        decoys: &sides.decoys,
         exported: Exported::default(),
     };
     let merged = Merged {
@@ -48,17 +50,18 @@ struct Entry<'a> {
     stat: FileStat,
 }
 
-struct Walk {
+struct Walk<'a> {
     scope: Scope,
     /// Bytes that may still be written.
     room: u64,
     entries: usize,
     /// The directory that is written to may lie in the workspace.
     itself: Option<(u64, u64)>,
+    decoys: &'a Decoys,
     exported: Exported,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn directory(
         &mut self,
         merged: Merged<'_>,
@@ -109,7 +112,7 @@ impl Walk {
         };
         match entry.stat.st_mode & libc::S_IFMT {
             libc::S_IFDIR => self.inner(merged, &entry, to, path, depth),
-            libc::S_IFREG => self.file(&entry, to),
+            libc::S_IFREG => self.file(&entry, to, path),
             libc::S_IFLNK => Err(Reason::Symlink),
             libc::S_IFIFO => Err(Reason::Pipe),
             libc::S_IFSOCK => Err(Reason::Socket),
@@ -150,14 +153,15 @@ impl Walk {
         };
         self.directory(inner, made.as_fd(), path, depth + 1);
         fchmod(&made, Mode::from_bits_truncate(0o755)).map_err(Reason::Unwritable)?;
-        if self.scope == Scope::Changes && lower.is_some() {
+        let in_the_way = lower.is_some() || self.decoys.lie_below(path);
+        if self.scope == Scope::Changes && in_the_way {
             // It was only in the way to what changed in it. When something did, it stays.
             let _ = unlinkat(to, entry.name, UnlinkatFlags::RemoveDir);
         }
         Ok(())
     }
 
-    fn file(&mut self, entry: &Entry<'_>, to: BorrowedFd<'_>) -> Result<(), Reason> {
+    fn file(&mut self, entry: &Entry<'_>, to: BorrowedFd<'_>, path: &[u8]) -> Result<(), Reason> {
         let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         let opened = sys::open_on_same_mount(entry.side, entry.name, flags).map_err(unreadable)?;
         let stat = fstat(&opened).map_err(Reason::Unreadable)?;
@@ -169,6 +173,9 @@ impl Walk {
         if size > self.room {
             return Err(Reason::Size);
         }
+        if self.decoys.names(path) && self.is_decoy(&opened, size, path) {
+            return Ok(());
+        }
         self.admit(entry.name)?;
         let written = copy(opened, size, entry.name, to, stat.st_mode).inspect_err(|_| {
             // Half a file is worse than none; that it cannot be removed either changes nothing.
@@ -178,6 +185,21 @@ impl Walk {
         self.exported.files += 1;
         self.exported.bytes += written;
         Ok(())
+    }
+
+    /// Whether what turnkey planted is still what it was; then it is nobody's result.
+    fn is_decoy(&self, file: &OwnedFd, size: u64, path: &[u8]) -> bool {
+        const LARGEST: u64 = 4096;
+        let mut content = Vec::new();
+        let read = file.try_clone().map(|copy| {
+            let mut whole = File::from(copy).take(LARGEST);
+            whole.read_to_end(&mut content)
+        });
+        let rewound = nix::unistd::lseek(file, 0, nix::unistd::Whence::SeekSet);
+        size <= LARGEST
+            && read.is_ok_and(|read| read.is_ok())
+            && rewound.is_ok()
+            && self.decoys.holds(path, &content)
     }
 
     /// Counts one more file or directory.

@@ -186,6 +186,13 @@ impl TreeBuilder {
         Ok(())
     }
 
+    pub(super) fn decoy_in_workspace(&mut self, path: &Path) {
+        self.steps.push(TreeStep::Decoy {
+            path: path.to_owned(),
+            content: identity::decoy(path),
+        });
+    }
+
     /// Whose mounted directory `path` lies in, if any: the innermost.
     fn covering(&self, path: &Path) -> Option<Origin> {
         let covering = self

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::WORKSPACE;
 use crate::error::{At, Problem};
+use crate::model::Workdir;
 use crate::profile::Profile;
 
 /// Folders of the jail that are its own from top to bottom.
@@ -43,12 +44,36 @@ pub(super) fn check(profile: &Profile, problems: &mut Vec<Problem>) {
             path: &decoy.value,
             at: &decoy.at,
         };
+        if is_in_workspace(decoy.path) {
+            problems.extend(check_workspace(profile, &decoy));
+            continue;
+        }
         problems.extend(check_own(&decoy));
         let covering = given
             .iter()
             .find(|given| decoy.path.starts_with(given.path) || given.path.starts_with(decoy.path));
         problems.extend(covering.map(|covering| covered_decoy(&decoy, covering)));
     }
+}
+
+fn is_in_workspace(path: &Path) -> bool {
+    path.starts_with(WORKSPACE) && path != Path::new(WORKSPACE)
+}
+
+/// A decoy in the workspace lands where the program's own writes do.
+fn check_workspace(profile: &Profile, decoy: &Claim<'_>) -> Option<Problem> {
+    let workdir = profile.workdir.as_ref()?;
+    if workdir.value != Workdir::ReadOnly {
+        return None;
+    }
+    let path = decoy.path.display();
+    let message = format!("the decoy {path} cannot be planted in a read-only working directory");
+    let problem = Problem::new(message).help("use the mode \"overlay\", or plant it elsewhere");
+    Some(
+        problem
+            .at(decoy.at, "planted here")
+            .at(&workdir.at, "read-only here"),
+    )
 }
 
 fn given_paths(profile: &Profile) -> Vec<Claim<'_>> {

@@ -54,6 +54,11 @@ impl TreeRow {
                 why: decoy(path, plan),
                 ..row("file", path)
             },
+            TreeStep::Decoy { path, content } => TreeRow {
+                size: u64::try_from(content.len()).ok(),
+                why: decoy(path, plan),
+                ..row("decoy", path)
+            },
             TreeStep::RootEntry { root, path, .. } => TreeRow {
                 source: Some(shown(root)),
                 why: Some("the profile's own root".to_owned()),

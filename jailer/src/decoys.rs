@@ -1,0 +1,93 @@
+//! Decoys in the workspace: which of what lies there the program did not write.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use turnkey_policy::WORKSPACE;
+
+use crate::outcome::ChangedFile;
+
+/// What was planted in the workspace: path relative to it, and digest in lower-case hex.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decoys(BTreeMap<Vec<u8>, String>);
+
+impl Decoys {
+    /// Takes note of one more. A path outside of the workspace is none of these.
+    pub fn add(&mut self, path: &Path, content: &[u8]) {
+        if let Ok(inside) = path.strip_prefix(WORKSPACE) {
+            let digest = hex(&Sha256::digest(content));
+            self.0
+                .insert(inside.as_os_str().as_bytes().to_vec(), digest);
+        }
+    }
+
+    /// Whether a file of this path and content is a decoy that nobody touched.
+    pub fn holds(&self, path: &[u8], content: &[u8]) -> bool {
+        let planted = self.0.get(path);
+        planted.is_some_and(|digest| *digest == hex(&Sha256::digest(content)))
+    }
+
+    /// Whether one was planted at this path.
+    pub fn names(&self, path: &[u8]) -> bool {
+        self.0.contains_key(path)
+    }
+
+    /// Whether a directory is on the way to one.
+    pub fn lie_below(&self, directory: &[u8]) -> bool {
+        self.0.keys().any(|path| is_below(path, directory))
+    }
+
+    /// Takes out of a list of changes what turnkey wrote itself.
+    pub fn forget(&self, changed: &mut Vec<ChangedFile>) {
+        let untouched = |file: &ChangedFile| {
+            let planted = self.0.get(&file.path);
+            planted.is_some() && planted == file.sha256.as_ref()
+        };
+        changed.retain(|file| !untouched(file));
+        let paths: Vec<_> = changed.iter().map(|file| file.path.clone()).collect();
+        changed.retain(|file| {
+            let is_on_the_way = file.sha256.is_none() && self.lie_below(&file.path);
+            !is_on_the_way || paths.iter().any(|path| is_below(path, &file.path))
+        });
+    }
+}
+
+fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    let rest = path.strip_prefix(directory);
+    rest.is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Change;
+
+    fn added(path: &str, content: Option<&[u8]>) -> ChangedFile {
+        ChangedFile {
+            path: path.into(),
+            change: Change::Added,
+            size: None,
+            sha256: content.map(|content| hex(&Sha256::digest(content))),
+        }
+    }
+
+    #[test]
+    fn what_was_planted_is_no_change_until_it_is_touched() {
+        let mut decoys = Decoys::default();
+        decoys.add(Path::new("/workspace/.ssh/id_ed25519"), b"decoy");
+        let way = added(".ssh", None);
+        let mut untouched = vec![way.clone(), added(".ssh/id_ed25519", Some(b"decoy"))];
+        decoys.forget(&mut untouched);
+        assert_eq!(untouched, []);
+        let edited = vec![way, added(".ssh/id_ed25519", Some(b"edited"))];
+        let mut kept = edited.clone();
+        decoys.forget(&mut kept);
+        assert_eq!(kept, edited);
+    }
+}
