@@ -16,6 +16,8 @@ use crate::sweep::sweep;
 /// How long the processes of a killed group may take to be gone, before that is an error.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
+const ENABLE: &str = "enable a controller in";
+
 /// What went wrong with a control group.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {act} {path}{fix}")]
@@ -42,6 +44,10 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GroupErro
             io::ErrorKind::PermissionDenied => ": run as root, or have the group delegated to you",
             io::ErrorKind::ReadOnlyFilesystem => {
                 ": the cgroup file system is mounted read-only here; remount it read-write"
+            }
+            // cgroups(7), "no internal processes".
+            io::ErrorKind::ResourceBusy if act == ENABLE => {
+                ": there are processes in that group; move them into a group below it, or start turnkey in one that was made for it"
             }
             _ => "",
         };
@@ -350,8 +356,7 @@ fn enable_controllers(names: &GroupNames) -> Result<(), GroupError> {
     let has = |list: &str, name: &str| list.split_whitespace().any(|item| item == name);
     for name in Controller::ALL.map(Controller::name) {
         if has(&offered, name) && !has(&enabled, name) {
-            fs::write(&file, format!("+{name}"))
-                .map_err(failed("enable a controller in", &file))?;
+            fs::write(&file, format!("+{name}")).map_err(failed(ENABLE, &file))?;
         }
     }
     Ok(())

@@ -227,19 +227,19 @@ fn passes_on(parent: &Path, controller: Controller) -> bool {
 
 /// One cgroup file system.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+pub(crate) struct Mount {
     /// The group that is its root, as /proc/self/cgroup would name it.
     root: String,
     /// Where it is mounted.
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// v2
-    unified: bool,
+    pub(crate) unified: bool,
     /// Options of the super block; v1 names its controllers here.
     options: Vec<String>,
 }
 
 impl Mount {
-    fn below(&self, group: &str) -> PathBuf {
+    pub(crate) fn below(&self, group: &str) -> PathBuf {
         let relative = group.strip_prefix(&self.root).unwrap_or("");
         let relative = relative.trim_start_matches('/');
         if relative.is_empty() {
@@ -252,13 +252,13 @@ impl Mount {
 
 /// One line of /proc/self/cgroup.
 #[derive(Debug, PartialEq, Eq)]
-struct Membership {
-    controllers: Vec<String>,
-    path: String,
+pub(crate) struct Membership {
+    pub(crate) controllers: Vec<String>,
+    pub(crate) path: String,
 }
 
 /// proc_pid_mountinfo(5): `… root mount-point options … - type source super-options`.
-fn parse_mounts(text: &str) -> Vec<Mount> {
+pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
     text.lines().filter_map(parse_mount).collect()
 }
 
@@ -281,7 +281,7 @@ fn parse_mount(line: &str) -> Option<Mount> {
 }
 
 /// cgroups(7): `hierarchy:controllers:path`.
-fn parse_memberships(text: &str) -> Vec<Membership> {
+pub(crate) fn parse_memberships(text: &str) -> Vec<Membership> {
     let parse = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);

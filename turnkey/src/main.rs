@@ -14,6 +14,7 @@ mod relay;
 mod report;
 mod report_file;
 mod run;
+mod scope;
 mod signals;
 mod supervise;
 mod tell;

@@ -22,7 +22,7 @@ use crate::report::{
 use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::Watch;
-use crate::{accept, advice, clock, elsewhere, export, outputs, tell, toolchain};
+use crate::{accept, advice, clock, elsewhere, export, outputs, scope, tell, toolchain};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -107,6 +107,12 @@ fn attempt(
     wanted: Option<&export::Wanted>,
     watcher: &mut Watcher,
 ) -> anyhow::Result<Outcome> {
+    if let Err(error) = scope::enter() {
+        // Not a reason to stop: the groups are as strict where they are made now.
+        tell::line(&format!(
+            "the groups of this run are made without systemd's knowledge: {error:#}"
+        ));
+    }
     let plan = plan(
         policy,
         arguments.unmonitored,
