@@ -51,6 +51,7 @@ const LIFE: &str = "tie the jail's life to the supervisor's";
 const START: &str = "start the first process";
 const CGROUP: &str = "make the cgroup namespace";
 const HOSTNAME: &str = "set the host name";
+const LOOPBACK: &str = "bring the loopback interface up";
 const IDENTITY: &str = "become the jail's user";
 const ROOT: &str = "make the new root";
 const TREE: &str = "build the jail's tree";
@@ -156,7 +157,11 @@ const SUPERVISOR: &[Expected] = &[
     ),
     expect(
         libc::SYS_openat2,
-        &["could not open", "could not map the jail's user"],
+        &[
+            "could not open",
+            "could not map the jail's user",
+            "the working directory",
+        ],
     ),
     expect(libc::SYS_open_tree, &["could not take a view of"]),
     expect(
@@ -231,9 +236,12 @@ const HARMLESS: &[(c_long, &str)] = &[
     ),
 ];
 
+/// Options of a run as the profile has it.
+pub const PLAIN: &str = "--network none";
+
 /// A run that says on stdout that its program ran.
-fn a_run() -> (Run, std::process::Command) {
-    let run = Run::new().option("--quiet --unmonitored");
+fn a_run(options: &str) -> (Run, std::process::Command) {
+    let run = Run::new().option("--quiet --unmonitored").option(options);
     let command = run.command(&["/bin/echo", MARK]);
     (run, command)
 }
@@ -245,8 +253,8 @@ struct Attempt {
     error: String,
 }
 
-fn attempt(init: Option<usize>, fault: Option<Fault>) -> Attempt {
-    let (run, command) = a_run();
+fn attempt(options: &str, init: Option<usize>, fault: Option<Fault>) -> Attempt {
+    let (run, command) = a_run(options);
     let streams = turnkey_tests::scratch();
     let path = |name| streams.path().join(name);
     let file = |name| File::create(path(name)).expect("a test can make a file");
@@ -261,8 +269,8 @@ fn attempt(init: Option<usize>, fault: Option<Fault>) -> Attempt {
 }
 
 /// The calls of a run that is left alone, and which child is its first process.
-pub fn undisturbed() -> (Calls, Option<usize>) {
-    let whole = attempt(None, None);
+pub fn undisturbed(options: &str) -> (Calls, Option<usize>) {
+    let whole = attempt(options, None, None);
     assert_eq!(whole.traced.code, 0, "{}", whole.error);
     assert_eq!(whole.output.trim(), MARK, "the control: the program runs");
     assert!(whole.traced.init.is_some(), "the first process was seen");
@@ -280,7 +288,16 @@ fn sample(count: u32, most: u32) -> BTreeSet<u32> {
 
 /// Makes each of the expected calls fail, at most `most` times each, and answers what was said.
 fn fail_each(role: Role, expected: &[Expected], most: u32) -> BTreeSet<&'static str> {
-    let (calls, init) = undisturbed();
+    fail_each_with(PLAIN, role, expected, most)
+}
+
+fn fail_each_with(
+    options: &str,
+    role: Role,
+    expected: &[Expected],
+    most: u32,
+) -> BTreeSet<&'static str> {
+    let (calls, init) = undisturbed(options);
     let mut said = BTreeSet::new();
     for expected in expected {
         let count = calls.get(&(role, expected.call)).copied().unwrap_or(0);
@@ -291,7 +308,7 @@ fn fail_each(role: Role, expected: &[Expected], most: u32) -> BTreeSet<&'static 
                 nth,
                 errno: expected.errno,
             };
-            said.extend(judge(&attempt(init, Some(fault)), fault, expected));
+            said.extend(judge(&attempt(options, init, Some(fault)), fault, expected));
         }
     }
     said
@@ -349,6 +366,13 @@ fn a_failure_of_the_locks_is_named() {
 }
 
 #[test]
+fn a_failure_of_the_loopback_is_named() {
+    let up = [expect(libc::SYS_ioctl, &[LOOPBACK])];
+    let said = fail_each_with("--network loopback", Role::Init, &up, 2);
+    expect_steps(&said, &[LOOPBACK]);
+}
+
+#[test]
 fn a_failure_of_the_programs_process_is_named() {
     let said = fail_each(Role::Program, PROGRAM, 2);
     expect_steps(&said, &[SESSION, PROOF, DIRECTORY, RELEASE]);
@@ -361,7 +385,7 @@ fn a_failure_of_the_supervisor_is_named() {
 
 #[test]
 fn every_call_of_the_jails_processes_is_judged() {
-    let (calls, _) = undisturbed();
+    let (calls, _) = undisturbed(PLAIN);
     let judged = |role: Role, call: Call| {
         let expected = match role {
             Role::Init => INIT,
@@ -376,4 +400,21 @@ fn every_call_of_the_jails_processes_is_judged() {
         .filter(|(role, call)| !judged(*role, *call))
         .collect();
     assert!(missing.is_empty(), "no table holds {missing:?}");
+}
+
+#[test]
+fn every_step_of_the_child_has_its_fault() {
+    let source = include_str!("../../jailer/src/wire.rs");
+    let described = |line: &'static str| {
+        let (step, words) = line.trim().split_once(" => \"")?;
+        step.starts_with("Step::")
+            .then(|| words.trim_end_matches("\","))
+    };
+    let steps: Vec<_> = source.lines().filter_map(described).collect();
+    assert!(steps.len() > 20, "the table was found: {steps:?}");
+    let tables = INIT.iter().chain(PROGRAM);
+    let mut said: BTreeSet<_> = tables.flat_map(|expected| expected.says).collect();
+    said.insert(&LOOPBACK);
+    let missing: Vec<_> = steps.iter().filter(|step| !said.contains(step)).collect();
+    assert!(missing.is_empty(), "no fault is told as {missing:?}");
 }

@@ -331,7 +331,7 @@ fn without_death_signal(hold: bool) -> bool {
         opened.expect("a test can make a file")
     };
     let command = run.command(&["/bin/sh", "-c", "echo ready; exec sleep 600"]);
-    let init = crate::faults::undisturbed().1;
+    let init = crate::faults::undisturbed(crate::faults::PLAIN).1;
     let fault = Fault {
         role: Role::Init,
         call: Call {
