@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_attacks_are_j01_to_j60() {
+    fn the_catalogue_is_whole() {
         let expected: Vec<String> = (1..=60).map(|number| format!("J{number:02}")).collect();
         let ids: Vec<&str> = ATTACKS.iter().map(|attack| attack.id).collect();
         assert_eq!(ids, expected);
