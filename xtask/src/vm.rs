@@ -32,8 +32,8 @@ pub struct Arguments {
     /// Only the machines whose name is this
     #[arg(long)]
     machine: Option<String>,
-    /// Only the tests whose name contains this
-    filter: Option<String>,
+    /// Only the tests whose name contains one of these
+    filters: Vec<String>,
 }
 
 /// Installs what is missing, builds, and runs the tests in the guest.
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let turnkey = workspace::build_turnkey()?;
     let choice = Choice {
         machine: arguments.machine.as_deref(),
-        filter: arguments.filter.as_deref().unwrap_or_default(),
+        filters: &arguments.filters,
     };
     run_machines(&turnkey, &choice)
 }
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 pub fn run_all(turnkey: &Path) -> Result<()> {
     let everything = Choice {
         machine: None,
-        filter: "",
+        filters: &[],
     };
     run_machines(turnkey, &everything)
 }
@@ -59,7 +59,7 @@ pub fn run_all(turnkey: &Path) -> Result<()> {
 /// A part of the machines and tests, for the one who works on them.
 struct Choice<'a> {
     machine: Option<&'a str>,
-    filter: &'a str,
+    filters: &'a [String],
 }
 
 /// A machine to boot and the tests it is to run.
@@ -102,6 +102,11 @@ impl Disks {
 }
 
 impl Choice<'_> {
+    fn has(&self, test: &str) -> bool {
+        let named = |filter: &String| test.contains(filter.as_str());
+        self.filters.is_empty() || self.filters.iter().any(named)
+    }
+
     fn machines(&self) -> Vec<&'static Machine> {
         let is_chosen = |it: &&Machine| self.machine.is_none_or(|name| name == it.name);
         MACHINES.iter().filter(is_chosen).collect()
@@ -132,7 +137,7 @@ fn jobs<'a>(
     for machine in choice.machines() {
         let binary = machine.tests.binary();
         let mut tests = machine.tests.choose(&programs.tests_of(binary)?)?;
-        tests.retain(|test| test.contains(choice.filter));
+        tests.retain(|test| choice.has(test));
         let tests: Vec<_> = tests
             .iter()
             .map(|test| format!("{binary} {test}"))
@@ -157,10 +162,7 @@ fn jobs<'a>(
         }
     }
     if jobs.is_empty() {
-        bail!(
-            "no test that runs in the guest has `{}` in its name",
-            choice.filter
-        );
+        bail!("no test that runs in the guest has such a name");
     }
     Ok(jobs)
 }

@@ -16,6 +16,9 @@ pub const MODULES: &str = "/modules";
 /// Where the root file system holds the test binaries.
 pub const BINARIES: &str = "/opt/turnkey";
 
+/// The command under test. Not below /usr, which jails see: as on the machines of those who build it.
+pub const TURNKEY: &str = "/opt/turnkey/turnkey";
+
 /// What the harness of the tests finds in its environment when it runs in the guest.
 pub const IN_THE_GUEST: &str = "TURNKEY_GUEST";
 

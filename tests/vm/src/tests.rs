@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use turnkey_guest::{BINARIES, IN_THE_GUEST, Message, Outcome, PORT};
+use turnkey_guest::{BINARIES, IN_THE_GUEST, Message, Outcome, PORT, TURNKEY};
 
 /// The list, kept where it survives the change to the root file system.
 pub const LIST: &str = "/run/turnkey-tests";
@@ -98,7 +98,7 @@ fn command(test: &str) -> Command {
         .env("PATH", SEARCH_PATH)
         .env("HOME", "/root")
         .env("LANG", "C.UTF-8")
-        .env("TURNKEY_BIN", "/usr/local/bin/turnkey")
+        .env("TURNKEY_BIN", TURNKEY)
         .env(IN_THE_GUEST, "1")
         .current_dir("/root")
         .stdin(Stdio::null())

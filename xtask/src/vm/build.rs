@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use turnkey_guest::{BINARIES, MODULES, TESTS};
+use turnkey_guest::{BINARIES, MODULES, TESTS, TURNKEY};
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
@@ -39,7 +39,7 @@ impl Programs {
         let mut places: Vec<_> = tests
             .map(|(name, file)| (binaries.join(name), file.clone()))
             .collect();
-        places.push(("usr/local/bin/turnkey".into(), self.turnkey.clone()));
+        places.push((TURNKEY.trim_start_matches('/').into(), self.turnkey.clone()));
         places
     }
 

@@ -18,6 +18,7 @@ use crate::command;
 const PACKAGES: &[&str] = &[
     "base-files",
     "bash",
+    "bsdutils",
     "coreutils",
     "dash",
     "findutils",
@@ -32,6 +33,7 @@ const PACKAGES: &[&str] = &[
     "procps",
     "python3",
     "sed",
+    "uidmap",
     "util-linux",
 ];
 
@@ -70,6 +72,8 @@ const FILES: &[(&str, &str)] = &[
         "root:*:20000:0:99999:7:::\nnobody:*:20000:0:99999:7:::\n",
     ),
     ("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+    ("etc/subgid", "user:300000:65536\n"),
+    ("etc/subuid", "user:300000:65536\n"),
     (
         "etc/nsswitch.conf",
         "passwd: files\ngroup: files\nhosts: files\n",
