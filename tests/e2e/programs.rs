@@ -90,11 +90,17 @@ fn overwritten_outside() -> bool {
     let victim = directory.path().join("victim");
     std::fs::copy("/usr/bin/sleep", &victim).expect("a test can copy");
     let program = format!(
-        "import os, subprocess
+        "import os, subprocess, time
 victim = subprocess.Popen([{:?}, '60'])
 taken = os.open(f'/proc/{{victim.pid}}/exe', os.O_PATH)
 victim.kill(); victim.wait()
-os.write(os.open(f'/proc/self/fd/{{taken}}', os.O_WRONLY | os.O_TRUNC), b'overwritten')",
+# A process that has been waited for may still have its program open for a moment.
+for _ in range(500):
+    try:
+        os.write(os.open(f'/proc/self/fd/{{taken}}', os.O_WRONLY | os.O_TRUNC), b'overwritten')
+        break
+    except OSError:
+        time.sleep(0.01)",
         victim.display().to_string()
     );
     let (status, _) = outside("python3", &["-c", &program]);

@@ -75,6 +75,10 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "two hundred jails at once take an emulated processor too long",
     },
     LeftOut {
+        prefix: "decoys::",
+        why: "planted like other mounts and watched like other files: `filesystem::`, `monitoring::`",
+    },
+    LeftOut {
         prefix: "exits::",
         why: "statuses and output are handled by the command alone; every other test uses them",
     },
@@ -93,6 +97,14 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
     LeftOut {
         prefix: "files::",
         why: "what is planted and collected is looked at by the command",
+    },
+    LeftOut {
+        prefix: "procfs::",
+        why: "masks are mounts like those of `filesystem::`",
+    },
+    LeftOut {
+        prefix: "programs::",
+        why: "which program ran is seen by the hooks of `monitoring::`",
     },
     LeftOut {
         prefix: "root::",
