@@ -91,6 +91,13 @@ impl InitHandle {
         }
     }
 
+    /// The failure that the child has told of after it was ready, if there is one by now.
+    pub fn failure(&self) -> Option<JailError> {
+        let mut waiting = [PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+        let told = poll(&mut waiting, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        told.then(|| self.watch_confinement().err()).flatten()
+    }
+
     fn wait_for_message(&self) -> Result<(), JailError> {
         let deadline = Instant::now() + PATIENCE;
         let timeout = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);

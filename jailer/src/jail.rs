@@ -77,7 +77,9 @@ impl Prepared {
         let mut reports = sight.verify(&self.expectation)?;
         reports.extend(self.reports);
         if let Some(groups) = self.tally.groups() {
-            group_proof::prove(groups, &self.group_limits, pid, &mut reports)?;
+            let proved = group_proof::prove(groups, &self.group_limits, pid, &mut reports);
+            // Who failed in the meantime is in no group's list; what was said then is the reason.
+            proved.map_err(|error| init.failure().unwrap_or_else(|| error.into()))?;
         }
         reports.sort_by_key(|report| report.layer);
         require_program(&sight, &self.candidates, &self.program)?;

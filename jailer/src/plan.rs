@@ -185,6 +185,9 @@ pub enum PlanError {
         "{0} leads over a symlink that belongs to another user; name the place it leads to, if that is meant"
     )]
     Foreign(PathBuf),
+    /// Somebody exchanged it between two looks.
+    #[error("{0} has changed while it was looked at; start it again")]
+    Changed(PathBuf),
     /// The policy's own root has no place for it.
     #[error(
         "the profile's root has no {kind} at {path} to put it on; make one there, without a symlink on the way"

@@ -366,3 +366,14 @@ fn a_symlink_of_somebody_else_is_no_path() {
         PlanError::Foreign("/shared/data".into())
     );
 }
+
+#[test]
+fn a_path_that_was_exchanged_between_two_looks_is_refused() {
+    let policy = policy(|policy| policy.filesystem.write = vec![readable("/turned")]);
+    // First a symlink, then the directory that it leads to: the same name.
+    let host = host(&[("/turned", symlink("/elsewhere", "/turned"))]);
+    assert_eq!(
+        plan(&policy, &host).unwrap_err(),
+        PlanError::Changed("/turned".into())
+    );
+}

@@ -86,6 +86,10 @@ impl TreeBuilder {
                 let Some(target) = leads_to else {
                     return Ok(());
                 };
+                // Where a path leads in the end is no symlink, unless somebody made it one since.
+                if matches!(host.fact(target), PathFact::Symlink { .. }) {
+                    return Err(PlanError::Changed(path.clone()));
+                }
                 let target = HostPath {
                     path: target.clone(),
                     ..named.clone()
