@@ -99,6 +99,10 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "what is planted and collected is looked at by the command",
     },
     LeftOut {
+        prefix: "privileges::",
+        why: "proved from inside in every run: `monitoring::every_layer_is_proved_in_the_report`",
+    },
+    LeftOut {
         prefix: "procfs::",
         why: "masks are mounts like those of `filesystem::`",
     },
