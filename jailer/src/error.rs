@@ -5,14 +5,14 @@ use std::time::Duration;
 use nix::errno::Errno;
 use turnkey_policy::Layer;
 
-use crate::child::Orders;
 use crate::filter::FilterError;
 use crate::groups::GroupError;
+use crate::ids::userns::{Refusal, Switches};
 use crate::landlock::LandlockError;
-use crate::proof::ProofError;
+use crate::process::child::Orders;
+use crate::process::proof::ProofError;
+use crate::process::wire::Step;
 use crate::tree::{Replay, TreeError};
-use crate::userns::{Refusal, Switches};
-use crate::wire::Step;
 
 /// Why a jail could not be made ready, started or ended.
 #[derive(Debug, thiserror::Error)]

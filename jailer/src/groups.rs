@@ -1,5 +1,11 @@
 //! The control groups of one jail: made, limited, read back, killed, removed.
 
+pub mod hierarchy;
+pub(crate) mod limits;
+pub(crate) mod own;
+pub(crate) mod proof;
+pub(crate) mod sweep;
+
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,11 +13,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::fix;
-use crate::group_limits::GroupLimit;
-use crate::hierarchy::{Controller, Hierarchies, Home};
+use crate::groups::hierarchy::{Controller, Hierarchies, Home};
+use crate::groups::limits::GroupLimit;
+use crate::groups::sweep::sweep;
+use crate::host::fix;
 use crate::outcome::Usage;
-use crate::sweep::sweep;
 
 /// How long the processes of a killed group may take to be gone, before that is an error.
 const GONE_WITHIN: Duration = Duration::from_secs(10);

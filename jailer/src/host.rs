@@ -1,15 +1,19 @@
 //! What this host offers: gathered once, so that planning is pure.
 
+pub(crate) mod fix;
+pub(crate) mod kernel;
+pub mod trial;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::Policy;
 
-use crate::hierarchy::{Hierarchies, HierarchyError};
+use crate::groups::hierarchy::{Hierarchies, HierarchyError};
 use crate::ids::Ids;
-use crate::paths::{self, PathError};
-use crate::root::{self, RootError, RootFacts};
+use crate::tree::paths::{self, PathError};
+use crate::tree::root::{self, RootError, RootFacts};
 
 /// Facts about the host that a plan depends on.
 #[derive(Clone, Debug)]

@@ -4,11 +4,15 @@
 //! root inside a container that was given few. A jail's user is then no number of its own but the
 //! caller, whose files need no translation either.
 
+pub(crate) mod identity;
+pub(crate) mod idmap;
+pub mod rootless;
+pub(crate) mod subordinate;
+pub mod userns;
+
 use std::fs;
 
 use nix::sys::resource::{Resource, getrlimit};
-
-use crate::idmap;
 
 /// What the jail's user can be.
 #[derive(Clone, Debug, PartialEq, Eq)]

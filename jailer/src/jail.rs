@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
-use crate::changes;
-use crate::child::{self, Lines};
 use crate::error::JailError;
-use crate::group_proof;
+use crate::groups;
 use crate::groups::Groups;
-use crate::idmap;
-use crate::init_handle::InitHandle;
+use crate::ids::idmap;
 use crate::outcome::{ChangedFile, LayerReport, Limit, Status, Usage};
 use crate::prepare::Prepared;
-use crate::proof::Sight;
+use crate::process::child::{self, Lines};
+use crate::process::init_handle::InitHandle;
+use crate::process::proof::Sight;
+use crate::process::wire::{Fact, Message};
 use crate::sys::{self, Cloned};
 use crate::tally::Tally;
 use crate::tree::OverlaySides;
-use crate::wire::{Fact, Message};
+use crate::tree::changes;
 
 impl Prepared {
     /// The groups, still empty, for a proof that whoever watches them is awake; `None` where this
@@ -77,7 +77,7 @@ impl Prepared {
         let mut reports = sight.verify(&self.expectation)?;
         reports.extend(self.reports);
         if let Some(groups) = self.tally.groups() {
-            let proved = group_proof::prove(groups, &self.group_limits, pid, &mut reports);
+            let proved = groups::proof::prove(groups, &self.group_limits, pid, &mut reports);
             // Who failed in the meantime is in no group's list; what was said then is the reason.
             proved.map_err(|error| init.failure().unwrap_or_else(|| error.into()))?;
         }

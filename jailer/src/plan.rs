@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 use turnkey_policy::{Network, Policy, WORKSPACE};
 
-use crate::group_limits::{self, GroupLimit};
+use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
 use crate::landlock::{self, Handled, Use};
-use crate::namespaces::{self, Namespace};
-use crate::rlimits::{self, ResourceLimit};
+use crate::process::namespaces::{self, Namespace};
+use crate::process::rlimits::{self, ResourceLimit};
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use places::{Place, places};
@@ -249,7 +249,7 @@ impl Plan {
         let candidates = candidates(&command.arguments, &environment)?;
         Ok(Plan {
             namespaces: namespaces::ALL.to_vec(),
-            group_limits: group_limits::plan(&policy.limits, &host.hierarchies),
+            group_limits: limits::plan(&policy.limits, &host.hierarchies),
             rlimits: rlimits::plan(&policy.limits, host),
             landlock: landlock::handled(host.landlock_abi),
             tree: builder.steps,
@@ -310,5 +310,4 @@ pub(crate) fn c_string(text: &OsStr) -> std::ffi::CString {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
 mod tests;

@@ -11,31 +11,31 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nix::errno::Errno;
 use turnkey_policy::Layer;
 
-use crate::child::{Orders, Rule};
 use crate::error::JailError;
 use crate::filter::Filters;
-use crate::group_limits::GroupLimit;
+use crate::groups::hierarchy::{Controller, Home};
+use crate::groups::limits::GroupLimit;
+use crate::groups::sweep::PREFIX;
 use crate::groups::{GroupNames, Groups};
-use crate::hierarchy::{Controller, Home};
-use crate::identity::INSIDE_ID;
-use crate::idmap::HostId;
 use crate::ids::Ids;
-use crate::keeper::Keeper;
+use crate::ids::identity::INSIDE_ID;
+use crate::ids::idmap::HostId;
+use crate::ids::userns::Switches;
 use crate::landlock::{self, Handled};
-use crate::namespaces::{self, Made};
 use crate::outcome::LayerReport;
 use crate::plan::{Plan, TreeStep, c_string};
-use crate::privileges;
-use crate::program::Exec;
-use crate::proof::{self, Expectation};
-use crate::rlimits;
-use crate::sample;
-use crate::start_memory::StartMemory;
-use crate::sweep::PREFIX;
+use crate::process::child::{Orders, Rule};
+use crate::process::keeper::Keeper;
+use crate::process::namespaces::{self, Made};
+use crate::process::privileges;
+use crate::process::program::Exec;
+use crate::process::proof::{self, Expectation};
+use crate::process::rlimits;
+use crate::process::start_memory::StartMemory;
+use crate::process::wire::Fact;
+use crate::tally::sample;
 use crate::tally::{Grouped, Tally};
 use crate::tree::{self, OverlaySides};
-use crate::userns::Switches;
-use crate::wire::Fact;
 
 /// The layers that a control group holds.
 const GROUP_LAYERS: [(Layer, Controller); 3] = [

@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 
-use crate::kernel;
-use crate::start_memory::StartMemory;
+use crate::host::kernel;
+use crate::process::start_memory::StartMemory;
 
 pub use mount::{MountAttributes, attach, clone_tree, mount_setattr, new_mount};
 pub use process::{Used, block_only, default_signals, ended, kill, signal, wait};

@@ -3,6 +3,10 @@
 //!
 //! Runs as: the supervisor. Dropping a tally kills what is in its groups and removes them.
 
+mod census;
+mod procfs;
+pub(crate) mod sample;
+
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -11,12 +15,12 @@ use turnkey_policy::Limits;
 
 use crate::error::JailError;
 use crate::groups::Groups;
-use crate::hierarchy::Ungrouped;
-use crate::init_handle::InitHandle;
-use crate::keeper::Keeper;
+use crate::groups::hierarchy::Ungrouped;
 use crate::outcome::{Limit, Usage};
-use crate::sample::Sampler;
+use crate::process::init_handle::InitHandle;
+use crate::process::keeper::Keeper;
 use crate::sys::{self, Used};
+use crate::tally::sample::Sampler;
 
 /// What counts a jail.
 // The order of the fields is the order of the end: groups, then the keeper that looks after them.

@@ -4,6 +4,12 @@
 //! Runs as: the supervisor, in the host's namespaces, with its full privileges. Nothing is mounted
 //! on the host: a detached mount is visible to nobody and gone with its descriptor.
 
+pub(crate) mod attributes;
+pub(crate) mod changes;
+pub(crate) mod decoys;
+pub mod paths;
+pub mod root;
+
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -12,13 +18,13 @@ use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, Mode};
 use turnkey_policy::WORKSPACE;
 
-use crate::decoys::Decoys;
-use crate::fix;
-use crate::idmap::{HostId, MountOwner};
-use crate::kernel;
-use crate::paths::{self, Last, PathError};
+use crate::host::fix;
+use crate::host::kernel;
+use crate::ids::idmap::{HostId, MountOwner};
 use crate::plan::TreeStep;
 use crate::sys::{self, MountAttributes};
+use crate::tree::decoys::Decoys;
+use crate::tree::paths::{Last, PathError};
 
 /// A memory file system holds one file for so many of its bytes.
 const BYTES_PER_FILE: u64 = 4096;

@@ -19,7 +19,7 @@ struct Expected {
     errno: Errno,
     /// turnkey's status.
     code: i32,
-    /// One of these is said. Names of steps, as jailer/src/wire.rs has them.
+    /// One of these is said. Names of steps, as jailer/src/process/wire.rs has them.
     says: &'static [&'static str],
 }
 
@@ -404,7 +404,7 @@ fn every_call_of_the_jails_processes_is_judged() {
 
 #[test]
 fn every_step_of_the_child_has_its_fault() {
-    let source = include_str!("../../jailer/src/wire.rs");
+    let source = include_str!("../../jailer/src/process/wire.rs");
     let described = |line: &'static str| {
         let (step, words) = line.trim().split_once(" => \"")?;
         step.starts_with("Step::")

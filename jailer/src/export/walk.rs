@@ -13,10 +13,10 @@ use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
-use crate::changes::is_whiteout;
-use crate::decoys::Decoys;
 use crate::sys;
 use crate::tree::OverlaySides;
+use crate::tree::changes::is_whiteout;
+use crate::tree::decoys::Decoys;
 
 /// Copies the workspace to `to`.
 pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> Exported {

@@ -12,7 +12,7 @@ use turnkey_policy::syscalls::X32_BIT;
 use turnkey_policy::syscalls::arguments::{self, Condition, Refusal, Test};
 
 use super::{FilterError, number_of};
-use crate::kernel::AUDIT_ARCH_X86_64;
+use crate::host::kernel::AUDIT_ARCH_X86_64;
 use crate::sys::Instruction;
 
 // linux/bpf_common.h

@@ -8,7 +8,7 @@ use turnkey_policy::{Overrides, SHIPPED, load};
 
 use super::Filters;
 use super::simulation::{ALLOW, KILL_PROCESS};
-use crate::kernel::AUDIT_ARCH_X86_64;
+use crate::host::kernel::AUDIT_ARCH_X86_64;
 use crate::sys::Instruction;
 
 /// What the accumulator holds.

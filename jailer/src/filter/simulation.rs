@@ -3,7 +3,7 @@
 use turnkey_policy::{Syscalls, syscalls};
 
 use super::Filters;
-use crate::kernel::AUDIT_ARCH_X86_64;
+use crate::host::kernel::AUDIT_ARCH_X86_64;
 use crate::sys::Instruction;
 
 // linux/audit.h and linux/seccomp.h

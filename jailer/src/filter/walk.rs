@@ -6,7 +6,7 @@ use turnkey_policy::{Overrides, Policy, SHIPPED, Syscalls, load, syscalls};
 
 use super::Filters;
 use super::simulation::{ALLOW, ENOSYS, EPERM, I386, KILL_PROCESS, answer, errno, every_group};
-use crate::kernel::AUDIT_ARCH_X86_64;
+use crate::host::kernel::AUDIT_ARCH_X86_64;
 
 /// Where the walk ends: the newest syscall has a number below 500.
 const LAST: u32 = 600;

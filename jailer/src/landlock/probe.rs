@@ -14,7 +14,7 @@ use nix::sys::socket::{
 use nix::sys::stat::Mode;
 
 use super::Handled;
-use crate::wire::{Fact, Sender, errno_of};
+use crate::process::wire::{Fact, Sender, errno_of};
 
 /// Facts of one round: the open, the connect, the bind.
 pub type Round = [Fact; 3];

@@ -12,7 +12,7 @@ use super::places::RESERVED_ITSELF;
 use super::tree::{Origin, TreeBuilder};
 use crate::host::PathFact;
 use crate::landlock::Use;
-use crate::root::RootFacts;
+use crate::tree::root::RootFacts;
 
 /// Directories of every jail; and /tmp, which is a scratch or not there.
 const OWN: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/tmp", WORKSPACE];

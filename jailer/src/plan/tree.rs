@@ -8,7 +8,7 @@ use turnkey_policy::{HostPath, Limits, Policy, WORKSPACE, Workdir};
 use super::places::{is_no_workdir, is_reserved};
 use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
 use crate::host::{Host, PathFact};
-use crate::identity::{self, account_files};
+use crate::ids::identity::{self, account_files};
 use crate::landlock::Use;
 
 /// The memory that /dev/shm may hold, bytes.

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Result, Word, call, fd, owned, text, word, word_of_bits};
-use crate::kernel;
+use crate::host::kernel;
 
 const EMPTY_PATH: &CStr = c"";
 

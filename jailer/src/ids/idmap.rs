@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 
-use crate::identity::INSIDE_ID;
+use crate::ids::identity::INSIDE_ID;
 use crate::ids::{Extent, Own};
 use crate::sys::{self, Cloned};
 
@@ -104,7 +104,7 @@ pub fn write_file(process: BorrowedFd<'_>, file: &std::ffi::CStr, text: &str) ->
 /// What is mounted at /proc decides who the jail's user is; anything but procfs would be a trick.
 fn require_procfs(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     let statistics = nix::sys::statfs::fstatfs(directory)?;
-    if statistics.filesystem_type().0 == crate::kernel::PROC_SUPER_MAGIC {
+    if statistics.filesystem_type().0 == crate::host::kernel::PROC_SUPER_MAGIC {
         Ok(())
     } else {
         Err(Errno::ENOTSUP)

@@ -5,11 +5,11 @@
 
 use turnkey_policy::Layer;
 
-use crate::group_limits::GroupLimit;
 use crate::groups::Groups;
-use crate::hierarchy::Controller;
+use crate::groups::hierarchy::Controller;
+use crate::groups::limits::GroupLimit;
 use crate::outcome::LayerReport;
-use crate::proof::ProofError;
+use crate::process::proof::ProofError;
 
 /// The kernel counts memory in pages and rounds a limit down to whole ones; none is larger.
 const LARGEST_PAGE: u64 = 64 << 10;

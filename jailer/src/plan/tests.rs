@@ -7,7 +7,7 @@ use std::path::Path;
 use turnkey_policy::{HostPath, Overrides};
 
 use super::*;
-use crate::hierarchy::Hierarchies;
+use crate::groups::hierarchy::Hierarchies;
 use crate::host::PathFact;
 
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
@@ -301,7 +301,7 @@ fn host_with_root(entries: &[(&str, PathFact)], places: &[(&str, PathFact)]) -> 
             .collect()
     };
     let mut host = host(&[("/srv/data", PathFact::Directory)]);
-    host.root = Some(crate::root::RootFacts {
+    host.root = Some(crate::tree::root::RootFacts {
         entries: map(entries),
         places: map(places),
     });

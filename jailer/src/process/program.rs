@@ -10,8 +10,8 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
+use crate::process::wire::{Fact, Sender, Step, TEXT, Text, errno_of, wait_for_a_byte};
 use crate::sys;
-use crate::wire::{Fact, Sender, Step, TEXT, Text, errno_of, wait_for_a_byte};
 
 /// The program, ready for execve(2).
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use crate::error::JailError;
-use crate::wire::Step;
+use crate::process::wire::Step;
 
 const ASK_THE_DOCTOR: &str =
     "`turnkey doctor` tries each layer by itself and says what this host lacks";
@@ -132,8 +132,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::proof::ProofError;
-    use crate::userns::Switches;
+    use crate::ids::userns::Switches;
+    use crate::process::proof::ProofError;
 
     /// One of each, and of those with a number one for every number. A new variant does not compile
     /// without a fix; this shows that none is empty, and that who has none says it in its message.
@@ -207,7 +207,7 @@ mod tests {
             writable: false,
             owned: false,
         };
-        let id = crate::idmap::HostId::for_group(1);
+        let id = crate::ids::idmap::HostId::for_group(1);
         let error = JailError::from(crate::tree::open(&[missing], id).unwrap_err());
         assert!(error.to_string().contains("/nonexistent/file"), "{error}");
         let fix = error.fix().unwrap();
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_group_that_cannot_be_made_names_itself_and_the_fix() {
-        let hierarchies = crate::hierarchy::Hierarchies::probe().unwrap();
+        let hierarchies = crate::groups::hierarchy::Hierarchies::probe().unwrap();
         let names = crate::groups::GroupNames::new(&hierarchies, "missing/group");
         let error = JailError::from(crate::groups::Groups::create(names).unwrap_err());
         let told = format!("{error} {:?}", error.fix());

@@ -22,11 +22,11 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 
+use crate::ids::subordinate::{Mapper, Ranges};
+use crate::ids::userns::{Refusal, Switches};
 use crate::plan::c_string;
-use crate::privileges;
-use crate::subordinate::{Mapper, Ranges};
+use crate::process::privileges;
 use crate::sys::{self, MountAttributes};
-use crate::userns::{Refusal, Switches};
 
 /// Why the caller cannot make jails.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +140,7 @@ fn write(file: &CStr, text: &str) -> Result<(), Errno> {
         &c_string("/proc/self".as_ref()),
         libc::O_PATH | libc::O_DIRECTORY,
     )?;
-    crate::idmap::write_file(std::os::fd::AsFd::as_fd(&directory), file, text)
+    crate::ids::idmap::write_file(std::os::fd::AsFd::as_fd(&directory), file, text)
 }
 
 fn has_threads() -> bool {

@@ -3,7 +3,7 @@
 use nix::sys::resource::Resource;
 use turnkey_policy::Limits;
 
-use crate::hierarchy::Ungrouped;
+use crate::groups::hierarchy::Ungrouped;
 use crate::host::Host;
 use crate::ids::Ids;
 

@@ -14,9 +14,9 @@ use nix::sys::stat::{FileStat, fstatat};
 use turnkey_policy::Filesystem;
 
 use crate::host::PathFact;
-use crate::paths::{self, Last, PathError};
 use crate::plan::c_string;
 use crate::sys;
+use crate::tree::paths::{self, Last, PathError};
 
 /// More entries at the top, or in /etc, are no root of a system.
 const MOST_ENTRIES: usize = 2_000;

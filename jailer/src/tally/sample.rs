@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use nix::unistd::SysconfVar;
 
-use crate::census::Census;
-use crate::procfs::{self, Memory, Process};
+use crate::tally::census::Census;
+use crate::tally::procfs::{self, Memory, Process};
 
 /// How many looks in a row must find too much, when none of them was sure to count nothing twice.
 const SUSPICIONS: u32 = 3;

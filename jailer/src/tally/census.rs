@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::procfs::{self, Memory, Process};
+use crate::tally::procfs::{self, Memory, Process};
 
 /// Processes that are looked at. A jail without a group is bounded to fewer tasks.
 const MOST: usize = 8192;

@@ -18,16 +18,16 @@ use nix::sys::stat::Mode;
 
 use crate::error::JailError;
 use crate::filter::Filters;
-use crate::init;
-use crate::kernel;
+use crate::host::kernel;
 use crate::landlock::Handled;
 use crate::landlock::probe::{self, Probes};
-use crate::program::{self, Exec};
-use crate::rlimits::ResourceLimit;
-use crate::start_memory::StartMemory;
+use crate::process::init;
+use crate::process::program::{self, Exec};
+use crate::process::rlimits::ResourceLimit;
+use crate::process::start_memory::StartMemory;
+use crate::process::wire::{Sender, Step, wait_for_a_byte};
 use crate::sys::{self, MountAttributes};
 use crate::tree::{Place, Replay};
-use crate::wire::{Sender, Step, wait_for_a_byte};
 
 /// Where the child keeps its end of the control socket once the rest is closed.
 pub const CONTROL: i32 = 3;

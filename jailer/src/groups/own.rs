@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::hierarchy::{Controller, Mount, parse_memberships, parse_mounts};
+use crate::groups::hierarchy::{Controller, Mount, parse_memberships, parse_mounts};
 
 /// Where this process is in the v2 hierarchy.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::MsgFlags;
 
 use crate::error::JailError;
-use crate::proof::Sight;
+use crate::process::proof::Sight;
+use crate::process::wire::{Message, PACKET};
 use crate::sys::{self, Used};
-use crate::wire::{Message, PACKET};
 
 /// How long the child may take from one message to the next, before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -9,10 +9,10 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use crate::filter::Filters;
-use crate::identity::INSIDE_ID;
+use crate::ids::identity::INSIDE_ID;
 use crate::landlock::Handled;
 use crate::outcome::LayerReport;
-use crate::wire::{Fact, Text};
+use crate::process::wire::{Fact, Text};
 
 /// Everything the child handed out.
 #[derive(Clone, Debug, Default)]

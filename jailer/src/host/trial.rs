@@ -13,16 +13,16 @@ use nix::sys::stat::Mode;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::idmap::{HostId, MountOwner};
-use crate::kernel;
+use crate::host::kernel;
+use crate::ids::idmap::{HostId, MountOwner};
 use crate::landlock;
-use crate::namespaces::{self, Made};
+use crate::process::namespaces::{self, Made};
 use crate::sys::{self, Cloned, Instruction, MountAttributes};
 
 /// A process in all the namespaces that a jail is born in.
 ///
 /// # Errors
-/// The kernel's answer to clone3(2); [`crate::userns`] knows what it means.
+/// The kernel's answer to clone3(2); [`crate::ids::userns`] knows what it means.
 pub fn namespaces() -> Result<(), Errno> {
     in_child(all_namespaces(), None, || Ok(()))
 }

@@ -11,9 +11,9 @@ use std::os::fd::BorrowedFd;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::child::{CHILDREN, LIFELINE};
+use crate::process::child::{CHILDREN, LIFELINE};
+use crate::process::wire::Sender;
 use crate::sys;
-use crate::wire::Sender;
 
 /// Reaps until `program` has ended, then tells and ends. Never returns.
 pub fn run(program: libc::pid_t, sender: Sender<'_>) -> ! {

@@ -1,6 +1,8 @@
 //! What is closed about each mount of a jail, mount_setattr(2).
 
-use crate::kernel::{MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY};
+use crate::host::kernel::{
+    MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY,
+};
 use crate::plan::TreeStep;
 
 /// For every mount that is not a device: what a file's mode says about other users, and device

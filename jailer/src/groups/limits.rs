@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use turnkey_policy::Limits;
 
-use crate::hierarchy::{Controller, Hierarchies, Home};
+use crate::groups::hierarchy::{Controller, Hierarchies, Home};
 
 /// The period that the share of processor time is measured over, microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
