@@ -14,7 +14,7 @@ use crate::error::JailError;
 use crate::groups;
 use crate::groups::Groups;
 use crate::ids::idmap;
-use crate::outcome::{ChangedFile, LayerReport, Limit, Status, Usage};
+use crate::outcome::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
 use crate::prepare::Prepared;
 use crate::process::child::{self, Lines};
 use crate::process::init_handle::InitHandle;
@@ -183,8 +183,13 @@ pub struct Exit {
     pub status: Status,
     /// What the tree used.
     pub usage: Usage,
-    /// What differs from the caller's directory.
+    /// What differs from the caller's directory, sorted by path; at most 10 000.
     pub changed: Vec<ChangedFile>,
+    /// How many more differ than [`Exit::changed`] lists. What lies in a directory below 64 others
+    /// counts as one.
+    pub changed_unlisted: u64,
+    /// How full the side of the workspace was that takes the writes; `None` without one.
+    pub written: Option<Written>,
     /// What held, with its proof.
     pub enforcement: Vec<LayerReport>,
     /// For [`Exit::export`].
@@ -248,16 +253,16 @@ impl Running {
         self.tally.kill(&self.init)?;
         let used = self.init.end();
         let usage = self.tally.usage(wall, used);
-        let changed = self
-            .overlay
-            .as_ref()
-            .map(changes::collect)
-            .unwrap_or_default();
+        let changes = self.overlay.as_ref().map(changes::collect);
+        let changes = changes.unwrap_or_default();
+        let written = self.overlay.as_ref().and_then(OverlaySides::written);
         self.tally.remove()?;
         Ok(Exit {
             status: self.status,
             usage,
-            changed,
+            changed: changes.files,
+            changed_unlisted: changes.omitted,
+            written,
             enforcement: self.reports,
             overlay: self.overlay,
         })

@@ -81,7 +81,7 @@ pub use ids::idmap::HOST_ID;
 pub use ids::{Ids, Own, Spare};
 pub use jail::{Exit, Held, News, Running};
 pub use nix::errno::Errno;
-pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
+pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage, Written};
 pub use plan::{Command, Plan, PlanError};
 pub use prepare::Prepared;
 pub use process::proof::ProofError;

@@ -89,6 +89,26 @@ impl Usage {
     }
 }
 
+/// How full the side of the workspace is that takes the writes, after the end of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes in use, in whole pages.
+    pub bytes: u64,
+    /// The most bytes.
+    pub most_bytes: u64,
+    /// Files, directories, and names beside the first of a file.
+    pub files: u64,
+    /// The most of these.
+    pub most_files: u64,
+}
+
+impl Written {
+    /// Whether it can take no more of one or the other, so that writes fail with `ENOSPC`.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= self.most_bytes || self.files >= self.most_files
+    }
+}
+
 /// One difference of the overlay's upper side to the caller's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {

@@ -21,6 +21,7 @@ use turnkey_policy::WORKSPACE;
 use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
+use crate::outcome::Written;
 use crate::plan::TreeStep;
 use crate::sys::{self, MountAttributes};
 use crate::tree::decoys::Decoys;
@@ -193,6 +194,20 @@ pub struct OverlaySides {
     pub upper: OwnedFd,
     /// What turnkey wrote there itself.
     pub decoys: Decoys,
+}
+
+impl OverlaySides {
+    /// How full the writable side is, statfs(2); `None` when the kernel does not say.
+    pub fn written(&self) -> Option<Written> {
+        let now = nix::sys::statfs::fstatfs(&self.upper).ok()?;
+        let block = u64::try_from(now.block_size()).ok()?;
+        Some(Written {
+            bytes: now.blocks().saturating_sub(now.blocks_free()) * block,
+            most_bytes: now.blocks() * block,
+            files: now.files().saturating_sub(now.files_free()),
+            most_files: now.files(),
+        })
+    }
 }
 
 /// Turns the plan's steps into something to replay.

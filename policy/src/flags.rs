@@ -1,19 +1,32 @@
 //! Overrides of the command line as one more profile, laid over all others.
 
-use crate::error::{Located, Problem};
+use std::sync::Arc;
+
+use crate::error::{At, Located, Problem, Source};
 use crate::model::HostPath;
-use crate::overrides::Flag;
+use crate::overrides::Overrides;
 use crate::profile::Profile;
 use crate::values::{self, Wrong};
 
 /// Why a path is in the jail that a flag put there.
 const WHY: &str = "asked for on the command line";
 
+/// What a flag says, read and put where it belongs. Every flag comes with one, so that there is none
+/// that nobody reads.
+type Apply = fn(&Located<String>, &mut Profile) -> Result<(), Wrong>;
+
+/// One flag as given.
+pub(crate) struct Flag {
+    name: &'static str,
+    apply: Apply,
+    value: Located<String>,
+}
+
 /// What the flags say.
 pub(crate) fn profile(flags: Vec<Flag>, problems: &mut Vec<Problem>) -> Profile {
     let mut profile = Profile::default();
     for flag in flags {
-        if let Err(wrong) = apply(&flag, &mut profile) {
+        if let Err(wrong) = (flag.apply)(&flag.value, &mut profile) {
             problems.push(problem(&flag, wrong));
         }
     }
@@ -27,39 +40,106 @@ fn problem(flag: &Flag, wrong: Wrong) -> Problem {
         .at(&flag.value.at, "here")
 }
 
-fn apply(flag: &Flag, profile: &mut Profile) -> Result<(), Wrong> {
-    match flag.name {
-        "--root" => profile.root = Some(parse(flag, values::root)?),
-        "--toolchain" => profile.toolchain = Some(parse(flag, values::word)?),
-        "--memory" => profile.memory = Some(parse(flag, values::memory)?),
-        "--swap" => profile.swap = Some(parse(flag, values::size)?),
-        "--cpu" => profile.cpu = Some(parse(flag, values::percent)?),
-        "--pids" => profile.pids = Some(parse(flag, values::pids)?),
-        "--wall" => profile.wall = Some(parse(flag, values::duration)?),
-        "--cpu-time" => profile.cpu_time = Some(parse(flag, values::duration)?),
-        "--output" => profile.output = Some(parse(flag, values::size)?),
-        "--file-size" => profile.file_size = Some(parse(flag, values::size)?),
-        "--export-size" => profile.export_size = Some(parse(flag, values::size)?),
-        "--open-files" => profile.open_files = Some(parse(flag, values::open_files)?),
-        "--read" => profile.read.push(parse(flag, host_path)?),
-        "--write" => profile.write.push(parse(flag, host_path)?),
-        "--scratch" => profile.scratch.push(parse(flag, values::scratch)?),
-        "--workdir-mode" => profile.workdir = Some(parse(flag, values::word)?),
-        "--network" => profile.network = Some(parse(flag, values::network)?),
-        "--env" => environment(flag, profile)?,
-        "--user" => profile.user = Some(parse(flag, values::user)?),
-        "--hostname" => profile.hostname = Some(parse(flag, values::hostname)?),
-        "--mode" => profile.mode = Some(parse(flag, values::word)?),
-        "--on-loss" => profile.on_loss = Some(parse(flag, values::word)?),
-        other => unreachable!("`{other}` is a flag that nobody reads"),
+/// The flags that were given, located in a text that looks like the command line, so that
+/// errors can point at them the way they point into a profile.
+pub(crate) fn given(overrides: &Overrides) -> (Arc<Source>, Vec<Flag>) {
+    let given = table(overrides);
+    let mut text = String::new();
+    let mut spans = Vec::new();
+    for (name, _, value) in &given {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(name);
+        text.push(' ');
+        spans.push(text.len()..text.len() + value.len());
+        text.push_str(value);
     }
+    let source = Arc::new(Source {
+        name: "command line".to_owned(),
+        text,
+    });
+    let flags = given.into_iter().zip(spans);
+    let flags = flags.map(|((name, apply, value), span)| {
+        let at = At {
+            source: Arc::clone(&source),
+            span,
+        };
+        let value = Located {
+            value: value.to_owned(),
+            at,
+        };
+        Flag { name, apply, value }
+    });
+    let flags = flags.collect();
+    (source, flags)
+}
+
+/// Every flag that was given, by its name, with what reads it.
+#[rustfmt::skip]
+fn table(overrides: &Overrides) -> Vec<(&'static str, Apply, &str)> {
+    let of = overrides;
+    let single: &[(&'static str, Apply, &Option<String>)] = &[
+        ("--root", |flag, into| put(&mut into.root, flag, values::root), &of.root),
+        ("--toolchain", |flag, into| put(&mut into.toolchain, flag, values::word), &of.toolchain),
+        ("--memory", |flag, into| put(&mut into.memory, flag, values::memory), &of.memory),
+        ("--swap", |flag, into| put(&mut into.swap, flag, values::size), &of.swap),
+        ("--cpu", |flag, into| put(&mut into.cpu, flag, values::percent), &of.cpu),
+        ("--pids", |flag, into| put(&mut into.pids, flag, values::pids), &of.pids),
+        ("--wall", |flag, into| put(&mut into.wall, flag, values::duration), &of.wall),
+        ("--cpu-time", |flag, into| put(&mut into.cpu_time, flag, values::duration), &of.cpu_time),
+        ("--output", |flag, into| put(&mut into.output, flag, values::size), &of.output),
+        ("--disk", |flag, into| put(&mut into.disk, flag, values::memory), &of.disk),
+        ("--file-size", |flag, into| put(&mut into.file_size, flag, values::size), &of.file_size),
+        ("--open-files", |flag, into| put(&mut into.open_files, flag, values::open_files), &of.open_files),
+        ("--export-size", |flag, into| put(&mut into.export_size, flag, values::size), &of.export_size),
+        ("--workdir-mode", |flag, into| put(&mut into.workdir, flag, values::word), &of.workdir_mode),
+        ("--network", |flag, into| put(&mut into.network, flag, values::network), &of.network),
+        ("--user", |flag, into| put(&mut into.user, flag, values::user), &of.user),
+        ("--hostname", |flag, into| put(&mut into.hostname, flag, values::hostname), &of.hostname),
+        ("--mode", |flag, into| put(&mut into.mode, flag, values::word), &of.mode),
+        ("--on-loss", |flag, into| put(&mut into.on_loss, flag, values::word), &of.on_loss),
+    ];
+    let repeated: &[(&'static str, Apply, &[String])] = &[
+        ("--read", |flag, into| push(&mut into.read, flag, host_path), &of.read),
+        ("--write", |flag, into| push(&mut into.write, flag, host_path), &of.write),
+        ("--scratch", |flag, into| push(&mut into.scratch, flag, values::scratch), &of.scratch),
+        ("--env", environment, &of.env),
+    ];
+    let single = single
+        .iter()
+        .filter_map(|(name, apply, value)| Some((*name, *apply, value.as_deref()?)));
+    let repeated = repeated.iter().flat_map(|(name, apply, values)| {
+        values.iter().map(move |value| (*name, *apply, value.as_str()))
+    });
+    single.chain(repeated).collect()
+}
+
+fn put<T>(
+    into: &mut Option<Located<T>>,
+    flag: &Located<String>,
+    read: impl Fn(&str) -> Result<T, Wrong>,
+) -> Result<(), Wrong> {
+    *into = Some(parse(flag, read)?);
     Ok(())
 }
 
-fn parse<T>(flag: &Flag, parse: impl Fn(&str) -> Result<T, Wrong>) -> Result<Located<T>, Wrong> {
+fn push<T>(
+    onto: &mut Vec<Located<T>>,
+    flag: &Located<String>,
+    read: impl Fn(&str) -> Result<T, Wrong>,
+) -> Result<(), Wrong> {
+    onto.push(parse(flag, read)?);
+    Ok(())
+}
+
+fn parse<T>(
+    flag: &Located<String>,
+    read: impl Fn(&str) -> Result<T, Wrong>,
+) -> Result<Located<T>, Wrong> {
     Ok(Located {
-        value: parse(&flag.value.value)?,
-        at: flag.value.at.clone(),
+        value: read(&flag.value)?,
+        at: flag.at.clone(),
     })
 }
 
@@ -73,8 +153,8 @@ fn host_path(text: &str) -> Result<HostPath, Wrong> {
 }
 
 /// `NAME` hands a variable through, `NAME=VALUE` sets it.
-fn environment(flag: &Flag, profile: &mut Profile) -> Result<(), Wrong> {
-    match flag.value.value.split_once('=') {
+fn environment(flag: &Located<String>, profile: &mut Profile) -> Result<(), Wrong> {
+    match flag.value.split_once('=') {
         None => profile.pass.push(parse(flag, values::variable_name)?),
         Some((name, value)) => {
             let name = values::variable_name(name)?;

@@ -44,7 +44,7 @@ pub fn load(
         ..
     } = loader;
 
-    let (command_line, flags) = overrides.flags();
+    let (command_line, flags) = flags::given(overrides);
     let above = flags::profile(flags, &mut problems);
     fail_on(problems)?;
 

@@ -149,6 +149,9 @@ pub struct Limits {
     pub cpu_time: Duration,
     /// Bytes of stdout and stderr together.
     pub output: u64,
+    /// Bytes that the side of the workspace which takes the writes may hold. One file or directory
+    /// is allowed for every 4096 of them.
+    pub disk: u64,
     /// Bytes, per file (`RLIMIT_FSIZE`).
     pub file_size: u64,
     /// Descriptors, per process (`RLIMIT_NOFILE`).

@@ -28,6 +28,7 @@ pub(crate) struct Profile {
     pub(crate) wall: Option<Located<Duration>>,
     pub(crate) cpu_time: Option<Located<Duration>>,
     pub(crate) output: Option<Located<u64>>,
+    pub(crate) disk: Option<Located<u64>>,
     pub(crate) file_size: Option<Located<u64>>,
     pub(crate) open_files: Option<Located<u32>>,
     pub(crate) export_size: Option<Located<u64>>,
@@ -65,6 +66,7 @@ impl Profile {
         override_with(&mut self.wall, above.wall);
         override_with(&mut self.cpu_time, above.cpu_time);
         override_with(&mut self.output, above.output);
+        override_with(&mut self.disk, above.disk);
         override_with(&mut self.file_size, above.file_size);
         override_with(&mut self.open_files, above.open_files);
         override_with(&mut self.export_size, above.export_size);

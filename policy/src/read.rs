@@ -167,6 +167,7 @@ fn limits(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     profile.wall = section.value("wall", values::duration);
     profile.cpu_time = section.value("cpu_time", values::duration);
     profile.output = section.value("output", values::size);
+    profile.disk = section.value("disk", values::memory);
     profile.file_size = section.value("file_size", values::size);
     profile.open_files = section.count("open_files", values::open_files);
     profile.export_size = section.value("export_size", values::size);

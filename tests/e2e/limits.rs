@@ -242,3 +242,114 @@ fn usage_is_told() {
         "wall time",
     );
 }
+
+/// The reason of the finding of this id.
+fn finding(ran: &Ran, id: &str) -> Option<String> {
+    let mut findings = ran.list("/findings").iter();
+    let found = findings.find(|finding| finding["id"] == id)?;
+    found["reason"].as_str().map(str::to_owned)
+}
+
+/// Writes to the workspace until it cannot, and says how many MiB and which error.
+const FILL: &str = "import os
+fd = os.open('/workspace/full', os.O_WRONLY | os.O_CREAT)
+written = 0
+try:
+    while written < 24 << 20:
+        written += os.write(fd, b'x' * (1 << 20))
+    print(written >> 20, 'all')
+except OSError as e:
+    print(written >> 20, e.strerror)";
+
+#[test]
+fn the_workspace_is_bounded() {
+    let fill = |disk: &str| Run::new().option(disk).python(FILL);
+    let control = fill("--disk 32M");
+    control.expect_code(0);
+    control.expect(
+        control.stdout == "24 all\n",
+        "the control: 24 MiB fit into 32",
+    );
+    control.expect(
+        finding(&control, "turnkey:disk").is_none(),
+        "it is not full",
+    );
+    let ran = fill("--disk 8M");
+    ran.expect_code(0);
+    measured(&format!("disk of 8 MiB: {} MiB, then", ran.stdout.trim()));
+    ran.expect(
+        ran.stdout == "7 No space left on device\n" || ran.stdout == "8 No space left on device\n",
+        "8 MiB fit into 8, and then ENOSPC",
+    );
+    let told = finding(&ran, "turnkey:disk").expect("a finding about it");
+    ran.expect(
+        told.contains("8 MiB are written") && told.contains("--disk 16M"),
+        "the finding says what was full, and the flag",
+    );
+    ran.expect(ran.stderr.contains(&told), "people read it, too");
+}
+
+#[test]
+fn a_bomb_of_empty_files_is_bounded() {
+    let bomb = "import os
+made = 0
+try:
+    while made < 3000:
+        os.close(os.open('/workspace/%d' % made, os.O_WRONLY | os.O_CREAT))
+        made += 1
+    print(made, 'all')
+except OSError as e:
+    print(made, e.strerror)";
+    let throw = |disk: &str| Run::new().option(disk).python(bomb);
+    let control = throw("--disk 16M");
+    control.expect(
+        control.stdout == "3000 all\n",
+        "the control: 4096 files are allowed with 16 MiB",
+    );
+    let ran = throw("--disk 4M");
+    ran.expect_code(0);
+    measured(&format!("files on a disk of 4 MiB: {}", ran.stdout.trim()));
+    let (made, error) = ran.stdout.trim().split_once(' ').expect("two words");
+    let made: u32 = made.parse().expect("a number");
+    ran.expect(
+        (1000..=1024).contains(&made) && error == "No space left on device",
+        "one file for every 4 KiB, and then ENOSPC",
+    );
+    let told = finding(&ran, "turnkey:disk").expect("a finding about it");
+    ran.expect(told.contains("1024 files"), "it was full of files");
+}
+
+#[test]
+fn changes_beyond_the_list_are_counted() {
+    let program = |files: u32| {
+        format!(
+            "import os
+os.mkdir('/workspace/d')
+for n in range({files}): os.close(os.open('/workspace/d/%d' % n, os.O_WRONLY | os.O_CREAT))"
+        )
+    };
+    let changes = |files: u32| Run::new().option("--unmonitored").python(&program(files));
+    let unlisted = |ran: &Ran| ran.at("/omitted/files_changed").as_u64();
+    let control = changes(9_999);
+    control.expect_code(0);
+    control.expect(
+        control.list("/files_changed").len() == 10_000 && unlisted(&control) == Some(0),
+        "the directory and 9 999 files are listed, and nothing is left out",
+    );
+    control.expect(!control.stderr.contains("files changed"), "nothing to tell");
+    let ran = changes(12_345);
+    ran.expect_code(0);
+    ran.expect(
+        ran.list("/files_changed").len() == 10_000,
+        "the list is bounded",
+    );
+    ran.expect(
+        unlisted(&ran) == Some(2_346),
+        "every file that is not in the list is counted",
+    );
+    ran.expect(
+        ran.stderr
+            .contains("files changed: 2346 more than the 10000 that a report lists"),
+        "people are told",
+    );
+}

@@ -144,6 +144,9 @@ pub struct OverrideArguments {
     /// Bytes on standard output and error together
     #[arg(long, value_name = "SIZE")]
     output: Option<String>,
+    /// What can be written to /workspace before the writes are thrown away, such as 64M
+    #[arg(long, value_name = "SIZE")]
+    disk: Option<String>,
     /// Bytes of one file
     #[arg(long, value_name = "SIZE")]
     file_size: Option<String>,
@@ -203,6 +206,7 @@ impl OverrideArguments {
             wall: flags.wall.clone(),
             cpu_time: flags.cpu_time.clone(),
             output: flags.output.clone(),
+            disk: flags.disk.clone(),
             file_size: flags.file_size.clone(),
             open_files: flags.open_files.clone(),
             export_size: flags.export_size.clone(),

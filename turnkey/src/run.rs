@@ -8,7 +8,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use turnkey_jailer::{
-    ChangedFile, Command, Exit, Host, JailError, LayerReport, Limit, Plan, Status, Usage, rootless,
+    ChangedFile, Command, Exit, Host, JailError, LayerReport, Limit, Plan, Status, Usage, Written,
+    rootless,
 };
 use turnkey_monitor::Event;
 use turnkey_policy::{LoadError, Policy};
@@ -280,6 +281,8 @@ struct Outcome {
     usage: Option<Usage>,
     enforcement: Vec<LayerReport>,
     changed: Vec<ChangedFile>,
+    changed_unlisted: u64,
+    written: Option<Written>,
     evidence: Evidence,
     streams: Option<[Relayed; 2]>,
     export: Option<Export>,
@@ -300,6 +303,8 @@ impl Outcome {
             usage: Some(exit.usage),
             enforcement,
             changed: exit.changed,
+            changed_unlisted: exit.changed_unlisted,
+            written: exit.written,
             evidence,
             streams: Some(streams),
             export: None,
@@ -322,6 +327,8 @@ impl Outcome {
             usage: None,
             enforcement: Vec::new(),
             changed: Vec::new(),
+            changed_unlisted: 0,
+            written: None,
             evidence: Evidence::default(),
             streams: None,
             export: None,
@@ -361,6 +368,8 @@ impl Outcome {
             stdout,
             stderr,
             files_changed: &self.changed,
+            files_unlisted: self.changed_unlisted,
+            written: self.written,
             evidence: self.evidence,
             export: self.export,
             observations,

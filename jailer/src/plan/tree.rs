@@ -13,17 +13,13 @@ use crate::landlock::Use;
 
 /// The memory that /dev/shm may hold, bytes.
 const SHARED_MEMORY: u64 = 64 << 20;
-/// The most that thrown-away writes to the working directory may hold, bytes; they count against
-/// the memory limit all the same.
-const OVERLAY: u64 = 1 << 30;
-
 /// What thrown-away writes to the workspace may hold. Where no group counts them as memory, they
 /// are bounded as such by themselves.
 pub(super) fn workspace_size(limits: &Limits, host: &Host) -> u64 {
     if host.hierarchies.ungrouped().memory {
-        OVERLAY.min(limits.memory)
+        limits.disk.min(limits.memory)
     } else {
-        OVERLAY
+        limits.disk
     }
 }
 

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::outcome::{Change, ChangedFile};
 use crate::sys;
 use crate::tree::OverlaySides;
+use crate::tree::decoys::Decoys;
 
 /// The most entries that are told.
 pub const MOST_ENTRIES: usize = 10_000;
@@ -21,29 +22,47 @@ const DEEPEST: usize = 64;
 /// Content up to this many bytes is digested.
 const LARGEST_DIGESTED: u64 = 64 << 20;
 
-/// Lists all changes, sorted by path.
-pub fn collect(sides: &OverlaySides) -> Vec<ChangedFile> {
+/// What a look at the writable side found.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// At most [`MOST_ENTRIES`], sorted by path.
+    pub files: Vec<ChangedFile>,
+    /// How many more there are. What lies in a directory below [`DEEPEST`] others counts as one.
+    pub omitted: u64,
+}
+
+/// Lists the changes, and counts those that it does not list.
+pub fn collect(sides: &OverlaySides) -> Changes {
     let mut walk = Walk {
         lower: sides.lower.as_fd(),
-        found: Vec::new(),
+        decoys: &sides.decoys,
+        found: Changes::default(),
     };
     walk.directory(sides.upper.as_fd(), &mut Vec::new(), 0);
-    sides.decoys.forget(&mut walk.found);
-    walk.found.sort_by(|one, other| one.path.cmp(&other.path));
-    walk.found
+    let mut found = walk.found;
+    sides.decoys.forget(&mut found.files);
+    found.files.sort_by(|one, other| one.path.cmp(&other.path));
+    found
 }
 
 struct Walk<'a> {
     lower: BorrowedFd<'a>,
-    found: Vec<ChangedFile>,
+    decoys: &'a Decoys,
+    found: Changes,
 }
 
 impl Walk<'_> {
     fn directory(&mut self, directory: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) {
-        for name in names(directory) {
-            if self.found.len() >= MOST_ENTRIES {
-                return;
-            }
+        let Some(mut listing) = listing(directory) else {
+            return;
+        };
+        let names = listing.iter().filter_map(Result::ok);
+        let names = names.map(|entry| entry.file_name().to_owned());
+        let mut names = names.filter(|name| name.as_c_str() != c"." && name.as_c_str() != c"..");
+        // In order as far as they can be told; a directory of millions is not held in memory.
+        let mut first: Vec<CString> = names.by_ref().take(MOST_ENTRIES).collect();
+        first.sort();
+        for name in first.into_iter().chain(names) {
             let length = path.len();
             if length > 0 {
                 path.push(b'/');
@@ -69,14 +88,25 @@ impl Walk<'_> {
         let is_directory = stat.st_mode & libc::S_IFMT == libc::S_IFDIR;
         // A directory that was there is only in the way to what changed inside it.
         if !(is_directory && existed) {
-            self.found
-                .push(describe(directory, name, path, change, &stat));
+            self.tell(|| describe(directory, name, path, change, &stat), path);
         }
-        if is_directory && depth < DEEPEST {
-            let opened = sys::open_beneath(directory, name, libc::O_RDONLY | libc::O_DIRECTORY, 0);
-            if let Ok(inner) = opened {
-                self.directory(inner.as_fd(), path, depth + 1);
-            }
+        if !is_directory {
+            return;
+        }
+        let opened = sys::open_beneath(directory, name, libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        match opened {
+            Ok(inner) if depth < DEEPEST => self.directory(inner.as_fd(), path, depth + 1),
+            Ok(inner) => self.found.omitted += u64::from(holds_anything(inner.as_fd())),
+            Err(_) => {}
+        }
+    }
+
+    /// Lists a change while there is room, and counts it from then on.
+    fn tell(&mut self, describe: impl FnOnce() -> ChangedFile, path: &[u8]) {
+        if self.found.files.len() < MOST_ENTRIES {
+            self.found.files.push(describe());
+        } else if !self.decoys.names(path) || !self.decoys.is_untouched(&describe()) {
+            self.found.omitted += 1;
         }
     }
 
@@ -147,18 +177,14 @@ impl std::io::Write for HashWriter<'_> {
     }
 }
 
-/// The names in a directory, but its own two, at most as many as are ever told.
-fn names(directory: BorrowedFd<'_>) -> Vec<CString> {
+/// A directory, opened anew to be listed.
+fn listing(directory: BorrowedFd<'_>) -> Option<Dir> {
     let opened = sys::open_beneath(directory, c".", libc::O_RDONLY | libc::O_DIRECTORY, 0);
-    let Some(mut opened) = opened.ok().and_then(|fd| Dir::from_fd(fd).ok()) else {
-        return Vec::new();
-    };
-    let entries = opened
-        .iter()
-        .filter_map(Result::ok)
-        .map(|entry| entry.file_name().to_owned());
-    let real = entries.filter(|name| name.as_c_str() != c"." && name.as_c_str() != c"..");
-    let mut names: Vec<CString> = real.take(MOST_ENTRIES).collect();
-    names.sort();
-    names
+    Dir::from_fd(opened.ok()?).ok()
+}
+
+fn holds_anything(directory: BorrowedFd<'_>) -> bool {
+    let names = |mut listing: Dir| listing.iter().take(3).filter_map(Result::ok).count();
+    // Its own two are the first.
+    listing(directory).is_some_and(|listing| names(listing) > 2)
 }

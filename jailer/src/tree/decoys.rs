@@ -39,13 +39,15 @@ impl Decoys {
         self.0.keys().any(|path| is_below(path, directory))
     }
 
+    /// Whether this is a decoy that is as it was planted.
+    pub fn is_untouched(&self, file: &ChangedFile) -> bool {
+        let planted = self.0.get(&file.path);
+        planted.is_some() && planted == file.sha256.as_ref()
+    }
+
     /// Takes out of a list of changes what turnkey wrote itself.
     pub fn forget(&self, changed: &mut Vec<ChangedFile>) {
-        let untouched = |file: &ChangedFile| {
-            let planted = self.0.get(&file.path);
-            planted.is_some() && planted == file.sha256.as_ref()
-        };
-        changed.retain(|file| !untouched(file));
+        changed.retain(|file| !self.is_untouched(file));
         let paths: Vec<_> = changed.iter().map(|file| file.path.clone()).collect();
         changed.retain(|file| {
             let is_on_the_way = file.sha256.is_none() && self.lie_below(&file.path);

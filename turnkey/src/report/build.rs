@@ -11,8 +11,8 @@ use super::ending::{Ending, Evidence, Ran};
 use super::export::Export;
 use super::limit;
 use super::model::{
-    ChangedFile, Events, Exit, Host, Layer, Output, Process, Profile, Report, SCHEMA, Usage,
-    Verdict,
+    ChangedFile, Events, Exit, Host, Layer, Omitted, Output, Process, Profile, Report, SCHEMA,
+    Usage, Verdict,
 };
 use super::text::escape;
 use super::verdict::{self, Facts};
@@ -42,6 +42,10 @@ pub struct Inputs<'a> {
     pub stderr: Option<Captured>,
     /// What the run changed in its overlay.
     pub files_changed: &'a [jailer::ChangedFile],
+    /// What it changed beyond that.
+    pub files_unlisted: u64,
+    /// How full the overlay's writable side was; `None` without one.
+    pub written: Option<jailer::Written>,
     /// With `--export`.
     pub export: Option<Export>,
     /// What the monitor can vouch for.
@@ -77,6 +81,7 @@ impl Report {
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
             limit: limit_words(policy, ending, inputs.usage.as_ref()),
+            disk: inputs.written.as_ref().and_then(limit::disk),
         };
         let verdict = verdict::verdict(&facts);
         let findings = verdict::findings(&facts);
@@ -117,7 +122,10 @@ impl Report {
             id: inputs.id,
             stdout: inputs.stdout.map(output),
             stderr: inputs.stderr.map(output),
-            omitted: inputs.observations.omitted,
+            omitted: Omitted {
+                files_changed: inputs.files_unlisted,
+                ..inputs.observations.omitted
+            },
             violations: inputs.observations.violations,
             processes: inputs.observations.processes,
             file_operations: inputs.observations.file_operations,

@@ -49,6 +49,7 @@ pub fn policy() -> Policy {
             wall: Duration::from_secs(30),
             cpu_time: Duration::from_secs(20),
             output: MIB,
+            disk: 1 << 30,
             file_size: 64 * MIB,
             open_files: 256,
             export_size: 256 << 20,

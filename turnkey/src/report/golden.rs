@@ -45,6 +45,8 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
         stdout: None,
         stderr: None,
         files_changed: &[],
+        files_unlisted: 0,
+        written: None,
         export: None,
         evidence: Evidence {
             watched: true,

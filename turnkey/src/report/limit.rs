@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use turnkey_jailer::{Limit, Usage};
+use turnkey_jailer::{Limit, Usage, Written};
 use turnkey_policy::Limits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
@@ -73,6 +73,22 @@ fn longer(limit: Duration) -> String {
     format_duration(limit.saturating_mul(2))
 }
 
+/// A workspace that can take no more: writes to it have failed with ENOSPC, or the next one would.
+/// `None` while there is room.
+pub fn disk(written: &Written) -> Option<String> {
+    let full = if written.bytes >= written.most_bytes {
+        size(written.most_bytes)
+    } else {
+        format!("{} files", written.most_files)
+    };
+    written.is_full().then(|| {
+        format!(
+            "workspace: full, {full} are written; more fails with ENOSPC; allow more with --disk {}",
+            twice(written.most_bytes)
+        )
+    })
+}
+
 /// Bytes as people read them: whole units where they are whole, one decimal otherwise.
 pub fn size(bytes: u64) -> String {
     const UNITS: &[(&str, u64)] = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -108,6 +124,7 @@ mod tests {
             wall: Duration::from_secs(30),
             cpu_time: Duration::from_secs(20),
             output: MIB,
+            disk: 1 << 30,
             file_size: 64 * MIB,
             open_files: 256,
             export_size: 256 << 20,
@@ -172,6 +189,27 @@ mod tests {
         assert_eq!(
             words(Limit::FileSize),
             "file size: a file was to grow over 64 MiB; allow more with --file-size 128M"
+        );
+    }
+
+    #[test]
+    fn a_full_workspace_says_of_what() {
+        let room = Written {
+            bytes: MIB - 4096,
+            most_bytes: MIB,
+            files: 255,
+            most_files: 256,
+        };
+        assert_eq!(disk(&room), None);
+        let bytes = disk(&Written { bytes: MIB, ..room });
+        let files = disk(&Written { files: 256, ..room });
+        assert_eq!(
+            bytes.unwrap(),
+            "workspace: full, 1 MiB are written; more fails with ENOSPC; allow more with --disk 2M"
+        );
+        assert_eq!(
+            files.unwrap(),
+            "workspace: full, 256 files are written; more fails with ENOSPC; allow more with --disk 2M"
         );
     }
 

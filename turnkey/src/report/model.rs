@@ -446,7 +446,7 @@ pub struct Events {
     pub complete: bool,
 }
 
-/// How many occurrences found no row because a list was full. They are counted in
+/// How many occurrences found no row because a list was full. Those of events are counted in
 /// `events.seen` and in `findings`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Omitted {
@@ -458,6 +458,9 @@ pub struct Omitted {
     pub file_operations: u64,
     /// Attempts without a row in `network_attempts`.
     pub network_attempts: u64,
+    /// Files without a row in `files_changed`; what lies in a directory below 64 others counts as
+    /// one.
+    pub files_changed: u64,
 }
 
 /// For keys that are there only when they say something.

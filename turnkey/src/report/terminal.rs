@@ -41,6 +41,7 @@ pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result
         }
     }
     page.unruled(report)?;
+    page.unlisted(report)?;
     page.weaker(report)?;
     page.verdict(report)
 }
@@ -165,6 +166,17 @@ impl<W: Write> Page<'_, W> {
         match blocked.len().saturating_sub(UNRULED) {
             0 => Ok(()),
             more => self.head(&format!("blocked: {more} more; --report FILE lists them")),
+        }
+    }
+
+    /// Changes that are in no list at all; what else is left out of one is told in a finding.
+    fn unlisted(&mut self, report: &Report) -> io::Result<()> {
+        match report.omitted.files_changed {
+            0 => Ok(()),
+            more => self.head(&format!(
+                "files changed: {more} more than the {} that a report lists",
+                report.files_changed.len()
+            )),
         }
     }
 

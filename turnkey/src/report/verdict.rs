@@ -21,8 +21,8 @@
 //!
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not
-//! seen), `turnkey:sigsys` (`medium`: the syscall filter ended a process) and `turnkey:limit`
-//! (`low`: a limit ended the run). The heaviest come first; one that would lift the sum over 100
+//! seen), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
+//! limit ended the run) and `turnkey:disk` (`info`: the workspace could take no more). The heaviest come first; one that would lift the sum over 100
 //! adds only the rest, so that the scores always add up.
 //!
 //! # Exit code
@@ -62,6 +62,8 @@ pub struct Facts<'a> {
     pub sigsys: u64,
     /// The sentence about the limit that ended the run, if one did.
     pub limit: Option<String>,
+    /// The sentence about a workspace that is full.
+    pub disk: Option<String>,
 }
 
 /// How the run ended, in one word.
@@ -185,7 +187,11 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
         .limit
         .as_ref()
         .map(|words| own("turnkey:limit", Severity::Low, 1, words));
-    [killed, evidence, sigsys, limit]
+    let disk = facts
+        .disk
+        .as_ref()
+        .map(|words| own("turnkey:disk", Severity::Info, 1, words));
+    [killed, evidence, sigsys, limit, disk]
         .into_iter()
         .flatten()
         .collect()
@@ -243,6 +249,7 @@ mod tests {
             rules,
             sigsys: 0,
             limit,
+            disk: None,
         }
     }
 
