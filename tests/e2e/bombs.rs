@@ -1,20 +1,28 @@
 //! Programs that take all they can get: J51 to J54. What they leave is looked for from outside.
 
-use std::process::{Command, Stdio};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use turnkey_tests::{Run, as_nobody, eventually, finish, outside};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use turnkey_tests::{NOBODY, Run, as_nobody, eventually, finish, measured, outside};
 
 /// Processes of the host that carry this text in their arguments.
-fn processes_with(mark: &str) -> usize {
-    let own = std::process::id().to_string();
-    let marked = |entry: &std::fs::DirEntry| {
+fn pids_with(mark: &str) -> Vec<Pid> {
+    let marked = |entry: std::fs::DirEntry| {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
         let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        entry.file_name().to_string_lossy() != own
-            && String::from_utf8_lossy(&arguments).contains(mark)
+        let is_marked = String::from_utf8_lossy(&arguments).contains(mark);
+        (pid != Pid::this() && is_marked).then_some(pid)
     };
     let entries = std::fs::read_dir("/proc").expect("/proc is mounted");
-    entries.flatten().filter(marked).count()
+    entries.flatten().filter_map(marked).collect()
+}
+
+fn processes_with(mark: &str) -> usize {
+    pids_with(mark).len()
 }
 
 fn mark(name: &str) -> String {
@@ -60,8 +68,22 @@ print('made', made, flush=True)";
 #[test]
 fn j51_a_thread_bomb_goes_off_in_its_jail_alone() {
     let bomb = "import threading, time
-while True: threading.Thread(target=time.sleep, args=(600,)).start()";
-    explode("thread", "--pids 30 --wall 20s", bomb).expect_code(122);
+for _ in range(60): threading.Thread(target=time.sleep, args=(4,), daemon=True).start()
+print('made', threading.active_count() - 1, flush=True)";
+    let (_, control) = as_nobody("python3", &["-c", bomb]);
+    assert_eq!(control, "made 60\n", "the control: it works outside");
+    let roomy = explode("thread-roomy", "--pids 200 --wall 20s", bomb);
+    roomy.expect(
+        roomy.code == 0 && roomy.stdout == "made 60\n",
+        "the control: it works in a jail with room for it",
+    );
+    let endless = bomb.replace("for _ in range(60)", "while True");
+    for bomb in [bomb, &endless] {
+        let ran = explode("thread", "--pids 30 --wall 20s", bomb);
+        ran.expect_code(122);
+        ran.expect(!ran.stdout.contains("made 60"), "not with less room");
+        ran.expect(ran.at("/status") == "limit_exceeded", "the limit of tasks");
+    }
 }
 
 #[test]
@@ -101,7 +123,13 @@ const MEMORY: [(&str, &str); 5] = [
     ),
     (
         "shm",
-        "f = open('/dev/shm/file', 'wb')\nfor i in range(200): f.write(b'x' * (1 << 20))",
+        // The directory is small, segments are not: shmget(2).
+        "import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+place = libc.shmat(libc.shmget(0, 200 << 20, 0o1600), None, 0)
+assert place != ctypes.c_void_p(-1).value
+ctypes.memset(place, 1, 200 << 20)",
     ),
     (
         "memfd",
@@ -113,42 +141,47 @@ const MEMORY: [(&str, &str); 5] = [
 fn j52_memory_in_every_form_is_bounded() {
     for (name, program) in MEMORY {
         let program = format!("{program}\nprint('filled', flush=True)");
-        if name != "tmpfs" {
-            let control = outside("python3", &["-c", &program]).1;
-            assert_eq!(control, "filled\n", "the control: {name} works outside");
-        }
-        let options = "--memory 64M --file-size 1G --wall 20s --scratch /big=1G";
-        let ran = explode(name, options, &program);
+        let with = |memory: &str| {
+            let rest = "--file-size 1G --wall 20s --scratch /big=1G";
+            let ran = explode(name, &format!("--memory {memory} {rest}"), &program);
+            let peak = ran.at("/usage/memory_peak_bytes").as_u64().unwrap_or(0);
+            (ran, peak >> 20)
+        };
+        let (roomy, taken) = with("512M");
+        roomy.expect(
+            roomy.stdout == "filled\n" && taken >= 200,
+            &format!("the control: {name} takes 200 MiB where it may, and they count"),
+        );
+        let (ran, peak) = with("64M");
         ran.expect(!ran.stdout.contains("filled"), name);
         ran.expect(ran.code != 0, name);
-        let peak = ran.at("/usage/memory_peak_bytes").as_u64().unwrap_or(0);
-        ran.expect(peak <= 64 << 20, name);
-        eprintln!(
-            "{name}: {peak} of {} bytes, status {}",
-            64 << 20,
+        ran.expect(peak <= 64, name);
+        measured(&format!(
+            "{name}: {taken} MiB of 512, {peak} MiB of 64, status {}",
             ran.at("/status")
-        );
-        std::fs::remove_file("/dev/shm/file").unwrap_or_default();
+        ));
     }
 }
 
 #[test]
 fn j52_page_cache_counts_and_is_given_back() {
-    let run = Run::new().option("--unmonitored --memory 64M --wall 20s");
-    // A hole: reading it fills the page cache all the same.
-    let file = std::fs::File::create(run.path().join("large")).unwrap();
-    file.set_len(300 << 20).unwrap();
-    let ran = run.shell("cat large | wc -c");
-    ran.expect_code(0);
-    ran.expect(ran.stdout.trim() == "314572800", "all of it was read");
-    let peak = ran
-        .at("/usage/memory_peak_bytes")
-        .as_u64()
-        .unwrap_or(u64::MAX);
-    ran.expect(
-        (32 << 20..=64 << 20).contains(&peak),
-        "it counted, and within the limit",
-    );
+    let peak_with = |memory: &str| {
+        let options = format!("--unmonitored --memory {memory} --wall 20s");
+        let run = Run::new().option(&options);
+        // A hole: reading it fills the page cache all the same.
+        let file = std::fs::File::create(run.path().join("large")).unwrap();
+        file.set_len(300 << 20).unwrap();
+        let ran = run.shell("cat large | wc -c");
+        ran.expect_code(0);
+        ran.expect(ran.stdout.trim() == "314572800", "all of it was read");
+        ran.at("/usage/memory_peak_bytes").as_u64().unwrap_or(0) >> 20
+    };
+    let (roomy, bounded) = (peak_with("512M"), peak_with("64M"));
+    measured(&format!(
+        "page cache: {roomy} MiB of 512, {bounded} MiB of 64"
+    ));
+    assert!(roomy >= 300, "the control: the cache takes what it may");
+    assert!((32..=64).contains(&bounded), "it counts, within the limit");
 }
 
 #[test]
@@ -167,7 +200,10 @@ fn j52_no_swap_is_in_force() {
     ran.expect(holds, "memory and swap together are no more than memory");
 }
 
-const SPINNERS: &str = "import os, signal
+/// Eight processes in sessions of their own that ignore what can be ignored, for some seconds.
+fn stubborn(act: &str, seconds: u32) -> String {
+    format!(
+        "import os, signal, time
 for number in range(1, 65):
     try: signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError): pass
@@ -175,11 +211,53 @@ for _ in range(7):
     if os.fork() == 0:
         os.setsid()
         break
-while True: pass";
+end = time.monotonic() + {seconds}
+while time.monotonic() < end: {act}"
+    )
+}
+
+const SPIN: &str = "pass";
+const SLEEP: &str = "time.sleep(0.1)";
+
+/// The control: outside, the eight are all there after SIGTERM and a second and a half, and as long as they
+/// were told to be. The answer is the processor time they have used together until then.
+fn outlives_a_second_and_a_demand(name: &str, act: &str) -> Duration {
+    let mark = mark(name);
+    let program = format!("# {mark}\n{}", stubborn(act, 4));
+    let mut command = Command::new("nice");
+    command.args(["-n", "5", "python3", "-c", &program]);
+    command.uid(NOBODY).gid(NOBODY).stdin(Stdio::null());
+    let mut first = command.current_dir("/").spawn().expect("python3 is there");
+    eventually("all eight are there", || processes_with(&mark) == 8);
+    std::thread::sleep(Duration::from_millis(300));
+    for pid in pids_with(&mark) {
+        kill(pid, Signal::SIGTERM).expect("the control: it lives");
+    }
+    std::thread::sleep(Duration::from_millis(1200));
+    let used = pids_with(&mark).into_iter().map(processor_time).sum();
+    assert_eq!(
+        processes_with(&mark),
+        8,
+        "the control: nothing has ended them"
+    );
+    first.wait().expect("a child can be waited for");
+    eventually("the control has ended", || processes_with(&mark) == 0);
+    used
+}
+
+/// proc_pid_stat(5): fields 14 and 15, in ticks of which every Linux has 100 in a second.
+fn processor_time(pid: Pid) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = behind_name.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
 
 #[test]
 fn j53_spinners_that_ignore_everything_are_ended_by_the_clock() {
-    let ran = explode("wall", "--wall 1s --cpu-time 1h", SPINNERS);
+    outlives_a_second_and_a_demand("wall-control", SPIN);
+    let ran = explode("wall", "--wall 1s --cpu-time 1h", &stubborn(SPIN, 600));
     ran.expect_code(124);
     ran.expect(ran.at("/status") == "timed_out", "timed_out");
     let wall = ran.at("/usage/wall_seconds").as_f64().unwrap_or(99.0);
@@ -188,7 +266,16 @@ fn j53_spinners_that_ignore_everything_are_ended_by_the_clock() {
 
 #[test]
 fn j53_the_processor_time_of_all_spinners_counts() {
-    let ran = explode("cpu", "--wall 60s --cpu-time 1s --cpu 200%", SPINNERS);
+    let control = outlives_a_second_and_a_demand("cpu-control", SPIN);
+    measured(&format!(
+        "processor time of eight spinners outside: {control:?}"
+    ));
+    assert!(
+        control > Duration::from_millis(1100),
+        "the control: together they use more than a second: {control:?}"
+    );
+    let options = "--wall 60s --cpu-time 1s --cpu 200%";
+    let ran = explode("cpu", options, &stubborn(SPIN, 600));
     ran.expect_code(124);
     let used = |pointer| ran.at(pointer).as_f64().unwrap_or(0.0);
     let used = used("/usage/user_seconds") + used("/usage/system_seconds");
@@ -200,15 +287,24 @@ fn j53_the_processor_time_of_all_spinners_counts() {
 
 #[test]
 fn j53_a_sleeper_that_ignores_everything_is_ended_by_the_clock() {
-    let sleeper = SPINNERS.replace(
-        "while True: pass",
-        "import time\nwhile True: time.sleep(60)",
-    );
-    explode("sleep", "--wall 1s", &sleeper).expect_code(124);
+    outlives_a_second_and_a_demand("sleep-control", SLEEP);
+    let ran = explode("sleep", "--wall 1s", &stubborn(SLEEP, 600));
+    ran.expect_code(124);
+}
+
+/// What one that keeps all it is told takes for a flood of 300 MiB, in KiB.
+fn memory_of_a_keeper_of_output() -> u64 {
+    let keep = "import resource, subprocess
+subprocess.run(['head', '-c', '300M', '/dev/zero'], capture_output=True)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)";
+    let (_, told) = as_nobody("python3", &["-c", keep]);
+    told.trim().parse().expect("a number of KiB")
 }
 
 #[test]
 fn j54_ten_gigabytes_of_output_fill_no_memory() {
+    let control = memory_of_a_keeper_of_output();
+    assert!(control > 300 << 10, "the control: it grows, {control} KiB");
     let run = Run::new().option("--quiet --unmonitored --capture --output 1M --wall 20s");
     let inner = run.command(&["/bin/sh", "-c", "head -c 10G /dev/zero"]);
     let measure = "import resource, subprocess, sys
@@ -229,7 +325,9 @@ print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
     assert_eq!(code, "122");
     let kibibytes: u64 = kibibytes.parse().unwrap();
     assert!(kibibytes < 100 << 10, "turnkey took {kibibytes} KiB");
-    eprintln!("turnkey took {kibibytes} KiB");
+    measured(&format!(
+        "memory: turnkey {kibibytes} KiB for 10 GiB, the control {control} KiB for 300 MiB"
+    ));
 }
 
 /// Runs a script that must come to its own end soon.
@@ -248,15 +346,50 @@ fn ends_by_itself(script: &str, input: Stdio, code: i32) {
     assert!(started.elapsed() < Duration::from_secs(10), "{script}");
 }
 
+/// A program of the host with pipes to it, for what a runner without care would do with them.
+fn with_pipes(script: &str) -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).spawn().expect("sh is there")
+}
+
 #[test]
 fn j54_input_that_nobody_reads_holds_nothing_up() {
-    let endless = std::fs::File::open("/dev/zero").unwrap();
-    ends_by_itself("sleep 0.2; exit 3", endless.into(), 3);
+    let started = Instant::now();
+    let mut child = with_pipes("sleep 1");
+    let mut input = child.stdin.take().expect("a pipe");
+    let written = input.write_all(&[0; 1 << 20]);
+    assert!(
+        written.is_err() && started.elapsed() >= Duration::from_millis(900),
+        "the control: who writes is held up until the program ends"
+    );
+    child.wait().expect("a child can be waited for");
+
+    let endless = || std::fs::File::open("/dev/zero").unwrap().into();
+    ends_by_itself("sleep 0.2; exit 3", endless(), 3);
+    // Nor does it hold up the clock.
+    let run = Run::new().option("--quiet --unmonitored --wall 1s");
+    let mut command = run.command(&["sleep", "600"]);
+    let started = Instant::now();
+    let output = finish(command.stdin(endless()).spawn().expect("turnkey"));
+    assert_eq!(output.status.code(), Some(124));
+    assert!(started.elapsed() < Duration::from_secs(6));
 }
 
 #[test]
 fn j54_a_closed_output_is_no_end() {
-    ends_by_itself("exec >&- 2>&-; sleep 0.2; exit 4", Stdio::null(), 4);
+    let script = "exec >&- 2>&-; sleep 1; exit 4";
+    let mut child = with_pipes(script);
+    let mut output = Vec::new();
+    let mut pipe = child.stdout.take().expect("a pipe");
+    pipe.read_to_end(&mut output).expect("a pipe can be read");
+    let lives = child.try_wait().expect("a child can be asked for");
+    assert!(
+        lives.is_none(),
+        "the control: its output ends long before the program"
+    );
+    child.wait().expect("a child can be waited for");
+    ends_by_itself(script, Stdio::null(), 4);
 }
 
 #[test]

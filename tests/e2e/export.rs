@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use turnkey_tests::{Ran, Run, outside, scratch};
+use turnkey_tests::{Ran, Run, as_nobody, outside, scratch};
 
 /// A run whose export goes to `directory`.
 fn exporting(directory: &Path) -> Run {
@@ -184,6 +184,16 @@ open('bottom', 'w').write('x')
 
 #[test]
 fn j57_a_tree_made_to_hurt_is_walked_and_cleared_away() {
+    // The control: who copies and removes such a tree with the program's own rights can do neither.
+    let tree = scratch();
+    let made = tree.path().join("made");
+    let script = "mkdir $0 && cd $0 && python3 -c \"$1\" && cd .. && \
+                  { cp -r made copy; rm -r made; ls -d made copy/closed/file; } 2>/dev/null";
+    let nobody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(tree.path(), nobody).unwrap();
+    let place = made.display().to_string();
+    let (_, told) = as_nobody("sh", &["-c", script, &place, AWKWARD]);
+    assert_eq!(told, "made\n", "the one is not there, the other still is");
     let above = scratch();
     let out = above.path().join("out");
     let ran = exporting(&out)

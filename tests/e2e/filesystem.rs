@@ -159,17 +159,24 @@ pub fn j15_no_descriptor_of_the_caller_is_inherited() {
 
 #[test]
 pub fn j11_proc_carries_every_restriction() {
+    let restrictions = |mountinfo: &str| {
+        let options = mountinfo.split(' ').nth(5).unwrap_or_default();
+        let wanted = |option: &&str| ["ro", "nosuid", "nodev", "noexec"].contains(option);
+        options.split(',').filter(wanted).count()
+    };
+    let place = scratch();
+    let mount = format!(
+        "mount -t proc none {0} && grep ' {0} ' /proc/self/mountinfo",
+        place.path().display()
+    );
+    let arguments = ["-Urmpf", "sh", "-c", &mount];
+    let (_, control) = turnkey_tests::outside("unshare", &arguments);
+    assert!(
+        control.contains(" - proc ") && restrictions(&control) == 0,
+        "the control: a mount without care has none: {control}"
+    );
     let ran = Run::new().shell("grep ' /proc ' /proc/self/mountinfo");
-    for option in ["ro", "nosuid", "nodev", "noexec"] {
-        let has = ran
-            .stdout
-            .split(' ')
-            .nth(5)
-            .unwrap_or_default()
-            .split(',')
-            .any(|given| given == option);
-        ran.expect(has, option);
-    }
+    ran.expect(restrictions(&ran.stdout) == 4, "all four");
 }
 
 #[test]

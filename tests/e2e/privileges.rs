@@ -176,6 +176,15 @@ kill -KILL -1; true"
 
 #[test]
 fn j50_a_caller_that_ignores_its_children_gets_the_status() {
+    // The control: who starts a program without a thought of that loses its status.
+    let naive = "import os
+child = os.fork()
+if child == 0: os._exit(9)
+try: print(os.waitpid(child, 0))
+except ChildProcessError: print('lost')";
+    let arguments = ["--ignore-signal=CHLD", "python3", "-c", naive];
+    let (_, told) = turnkey_tests::outside("env", &arguments);
+    assert_eq!(told, "lost\n");
     let run = Run::new();
     let line = format!(
         "trap '' CHLD; exec {} run -- /bin/sh -c 'exit 9'",

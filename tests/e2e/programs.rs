@@ -30,6 +30,14 @@ fn paths_of(ran: &Ran, rule: &str) -> Vec<String> {
 
 #[test]
 pub fn j15_the_working_directory_is_inside() {
+    // The control: who changes the root and not the directory is still outside.
+    let forgetful = "import os
+os.chdir('/')
+os.chroot('/usr')
+print(os.path.exists('etc/passwd'), os.path.exists('/etc/passwd'))";
+    let arguments = ["-Ur", "python3", "-c", forgetful];
+    let (_, told) = outside("unshare", &arguments);
+    assert_eq!(told, "True False\n", "the control: only the way up is left");
     let run = Run::new().option("--unmonitored");
     let ran = run.shell("pwd -P; readlink /proc/self/cwd; ls -d /proc/self/cwd/../../.. >/dev/null && readlink -f /proc/self/cwd/../../..");
     ran.expect(

@@ -119,6 +119,21 @@ fn j45_outside_the_same_calls_reach_the_kernel() {
     assert!(count * 2 > refused.len(), "{count} of {}", refused.len());
 }
 
+/// The control of x32's numbers: without the filter nobody dies of them. A kernel that has the
+/// table answers with the process's id, another one has no such call.
+#[test]
+fn j23_outside_a_number_of_x32_is_answered() {
+    let program = "import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall(0x40000000 | 39) > 0 or ctypes.get_errno())";
+    let (status, told) = turnkey_tests::outside("python3", &["-c", program]);
+    assert!(status.success(), "{status}");
+    assert!(told == "True\n" || told == "38\n", "{told}");
+    let ran = Run::new().option("--unmonitored").python(program);
+    ran.expect_code(128 + libc::SIGSYS);
+    ran.expect(ran.stdout.is_empty(), "no answer");
+}
+
 const RING: &str = "import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 def ring():
@@ -200,16 +215,15 @@ thread.start(); thread.join()";
 
 #[test]
 pub fn j28_an_unknown_call_is_unknown() {
-    let ran = Run::new().option("--unmonitored").python(
-        "import ctypes
+    let program = "import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 for number in (470 + 100, 9999, 0x3fffffff):
-    print(libc.syscall(number), ctypes.get_errno())",
-    );
-    ran.expect(
-        ran.stdout == "-1 38\n-1 38\n-1 38\n",
-        "ENOSYS, as from an older kernel",
-    );
+    print(libc.syscall(number), ctypes.get_errno())";
+    let unknown = "-1 38\n-1 38\n-1 38\n";
+    let (_, told) = turnkey_tests::outside("python3", &["-c", program]);
+    assert_eq!(told, unknown, "the control: so the kernel answers");
+    let ran = Run::new().option("--unmonitored").python(program);
+    ran.expect(ran.stdout == unknown, "ENOSYS, as from an older kernel");
 }
 
 #[test]
@@ -256,8 +270,29 @@ fn j31_a_profile_that_forbids_exec_still_starts_its_program() {
     );
 }
 
+/// Has somebody decide on its child's getppid(2), who never does, seccomp_unotify(2).
+const UNDECIDED: &str = "import ctypes, os, signal, struct, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(38, 1, 0, 0, 0)
+def instruction(code, true, false, value): return struct.pack('HBBI', code, true, false, value)
+text = (instruction(0x20, 0, 0, 0) + instruction(0x15, 0, 1, 110)
+    + instruction(0x06, 0, 0, 0x7fc00000) + instruction(0x06, 0, 0, 0x7fff0000))
+kept = ctypes.create_string_buffer(text)
+filter = struct.pack('HxxxxxxQ', 4, ctypes.addressof(kept))
+listener = libc.syscall(317, 1, 8, filter)
+assert listener >= 0, ctypes.get_errno()
+child = os.fork()
+if child == 0:
+    libc.syscall(110)
+    os._exit(0)
+time.sleep(0.5)
+print('answered' if os.waitpid(child, os.WNOHANG)[0] else 'held', flush=True)
+os.kill(child, signal.SIGKILL)";
+
 #[test]
 fn j32_j33_nobody_is_asked_to_decide() {
+    let (_, told) = turnkey_tests::outside("python3", &["-c", UNDECIDED]);
+    assert_eq!(told, "held\n", "the control: a decider holds calls up");
     // A supervisor that decides would hold a listener; one that is stopped would hold the calls.
     use nix::sys::signal::{Signal, kill};
     let run = Run::new().option("--unmonitored");
