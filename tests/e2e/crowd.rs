@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -112,6 +112,21 @@ fn processes(mark: &str) -> usize {
     entries.flatten().filter(marked).count()
 }
 
+/// What this process has open, which has started every one of them: the numbers and what they are.
+fn descriptors() -> BTreeSet<(u32, PathBuf)> {
+    let entries = std::fs::read_dir("/proc/self/fd").expect("/proc is mounted");
+    let open = entries.flatten().filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        // The listing's own is closed when it ends.
+        Some((number, std::fs::read_link(entry.path()).ok()?))
+    });
+    let all: Vec<_> = open.collect();
+    let lives = |(number, _): &(u32, PathBuf)| {
+        std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_ok()
+    };
+    all.into_iter().filter(lives).collect()
+}
+
 fn groups(jails: &[Jail]) -> usize {
     let marks: Vec<_> = jails
         .iter()
@@ -135,6 +150,7 @@ fn j51_of_two_hundred_jails_half_are_killed_and_nothing_is_left() {
     }
     let mark = format!("86400.{}", std::process::id());
     let (mounts_before, memory_before) = (mounts(), entries(Path::new("/dev/shm")));
+    let descriptors_before = descriptors();
 
     let alone = Instant::now();
     let mut first = command(place.path(), &mark, 1, false).spawn().unwrap();
@@ -147,6 +163,11 @@ fn j51_of_two_hundred_jails_half_are_killed_and_nothing_is_left() {
     let begun = Instant::now();
     let mut jails = start_all(place.path(), &mark, &mut seed.clone(), span);
     let most = groups(&jails);
+    assert!(most > 0, "the control: groups of a crowd are found");
+    assert!(
+        processes(&mark) >= 100,
+        "the control: so are its processes, and nothing is left in vain"
+    );
     play(&mut jails);
     let played = begun.elapsed();
 
@@ -168,6 +189,7 @@ fn j51_of_two_hundred_jails_half_are_killed_and_nothing_is_left() {
         assert!(begun.elapsed() < PATIENCE, "still there: {told}");
         std::thread::sleep(Duration::from_millis(20));
     }
+    assert_eq!(descriptors(), descriptors_before, "seed {seed}");
     assert_eq!(entries(&place.path().join("temporary")), 0, "seed {seed}");
     assert_eq!(entries(&place.path().join("work")), 0, "seed {seed}");
     assert!(

@@ -1,15 +1,13 @@
 //! A root that somebody hostile has filled, and paths that are turned while jails start.
 
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-use turnkey_tests::{Ran, Run, outside, scratch};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use turnkey_tests::{NOBODY, Ran, Run, measured, outside, scratch};
 
-/// A user without any rights on this host.
-const NOBODY: u32 = 65_534;
 /// How often a path is turned at least.
 const FLIPS: u64 = 100_000;
 
@@ -149,6 +147,13 @@ fn j01_a_mount_target_that_is_a_symlink_is_not_followed() {
 #[test]
 fn j02_a_destination_that_climbs_is_refused() {
     let victim = scratch();
+    // The control: who mounts at the path as it is written below the root covers the victim.
+    let (root, place) = (scratch(), victim.path().display().to_string());
+    std::fs::create_dir(root.path().join("tmp")).unwrap();
+    let up = "../".repeat(root.path().components().count() + 1);
+    let climbing = format!("{}/tmp/{up}{place}", root.path().display());
+    let mount = format!("mount -t tmpfs none {climbing} && touch {climbing}/made && ls {place}");
+    assert_eq!(naively(&mount), "made\n");
     let ran = Run::new()
         .option(&format!(
             "--scratch /tmp/../../{}=1M",
@@ -206,11 +211,10 @@ fn j04_a_console_that_is_a_symlink_is_not_used() {
         rootfs.plant(name, &file);
     }
     let console = rootfs.path().join("dev/console");
-    assert_eq!(
-        std::fs::read_to_string(&console).unwrap(),
-        "before",
-        "the control"
-    );
+    // The control: who opens it as a console writes to the victim.
+    std::fs::write(&console, "written").unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "written");
+    std::fs::write(&file, "before").unwrap();
     let ran = rootfs.run().shell(
         "for name in console pts/0 tty; do cat /dev/$name; echo x > /dev/$name; done; ls /dev/pts",
     );
@@ -265,6 +269,14 @@ fn j05_j06_own_directories_that_are_symlinks_or_fakes_are_not_looked_at() {
 
 #[test]
 fn j08_a_run_makes_nothing_in_the_root_and_nothing_beside_it() {
+    // The control: who makes the way to a mount as it is written leaves it in the root.
+    let careless = Rootfs::new();
+    let untouched = fingerprint(careless.keep.path());
+    let way = careless.path().join("made/on/the/way");
+    let mount = format!("mkdir -p {0} && mount -t tmpfs none {0}", way.display());
+    naively(&mount);
+    assert_ne!(fingerprint(careless.keep.path()), untouched);
+    assert!(way.is_dir(), "the mount is gone, the directory is not");
     let (rootfs, data) = (Rootfs::new(), scratch());
     open_to_all(data.path());
     let before = (fingerprint(rootfs.keep.path()), fingerprint(data.path()));
@@ -280,13 +292,13 @@ fn j08_a_run_makes_nothing_in_the_root_and_nothing_beside_it() {
     ran.expect(before == after, "and not outside");
 }
 
-/// Two names in a directory of nobody's that change places all the time: `path` is a directory
-/// at one moment and a symlink to the victim at the next.
+/// A process of nobody's that lets two names in a directory of its own change places all the time:
+/// `path` is a directory at one moment and a symlink to the victim at the next.
 struct Flipper {
     path: PathBuf,
-    stop: Arc<AtomicBool>,
-    count: Arc<AtomicU64>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    /// The program, and the file in which it counts.
+    keep: tempfile::TempDir,
+    process: std::process::Child,
 }
 
 impl Flipper {
@@ -295,45 +307,49 @@ impl Flipper {
         std::fs::create_dir(&path).expect("a directory can be made");
         std::fs::write(path.join("file"), "mine").expect("a file can be made");
         symlink(victim, &other).expect("a symlink can be made");
-        for theirs in [directory, &path, &other, &path.join("file")] {
+        let keep = scratch();
+        open_to_all(keep.path());
+        let (program, count) = (keep.path().join("flip"), keep.path().join("count"));
+        turnkey_tests::compile(&program, include_str!("../attacks/flip.c"));
+        std::fs::write(&count, 0_u64.to_ne_bytes()).expect("a file can be made");
+        for theirs in [directory, &path, &other, &path.join("file"), &count] {
             lchown(theirs, Some(NOBODY), Some(NOBODY)).expect("root gives files away");
         }
-        let (stop, count) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicU64::new(0)),
-        );
-        let (stopped, counted, turned) = (Arc::clone(&stop), Arc::clone(&count), path.clone());
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                let exchange = RenameFlags::RENAME_EXCHANGE;
-                renameat2(AT_FDCWD, &turned, AT_FDCWD, &other, exchange)
-                    .expect("they change places");
-                counted.fetch_add(1, Ordering::Relaxed);
-            }
-            // It rests as it began: a directory.
-            if counted.load(Ordering::Relaxed) % 2 == 1 {
-                let exchange = RenameFlags::RENAME_EXCHANGE;
-                renameat2(AT_FDCWD, &turned, AT_FDCWD, &other, exchange).expect("a last time");
-            }
-        });
+        let mut command = std::process::Command::new(&program);
+        command.args([&path, &other, &count]).current_dir("/");
+        let process = command.uid(NOBODY).gid(NOBODY).spawn();
         Flipper {
             path,
-            stop,
-            count,
-            thread: Some(thread),
+            process: process.expect("the program was compiled"),
+            keep,
         }
     }
 
     fn flips(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+        let count = std::fs::read(self.keep.path().join("count"));
+        let count = count.expect("the file is there");
+        u64::from_ne_bytes(count.try_into().expect("eight bytes"))
+    }
+
+    /// Lets `path` rest as the directory that it was.
+    fn stop(mut self) {
+        self.ask_to_end();
+        let status = self.process.wait().expect("a child can be waited for");
+        assert!(status.success(), "it turned to its end: {status}");
+    }
+
+    fn ask_to_end(&self) {
+        let pid = i32::try_from(self.process.id()).expect("a process id");
+        // One that has been waited for is not there any more.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
     }
 }
 
 impl Drop for Flipper {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        if matches!(self.process.try_wait(), Ok(None)) {
+            self.ask_to_end();
+            let _ = self.process.wait();
         }
     }
 }
@@ -364,7 +380,11 @@ fn start_through_flips(option: &str, inside: &dyn Fn(&Path) -> String) {
         runs += 1;
     }
     let path = flipper.path.clone();
-    drop(flipper);
+    measured(&format!(
+        "{option}: {} turns, {runs} jails",
+        flipper.flips()
+    ));
+    flipper.stop();
     let ran = through(option, &path).shell(&script);
     ran.expect(
         ran.stdout.starts_with("mine"),
@@ -404,6 +424,9 @@ fn j07_a_root_whose_directories_are_turned_never_leads_elsewhere() {
     std::fs::create_dir(&turned).unwrap();
     let before = fingerprint(victim.path());
     let flipper = Flipper::start(&turned, victim.path());
+    turnkey_tests::eventually("the control: a plain open reads the secret", || {
+        std::fs::read_to_string(turned.join("place/file")).is_ok_and(|text| text == "secret")
+    });
     let option = format!("--scratch {}=1M", "/home/place");
     let mut runs = 0;
     while flipper.flips() < FLIPS || runs < 6 {
@@ -412,6 +435,8 @@ fn j07_a_root_whose_directories_are_turned_never_leads_elsewhere() {
         expect_untouched(&ran, victim.path(), &before);
         runs += 1;
     }
+    measured(&format!("--root: {} turns, {runs} jails", flipper.flips()));
+    flipper.stop();
 }
 
 fn expect_untouched(ran: &Ran, victim: &Path, before: &str) {
