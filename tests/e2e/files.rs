@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use turnkey_tests::{Run, binary, finish, outside, scratch};
+use turnkey_tests::{Ran, Run, binary, finish, measured, outside, scratch};
 
 /// Every path below a directory with its kind, mode, owner, size, times and content.
 fn fingerprint(directory: &Path) -> String {
@@ -80,24 +80,24 @@ def empty(path):
 def sparse(path):
     with open(path, 'w') as file:
         file.truncate(1 << 36)
-fill(sys.argv[1], empty, 3000)
+fill(sys.argv[1], empty, 100000)
 for name in os.listdir(sys.argv[1]):
     os.unlink(sys.argv[1] + '/' + name)
-fill(sys.argv[1], os.mkdir, 3000)
+fill(sys.argv[1], os.mkdir, 100000)
 os.mkdir(sys.argv[2] + '/big')
 fill(sys.argv[2] + '/big', sparse, 1)
 ";
 
+const ALL_OF_THEM: &str = "all 100000\nall 100000\nall 1\n";
+
 #[test]
 fn j55_a_memory_file_system_is_bounded_in_files_and_in_bytes() {
-    let place = scratch();
+    // The control is in memory as well, so that it takes no minute.
+    let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let name = place.path().display().to_string();
     let program = ["-c", FILL, &name, &name];
     let (_, control) = outside("python3", &program);
-    assert_eq!(
-        control, "all 3000\nall 3000\nall 1\n",
-        "the control: no bound outside"
-    );
+    assert_eq!(control, ALL_OF_THEM, "the control: no bound outside");
 
     let ran = Run::new()
         .option("--unmonitored")
@@ -118,27 +118,78 @@ fn j55_a_memory_file_system_is_bounded_in_files_and_in_bytes() {
     );
 }
 
+/// Files without a byte take memory of the kernel's, which counts as the jail's.
+#[test]
+fn j55_a_hundred_thousand_directories_are_memory_of_the_jail() {
+    let with = |memory: &str| {
+        let options = format!("--unmonitored --memory {memory} --wall 40s --scratch /tmp=1G");
+        let run = Run::new().option(&options).option("--file-size 128G");
+        run.run(&["python3", "-c", FILL, "/tmp", "/tmp/0"])
+    };
+    let taken = |ran: &Ran| ran.at("/usage/memory_peak_bytes").as_u64().unwrap_or(0) >> 20;
+    let roomy = with("512M");
+    roomy.expect_code(0);
+    roomy.expect(
+        roomy.stdout == ALL_OF_THEM && taken(&roomy) > 64,
+        "the control: with room for it, all of it is made, and counts",
+    );
+    let ran = with("64M");
+    measured(&format!(
+        "10^5 directories: {} MiB of 512, {} MiB of 64, status {}",
+        taken(&roomy),
+        taken(&ran),
+        ran.at("/status")
+    ));
+    ran.expect(!ran.stdout.contains("all 100000\nall"), "not with less");
+    ran.expect(ran.code != 0 && taken(&ran) <= 64, "within the limit");
+}
+
+/// What no terminal is to be sent.
+const STEERING: [char; 3] = ['\x1b', '\u{9b}', '\u{202e}'];
+
 const AWKWARD: &str = r"
-import os
+import os, sys
+place = os.fsencode(sys.argv[1])
 names = [b'new\nline', b'clear\x1b[2J', b'\x1b]0;title\x07', b'latin\xe9', '\u202egnp.exe'.encode(), b'\xc2\x9b31m', b'back\\slash', b'quote\x22']
 for name in names:
-    open(b'/workspace/' + name, 'w').close()
-os.chdir('/workspace')
+    open(place + b'/' + name, 'w').close()
+os.chdir(place)
 for _ in range(300):
     os.mkdir('d' * 100)
     os.chdir('d' * 100)
-for number in range(4000):
-    os.mkdir('/workspace/many%d' % number)
+for number in range(int(sys.argv[2])):
+    os.mkdir(place + b'/many%d' % number)
 print(len(names))
 ";
 
 #[test]
 fn j55_names_and_depths_made_to_hurt_reach_neither_terminal_nor_json() {
-    let ran = Run::new()
-        .option("--unmonitored")
-        .option("--memory 512M")
-        .python(AWKWARD);
-    ran.expect_code(0);
+    // The control: who lists such names as they are writes what steers a terminal.
+    let control = scratch();
+    let place = control.path().display().to_string();
+    let (_, made) = outside("python3", &["-c", AWKWARD, &place, "1"]);
+    assert_eq!(made, "8\n");
+    let (_, listed) = outside("ls", &["-1N", &place]);
+    for bad in STEERING {
+        assert!(listed.contains(bad), "the control: {listed:?}");
+    }
+    let with = |directories: &str| {
+        let run = Run::new().option("--unmonitored --memory 1G --wall 50s");
+        let ran = run.run(&["python3", "-c", AWKWARD, "/workspace", directories]);
+        ran.expect_code(0);
+        let left_out = ran.at("/omitted/files_changed").as_u64();
+        (ran, left_out)
+    };
+    let (many, left_out) = with("100000");
+    measured(&format!("10^5 directories changed: {:?}", many.took));
+    let listed = many.list("/files_changed").len();
+    many.expect(listed == 10_000, "the list is bounded");
+    many.expect(
+        left_out.is_some_and(|count| count > 90_000),
+        "and says what is not in it",
+    );
+    let (ran, left_out) = with("4000");
+    ran.expect(left_out == Some(1), "the directory that is too deep");
     // The harness has parsed the report; these names are in it, spelled out.
     let told = |path: &str| {
         ran.list("/files_changed")
@@ -146,11 +197,7 @@ fn j55_names_and_depths_made_to_hurt_reach_neither_terminal_nor_json() {
             .any(|file| file["path"] == path)
     };
     assert!(told("new\\nline") && told("clear\\x1b[2J") && told("latin\\xe9"));
-    assert!(
-        ran.list("/files_changed").len() <= 10_000,
-        "and the list is bounded"
-    );
-    for bad in ['\x1b', '\u{9b}', '\u{202e}'] {
+    for bad in STEERING {
         assert!(!ran.stderr.contains(bad) && !ran.report.to_string().contains(bad));
     }
 }
@@ -242,7 +289,14 @@ fn j12_a_file_of_another_user_takes_no_events() {
     let file = directory.path().join("events.jsonl");
     std::fs::write(&file, "theirs").unwrap();
     lchown(&file, Some(65_534), Some(65_534)).unwrap();
-    let refused = bare(&["--events", &file.display().to_string()]);
+    let name = file.display().to_string();
+    let refused = bare(&["--events", &name]);
     assert_eq!(refused.status.code(), Some(125), "{refused:?}");
     assert_eq!(std::fs::read(&file).unwrap(), b"theirs");
+    outside("sh", &["-c", "echo events > \"$0\"", &name]);
+    assert_eq!(
+        std::fs::read(&file).unwrap(),
+        b"events\n",
+        "the control: a plain write goes in"
+    );
 }
