@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 
-use turnkey_jailer::JailError;
+use turnkey_jailer::export::DestinationError;
+use turnkey_jailer::rootless::RootlessError;
+use turnkey_jailer::{HostError, JailError};
 use turnkey_policy::Policy;
 
 use crate::report;
@@ -38,7 +40,11 @@ pub fn explain_run(error: &anyhow::Error, policy: &Policy, program: &OsStr) -> S
 }
 
 fn fix(error: &anyhow::Error) -> Option<String> {
-    error.downcast_ref::<JailError>().and_then(JailError::fix)
+    let jail = error.downcast_ref::<JailError>().and_then(JailError::fix);
+    let host = || error.downcast_ref::<HostError>().and_then(HostError::fix);
+    let caller = || error.downcast_ref().and_then(RootlessError::fix);
+    let export = || error.downcast_ref().and_then(DestinationError::fix);
+    jail.or_else(host).or_else(caller).or_else(export)
 }
 
 /// Errors name paths, and a path can hold whatever its maker liked: every line comes out escaped.

@@ -14,12 +14,12 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use anyhow::Context;
-use turnkey_jailer::rootless;
+use turnkey_jailer::rootless::{self, RootlessError};
 
 use crate::cli::ExplainArguments;
 use crate::report;
 use crate::run::{self, Failure};
-use crate::toolchain;
+use crate::{advice, tell, toolchain};
 use view::View;
 
 /// Stands for a command that was not given.
@@ -28,8 +28,8 @@ const COMMAND: &str = "COMMAND";
 /// Prints the plan to standard output.
 pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     // A caller without privileges is shown the run of such a caller. Where even that is out of
-    // reach, a run says so; what is shown then is the run of one who has them.
-    let _ = rootless::enter();
+    // reach, what is shown is the run of one who has them, and this is said.
+    let entered = rootless::enter();
     let mut policy = run::load(&arguments.profile, &arguments.overrides)?;
     let mut command = arguments.command.clone();
     match command.first() {
@@ -43,7 +43,17 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
         arguments.workdir.as_deref(),
     )?;
     print(&View::new(&plan), arguments.json).context("could not write the plan")?;
+    if let Err(error) = entered {
+        tell::line(&not_this_caller(error));
+    }
     Ok(0)
+}
+
+fn not_this_caller(error: RootlessError) -> String {
+    let reason = advice::explain(&error.into());
+    format!(
+        "this is the plan of a caller with privileges; a run by this caller would not start: {reason}"
+    )
 }
 
 fn print(view: &View, json: bool) -> std::io::Result<()> {

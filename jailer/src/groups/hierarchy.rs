@@ -68,7 +68,7 @@ pub struct Ungrouped {
 #[derive(Debug, thiserror::Error)]
 pub enum HierarchyError {
     /// /proc does not tell.
-    #[error("could not read {path}: is /proc mounted?")]
+    #[error("could not read {path}; mount procfs where it belongs: mount -t proc proc /proc")]
     Proc {
         /// Which file.
         path: &'static str,

@@ -6,7 +6,12 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use crate::error::JailError;
+use crate::export::DestinationError;
+use crate::host::HostError;
+use crate::ids::rootless::RootlessError;
 use crate::process::wire::Step;
+use crate::tree::paths::PathError;
+use crate::tree::root::RootError;
 
 const ASK_THE_DOCTOR: &str =
     "`turnkey doctor` tries each layer by itself and says what this host lacks";
@@ -51,6 +56,57 @@ impl JailError {
         };
         Some(fix)
     }
+}
+
+impl HostError {
+    /// The one thing to change; `None` where the message names it.
+    pub fn fix(&self) -> Option<String> {
+        match self {
+            HostError::Hierarchy(_) | HostError::Root(RootError::TooMany(..)) => None,
+            HostError::Root(RootError::Etc(_) | RootError::Open(_, PathError::Foreign)) => None,
+            HostError::Root(RootError::Open(_, PathError::System(errno))) => Some(root_fix(*errno)),
+            HostError::Root(RootError::List(_, _, errno)) => Some(by_errno(*errno)),
+        }
+    }
+}
+
+impl RootlessError {
+    /// The one thing to change; `None` where the message names it.
+    pub fn fix(&self) -> Option<String> {
+        match self {
+            RootlessError::Elevated
+            | RootlessError::PowerlessRoot(_)
+            | RootlessError::Refused { .. }
+            | RootlessError::Threads => None,
+            RootlessError::Map(errno) => Some(by_errno(*errno)),
+        }
+    }
+}
+
+impl DestinationError {
+    /// The one thing to change; `None` where the message names it.
+    pub fn fix(&self) -> Option<String> {
+        let DestinationError::System(_, errno) = self else {
+            return None;
+        };
+        Some(match errno {
+            Errno::ENOENT | Errno::ENOTDIR => {
+                "the directory above it does not exist: make that one first".to_owned()
+            }
+            errno => by_errno(*errno),
+        })
+    }
+}
+
+fn root_fix(errno: Errno) -> String {
+    let fix = match errno {
+        Errno::ENOENT | Errno::ENOTDIR => {
+            "there is no such directory: name one that holds a system, in `filesystem.root` or with --root"
+        }
+        Errno::ELOOP => "it is a symlink: name the directory that it leads to",
+        _ => return by_errno(errno),
+    };
+    fix.to_owned()
 }
 
 /// The number that the kernel gave, for an error that hides it.
@@ -192,6 +248,72 @@ mod tests {
                 Some(fix) => assert!(fix.len() > 20 && !message.contains(&fix), "{error:?}"),
                 None => assert!(
                     message.contains("turnkey") || message.contains("; ") && message.len() > 60,
+                    "{message}"
+                ),
+            }
+        }
+    }
+
+    /// Every error outside of a start, with its fix.
+    fn every_other_error() -> Vec<(String, Option<String>)> {
+        use crate::groups::hierarchy::HierarchyError;
+        let path = || std::path::PathBuf::from("/srv/place");
+        let mut hosts = vec![
+            HostError::from(HierarchyError::NoUnified),
+            RootError::TooMany(path(), path()).into(),
+            RootError::Etc(path()).into(),
+            RootError::Open(path(), PathError::Foreign).into(),
+        ];
+        let mut callers = vec![
+            RootlessError::Elevated,
+            RootlessError::PowerlessRoot("something".into()),
+            RootlessError::Threads,
+        ];
+        let mut exports = vec![
+            DestinationError::NoName(path()),
+            DestinationError::NoDirectory(path()),
+            DestinationError::NotEmpty(path()),
+            DestinationError::Foreign(path()),
+            DestinationError::NoOverlay,
+        ];
+        for errno in (1..134).map(Errno::from_raw) {
+            let source = io::Error::from_raw_os_error(errno as i32);
+            hosts.push(
+                HierarchyError::Proc {
+                    path: "/proc/self/cgroup",
+                    source,
+                }
+                .into(),
+            );
+            hosts.push(RootError::Open(path(), errno.into()).into());
+            hosts.push(RootError::List(path(), path(), errno).into());
+            callers.push(RootlessError::Map(errno));
+            callers.push(RootlessError::Refused {
+                refusal: Switches::default().explain(errno),
+                source: errno,
+            });
+            exports.push(DestinationError::System(path(), errno));
+        }
+        let hosts = hosts.iter().map(|it| (chain(it), it.fix()));
+        let callers = callers.iter().map(|it| (chain(it), it.fix()));
+        let exports = exports.iter().map(|it| (chain(it), it.fix()));
+        hosts.chain(callers).chain(exports).collect()
+    }
+
+    /// The message and the causes, as a caller is told them.
+    fn chain(error: &dyn std::error::Error) -> String {
+        let chain = std::iter::successors(Some(error), |error| error.source());
+        let messages: Vec<_> = chain.map(ToString::to_string).collect();
+        messages.join(": ")
+    }
+
+    #[test]
+    fn no_error_of_the_host_or_the_caller_is_without_a_fix() {
+        for (message, fix) in every_other_error() {
+            match fix {
+                Some(fix) => assert!(fix.len() > 20 && !message.contains(&fix), "{message}"),
+                None => assert!(
+                    message.contains("; ") || message.contains(": "),
                     "{message}"
                 ),
             }

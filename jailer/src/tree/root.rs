@@ -40,11 +40,11 @@ pub enum RootError {
     #[error("the root {} cannot be used: could not list {}", .0.display(), .1.display())]
     List(PathBuf, PathBuf, #[source] Errno),
     /// It has too much.
-    #[error("the root {} cannot be used: {} holds more than {MOST_ENTRIES} entries", .0.display(), .1.display())]
+    #[error("the root {} cannot be used: {} holds more than {MOST_ENTRIES} entries; name a directory that holds a system and nothing else", .0.display(), .1.display())]
     TooMany(PathBuf, PathBuf),
     /// Its /etc leads elsewhere.
     #[error(
-        "the root {} cannot be used: its /etc is no directory; the jail's own account files belong there", .0.display()
+        "the root {} cannot be used: its /etc is no directory, and the jail's own account files belong there; make it one", .0.display()
     )]
     Etc(PathBuf),
 }

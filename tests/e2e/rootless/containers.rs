@@ -1,6 +1,7 @@
 //! What a caller without privileges meets where something stands in the way: a message with the
 //! fix, and nothing made.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use turnkey_tests::{NOBODY, Run};
@@ -63,25 +64,53 @@ fn a_mount_below_the_workspace_is_told_with_the_fix() {
     );
 }
 
-/// In a user namespace of nobody's own, in which no other may be made.
-#[test]
-fn j60_a_caller_who_may_have_no_namespace_is_told_the_switch() {
+/// In a user namespace of nobody's own, in which so many others may be made.
+fn where_namespaces_may_be(most: &str, run: &Run, inside: &Command) -> Output {
     let script = r#"
 echo $1 > /proc/sys/user/max_user_namespaces && shift &&
 exec setpriv --ambient-caps -all --inh-caps -all "$@""#;
+    let mut command = Command::new("unshare");
+    command
+        .args(["--user", "--map-current-user", "--keep-caps"])
+        .args(["sh", "-c", script, "sh", most])
+        .arg(inside.get_program())
+        .args(inside.get_args())
+        .current_dir(run.path());
+    let output = command.uid(NOBODY).gid(NOBODY).output();
+    output.expect("unshare is part of every system")
+}
+
+/// `explain` shows what a run would do, and a run would not start.
+#[test]
+fn a_plan_that_is_not_the_callers_is_said_to_be_another_ones() {
+    let run = Run::rootless();
+    let explain = |most: &str| {
+        let mut inside = Command::new(run.command(&["true"]).get_program());
+        inside.args(["explain", "--unmonitored", "--", "true"]);
+        where_namespaces_may_be(most, &run, &inside)
+    };
+    let output = explain("100");
+    assert_eq!(output.status.code(), Some(0), "control: {}", said(&output));
+    assert_eq!(said(&output), "", "the control: it is the caller's own");
+    let output = explain("0");
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("a run by this caller would not start"),
+        "{told}"
+    );
+    assert!(
+        told.contains("sysctl -w user.max_user_namespaces"),
+        "with the fix: {told}"
+    );
+}
+
+#[test]
+fn j60_a_caller_who_may_have_no_namespace_is_told_the_switch() {
     let start = |most: &str| {
         let run = Run::rootless();
         let inside = run.command(&["true"]);
-        let mut command = Command::new("unshare");
-        command
-            .args(["--user", "--map-current-user", "--keep-caps"])
-            .args(["sh", "-c", script, "sh", most])
-            .arg(inside.get_program())
-            .args(inside.get_args())
-            .current_dir(run.path());
-        let command = std::os::unix::process::CommandExt::uid(&mut command, NOBODY);
-        let output = std::os::unix::process::CommandExt::gid(command, NOBODY).output();
-        output.expect("unshare is part of every system")
+        where_namespaces_may_be(most, &run, &inside)
     };
     let output = start("100");
     assert_eq!(output.status.code(), Some(0), "control: {}", said(&output));
