@@ -216,6 +216,20 @@ pub fn j39_memory_and_queues_are_the_jails_own() {
     first.end();
 }
 
+/// SECURITY.md says so, and that it is not for lack of a place: Landlock has no rule for queues.
+#[test]
+fn j39_a_posix_queue_is_not_to_be_had() {
+    let program = "import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mq_open.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p]
+print(libc.mq_open(b'/turnkey-own', os.O_CREAT | os.O_RDWR, 0o666, None) >= 0, ctypes.get_errno())";
+    let arguments = ["-Uri", "python3", "-c", program];
+    let (_, told) = outside("unshare", &arguments);
+    assert_eq!(told, "True 0\n", "the control: in a namespace of one's own");
+    let ran = Run::new().option("--unmonitored").python(program);
+    ran.expect(ran.stdout == "False 13\n", "EACCES");
+}
+
 const LEASE: &str = "import fcntl, os, sys
 path = sys.argv[1]
 fd = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)

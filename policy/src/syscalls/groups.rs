@@ -328,9 +328,10 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         name: "@ipc",
-        about: "System V and POSIX queues, semaphores and shared memory of the jail's own",
+        about: "System V queues, semaphores and shared memory of the jail's own; POSIX queues only without Landlock",
         syscalls: &[
-            // With Landlock, mq_open(2) is refused: a queue is a file of no place of the tree.
+            // Landlock refuses mq_open(2) whatever it grants: a queue is a file of no place of the
+            // tree. Without it, as a profile may ask for, the IPC namespace keeps queues apart.
             "mq_getsetattr",
             "mq_notify",
             "mq_open",
