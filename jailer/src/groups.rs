@@ -73,6 +73,10 @@ pub struct GroupNames {
     unified: PathBuf,
     legacy: Vec<(Controller, PathBuf)>,
     missing: Vec<Controller>,
+    /// Which the v2 parent hands down.
+    handed_down: Vec<Controller>,
+    /// Where killed runs may have left something besides.
+    elsewhere: Vec<PathBuf>,
 }
 
 impl GroupNames {
@@ -82,10 +86,12 @@ impl GroupNames {
             unified: hierarchies.unified.join(name),
             legacy: Vec::new(),
             missing: Vec::new(),
+            handed_down: Vec::new(),
+            elsewhere: hierarchies.elsewhere().to_vec(),
         };
-        for controller in Controller::ALL {
+        for controller in hierarchies.controllers() {
             match hierarchies.home(controller) {
-                Home::Unified => {}
+                Home::Unified => names.handed_down.push(controller),
                 Home::Legacy(parent) => names.legacy.push((controller, parent.join(name))),
                 Home::Missing => names.missing.push(controller),
             }
@@ -120,6 +126,7 @@ impl Groups {
     /// Makes the groups, without limits, after removing what killed runs have left beside them.
     pub fn create(names: GroupNames) -> Result<Groups, GroupError> {
         names.directories().filter_map(Path::parent).for_each(sweep);
+        names.elsewhere.iter().for_each(|parent| sweep(parent));
         enable_controllers(&names)?;
         fs::create_dir(&names.unified).map_err(failed("make the control group", &names.unified))?;
         let directory = claim(&names.unified)?;
@@ -178,7 +185,10 @@ impl Groups {
     ) -> Vec<(&'static str, String)> {
         let limits = limits.iter().filter(|limit| limit.controller == of);
         limits
-            .filter_map(|limit| Some((limit.file, self.read(of, limit.file)?)))
+            .filter_map(|limit| {
+                let text = self.read(of, limit.file)?;
+                Some((limit.file, limit.part_of(&text)?.to_owned()))
+            })
             .collect()
     }
 
@@ -360,7 +370,7 @@ fn enable_controllers(names: &GroupNames) -> Result<(), GroupError> {
     let read = |path: &Path| fs::read_to_string(path).map_err(failed("read", path));
     let (enabled, offered) = (read(&file)?, read(&parent.join("cgroup.controllers"))?);
     let has = |list: &str, name: &str| list.split_whitespace().any(|item| item == name);
-    for name in Controller::ALL.map(Controller::name) {
+    for name in names.handed_down.iter().map(|controller| controller.name()) {
         if has(&offered, name) && !has(&enabled, name) {
             fs::write(&file, format!("+{name}")).map_err(failed(ENABLE, &file))?;
         }

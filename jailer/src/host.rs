@@ -2,6 +2,7 @@
 
 pub(crate) mod fix;
 pub(crate) mod kernel;
+pub mod storage;
 pub mod trial;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use turnkey_policy::Policy;
 
-use crate::groups::hierarchy::{Hierarchies, HierarchyError};
+use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
+use crate::host::storage::Storage;
 use crate::ids::Ids;
 use crate::tree::paths::{self, PathError};
 use crate::tree::root::{self, RootError, RootFacts};
@@ -26,6 +28,8 @@ pub struct Host {
     pub landlock_abi: u32,
     /// Where control groups are.
     pub hierarchies: Hierarchies,
+    /// What lies behind the mounted file systems; empty unless the policy limits reads or writes.
+    pub storage: Storage,
     /// What the jail's user can be.
     pub ids: Ids,
     /// The highest capability that the kernel knows.
@@ -87,13 +91,16 @@ impl Host {
             paths.insert(named.path.clone(), fact);
         }
         let filesystem = &policy.filesystem;
-        let root = filesystem.root.as_deref();
-        let root = root.map(|root| root::probe(root, filesystem)).transpose()?;
+        let root_place = filesystem.root.as_deref();
+        let root = root_place
+            .map(|root| root::probe(root, filesystem))
+            .transpose()?;
         Ok(Host {
             paths,
             root,
             landlock_abi: crate::landlock::abi(),
-            hierarchies: hierarchies(&ids)?,
+            hierarchies: hierarchies(&ids, policy.limits.limit_io())?,
+            storage: storage(policy, root_place)?,
             ids,
             last_capability: last_capability(),
         })
@@ -105,10 +112,28 @@ impl Host {
     }
 }
 
+/// Only where a limit asks for it: there are hosts with thousands of mounts.
+fn storage(policy: &Policy, root: Option<&Path>) -> Result<Storage, HostError> {
+    if !policy.limits.limit_io() {
+        return Ok(Storage::default());
+    }
+    let filesystem = &policy.filesystem;
+    let named = filesystem.read.iter().chain(&filesystem.write);
+    let named = named.map(|named| named.path.as_path()).chain(root);
+    let path = "/proc/self/mountinfo";
+    let unread = |source| HierarchyError::Proc { path, source };
+    Ok(Storage::probe(named).map_err(unread)?)
+}
+
 /// With all ids the caller is root, to whom a group that cannot be made is an error and never a
 /// reason to do without.
-fn hierarchies(ids: &Ids) -> Result<Hierarchies, HierarchyError> {
-    match (Hierarchies::probe(), ids) {
+fn hierarchies(ids: &Ids, io: bool) -> Result<Hierarchies, HierarchyError> {
+    let found = if io {
+        Hierarchies::probe_for(&Controller::ALL)
+    } else {
+        Hierarchies::probe()
+    };
+    match (found, ids) {
         (Err(HierarchyError::NoUnified), Ids::Own(_)) => Ok(Hierarchies::none()),
         (found, Ids::Own(_)) => Ok(found?.delegated()),
         (found, Ids::All) => found,

@@ -3,6 +3,7 @@
 //! Pure: from a policy, the facts of the host and a command to an ordered list of steps.
 
 mod environment;
+pub mod io;
 pub mod masks;
 mod places;
 mod root;
@@ -21,6 +22,7 @@ use crate::process::namespaces::{self, Namespace};
 use crate::process::rlimits::{self, ResourceLimit};
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
+use io::Io;
 use places::{Place, places};
 use tree::{TreeBuilder, workspace_size};
 
@@ -50,6 +52,8 @@ pub struct Plan {
     pub namespaces: Vec<Namespace>,
     /// The limits of its control groups, in the order they are written.
     pub group_limits: Vec<GroupLimit>,
+    /// What is read from disks and written to them in a second; `None` when nothing limits it.
+    pub io: Option<Io>,
     /// The limits of each of its processes.
     pub rlimits: Vec<ResourceLimit>,
     /// What Landlock refuses wherever no grant allows it; `None` on a host without Landlock.
@@ -247,9 +251,11 @@ impl Plan {
         }
         let environment = environment(policy, &command.environment);
         let candidates = candidates(&command.arguments, &environment)?;
+        let io = Io::new(&policy.limits, &builder.steps, host);
         Ok(Plan {
             namespaces: namespaces::ALL.to_vec(),
-            group_limits: limits::plan(&policy.limits, &host.hierarchies),
+            group_limits: limits::plan(&policy.limits, &host.hierarchies, io.as_ref()),
+            io,
             rlimits: rlimits::plan(&policy.limits, host),
             landlock: landlock::handled(host.landlock_abi),
             tree: builder.steps,

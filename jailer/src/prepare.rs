@@ -23,6 +23,7 @@ use crate::ids::idmap::HostId;
 use crate::ids::userns::Switches;
 use crate::landlock::{self, Handled};
 use crate::outcome::LayerReport;
+use crate::plan::io::Io;
 use crate::plan::{Plan, TreeStep, c_string};
 use crate::process::child::{Orders, Rule};
 use crate::process::keeper::Keeper;
@@ -38,10 +39,11 @@ use crate::tally::{Grouped, Tally};
 use crate::tree::{self, OverlaySides};
 
 /// The layers that a control group holds.
-const GROUP_LAYERS: [(Layer, Controller); 3] = [
+const GROUP_LAYERS: [(Layer, Controller); 4] = [
     (Layer::Memory, Controller::Memory),
     (Layer::Pids, Controller::Pids),
     (Layer::Cpu, Controller::Cpu),
+    (Layer::Io, Controller::Io),
 ];
 const NOT_DELEGATED: &str = "no control group is delegated to this caller; run turnkey as root, \
     or let systemd delegate one: systemd-run --user --scope -p Delegate=yes turnkey …";
@@ -160,10 +162,13 @@ impl Plan {
     /// reason and the fix, as far as that shows before anything is made.
     pub fn missing(&self) -> Vec<(Layer, String)> {
         let mut missing = Vec::new();
-        for (layer, controller) in GROUP_LAYERS {
+        for (layer, controller) in self.group_layers() {
             if *self.host.hierarchies.home(controller) == Home::Missing {
                 missing.push((layer, self.no_controller(controller)));
             }
+        }
+        if let Some(reason) = self.io.as_ref().and_then(Io::unreached) {
+            missing.push((Layer::Io, reason));
         }
         if self.host.landlock_abi == 0 {
             missing.push((Layer::Landlock, NO_LANDLOCK.to_owned()));
@@ -176,9 +181,19 @@ impl Plan {
         missing
     }
 
+    /// The layers that a control group holds in this run.
+    fn group_layers(&self) -> impl Iterator<Item = (Layer, Controller)> {
+        let io = self.io.is_some();
+        let layers = GROUP_LAYERS.into_iter();
+        layers.filter(move |(layer, _)| io || *layer != Layer::Io)
+    }
+
     fn no_controller(&self, controller: Controller) -> String {
         let name = controller.name();
         match self.host.ids {
+            Ids::All if controller == Controller::Io => {
+                "the controller `io` (`blkio` on v1) is in no hierarchy of this host; boot a kernel built with CONFIG_BLK_DEV_THROTTLING=y".to_owned()
+            }
             Ids::All => format!("the controller `{name}` is in no hierarchy of this host"),
             Ids::Own(_) if self.host.hierarchies.closed => NOT_DELEGATED.to_owned(),
             Ids::Own(_) => format!(
@@ -227,7 +242,7 @@ impl Plan {
     /// What the groups hold, per layer, or why the run cannot be.
     fn group_reports(&self, tally: &Tally) -> Result<Vec<LayerReport>, JailError> {
         let mut reports = Vec::new();
-        for (layer, controller) in GROUP_LAYERS {
+        for (layer, controller) in self.group_layers() {
             let requested = self.requested(controller);
             let groups = tally.groups();
             let Some(groups) = groups.filter(|groups| !groups.missing().contains(&controller))
@@ -251,14 +266,13 @@ impl Plan {
                 .iter()
                 .map(|(file, value)| format!("{file} is {value}"))
                 .collect();
-            let effective = requested.clone();
-            let proof = Some(proof.join("; "));
+            let io = self.io.as_ref().filter(|_| layer == Layer::Io);
             reports.push(LayerReport {
                 layer,
+                effective: io.map_or(requested.clone(), Io::effective),
                 requested,
-                effective,
-                proof,
-                degraded: None,
+                proof: (!proof.is_empty()).then(|| proof.join("; ")),
+                degraded: io.and_then(Io::degraded),
             });
         }
         Ok(reports)
@@ -270,6 +284,7 @@ impl Plan {
             Controller::Memory => format!("{} bytes, swap {}", limits.memory, limits.swap),
             Controller::Pids => format!("{} tasks", limits.pids),
             Controller::Cpu => format!("{} % of a processor", limits.cpu_percent),
+            Controller::Io => self.io.as_ref().map(Io::requested).unwrap_or_default(),
         }
     }
 
@@ -290,7 +305,7 @@ impl Plan {
                 "{} tasks of the jail's user namespace, setrlimit(2)",
                 rlimits::tasks(limits)
             ),
-            Controller::Cpu => "nothing".into(),
+            Controller::Cpu | Controller::Io => "nothing".into(),
         }
     }
 

@@ -89,6 +89,8 @@ fn table(overrides: &Overrides) -> Vec<(&'static str, Apply, &str)> {
         ("--wall", |flag, into| put(&mut into.wall, flag, values::duration), &of.wall),
         ("--cpu-time", |flag, into| put(&mut into.cpu_time, flag, values::duration), &of.cpu_time),
         ("--output", |flag, into| put(&mut into.output, flag, values::size), &of.output),
+        ("--io-read", |flag, into| put(&mut into.io_read, flag, values::rate), &of.io_read),
+        ("--io-write", |flag, into| put(&mut into.io_write, flag, values::rate), &of.io_write),
         ("--disk", |flag, into| put(&mut into.disk, flag, values::memory), &of.disk),
         ("--file-size", |flag, into| put(&mut into.file_size, flag, values::size), &of.file_size),
         ("--open-files", |flag, into| put(&mut into.open_files, flag, values::open_files), &of.open_files),

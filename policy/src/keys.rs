@@ -125,6 +125,8 @@ pub const KEYS: &[Key] = &[
     key("limits", "wall", Form::Duration, "`30s`", "from the program's first instruction"),
     key("limits", "cpu_time", Form::Duration, "`20s`", "user and system time of the tree"),
     key("limits", "output", Form::Size, "`1M`", "stdout and stderr together"),
+    key("limits", "io_read", Form::Size, "no limit", "bytes that the tree reads in a second from each disk behind what it sees"),
+    key("limits", "io_write", Form::Size, "no limit", "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache"),
     key("limits", "disk", Form::Size, "`1G`", "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too"),
     key("limits", "file_size", Form::Size, "`64M`", "per file"),
     key("limits", "open_files", Form::Count, "`256`", "per process"),

@@ -149,6 +149,10 @@ pub struct Limits {
     pub cpu_time: Duration,
     /// Bytes of stdout and stderr together.
     pub output: u64,
+    /// Bytes in a second from each disk behind what the jail sees; `None` is no limit.
+    pub io_read: Option<u64>,
+    /// Bytes in a second to each of them.
+    pub io_write: Option<u64>,
     /// Bytes that the side of the workspace which takes the writes may hold. One file or directory
     /// is allowed for every 4096 of them.
     pub disk: u64,
@@ -158,6 +162,14 @@ pub struct Limits {
     pub open_files: u32,
     /// Bytes that an export of the workspace writes to the host.
     pub export_size: u64,
+}
+
+impl Limits {
+    /// Whether reads or writes are limited, so that [`Layer::Io`] is needed.
+    #[must_use]
+    pub fn limit_io(&self) -> bool {
+        self.io_read.is_some() || self.io_write.is_some()
+    }
 }
 
 /// `[identity]`.
@@ -243,6 +255,8 @@ pub enum Layer {
     Pids,
     /// Processor share of the cgroup.
     Cpu,
+    /// Bytes in a second of the cgroup; only where the policy limits them.
+    Io,
     /// setrlimit(2)
     Rlimits,
     /// The eBPF programs.

@@ -65,6 +65,7 @@ names!(Layer {
     Memory => "memory",
     Pids => "pids",
     Cpu => "cpu",
+    Io => "io",
     Rlimits => "rlimits",
     Monitor => "monitor",
 });

@@ -17,6 +17,10 @@ pub struct Overrides {
     pub cpu_time: Option<String>,
     /// `--output SIZE`: `limits.output`
     pub output: Option<String>,
+    /// `--io-read SIZE`: `limits.io_read`
+    pub io_read: Option<String>,
+    /// `--io-write SIZE`: `limits.io_write`
+    pub io_write: Option<String>,
     /// `--disk SIZE`: `limits.disk`
     pub disk: Option<String>,
     /// `--file-size SIZE`: `limits.file_size`

@@ -28,6 +28,8 @@ pub(crate) struct Profile {
     pub(crate) wall: Option<Located<Duration>>,
     pub(crate) cpu_time: Option<Located<Duration>>,
     pub(crate) output: Option<Located<u64>>,
+    pub(crate) io_read: Option<Located<u64>>,
+    pub(crate) io_write: Option<Located<u64>>,
     pub(crate) disk: Option<Located<u64>>,
     pub(crate) file_size: Option<Located<u64>>,
     pub(crate) open_files: Option<Located<u32>>,
@@ -66,6 +68,8 @@ impl Profile {
         override_with(&mut self.wall, above.wall);
         override_with(&mut self.cpu_time, above.cpu_time);
         override_with(&mut self.output, above.output);
+        override_with(&mut self.io_read, above.io_read);
+        override_with(&mut self.io_write, above.io_write);
         override_with(&mut self.disk, above.disk);
         override_with(&mut self.file_size, above.file_size);
         override_with(&mut self.open_files, above.open_files);

@@ -167,6 +167,8 @@ fn limits(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     profile.wall = section.value("wall", values::duration);
     profile.cpu_time = section.value("cpu_time", values::duration);
     profile.output = section.value("output", values::size);
+    profile.io_read = section.value("io_read", values::rate);
+    profile.io_write = section.value("io_write", values::rate);
     profile.disk = section.value("disk", values::memory);
     profile.file_size = section.value("file_size", values::size);
     profile.open_files = section.count("open_files", values::open_files);

@@ -72,6 +72,8 @@ fn limits(profile: &Profile) -> Limits {
         wall: value(&profile.wall, Duration::from_secs(30)),
         cpu_time: value(&profile.cpu_time, Duration::from_secs(20)),
         output: value(&profile.output, 1 << 20),
+        io_read: profile.io_read.as_ref().map(|bytes| bytes.value),
+        io_write: profile.io_write.as_ref().map(|bytes| bytes.value),
         disk: value(&profile.disk, 1 << 30),
         file_size: value(&profile.file_size, 64 << 20),
         open_files: value(&profile.open_files, 256),

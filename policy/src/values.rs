@@ -93,6 +93,11 @@ pub(crate) fn memory(text: &str) -> Result<u64, Wrong> {
     at_least(size(text)?, 1 << 20, "1M")
 }
 
+/// Bytes in a second. Slower than this, a program would not even be read.
+pub(crate) fn rate(text: &str) -> Result<u64, Wrong> {
+    at_least(size(text)?, 64 << 10, "64K")
+}
+
 pub(crate) fn percent(text: &str) -> Result<u32, Wrong> {
     at_least(quantity::parse_percent(text)?, 1, "1%")
 }

@@ -76,6 +76,9 @@ fn every_key_reaches_the_policy() {
         wall = "2m"
         cpu_time = "500ms"
         output = "2K"
+        io_read = "10M"
+        io_write = "64K"
+        disk = "8M"
         file_size = "3"
         open_files = 1_000
         [identity]
@@ -131,6 +134,10 @@ fn every_key_reaches_the_policy() {
     assert_eq!(
         (limits.output, limits.file_size, limits.open_files),
         (2048, 3, 1000)
+    );
+    assert_eq!(
+        (limits.io_read, limits.io_write, limits.disk),
+        (Some(10 << 20), Some(64 << 10), 8 << 20)
     );
     assert_eq!(
         (
@@ -331,6 +338,9 @@ fn every_flag_mirrors_its_key() {
         flags.wall = some("1s");
         flags.cpu_time = some("2s");
         flags.output = some("3");
+        flags.io_read = some("1M");
+        flags.io_write = some("2M");
+        flags.disk = some("3M");
         flags.file_size = some("4");
         flags.open_files = some("55");
         flags.read = vec!["/data".to_owned()];
@@ -354,6 +364,10 @@ fn every_flag_mirrors_its_key() {
     assert_eq!(
         (limits.output, limits.file_size, limits.open_files),
         (3, 4, 55)
+    );
+    assert_eq!(
+        (limits.io_read, limits.io_write, limits.disk),
+        (Some(1 << 20), Some(2 << 20), 3 << 20)
     );
     assert!(
         policy
@@ -424,6 +438,10 @@ fn what_no_jail_can_run_with_is_refused() {
     assert_eq!(
         refused("limits.memory = \"0\""),
         "`limits.memory`: this is too little to run anything"
+    );
+    assert_eq!(
+        refused("limits.io_read = \"1K\""),
+        "`limits.io_read`: this is too little to run anything"
     );
     assert_eq!(
         refused("limits.wall = \"0s\""),

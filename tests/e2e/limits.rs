@@ -276,7 +276,10 @@ fn the_workspace_is_bounded() {
     );
     let ran = fill("--disk 8M");
     ran.expect_code(0);
-    measured(&format!("disk of 8 MiB: {} MiB, then", ran.stdout.trim()));
+    measured(&format!(
+        "disk of 8 MiB, MiB written: {}",
+        ran.stdout.trim()
+    ));
     ran.expect(
         ran.stdout == "7 No space left on device\n" || ran.stdout == "8 No space left on device\n",
         "8 MiB fit into 8, and then ENOSPC",
@@ -290,7 +293,7 @@ fn the_workspace_is_bounded() {
 }
 
 #[test]
-fn a_bomb_of_empty_files_is_bounded() {
+fn j55_a_bomb_of_empty_files_is_bounded() {
     let bomb = "import os
 made = 0
 try:
@@ -351,5 +354,121 @@ for n in range({files}): os.close(os.open('/workspace/d/%d' % n, os.O_WRONLY | o
         ran.stderr
             .contains("files changed: 2346 more than the 10000 that a report lists"),
         "people are told",
+    );
+}
+
+/// Eight times 1 MiB past the page cache, and the seconds that took.
+const READ: &str = "import mmap, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+page = mmap.mmap(-1, 1 << 20)
+start = time.monotonic()
+read = sum(os.preadv(fd, [page], n << 20) for n in range(8))
+assert read == 8 << 20, read
+print(time.monotonic() - start)";
+const WRITE: &str = "import mmap, os, sys, time
+fd = os.open(sys.argv[1] + '/out', os.O_WRONLY | os.O_CREAT | os.O_DIRECT | os.O_SYNC)
+page = mmap.mmap(-1, 1 << 20)
+page.write(b'x' * (1 << 20))
+start = time.monotonic()
+written = sum(os.pwritev(fd, [page], n << 20) for n in range(8))
+assert written == 8 << 20, written
+print(time.monotonic() - start)";
+
+/// A directory on a disk, where /tmp may be memory.
+fn on_a_disk() -> tempfile::TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a test runs as root")
+}
+
+/// Runs `program` with `given` as its argument, and answers the seconds that it says it took.
+fn seconds_of(options: &str, program: &str, given: &str) -> (Ran, f64) {
+    let ran = Run::new()
+        .option(options)
+        .run(&["python3", "-c", program, given]);
+    ran.expect_code(0);
+    let seconds = ran.stdout.trim().parse().expect("a number of seconds");
+    (ran, seconds)
+}
+
+/// What the report says about the layer, if it is there.
+fn io_layer(ran: &Ran) -> Option<&serde_json::Value> {
+    let mut layers = ran.list("/enforcement").iter();
+    layers.find(|layer| layer["layer"] == "io")
+}
+
+/// Whether the controller is one of cgroup v1 here.
+fn io_is_on_v1() -> bool {
+    std::path::Path::new("/sys/fs/cgroup/blkio").is_dir()
+}
+
+#[test]
+fn reading_from_a_disk_takes_the_time_that_its_limit_says() {
+    let directory = on_a_disk();
+    let file = directory.path().join("data");
+    std::fs::write(&file, vec![7; 8 << 20]).expect("there is room");
+    let opened = std::fs::File::open(&file).expect("it was written");
+    opened.sync_all().expect("it reaches the disk");
+    let place = file.to_str().expect("a plain path");
+    let read = |limit: &str| seconds_of(&format!("--read {place}{limit}"), READ, place);
+    let (control, free) = read("");
+    control.expect(io_layer(&control).is_none(), "no limit, no layer");
+    let (ran, limited) = read(" --io-read 4M");
+    measured(&format!(
+        "8 MiB read at 4 MiB/s: {limited:.2} s; without a limit {free:.2} s"
+    ));
+    ran.expect(limited > 1.6, "8 MiB at 4 MiB in a second take two");
+    ran.expect(limited < 6.0, "and not much longer");
+    ran.expect(free < limited / 2.0, "the control: the disk is faster");
+    let layer = io_layer(&ran).expect("the layer is told");
+    let proof = layer["proof"].as_str().unwrap_or_default();
+    ran.expect(
+        proof.contains("4194304") && proof.contains("read back with the jail inside"),
+        "and proved",
+    );
+    ran.expect(layer["degraded"].is_null(), "all reads are held back");
+}
+
+#[test]
+fn writing_to_a_disk_takes_the_time_that_its_limit_says() {
+    let directory = on_a_disk();
+    let place = directory.path().to_str().expect("a plain path");
+    let write = |limit: &str| seconds_of(&format!("--write {place}{limit}"), WRITE, place);
+    let (_, free) = write("");
+    let (ran, limited) = write(" --io-write 4M");
+    measured(&format!(
+        "8 MiB written at 4 MiB/s: {limited:.2} s; without a limit {free:.2} s"
+    ));
+    ran.expect(limited > 1.6, "8 MiB at 4 MiB in a second take two");
+    ran.expect(limited < 6.0, "and not much longer");
+    ran.expect(free < limited / 2.0, "the control: the disk is faster");
+    let layer = io_layer(&ran).expect("the layer is told");
+    ran.expect(
+        layer["proof"]
+            .as_str()
+            .is_some_and(|it| it.contains("4194304")),
+        "and proved",
+    );
+    let degraded = layer["degraded"].as_str();
+    ran.expect(
+        degraded.is_some_and(|it| it.contains("page cache")) == io_is_on_v1(),
+        "what version 1 does not hold back is said, and version 2 does",
+    );
+}
+
+#[test]
+fn a_limit_on_disks_that_cannot_be_had_ends_the_start() {
+    let nobody = || Run::new().by_nobody().option("--io-read 4M");
+    let refused = nobody().shell("echo ran");
+    refused.expect_code(125);
+    refused.expect(refused.stdout.is_empty(), "nothing ran");
+    refused.expect(
+        refused.stderr.contains("io: no control group is delegated"),
+        "the layer is named, with the fix",
+    );
+    let without = nobody().option("--unmonitored").shell("echo ran");
+    without.expect_code(0);
+    let layer = io_layer(&without).expect("the layer is told");
+    without.expect(
+        layer["effective"] == "nothing" && layer["degraded"].is_string(),
+        "as one that is missing",
     );
 }

@@ -7,11 +7,12 @@ use turnkey_jailer::{Host, Ids, Plan};
 use turnkey_policy::{Layer, Policy};
 
 /// What no caller can have without privileges, unless some were delegated.
-const PRIVILEGED: [Layer; 5] = [
+const PRIVILEGED: [Layer; 6] = [
     Layer::Monitor,
     Layer::Memory,
     Layer::Pids,
     Layer::Cpu,
+    Layer::Io,
     Layer::Capabilities,
 ];
 

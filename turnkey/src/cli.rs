@@ -144,6 +144,12 @@ pub struct OverrideArguments {
     /// Bytes on standard output and error together
     #[arg(long, value_name = "SIZE")]
     output: Option<String>,
+    /// Bytes that are read from each disk in a second, such as 10M
+    #[arg(long, value_name = "SIZE")]
+    io_read: Option<String>,
+    /// Bytes that are written to each disk in a second
+    #[arg(long, value_name = "SIZE")]
+    io_write: Option<String>,
     /// What can be written to /workspace before the writes are thrown away, such as 64M
     #[arg(long, value_name = "SIZE")]
     disk: Option<String>,
@@ -206,6 +212,8 @@ impl OverrideArguments {
             wall: flags.wall.clone(),
             cpu_time: flags.cpu_time.clone(),
             output: flags.output.clone(),
+            io_read: flags.io_read.clone(),
+            io_write: flags.io_write.clone(),
             disk: flags.disk.clone(),
             file_size: flags.file_size.clone(),
             open_files: flags.open_files.clone(),

@@ -15,18 +15,37 @@ pub enum Controller {
     Pids,
     /// share of processor time
     Cpu,
+    /// bytes read and written in a second
+    Io,
 }
 
 impl Controller {
     /// All of them.
-    pub const ALL: [Controller; 3] = [Controller::Memory, Controller::Pids, Controller::Cpu];
+    pub const ALL: [Controller; 4] = [
+        Controller::Memory,
+        Controller::Pids,
+        Controller::Cpu,
+        Controller::Io,
+    ];
 
-    /// As the kernel names it.
+    /// Those that every jail is limited by.
+    pub const ALWAYS: [Controller; 3] = [Controller::Memory, Controller::Pids, Controller::Cpu];
+
+    /// As cgroup v2 names it.
     pub fn name(self) -> &'static str {
         match self {
             Controller::Memory => "memory",
             Controller::Pids => "pids",
             Controller::Cpu => "cpu",
+            Controller::Io => "io",
+        }
+    }
+
+    /// As cgroup v1 names it.
+    fn legacy_name(self) -> &'static str {
+        match self {
+            Controller::Io => "blkio",
+            other => other.name(),
         }
     }
 }
@@ -47,8 +66,10 @@ pub enum Home {
 pub struct Hierarchies {
     /// A directory of the v2 hierarchy.
     pub unified: PathBuf,
-    /// For each of [`Controller::ALL`], in that order.
-    homes: [Home; 3],
+    /// Where each controller is that the jail is limited by.
+    homes: Vec<(Controller, Home)>,
+    /// Where runs that are limited by more make groups, too.
+    elsewhere: Vec<PathBuf>,
     /// This caller can make no group at all.
     pub closed: bool,
 }
@@ -83,8 +104,13 @@ pub enum HierarchyError {
 }
 
 impl Hierarchies {
-    /// Finds them in /proc/self.
+    /// Finds those that every jail is limited by in /proc/self.
     pub fn probe() -> Result<Hierarchies, HierarchyError> {
+        Hierarchies::probe_for(&Controller::ALWAYS)
+    }
+
+    /// Finds these controllers in /proc/self.
+    pub fn probe_for(wanted: &[Controller]) -> Result<Hierarchies, HierarchyError> {
         let read =
             |path| fs::read_to_string(path).map_err(|source| HierarchyError::Proc { path, source });
         let mounts = parse_mounts(&read("/proc/self/mountinfo")?);
@@ -97,17 +123,26 @@ impl Hierarchies {
             .iter()
             .find(|membership| membership.controllers.is_empty());
         let directory = unified.below(own.map_or("/", |own| own.path.as_str()));
-        let mut parent = parent_with_controllers(&unified.directory, &directory);
+        let mut parent = parent_with_controllers(&unified.directory, &directory, wanted);
         // What was delegated to this process may begin below a group that could limit it.
         if !takes_groups(&parent) && takes_groups(&directory) {
             parent = directory;
         }
         let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
-        let homes =
-            Controller::ALL.map(|controller| home(controller, &available, &mounts, &memberships));
+        let home = |controller| home(controller, &available, &mounts, &memberships);
+        let homes = wanted
+            .iter()
+            .map(|controller| (*controller, home(*controller)));
+        let others = Controller::ALL.into_iter();
+        let others = others.filter(|controller| !wanted.contains(controller));
+        let elsewhere = others.filter_map(|controller| match home(controller) {
+            Home::Legacy(parent) => Some(parent),
+            Home::Unified | Home::Missing => None,
+        });
         Ok(Hierarchies {
             unified: parent,
-            homes,
+            homes: homes.collect(),
+            elsewhere: elsewhere.collect(),
             closed: false,
         })
     }
@@ -125,7 +160,7 @@ impl Hierarchies {
             other => other.clone(),
         };
         Hierarchies {
-            homes: Controller::ALL.map(home),
+            homes: self.controllers().map(|it| (it, home(it))).collect(),
             ..self.clone()
         }
     }
@@ -134,7 +169,8 @@ impl Hierarchies {
     pub fn none() -> Hierarchies {
         Hierarchies {
             unified: PathBuf::new(),
-            homes: [Home::Missing, Home::Missing, Home::Missing],
+            homes: Vec::new(),
+            elsewhere: Vec::new(),
             closed: true,
         }
     }
@@ -149,19 +185,31 @@ impl Hierarchies {
         }
     }
 
-    /// From what is known already: a directory of the v2 hierarchy, and for each of
-    /// [`Controller::ALL`], in that order, where it is.
-    pub fn new(unified: PathBuf, homes: [Home; 3]) -> Hierarchies {
+    /// From what is known already: a directory of the v2 hierarchy, and where each controller is.
+    pub fn new(unified: PathBuf, homes: Vec<(Controller, Home)>) -> Hierarchies {
         Hierarchies {
             unified,
             homes,
+            elsewhere: Vec::new(),
             closed: false,
         }
     }
 
-    /// Where `controller` is.
+    /// The controllers that were looked for.
+    pub fn controllers(&self) -> impl Iterator<Item = Controller> {
+        self.homes.iter().map(|(controller, _)| *controller)
+    }
+
+    /// Where `controller` is; one that was not looked for is missing.
     pub fn home(&self, controller: Controller) -> &Home {
-        &self.homes[controller as usize]
+        let mut homes = self.homes.iter();
+        let found = homes.find(|(known, _)| *known == controller);
+        found.map_or(&Home::Missing, |(_, home)| home)
+    }
+
+    /// Directories of v1 in which runs that are limited by more make groups.
+    pub fn elsewhere(&self) -> &[PathBuf] {
+        &self.elsewhere
     }
 }
 
@@ -175,6 +223,7 @@ fn home(
     if available.split_whitespace().any(|offered| offered == name) {
         return Home::Unified;
     }
+    let name = controller.legacy_name();
     let held_by =
         |mount: &&Mount| !mount.unified && mount.options.iter().any(|option| option == name);
     let Some(mount) = mounts.iter().find(held_by) else {
@@ -188,20 +237,20 @@ fn home(
 
 /// The nearest group at or above our own that may have limited children: cgroups(7) forbids both
 /// processes and controlled children in one group, except in the root.
-fn parent_with_controllers(root: &Path, own: &Path) -> PathBuf {
-    let wanted = |directory: &Path| {
+fn parent_with_controllers(root: &Path, own: &Path, wanted: &[Controller]) -> PathBuf {
+    let has_all = |directory: &Path| {
         let offered = fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
         let enabled =
             fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
         let has = |list: &str, name: &str| list.split_whitespace().any(|item| item == name);
-        Controller::ALL.iter().all(|controller| {
+        wanted.iter().all(|controller| {
             let name = controller.name();
             !has(&offered, name) || has(&enabled, name)
         })
     };
     own.ancestors()
         .take_while(|directory| directory.starts_with(root))
-        .find(|directory| wanted(directory))
+        .find(|directory| has_all(directory))
         .unwrap_or(root)
         .to_owned()
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use turnkey_policy::Limits;
 
 use crate::groups::hierarchy::{Controller, Hierarchies, Home};
+use crate::host::storage::Device;
+use crate::plan::io::Io;
 
 /// The period that the share of processor time is measured over, microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
@@ -23,12 +25,32 @@ pub struct GroupLimit {
     /// Whether a kernel may lack the file: an account of swap is a matter of its build and command
     /// line. Where it is missing, the host must have no swap.
     pub may_be_missing: bool,
+    /// The device whose line of the file it is, which the value begins with; `None` when the file
+    /// holds one value.
+    pub device: Option<Device>,
+}
+
+impl GroupLimit {
+    /// What of the file's text is about this limit.
+    pub(crate) fn part_of<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let Some(device) = self.device else {
+            return Some(text);
+        };
+        let start = format!("{device} ");
+        text.lines().find(|line| line.starts_with(&start))
+    }
 }
 
 /// Every limit, in the order they must be written.
-pub(crate) fn plan(limits: &Limits, hierarchies: &Hierarchies) -> Vec<GroupLimit> {
+pub(crate) fn plan(limits: &Limits, hierarchies: &Hierarchies, io: Option<&Io>) -> Vec<GroupLimit> {
     let mut plan = Vec::new();
-    for controller in [Controller::Pids, Controller::Memory, Controller::Cpu] {
+    let order = [
+        Controller::Pids,
+        Controller::Memory,
+        Controller::Cpu,
+        Controller::Io,
+    ];
+    for controller in order {
         let home = hierarchies.home(controller);
         let parent = match home {
             Home::Unified => Some(hierarchies.unified.clone()),
@@ -36,16 +58,42 @@ pub(crate) fn plan(limits: &Limits, hierarchies: &Hierarchies) -> Vec<GroupLimit
             Home::Missing => None,
         };
         let legacy = matches!(home, Home::Legacy(_));
-        let settings = settings(controller, legacy, limits).into_iter();
-        plan.extend(settings.map(|(file, value)| GroupLimit {
+        let limit = |(file, value): (&'static str, String), device| GroupLimit {
             controller,
             parent: parent.clone(),
             file,
             value,
             may_be_missing: file.contains("memsw"),
-        }));
+            device,
+        };
+        let settings = settings(controller, legacy, limits).into_iter();
+        plan.extend(settings.map(|setting| limit(setting, None)));
+        if let Some(io) = io.filter(|_| controller == Controller::Io) {
+            for disk in &io.disks {
+                let settings = io_settings(*disk, legacy, io).into_iter();
+                plan.extend(settings.map(|setting| limit(setting, Some(*disk))));
+            }
+        }
     }
     plan
+}
+
+/// A whole disk's line of io.max, or of the files that stand for it on v1.
+fn io_settings(disk: Device, legacy: bool, io: &Io) -> Vec<(&'static str, String)> {
+    let limits = [
+        ("blkio.throttle.read_bps_device", "rbps", io.read),
+        ("blkio.throttle.write_bps_device", "wbps", io.write),
+    ];
+    let limits = limits
+        .into_iter()
+        .filter_map(|(file, word, bytes)| Some((file, word, bytes?)));
+    if legacy {
+        return limits
+            .map(|(file, _, bytes)| (file, format!("{disk} {bytes}")))
+            .collect();
+    }
+    let words = limits.map(|(_, word, bytes)| format!(" {word}={bytes}"));
+    vec![("io.max", format!("{disk}{}", words.collect::<String>()))]
 }
 
 fn settings(controller: Controller, legacy: bool, limits: &Limits) -> Vec<(&'static str, String)> {
@@ -70,6 +118,8 @@ fn settings(controller: Controller, legacy: bool, limits: &Limits) -> Vec<(&'sta
             ("cpu.cfs_period_us", CPU_PERIOD.to_string()),
             ("cpu.cfs_quota_us", quota.to_string()),
         ],
+        // For each disk: see io_settings().
+        (Controller::Io, _) => Vec::new(),
         (Controller::Cpu, false) => vec![("cpu.max", format!("{quota} {CPU_PERIOD}"))],
     }
 }

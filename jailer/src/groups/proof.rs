@@ -52,6 +52,7 @@ fn layer(controller: Controller) -> Layer {
         Controller::Memory => Layer::Memory,
         Controller::Pids => Layer::Pids,
         Controller::Cpu => Layer::Cpu,
+        Controller::Io => Layer::Io,
     }
 }
 
@@ -63,9 +64,14 @@ fn compare<'a>(
 ) -> Result<String, ProofError> {
     let mut words = Vec::new();
     for limit in planned {
-        let value = seen.iter().find(|(file, _)| *file == limit.file);
+        let value = seen
+            .iter()
+            .find(|(file, value)| *file == limit.file && limit.part_of(value).is_some());
         match value {
             None if limit.may_be_missing => {}
+            Some((file, value)) if limit.device.is_some() && holds(&limit.value, value) => {
+                words.push(format!("{file} is {value}"));
+            }
             Some((file, value)) if is_the_same(&limit.value, value) => {
                 words.push(format!("{file} is {value}"));
             }
@@ -80,6 +86,12 @@ fn compare<'a>(
         }
     }
     Ok(words.join("; "))
+}
+
+/// A line of io.max tells of what is not limited, too.
+fn holds(planned: &str, seen: &str) -> bool {
+    let seen: Vec<_> = seen.split(' ').collect();
+    planned.split(' ').all(|word| seen.contains(&word))
 }
 
 fn is_the_same(planned: &str, seen: &str) -> bool {
@@ -103,6 +115,7 @@ mod tests {
             file,
             value: value.to_owned(),
             may_be_missing: file.contains("memsw"),
+            device: None,
         }
     }
 
@@ -138,6 +151,25 @@ mod tests {
         assert!(against("pids.max", "50", &[("pids.max", "50")]).is_ok());
         assert!(against("pids.max", "50", &[("pids.max", "49")]).is_err());
         assert!(against("pids.max", "50", &[("pids.max", "max")]).is_err());
+    }
+
+    #[test]
+    fn the_line_of_each_disk_is_compared() {
+        let disk = |minor, rest: &str| GroupLimit {
+            device: Some(crate::host::storage::Device { major: 8, minor }),
+            ..limit("io.max", &format!("8:{minor} {rest}"))
+        };
+        let planned = [disk(0, "rbps=1048576"), disk(16, "rbps=1048576")];
+        let prove = |lines: &[&str]| {
+            let seen = lines.iter().map(|line| ("io.max", (*line).to_owned()));
+            let seen: Vec<_> = seen.collect();
+            compare(Layer::Io, planned.iter(), &seen)
+        };
+        let first = "8:0 rbps=1048576 wbps=max riops=max wiops=max";
+        let second = "8:16 rbps=1048576 wbps=max riops=max wiops=max";
+        assert!(prove(&[second, first]).unwrap().contains(second));
+        assert!(prove(&[first]).is_err());
+        assert!(prove(&[first, "8:16 rbps=10485760 wbps=max"]).is_err());
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use turnkey_policy::{HostPath, Overrides};
+use turnkey_policy::{HostPath, Layer, Overrides};
 
 use super::*;
-use crate::groups::hierarchy::Hierarchies;
+use crate::groups::hierarchy::{Controller, Hierarchies, Home};
 use crate::host::PathFact;
+use crate::host::storage::{Backing, Device, Mounted, Storage};
 
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files here"));
@@ -51,6 +52,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
         ids: crate::ids::Ids::All,
         landlock_abi: 6,
         hierarchies: Hierarchies::probe().unwrap(),
+        storage: crate::host::storage::Storage::default(),
         last_capability: 40,
     }
 }
@@ -376,4 +378,118 @@ fn a_path_that_was_exchanged_between_two_looks_is_refused() {
         plan(&policy, &host).unwrap_err(),
         PlanError::Changed("/turned".into())
     );
+}
+
+/// A disk at /, a network file system at /mnt, memory at /tmp.
+fn stored(home: Home) -> Host {
+    let disk = |minor| Device { major: 8, minor };
+    let mounted = |place: &str, kind: &str, backing| Mounted {
+        place: place.into(),
+        kind: kind.into(),
+        backing,
+    };
+    let mounts = vec![
+        mounted("/", "ext4", Backing::Disks([disk(0)].into())),
+        mounted("/home", "vfat", Backing::Disks([disk(16)].into())),
+        mounted("/mnt", "nfs", Backing::OutOfReach),
+        mounted("/tmp", "tmpfs", Backing::Memory),
+    ];
+    let homes = Controller::ALL.map(|controller| (controller, home.clone()));
+    Host {
+        hierarchies: Hierarchies::new("/sys/fs/cgroup".into(), homes.to_vec()),
+        storage: Storage {
+            mounts,
+            canonical: BTreeMap::new(),
+        },
+        ..host(&[
+            ("/mnt", PathFact::Directory),
+            ("/home/out", PathFact::Directory),
+        ])
+    }
+}
+
+fn of_io(plan: &Plan) -> Vec<(&'static str, &str)> {
+    let limits = plan.group_limits.iter();
+    let limits = limits.filter(|limit| limit.controller == Controller::Io);
+    limits
+        .map(|limit| (limit.file, limit.value.as_str()))
+        .collect()
+}
+
+#[test]
+fn nothing_is_limited_on_disks_unless_asked_for() {
+    let plan = plan(&policy(|_| ()), &stored(Home::Unified)).unwrap();
+    assert_eq!(plan.io, None);
+    assert_eq!(of_io(&plan), []);
+    assert!(!plan.missing().iter().any(|(layer, _)| *layer == Layer::Io));
+}
+
+#[test]
+fn every_disk_behind_the_tree_has_its_limit() {
+    let policy = policy(|policy| {
+        policy.limits.io_read = Some(10 << 20);
+        policy.limits.io_write = Some(1 << 20);
+    });
+    let on_v2 = plan(&policy, &stored(Home::Unified)).unwrap();
+    let both = "rbps=10485760 wbps=1048576";
+    assert_eq!(
+        of_io(&on_v2),
+        [
+            ("io.max", format!("8:0 {both}").as_str()),
+            ("io.max", format!("8:16 {both}").as_str())
+        ],
+        "/usr, and the working directory"
+    );
+    let on_v1 = plan(&policy, &stored(Home::Legacy("/blkio".into()))).unwrap();
+    assert_eq!(
+        of_io(&on_v1)[..2],
+        [
+            ("blkio.throttle.read_bps_device", "8:0 10485760"),
+            ("blkio.throttle.write_bps_device", "8:0 1048576")
+        ]
+    );
+    // Nothing of the host can be written, so no write can be missed.
+    assert_eq!(on_v1.io.unwrap().degraded(), None);
+}
+
+#[test]
+fn what_is_not_held_back_is_said() {
+    let with = |change: fn(&mut Policy), home: Home| {
+        let policy = policy(|policy| {
+            policy.limits.io_write = Some(1 << 20);
+            change(policy);
+        });
+        plan(&policy, &stored(home)).unwrap()
+    };
+    let writable = |policy: &mut Policy| policy.filesystem.write = vec![readable("/home/out")];
+    let told = |plan: &Plan| plan.io.as_ref().unwrap().degraded().unwrap_or_default();
+    let on_v1 = with(writable, Home::Legacy("/blkio".into()));
+    assert!(told(&on_v1).contains("version 1"), "{}", told(&on_v1));
+    let on_v2 = with(writable, Home::Unified);
+    assert!(told(&on_v2).contains("vfat"), "{}", told(&on_v2));
+    assert_eq!(on_v2.missing(), []);
+
+    let server = with(
+        |policy| policy.filesystem.read.push(readable("/mnt")),
+        Home::Unified,
+    );
+    assert!(told(&server).contains("nfs at /mnt"), "{}", told(&server));
+    let (layer, reason) = server.missing().remove(0);
+    assert_eq!(layer, Layer::Io);
+    assert!(reason.contains("keep it out of the jail"), "{reason}");
+}
+
+#[test]
+fn a_host_without_the_controller_misses_the_layer_when_asked_for() {
+    let limited = policy(|policy| policy.limits.io_read = Some(1 << 20));
+    let without = Host {
+        hierarchies: Hierarchies::new(
+            "/sys/fs/cgroup".into(),
+            Controller::ALWAYS.map(|it| (it, Home::Unified)).to_vec(),
+        ),
+        ..stored(Home::Unified)
+    };
+    let (layer, reason) = plan(&limited, &without).unwrap().missing().remove(0);
+    assert_eq!(layer, Layer::Io);
+    assert!(reason.contains("CONFIG_BLK_DEV_THROTTLING"), "{reason}");
 }

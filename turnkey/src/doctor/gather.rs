@@ -132,7 +132,15 @@ fn groups(hierarchies: Hierarchies) -> Groups {
                 .remove()
                 .map_err(|error| advice::explain(&error.into()))
         });
-    let home = |controller| (controller, hierarchies.home(controller).clone());
+    // Nothing is made for a limit that not every run has.
+    let io = Hierarchies::probe_for(&[Controller::Io]);
+    let home = |controller| {
+        let found = match (controller, &io) {
+            (Controller::Io, Ok(io)) => io,
+            _ => &hierarchies,
+        };
+        (controller, found.home(controller).clone())
+    };
     Groups {
         controllers: Controller::ALL.map(home).to_vec(),
         unified: hierarchies.unified.clone(),

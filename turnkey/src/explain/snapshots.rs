@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use turnkey_jailer::hierarchy::{Hierarchies, Home};
+use turnkey_jailer::hierarchy::{Controller, Hierarchies, Home};
 use turnkey_jailer::host::PathFact;
+use turnkey_jailer::host::storage::Storage;
 use turnkey_jailer::{Command, Host, Ids, Plan};
 use turnkey_policy::{HostPath, Overrides, Policy};
 
@@ -44,8 +45,13 @@ fn host() -> Host {
         landlock_abi: 6,
         hierarchies: Hierarchies::new(
             "/sys/fs/cgroup/unified".into(),
-            [memory, Home::Unified, Home::Unified],
+            vec![
+                (Controller::Memory, memory),
+                (Controller::Pids, Home::Unified),
+                (Controller::Cpu, Home::Unified),
+            ],
         ),
+        storage: Storage::default(),
         ids: Ids::All,
         last_capability: 40,
     }

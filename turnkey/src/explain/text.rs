@@ -102,7 +102,10 @@ fn groups(view: &View, out: &mut impl Write) -> io::Result<()> {
             group.file, group.value, group.controller
         )?;
     }
-    Ok(())
+    match &view.unheld {
+        Some(reason) => writeln!(out, "  not held back: {reason}"),
+        None => Ok(()),
+    }
 }
 
 fn tree(rows: &[TreeRow], out: &mut impl Write) -> io::Result<()> {

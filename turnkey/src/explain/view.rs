@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 use turnkey_jailer::namespaces::Made;
+use turnkey_jailer::plan::io::Io;
 use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
 use turnkey_policy::{Layer, Policy};
 
@@ -27,6 +28,9 @@ pub struct View {
     pub namespaces: Vec<Namespace>,
     pub identity: Identity,
     pub groups: Vec<Group>,
+    /// What of the limits on disks has no effect, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unheld: Option<String>,
     pub tree: Vec<TreeRow>,
     /// The steps of the jail's first process, each before the next.
     pub confinement: Vec<&'static str>,
@@ -124,6 +128,7 @@ impl View {
             namespaces: plan.namespaces.iter().map(namespace).collect(),
             identity: identity(plan),
             groups: plan.group_limits.iter().map(group).collect(),
+            unheld: plan.io.as_ref().and_then(Io::degraded).map(shown),
             tree: plan
                 .tree
                 .iter()
@@ -139,7 +144,7 @@ impl View {
             },
             rules: Rules::new(policy),
             supervisor: supervisor(policy),
-            layers: layers(policy),
+            layers: layers(plan),
         }
     }
 }
@@ -222,10 +227,13 @@ fn supervisor(policy: &Policy) -> Supervisor {
     }
 }
 
-fn layers(policy: &Policy) -> Layers {
-    let required = &policy.enforcement.required;
+fn layers(plan: &Plan) -> Layers {
+    let required = &plan.policy.enforcement.required;
+    // Nothing is limited by it in a run that sets no such limit.
+    let present = |layer: &&Layer| plan.io.is_some() || **layer != Layer::Io;
     let (required, optional): (Vec<Layer>, Vec<Layer>) = Layer::ALL
         .iter()
+        .filter(present)
         .partition(|layer| required.contains(layer));
     let names = |layers: Vec<Layer>| layers.into_iter().map(Layer::name).collect();
     Layers {

@@ -49,6 +49,8 @@ pub fn policy() -> Policy {
             wall: Duration::from_secs(30),
             cpu_time: Duration::from_secs(20),
             output: MIB,
+            io_read: None,
+            io_write: None,
             disk: 1 << 30,
             file_size: 64 * MIB,
             open_files: 256,

@@ -45,6 +45,7 @@ fn one_controller(controller: Controller, home: &Home, groups: &Groups) -> Findi
         Controller::Memory => ("controller-memory", "limits.memory and limits.swap"),
         Controller::Pids => ("controller-pids", "limits.pids"),
         Controller::Cpu => ("controller-cpu", "limits.cpu"),
+        Controller::Io => ("controller-io", "limits.io_read and limits.io_write"),
     };
     let check = Check {
         name,
@@ -53,6 +54,18 @@ fn one_controller(controller: Controller, home: &Home, groups: &Groups) -> Findi
     };
     let unified = groups.unified.display();
     match home {
+        Home::Legacy(directory) if controller == Controller::Io => check.limited(
+            format!(
+                "on cgroup v1, {}: what is written through the page cache is not held back",
+                directory.display()
+            ),
+            "for limits.io_write, boot with version 2 alone: systemd.unified_cgroup_hierarchy=1",
+        ),
+        // No profile asks for it unless a limit does.
+        Home::Missing if controller == Controller::Io => check.limited(
+            format!("in no hierarchy of this host, and not handed down to {unified}"),
+            fix(controller, groups),
+        ),
         Home::Unified => check.ok(format!("on cgroup v2, {unified}")),
         Home::Legacy(directory) => check.ok(format!(
             "on cgroup v1, {}: as good for limits",
@@ -73,6 +86,9 @@ fn fix(controller: Controller, groups: &Groups) -> String {
             "{parent}; where the kernel has it switched off, boot with cgroup_enable=memory"
         ),
         Controller::Pids => format!("{parent}; else boot a kernel built with CONFIG_CGROUP_PIDS=y"),
+        Controller::Io => {
+            format!("{parent}; else boot a kernel built with CONFIG_BLK_DEV_THROTTLING=y")
+        }
         Controller::Cpu => {
             format!("{parent}; else boot a kernel built with CONFIG_CFS_BANDWIDTH=y")
         }

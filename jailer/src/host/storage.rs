@@ -1,0 +1,371 @@
+//! What lies behind the file systems of this host: disks, memory, or something that cannot be told.
+//!
+//! A limit on bytes per second is one on a whole disk, so a partition stands for the disk it is on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::{major, minor};
+
+/// File systems that no disk is behind.
+const NO_DISK: &[&str] = &[
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "ramfs",
+    "rootfs",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tmpfs",
+    "tracefs",
+];
+
+/// How many overlays on overlays are followed.
+const DEEPEST: usize = 8;
+
+/// The number of a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Device {
+    /// Which driver.
+    pub major: u64,
+    /// Which of its devices.
+    pub minor: u64,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// What is behind a file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// Memory, or the kernel itself.
+    Memory,
+    /// These whole disks.
+    Disks(BTreeSet<Device>),
+    /// A server, another process, or a disk that cannot be told from here.
+    OutOfReach,
+}
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mounted {
+    /// Where.
+    pub place: PathBuf,
+    /// The type of its file system.
+    pub kind: String,
+    /// What is behind it.
+    pub backing: Backing,
+}
+
+/// Every mount that this process sees, in the order they were made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// The mounts.
+    pub mounts: Vec<Mounted>,
+    /// Where paths lead in the end; those that are not here lead to themselves.
+    pub canonical: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Storage {
+    /// Looks at the mounts of this process, and at where `paths` lead.
+    ///
+    /// # Errors
+    /// When /proc does not tell.
+    pub fn probe<'a>(paths: impl Iterator<Item = &'a Path>) -> std::io::Result<Storage> {
+        let lines = parse(&fs::read("/proc/self/mountinfo")?);
+        let mount = |line: &Line| Mounted {
+            place: line.place.clone(),
+            kind: line.kind.clone(),
+            backing: backing(line, &lines, 0),
+        };
+        let canonical = paths.filter_map(|path| Some((path.to_owned(), path.canonicalize().ok()?)));
+        Ok(Storage {
+            mounts: lines.iter().map(mount).collect(),
+            canonical: canonical.collect(),
+        })
+    }
+
+    /// The mount that `path` lies in and, when `recursive`, those below it.
+    pub fn under(&self, path: &Path, recursive: bool) -> Vec<&Mounted> {
+        let path = self.canonical.get(path).map_or(path, PathBuf::as_path);
+        let covering = covering(self.mounts.iter(), path, |mount| &mount.place);
+        let below = self.mounts.iter();
+        let below = below.filter(|mount| mount.place.starts_with(path) && mount.place != path);
+        covering
+            .into_iter()
+            .chain(below.filter(|_| recursive))
+            .collect()
+    }
+}
+
+/// The last of the innermost.
+fn covering<'a, T>(
+    mounts: impl Iterator<Item = &'a T>,
+    path: &Path,
+    place: impl Fn(&T) -> &PathBuf,
+) -> Option<&'a T> {
+    mounts
+        .filter(|mount| path.starts_with(place(mount)))
+        .max_by_key(|mount| place(mount).components().count())
+}
+
+/// One line of proc_pid_mountinfo(5).
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    device: Device,
+    place: PathBuf,
+    kind: String,
+    source: PathBuf,
+    options: Vec<u8>,
+}
+
+fn parse(text: &[u8]) -> Vec<Line> {
+    text.split(|byte| *byte == b'\n')
+        .filter_map(parse_line)
+        .collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<Line> {
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let dash = fields.iter().position(|field| *field == b"-")?;
+    let path = |field: &[u8]| PathBuf::from(OsStr::from_bytes(&unescaped(field)));
+    Some(Line {
+        device: number(std::str::from_utf8(fields.get(2)?).ok()?)?,
+        place: path(fields.get(4)?),
+        kind: String::from_utf8_lossy(fields.get(dash + 1)?).into_owned(),
+        source: path(fields.get(dash + 2)?),
+        options: unescaped(fields.get(dash + 3)?),
+    })
+}
+
+/// `254:0`
+fn number(text: &str) -> Option<Device> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(Device {
+        major: major.parse().ok()?,
+        minor: minor.parse().ok()?,
+    })
+}
+
+/// Space, tab, newline and backslash are written as `\` and three octal digits.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..3).and_then(|it| std::str::from_utf8(it).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match byte {
+            Some(byte) if *first == b'\\' => {
+                plain.push(byte);
+                rest = &after[3..];
+            }
+            _ => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+fn backing(line: &Line, all: &[Line], depth: usize) -> Backing {
+    let kind = line.kind.as_str();
+    if NO_DISK.contains(&kind) {
+        return Backing::Memory;
+    }
+    if kind.starts_with("fuse.") || kind == "fuse" || kind == "fuseblk" || depth > DEEPEST {
+        // Another process reads for the jail.
+        return Backing::OutOfReach;
+    }
+    if kind == "overlay" {
+        return layers(&line.options, all, depth);
+    }
+    let disks = if line.device.major == 0 {
+        named_disks(&line.source)
+    } else {
+        whole_disk(line.device).map(|disk| BTreeSet::from([disk]))
+    };
+    disks.map_or(Backing::OutOfReach, Backing::Disks)
+}
+
+/// What the directories of an overlay lie on. In a container they are the host's, and not there.
+fn layers(options: &[u8], all: &[Line], depth: usize) -> Backing {
+    let mut disks = BTreeSet::new();
+    let mut any = false;
+    for path in layer_paths(options) {
+        any = true;
+        let Ok(path) = path.canonicalize() else {
+            return Backing::OutOfReach;
+        };
+        let Some(line) = covering(all.iter(), &path, |line| &line.place) else {
+            return Backing::OutOfReach;
+        };
+        match backing(line, all, depth + 1) {
+            Backing::Memory => {}
+            Backing::Disks(more) => disks.extend(more),
+            Backing::OutOfReach => return Backing::OutOfReach,
+        }
+    }
+    match (any, disks.is_empty()) {
+        (false, _) => Backing::OutOfReach,
+        (true, true) => Backing::Memory,
+        (true, false) => Backing::Disks(disks),
+    }
+}
+
+/// A name with a comma or a colon in it is cut, leads nowhere, and so is out of reach.
+fn layer_paths(options: &[u8]) -> Vec<PathBuf> {
+    let options = options.split(|byte| *byte == b',');
+    let named = options.filter_map(|option| {
+        let at = option.iter().position(|byte| *byte == b'=')?;
+        let name = &option[..at];
+        let is_layer = [&b"lowerdir"[..], b"lowerdir+", b"datadir+", b"upperdir"].contains(&name);
+        is_layer.then_some(&option[at + 1..])
+    });
+    named
+        .flat_map(|paths| paths.split(|byte| *byte == b':'))
+        .filter(|path| !path.is_empty())
+        .map(|path| PathBuf::from(OsStr::from_bytes(path)))
+        .collect()
+}
+
+/// The disks of a file system without a device of its own, as its source names them: btrfs, and
+/// others that span several.
+fn named_disks(source: &Path) -> Option<BTreeSet<Device>> {
+    let names = source.as_os_str().as_bytes().split(|byte| *byte == b':');
+    let mut devices = BTreeSet::new();
+    for name in names {
+        let metadata = fs::metadata(OsStr::from_bytes(name)).ok()?;
+        if !metadata.file_type().is_block_device() {
+            return None;
+        }
+        devices.insert(Device {
+            major: major(metadata.rdev()),
+            minor: minor(metadata.rdev()),
+        });
+    }
+    devices.extend(companions(&devices));
+    devices.into_iter().map(whole_disk).collect()
+}
+
+/// The other devices of the same btrfs, of which a mount names one.
+fn companions(known: &BTreeSet<Device>) -> BTreeSet<Device> {
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    let file_systems = entries(Path::new("/sys/fs/btrfs"));
+    let pools = file_systems.map(|file_system| {
+        let devices = entries(&file_system.path().join("devices"));
+        let numbers = devices
+            .filter_map(|device| number(&fs::read_to_string(device.path().join("dev")).ok()?));
+        numbers.collect::<BTreeSet<_>>()
+    });
+    pools
+        .filter(|pool| !pool.is_disjoint(known))
+        .flatten()
+        .collect()
+}
+
+/// The disk that a partition is on, or the device itself: sysfs(5).
+fn whole_disk(device: Device) -> Option<Device> {
+    let place = fs::canonicalize(format!("/sys/dev/block/{device}")).ok()?;
+    if !place.join("partition").exists() {
+        return Some(device);
+    }
+    number(&fs::read_to_string(place.parent()?.join("dev")).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &[u8] = b"\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,discard
+30 27 0:40 / /srv/a\\040b rw - nfs server:/export rw,vers=4
+31 27 8:16 / /srv rw - ext4 /dev/sdb rw
+";
+
+    #[test]
+    fn lines_are_read_whatever_their_names() {
+        let lines = parse(MOUNTS);
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[1].device.to_string(), "254:1");
+        assert_eq!(lines[2].place, Path::new("/srv/a b"));
+        assert_eq!(lines[2].source, Path::new("server:/export"));
+        assert_eq!(unescaped(b"a\\134\\040\\"), b"a\\ \\");
+    }
+
+    #[test]
+    fn a_server_is_out_of_reach_and_proc_is_no_disk() {
+        let lines = parse(MOUNTS);
+        assert_eq!(backing(&lines[0], &lines, 0), Backing::Memory);
+        assert_eq!(backing(&lines[2], &lines, 0), Backing::OutOfReach);
+    }
+
+    #[test]
+    fn what_is_mounted_below_belongs_to_a_view_of_all() {
+        let mounts = parse(MOUNTS).into_iter().map(|line| Mounted {
+            place: line.place,
+            kind: line.kind,
+            backing: Backing::Memory,
+        });
+        let storage = Storage {
+            mounts: mounts.collect(),
+            canonical: BTreeMap::from([("/link".into(), "/srv/x".into())]),
+        };
+        let kinds = |path: &str, recursive| {
+            let mounts = storage.under(Path::new(path), recursive);
+            let places = mounts.iter().map(|mount| mount.place.to_string_lossy());
+            places.map(|place| place.into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds("/usr", true), ["/"]);
+        assert_eq!(kinds("/srv", true), ["/srv", "/srv/a b"]);
+        assert_eq!(kinds("/srv", false), ["/srv"]);
+        assert_eq!(kinds("/link", true), ["/srv"]);
+    }
+
+    #[test]
+    fn an_overlay_lies_where_its_directories_do() {
+        let paths = layer_paths(b"rw,lowerdir=/a:/b,lowerdir+=/c,upperdir=/d,workdir=/w");
+        assert_eq!(paths, ["/a", "/b", "/c", "/d"].map(PathBuf::from));
+        let gone = layers(b"rw,lowerdir=/nonexistent/layer", &parse(MOUNTS), 0);
+        assert_eq!(gone, Backing::OutOfReach);
+    }
+
+    #[test]
+    fn every_disk_of_this_host_is_a_whole_one() {
+        let storage = Storage::probe(std::iter::empty()).unwrap();
+        for mount in &storage.mounts {
+            let Backing::Disks(disks) = &mount.backing else {
+                continue;
+            };
+            for disk in disks {
+                let place = PathBuf::from(format!("/sys/dev/block/{disk}"));
+                assert!(place.join("queue").exists(), "{mount:?}");
+                assert!(!place.join("partition").exists(), "{mount:?}");
+            }
+        }
+    }
+}
