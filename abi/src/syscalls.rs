@@ -34,6 +34,8 @@ pub mod on {
     pub const KEYRING: u8 = 11;
     /// `io_uring`
     pub const IO_URING: u8 = 12;
+    /// None: no rule speaks of it. The last one, so that rule kinds can be added.
+    pub const NONE: u8 = 15;
 }
 
 /// How a syscall is looked at.
@@ -60,7 +62,7 @@ pub mod class {
     pub const SENDTO: u8 = 9;
     /// `sendmsg(fd, message, flags)` and `sendmmsg(fd, messages, …)`, which begin alike
     pub const SENDMSG: u8 = 10;
-    /// `socket(family, type, protocol)`: only refusals
+    /// `socket(family, type, protocol)`, `socketpair(…)`: only refusals
     pub const SOCKET: u8 = 11;
     /// `clone(flags, …)`: only with a namespace flag
     pub const CLONE: u8 = 12;
@@ -68,7 +70,7 @@ pub mod class {
     pub const CLONE3: u8 = 13;
     /// `open_by_handle_at(2)`: only refusals, no rule
     pub const BY_HANDLE: u8 = 14;
-    /// Plus a rule kind of [`super::on`]: the watch-list.
+    /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
 }
 
@@ -110,6 +112,7 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(46, "sendmsg", class::SENDMSG),
     looked_at(307, "sendmmsg", class::SENDMSG),
     looked_at(41, "socket", class::SOCKET),
+    looked_at(53, "socketpair", class::SOCKET),
     looked_at(56, "clone", class::CLONE),
     looked_at(435, "clone3", class::CLONE3),
     watched(101, "ptrace", on::PTRACE),
@@ -156,6 +159,90 @@ pub const SYSCALLS: &[Syscall] = &[
     watched(425, "io_uring_setup", on::IO_URING),
     watched(426, "io_uring_enter", on::IO_URING),
     watched(427, "io_uring_register", on::IO_URING),
+    // No profile can allow these.
+    watched(103, "syslog", on::NONE),
+    watched(134, "uselib", on::NONE),
+    watched(136, "ustat", on::NONE),
+    watched(139, "sysfs", on::NONE),
+    watched(153, "vhangup", on::NONE),
+    watched(154, "modify_ldt", on::NONE),
+    watched(156, "_sysctl", on::NONE),
+    watched(159, "adjtimex", on::NONE),
+    watched(162, "sync", on::NONE),
+    watched(163, "acct", on::NONE),
+    watched(164, "settimeofday", on::NONE),
+    watched(167, "swapon", on::NONE),
+    watched(168, "swapoff", on::NONE),
+    watched(170, "sethostname", on::NONE),
+    watched(171, "setdomainname", on::NONE),
+    watched(172, "iopl", on::NONE),
+    watched(173, "ioperm", on::NONE),
+    watched(174, "create_module", on::NONE),
+    watched(177, "get_kernel_syms", on::NONE),
+    watched(178, "query_module", on::NONE),
+    watched(179, "quotactl", on::NONE),
+    watched(180, "nfsservctl", on::NONE),
+    watched(181, "getpmsg", on::NONE),
+    watched(182, "putpmsg", on::NONE),
+    watched(183, "afs_syscall", on::NONE),
+    watched(184, "tuxcall", on::NONE),
+    watched(185, "security", on::NONE),
+    watched(205, "set_thread_area", on::NONE),
+    watched(206, "io_setup", on::NONE),
+    watched(207, "io_destroy", on::NONE),
+    watched(208, "io_getevents", on::NONE),
+    watched(209, "io_submit", on::NONE),
+    watched(210, "io_cancel", on::NONE),
+    watched(211, "get_thread_area", on::NONE),
+    watched(212, "lookup_dcookie", on::NONE),
+    watched(214, "epoll_ctl_old", on::NONE),
+    watched(215, "epoll_wait_old", on::NONE),
+    watched(216, "remap_file_pages", on::NONE),
+    watched(227, "clock_settime", on::NONE),
+    watched(236, "vserver", on::NONE),
+    watched(237, "mbind", on::NONE),
+    watched(238, "set_mempolicy", on::NONE),
+    watched(256, "migrate_pages", on::NONE),
+    watched(278, "vmsplice", on::NONE),
+    watched(279, "move_pages", on::NONE),
+    watched(300, "fanotify_init", on::NONE),
+    watched(301, "fanotify_mark", on::NONE),
+    watched(303, "name_to_handle_at", on::NONE),
+    watched(305, "clock_adjtime", on::NONE),
+    watched(306, "syncfs", on::NONE),
+    watched(317, "seccomp", on::NONE),
+    watched(333, "io_pgetevents", on::NONE),
+    watched(440, "process_madvise", on::NONE),
+    watched(443, "quotactl_fd", on::NONE),
+    watched(444, "landlock_create_ruleset", on::NONE),
+    watched(445, "landlock_add_rule", on::NONE),
+    watched(446, "landlock_restrict_self", on::NONE),
+    watched(447, "memfd_secret", on::NONE),
+    watched(448, "process_mrelease", on::NONE),
+    watched(450, "set_mempolicy_home_node", on::NONE),
+    watched(457, "statmount", on::NONE),
+    watched(458, "listmount", on::NONE),
+    watched(459, "lsm_get_self_attr", on::NONE),
+    watched(460, "lsm_set_self_attr", on::NONE),
+    watched(461, "lsm_list_modules", on::NONE),
+    // The filter refuses some arguments of these.
+    watched(16, "ioctl", on::NONE),
+    watched(157, "prctl", on::NONE),
+    watched(135, "personality", on::NONE),
+    watched(133, "mknod", on::NONE),
+    watched(259, "mknodat", on::NONE),
+    watched(62, "kill", on::NONE),
+    watched(200, "tkill", on::NONE),
+    watched(234, "tgkill", on::NONE),
+    watched(129, "rt_sigqueueinfo", on::NONE),
+    watched(297, "rt_tgsigqueueinfo", on::NONE),
+    watched(302, "prlimit64", on::NONE),
+    watched(203, "sched_setaffinity", on::NONE),
+    watched(314, "sched_setattr", on::NONE),
+    watched(142, "sched_setparam", on::NONE),
+    watched(144, "sched_setscheduler", on::NONE),
+    watched(141, "setpriority", on::NONE),
+    watched(251, "ioprio_set", on::NONE),
 ];
 
 /// The class of every number below [`COUNT`].

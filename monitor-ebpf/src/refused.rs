@@ -13,6 +13,8 @@ const EPERM: i64 = -1;
 const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
 const ENOSYS: i64 = -38;
+const EPROTONOSUPPORT: i64 = -93;
+const ESOCKTNOSUPPORT: i64 = -94;
 const EAFNOSUPPORT: i64 = -97;
 
 /// Flags of clone(2) that make namespaces.
@@ -64,10 +66,11 @@ fn makes_namespace(flags: u64) -> Option<Meaning> {
 #[inline(always)]
 fn is_refusal(call: u8, result: i64) -> bool {
     let refused = result == EPERM || result == EACCES || result == ENOSYS;
-    let no_such_family = call == class::SOCKET && result == EAFNOSUPPORT;
+    let no_such_socket =
+        result == EAFNOSUPPORT || result == ESOCKTNOSUPPORT || result == EPROTONOSUPPORT;
     // Nobody can become a user that the jail's namespace does not map.
     let no_such_user = is_setuid(call) && result == EINVAL;
-    refused || no_such_family || no_such_user
+    refused || call == class::SOCKET && no_such_socket || no_such_user
 }
 
 /// setuid(2) and its relatives go through when they change nothing, as in every child of make(1):

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
+use turnkey_abi::syscalls::on;
 use turnkey_abi::{COMM, Record, act, flag, kind};
 
 use crate::event::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
@@ -254,7 +255,10 @@ fn refused(record: &Record) -> Result<Kind, DecodeError> {
         field: "rule kind",
         value: record.what.into(),
     };
-    let on = wire::on(record.what).ok_or(unknown)?;
+    let on = match record.what {
+        what if what == u16::from(on::NONE) => None,
+        kind => Some(wire::on(kind).ok_or(unknown)?),
+    };
     Ok(Kind::Refused {
         nr: record.detail,
         on,

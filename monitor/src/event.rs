@@ -98,13 +98,13 @@ pub enum Kind {
     /// A syscall of the watch-list that was refused, by seccomp or by the kernel, or that a rule
     /// speaks of.
     ///
-    /// Also a socket(2) of a kind that the jail does not have (`on` is `Connect`), and
-    /// open_by_handle_at(2) (`on` is `Open`).
+    /// Also a socket(2) of a kind that the jail does not have (`on` is `Connect`),
+    /// open_by_handle_at(2) (`on` is `Open`), and whatever the filter refuses that no rule speaks of.
     Refused {
         /// The number in the table of the architecture.
         nr: u32,
-        /// The kind rules know it by.
-        on: turnkey_policy::On,
+        /// The kind rules know it by; `None` when none speaks of it.
+        on: Option<turnkey_policy::On>,
         /// The first three arguments.
         args: [u64; 3],
         /// Positive errno, or 0 when it went through.

@@ -52,7 +52,8 @@ mod tests {
     fn every_kind_has_a_code_of_its_own() {
         for kind in On::ALL {
             assert_eq!(on(u16::from(on_code(*kind))), Some(*kind));
-            assert!(usize::from(on_code(*kind)) < turnkey_abi::ON);
+            assert!(on_code(*kind) < on::NONE);
+            assert!(usize::from(on::NONE) < turnkey_abi::ON);
         }
         assert_eq!(on(u16::MAX), None);
     }
@@ -81,6 +82,28 @@ mod tests {
             if let Some(known) = syscalls::number(syscall.name) {
                 assert_eq!(known, u32::from(syscall.nr), "{}", syscall.name);
             }
+        }
+    }
+
+    /// Refused with a number that says nothing, or as files everywhere refuse it.
+    const NOT_LOOKED_AT: [&str; 6] = [
+        "chmod",
+        "fchmod",
+        "fchmodat",
+        "fchmodat2",
+        "fcntl",
+        "madvise",
+    ];
+
+    /// A blocked attempt is a seen attempt.
+    #[test]
+    fn whatever_the_filter_can_refuse_is_looked_at() {
+        let never = syscalls::known().filter(|name| syscalls::allowable(name).is_none());
+        let by_argument = syscalls::arguments::REFUSALS.iter();
+        let by_argument = by_argument.flat_map(|refusal| refusal.syscalls.iter().copied());
+        for name in never.chain(by_argument) {
+            let looked_at = SYSCALLS.iter().any(|syscall| syscall.name == name);
+            assert!(looked_at || NOT_LOOKED_AT.contains(&name), "{name}");
         }
     }
 

@@ -228,7 +228,7 @@ fn every_rule_kind_survives_the_wire() {
         };
         let refused = Kind::Refused {
             nr: 101,
-            on: expected,
+            on: Some(expected),
             args: [1, 2, 3],
             errno: 1,
         };

@@ -9,7 +9,7 @@ use super::harness::{policy, python, rule};
 
 fn refused(kind: &Kind) -> Option<(u32, On, i32)> {
     match kind {
-        Kind::Refused { nr, on, errno, .. } => Some((*nr, *on, *errno)),
+        Kind::Refused { nr, on, errno, .. } => Some((*nr, (*on)?, *errno)),
         _ => None,
     }
 }

@@ -10,8 +10,8 @@ use super::text::escape;
 /// What an event says was tried, and how it went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
-    /// The kind of attempt, as in rules.
-    pub on: On,
+    /// The kind of attempt, as in rules; `None` for a syscall that none speaks of.
+    pub on: Option<On>,
     /// On what.
     pub object: Object,
     /// How it went.
@@ -94,7 +94,7 @@ impl Act {
                 socket_type,
                 errno,
             } => Self {
-                on: on(*act),
+                on: Some(on(*act)),
                 object: Object::Address {
                     address: address_text(address),
                     socket: socket_word(*socket_type),
@@ -102,14 +102,19 @@ impl Act {
                 outcome: attribution.network(*act, address, *errno),
                 errno: *errno,
             },
-            Kind::Refused { nr, on, errno, .. } => {
+            Kind::Refused {
+                nr,
+                on,
+                args,
+                errno,
+            } => {
                 let name = syscalls::name(*nr);
                 Self {
                     on: *on,
                     object: Object::Syscall(
                         name.map_or_else(|| format!("syscall {nr}"), str::to_owned),
                     ),
-                    outcome: attribution.syscall(name, *on, *errno),
+                    outcome: attribution.syscall(name, *on, *args, *errno),
                     errno: *errno,
                 }
             }
@@ -141,7 +146,7 @@ fn executed(file: &File, raw: Option<&[u8]>) -> Act {
         raw,
     };
     Act {
-        on: On::Exec,
+        on: Some(On::Exec),
         object,
         outcome: Outcome::Allowed,
         errno: 0,
@@ -155,7 +160,7 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
         errno => attribution.file(&raw.bytes, errno),
     };
     Act {
-        on: On::Exec,
+        on: Some(On::Exec),
         object: file_object(None, raw, vec![FileAccess::Execute]),
         outcome,
         errno,
@@ -165,7 +170,7 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
 fn open(file: Option<&File>, raw: &Raw, flags: u32, errno: i32, attribution: &Attribution) -> Act {
     let outcome = attribution.file(&raw.path(), errno);
     Act {
-        on: On::Open,
+        on: Some(On::Open),
         object: file_object(file, raw, accesses(flags)),
         outcome,
         errno,

@@ -143,7 +143,7 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
     }
     let allow = Rule {
         id: format!("allow-{}", rule.id),
-        on: BTreeSet::from([act.on]),
+        on: act.on.into_iter().collect(),
         access: accesses(&act.object),
         path: vec![exact],
         action: Action::Allow,
@@ -156,7 +156,7 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
 fn without_kind(rule: &Rule, act: &Act) -> Rule {
     let mut rule = rule.clone();
     if rule.on.len() > 1 {
-        rule.on.remove(&act.on);
+        rule.on.retain(|on| Some(*on) != act.on);
     } else {
         rule.action = Action::Allow;
     }
@@ -268,7 +268,7 @@ mod tests {
             raw: None,
         };
         Act {
-            on: On::Open,
+            on: Some(On::Open),
             object,
             outcome,
             errno: 0,

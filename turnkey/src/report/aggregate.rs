@@ -171,8 +171,11 @@ impl Aggregator {
             Object::Address { .. } => &mut self.addresses,
             Object::Syscall(_) => return,
         };
+        let Some(on) = act.on else {
+            return;
+        };
         let key = OperationKey {
-            on: act.on,
+            on,
             object: act.object.clone().without_argument(),
             outcome: act.outcome,
             errno: act.errno,
@@ -192,7 +195,7 @@ impl Aggregator {
     }
 
     fn violation(&mut self, event: &Event, process: Option<usize>, act: &Act, decision: Decision) {
-        let Some(rule) = self.rules.get(decision.rule) else {
+        let (Some(rule), Some(on)) = (self.rules.get(decision.rule), act.on) else {
             return;
         };
         let order = self.tallies.len();
@@ -203,7 +206,7 @@ impl Aggregator {
         let key = ViolationKey {
             rule: decision.rule,
             action: decision.action,
-            on: act.on,
+            on,
             object: act.object.clone(),
             stopped_by: act.outcome.stopper(),
             process: (process, event.task.pid),

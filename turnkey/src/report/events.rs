@@ -74,8 +74,7 @@ enum What {
     },
     Syscall {
         syscall: String,
-        #[serde(serialize_with = "by_name")]
-        on: On,
+        on: Option<&'static str>,
         args: [String; 3],
     },
     Fork {
@@ -270,7 +269,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
         }
         (Kind::Refused { args, .. }, Some((on, Object::Syscall(syscall)))) => Some(What::Syscall {
             syscall,
-            on,
+            on: on.map(On::name),
             args: args.map(|arg| format!("{arg:#x}")),
         }),
         _ => None,

@@ -257,7 +257,7 @@ pub fn refused(name: &str, on: On) -> Kind {
     let nr = turnkey_policy::syscalls::number(name).unwrap();
     Kind::Refused {
         nr,
-        on,
+        on: Some(on),
         args: [16, 2, 0],
         errno: libc::EPERM,
     }

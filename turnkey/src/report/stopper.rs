@@ -10,12 +10,12 @@
 //! These are conclusions, and pure ones. What cannot be concluded is said to have failed, with
 //! its errno, and is blamed on nobody.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use turnkey_monitor::{Address, NetworkAct};
-use turnkey_policy::{On, Policy, WORKSPACE};
+use turnkey_policy::syscalls::arguments;
+use turnkey_policy::{On, Policy, Syscalls, WORKSPACE};
 
 use super::model::Result;
 
@@ -101,7 +101,7 @@ impl Outcome {
 pub struct Attribution {
     /// Absolute paths that the jail's tree holds, each with all that is below.
     tree: Vec<Vec<u8>>,
-    syscalls: BTreeSet<&'static str>,
+    syscalls: Syscalls,
 }
 
 /// What every jail's tree holds besides what the profile names: fresh file systems, the account
@@ -141,7 +141,7 @@ impl Attribution {
         let tree = hosts.chain(scratches).chain(decoys).chain(provided);
         Self {
             tree: tree.map(bytes).collect(),
-            syscalls: policy.syscalls.allow.clone(),
+            syscalls: policy.syscalls.clone(),
         }
     }
 
@@ -192,28 +192,39 @@ impl Attribution {
 
     /// A syscall of the watch-list that the kernel answered with `errno`.
     ///
-    /// The filter knows some arguments: the flags of clone(2) that make namespaces, and the
-    /// family of socket(2). Kinds of internet sockets are the control group's business.
-    pub fn syscall(&self, name: Option<&str>, on: On, errno: i32) -> Outcome {
+    /// The filter knows arguments, too. Kinds of internet sockets that it lets through are the
+    /// control group's business.
+    pub fn syscall(
+        &self,
+        name: Option<&str>,
+        on: Option<On>,
+        args: [u64; 3],
+        errno: i32,
+    ) -> Outcome {
         let passes = name.is_some_and(|name| self.allows_any(&[name]));
+        let filtered = name.and_then(|name| self.filtered(name, args));
         match (errno, name) {
             (0, _) => Outcome::Allowed,
+            (_, _) if filtered == Some(errno) => Outcome::Denied(Stopper::Seccomp),
             (libc::EPERM, Some("socket")) if passes => Outcome::Denied(Stopper::CgroupProgram),
-            (libc::EAFNOSUPPORT, Some("socket")) => Outcome::Denied(Stopper::Seccomp),
-            (libc::EPERM, Some("clone")) if on == On::Namespace => {
-                Outcome::Denied(Stopper::Seccomp)
-            }
             (libc::EPERM | libc::EACCES | libc::ENOSYS, _) if !passes => {
                 Outcome::Denied(Stopper::Seccomp)
             }
             (libc::EPERM | libc::EACCES, _) => Outcome::Denied(Stopper::Capabilities),
-            (libc::EINVAL, _) if on == On::Setuid => Outcome::Denied(Stopper::UserNamespace),
+            (libc::EINVAL, _) if on == Some(On::Setuid) => Outcome::Denied(Stopper::UserNamespace),
             _ => Outcome::Failed,
         }
     }
 
+    /// What the filter answers to the first arguments of a call that it lets through otherwise.
+    fn filtered(&self, name: &str, [first, second, third]: [u64; 3]) -> Option<i32> {
+        let arguments = [first, second, third, 0, 0, 0];
+        let answer = arguments::refused(&self.syscalls, name, &arguments)?;
+        Some(i32::from(answer.number()))
+    }
+
     fn allows_any(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.syscalls.contains(name))
+        names.iter().any(|name| self.syscalls.allow.contains(name))
     }
 
     fn place(&self, path: &[u8]) -> Place {
@@ -427,7 +438,8 @@ mod tests {
     #[test]
     fn a_refused_syscall_is_the_filters_unless_the_filter_allows_it() {
         let attribution = Attribution::new(&fixture::policy());
-        let syscall = |name: &str, on, errno| attribution.syscall(Some(name), on, errno);
+        let syscall =
+            |name: &str, on, errno| attribution.syscall(Some(name), Some(on), [0; 3], errno);
         assert_eq!(
             syscall("ptrace", On::Ptrace, libc::EPERM),
             Denied(Stopper::Seccomp)
@@ -437,7 +449,7 @@ mod tests {
             Denied(Stopper::Seccomp)
         );
         assert_eq!(
-            attribution.syscall(None, On::Mount, libc::ENOSYS),
+            attribution.syscall(None, Some(On::Mount), [0; 3], libc::ENOSYS),
             Denied(Stopper::Seccomp)
         );
         assert_eq!(
@@ -452,20 +464,27 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_looks_at_the_flags_of_clone_and_the_family_of_a_socket() {
+    fn the_filter_looks_at_arguments() {
         let attribution = Attribution::new(&fixture::policy());
-        let syscall = |name: &str, on, errno| attribution.syscall(Some(name), on, errno);
+        let syscall = |name: &str, args, errno| attribution.syscall(Some(name), None, args, errno);
+        let namespace = [0x1000_0000, 0, 0];
         assert_eq!(
-            syscall("clone", On::Namespace, libc::EPERM),
+            syscall("clone", namespace, libc::EPERM),
+            Denied(Stopper::Seccomp)
+        );
+        // AF_NETLINK, and a raw internet socket.
+        assert_eq!(
+            syscall("socket", [16, 3, 0], libc::EAFNOSUPPORT),
             Denied(Stopper::Seccomp)
         );
         assert_eq!(
-            syscall("socket", On::Connect, libc::EAFNOSUPPORT),
-            Denied(Stopper::Seccomp)
-        );
-        assert_eq!(
-            syscall("socket", On::Connect, libc::EPERM),
+            syscall("socket", [2, 3, 1], libc::EPERM),
             Denied(Stopper::CgroupProgram)
+        );
+        // TIOCSTI
+        assert_eq!(
+            syscall("ioctl", [0, 0x5412, 0], libc::EPERM),
+            Denied(Stopper::Seccomp)
         );
     }
 }
