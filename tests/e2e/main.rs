@@ -15,6 +15,7 @@ mod landlock;
 mod leftovers;
 mod lifetime;
 mod limits;
+mod monitor;
 mod monitoring;
 mod network;
 mod privileges;

@@ -34,6 +34,8 @@ pub struct Ran {
     pub stderr: String,
     /// The parsed report.
     pub report: Value,
+    /// The parsed lines of `--events`, of a run that was asked to keep them.
+    pub events: Vec<Value>,
     /// From start to end of turnkey.
     pub took: Duration,
     /// The directory it ran in, for a look at its effects.
@@ -100,6 +102,23 @@ impl Run {
         self
     }
 
+    /// Under the profile `untrusted` with these sections of one that extends it.
+    #[must_use]
+    pub fn profile(self, sections: &str) -> Run {
+        let head = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n";
+        let place = self.reports.path().join("mine.toml");
+        std::fs::write(&place, format!("{head}{sections}"))
+            .expect("a test can write its own directory");
+        self.option(&format!("--profile {}", place.display()))
+    }
+
+    /// With every event kept for [`Ran::events`].
+    #[must_use]
+    pub fn with_events(self) -> Run {
+        let place = self.events_path();
+        self.option(&format!("--events {}", place.display()))
+    }
+
     /// The working directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
@@ -139,6 +158,10 @@ impl Run {
         self.reports.path().join("report.json")
     }
 
+    fn events_path(&self) -> PathBuf {
+        self.reports.path().join("events.jsonl")
+    }
+
     /// Runs a shell script inside.
     pub fn shell(self, script: &str) -> Ran {
         self.run(&["/bin/sh", "-c", script])
@@ -154,14 +177,23 @@ impl Run {
         let mut command = self.command(program);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = Instant::now();
-        let output = finish(command.spawn().expect("turnkey can be started"));
+        let child = command.spawn().expect("turnkey can be started");
+        self.end(child, started)
+    }
+
+    /// What came of a run that was started with [`Self::command`], both outputs into pipes.
+    pub fn end(self, child: Child, started: Instant) -> Ran {
+        let output = finish(child);
         let took = started.elapsed();
         let text = std::fs::read(self.report_path()).unwrap_or_default();
+        let events = std::fs::read_to_string(self.events_path()).unwrap_or_default();
+        let event = |line| serde_json::from_str(line).expect("every line is JSON");
         Ran {
             code: output.status.code().expect("turnkey exits by itself"),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             report: serde_json::from_slice(&text).unwrap_or(Value::Null),
+            events: events.lines().map(event).collect(),
             took,
             directory: self.directory,
         }

@@ -1,0 +1,273 @@
+//! A program under another name, from no name at all, or from a thread.
+
+use turnkey_tests::Run;
+
+use super::{Attack, events, guard, only, rule, times, violations};
+
+const THREAD: &str = include_str!("../../attacks/thread.c");
+const FIRST: &str = include_str!("../../attacks/first.c");
+
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+/// Where a path of the host leads.
+fn resolved(path: &str) -> String {
+    let path = std::fs::canonicalize(path).expect("it is there");
+    path.to_str().expect("a plain name").to_owned()
+}
+
+fn python() -> String {
+    resolved("/usr/bin/python3")
+}
+
+#[test]
+fn m09_a_copy_of_a_program_is_not_on_the_list() {
+    let listed = only(&[
+        &resolved("/bin/sh"),
+        "/usr/bin/cp",
+        "/usr/bin/mv",
+        "/usr/bin/ln",
+    ]);
+    for (copy, path) in [
+        // Under the name of one that is listed, too.
+        ("cp /usr/bin/echo cp", "/workspace/cp"),
+        (
+            "cp /usr/bin/echo first; mv first second; exec ./second done",
+            "/workspace/second",
+        ),
+        ("ln -s /usr/bin/echo cp", "/usr/bin/echo"),
+    ] {
+        let script = format!("{copy}; ./cp done");
+        let attack = Attack {
+            jail: &|| Run::new().profile(&listed),
+            program: &["/bin/sh", "-c", &script],
+            mark: "done\n",
+            rule: "unlisted",
+            paths: &[path, "./cp", "./second"],
+        };
+        attack.is_survived();
+    }
+}
+
+#[test]
+fn m10_a_program_that_the_loader_starts_is_not_on_the_list_either() {
+    let script = format!("{LOADER} /usr/bin/echo done");
+    let loader = resolved(LOADER);
+    let listed = only(&[&resolved("/bin/sh")]);
+    let attack = Attack {
+        jail: &|| Run::new().profile(&listed),
+        program: &["/bin/sh", "-c", &script],
+        mark: "done\n",
+        rule: "unlisted",
+        paths: &[&loader, LOADER],
+    };
+    attack.is_survived();
+}
+
+#[test]
+fn m10_a_program_that_the_loader_starts_is_opened_under_its_name() {
+    let script = format!("{LOADER} /usr/bin/echo done");
+    let exec = rule("echo", "exec", "kill", "path = \"/usr/bin/echo\"");
+    let control = Run::new().profile(&exec).shell(&script);
+    control.expect(
+        control.stdout == "done\n",
+        "the control: a rule on exec alone",
+    );
+    control.expect(
+        times(&control, "/usr/bin/echo", "allowed") == 1,
+        "it was opened",
+    );
+    let attack = Attack {
+        jail: &|| Run::new().profile(&guard("/usr/bin/echo")),
+        program: &["/bin/sh", "-c", &script],
+        mark: "done\n",
+        rule: "guard",
+        paths: &["/usr/bin/echo"],
+    };
+    attack.is_survived();
+}
+
+/// Programs without a name: what they are called, how they are made, and how they show.
+const NAMELESS: [(&str, &str, &str); 3] = [
+    (
+        "memory",
+        "fd = os.memfd_create('payload'); os.write(fd, echo)",
+        "memfd:payload",
+    ),
+    (
+        "deleted",
+        "fd = os.open('gone', os.O_RDWR | os.O_CREAT, 0o700); os.write(fd, echo); os.close(fd)
+fd = os.open('gone', os.O_RDONLY); os.unlink('gone')",
+        "/workspace/gone",
+    ),
+    (
+        "unnamed",
+        "file = os.open('/tmp', os.O_RDWR | os.O_TMPFILE, 0o700); os.write(file, echo)
+fd = os.open(f'/proc/self/fd/{file}', os.O_RDONLY); os.close(file)",
+        "/tmp/",
+    ),
+];
+
+#[test]
+fn m11_a_program_without_a_name_is_not_on_the_list_and_shows_as_such() {
+    let listed = only(&[&python()]);
+    for (what, made, path) in NAMELESS {
+        let program = format!(
+            "import os\necho = open('/usr/bin/echo', 'rb').read()\n{made}\nos.execve(fd, ['echo', 'done'], {{}})"
+        );
+        let jail = || Run::new().profile(&listed).with_events();
+        let control = jail().option("--mode observe").python(&program);
+        control.expect(control.stdout == "done\n", what);
+        let shows = events(&control, "exec").any(|event| {
+            let called = event["exe"]["path"].as_str().unwrap_or_default();
+            event["exe"]["unlinked"] == true && called.starts_with(path)
+        });
+        control.expect(shows, "the control: it shows as unlinked");
+        let ran = jail().python(&program);
+        ran.expect_code(121);
+        ran.expect(ran.stdout.is_empty(), what);
+        // The profile below has a rule of its own on memory.
+        let told = ran.violations().iter().any(|violation| {
+            let called = violation["path"].as_str().unwrap_or_default();
+            called.starts_with(path)
+        });
+        ran.expect(told, "and it is told");
+    }
+}
+
+/// Ways to have an interpreter do what a file says.
+const ROUTES: [(&str, &str); 7] = [
+    ("python3 evil.py", "/workspace/evil.py"),
+    ("sh < evil.sh", "/workspace/evil.sh"),
+    ("exec 5< evil.sh; sh /dev/fd/5", "/workspace/evil.sh"),
+    (". ./evil.sh", "/workspace/evil.sh"),
+    ("./evil.sh", "/workspace/evil.sh"),
+    ("cat evil.sh | sh", "/workspace/evil.sh"),
+    (
+        "python3 -c \"exec(open('evil.py').read())\"",
+        "/workspace/evil.py",
+    ),
+];
+
+#[test]
+fn m12_a_script_is_seen_by_whatever_route_it_reaches_its_interpreter() {
+    let jail = || {
+        let run = Run::new().file("evil.py", "print('evil ran', flush=True)\n");
+        let script = run.path().join("evil.sh");
+        std::fs::write(&script, "#!/bin/sh\necho evil ran\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, mode).unwrap();
+        run.profile(&guard("/workspace/evil.*"))
+    };
+    let all = ROUTES.map(|(route, _)| format!("( {route} )")).join("\n");
+    let control = jail().option("--mode observe").shell(&all);
+    let worked = control.stdout.matches("evil ran").count();
+    control.expect(worked == ROUTES.len(), "the control: each works");
+    for (route, path) in ROUTES {
+        let attack = Attack {
+            jail: &jail,
+            program: &["/bin/sh", "-c", route],
+            mark: "evil ran",
+            rule: "guard",
+            paths: &[path],
+        };
+        attack.is_killed();
+    }
+}
+
+#[test]
+fn m12_code_without_a_file_is_in_the_arguments() {
+    let ran = Run::new().shell("python3 -c 'print(\"evil ran\")'; sh -c 'echo evil ran'");
+    ran.expect(ran.stdout == "evil ran\nevil ran\n", "it runs");
+    for code in ["print(\"evil ran\")", "echo evil ran"] {
+        let shows = ran
+            .list("/processes")
+            .iter()
+            .any(|process| process["argv"][2] == code);
+        ran.expect(shows, code);
+    }
+}
+
+#[test]
+fn m27_j63_a_thread_that_is_not_the_first_acts_for_its_process() {
+    let jail = || {
+        let run = Run::new().compiled("thread", THREAD).with_events();
+        run.profile(&rule("echo", "exec", "kill", "path = \"/usr/bin/echo\""))
+    };
+    let attack = Attack {
+        jail: &jail,
+        program: &["./thread"],
+        mark: "executed",
+        rule: "echo",
+        paths: &["/usr/bin/echo"],
+    };
+    let control = attack.works_and_is_told();
+    let killed = attack.is_killed();
+    for ran in [&control, &killed] {
+        let setuid = events(ran, "refused").find(|event| event["syscall"] == "setuid");
+        let setuid = setuid.cloned().unwrap_or_default();
+        let process = &setuid["process"];
+        ran.expect(setuid["errno"] == "EINVAL", "nobody else can be become");
+        ran.expect(process["host_tid"] != process["host_pid"], "by a thread");
+        ran.expect(process["pid"] == 2, "of the program's process");
+        let change = violations(ran, "change-of-user").next();
+        ran.expect(
+            change.is_some_and(|one| one["process"]["pid"] == 2),
+            "and it is told",
+        );
+        ran.expect(!ran.stdout.contains("became root"), "without effect");
+    }
+    let exec = events(&control, "exec").find(|event| event["exe"]["path"] == "/usr/bin/echo");
+    let exec = exec.cloned().unwrap_or_default();
+    control.expect(
+        exec["process"]["pid"] == 2,
+        "the new image is the same process",
+    );
+}
+
+#[test]
+fn j66_the_first_instruction_is_watched() {
+    let jail = || {
+        let run = Run::new().with_events();
+        let source = run.path().join("first.c");
+        std::fs::write(&source, FIRST).unwrap();
+        let program = run.path().join("first").display().to_string();
+        let flags = [
+            "-O1",
+            "-static",
+            "-nostdlib",
+            "-o",
+            &program,
+            source.to_str().unwrap(),
+        ];
+        let (status, _) = turnkey_tests::outside("cc", &flags);
+        assert!(status.success(), "it compiles");
+        run
+    };
+    let attack = Attack {
+        jail: &jail,
+        program: &["./first"],
+        mark: "opened",
+        rule: "credential-file",
+        paths: &["/etc/shadow"],
+    };
+    for ran in [attack.works_and_is_told(), attack.is_killed()] {
+        ran.expect(ran.at("/events/complete") == true, "nothing is missing");
+        let numbers = ran.events.iter().map(|event| event["seq"].as_u64());
+        let whole = numbers.eq((0..ran.events.len() as u64).map(Some));
+        ran.expect(whole, "from the first event on");
+        let program = |event: &&serde_json::Value| event["process"]["pid"] == 2;
+        let mut kinds = ran
+            .events
+            .iter()
+            .filter(program)
+            .map(|event| &event["kind"]);
+        ran.expect(
+            kinds.next().is_some_and(|kind| kind == "exec"),
+            "it was started",
+        );
+        ran.expect(
+            kinds.next().is_some_and(|kind| kind == "open"),
+            "and did that",
+        );
+    }
+}
