@@ -11,7 +11,7 @@ use turnkey_tests::{Run, eventually, traces};
 use crate::tracer::{Call, Calls, Fault, Role, trace};
 
 /// What stands on stdout when the program ran.
-const MARK: &str = "the program ran";
+pub const MARK: &str = "the program ran";
 
 /// A call that must not fail unseen.
 struct Expected {
@@ -237,23 +237,23 @@ const HARMLESS: &[(c_long, &str)] = &[
 ];
 
 /// Options of a run as the profile has it.
-pub const PLAIN: &str = "--network none";
+pub const PLAIN: &str = "--unmonitored --network none";
 
 /// A run that says on stdout that its program ran.
 fn a_run(options: &str) -> (Run, std::process::Command) {
-    let run = Run::new().option("--quiet --unmonitored").option(options);
+    let run = Run::new().option("--quiet").option(options);
     let command = run.command(&["/bin/echo", MARK]);
     (run, command)
 }
 
-struct Attempt {
+pub struct Attempt {
     run: Run,
-    traced: crate::tracer::Traced,
-    output: String,
-    error: String,
+    pub traced: crate::tracer::Traced,
+    pub output: String,
+    pub error: String,
 }
 
-fn attempt(options: &str, init: Option<usize>, fault: Option<Fault>) -> Attempt {
+pub fn attempt(options: &str, init: Option<usize>, fault: Option<Fault>) -> Attempt {
     let (run, command) = a_run(options);
     let streams = turnkey_tests::scratch();
     let path = |name| streams.path().join(name);
@@ -306,6 +306,7 @@ fn fail_each_with(
                 role,
                 call: expected.call,
                 nth,
+                lasting: false,
                 errno: expected.errno,
             };
             said.extend(judge(&attempt(options, init, Some(fault)), fault, expected));
@@ -329,7 +330,7 @@ fn judge(attempt: &Attempt, fault: Fault, expected: &Expected) -> Option<&'stati
 }
 
 /// Every process has been followed to its end already.
-fn nothing_is_left(attempt: &Attempt, story: &str) {
+pub fn nothing_is_left(attempt: &Attempt, story: &str) {
     let mark = format!("turnkey-{}-", attempt.traced.pid);
     eventually(&format!("every group is gone: {story}"), || {
         !traces().iter().any(|trace| trace.contains(&mark))
@@ -368,7 +369,7 @@ fn a_failure_of_the_locks_is_named() {
 #[test]
 fn a_failure_of_the_loopback_is_named() {
     let up = [expect(libc::SYS_ioctl, &[LOOPBACK])];
-    let said = fail_each_with("--network loopback", Role::Init, &up, 2);
+    let said = fail_each_with("--unmonitored --network loopback", Role::Init, &up, 2);
     expect_steps(&said, &[LOOPBACK]);
 }
 

@@ -339,6 +339,7 @@ fn without_death_signal(hold: bool) -> bool {
             which: libc::PR_SET_PDEATHSIG.cast_unsigned().into(),
         },
         nth: 0,
+        lasting: false,
         errno: PRETEND,
     };
     let watched = path.clone();

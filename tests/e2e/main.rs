@@ -8,6 +8,7 @@ mod exits;
 mod explain;
 mod export;
 mod faults;
+mod faults_of_the_monitor;
 mod files;
 mod filesystem;
 mod kernel_objects;

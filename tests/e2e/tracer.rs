@@ -35,7 +35,9 @@ pub enum Role {
 pub struct Call {
     /// Its number.
     pub number: c_long,
-    /// The first argument of prctl(2), the second of fcntl(2), otherwise 0.
+    /// The first argument of prctl(2) and bpf(2), the second of fcntl(2), for mmap(2) whether it
+    /// maps a file, for an openat(2) of the supervisor's the head of its path if it is one of
+    /// [`HEADS`], otherwise 0.
     pub which: u64,
 }
 
@@ -51,6 +53,8 @@ pub struct Fault {
     pub call: Call,
     /// Which of those, from 1; 0 for every one.
     pub nth: u32,
+    /// And every later one: a library may try again.
+    pub lasting: bool,
     /// What it answers instead of doing anything; [`PRETEND`] for success.
     pub errno: Errno,
 }
@@ -70,6 +74,8 @@ pub struct Traced {
     pub calls: Calls,
     /// Which child of turnkey's was the jail's first process.
     pub init: Option<usize>,
+    /// The eBPF programs that the traced processes have loaded, by the kernel's numbers.
+    pub programs: BTreeSet<u32>,
 }
 
 /// Runs `command` to its end and until every process of it is gone, with its output and error in
@@ -151,6 +157,8 @@ struct Tracee {
     inside: bool,
     /// The call is the one that fails.
     failing: bool,
+    /// The call loads an eBPF program.
+    loading: bool,
     children: usize,
 }
 
@@ -188,6 +196,7 @@ impl Tracer {
                 pid: main.as_raw(),
                 calls: Calls::new(),
                 init: None,
+                programs: BTreeSet::new(),
             },
         }
     }
@@ -279,9 +288,12 @@ impl Tracer {
         tracee.inside = !tracee.inside;
         if tracee.inside {
             tracee.failing = self.enter(pid, tracee.role);
+            tracee.loading = is_program_load(pid);
         } else if tracee.failing {
             tracee.failing = false;
             self.fail(pid);
+        } else if tracee.loading {
+            self.traced.programs.extend(loaded_program(pid));
         }
         self.tracees.insert(pid, tracee);
         self.resume(pid, None);
@@ -292,8 +304,9 @@ impl Tracer {
         let Ok(mut registers) = ptrace::getregs(pid) else {
             return false;
         };
-        let call = Call::of(&registers);
+        let mut call = Call::of(&registers);
         if role == Role::Supervisor {
+            call.which |= head_of_path(pid, &registers);
             self.expecting_init = makes_pid_namespace(pid, &registers);
         }
         self.planning |= call.number == libc::SYS_landlock_create_ruleset;
@@ -303,7 +316,10 @@ impl Tracer {
         let count = self.traced.calls.entry((role, call)).or_default();
         *count += 1;
         let count = *count;
-        let meant = |fault: &Fault| fault.nth == 0 || (fault.nth == count && !self.traced.hit);
+        let meant = |fault: &Fault| {
+            let later = fault.lasting && fault.nth <= count;
+            fault.nth == 0 || later || (fault.nth == count && !self.traced.hit)
+        };
         let fault = self.fault.filter(meant);
         if fault.is_none_or(|fault| (fault.role, fault.call) != (role, call)) {
             return false;
@@ -339,7 +355,7 @@ impl Tracer {
         match self.fault {
             None => true,
             Some(fault) => {
-                let over = self.traced.hit && fault.nth != 0;
+                let over = self.traced.hit && fault.nth != 0 && !fault.lasting;
                 !over && (role == fault.role || !self.planning)
             }
         }
@@ -352,6 +368,7 @@ impl Tracee {
             role,
             inside: false,
             failing: false,
+            loading: false,
             children: 0,
         }
     }
@@ -365,11 +382,47 @@ fn makes_pid_namespace(pid: Pid, registers: &libc::user_regs_struct) -> bool {
         && flags().is_ok_and(|flags| flags & c_long::from(libc::CLONE_NEWPID) != 0)
 }
 
+/// What the monitor opens: the kernel's own description of itself, and the door of a group.
+pub const HEADS: [u64; 2] = [
+    u64::from_ne_bytes(*b"/sys/ker"),
+    u64::from_ne_bytes(*b"cgroup.p"),
+];
+
+/// The first eight bytes of the path of an openat(2), when they are known ones.
+fn head_of_path(pid: Pid, registers: &libc::user_regs_struct) -> u64 {
+    if registers.orig_rax != libc::SYS_openat.cast_unsigned() {
+        return 0;
+    }
+    let place = usize::try_from(registers.rsi).unwrap_or_default();
+    let head = ptrace::read(pid, std::ptr::without_provenance_mut(place));
+    let head = head.map_or(0, c_long::cast_unsigned);
+    if HEADS.contains(&head) { head } else { 0 }
+}
+
+const BPF_PROG_LOAD: u64 = 5;
+
+fn is_program_load(pid: Pid) -> bool {
+    let call = ptrace::getregs(pid).map(|registers| Call::of(&registers));
+    call.is_ok_and(|call| call.number == libc::SYS_bpf && call.which == BPF_PROG_LOAD)
+}
+
+/// The program whose descriptor the call has just answered, proc_pid_fdinfo(5).
+fn loaded_program(pid: Pid) -> Option<u32> {
+    let descriptor = ptrace::getregs(pid).ok()?.rax;
+    let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).ok()?;
+    let id = info
+        .lines()
+        .find_map(|line| line.strip_prefix("prog_id:"))?;
+    id.trim().parse().ok()
+}
+
 impl Call {
     fn of(registers: &libc::user_regs_struct) -> Call {
         let number = c_long::try_from(registers.orig_rax).unwrap_or(-1);
         let which = match number {
-            libc::SYS_prctl => registers.rdi,
+            libc::SYS_prctl | libc::SYS_bpf => registers.rdi,
+            // Its fifth argument is a descriptor, an int, or -1.
+            libc::SYS_mmap => u64::from(registers.r8 & 0x8000_0000 == 0),
             libc::SYS_fcntl => registers.rsi,
             _ => 0,
         };

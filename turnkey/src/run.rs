@@ -124,15 +124,17 @@ fn attempt(
     let mut watch = Watch::open(&plan.policy, arguments.unmonitored)?;
     let plan = for_whom(plan, watch.watches());
     let policy = &plan.policy;
-    let (inside, outside) = Streams::open()?.split();
+    let streams = Streams::open().context("could not make the pipes to the program")?;
+    let (inside, outside) = streams.split();
 
     let prepared = plan.prepare(inside)?;
     watch.prove(policy, prepared.cgroup())?;
     let held = prepared.spawn()?;
     watch.adopt(held.cgroup())?;
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
-    let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)?;
-    let supervisor = Supervisor::new()?;
+    let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)
+        .context("could not start the threads that pass the program's streams on")?;
+    let supervisor = Supervisor::new().context("could not start the loop that watches the jail")?;
     let mut running = held.release()?;
     let mut see = |event: &Event| watcher.see(event);
     let mut course = supervise(supervisor, &mut running, &mut watch, policy, told, &mut see)?;

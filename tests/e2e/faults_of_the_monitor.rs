@@ -1,0 +1,178 @@
+//! Every system call that the monitor stands on is made to fail, one per run: nothing runs unwatched
+//! where the profile wants a watch, and no program stays in the kernel.
+
+use std::collections::BTreeSet;
+use std::ffi::c_long;
+
+use nix::errno::Errno;
+use turnkey_tests::{eventually, measured};
+
+use crate::faults::{MARK, attempt, nothing_is_left, undisturbed};
+use crate::tracer::{Call, Fault, HEADS, Role};
+
+/// As the profile has it: the monitor is required.
+const WATCHED: &str = "--network none";
+
+/// Commands of bpf(2).
+mod command {
+    pub const MAP_CREATE: u64 = 0;
+    pub const MAP_UPDATE: u64 = 2;
+    pub const MAP_DELETE: u64 = 3;
+    pub const PROG_LOAD: u64 = 5;
+    pub const TRACEPOINT_OPEN: u64 = 17;
+    pub const BTF_LOAD: u64 = 18;
+    pub const MAP_FREEZE: u64 = 22;
+    pub const LINK_CREATE: u64 = 28;
+}
+
+/// A kind of call, which of them fail (counted from the end when negative), and what is said.
+struct Expected {
+    call: Call,
+    nths: &'static [i64],
+    says: &'static [&'static str],
+}
+
+const fn call(
+    number: c_long,
+    which: u64,
+    nths: &'static [i64],
+    says: &'static [&'static str],
+) -> Expected {
+    Expected {
+        call: Call { number, which },
+        nths,
+        says,
+    }
+}
+
+const fn bpf(command: u64, nths: &'static [i64], says: &'static [&'static str]) -> Expected {
+    call(libc::SYS_bpf, command, nths, says)
+}
+
+const FIRST_AND_LAST: &[i64] = &[1, -1];
+const OBJECT: &str = "the eBPF object cannot be loaded";
+const PROGRAM: &str = "the kernel does not accept the program";
+const HOOKS: &str = "cannot be attached to the jail's cgroup";
+
+/// Of open, of the canary, and of the adoption.
+const MONITOR: &[Expected] = &[
+    call(
+        libc::SYS_openat,
+        HEADS[0],
+        // The others are the library's own questions.
+        &[1],
+        &["/sys/kernel/btf/vmlinux cannot be read"],
+    ),
+    bpf(command::BTF_LOAD, &[1], &[PROGRAM]),
+    bpf(command::MAP_CREATE, FIRST_AND_LAST, &[OBJECT]),
+    bpf(command::MAP_FREEZE, FIRST_AND_LAST, &[OBJECT]),
+    bpf(command::PROG_LOAD, FIRST_AND_LAST, &[OBJECT, PROGRAM]),
+    bpf(command::TRACEPOINT_OPEN, FIRST_AND_LAST, &[PROGRAM]),
+    // The rules of the object, and those of the jail.
+    bpf(
+        command::MAP_UPDATE,
+        FIRST_AND_LAST,
+        &[OBJECT, "the kernel does not take the jail's rules"],
+    ),
+    // The ring.
+    call(libc::SYS_mmap, 1, FIRST_AND_LAST, &["`mmap` failed"]),
+    // The first is a question of the library's: whether the kernel has such links at all. The next
+    // are the canary's, the last is the adoption's.
+    bpf(command::LINK_CREATE, &[2, 8, -1], &[HOOKS]),
+    call(libc::SYS_openat, HEADS[1], &[1], &["opening cgroup.procs"]),
+    call(
+        libc::SYS_clone,
+        0,
+        &[-1],
+        &["the canary could not be prepared: making a process"],
+    ),
+    call(
+        libc::SYS_wait4,
+        0,
+        &[-1],
+        &["the canary could not be prepared: waiting for it"],
+    ),
+    bpf(
+        command::MAP_DELETE,
+        FIRST_AND_LAST,
+        &["the canary could not be prepared: forgetting its cgroup"],
+    ),
+];
+
+/// The programs of the kernel that these are among.
+fn still_loaded(programs: &BTreeSet<u32>) -> Vec<u32> {
+    let all = aya::programs::loaded_programs()
+        .flatten()
+        .map(|program| program.id());
+    all.filter(|id| programs.contains(id)).collect()
+}
+
+#[test]
+fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
+    let (calls, init) = undisturbed(WATCHED);
+    let mut most = 0;
+    for expected in MONITOR {
+        let count = calls.get(&(Role::Supervisor, expected.call)).copied();
+        let count = count.unwrap_or_else(|| panic!("{:?} is not made", expected.call));
+        let nth = |place: &i64| match u32::try_from(*place) {
+            Ok(place) => place,
+            Err(_) => count,
+        };
+        for nth in expected.nths.iter().map(nth).collect::<BTreeSet<_>>() {
+            let fault = Fault {
+                role: Role::Supervisor,
+                call: expected.call,
+                nth,
+                lasting: true,
+                errno: Errno::EIO,
+            };
+            let tried = attempt(WATCHED, init, Some(fault));
+            let story = format!("{fault:?}\ncode {}\n{}", tried.traced.code, tried.error);
+            assert!(tried.traced.hit, "the fault was reached: {story}");
+            assert_eq!(tried.traced.code, 125, "{story}");
+            assert!(!tried.output.contains(MARK), "nothing ran: {story}");
+            let words = expected
+                .says
+                .iter()
+                .find(|words| tried.error.contains(**words));
+            assert!(words.is_some(), "says one of {:?}: {story}", expected.says);
+            nothing_is_left(&tried, &story);
+            eventually(&format!("no program is left: {story}"), || {
+                still_loaded(&tried.traced.programs).is_empty()
+            });
+            most = most.max(tried.traced.programs.len());
+        }
+    }
+    measured(&format!(
+        "{most} programs were seen to be loaded, and are gone"
+    ));
+    assert!(most >= 13, "the control: they were there");
+}
+
+/// The control of the look: a program that is in the kernel is found.
+#[test]
+fn a_program_in_the_kernel_is_found() {
+    let run = turnkey_tests::Run::new().option("--quiet");
+    let mut command = run.command(&["sleep", "60"]);
+    let mut turnkey = command.spawn().expect("turnkey can be started");
+    let pid = turnkey.id();
+    let programs = || -> BTreeSet<u32> {
+        let infos = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter();
+        let texts = infos
+            .flatten()
+            .flatten()
+            .filter_map(|info| std::fs::read_to_string(info.path()).ok());
+        let id = |text: String| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+        };
+        texts.filter_map(id).collect()
+    };
+    eventually("the programs are loaded", || programs().len() >= 12);
+    let seen = programs();
+    let found = still_loaded(&seen).len();
+    turnkey.kill().expect("it can be killed");
+    turnkey.wait().expect("it can be waited for");
+    assert_eq!(found, seen.len(), "the control");
+    eventually("and gone with it", || still_loaded(&seen).is_empty());
+}
