@@ -361,7 +361,8 @@ fn claim(group: &Path) -> Result<File, GroupError> {
     Ok(directory)
 }
 
-/// Lets children of the v2 parent be limited. Only ever adds, and only controllers it offers.
+/// Lets children of the v2 parent be limited. Only ever adds, and only controllers it offers and the
+/// jail is to have: in a group that was delegated together with processes in it, none can be passed on.
 fn enable_controllers(names: &GroupNames) -> Result<(), GroupError> {
     let Some(parent) = names.unified.parent() else {
         return Ok(());

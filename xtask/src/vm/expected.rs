@@ -91,7 +91,7 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "files are brought out by the command, after the jail is gone",
     },
     LeftOut {
-        prefix: "faults::",
+        prefix: "faults",
         why: "hundreds of runs under ptrace, of how the command handles errors",
     },
     LeftOut {
@@ -117,11 +117,6 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
     LeftOut {
         prefix: "rootless::again::",
         why: "the same tests run here as root; what is different without is the rest of `rootless::`",
-    },
-    LeftOut {
-        prefix: "rootless::delegated::a_delegated_group_is_used",
-        why: "turnkey shares that group, which with controllers in v2 is refused, with the fix; \
-              `the_controllers_of_a_delegated_group_hold` has a leaf",
     },
     LeftOut {
         prefix: "syscalls::",
