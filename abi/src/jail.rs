@@ -2,7 +2,7 @@
 
 use core::mem::size_of;
 
-use crate::kind;
+use crate::count;
 
 /// Slots in which a socket hook leaves the thread whose syscall it has reported.
 pub const HOOKED: usize = 64;
@@ -13,9 +13,9 @@ pub const HOOKED: usize = 64;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jail {
-    /// Not 0 since the first kill. It never returns to 0.
+    /// Not 0 since the jail is to die. It never returns to 0.
     pub condemned: u32,
-    /// The thread that did what the jail was condemned for; its record is already sent.
+    /// The first thread that broke a rule that kills; its record is already sent. 0: none has.
     pub condemned_thread: u32,
     /// Not 0 since the command itself was started: from then on rules on `exec` apply.
     pub started: u32,
@@ -23,14 +23,22 @@ pub struct Jail {
     pub table: u32,
     /// One of [`network`].
     pub network: u32,
+    /// Not 0: the first record that is lost condemns the jail.
+    pub kill_on_loss: u32,
+    /// Not 0: a program that cannot do its work condemns the jail.
+    pub strict: u32,
     /// Zero.
     pub reserved: u32,
     /// The number of the next record.
     pub seq: u64,
-    /// Records made, by kind.
-    pub seen: [u64; kind::SLOTS],
-    /// Records that did not fit the ring, by kind.
-    pub lost: [u64; kind::SLOTS],
+    /// What happened, by [`count::slot`].
+    pub seen: [u64; count::SLOTS],
+    /// What happened and is in no record, because the record did not fit the ring.
+    pub lost: [u64; count::SLOTS],
+    /// Records that did not fit the ring.
+    pub lost_records: u64,
+    /// Times that a program could not do its work: no memory to work in, no rules to ask.
+    pub faults: u64,
     /// Arguments that user memory did not hold when they were looked at.
     pub unreadable: u64,
     /// Files whose path the kernel's structures did not yield.
@@ -50,10 +58,14 @@ impl Jail {
             started: 0,
             table,
             network,
+            kill_on_loss: 0,
+            strict: 0,
             reserved: 0,
             seq: 0,
-            seen: [0; kind::SLOTS],
-            lost: [0; kind::SLOTS],
+            seen: [0; count::SLOTS],
+            lost: [0; count::SLOTS],
+            lost_records: 0,
+            faults: 0,
             unreadable: 0,
             unresolved: 0,
             hooked: [0; HOOKED],
@@ -61,7 +73,7 @@ impl Jail {
     }
 }
 
-const _: () = assert!(size_of::<Jail>() == 24 + 8 + 2 * 8 * kind::SLOTS + 16 + 4 * HOOKED);
+const _: () = assert!(size_of::<Jail>() == 32 + 8 + 2 * 8 * count::SLOTS + 32 + 4 * HOOKED);
 
 /// What internet sockets may reach.
 pub mod network {

@@ -15,15 +15,23 @@ pub mod syscalls;
 
 pub use jail::{HOOKED, Jail, network};
 pub use offsets::{OFFSETS, Offsets};
-pub use record::{ADDRESS, COMM, PATH, Record, TEXT, act, flag, kind};
+pub use record::{ADDRESS, COMM, PATH, Record, TEXT, act, count, flag, kind};
 pub use table::{CELLS, ON, RULES, STATES, Table, action, column};
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.
 pub const ABI_VERSION: u32 = 1;
 
-/// Bytes of the ring that carries the records of one run.
+/// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;
+
+/// Bytes of the ring that carries the records of what a rule decided on. Nothing else goes
+/// there, so no flood of harmless acts can crowd out the record of a forbidden one.
+pub const VERDICT_RING: u32 = 1 << 20;
+
+/// As long as more than this is free in the ring of verdicts, any verdict goes there; the rest is
+/// kept for those that kill. It holds twenty of the longest records.
+pub const KILL_RESERVE: u32 = 256 << 10;
 
 /// How many jails one loaded object can watch: the run's own and the canary's.
 pub const JAILS: u32 = 2;

@@ -20,10 +20,14 @@ pub const ADDRESS: usize = 128;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Counts from 0 per jail, also when the record itself is lost.
+    /// Counts records from 0 per jail, also when the record itself is lost.
     pub seq: u64,
-    /// `CLOCK_BOOTTIME`, nanoseconds.
+    /// When it happened, or happened first: `CLOCK_BOOTTIME`, nanoseconds.
     pub time_ns: u64,
+    /// When it happened last; 0 when `repeated` is.
+    pub last_ns: u64,
+    /// How often the same thread did the very same once more, without anything in between.
+    pub repeated: u64,
     /// Start of the process, `CLOCK_BOOTTIME` nanoseconds.
     pub start_ns: u64,
     /// Inode of the file of [`kind::EXEC`] and [`kind::OPEN`].
@@ -74,6 +78,8 @@ impl Record {
     pub const ZERO: Self = Self {
         seq: 0,
         time_ns: 0,
+        last_ns: 0,
+        repeated: 0,
         start_ns: 0,
         inode: 0,
         args: [0; 3],
@@ -97,7 +103,7 @@ impl Record {
     };
 }
 
-const _: () = assert!(size_of::<Record>() == 120);
+const _: () = assert!(size_of::<Record>() == 136);
 const _: () = assert!(align_of::<Record>() == 8);
 
 /// What a record tells of.
@@ -116,10 +122,30 @@ pub mod kind {
     pub const FORK: u16 = 5;
     /// A process ended.
     pub const EXIT: u16 = 6;
-    /// How many kinds there are.
-    pub const COUNT: usize = 7;
-    /// As many, rounded up to a power of two: an index the verifier can bound.
-    pub const SLOTS: usize = 8;
+}
+
+/// What is counted apart: as a kind of record, but connect, bind and send each by itself.
+pub mod count {
+    use super::{act, kind};
+
+    /// How many counts there are: a power of two, an index the verifier can bound.
+    pub const SLOTS: usize = 16;
+
+    /// The count of bind(2).
+    pub const BIND: usize = SLOTS - 2;
+    /// The count of sends with an address.
+    pub const SEND: usize = SLOTS - 1;
+
+    /// Where records of a kind are counted; `what` is that of the record.
+    #[must_use]
+    #[inline(always)]
+    pub const fn slot(kind: u16, what: u16) -> usize {
+        match (kind, what) {
+            (kind::NETWORK, act::BIND) => BIND,
+            (kind::NETWORK, act::SEND) => SEND,
+            _ => kind as usize % SLOTS,
+        }
+    }
 }
 
 /// What was done with a socket address.

@@ -212,13 +212,19 @@ pub fn decide_written(
     decide_state(table, state, column)
 }
 
-/// Condemns the jail: from now on every hook of every task in it kills. `thread` did it.
+/// Condemns the jail because `thread` broke a rule.
 #[inline(always)]
-pub fn condemn(jail: JailCell, thread: u32) {
-    if jail.condemned().get() == 0 {
+pub fn condemn_for_rule(jail: JailCell, thread: u32) {
+    if jail.condemned_thread().get() == 0 {
         jail.condemned_thread().set(thread);
-        jail.condemned().set(1);
     }
+    condemn(jail);
+}
+
+/// Condemns the jail: from now on every hook of every task in it kills.
+#[inline(always)]
+pub fn condemn(jail: JailCell) {
+    jail.condemned().set(1);
     // The canary's end is nobody else's business.
     if jail.table() == TABLE_RUN {
         read::set_any_condemned();
@@ -228,6 +234,6 @@ pub fn condemn(jail: JailCell, thread: u32) {
 /// Condemns the jail and kills the current process. The signal acts when its syscall returns.
 #[inline(always)]
 pub fn execute(jail: JailCell, thread: u32) {
-    condemn(jail, thread);
+    condemn_for_rule(jail, thread);
     read::kill_current();
 }

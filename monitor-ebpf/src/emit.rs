@@ -1,8 +1,8 @@
 //! Making and sending records.
 
-use turnkey_abi::{COMM, PATH, Record, flag};
+use turnkey_abi::{COMM, PATH, Record, count, flag};
 
-use crate::automaton::Verdict;
+use crate::automaton::{self, Verdict};
 use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
@@ -117,10 +117,29 @@ pub fn note_raw(record: &mut Record, jail: JailCell, length: u32) {
 pub fn finish(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
     let record = &mut scratch.record;
     seal(record, jail, verdict);
-    let kind = record.kind;
     let text = u32::from(record.raw_len) + u32::from(record.path_len) + u32::from(record.argv_len);
     if !read::send(scratch, text) {
-        jail.count_lost(kind);
+        lost(&scratch.record, jail);
+    }
+}
+
+/// Counts a record that found no room, and condemns the jail where the policy says so: nobody
+/// needs to read the count for that.
+#[inline(always)]
+pub fn lost(record: &Record, jail: JailCell) {
+    let slot = count::slot(record.kind, record.what);
+    jail.count_lost(slot, 1 + record.repeated);
+    if jail.kill_on_loss() {
+        automaton::condemn(jail);
+    }
+}
+
+/// A program could not do its work: nobody knows what was done here.
+#[inline(always)]
+pub fn fault(jail: JailCell) {
+    jail.count_fault();
+    if jail.strict() {
+        automaton::condemn(jail);
     }
 }
 
@@ -130,5 +149,5 @@ pub fn seal(record: &mut Record, jail: JailCell, verdict: Verdict) {
     record.rule = verdict.rule;
     record.action = verdict.action;
     record.seq = jail.next_seq();
-    jail.count_seen(record.kind);
+    jail.count_seen(count::slot(record.kind, record.what));
 }

@@ -2,7 +2,7 @@
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
-use turnkey_abi::{JAILS as JAIL_COUNT, Jail, RING, Table};
+use turnkey_abi::{JAILS as JAIL_COUNT, Jail, RING, Table, VERDICT_RING};
 
 use crate::read::Scratch;
 
@@ -14,9 +14,13 @@ pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(JAIL_COUNT, 0);
 #[map]
 pub static TABLES: Array<Table> = Array::with_max_entries(JAIL_COUNT, 0);
 
-/// What the kernel tells.
+/// What the kernel tells of acts that no rule decided on.
 #[map]
 pub static RECORDS: RingBuf = RingBuf::with_byte_size(RING, 0);
+
+/// What the kernel tells of acts that a rule decided on.
+#[map]
+pub static VERDICTS: RingBuf = RingBuf::with_byte_size(VERDICT_RING, 0);
 
 /// Work memory: one entry for each program in [`program`].
 #[map]

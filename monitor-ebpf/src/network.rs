@@ -139,7 +139,7 @@ pub fn hook(what: u16, address: Internet) -> i32 {
     }
     if verdict.kills() {
         // The signal follows when the syscall leaves; this kind of program cannot send it.
-        automaton::condemn(jail, who.thread);
+        automaton::condemn_for_rule(jail, who.thread);
     }
     jail.hooked(who.thread).set(who.thread);
     tell_internet(jail, who, what, address, verdict, allowed);
@@ -167,8 +167,8 @@ fn tell_internet(
     record.errno = if allowed { 0 } else { EPERM };
     record.raw_len = length;
     emit::seal(record, jail, verdict);
-    if !read::send_value(&message) {
-        jail.count_lost(kind::NETWORK);
+    if !read::send_value(&message, verdict.action) {
+        emit::lost(&message.record, jail);
     }
 }
 

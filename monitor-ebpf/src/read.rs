@@ -8,8 +8,11 @@ use core::mem::{MaybeUninit, size_of};
 
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use aya_ebpf::helpers::generated as helper;
-use turnkey_abi::kind::SLOTS;
-use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, TEXT, Table};
+use turnkey_abi::count::SLOTS;
+use turnkey_abi::{
+    ABI_VERSION, HOOKED, Jail, KILL_RESERVE, Offsets, PATH, Record, TEXT, Table, VERDICT_RING,
+    action,
+};
 
 use crate::maps;
 
@@ -373,6 +376,16 @@ impl JailCell {
     }
 
     #[inline(always)]
+    pub fn kill_on_loss(self) -> bool {
+        word!(self, kill_on_loss).get() != 0
+    }
+
+    #[inline(always)]
+    pub fn strict(self) -> bool {
+        word!(self, strict).get() != 0
+    }
+
+    #[inline(always)]
     pub fn started(self) -> Word {
         word!(self, started)
     }
@@ -406,18 +419,29 @@ impl JailCell {
         fetch_add(unsafe { &raw mut (*self.0).unresolved }, 1);
     }
 
-    /// `kind` is a constant of [`turnkey_abi::kind`].
+    /// `slot` is that of [`turnkey_abi::count`].
     #[inline(always)]
-    pub fn count_seen(self, kind: u16) {
+    pub fn count_seen(self, slot: usize) {
+        let slot = opaque(slot as u64) as usize % SLOTS;
         // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).seen[kind as usize % SLOTS] }, 1);
+        fetch_add(unsafe { &raw mut (*self.0).seen[slot] }, 1);
     }
 
-    /// `kind` is a constant of [`turnkey_abi::kind`].
+    /// Counts a lost record, which told of `times` acts. `slot` is that of
+    /// [`turnkey_abi::count`].
     #[inline(always)]
-    pub fn count_lost(self, kind: u16) {
+    pub fn count_lost(self, slot: usize, times: u64) {
+        let slot = opaque(slot as u64) as usize % SLOTS;
         // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).lost[kind as usize % SLOTS] }, 1);
+        fetch_add(unsafe { &raw mut (*self.0).lost[slot] }, times);
+        // SAFETY: as above.
+        fetch_add(unsafe { &raw mut (*self.0).lost_records }, 1);
+    }
+
+    #[inline(always)]
+    pub fn count_fault(self) {
+        // SAFETY: the pointer comes from the map of jails.
+        fetch_add(unsafe { &raw mut (*self.0).faults }, 1);
     }
 
     #[inline(always)]
@@ -427,7 +451,29 @@ impl JailCell {
     }
 }
 
-/// Sends the record of `scratch` with its text. `false`: the ring was full.
+/// Whether a verdict goes to the ring of verdicts: there is one, and the ring has room for it. The
+/// last of the room is for those that kill, which are few: the jail is condemned by the first.
+#[inline(always)]
+fn is_for_verdicts(decided: u16) -> bool {
+    /// `BPF_RB_AVAIL_DATA`: how much waits to be read.
+    const WAITING: u64 = 0;
+    let limit = u64::from(VERDICT_RING - KILL_RESERVE);
+    decided >= action::KILL || decided >= action::LOG && maps::VERDICTS.query(WAITING) < limit
+}
+
+/// Sends bytes through one ring. `false`: it was full.
+#[inline(always)]
+fn output(bytes: &[u8], verdict: bool) -> bool {
+    let ring = if verdict {
+        &maps::VERDICTS
+    } else {
+        &maps::RECORDS
+    };
+    ring.output::<[u8]>(bytes, 0).is_ok()
+}
+
+/// Sends the record of `scratch` with its text, a verdict through whichever ring takes it.
+/// `false`: it is lost.
 #[inline(always)]
 pub fn send(scratch: &Scratch, text: u32) -> bool {
     let length = opaque(size_of::<Record>() as u64 + u64::from(text));
@@ -438,7 +484,7 @@ pub fn send(scratch: &Scratch, text: u32) -> bool {
     let bytes = unsafe {
         core::slice::from_raw_parts(core::ptr::from_ref(scratch).cast::<u8>(), length as usize)
     };
-    maps::RECORDS.output::<[u8]>(bytes, 0).is_ok()
+    is_for_verdicts(scratch.record.action) && output(bytes, true) || output(bytes, false)
 }
 
 /// Sends SIGKILL to the current process. It acts on the way back to user space.
@@ -456,10 +502,11 @@ pub fn current_task() -> u64 {
     unsafe { helper::bpf_get_current_task() }
 }
 
-/// Sends a record with a fixed amount of text.
+/// As [`send`], for a record with a fixed amount of text; `decided` is its action.
 #[inline(always)]
-pub fn send_value<T>(value: &T) -> bool {
-    maps::RECORDS.output::<T>(value, 0).is_ok()
+pub fn send_value<T>(value: &T, decided: u16) -> bool {
+    is_for_verdicts(decided) && maps::VERDICTS.output::<T>(value, 0).is_ok()
+        || maps::RECORDS.output::<T>(value, 0).is_ok()
 }
 
 /// `CLOCK_BOOTTIME`, nanoseconds.

@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
 use turnkey_abi::{RULES, Table, action, column, network};
-use turnkey_policy::{Access, Action, Attempt, Candidate, Glob, Mode, Network, On, Policy, Rule};
+use turnkey_policy::{
+    Access, Action, Attempt, Candidate, Glob, Mode, Network, On, OnLoss, Policy, Rule,
+};
 
 use crate::automaton::{Automaton, AutomatonError};
 use crate::wire::on_code;
@@ -57,6 +59,10 @@ pub enum CompileError {
 pub struct Rules {
     pub(crate) table: Box<Table>,
     pub(crate) network: u32,
+    /// As the fields of [`turnkey_abi::Jail`].
+    pub(crate) kill_on_loss: bool,
+    /// As the fields of [`turnkey_abi::Jail`].
+    pub(crate) strict: bool,
 }
 
 impl std::fmt::Debug for Rules {
@@ -122,6 +128,8 @@ pub fn compile(policy: &Policy) -> Result<Rules, CompileError> {
     Ok(Rules {
         table,
         network: network_code(&policy.network),
+        kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
+        strict: policy.mode == Mode::Enforce,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{COMM, Record, act, flag, kind};
+use turnkey_abi::{COMM, Record, act, count, flag, kind};
 
 use crate::event::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 use crate::wire;
@@ -81,6 +81,8 @@ fn parts(bytes: &[u8]) -> Result<Parts<'_>, DecodeError> {
     let record = Record {
         seq: reader.long()?,
         time_ns: reader.long()?,
+        last_ns: reader.long()?,
+        repeated: reader.long()?,
         start_ns: reader.long()?,
         inode: reader.long()?,
         args: [reader.long()?, reader.long()?, reader.long()?],
@@ -123,10 +125,33 @@ pub fn decode(bytes: &[u8]) -> Result<Event, DecodeError> {
     Ok(Event {
         seq: record.seq,
         time_ns: record.time_ns,
+        last_ns: record.last_ns.max(record.time_ns),
+        repeated: record.repeated,
         task: task(record),
         kind: kind_of(&parts)?,
         decision: decision(record)?,
     })
+}
+
+/// Where the kernel counts events of this kind.
+pub(crate) fn slot(of: &Kind) -> usize {
+    let (kind, what) = match of {
+        Kind::Exec { .. } => (kind::EXEC, 0),
+        Kind::ExecAttempt { .. } => (kind::EXEC_ATTEMPT, 0),
+        Kind::Open { .. } => (kind::OPEN, 0),
+        Kind::Network { act, .. } => {
+            let what = match act {
+                NetworkAct::Connect => act::CONNECT,
+                NetworkAct::Bind => act::BIND,
+                NetworkAct::Send => act::SEND,
+            };
+            (kind::NETWORK, what)
+        }
+        Kind::Refused { .. } => (kind::REFUSED, 0),
+        Kind::Fork { .. } => (kind::FORK, 0),
+        Kind::Exit { .. } => (kind::EXIT, 0),
+    };
+    count::slot(kind, what)
 }
 
 fn task(record: &Record) -> Task {

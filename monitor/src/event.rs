@@ -10,8 +10,13 @@ use std::net::SocketAddr;
 pub struct Event {
     /// Counts from 0 per jail, without gaps; a gap is a lost event.
     pub seq: u64,
-    /// `CLOCK_BOOTTIME`, nanoseconds.
+    /// When it happened, or happened first: `CLOCK_BOOTTIME`, nanoseconds.
     pub time_ns: u64,
+    /// When it happened last: the same as `time_ns` unless it was repeated.
+    pub last_ns: u64,
+    /// How often the same thread did the very same once more, without anything in between. The
+    /// event stands for `1 + repeated` acts.
+    pub repeated: u64,
     /// Who did it.
     pub task: Task,
     /// What was done.

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use aya::Ebpf;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
-use turnkey_abi::{Jail, kind};
+use turnkey_abi::{Jail, count, kind};
+
+use crate::stream::Arrived;
 
 /// Why the evidence could not be summed up.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +35,12 @@ pub struct ByKind {
     pub exec_attempt: u64,
     /// [`crate::Kind::Open`]
     pub open: u64,
-    /// [`crate::Kind::Network`]
-    pub network: u64,
+    /// [`crate::NetworkAct::Connect`]
+    pub connect: u64,
+    /// [`crate::NetworkAct::Bind`]
+    pub bind: u64,
+    /// [`crate::NetworkAct::Send`]
+    pub send: u64,
     /// [`crate::Kind::Refused`]
     pub refused: u64,
     /// [`crate::Kind::Fork`]
@@ -44,13 +50,15 @@ pub struct ByKind {
 }
 
 impl ByKind {
-    fn from_wire(counts: &[u64; kind::SLOTS]) -> Self {
-        let of = |kind: u16| counts[usize::from(kind)];
+    fn from_wire(counts: &[u64; count::SLOTS]) -> Self {
+        let of = |kind: u16| counts[count::slot(kind, 0)];
         Self {
             exec: of(kind::EXEC),
             exec_attempt: of(kind::EXEC_ATTEMPT),
             open: of(kind::OPEN),
-            network: of(kind::NETWORK),
+            connect: of(kind::NETWORK),
+            bind: counts[count::BIND],
+            send: counts[count::SEND],
             refused: of(kind::REFUSED),
             fork: of(kind::FORK),
             exit: of(kind::EXIT),
@@ -59,12 +67,14 @@ impl ByKind {
 
     /// Each kind's name, as in events and reports, with its count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); kind::COUNT] {
+    pub fn named(&self) -> [(&'static str, u64); 9] {
         [
             ("exec", self.exec),
             ("exec_attempt", self.exec_attempt),
             ("open", self.open),
-            ("network", self.network),
+            ("connect", self.connect),
+            ("bind", self.bind),
+            ("send", self.send),
             ("refused", self.refused),
             ("fork", self.fork),
             ("exit", self.exit),
@@ -78,13 +88,22 @@ impl ByKind {
     }
 }
 
-/// How complete the evidence of a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How complete the evidence of a run is. Acts are counted, not records: one record stands for
+/// all repetitions of an act.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// What happened, whether or not its record arrived.
     pub seen: ByKind,
-    /// Records that found the ring full.
+    /// What events told of. It is `seen` less `lost`; otherwise the evidence is not complete.
+    pub told: ByKind,
+    /// What was in records that found the ring full.
     pub lost: ByKind,
+    /// Records that the kernel made: one more than the highest [`crate::Event::seq`] there was.
+    pub records: u64,
+    /// Records that found the ring full.
+    pub lost_records: u64,
+    /// Times that a program could not do its work.
+    pub faults: u64,
     /// Arguments that user memory did not hold when they were looked at.
     pub unreadable: u64,
     /// Files whose path the kernel's structures did not yield.
@@ -93,21 +112,25 @@ pub struct Evidence {
     pub missed: u64,
     /// Records that could not be decoded.
     pub malformed: u64,
-    /// Nothing was lost, missed or malformed, and everything that was recorded was taken out.
+    /// Every record arrived and meant something, every act that was counted is in one of them, and
+    /// no program failed or was left out.
     pub complete: bool,
 }
 
 impl Evidence {
-    pub(crate) fn new(jail: &Jail, missed: u64, malformed: u64, received: u64) -> Self {
-        let (seen, lost) = (ByKind::from_wire(&jail.seen), ByKind::from_wire(&jail.lost));
-        let taken = received == seen.total();
-        let complete = lost.total() == 0 && missed == 0 && malformed == 0 && taken;
-        let (unreadable, unresolved) = (jail.unreadable, jail.unresolved);
+    pub(crate) fn new(jail: &Jail, missed: u64, arrived: &Arrived) -> Self {
+        let malformed = arrived.malformed;
+        let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
+        let complete = nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;
         Self {
-            seen,
-            lost,
-            unreadable,
-            unresolved,
+            seen: ByKind::from_wire(&jail.seen),
+            told: ByKind::from_wire(&arrived.acts),
+            lost: ByKind::from_wire(&jail.lost),
+            records: jail.seq,
+            lost_records: jail.lost_records,
+            faults: jail.faults,
+            unreadable: jail.unreadable,
+            unresolved: jail.unresolved,
             missed,
             malformed,
             complete,
@@ -137,6 +160,8 @@ fn recursion_misses(info: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use turnkey_abi::act;
+
     use super::*;
 
     #[test]
@@ -146,27 +171,52 @@ mod tests {
         assert_eq!(recursion_misses("pos:\t0\n"), 0);
     }
 
-    #[test]
-    fn one_lost_record_makes_evidence_incomplete() {
+    fn jail() -> (Jail, Arrived) {
         let mut jail = Jail::new(0, 0);
-        jail.seen[usize::from(kind::OPEN)] = 5;
-        assert!(Evidence::new(&jail, 0, 0, 5).complete);
+        let mut arrived = Arrived::default();
+        (jail.seq, arrived.records) = (5, 5);
+        jail.seen[usize::from(kind::OPEN)] = 7;
+        arrived.acts[usize::from(kind::OPEN)] = 7;
+        (jail, arrived)
+    }
+
+    #[test]
+    fn evidence_is_complete_when_everything_is_accounted_for() {
+        let (jail, arrived) = jail();
+        assert!(Evidence::new(&jail, 0, &arrived).complete);
+    }
+
+    #[test]
+    fn anything_missing_makes_evidence_incomplete() {
+        let (whole, all) = jail();
+        let of = |change: &dyn Fn(&mut Jail, &mut Arrived)| {
+            let (mut jail, mut arrived) = (whole, all);
+            change(&mut jail, &mut arrived);
+            Evidence::new(&jail, 0, &arrived).complete
+        };
+        assert!(of(&|_, _| ()));
+        assert!(!Evidence::new(&whole, 1, &all).complete, "a run was missed");
+        assert!(!of(&|_, arrived| arrived.malformed = 1));
         assert!(
-            !Evidence::new(&jail, 0, 0, 4).complete,
-            "one record was not taken out"
+            !of(&|_, arrived| arrived.records -= 1),
+            "one was left in a ring"
         );
-        assert!(!Evidence::new(&jail, 1, 0, 5).complete);
-        assert!(!Evidence::new(&jail, 0, 1, 5).complete);
-        jail.lost[usize::from(kind::OPEN)] = 1;
-        let evidence = Evidence::new(&jail, 0, 0, 4);
-        assert!(!evidence.complete);
-        assert_eq!(
-            (
-                evidence.seen.open,
-                evidence.lost.open,
-                evidence.lost.total()
-            ),
-            (5, 1, 1)
+        assert!(
+            !of(&|_, arrived| arrived.acts[2] -= 1),
+            "a repetition was left"
         );
+        assert!(!of(&|jail, _| jail.lost_records = 1));
+        assert!(!of(&|jail, _| jail.faults = 1));
+    }
+
+    #[test]
+    fn network_acts_are_counted_apart() {
+        let mut counts = [0; count::SLOTS];
+        for what in [act::CONNECT, act::BIND, act::SEND] {
+            counts[count::slot(kind::NETWORK, what)] += u64::from(what) + 1;
+        }
+        let by_kind = ByKind::from_wire(&counts);
+        assert_eq!((by_kind.connect, by_kind.bind, by_kind.send), (1, 2, 3));
+        assert_eq!(by_kind.total(), 6);
     }
 }

@@ -19,6 +19,8 @@ mod event;
 mod evidence;
 mod monitor;
 mod open;
+mod order;
+mod stream;
 mod sys;
 mod wire;
 

@@ -2,14 +2,13 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use aya::maps::MapError;
+use aya::maps::{HashMap, MapData, MapError};
 use aya::programs::links::CgroupAttachMode;
 use aya::programs::{CgroupSock, CgroupSockAddr, ProgramError};
 use turnkey_abi::{Jail, TABLE_CANARY, TABLE_RUN, network};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
-use crate::decode::decode;
 use crate::event::Event;
 use crate::evidence::{self, Evidence, FinishError};
 use crate::open::{self, ADDRESS_HOOKS, Loaded, OpenError, SOCKET_HOOK, program};
@@ -45,12 +44,21 @@ pub enum AdoptError {
 /// Dropping it takes everything out of the kernel again; so does the death of this process.
 pub struct Monitor {
     loaded: Loaded,
-    network: u32,
+    rules: JailRules,
     adopted: Option<u64>,
-    /// Records taken from the ring, and those that meant nothing.
-    received: u64,
-    malformed: u64,
 }
+
+/// What of the rules is not in the table.
+#[derive(Clone, Copy)]
+struct JailRules {
+    network: u32,
+    kill_on_loss: bool,
+    strict: bool,
+}
+
+/// How many events one call of [`Monitor::drain`] hands over at most: a program that does more
+/// than can be told must not keep its watcher from the clock.
+const AT_ONCE: usize = 4096;
 
 impl Monitor {
     /// Loads the object of `monitor-ebpf` with the rules, and attaches the tracepoints. Nothing is
@@ -63,10 +71,12 @@ impl Monitor {
         let loaded = open::load(object, rules)?;
         Ok(Self {
             loaded,
-            network: rules.network,
+            rules: JailRules {
+                network: rules.network,
+                kill_on_loss: rules.kill_on_loss,
+                strict: rules.strict,
+            },
             adopted: None,
-            received: 0,
-            malformed: 0,
         })
     }
 
@@ -109,8 +119,8 @@ impl Monitor {
     /// The canary's records are proof, not evidence of the run.
     fn take_canary_events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        self.drain(|event| events.push(event));
-        (self.received, self.malformed) = (0, 0);
+        while self.drain(|event| events.push(event)) {}
+        self.loaded.stream.restart();
         events
     }
 
@@ -123,7 +133,12 @@ impl Monitor {
         if self.adopted.is_some() {
             return Err(AdoptError::Adopted);
         }
-        self.enter(cgroup_id, Jail::new(TABLE_RUN, self.network))?;
+        let jail = Jail {
+            kill_on_loss: self.rules.kill_on_loss.into(),
+            strict: self.rules.strict.into(),
+            ..Jail::new(TABLE_RUN, self.rules.network)
+        };
+        self.enter(cgroup_id, jail)?;
         self.attach_hooks(cgroup)?;
         self.adopted = Some(cgroup_id);
         Ok(())
@@ -164,49 +179,63 @@ impl Monitor {
             .map_err(|source| AdoptError::Attach { name, source })
     }
 
-    /// Hands over what the ring holds now, oldest first, without waiting. The descriptor is
-    /// readable when there is more.
-    pub fn drain(&mut self, mut on_event: impl FnMut(Event)) {
-        while let Some(record) = self.loaded.records.next() {
-            self.received += 1;
-            match decode(&record) {
-                Ok(event) => on_event(event),
-                Err(_) => self.malformed += 1,
-            }
-        }
+    /// Hands over events that wait, in the order of their numbers, without waiting for more.
+    /// `true`: there may be more at once. Otherwise the descriptor is readable when there is.
+    pub fn drain(&mut self, on_event: impl FnMut(Event)) -> bool {
+        let (jails, adopted) = (&self.loaded.jails, self.adopted);
+        let lost = || jail(jails, adopted).map_or(0, |jail| jail.lost_records);
+        self.loaded.stream.drain(AT_ONCE, lost, on_event)
     }
 
-    /// Whether the kernel has condemned the jail. It then kills each of its tasks at that task's
-    /// next system call; who wants them dead at once uses `cgroup.kill`.
+    /// Whether the kernel has condemned the jail, for a rule or because it could not say whether
+    /// one was broken. It then kills each of its tasks at that task's next system call; who wants
+    /// them dead at once uses `cgroup.kill`.
     #[must_use]
     pub fn condemned(&self) -> bool {
-        self.jail().is_ok_and(|jail| jail.condemned != 0)
+        let broken =
+            |jail: Jail| jail.condemned_thread != 0 || jail.strict != 0 && jail.faults != 0;
+        self.jail().is_ok_and(broken)
     }
 
-    /// How many records have not fitted the ring so far.
+    /// Whether the kernel has condemned the jail because a record is lost, as the policy wants it.
+    #[must_use]
+    pub fn condemned_for_loss(&self) -> bool {
+        let lost = |jail: Jail| jail.kill_on_loss != 0 && jail.lost_records != 0;
+        self.jail().is_ok_and(lost)
+    }
+
+    /// How many acts are in records that have not fitted the ring so far.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.jail().map_or(0, |jail| jail.lost.iter().sum())
     }
 
     fn jail(&self) -> Result<Jail, FinishError> {
-        let id = self.adopted.ok_or(FinishError::NotAdopted)?;
-        let JailValue(jail) = self.loaded.jails.get(&id, 0)?;
-        Ok(jail)
+        jail(&self.loaded.jails, self.adopted)
     }
 
-    /// Takes the programs out of the kernel and says how complete the evidence is.
-    ///
-    /// Call it when no task of the jail is left and [`Self::drain`] has been called since; what is
-    /// still in the ring counts as not seen.
+    /// Hands over all events that are left, takes the programs out of the kernel and says how
+    /// complete the evidence is. Call it when no task of the jail is left.
     ///
     /// # Errors
     /// When the kernel does not answer. The evidence is then not complete.
-    pub fn finish(self) -> Result<Evidence, FinishError> {
+    pub fn finish(mut self, mut on_event: impl FnMut(Event)) -> Result<Evidence, FinishError> {
+        while self.drain(&mut on_event) {}
         let jail = self.jail()?;
         let missed = evidence::missed(&self.loaded.ebpf)?;
-        Ok(Evidence::new(&jail, missed, self.malformed, self.received))
+        let arrived = self.loaded.stream.finish(on_event);
+        Ok(Evidence::new(&jail, missed, &arrived))
     }
+}
+
+/// What the kernel knows of the jail.
+fn jail(
+    jails: &HashMap<MapData, u64, JailValue>,
+    adopted: Option<u64>,
+) -> Result<Jail, FinishError> {
+    let id = adopted.ok_or(FinishError::NotAdopted)?;
+    let JailValue(jail) = jails.get(&id, 0)?;
+    Ok(jail)
 }
 
 /// The links of the cgroup programs.
@@ -229,12 +258,12 @@ impl std::fmt::Debug for Monitor {
 
 impl AsFd for Monitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.loaded.records.as_fd()
+        self.loaded.stream.as_fd()
     }
 }
 
 impl AsRawFd for Monitor {
     fn as_raw_fd(&self) -> RawFd {
-        self.loaded.records.as_raw_fd()
+        self.as_fd().as_raw_fd()
     }
 }

@@ -9,6 +9,7 @@ use turnkey_abi::{ABI_SYMBOL, TABLE_RUN, Table};
 
 use crate::btf::{self, BtfError};
 use crate::compile::Rules;
+use crate::stream::Stream;
 use crate::sys::{self, JailValue, OffsetsValue, TableValue};
 
 /// Why the monitor could not be started. Nothing of it is left in the kernel.
@@ -57,6 +58,9 @@ pub enum OpenError {
         /// Its name.
         name: &'static str,
     },
+    /// Nobody can wait for events.
+    #[error("the rings of events cannot be waited for")]
+    Poll(#[source] io::Error),
     /// A map does not take its value.
     #[error("the kernel does not take the rules")]
     Map(#[from] aya::maps::MapError),
@@ -87,7 +91,7 @@ pub(crate) struct Loaded {
     pub(crate) ebpf: Ebpf,
     pub(crate) jails: HashMap<MapData, u64, JailValue>,
     pub(crate) tables: Array<MapData, TableValue>,
-    pub(crate) records: RingBuf<MapData>,
+    pub(crate) stream: Stream,
 }
 
 /// Loads the object, hands the rules to the kernel, attaches the tracepoints.
@@ -105,13 +109,14 @@ pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     set_table(&mut tables, TABLE_RUN, &rules.table)?;
     load_programs(&mut ebpf, &btf)?;
     let jails = map(&mut ebpf, "JAILS")?;
-    let records = map(&mut ebpf, "RECORDS")?;
+    let rings: [RingBuf<MapData>; 2] = [map(&mut ebpf, "RECORDS")?, map(&mut ebpf, "VERDICTS")?];
+    let stream = Stream::new(rings).map_err(OpenError::Poll)?;
     attach_tracepoints(&mut ebpf)?;
     Ok(Loaded {
         ebpf,
         jails,
         tables,
-        records,
+        stream,
     })
 }
 

@@ -9,7 +9,14 @@ use turnkey_policy::{Action, On};
 
 /// The bytes of a record as the kernel's side writes them: field after field, no gap.
 fn bytes(record: &Record, raw: &[u8], path: &[u8], argv: &[u8]) -> Vec<u8> {
-    let longs = [record.seq, record.time_ns, record.start_ns, record.inode];
+    let longs = [
+        record.seq,
+        record.time_ns,
+        record.last_ns,
+        record.repeated,
+        record.start_ns,
+        record.inode,
+    ];
     let words = [
         record.pid,
         record.tid,
@@ -56,6 +63,8 @@ fn every_field_lands_in_its_place() {
     let record = Record {
         seq: 1,
         time_ns: 2,
+        last_ns: 12,
+        repeated: 11,
         start_ns: 3,
         inode: 4,
         args: [0; 3],
@@ -76,6 +85,7 @@ fn every_field_lands_in_its_place() {
     };
     let event = decode(&bytes(&record, b"../x", b"/a/x", b"")).expect("it is a record");
     assert_eq!((event.seq, event.time_ns), (1, 2));
+    assert_eq!((event.last_ns, event.repeated), (12, 11));
     let task = &event.task;
     assert_eq!(
         (task.pid, task.tid, task.jail_pid, task.uid, task.parent_pid),

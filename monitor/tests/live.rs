@@ -6,6 +6,8 @@
 mod live {
     pub mod harness;
 
+    mod cost;
+    mod evidence;
     mod exec;
     mod network;
     mod open;

@@ -63,7 +63,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
             (Outcome::not_started(&error, &message), Some(message))
         }
     };
-    let (observations, unwritten) = watcher.finish();
+    let (observations, unwritten) = watcher.finish(outcome.evidence.records);
     let report = outcome.report(arguments, &policy, clock, observations)?;
     let written = write(&report, report_file);
 
@@ -145,10 +145,10 @@ fn attempt(
     let exit = running.finish()?;
     let (output, error) = relays.finish();
     tell_of_lost_output(&output);
-    // Everything inside is dead: what the ring holds now is all there will be.
-    watch.drain(|event| watcher.see(&event));
+    // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = watch.condemned();
-    let (monitor, evidence) = watch.finish()?;
+    course.killed_for_loss |= watch.condemned_for_loss();
+    let (monitor, evidence) = watch.finish(|event| watcher.see(&event))?;
     if let Some(source) = course.exec_failed {
         let program = arguments.command[0].to_string_lossy().into_owned();
         return Err(JailError::ExecFailed { program, source }.into());
@@ -269,8 +269,9 @@ impl Watcher {
     }
 
     /// What was seen, and why not all of it could be written.
-    fn finish(self) -> (Observations, anyhow::Result<()>) {
-        let written = self.writer.map(EventWriter::finish).transpose().map(drop);
+    fn finish(self, records: Option<u64>) -> (Observations, anyhow::Result<()>) {
+        let finish = |writer: EventWriter<_>| writer.finish(records);
+        let written = self.writer.map(finish).transpose().map(drop);
         let failed = self.failed.map_or(Ok(()), Err);
         let written = failed.and(written).context("could not write the events");
         (self.aggregator.finish(), written)

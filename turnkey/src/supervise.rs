@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use turnkey_jailer::{JailError, Limit, News, Running};
 use turnkey_monitor::Event;
-use turnkey_policy::{OnLoss, Policy};
+use turnkey_policy::Policy;
 
 use crate::relay::TooMuchOutput;
 use crate::signals::{Arrived, Signals};
@@ -40,6 +40,8 @@ pub struct Course {
     pub interrupted: Option<i32>,
     /// Why the command could not be executed after all.
     pub exec_failed: Option<Errno>,
+    /// Events were left behind when last looked at.
+    more_events: bool,
 }
 
 /// Everything that can happen.
@@ -104,10 +106,11 @@ pub fn supervise(
                 }
                 continue;
             }
-            if answer(&input, running, watch, policy, &mut course, see) {
+            if answer(&input, running, watch, &mut course, see) {
                 running.kill()?;
             }
             inputs.patience(course.asked);
+            inputs.more_events = course.more_events;
         }
         Ok(course)
     })
@@ -118,27 +121,30 @@ fn answer(
     input: &Input,
     running: &mut Running,
     watch: &mut Watch,
-    policy: &Policy,
     course: &mut Course,
     see: &mut dyn FnMut(&Event),
 ) -> bool {
     match input {
         Input::News(_) => false,
         Input::Events => {
-            watch.drain(|event| see(&event));
-            watch.condemned()
+            course.more_events = watch.drain(|event| see(&event));
+            ended_by_kernel(watch, course)
         }
         Input::Output => reached(course, Limit::Output),
         Input::Deadline => reached(course, Limit::Wall),
         Input::Signal(arrived) => hear(*arrived, running, course),
         Input::Grace => give_up(course),
         Input::Tick => {
-            let lost = policy.enforcement.on_loss == OnLoss::Kill && watch.lost() > 0;
-            course.killed_for_loss |= lost;
             let limit = running.exceeded();
-            limit.is_some_and(|limit| reached(course, limit)) || lost || watch.condemned()
+            limit.is_some_and(|limit| reached(course, limit)) || ended_by_kernel(watch, course)
         }
     }
+}
+
+/// Whether the kernel has condemned the jail, so that the rest of it is to go as well.
+fn ended_by_kernel(watch: &Watch, course: &mut Course) -> bool {
+    course.killed_for_loss |= watch.condemned_for_loss();
+    course.killed_for_loss || watch.condemned()
 }
 
 /// The first demand for an end is the program's to follow; a second one is not waited for.
@@ -168,6 +174,9 @@ fn reached(course: &mut Course, limit: Limit) -> bool {
 struct Inputs {
     /// None when nobody watches.
     events: Option<AsyncFd<OwnedFd>>,
+    /// There is no need to wait for events. Everything else has its turn before them then, so that
+    /// a flood of events keeps nobody from the clock.
+    more_events: bool,
     news: AsyncFd<OwnedFd>,
     output: UnboundedReceiver<TooMuchOutput>,
     tick: Interval,
@@ -208,6 +217,7 @@ impl Inputs {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Inputs {
             events: watch.descriptor().map(readable).transpose()?,
+            more_events: false,
             news: readable(running.descriptor())?,
             output,
             tick,
@@ -231,13 +241,14 @@ impl Inputs {
         let grace = self.grace.unwrap_or(self.deadline);
         Ok(tokio::select! {
             biased;
-            ready = wait_for(self.events.as_ref()) => { ready?.clear_ready(); Input::Events }
+            ready = wait_for(self.events.as_ref()), if !self.more_events => { ready?.clear_ready(); Input::Events }
             ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
             Some(TooMuchOutput) = self.output.recv() => Input::Output,
             arrived = self.signals.next() => Input::Signal(arrived),
             () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; Input::Grace }
             () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; Input::Deadline }
             _ = self.tick.tick() => Input::Tick,
+            () = std::future::ready(()), if self.more_events => Input::Events,
         })
     }
 }

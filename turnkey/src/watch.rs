@@ -3,7 +3,6 @@
 //! A profile that does not require the monitor gets it where it can be had; `--unmonitored` does
 //! without it. Either way the report says so, and what was not watched is never called clean.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use turnkey_jailer::{Groups, LayerReport};
@@ -80,21 +79,23 @@ impl Watch {
         }
     }
 
-    /// Hands out every event that waits.
-    pub fn drain(&mut self, on_event: impl FnMut(Event)) {
-        if let Some(monitor) = &mut self.monitor {
-            monitor.drain(on_event);
-        }
+    /// Hands out events that wait; whether there may be more at once.
+    pub fn drain(&mut self, on_event: impl FnMut(Event)) -> bool {
+        self.monitor
+            .as_mut()
+            .is_some_and(|monitor| monitor.drain(on_event))
     }
 
-    /// Whether a rule has killed the jail.
+    /// Whether the kernel has killed the jail for a rule.
     pub fn condemned(&self) -> bool {
         self.monitor.as_ref().is_some_and(Monitor::condemned)
     }
 
-    /// How many events are lost so far.
-    pub fn lost(&self) -> u64 {
-        self.monitor.as_ref().map_or(0, Monitor::lost)
+    /// Whether the kernel has killed the jail for lost evidence, as the policy wants it.
+    pub fn condemned_for_loss(&self) -> bool {
+        self.monitor
+            .as_ref()
+            .is_some_and(Monitor::condemned_for_loss)
     }
 
     /// Readable when events wait; `None` when there will never be any.
@@ -102,10 +103,10 @@ impl Watch {
         self.monitor.as_ref().map(Monitor::as_fd)
     }
 
-    /// What the monitor's layer was, and what it can vouch for.
-    pub fn finish(self) -> anyhow::Result<(LayerReport, Evidence)> {
+    /// Hands out the events that are left. What the monitor's layer was, and what it can vouch for.
+    pub fn finish(self, on_event: impl FnMut(Event)) -> anyhow::Result<(LayerReport, Evidence)> {
         let evidence = match self.monitor {
-            Some(monitor) => evidence(&monitor.finish()?),
+            Some(monitor) => monitor.finish(on_event)?.into(),
             None => Evidence::default(),
         };
         Ok((self.report, evidence))
@@ -123,23 +124,5 @@ fn layer(effective: &str, degraded: Option<String>) -> LayerReport {
         effective: effective.into(),
         proof: None,
         degraded,
-    }
-}
-
-/// Every way in which something can have gone unseen, by name.
-fn evidence(seen: &turnkey_monitor::Evidence) -> Evidence {
-    let lost = seen
-        .lost
-        .named()
-        .into_iter()
-        .chain([("missed", seen.missed), ("malformed", seen.malformed)]);
-    let mut lost: BTreeMap<String, u64> =
-        lost.map(|(kind, count)| (kind.to_owned(), count)).collect();
-    if !seen.complete && lost.values().all(|count| *count == 0) {
-        lost.insert("unaccounted".to_owned(), 1);
-    }
-    Evidence {
-        watched: true,
-        lost,
     }
 }

@@ -94,6 +94,7 @@ pub struct Seen {
     pub events: Vec<Event>,
     pub evidence: Evidence,
     pub condemned: bool,
+    pub condemned_for_loss: bool,
 }
 
 impl Seen {
@@ -178,14 +179,17 @@ pub fn run_in(policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
     let output = shell.output().expect("a shell can be run");
     wait_until_empty(&group);
     let condemned = monitor.condemned();
+    let condemned_for_loss = monitor.condemned_for_loss();
     let mut events = Vec::new();
-    monitor.drain(|event| events.push(event));
-    let evidence = monitor.finish().expect("the evidence can be read");
+    let evidence = monitor
+        .finish(|event| events.push(event))
+        .expect("the evidence can be read");
     Seen {
         output,
         events,
         evidence,
         condemned,
+        condemned_for_loss,
     }
 }
 

@@ -251,6 +251,19 @@ pub fn socket_word(socket_type: u32) -> Option<&'static str> {
     }
 }
 
+/// Every name that [`kind_name`] gives.
+pub const KINDS: [&str; 9] = [
+    "exec",
+    "exec_attempt",
+    "open",
+    "connect",
+    "bind",
+    "send",
+    "refused",
+    "fork",
+    "exit",
+];
+
 /// The name of a kind in `events.seen` and in the lines of `--events`.
 pub fn kind_name(kind: &Kind) -> &'static str {
     match kind {

@@ -37,6 +37,8 @@ pub struct Aggregator {
     violations: Table<ViolationKey, Violation>,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
+    /// How many events there were. Each can stand for many acts.
+    events: u64,
     /// One more than the highest `seq`.
     next_seq: u64,
 }
@@ -94,7 +96,7 @@ pub struct Observations {
     pub network_attempts: Vec<NetworkAttempt>,
     /// One for each rule that was violated, in the order of their first violation; no scores.
     pub findings: Vec<Finding>,
-    /// Events by kind.
+    /// What events told of, by kind: acts, of which one event can stand for many.
     pub seen: BTreeMap<&'static str, u64>,
     /// Numbers of `seq` that no event had.
     pub missing: u64,
@@ -116,13 +118,15 @@ impl Aggregator {
             violations: Table::new(VIOLATIONS),
             tallies: BTreeMap::new(),
             seen: BTreeMap::new(),
+            events: 0,
             next_seq: 0,
         }
     }
 
     /// Takes in one event.
     pub fn push(&mut self, event: &Event) {
-        *self.seen.entry(kind_name(&event.kind)).or_default() += 1;
+        *self.seen.entry(kind_name(&event.kind)).or_default() += 1 + event.repeated;
+        self.events += 1;
         self.next_seq = self.next_seq.max(event.seq + 1);
         let process = self.processes.observe(event);
         let Some(act) = Act::of(event, &self.attribution) else {
@@ -139,7 +143,6 @@ impl Aggregator {
 
     /// The end of the run.
     pub fn finish(self) -> Observations {
-        let seen: u64 = self.seen.values().sum();
         let omitted = super::model::Omitted {
             violations: self.violations.omitted(),
             processes: self.processes.omitted(),
@@ -160,7 +163,7 @@ impl Aggregator {
                 .collect(),
             findings: findings(rules, &self.tallies),
             seen: self.seen,
-            missing: self.next_seq.saturating_sub(seen),
+            missing: self.next_seq.saturating_sub(self.events),
             omitted,
         }
     }
@@ -183,14 +186,14 @@ impl Aggregator {
         };
         let first = |key: &OperationKey| Row {
             key: key.clone(),
-            count: 1,
+            count: 1 + event.repeated,
             first_ns: event.time_ns,
-            last_ns: event.time_ns,
+            last_ns: event.last_ns,
             process,
         };
         table.record(key, first, |row| {
-            row.count += 1;
-            row.last_ns = event.time_ns;
+            row.count += 1 + event.repeated;
+            row.last_ns = row.last_ns.max(event.last_ns);
         });
     }
 
@@ -202,7 +205,7 @@ impl Aggregator {
         self.tallies
             .entry(decision.rule)
             .or_insert(Tally { count: 0, order })
-            .count += 1;
+            .count += 1 + event.repeated;
         let key = ViolationKey {
             rule: decision.rule,
             action: decision.action,
@@ -213,12 +216,14 @@ impl Aggregator {
         };
         let first = |key: &ViolationKey| Violation {
             time: self.clock.date(event.time_ns),
+            count: 1 + event.repeated,
             process: self.processes.actor(process, &event.task),
             advice: advice::for_rule(&self.profile, rule, act),
             ..unattended(rule, key)
         };
-        self.violations
-            .record(key, first, |violation| violation.count += 1);
+        self.violations.record(key, first, |violation| {
+            violation.count += 1 + event.repeated;
+        });
     }
 }
 

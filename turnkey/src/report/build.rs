@@ -1,10 +1,13 @@
 //! Everything known of a run, put together.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use turnkey_jailer::{self as jailer, Change, LayerReport};
 use turnkey_policy::Policy;
 
+use super::act::KINDS;
 use super::aggregate::Observations;
 use super::clock::Clock;
 use super::ending::{Ending, Evidence, Ran};
@@ -160,10 +163,25 @@ fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> 
     );
     let complete = evidence.watched && lost.is_empty() && !killed_for_loss;
     Events {
-        seen: observations.seen.clone(),
+        seen: seen(observations, &lost),
         lost,
         complete,
     }
+}
+
+/// What events told of, and what is lost of the same kinds.
+fn seen(observations: &Observations, lost: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let told = observations.seen.iter();
+    let mut seen: BTreeMap<String, u64> = told
+        .map(|(kind, count)| ((*kind).to_owned(), *count))
+        .collect();
+    for (kind, count) in lost
+        .iter()
+        .filter(|(kind, _)| KINDS.contains(&kind.as_str()))
+    {
+        *seen.entry(kind.clone()).or_default() += count;
+    }
+    seen
 }
 
 /// How many processes the syscall filter ended. The command's own end is known even without an

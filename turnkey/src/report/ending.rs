@@ -49,26 +49,43 @@ pub struct Ran {
 pub struct Evidence {
     /// The monitor was there from before the release to the end.
     pub watched: bool,
-    /// Lost events, by kind. Kinds without loss may be left out.
+    /// What went unseen, by name. What has no loss may be left out.
     pub lost: BTreeMap<String, u64>,
+    /// How many numbers the kernel gave to events; where it is not known, no event came after the
+    /// last one there is.
+    pub records: Option<u64>,
 }
 
-/// What is lost besides events in the ring: records that were no records, and runs of a program
-/// that the kernel left out. Records left in the ring have no count; the run was not seen whole.
+/// Besides events that did not fit the rings there are records that were no records, runs of a
+/// program that the kernel left out, programs that could not do their work, and what was counted
+/// and yet is in no event.
 impl From<turnkey_monitor::Evidence> for Evidence {
     fn from(evidence: turnkey_monitor::Evidence) -> Self {
         let others = [
             ("malformed", evidence.malformed),
             ("missed", evidence.missed),
+            ("faults", evidence.faults),
         ];
         let counts = evidence.lost.named().into_iter().chain(others);
-        let lost: BTreeMap<String, u64> = counts
+        let mut lost: BTreeMap<String, u64> = counts
             .filter(|(_, count)| *count > 0)
             .map(|(kind, count)| (kind.to_owned(), count))
             .collect();
-        let watched = evidence.complete || !lost.is_empty();
-        Self { watched, lost }
+        if !evidence.complete && lost.is_empty() {
+            lost.insert("unaccounted".to_owned(), unaccounted(&evidence).max(1));
+        }
+        Self {
+            watched: true,
+            lost,
+            records: Some(evidence.records),
+        }
     }
+}
+
+/// What was counted, and is neither in an event nor known to be lost.
+fn unaccounted(evidence: &turnkey_monitor::Evidence) -> u64 {
+    let known = evidence.told.total() + evidence.lost.total();
+    evidence.seen.total().saturating_sub(known)
 }
 
 #[cfg(test)]
@@ -76,42 +93,42 @@ mod tests {
     use super::*;
     use turnkey_monitor::ByKind;
 
-    const WHOLE: turnkey_monitor::Evidence = turnkey_monitor::Evidence {
-        seen: NONE,
-        lost: NONE,
-        unreadable: 0,
-        unresolved: 0,
-        missed: 0,
-        malformed: 0,
-        complete: true,
-    };
     const NONE: ByKind = ByKind {
         exec: 0,
         exec_attempt: 0,
         open: 0,
-        network: 0,
+        connect: 0,
+        bind: 0,
+        send: 0,
         refused: 0,
         fork: 0,
         exit: 0,
     };
 
+    fn whole() -> turnkey_monitor::Evidence {
+        turnkey_monitor::Evidence {
+            complete: true,
+            ..turnkey_monitor::Evidence::default()
+        }
+    }
+
     #[test]
     fn whole_evidence_has_no_losses() {
-        let evidence = Evidence::from(WHOLE);
+        let evidence = Evidence::from(whole());
         assert!(evidence.watched && evidence.lost.is_empty());
     }
 
     #[test]
     fn every_kind_of_loss_is_named() {
-        let lost = ByKind { open: 3, ..NONE };
         let evidence = Evidence::from(turnkey_monitor::Evidence {
-            lost,
+            lost: ByKind { open: 3, ..NONE },
             missed: 1,
             malformed: 2,
+            faults: 4,
             complete: false,
-            ..WHOLE
+            ..whole()
         });
-        let expected = [("malformed", 2), ("missed", 1), ("open", 3)];
+        let expected = [("faults", 4), ("malformed", 2), ("missed", 1), ("open", 3)];
         assert_eq!(
             evidence.lost,
             expected
@@ -122,11 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn records_left_behind_are_a_run_not_seen_whole() {
+    fn what_is_in_no_event_is_unaccounted_for() {
         let evidence = Evidence::from(turnkey_monitor::Evidence {
+            seen: ByKind { open: 3, ..NONE },
+            told: ByKind { open: 1, ..NONE },
             complete: false,
-            ..WHOLE
+            ..whole()
         });
-        assert!(!evidence.watched);
+        assert_eq!(evidence.lost, [("unaccounted".to_owned(), 2)].into());
     }
 }

@@ -1,10 +1,8 @@
 //! `--events`: one JSON object on one line for every event.
 //!
-//! Events carry a number that counts without gaps. Two processors can hand theirs over in the
-//! other order, so a line waits for a number that is missing; when too many wait, the missing
-//! ones are lost, and a line of kind `gap` says so. `docs/events.md` is the reference.
+//! Events come in the order of their numbers, which count without gaps. Where one is missing, it is
+//! lost, and a line of kind `gap` says so. `docs/events.md` is the reference.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -19,9 +17,6 @@ use super::processes::{Processes, escape_all, exec_id, executable, exit};
 use super::stopper::{Attribution, Stopper};
 use super::text::escape;
 
-/// Lines that wait for a missing number, at most.
-const WAITING: usize = 256;
-
 /// Writes the lines of one run.
 #[derive(Debug)]
 pub struct EventWriter<W> {
@@ -30,7 +25,6 @@ pub struct EventWriter<W> {
     rules: Vec<String>,
     attribution: Attribution,
     processes: Processes,
-    waiting: BTreeMap<u64, Vec<u8>>,
     next_seq: u64,
 }
 
@@ -40,6 +34,8 @@ struct Line<'a> {
     seq: u64,
     time: String,
     kind: &'static str,
+    #[serde(flatten)]
+    repeated: Option<Repeated>,
     process: Process,
     #[serde(flatten)]
     what: Option<What>,
@@ -47,6 +43,13 @@ struct Line<'a> {
     end: Option<End>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<Decided<'a>>,
+}
+
+/// What one line stands for besides itself.
+#[derive(Serialize)]
+struct Repeated {
+    repeated: u64,
+    last_time: String,
 }
 
 /// What an event of its kind tells.
@@ -137,53 +140,39 @@ impl<W: Write> EventWriter<W> {
             rules: policy.rules.iter().map(|rule| rule.id.clone()).collect(),
             attribution: Attribution::new(policy),
             processes: Processes::default(),
-            waiting: BTreeMap::new(),
             next_seq: 0,
         }
     }
 
-    /// Writes what is in order now. Fails only when the writer does.
+    /// Writes the event, and what is missing before it. Fails only when the writer does.
     pub fn push(&mut self, event: &Event) -> io::Result<()> {
         let process = self.processes.observe(event);
+        self.up_to(event.seq)?;
+        self.next_seq = self.next_seq.max(event.seq + 1);
         let mut line = Vec::new();
         json::write_line(&self.line(event, process), &mut line)?;
-        self.waiting.insert(event.seq, line);
-        while self.waiting.len() > WAITING || self.is_next_here() {
-            self.write_first()?;
-        }
-        Ok(())
+        self.out.write_all(&line)
     }
 
-    /// Writes the rest, flushes and gives the writer back.
-    pub fn finish(mut self) -> io::Result<W> {
-        while !self.waiting.is_empty() {
-            self.write_first()?;
-        }
+    /// Writes what is missing in the end, when the run had so many numbers; flushes and gives the
+    /// writer back.
+    pub fn finish(mut self, numbers: Option<u64>) -> io::Result<W> {
+        self.up_to(numbers.unwrap_or(0))?;
         self.out.flush()?;
         Ok(self.out)
     }
 
-    fn is_next_here(&self) -> bool {
-        self.waiting
-            .first_key_value()
-            .is_some_and(|(seq, _)| *seq <= self.next_seq)
-    }
-
-    /// Writes the line with the lowest number, and what is missing before it.
-    fn write_first(&mut self) -> io::Result<()> {
-        let Some((seq, line)) = self.waiting.pop_first() else {
+    /// Tells of the numbers before `seq` that no event had.
+    fn up_to(&mut self, seq: u64) -> io::Result<()> {
+        if seq <= self.next_seq {
             return Ok(());
-        };
-        if seq > self.next_seq {
-            let gap = Gap {
-                seq: self.next_seq,
-                kind: "gap",
-                count: seq - self.next_seq,
-            };
-            json::write_line(&gap, &mut self.out)?;
         }
-        self.next_seq = self.next_seq.max(seq + 1);
-        self.out.write_all(&line)
+        let gap = Gap {
+            seq: self.next_seq,
+            kind: "gap",
+            count: seq - self.next_seq,
+        };
+        json::write_line(&gap, &mut self.out)
     }
 
     fn line(&self, event: &Event, process: Option<usize>) -> Line<'_> {
@@ -199,6 +188,10 @@ impl<W: Write> EventWriter<W> {
             seq: event.seq,
             time: self.clock.date(event.time_ns),
             kind: kind_name(&event.kind),
+            repeated: (event.repeated > 0).then(|| Repeated {
+                repeated: event.repeated,
+                last_time: self.clock.date(event.last_ns),
+            }),
             process: actor(event, process),
             end: act.as_ref().map(|act| End {
                 result: act.outcome.result(),
@@ -302,7 +295,7 @@ mod tests {
         for event in &story.events {
             writer.push(event).unwrap();
         }
-        String::from_utf8(writer.finish().unwrap()).unwrap()
+        String::from_utf8(writer.finish(None).unwrap()).unwrap()
     }
 
     fn sequence(lines: &str) -> Vec<(u64, String)> {
@@ -353,29 +346,30 @@ mod tests {
     }
 
     #[test]
-    fn events_that_overtook_each_other_are_put_in_order() {
-        let mut story = Story::command(&["sh"]);
-        (0..4).for_each(|_| story.push(2, opened("/usr/lib/a")));
-        story.events.swap(1, 3);
-        let numbers: Vec<u64> = sequence(&lines(&story))
-            .into_iter()
-            .map(|(seq, _)| seq)
-            .collect();
-        assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    fn a_gap_in_the_end_is_told_as_well() {
+        let story = Story::command(&["sh"]);
+        let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
+        writer.push(&story.events[0]).unwrap();
+        let lines = String::from_utf8(writer.finish(Some(4)).unwrap()).unwrap();
+        assert!(
+            lines.ends_with("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n"),
+            "{lines}"
+        );
     }
 
     #[test]
-    fn only_so_many_lines_wait() {
+    fn a_line_that_stands_for_many_says_so() {
         let mut story = Story::command(&["sh"]);
-        story.lose(1);
-        (0..WAITING).for_each(|_| story.push(2, opened("/usr/lib/a")));
-        let mut writer = EventWriter::new(&policy(), clock(), Vec::new());
-        for event in &story.events {
-            writer.push(event).unwrap();
-        }
-        assert_eq!(writer.waiting.len(), WAITING);
         story.push(2, opened("/usr/lib/a"));
-        writer.push(story.events.last().unwrap()).unwrap();
-        assert_eq!(writer.waiting.len(), 0);
+        let event = &mut story.events[1];
+        (event.repeated, event.last_ns) = (41, event.time_ns + 5_000_000);
+        let lines = lines(&story);
+        assert!(
+            lines.contains(
+                "\"kind\":\"open\",\"repeated\":41,\"last_time\":\"2026-01-02T03:04:05.007000Z\""
+            ),
+            "{lines}"
+        );
+        assert_eq!(lines.matches("repeated").count(), 1);
     }
 }

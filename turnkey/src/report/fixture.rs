@@ -170,6 +170,8 @@ impl Story {
         self.events.push(Event {
             seq,
             time_ns,
+            last_ns: time_ns,
+            repeated: 0,
             task: task(pid),
             kind,
             decision,

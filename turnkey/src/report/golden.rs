@@ -51,6 +51,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
         evidence: Evidence {
             watched: true,
             lost: std::collections::BTreeMap::new(),
+            records: None,
         },
         observations: aggregator.finish(),
     }
@@ -451,6 +452,7 @@ fn lost_events_are_counted_once() {
         evidence: Evidence {
             watched: true,
             lost,
+            records: None,
         },
         ..inputs(&policy, &story)
     });
@@ -463,6 +465,7 @@ fn lost_events_are_counted_once() {
         (report.verdict, report.exit_code()),
         (Verdict::Inconclusive, 120)
     );
+    assert_eq!(report.events.seen["open"], 4, "one arrived, three are lost");
     json(&report);
     assert_eq!(
         terminal(&report),

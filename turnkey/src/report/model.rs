@@ -438,9 +438,9 @@ pub struct ChangedFile {
 /// How complete the evidence is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Events {
-    /// By kind.
-    pub seen: BTreeMap<&'static str, u64>,
-    /// By kind; `unknown` for those of which only the gap in `seq` tells.
+    /// What happened, by kind, whether or not it is lost.
+    pub seen: BTreeMap<String, u64>,
+    /// What of it is in no event, by kind; `unknown` for those of which only the gap in `seq` tells.
     pub lost: BTreeMap<String, u64>,
     /// Whether the monitor watched from the first instruction to the end and nothing is lost.
     pub complete: bool,

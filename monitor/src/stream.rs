@@ -1,0 +1,148 @@
+//! Both rings as one stream of events.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::maps::{MapData, RingBuf};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use turnkey_abi::count::SLOTS;
+
+use crate::decode::{decode, slot};
+use crate::event::Event;
+use crate::order::Order;
+
+/// What came out of the rings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    /// Records that are events.
+    pub(crate) records: u64,
+    /// Records that are none.
+    pub(crate) malformed: u64,
+    /// What those records tell of, by [`turnkey_abi::count::slot`].
+    pub(crate) acts: [u64; SLOTS],
+}
+
+/// An event and the bytes of its record.
+type Head = (Event, usize);
+
+/// The rings of telemetry and of verdicts.
+pub(crate) struct Stream {
+    rings: [RingBuf<MapData>; 2],
+    /// What each ring gave last, while the other's is older.
+    heads: [Option<Head>; 2],
+    order: Order,
+    arrived: Arrived,
+    /// Losses that the kernel has counted, when last asked.
+    lost: u64,
+    either: Epoll,
+}
+
+impl Stream {
+    pub(crate) fn new(rings: [RingBuf<MapData>; 2]) -> io::Result<Self> {
+        let either = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        for (ring, data) in rings.iter().zip(0..) {
+            either.add(ring, EpollEvent::new(EpollFlags::EPOLLIN, data))?;
+        }
+        Ok(Self {
+            rings,
+            heads: [None, None],
+            order: Order::default(),
+            arrived: Arrived::default(),
+            lost: 0,
+            either,
+        })
+    }
+
+    /// Hands over at most about `most` events in their order; whether there may be more at once.
+    /// `lost` says how many records did not fit the rings.
+    pub(crate) fn drain(
+        &mut self,
+        most: usize,
+        lost: impl Fn() -> u64,
+        mut on_event: impl FnMut(Event),
+    ) -> bool {
+        for _ in 0..most {
+            let Some((event, bytes)) = self.take() else {
+                return false;
+            };
+            self.order.push(event, bytes);
+            self.hand_over(&lost, &mut on_event);
+        }
+        true
+    }
+
+    fn hand_over(&mut self, lost: impl Fn() -> u64, mut on_event: impl FnMut(Event)) {
+        let mut asked = false;
+        loop {
+            let known = self.lost + self.arrived.malformed;
+            let mut wanted = false;
+            let popped = self.order.pop(|| {
+                wanted = true;
+                known
+            });
+            match popped {
+                Some(event) => on_event(event),
+                None if wanted && !asked => {
+                    asked = true;
+                    self.lost = lost();
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Hands over what waits for numbers that will not come any more, and says what has arrived.
+    pub(crate) fn finish(mut self, mut on_event: impl FnMut(Event)) -> Arrived {
+        while let Some(event) = self.order.take() {
+            on_event(event);
+        }
+        self.arrived
+    }
+
+    /// Forgets what was handed over; the next event has number 0 again.
+    pub(crate) fn restart(&mut self) {
+        self.heads = [None, None];
+        self.order = Order::default();
+        self.arrived = Arrived::default();
+        self.lost = 0;
+    }
+
+    /// The older of the two rings' next events.
+    fn take(&mut self) -> Option<Head> {
+        for (ring, head) in self.rings.iter_mut().zip(&mut self.heads) {
+            if head.is_none() {
+                *head = next(ring, &mut self.arrived);
+            }
+        }
+        let seq = |head: &Option<Head>| head.as_ref().map_or(u64::MAX, |(event, _)| event.seq);
+        let [telemetry, verdict] = &mut self.heads;
+        let older = if seq(telemetry) <= seq(verdict) {
+            telemetry
+        } else {
+            verdict
+        };
+        older.take()
+    }
+}
+
+/// A ring's next event; records that are none are counted and left out.
+fn next(ring: &mut RingBuf<MapData>, arrived: &mut Arrived) -> Option<Head> {
+    loop {
+        let record = ring.next()?;
+        match decode(&record) {
+            Ok(event) => {
+                arrived.records += 1;
+                arrived.acts[slot(&event.kind)] += 1 + event.repeated;
+                return Some((event, record.len()));
+            }
+            Err(_) => arrived.malformed += 1,
+        }
+    }
+}
+
+impl AsFd for Stream {
+    /// Readable when either ring has something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.either.0.as_fd()
+    }
+}

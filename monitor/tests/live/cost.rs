@@ -1,0 +1,79 @@
+//! What each program costs the kernel's verifier, against a budget.
+//!
+//! The verifier gives up after a million instructions, and what it takes differs between kernels.
+//! A budget of a fraction of that keeps a change from walking up to the edge unseen.
+
+use turnkey_monitor::{Monitor, compile};
+
+use super::harness::{OBJECT, chain, policy};
+
+/// Instructions that the verifier may look at, by program: two to three times what 6.18
+/// needs. Raise one with a reason.
+const BUDGET: &[(&str, u32)] = &[
+    ("sys_enter", 30_000),
+    ("sys_exit", 80_000),
+    // The kernel keeps 15 characters: these are two programs.
+    ("sched_process_e", 10_000),
+    ("sched_process_f", 5_000),
+    ("connect4", 15_000),
+    ("connect6", 15_000),
+    ("bind4", 15_000),
+    ("bind6", 15_000),
+    ("sendmsg4", 15_000),
+    ("sendmsg6", 15_000),
+    ("sock_create", 100),
+];
+
+/// The programs of this process, by name: instructions that the verifier looked at.
+fn verified() -> Vec<(String, u32)> {
+    let ours = program_ids();
+    let all = aya::programs::loaded_programs().filter_map(Result::ok);
+    let ours = all.filter(|program| ours.contains(&program.id()));
+    ours.map(|program| {
+        let name = program.name_as_str().expect("it is text").to_owned();
+        (
+            name,
+            program
+                .verified_instruction_count()
+                .expect("the kernel counts"),
+        )
+    })
+    .collect()
+}
+
+/// The ids of the programs that this process holds.
+fn program_ids() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc/self/fdinfo").expect("it can be listed");
+    let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    let id = |text: String| {
+        let id = text.lines().find_map(|line| line.strip_prefix("prog_id:"));
+        id.and_then(|id| id.trim().parse().ok())
+    };
+    texts
+        .filter(|text| text.contains("verified_insns:"))
+        .filter_map(id)
+        .collect()
+}
+
+#[test]
+fn every_program_is_within_its_budget() {
+    let rules = compile(&policy("")).expect("the policy compiles");
+    let monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    let verified = verified();
+    drop(monitor);
+    let mut over = Vec::new();
+    for (name, count) in &verified {
+        let budget = BUDGET.iter().find(|(known, _)| known == name);
+        eprintln!("{name:20} {count:7} of {budget:?}");
+        if budget.is_none_or(|(_, most)| count > most) {
+            over.push((name, count));
+        }
+    }
+    assert!(over.is_empty(), "over budget, or without one: {over:?}");
+    let has = |name: &str| verified.iter().any(|(known, _)| known == name);
+    let without: Vec<_> = BUDGET.iter().filter(|(name, _)| !has(name)).collect();
+    assert!(
+        without.is_empty(),
+        "in the budget and not in the object: {without:?}"
+    );
+}

@@ -1,0 +1,174 @@
+//! What is told, what is lost, and that nothing is in between. Nobody reads the rings while these
+//! programs run: a reader that is stopped for the whole of their lives.
+
+use std::collections::BTreeMap;
+
+use turnkey_monitor::{Decision, Event, Kind};
+use turnkey_policy::{Action, OnLoss};
+
+use super::harness::{Seen, kill_reading, policy, python, rule};
+
+/// Opens that differ from one to the next, so that each is a record of its own.
+fn flood(opens: u32) -> String {
+    format!(
+        "import os\nfor _ in range({opens} // 2):\n os.close(os.open('/dev/null', 0))\n os.close(os.open('/dev/zero', 0))\n"
+    )
+}
+
+/// Every act is in exactly one event or known to be lost, kind by kind; numbers are in order, and
+/// as many are missing as records are lost.
+#[track_caller]
+fn assert_accounted(seen: &Seen) {
+    let evidence = &seen.evidence;
+    let mut told: BTreeMap<&str, u64> = BTreeMap::new();
+    for event in &seen.events {
+        *told.entry(name(&event.kind)).or_default() += 1 + event.repeated;
+    }
+    let counts = evidence.seen.named().into_iter().zip(evidence.lost.named());
+    for ((kind, happened), (_, lost)) in counts {
+        let told = told.get(kind).copied().unwrap_or(0);
+        assert_eq!(told + lost, happened, "{kind}: {evidence:?}");
+    }
+    assert!(seen.events.is_sorted_by(|one, next| one.seq < next.seq));
+    let events = u64::try_from(seen.events.len()).expect("few");
+    assert_eq!(events + evidence.lost_records, evidence.records);
+    assert_eq!(
+        (evidence.missed, evidence.malformed, evidence.faults),
+        (0, 0, 0)
+    );
+}
+
+fn name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Exec { .. } => "exec",
+        Kind::ExecAttempt { .. } => "exec_attempt",
+        Kind::Open { .. } => "open",
+        Kind::Network { .. } => "connect",
+        Kind::Refused { .. } => "refused",
+        Kind::Fork { .. } => "fork",
+        Kind::Exit { .. } => "exit",
+    }
+}
+
+fn decided(event: &Event, action: Action) -> bool {
+    event
+        .decision
+        .is_some_and(|decision| decision.action == action)
+}
+
+#[test]
+fn m20_a_flood_of_opens_hides_no_forbidden_exec() {
+    let policy = policy(&rule(
+        "no",
+        "exec",
+        "kill",
+        "path = [\"/bin/echo\", \"/usr/bin/echo\"]",
+    ));
+    let program = format!(
+        "{}os.execv('/bin/echo', ['echo', 'survived'])",
+        flood(1_000_000)
+    );
+    let seen = python(&policy, &program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+    assert_accounted(&seen);
+    eprintln!(
+        "of {} opens {} are lost; the exec is told",
+        seen.evidence.seen.open, seen.evidence.lost.open
+    );
+    assert!(seen.evidence.seen.open >= 1_000_000);
+    assert!(seen.evidence.lost.open > 0 && !seen.evidence.complete);
+    let kills = seen
+        .events
+        .iter()
+        .filter(|event| decided(event, Action::Kill));
+    let kinds: Vec<&Kind> = kills.map(|event| &event.kind).collect();
+    assert!(
+        matches!(kinds[..], [Kind::ExecAttempt { raw, .. }] if raw.bytes == b"/bin/echo"),
+        "{kinds:?}"
+    );
+}
+
+#[test]
+fn m20_a_flood_of_violations_is_counted_and_hides_no_kill() {
+    let rules = [
+        rule(
+            "often",
+            "open",
+            "log",
+            "path = [\"/dev/null\", \"/dev/zero\"]",
+        ),
+        kill_reading("/no-such/secret"),
+    ];
+    let program = format!("{}open('/no-such/secret')", flood(200_000));
+    let seen = python(&policy(&rules.concat()), &program);
+    seen.assert_killed();
+    assert_accounted(&seen);
+    assert!(
+        seen.evidence.lost.open > 0,
+        "both rings were full: {:?}",
+        seen.evidence
+    );
+    let kills = seen
+        .events
+        .iter()
+        .filter(|event| decided(event, Action::Kill));
+    assert_eq!(kills.count(), 1);
+}
+
+#[test]
+fn m20_a_loss_kills_where_the_policy_says_so_though_nobody_reads() {
+    let mut policy = policy("");
+    let program = format!("{}os.write(1, b'survived')", flood(400_000));
+    let control = python(&policy, &program);
+    control.assert_lived();
+    assert!(control.evidence.lost_records > 0, "the control loses");
+    policy.enforcement.on_loss = OnLoss::Kill;
+    let seen = python(&policy, &program);
+    assert_accounted(&seen);
+    assert_eq!(seen.stdout(), "");
+    assert!(
+        seen.condemned_for_loss && !seen.condemned,
+        "{:?}",
+        seen.evidence
+    );
+    // What was under way when the first was lost, and the end of the process.
+    assert!(seen.evidence.lost_records <= 3, "{:?}", seen.evidence);
+    let kept = python(&policy, "import os\nos.write(1, b'survived')");
+    kept.assert_lived();
+    assert!(!kept.condemned_for_loss && kept.evidence.complete);
+}
+
+#[test]
+fn m21_many_processes_change_no_decision() {
+    // They sleep, call nothing and so are not killed by a hook, but end with their parent.
+    let program = "import ctypes, os, signal\nlibc = ctypes.CDLL(None)\nfor _ in range(1500):\n if os.fork() == 0:\n  libc.prctl(1, 9, 0, 0, 0)\n  signal.pause()\npid = os.fork()\nif pid == 0:\n try: open('/no-such/secret')\n finally: os._exit(0)\n_, status = os.waitpid(pid, 0)\nos.write(1, b'survived')";
+    let seen = python(&policy(&kill_reading("/no-such/secret")), program);
+    seen.assert_killed();
+    assert_eq!(seen.stdout(), "");
+    assert_accounted(&seen);
+    assert_eq!(seen.evidence.seen.fork, 1501);
+    let kill = Some(Decision {
+        rule: 0,
+        action: Action::Kill,
+    });
+    assert_eq!(
+        seen.events
+            .iter()
+            .filter(|event| event.decision == kill)
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn m22_no_run_of_a_program_is_missed_under_load() {
+    // Threads and processes that open, connect, fork and end on every processor at once.
+    let program = "import os, socket, threading\ndef work():\n for number in range(200):\n  os.close(os.open('/dev/null', 0))\n  s = socket.socket()\n  try: s.connect(('127.0.0.1', 9))\n  except OSError: pass\n  s.close()\n  if number % 20 == 0:\n   pid = os.fork()\n   if pid == 0: os._exit(0)\n   os.waitpid(pid, 0)\nfor _ in range(3):\n if os.fork() == 0:\n  threads = [threading.Thread(target=work) for _ in range(4)]\n  [thread.start() for thread in threads]\n  [thread.join() for thread in threads]\n  os._exit(0)\nfor _ in range(3): os.wait()";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    assert_accounted(&seen);
+    assert!(seen.evidence.complete, "{:?}", seen.evidence);
+    assert_eq!(seen.evidence.seen.connect, 3 * 4 * 200);
+    assert_eq!(seen.evidence.seen.fork, 3 + 3 * 4 * 10);
+}
