@@ -5,9 +5,12 @@
 //! between the monitor's tiers. So what is asserted is that nothing came of it.
 
 mod calls;
+mod descriptors;
 mod exec;
+mod kills;
 mod network;
 mod paths;
+mod races;
 
 use serde_json::Value;
 use turnkey_tests::{Ran, Run};

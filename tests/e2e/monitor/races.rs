@@ -1,0 +1,120 @@
+//! Arguments that change between the look at them and their use.
+
+use serde_json::Value;
+use turnkey_tests::{Run, in_the_guest, measured};
+
+use super::{Attack, events, guard, rule, times};
+
+const RACE: &str = include_str!("../../attacks/race.c");
+const WAIT: &str = include_str!("../../attacks/wait.c");
+
+fn racing(sections: &str) -> Run {
+    let run = Run::new().compiled("race", RACE);
+    let run = run.file("file-a", "a").file("file-b", "b");
+    run.profile(sections)
+        .option("--cpu 200% --wall 60s --cpu-time 60s")
+}
+
+/// How often rows say that the argument was another name than that of the file.
+fn mismatched(violations: &[Value]) -> u64 {
+    let told = violations
+        .iter()
+        .filter(|one| one["raw"]["text"].is_string());
+    told.filter_map(|one| one["count"].as_u64()).sum()
+}
+
+/// What the arguments alone would tell is wrong many times; what is told is what was opened.
+#[test]
+fn m01_j62_a_hundred_thousand_raced_opens_are_told_exactly() {
+    let rounds = if in_the_guest() { 2_000 } else { 100_000 };
+    let log = rule("both", "open", "log", "path = \"/workspace/file-?\"");
+    let ran = racing(&log).run(&["./race", &rounds.to_string(), "/workspace/file-a", "b"]);
+    ran.expect_code(0);
+    ran.expect(ran.at("/events/complete") == true, "nothing is lost");
+    let counts = ran
+        .stdout
+        .split_whitespace()
+        .map(|count| count.parse().ok());
+    let counts: Vec<Option<u64>> = counts.collect();
+    let told = ["a", "b"].map(|name| times(&ran, &format!("/workspace/file-{name}"), "allowed"));
+    ran.expect(
+        counts == [Some(told[0]), Some(told[1]), Some(0)],
+        "each under its name",
+    );
+    ran.expect(told[0] + told[1] == rounds, "and no other");
+    let lies = mismatched(ran.violations());
+    measured(&format!(
+        "raced opens: {told:?}, argument wrong {lies} times"
+    ));
+    // One processor has no races.
+    ran.expect(
+        in_the_guest() || lies > 0,
+        "the control: the arguments tell another story",
+    );
+}
+
+#[test]
+fn m01_the_first_raced_open_of_a_secret_kills() {
+    let sections = guard("/workspace/file-b");
+    let attack = Attack {
+        jail: &|| racing(&sections),
+        program: &["./race", "until", "/workspace/file-a", "b"],
+        mark: "won",
+        rule: "guard",
+        // A kill that the argument alone decided may land on an open of the other file.
+        paths: &["/workspace/file-b", "/workspace/file-a"],
+    };
+    attack.is_survived();
+}
+
+#[test]
+fn m02_m03_an_address_rewritten_while_connect_waits_is_told_as_it_was_used() {
+    let run = Run::new().compiled("wait", WAIT).with_events();
+    let ran = run.option("--network loopback").run(&["./wait", "connect"]);
+    ran.expect_code(0);
+    let mut words = ran
+        .stdout
+        .split([' ', ',', '\n'])
+        .filter(|word| !word.is_empty());
+    let port = words.nth(3).unwrap_or_default().to_owned();
+    ran.expect(ran.stdout.starts_with("0 connected"), "it came through");
+    ran.expect(
+        ran.stdout.ends_with("says 9\n"),
+        "the control: the argument says otherwise",
+    );
+    let told: Vec<&Value> = events(&ran, "connect")
+        .map(|event| &event["address"])
+        .collect();
+    let used = format!("127.0.0.1:{port}");
+    ran.expect(told.len() == 2, "two connects");
+    ran.expect(
+        told.iter().all(|address| **address == used),
+        "to where they went",
+    );
+    let waited = ran.at("/usage/wall_seconds").as_f64().unwrap_or_default();
+    ran.expect(waited > 0.3, "the control: the call waited");
+}
+
+#[test]
+fn m02_a_path_rewritten_while_open_waits_is_judged_as_it_was_used() {
+    let prepare = "mkfifo secret && ln -s secret link && : > harmless";
+    let open = "exec ./wait open /workspace/link /workspace/harmless";
+    let script = format!("{prepare} && {open}");
+    let sections = rule(
+        "guard",
+        "open",
+        "kill",
+        "path = \"/workspace/secret\"\naccess = \"read\"",
+    );
+    let attack = Attack {
+        jail: &|| Run::new().compiled("wait", WAIT).profile(&sections),
+        program: &["/bin/sh", "-c", &script],
+        mark: "opened 1",
+        rule: "guard",
+        paths: &["/workspace/secret"],
+    };
+    let control = attack.works_and_is_told();
+    let rewritten = control.stdout == "opened 1, says /workspace/harmless\n";
+    control.expect(rewritten, "the control: the argument says otherwise");
+    attack.is_killed();
+}
