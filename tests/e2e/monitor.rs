@@ -6,11 +6,13 @@
 
 mod calls;
 mod descriptors;
+mod evidence;
 mod exec;
 mod kills;
 mod network;
 mod paths;
 mod races;
+mod trust;
 
 use serde_json::Value;
 use turnkey_tests::{Ran, Run};

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use turnkey_tests::{Run, eventually, finish, outside, scratch};
 
-use super::{Attack, events, guard, rule, times, violations};
+use super::{events, guard, rule, times, violations};
 
 const FAMILY: &str = include_str!("../../attacks/family.c");
 const STORM: &str = include_str!("../../attacks/storm.c");
