@@ -1,4 +1,4 @@
-//! The roll call of the attacks on the jail: each is survived by tests that are named after it, or
+//! The roll call of the attacks on jail and monitor: each is survived by tests that are named after it, or
 //! SECURITY.md says why it is out of scope. One that is neither fails the job.
 
 mod attacks;
@@ -16,7 +16,7 @@ use attacks::{ATTACKS, Attack};
 pub fn call(tests: &[String], security: &str) -> Result<String> {
     let carried = carried(tests);
     let given_up = out_of_scope(security);
-    let mut list = String::from("Attacks on the jail:\n");
+    let mut list = String::from("Attacks on the jail (J) and on its monitor (M):\n");
     let mut wrong = Vec::new();
     for attack in ATTACKS {
         match answer(attack, &carried, &given_up) {
@@ -58,7 +58,7 @@ fn carried(tests: &[String]) -> BTreeMap<String, Vec<&str>> {
     carried
 }
 
-/// `j23_j24_every_number` carries J23 and J24.
+/// `j23_m14_every_number` carries J23 and M14.
 fn ids(test: &str) -> Vec<String> {
     let name = test.rsplit("::").next().unwrap_or(test);
     let name = name.rsplit(' ').next().unwrap_or(name);
@@ -69,7 +69,7 @@ fn ids(test: &str) -> Vec<String> {
 }
 
 fn is_id(word: &str) -> bool {
-    let digits = word.strip_prefix('j');
+    let digits = word.strip_prefix(['j', 'm']);
     digits
         .is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -81,12 +81,12 @@ fn out_of_scope(security: &str) -> BTreeMap<String, &str> {
 
 fn given_up(line: &str) -> Option<(String, &str)> {
     let (id, reason) = line
-        .strip_prefix("| J")?
+        .strip_prefix("| ")?
         .strip_suffix('|')?
         .split_once('|')?;
-    let id = format!("j{}", id.trim());
-    let reason = reason.trim();
-    (is_id(&id) && !reason.is_empty()).then(|| (id.to_uppercase(), reason))
+    let (id, reason) = (id.trim(), reason.trim());
+    let is_one = id.starts_with(['J', 'M']) && is_id(&id.to_lowercase());
+    (is_one && !reason.is_empty()).then(|| (id.to_owned(), reason))
 }
 
 #[cfg(test)]
@@ -100,7 +100,9 @@ mod tests {
 
     #[test]
     fn the_catalogue_is_whole() {
-        let expected: Vec<String> = (1..=60).map(|number| format!("J{number:02}")).collect();
+        let jail = (1..=66).map(|number| format!("J{number:02}"));
+        let monitor = (1..=35).map(|number| format!("M{number:02}"));
+        let expected: Vec<String> = jail.chain(monitor).collect();
         let ids: Vec<&str> = ATTACKS.iter().map(|attack| attack.id).collect();
         assert_eq!(ids, expected);
     }
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn each_attack_is_listed_with_its_tests() {
         let list = call(&every_attack_tested(), "").expect("all are there");
-        assert_eq!(list.lines().count(), 61);
+        assert_eq!(list.lines().count(), 1 + 66 + 35);
         assert!(list.contains("suite room::j17_what"), "{list}");
     }
 
@@ -134,7 +136,10 @@ mod tests {
 
     #[test]
     fn a_name_may_carry_several() {
-        assert_eq!(ids("e2e syscalls::j23_j24_m15_all_of_j2"), ["J23", "J24"]);
+        assert_eq!(
+            ids("e2e syscalls::j23_j24_m15_all_of_j2_x01"),
+            ["J23", "J24", "M15"]
+        );
         assert!(ids("e2e j01_room::nothing").is_empty());
     }
 
@@ -142,5 +147,7 @@ mod tests {
     fn a_reason_must_be_one() {
         assert_eq!(given_up("| J48 |  |"), None);
         assert_eq!(given_up("| Junk | reason |"), None);
+        assert_eq!(given_up("| m05 | reason |"), None);
+        assert!(given_up("| M05 | reason |").is_some());
     }
 }

@@ -88,7 +88,7 @@ fn read(listing: &str) -> Result<Listing> {
     serde_json::from_str(listing).context("cannot read the list of `cargo nextest list`")
 }
 
-/// Lists every attack on the jail with the tests that show it survived.
+/// Lists every attack on jail and monitor with the tests that show it survived.
 fn call_the_roll(listing: &Listing) -> Result<()> {
     let path = workspace::root().join("SECURITY.md");
     let security = std::fs::read_to_string(&path)

@@ -1,9 +1,9 @@
-//! The attacks on the jail that are known from other runners, in the words of one line.
+//! The attacks on jails and on monitors that are known from other runners, in the words of one line.
 
 /// One of them.
 #[derive(Debug)]
 pub struct Attack {
-    /// `J01` to `J60`.
+    /// `J01` to `J66`, on the jail; `M01` to `M35`, on the monitor.
     pub id: &'static str,
     /// For people.
     pub title: &'static str,
@@ -75,4 +75,45 @@ pub const ATTACKS: &[Attack] = &[
     attack("J58", "the next run's profile"),
     attack("J59", "Landlock that is not there"),
     attack("J60", "user namespaces off by AppArmor"),
+    attack("J61", "io_uring, which passes no system call"),
+    attack("J62", "a path that is another when it is used"),
+    attack("J63", "processes that leave or join unseen"),
+    attack("J64", "one event hidden in a flood"),
+    attack("J65", "a kill that comes after the act"),
+    attack("J66", "a first exec that nobody watches yet"),
+    attack("M01", "an argument rewritten after the look at it"),
+    attack("M02", "an argument rewritten while its call waits"),
+    attack("M03", "a filter that slows calls down"),
+    attack("M04", "another spelling of a path"),
+    attack("M05", "a hard link"),
+    attack("M06", "a file under a new name"),
+    attack("M07", "a bind mount in a user namespace"),
+    attack("M08", "a new inode by copy-up"),
+    attack("M09", "a copy of a program"),
+    attack("M10", "the loader as launcher"),
+    attack("M11", "a program without a name"),
+    attack("M12", "a script by way of its interpreter"),
+    attack("M13", "files and connections by io_uring"),
+    attack("M14", "calls of ia32 and x32"),
+    attack("M15", "new system calls"),
+    attack("M16", "descriptors from elsewhere"),
+    attack("M17", "files used as memory"),
+    attack("M18", "reaching out by anything but connect"),
+    attack("M19", "names asked of a server"),
+    attack("M20", "a flood of events"),
+    attack("M21", "more processes than a map holds"),
+    attack("M22", "hooks that are left out under load"),
+    attack("M23", "a kill that comes too late"),
+    attack("M24", "a storm of processes"),
+    attack("M25", "daemons and services of the host"),
+    attack("M26", "another control group"),
+    attack("M27", "threads that are not the first"),
+    attack("M28", "refusals that the watcher never sees"),
+    attack("M29", "the watcher killed or blinded"),
+    attack("M30", "eBPF of the program's own"),
+    attack("M31", "long and odd paths"),
+    attack("M32", "numbers of another namespace"),
+    attack("M33", "enforcement that was never attached"),
+    attack("M34", "an error taken for a yes"),
+    attack("M35", "rules over capacity"),
 ];
