@@ -58,7 +58,7 @@ pub struct Record {
     pub rule: u16,
     /// One of [`crate::action`].
     pub action: u16,
-    /// [`kind::NETWORK`]: one of [`act`]. [`kind::REFUSED`]: the rule kind, as in
+    /// [`kind::NETWORK`]: one of [`act`]. [`kind::REFUSED`], [`kind::CHANGE`]: the rule kind, as in
     /// [`crate::syscalls::on`].
     pub what: u16,
     /// Bits of [`flag`].
@@ -122,6 +122,11 @@ pub mod kind {
     pub const FORK: u16 = 5;
     /// A process ended.
     pub const EXIT: u16 = 6;
+    /// A name or an attribute of a file was changed, or was to be. `raw` is the new name of a link
+    /// or a rename, `path` the object. With [`super::flag::FILE`] both are the kernel's own, and the
+    /// act was told before it was done; otherwise they are arguments, and `argv` is the directory
+    /// that a relative object starts from.
+    pub const CHANGE: u16 = 7;
 }
 
 /// What is counted apart: as a kind of record, but connect, bind and send each by itself.

@@ -34,8 +34,16 @@ pub mod on {
     pub const KEYRING: u8 = 11;
     /// `io_uring`
     pub const IO_URING: u8 = 12;
+    /// `link`
+    pub const LINK: u8 = 13;
+    /// `rename`
+    pub const RENAME: u8 = 14;
+    /// `unlink`
+    pub const UNLINK: u8 = 15;
+    /// `chmod`
+    pub const CHMOD: u8 = 16;
     /// None: no rule speaks of it. The last one, so that rule kinds can be added.
-    pub const NONE: u8 = 15;
+    pub const NONE: u8 = 31;
 }
 
 /// How a syscall is looked at.
@@ -70,6 +78,24 @@ pub mod class {
     pub const CLONE3: u8 = 13;
     /// `open_by_handle_at(2)`: only refusals, no rule
     pub const BY_HANDLE: u8 = 14;
+    /// `link(old, new)`
+    pub const LINK: u8 = 15;
+    /// `linkat(olddir, old, newdir, new, flags)`
+    pub const LINKAT: u8 = 16;
+    /// `rename(old, new)`
+    pub const RENAME: u8 = 17;
+    /// `renameat(olddir, old, newdir, new)`, and `renameat2`, which begins alike
+    pub const RENAMEAT: u8 = 18;
+    /// `unlink(path)` and `rmdir(path)`
+    pub const UNLINK: u8 = 19;
+    /// `unlinkat(dir, path, flags)`
+    pub const UNLINKAT: u8 = 20;
+    /// `chmod(path, mode)`, `chown(path, …)`, `lchown(path, …)`
+    pub const CHMOD: u8 = 21;
+    /// `fchmodat(dir, path, …)`, `fchmodat2`, `fchownat`
+    pub const CHMODAT: u8 = 22;
+    /// `fchmod(fd, mode)`, `fchown(fd, …)`
+    pub const FCHMOD: u8 = 23;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
 }
@@ -115,6 +141,22 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(53, "socketpair", class::SOCKET),
     looked_at(56, "clone", class::CLONE),
     looked_at(435, "clone3", class::CLONE3),
+    looked_at(86, "link", class::LINK),
+    looked_at(265, "linkat", class::LINKAT),
+    looked_at(82, "rename", class::RENAME),
+    looked_at(264, "renameat", class::RENAMEAT),
+    looked_at(316, "renameat2", class::RENAMEAT),
+    looked_at(87, "unlink", class::UNLINK),
+    looked_at(84, "rmdir", class::UNLINK),
+    looked_at(263, "unlinkat", class::UNLINKAT),
+    looked_at(90, "chmod", class::CHMOD),
+    looked_at(92, "chown", class::CHMOD),
+    looked_at(94, "lchown", class::CHMOD),
+    looked_at(268, "fchmodat", class::CHMODAT),
+    looked_at(452, "fchmodat2", class::CHMODAT),
+    looked_at(260, "fchownat", class::CHMODAT),
+    looked_at(91, "fchmod", class::FCHMOD),
+    looked_at(93, "fchown", class::FCHMOD),
     watched(101, "ptrace", on::PTRACE),
     watched(310, "process_vm_readv", on::PTRACE),
     watched(311, "process_vm_writev", on::PTRACE),

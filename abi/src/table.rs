@@ -16,7 +16,7 @@ pub const STATES: usize = 4096;
 pub const CELLS: usize = 1 << 18;
 
 /// Kinds of attempt, rounded up: see [`crate::syscalls::on`].
-pub const ON: usize = 16;
+pub const ON: usize = 32;
 
 /// One rule table.
 #[repr(C)]
@@ -66,8 +66,16 @@ pub mod column {
     pub const BOTH: u32 = 2;
     /// Executing.
     pub const EXEC: u32 = 3;
+    /// Giving a file another name besides.
+    pub const LINK: u32 = 4;
+    /// Giving a file another name instead.
+    pub const RENAME: u32 = 5;
+    /// Taking a name away.
+    pub const UNLINK: u32 = 6;
+    /// Changing mode or owner.
+    pub const CHMOD: u32 = 7;
     /// How many columns there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 8;
 }
 
 /// What a rule does. The order is the order of strength.

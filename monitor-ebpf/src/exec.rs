@@ -7,9 +7,10 @@ use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
 use crate::open::{decide_argument, decide_file};
 use crate::path;
-use crate::read::{self, JailCell, Scratch, offset};
+use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 const AT_FDCWD: i32 = -100;
+const EPERM: u32 = 1;
 const AT_EMPTY_PATH: u64 = 0x1000;
 
 /// The arguments of either call.
@@ -45,14 +46,17 @@ fn arguments(call: u8, regs: u64) -> Arguments {
 #[inline(always)]
 fn decide(scratch: &mut Scratch, jail: JailCell, task: u64, asked: Arguments) -> (u32, Verdict) {
     let length = read::user_text(scratch, asked.path);
-    if length != 0 || !asked.empty_path {
+    // A text that cannot be read here may be an empty one on a page that is not there yet. Taking it
+    // for empty can add a kill, for a descriptor that is a forbidden program, and takes none away.
+    let may_be_empty = length == 0 || length == UNREADABLE;
+    if !may_be_empty || !asked.empty_path {
         let from = (asked.directory, false);
         let (verdict, _) = decide_argument(scratch, jail, task, from, (length, column::EXEC));
         return (length, verdict);
     }
     let file = path::file_of(task, asked.directory as u32);
     if file == 0 {
-        return (0, Verdict::NONE);
+        return (length, Verdict::NONE);
     }
     let resolved = emit::resolve_file(scratch, task, file);
     if !resolved.is_whole() {
@@ -165,4 +169,29 @@ fn attach_arguments(scratch: &mut Scratch, task: u64) {
     } else {
         scratch.record.flags |= flag::ARGV_TRUNCATED;
     }
+}
+
+/// Before a program, a script or an interpreter is loaded: `false` refuses. The command's own start
+/// is never matched.
+#[inline(always)]
+pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) -> bool {
+    if jail.started().get() == 0 {
+        return true;
+    }
+    let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
+    let length = read::kernel_text(scratch, filename);
+    let from = (AT_FDCWD, false);
+    let (by_name, _) = decide_argument(scratch, jail, who.task, from, (length, column::EXEC));
+    let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
+    let resolved = emit::resolve_file(scratch, who.task, file);
+    let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
+    if !verdict.refuses() {
+        return true;
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    tell_attempt(scratch, jail, who, (length, EPERM), verdict);
+    jail.hooked(who.thread).set(who.thread);
+    false
 }

@@ -1,4 +1,5 @@
-//! turnkey's BPF programs, for kernels without BPF LSM: tracepoints with BTF, and cgroup hooks.
+//! turnkey's BPF programs: tracepoints with BTF, hooks of the control group, and, for kernels that
+//! have it, the hooks of BPF LSM.
 //!
 //! Every program finds its jail by the cgroup of the current task and does nothing for anybody
 //! else. Decisions fall here and need no event to arrive anywhere.
@@ -7,12 +8,16 @@
 #![feature(asm_experimental_arch)]
 
 mod automaton;
+mod change;
 mod emit;
 mod exec;
+mod kinds;
+mod lsm;
 mod maps;
 mod network;
 mod open;
 mod path;
+mod peers;
 mod read;
 mod refused;
 mod task;
@@ -37,6 +42,14 @@ fn interesting(nr: i64) -> Option<u8> {
         .copied()
         .unwrap_or(class::NONE);
     (class != class::NONE || read::any_condemned()).then_some(class)
+}
+
+/// The class of the syscall that a task's user registers are from.
+#[inline(always)]
+fn class_of(regs: u64) -> u8 {
+    let nr: i64 = read::kernel(regs + u64::from(offset!(regs_orig_ax)));
+    let class = SYSCALL_CLASSES.get(nr as usize);
+    class.copied().unwrap_or(class::NONE)
 }
 
 /// Kills the current task when its jail is condemned.
@@ -81,6 +94,15 @@ fn enter(regs: u64, nr: i64) -> Option<i32> {
                 regs,
             );
         }
+        class::LINK..=class::FCHMOD => {
+            change::enter(
+                read::scratch(program::ENTER)?,
+                jail,
+                emit::current(),
+                call,
+                regs,
+            );
+        }
         _ => {}
     }
     None
@@ -103,6 +125,10 @@ fn leave(regs: u64, result: i64) -> Option<i32> {
     }
     let who = emit::current();
     let scratch = read::scratch(program::LEAVE)?;
+    // A hook has answered, and told.
+    if !matches!(call, class::CONNECT..=class::SENDMSG) && jail.take_hooked(who.thread) {
+        return None;
+    }
     // What this thread was condemned for was told when it happened.
     let told = condemned && jail.condemned_thread().get() == who.thread;
     match call {
@@ -115,6 +141,10 @@ fn leave(regs: u64, result: i64) -> Option<i32> {
         class::CONNECT..=class::SENDMSG => {
             network::leave(scratch, jail, who, call, (regs, result));
         }
+        class::LINK..=class::FCHMOD if !told => {
+            change::leave(scratch, jail, who, call, (regs, result));
+        }
+        class::LINK..=class::FCHMOD => {}
         class::SOCKET.. => {
             refused::leave(scratch, jail, who, (call, nr as u32), (regs, result))?;
         }

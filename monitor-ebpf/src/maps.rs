@@ -34,5 +34,18 @@ pub mod program {
     pub const EXEC: u32 = 2;
     pub const FORK: u32 = 3;
     pub const EXIT: u32 = 4;
-    pub const COUNT: u32 = 5;
+    pub const FILE_OPEN: u32 = 5;
+    pub const CHECK_EXEC: u32 = 6;
+    pub const RECEIVE: u32 = 7;
+    pub const LINK: u32 = 8;
+    pub const RENAME: u32 = 9;
+    pub const UNLINK: u32 = 10;
+    pub const RMDIR: u32 = 11;
+    pub const CHMOD: u32 = 12;
+    pub const CHOWN: u32 = 13;
+    pub const TRUNCATE: u32 = 14;
+    pub const MKNOD: u32 = 15;
+    pub const MKDIR: u32 = 16;
+    pub const SYMLINK: u32 = 17;
+    pub const COUNT: u32 = 18;
 }

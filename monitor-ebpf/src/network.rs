@@ -216,9 +216,7 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
-    let hooked = jail.hooked(who.thread);
-    if hooked.get() == who.thread {
-        hooked.set(0);
+    if jail.take_hooked(who.thread) {
         return;
     }
     let (address, length) = argument(call, regs);

@@ -7,8 +7,9 @@ use turnkey_abi::syscalls::class;
 use turnkey_abi::{column, flag, kind};
 
 use crate::automaton::{self, Verdict};
+use crate::class_of;
 use crate::emit::{self, Current};
-use crate::path::{self, Resolved};
+use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 const O_WRONLY: u32 = 0o1;
@@ -16,10 +17,13 @@ const O_ACCMODE: u32 = 0o3;
 const O_CREAT: u32 = 0o100;
 const O_TRUNC: u32 = 0o1000;
 const O_PATH: u32 = 0o10_000_000;
+/// The kernel opens a program to run it: exec decides.
+const FMODE_EXEC: u32 = 0x20;
 const RESOLVE_IN_ROOT: u64 = 0x10;
 const FMODE_READ: u32 = 1;
 const FMODE_WRITE: u32 = 2;
 const AT_FDCWD: i32 = -100;
+const EPERM: u32 = 1;
 
 /// No column: the open gives no access that a rule could speak of.
 const NO_COLUMN: u32 = column::COUNT as u32;
@@ -233,4 +237,106 @@ fn decide_opened(
     let resolved = emit::resolve_file(scratch, task, file);
     emit::attach_path(scratch, jail, resolved);
     decide_file(scratch, jail, resolved, column)
+}
+
+/// Before the kernel lets a file be opened, whoever asks: by which way it came here does not matter.
+/// `false` refuses.
+///
+/// What may pass is told at the exit of the call, with its result. What is refused is told here, and
+/// so is what comes by no call that opens files, such as io_uring.
+#[inline(always)]
+pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> bool {
+    let flags: u32 = read::kernel(file + u64::from(offset!(file_f_flags)));
+    if flags & FMODE_EXEC != 0 || path::is_of_the_kernel(who.task, file) {
+        return true;
+    }
+    let regs = read::current_registers();
+    let call = class_of(regs);
+    let by_call = matches!(call, class::OPEN..=class::OPENAT2);
+    let column = column_of(access_of_file(file, flags));
+    let mut length = 0;
+    let mut verdict = Verdict::NONE;
+    if by_call {
+        let asked = arguments(call, regs);
+        length = read::user_text(scratch, asked.path);
+        let from = (asked.directory, asked.in_root);
+        (verdict, _) = decide_argument(scratch, jail, who.task, from, (length, column));
+    }
+    let resolved = emit::resolve_file(scratch, who.task, file);
+    verdict = decide_file(scratch, jail, resolved, column).or(verdict);
+    if by_call {
+        if !verdict.refuses() {
+            return true;
+        }
+        jail.hooked(who.thread).set(who.thread);
+    }
+    tell_hooked(
+        scratch,
+        jail,
+        who,
+        (file, flags),
+        (length, resolved),
+        verdict,
+    )
+}
+
+/// Before a descriptor that was sent over a socket is put into a process of the jail.
+#[inline(always)]
+pub fn receive(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> bool {
+    let flags: u32 = read::kernel(file + u64::from(offset!(file_f_flags)));
+    let column = column_of(access_of_file(file, flags));
+    let resolved = emit::resolve_file(scratch, who.task, file);
+    let verdict = decide_file(scratch, jail, resolved, column);
+    tell_hooked(scratch, jail, who, (file, flags), (0, resolved), verdict)
+}
+
+/// Before something is made at a place or emptied there, which is writing to it, whichever call does
+/// it. Only what is refused is told.
+#[inline(always)]
+pub fn write_hook(scratch: &mut Scratch, jail: JailCell, who: Current, place: Place) -> bool {
+    let resolved = path::resolve(scratch, who.task, place);
+    let verdict = decide_file(scratch, jail, resolved, column::WRITE);
+    if !verdict.refuses() {
+        return true;
+    }
+    let call = class_of(read::current_registers());
+    if matches!(call, class::OPEN..=class::OPENAT2) {
+        jail.hooked(who.thread).set(who.thread);
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    emit::begin(&mut scratch.record, kind::OPEN, who);
+    // What is not there yet has a path and no inode.
+    scratch.record.flags |= flag::FILE;
+    emit::attach_path(scratch, jail, resolved);
+    scratch.record.detail = O_WRONLY | O_CREAT;
+    scratch.record.errno = EPERM;
+    emit::finish(scratch, jail, verdict);
+    false
+}
+
+/// Carries the verdict on a file out and tells of it; whether the act may go on.
+#[inline(always)]
+fn tell_hooked(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    (file, flags): (u64, u32),
+    (length, resolved): (u32, Resolved),
+    verdict: Verdict,
+) -> bool {
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    emit::begin(&mut scratch.record, kind::OPEN, who);
+    emit::note_raw(&mut scratch.record, jail, length);
+    emit::describe_file(&mut scratch.record, file);
+    emit::attach_path(scratch, jail, resolved);
+    scratch.record.detail = flags;
+    if verdict.refuses() {
+        scratch.record.errno = EPERM;
+    }
+    emit::finish(scratch, jail, verdict);
+    !verdict.refuses()
 }

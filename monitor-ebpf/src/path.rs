@@ -15,6 +15,15 @@ pub struct Place {
 }
 
 impl Place {
+    /// An entry on the mount of a `struct path`.
+    #[inline(always)]
+    pub fn entry(path: u64, dentry: u64) -> Self {
+        Self {
+            mount: read::kernel(path + u64::from(offset!(path_mnt))),
+            dentry,
+        }
+    }
+
     /// Reads the `struct path` at an address.
     #[inline(always)]
     pub fn at(address: u64) -> Self {
@@ -23,6 +32,21 @@ impl Place {
             dentry: read::kernel(address + u64::from(offset!(path_dentry))),
         }
     }
+}
+
+/// Whether a file was opened by the kernel for itself: with credentials that are not the task's, on
+/// a mount that is in nobody's tree. So overlayfs opens the files behind its own, and such a file's
+/// path means something else than in the jail; the program's own open of it was asked about before.
+#[inline(always)]
+pub fn is_of_the_kernel(task: u64, file: u64) -> bool {
+    // MNT_NS_INTERNAL of fs/mount.h, an ERR_PTR(-EINVAL).
+    const INTERNAL: u64 = -22_i64 as u64;
+    let place = place_of(file);
+    let mount = place.mount - u64::from(offset!(mount_mnt));
+    let namespace: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_ns)));
+    let real: u64 = read::kernel(task + u64::from(offset!(task_real_cred)));
+    let acting: u64 = read::kernel(task + u64::from(offset!(task_cred)));
+    namespace == INTERNAL && real != acting
 }
 
 /// Where a resolved path lies in [`Scratch::path`], and how far the walk came.

@@ -310,9 +310,14 @@ pub fn repeat<S: Step>(times: u32, state: &mut S) {
 /// The state of the jail that the current task is in, if it is in one.
 #[inline(always)]
 pub fn current_jail() -> Option<JailCell> {
+    maps::JAILS.get_ptr_mut(current_cgroup()).map(JailCell)
+}
+
+/// The id of the current task's cgroup.
+#[inline(always)]
+pub fn current_cgroup() -> u64 {
     // SAFETY: the helper has no preconditions.
-    let cgroup = unsafe { helper::bpf_get_current_cgroup_id() };
-    maps::JAILS.get_ptr_mut(cgroup).map(JailCell)
+    unsafe { helper::bpf_get_current_cgroup_id() }
 }
 
 /// Adds to a number that other processors add to as well; what it was before.
@@ -444,6 +449,17 @@ impl JailCell {
         fetch_add(unsafe { &raw mut (*self.0).faults }, 1);
     }
 
+    /// Whether a hook has told of the syscall that the thread is in; asked once.
+    #[inline(always)]
+    pub fn take_hooked(self, thread: u32) -> bool {
+        let hooked = self.hooked(thread);
+        let told = hooked.get() == thread;
+        if told {
+            hooked.set(0);
+        }
+        told
+    }
+
     #[inline(always)]
     pub fn hooked(self, thread: u32) -> Word {
         let slot = opaque(u64::from(thread)) as usize % HOOKED;
@@ -500,6 +516,13 @@ pub fn kill_current() {
 pub fn current_task() -> u64 {
     // SAFETY: the helper has no preconditions.
     unsafe { helper::bpf_get_current_task() }
+}
+
+/// The address of the current task's user registers; those of a kernel's worker are zeros.
+#[inline(always)]
+pub fn current_registers() -> u64 {
+    // SAFETY: the task is the current one, which stays while this program runs.
+    unsafe { helper::bpf_task_pt_regs(helper::bpf_get_current_task_btf()) as u64 }
 }
 
 /// As [`send`], for a record with a fixed amount of text; `decided` is its action.

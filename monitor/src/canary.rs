@@ -1,5 +1,6 @@
 //! Proof, before every run, that a kill and a refusal really happen in this kernel now.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,7 +15,7 @@ use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
 
 use crate::compile::compile_rules;
 use crate::event::{Event, Kind};
-use crate::sys::{canary_status, spawn_canary};
+use crate::sys::{CanaryEnd, Flight, canary_status, spawn_canary};
 
 /// What the canary proved, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,11 @@ pub enum CanaryError {
         "the canary could not {0}: check that the cgroup is a leaf of a writable cgroup v2 hierarchy"
     )]
     Hindered(&'static str),
+    /// A hook does not refuse.
+    #[error(
+        "{0} that a rule denies was not refused: the kernel has BPF LSM in its list, and does not ask it"
+    )]
+    NotDenied(&'static str),
     /// The network hook does not refuse.
     #[error(
         "a connect that a rule denies was not refused: cgroup programs do not act on this kernel"
@@ -44,7 +50,7 @@ pub enum CanaryError {
     NotRefused,
     /// The kill does not happen.
     #[error(
-        "an open that a rule kills for did not kill: tracepoint programs do not act on this kernel"
+        "an open or exec that a rule kills for did not kill: tracepoint programs do not act on this kernel"
     )]
     NotKilled,
     /// It ended otherwise.
@@ -55,15 +61,23 @@ pub enum CanaryError {
     NotRecorded(&'static str),
 }
 
-pub(crate) const PATH: &std::ffi::CStr = c"/turnkey-canary";
+const DEADLY: &CStr = c"/turnkey-canary";
+/// There everywhere, and opened by no one who is about to be killed anyway.
+const DENIED_FILE: &CStr = c"/";
+const DENIED_PROGRAM: &CStr = c"/proc/self/exe";
 const ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
 
 /// The rules that the canary breaks.
 pub(crate) fn table() -> Result<Box<Table>, CanaryError> {
-    let glob = Glob::parse(&PATH.to_string_lossy()).map_err(prepare("its rules"))?;
-    let open = rule(On::Open, vec![glob], Action::Kill);
-    let connect = rule(On::Connect, Vec::new(), Action::Deny);
-    compile_rules(&[open, connect], Mode::Enforce).map_err(prepare("its rules"))
+    let path = |path: &CStr| Glob::parse(&path.to_string_lossy()).map_err(prepare("its rules"));
+    let rules = [
+        rule(On::Connect, Vec::new(), Action::Deny),
+        rule(On::Open, vec![path(DENIED_FILE)?], Action::Deny),
+        rule(On::Exec, vec![path(DENIED_PROGRAM)?], Action::Deny),
+        rule(On::Open, vec![path(DEADLY)?], Action::Kill),
+        rule(On::Exec, vec![path(DEADLY)?], Action::Kill),
+    ];
+    compile_rules(&rules, Mode::Enforce).map_err(prepare("its rules"))
 }
 
 fn rule(on: On, path: Vec<Glob>, action: Action) -> Rule {
@@ -89,12 +103,18 @@ where
     }
 }
 
-/// Lets a child break both rules inside the cgroup, and checks how it ended.
-pub(crate) fn fly(cgroup: BorrowedFd<'_>) -> Result<(), CanaryError> {
+/// Lets a child break the rules inside the cgroup, and checks how it ended.
+pub(crate) fn fly(cgroup: BorrowedFd<'_>, end: CanaryEnd, hooks: bool) -> Result<(), CanaryError> {
     let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
     let procs = openat(cgroup, c"cgroup.procs", flags, FileMode::empty());
     let procs = File::from(procs.map_err(prepare("opening cgroup.procs"))?);
-    let child = spawn_canary(procs.as_fd(), ADDRESS, PATH).map_err(prepare("making a process"))?;
+    let flight = Flight {
+        address: ADDRESS,
+        denied: hooks.then_some((DENIED_FILE, DENIED_PROGRAM)),
+        deadly: DEADLY,
+        end,
+    };
+    let child = spawn_canary(procs.as_fd(), &flight).map_err(prepare("making a process"))?;
     judge(wait(child).map_err(prepare("waiting for it"))?)
 }
 
@@ -117,29 +137,41 @@ fn judge(ended: WaitStatus) -> Result<(), CanaryError> {
             Err(CanaryError::Hindered("make a socket"))
         }
         WaitStatus::Exited(_, canary_status::CONNECTED) => Err(CanaryError::NotRefused),
+        WaitStatus::Exited(_, canary_status::OPENED) => Err(CanaryError::NotDenied("an open")),
+        WaitStatus::Exited(_, canary_status::EXECUTED) => Err(CanaryError::NotDenied("an exec")),
         WaitStatus::Exited(_, canary_status::ALIVE) => Err(CanaryError::NotKilled),
         other => Err(CanaryError::Unclear(format!("{other:?}"))),
     }
 }
 
-/// Checks that both attempts were recorded, with what was decided on them.
-pub(crate) fn recorded(events: &[Event]) -> Result<Proof, CanaryError> {
-    let decided =
-        |event: &Event, action| event.decision.is_some_and(|taken| taken.action == action);
-    let connect =
-        |event: &&Event| matches!(event.kind, Kind::Network { .. }) && decided(event, Action::Deny);
-    let open =
-        |event: &&Event| matches!(event.kind, Kind::Open { .. }) && decided(event, Action::Kill);
-    events
-        .iter()
-        .find(connect)
-        .ok_or(CanaryError::NotRecorded("connect"))?;
-    events
-        .iter()
-        .find(open)
-        .ok_or(CanaryError::NotRecorded("open"))?;
+/// Checks that every attempt was recorded, with what was decided on it.
+pub(crate) fn recorded(events: &[Event], hooks: bool) -> Result<Proof, CanaryError> {
+    let has = |kind: fn(&Kind) -> bool, action: Action| {
+        events.iter().any(|event| {
+            kind(&event.kind) && event.decision.is_some_and(|taken| taken.action == action)
+        })
+    };
+    let connect = |kind: &Kind| matches!(kind, Kind::Network { .. });
+    let open = |kind: &Kind| matches!(kind, Kind::Open { .. });
+    let exec = |kind: &Kind| matches!(kind, Kind::ExecAttempt { .. });
+    let expected: [(&'static str, bool); 5] = [
+        ("connect", has(connect, Action::Deny)),
+        ("deadly open", has(open, Action::Kill)),
+        ("deadly exec", has(exec, Action::Kill)),
+        ("denied open", !hooks || has(open, Action::Deny)),
+        ("denied exec", !hooks || has(exec, Action::Deny)),
+    ];
+    if let Some((missing, _)) = expected.iter().find(|(_, recorded)| !recorded) {
+        return Err(CanaryError::NotRecorded(missing));
+    }
+    let refused = if hooks {
+        ", and when it opened and executed what is denied"
+    } else {
+        ""
+    };
     Ok(Proof(format!(
-        "a child that connected to {ADDRESS} got EPERM, and died by SIGKILL when it opened {}; both were recorded",
-        PATH.to_string_lossy()
+        "a child that connected to {ADDRESS} got EPERM{refused}, and died by SIGKILL when it opened {deadly}, \
+         another when it executed it; all were recorded",
+        deadly = DEADLY.to_string_lossy()
     )))
 }

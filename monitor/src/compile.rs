@@ -14,6 +14,8 @@ use turnkey_policy::{
 };
 
 use crate::automaton::{Automaton, AutomatonError};
+use crate::hooks::Need;
+use crate::tier::Tier;
 use crate::wire::on_code;
 
 /// Why a policy cannot be enforced by the kernel's programs.
@@ -34,12 +36,12 @@ pub enum CompileError {
     Patterns(#[from] AutomatonError),
     /// A file cannot be denied here, only killed for.
     #[error(
-        "rule `{rule}` denies `{on}`, and this kernel can only kill for it: use `action = \"kill\"`, or take the path out of the jail's tree"
+        "rule `{rule}` denies `{on}`, and without BPF LSM the kernel can only kill for it: use `action = \"kill\"`, take the path out of the jail's tree, or let `turnkey doctor` tell how to have BPF LSM"
     )]
     CannotDeny {
         /// The rule's id.
         rule: String,
-        /// `open` or `exec`.
+        /// The kind of attempt.
         on: &'static str,
     },
     /// A syscall that the filter allows cannot be denied afterwards.
@@ -57,7 +59,11 @@ pub enum CompileError {
 /// The rules of a policy, ready for the kernel.
 #[derive(Clone)]
 pub struct Rules {
+    /// What they may count on.
+    pub(crate) tier: Tier,
     pub(crate) table: Box<Table>,
+    /// Kinds of attempt that the filter lets come to the kernel.
+    reachable: BTreeSet<On>,
     pub(crate) network: u32,
     /// As the fields of [`turnkey_abi::Jail`].
     pub(crate) kill_on_loss: bool,
@@ -69,6 +75,7 @@ impl std::fmt::Debug for Rules {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Rules")
+            .field("tier", &self.tier)
             .field("network", &self.network)
             .finish_non_exhaustive()
     }
@@ -97,6 +104,20 @@ impl Rules {
         self.decide(path, column::EXEC)
     }
 
+    /// Whether a hook has an answer to give under these rules.
+    pub(crate) fn need(&self, need: Need) -> bool {
+        match need {
+            Need::Tier | Need::Always => true,
+            Need::Column(column) => self.table.columns & (1 << column) != 0,
+            Need::Kind(on) => self.refuses(on) && self.reachable.contains(&on),
+        }
+    }
+
+    fn refuses(&self, on: On) -> bool {
+        let rule = self.table.on[usize::from(on_code(on))];
+        u16::from(self.table.actions[usize::from(rule)]) >= action::DENY
+    }
+
     fn decide(&self, path: &[u8], column: u32) -> Option<(usize, Action)> {
         let table = &self.table;
         let next = |state: usize, byte: &u8| {
@@ -113,19 +134,27 @@ impl Rules {
     }
 }
 
-/// Compiles a policy.
+/// Compiles a policy for a tier.
 ///
 /// # Errors
 /// When the policy asks for what this tier of the kernel cannot do, or does not fit.
-pub fn compile(policy: &Policy) -> Result<Rules, CompileError> {
+pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
     if policy.rules.len() > RULES {
         return Err(CompileError::TooManyRules {
             count: policy.rules.len(),
         });
     }
-    refuse_impossible_denials(policy)?;
+    refuse_impossible_denials(policy, tier)?;
     let table = compile_rules(&policy.rules, policy.mode)?;
+    let allowed = |on: &On| {
+        let of_kind = SYSCALLS.iter().filter(|syscall| is_of(*on, syscall.class));
+        of_kind
+            .into_iter()
+            .any(|syscall| policy.syscalls.allow.contains(syscall.name))
+    };
     Ok(Rules {
+        tier,
+        reachable: On::ALL.iter().copied().filter(allowed).collect(),
         table,
         network: network_code(&policy.network),
         kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
@@ -139,7 +168,7 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
     for (rule, slot) in rules.iter().zip(&mut table.actions[1..]) {
         *slot = action_code(rule.action, mode);
     }
-    for on in ON_WITHOUT_PATH {
+    for on in On::ALL.iter().copied().filter(|on| !on.has_path()) {
         let attempt = Attempt {
             on,
             path: None,
@@ -150,21 +179,6 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
     compile_paths(rules, &mut table)?;
     Ok(table)
 }
-
-/// Kinds of attempt that have no path.
-const ON_WITHOUT_PATH: [On; 11] = [
-    On::Connect,
-    On::Bind,
-    On::Send,
-    On::Ptrace,
-    On::Mount,
-    On::Setuid,
-    On::Namespace,
-    On::Bpf,
-    On::Module,
-    On::Keyring,
-    On::IoUring,
-];
 
 fn network_code(mode: &Network) -> u32 {
     match mode {
@@ -192,19 +206,20 @@ fn plus_one(rule: Option<usize>) -> u16 {
 }
 
 /// A denial that the kernel could not carry out must not be promised, in any mode.
-fn refuse_impossible_denials(policy: &Policy) -> Result<(), CompileError> {
+fn refuse_impossible_denials(policy: &Policy, tier: Tier) -> Result<(), CompileError> {
     for rule in policy
         .rules
         .iter()
         .filter(|rule| rule.action == Action::Deny)
     {
-        for (kind, on) in [(On::Open, "open"), (On::Exec, "exec")] {
-            if rule.on.contains(&kind) {
-                return Err(CompileError::CannotDeny {
-                    rule: rule.id.clone(),
-                    on,
-                });
-            }
+        let mut on_files = rule.on.iter().filter(|on| on.has_path());
+        if tier == Tier::Tracepoint
+            && let Some(on) = on_files.next()
+        {
+            return Err(CompileError::CannotDeny {
+                rule: rule.id.clone(),
+                on: on.name(),
+            });
         }
         let watched = SYSCALLS
             .iter()
@@ -228,25 +243,36 @@ fn watches(rule: &Rule, of: u8) -> bool {
     of >= class::WATCH && rule.on.iter().any(|on| class::WATCH + on_code(*on) == of)
 }
 
+/// Whether a syscall's class is of a kind. Namespaces are made by calls for processes, too.
+fn is_of(on: On, of: u8) -> bool {
+    class::WATCH + on_code(on) == of
+        || on == On::Namespace && matches!(of, class::CLONE | class::CLONE3)
+}
+
 /// The order of decision in each column that one access or kind stands for.
 struct Orders {
     read: Vec<Candidate>,
     write: Vec<Candidate>,
-    exec: Vec<Candidate>,
+    /// The columns behind [`column::BOTH`], in their order.
+    rest: [Vec<Candidate>; REST.len()],
 }
+
+/// The kinds of the columns behind [`column::BOTH`].
+const REST: [On; column::COUNT - 3] = [On::Exec, On::Link, On::Rename, On::Unlink, On::Chmod];
 
 impl Orders {
     fn of(rules: &[Rule]) -> Self {
         Self {
             read: turnkey_policy::precedence(rules, On::Open, Some(Access::Read)),
             write: turnkey_policy::precedence(rules, On::Open, Some(Access::Write)),
-            exec: turnkey_policy::precedence(rules, On::Exec, None),
+            rest: REST.map(|on| turnkey_policy::precedence(rules, on, None)),
         }
     }
 
     /// Every pattern that any column asks for, in a fixed order.
     fn patterns(&self) -> Vec<Candidate> {
-        let all = self.read.iter().chain(&self.write).chain(&self.exec);
+        let rest = self.rest.iter().flatten();
+        let all = self.read.iter().chain(&self.write).chain(rest);
         let keys: BTreeSet<(usize, usize)> = all
             .filter_map(|candidate| Some((candidate.rule, candidate.pattern?)))
             .collect();
@@ -271,7 +297,12 @@ impl Orders {
             .into_iter()
             .chain(write)
             .max_by_key(|rule| strength(rules, *rule));
-        [read, write, both, first(&self.exec)].map(plus_one)
+        columns(
+            read,
+            write,
+            both,
+            self.rest.each_ref().map(|order| first(order)),
+        )
     }
 
     /// The strongest rule of each column: what holds for a path that is not known.
@@ -286,8 +317,28 @@ impl Orders {
             .into_iter()
             .chain(write)
             .max_by_key(|rule| strength(rules, *rule));
-        [read, write, both, strongest(&self.exec)].map(plus_one)
+        columns(
+            read,
+            write,
+            both,
+            self.rest.each_ref().map(|order| strongest(order)),
+        )
     }
+}
+
+/// The answers of all columns, in their order.
+fn columns(
+    read: Option<usize>,
+    write: Option<usize>,
+    both: Option<usize>,
+    rest: [Option<usize>; REST.len()],
+) -> [u16; column::COUNT] {
+    let mut columns = [0; column::COUNT];
+    let all = [read, write, both].into_iter().chain(rest);
+    for (column, rule) in columns.iter_mut().zip(all) {
+        *column = plus_one(rule);
+    }
+    columns
 }
 
 fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
@@ -315,8 +366,8 @@ fn compile_paths(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> 
     })?;
     automaton.write(table)?;
     table.unknown = orders.strongest(rules);
-    let columns = [&orders.read, &orders.write, &orders.read, &orders.exec];
-    for (column, order) in columns.iter().enumerate() {
+    let columns = [&orders.read, &orders.write, &orders.read];
+    for (column, order) in columns.into_iter().chain(&orders.rest).enumerate() {
         table.columns |= u32::from(!order.is_empty()) << column;
     }
     if !orders.write.is_empty() {

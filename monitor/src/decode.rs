@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use turnkey_abi::syscalls::on;
 use turnkey_abi::{COMM, Record, act, count, flag, kind};
+use turnkey_policy::On;
 
 use crate::event::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 use crate::wire;
@@ -150,6 +151,7 @@ pub(crate) fn slot(of: &Kind) -> usize {
         Kind::Refused { .. } => (kind::REFUSED, 0),
         Kind::Fork { .. } => (kind::FORK, 0),
         Kind::Exit { .. } => (kind::EXIT, 0),
+        Kind::Change { .. } => (kind::CHANGE, 0),
     };
     count::slot(kind, what)
 }
@@ -204,6 +206,7 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
             errno: errno(record),
         },
         kind::REFUSED => refused(record)?,
+        kind::CHANGE => change(parts)?,
         kind::FORK => fork(record)?,
         kind::EXIT => Kind::Exit {
             status: errno(record),
@@ -275,14 +278,35 @@ fn network_act(record: &Record) -> Result<NetworkAct, DecodeError> {
     }
 }
 
-fn refused(record: &Record) -> Result<Kind, DecodeError> {
-    let unknown = DecodeError::Code {
+/// The rule kind in [`Record::what`].
+fn rule_kind(record: &Record) -> Result<On, DecodeError> {
+    wire::on(record.what).ok_or(DecodeError::Code {
         field: "rule kind",
         value: record.what.into(),
-    };
+    })
+}
+
+fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
+    let record = &parts.record;
+    let on = rule_kind(record)?;
+    Ok(Kind::Change {
+        on,
+        object: Raw {
+            base: has(record, flag::BASE).then(|| parts.argv.to_vec()),
+            bytes: parts.path.to_vec(),
+            truncated: has(record, flag::PATH_TRUNCATED),
+            unreadable: parts.path.is_empty(),
+        },
+        new: matches!(on, On::Link | On::Rename).then(|| parts.raw.to_vec()),
+        resolved: has(record, flag::FILE),
+        errno: errno(record),
+    })
+}
+
+fn refused(record: &Record) -> Result<Kind, DecodeError> {
     let on = match record.what {
         what if what == u16::from(on::NONE) => None,
-        kind => Some(wire::on(kind).ok_or(unknown)?),
+        _ => Some(rule_kind(record)?),
     };
     Ok(Kind::Refused {
         nr: record.detail,

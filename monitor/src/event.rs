@@ -115,6 +115,20 @@ pub enum Kind {
         /// Positive errno, or 0 when it went through.
         errno: i32,
     },
+    /// link(2), rename(2), unlink(2), chmod(2) and their relatives.
+    Change {
+        /// Which of them: `Link`, `Rename`, `Unlink` or `Chmod`.
+        on: turnkey_policy::On,
+        /// The object, by its old name.
+        object: Raw,
+        /// The new name of a link or a rename, as given.
+        new: Option<Vec<u8>>,
+        /// Both are the kernel's own paths, and it was asked before the act. Otherwise they are
+        /// arguments, seen at the end of the call.
+        resolved: bool,
+        /// Positive errno, or 0.
+        errno: i32,
+    },
     /// A process was made.
     Fork {
         /// Its id in the host's namespace.

@@ -47,6 +47,8 @@ pub struct ByKind {
     pub fork: u64,
     /// [`crate::Kind::Exit`]
     pub exit: u64,
+    /// [`crate::Kind::Change`]
+    pub change: u64,
 }
 
 impl ByKind {
@@ -62,12 +64,13 @@ impl ByKind {
             refused: of(kind::REFUSED),
             fork: of(kind::FORK),
             exit: of(kind::EXIT),
+            change: of(kind::CHANGE),
         }
     }
 
     /// Each kind's name, as in events and reports, with its count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 9] {
+    pub fn named(&self) -> [(&'static str, u64); 10] {
         [
             ("exec", self.exec),
             ("exec_attempt", self.exec_attempt),
@@ -78,6 +81,7 @@ impl ByKind {
             ("refused", self.refused),
             ("fork", self.fork),
             ("exit", self.exit),
+            ("change", self.change),
         ]
     }
 
@@ -142,7 +146,12 @@ impl Evidence {
 pub(crate) fn missed(ebpf: &Ebpf) -> Result<u64, FinishError> {
     let mut missed = 0;
     for (_, program) in ebpf.programs() {
-        let descriptor = program.fd()?.as_fd().as_raw_fd();
+        let descriptor = match program.fd() {
+            Ok(descriptor) => descriptor.as_fd().as_raw_fd(),
+            // Of the other tier.
+            Err(ProgramError::NotLoaded) => continue,
+            Err(error) => return Err(error.into()),
+        };
         let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))?;
         missed += recursion_misses(&info);
     }

@@ -17,11 +17,13 @@ mod compile;
 mod decode;
 mod event;
 mod evidence;
+mod hooks;
 mod monitor;
 mod open;
 mod order;
 mod stream;
 mod sys;
+mod tier;
 mod wire;
 
 pub use automaton::AutomatonError;
@@ -31,8 +33,10 @@ pub use compile::{CompileError, Rules, compile};
 pub use decode::{DecodeError, decode};
 pub use event::*;
 pub use evidence::{ByKind, Evidence, FinishError};
+pub use hooks::Hooks;
 pub use monitor::{AdoptError, Monitor};
 pub use open::OpenError;
+pub use tier::{Available, Tier};
 
 /// The kernel's name of a syscall that [`Kind::Refused`] can speak of.
 #[must_use]

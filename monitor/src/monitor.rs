@@ -11,8 +11,9 @@ use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
 use crate::event::Event;
 use crate::evidence::{self, Evidence, FinishError};
+use crate::hooks::Hooks;
 use crate::open::{self, ADDRESS_HOOKS, Loaded, OpenError, SOCKET_HOOK, program};
-use crate::sys::JailValue;
+use crate::sys::{CanaryEnd, JailValue};
 
 /// Why a jail could not be taken under watch.
 #[derive(Debug, thiserror::Error)]
@@ -80,40 +81,55 @@ impl Monitor {
         })
     }
 
+    /// The hooks of BPF LSM that answer; `None` on the other tier.
+    #[must_use]
+    pub fn hooks(&self) -> Option<&Hooks> {
+        self.loaded.hooks.as_ref()
+    }
+
     /// Proves that rules act: under built-in rules, a child in the given cgroup is refused a
-    /// connect and killed for an open.
+    /// connect, and on the tier that can refuse them an open and an exec, and is killed for an open;
+    /// another is killed for an exec.
     ///
     /// The cgroup is a leaf of the v2 hierarchy without processes, and its id that of the kernel
     /// (its inode number). It is as before afterwards, and may be the jail's own.
     ///
     /// # Errors
-    /// When either does not happen, or is not recorded.
+    /// When any of it does not happen, or is not recorded.
     pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
         let table = canary::table()?;
         open::set_table(&mut self.loaded.tables, TABLE_CANARY, &table)
             .map_err(canary::prepare("writing its rules"))?;
-        let jail = Jail {
-            started: 1,
-            ..Jail::new(TABLE_CANARY, network::NONE)
-        };
-        self.enter(cgroup_id, jail)
-            .map_err(canary::prepare("watching its cgroup"))?;
-        let flown = self.fly(cgroup);
-        let left = self.loaded.jails.remove(&cgroup_id);
-        let events = self.take_canary_events();
-        flown?;
-        left.map_err(canary::prepare("forgetting its cgroup"))?;
-        canary::recorded(&events)
-    }
-
-    fn fly(&mut self, cgroup: BorrowedFd<'_>) -> Result<(), CanaryError> {
         let links = self
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;
-        let flown = canary::fly(cgroup);
+        let seen = self.fly_both(cgroup, cgroup_id);
         self.detach_hooks(links)
             .map_err(canary::prepare("detaching the hooks"))?;
-        flown
+        canary::recorded(&seen?, self.loaded.hooks.is_some())
+    }
+
+    /// Each in a jail of its own making: the first one's is condemned when it is dead.
+    fn fly_both(
+        &mut self,
+        cgroup: BorrowedFd<'_>,
+        cgroup_id: u64,
+    ) -> Result<Vec<Event>, CanaryError> {
+        let mut seen = Vec::new();
+        for end in [CanaryEnd::Open, CanaryEnd::Exec] {
+            let jail = Jail {
+                started: 1,
+                ..Jail::new(TABLE_CANARY, network::NONE)
+            };
+            self.enter(cgroup_id, jail)
+                .map_err(canary::prepare("watching its cgroup"))?;
+            let flown = canary::fly(cgroup, end, self.loaded.hooks.is_some());
+            let left = self.loaded.jails.remove(&cgroup_id);
+            seen.append(&mut self.take_canary_events());
+            flown?;
+            left.map_err(canary::prepare("forgetting its cgroup"))?;
+        }
+        Ok(seen)
     }
 
     /// The canary's records are proof, not evidence of the run.
@@ -148,7 +164,7 @@ impl Monitor {
         self.loaded.jails.insert(cgroup_id, JailValue(jail), 0)
     }
 
-    fn attach_hooks(&mut self, cgroup: BorrowedFd<'_>) -> Result<Hooks, AdoptError> {
+    fn attach_hooks(&mut self, cgroup: BorrowedFd<'_>) -> Result<GroupHooks, AdoptError> {
         // For a link, the kernel wants no flag and means "many".
         let mode = CgroupAttachMode::Single;
         let mut addresses = Vec::with_capacity(ADDRESS_HOOKS.len());
@@ -164,10 +180,10 @@ impl Monitor {
         let socket = hook
             .attach(cgroup, mode)
             .map_err(|source| AdoptError::Attach { name, source })?;
-        Ok(Hooks { addresses, socket })
+        Ok(GroupHooks { addresses, socket })
     }
 
-    fn detach_hooks(&mut self, hooks: Hooks) -> Result<(), AdoptError> {
+    fn detach_hooks(&mut self, hooks: GroupHooks) -> Result<(), AdoptError> {
         for (name, link) in hooks.addresses {
             let hook: &mut CgroupSockAddr = program(&mut self.loaded.ebpf, name)?;
             hook.detach(link)
@@ -239,7 +255,7 @@ fn jail(
 }
 
 /// The links of the cgroup programs.
-struct Hooks {
+struct GroupHooks {
     addresses: Vec<(
         &'static str,
         aya::programs::cgroup_sock_addr::CgroupSockAddrLinkId,

@@ -9,8 +9,10 @@ use turnkey_abi::{ABI_SYMBOL, TABLE_RUN, Table};
 
 use crate::btf::{self, BtfError};
 use crate::compile::Rules;
+use crate::hooks::{self, Hooks};
 use crate::stream::Stream;
 use crate::sys::{self, JailValue, OffsetsValue, TableValue};
+use crate::tier::Tier;
 
 /// Why the monitor could not be started. Nothing of it is left in the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +91,8 @@ pub(crate) const SOCKET_HOOK: &str = "sock_create";
 /// The programs, loaded and attached as far as they need no cgroup, and their maps.
 pub(crate) struct Loaded {
     pub(crate) ebpf: Ebpf,
+    /// Those of BPF LSM, on its tier.
+    pub(crate) hooks: Option<Hooks>,
     pub(crate) jails: HashMap<MapData, u64, JailValue>,
     pub(crate) tables: Array<MapData, TableValue>,
     pub(crate) stream: Stream,
@@ -112,8 +116,13 @@ pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     let rings: [RingBuf<MapData>; 2] = [map(&mut ebpf, "RECORDS")?, map(&mut ebpf, "VERDICTS")?];
     let stream = Stream::new(rings).map_err(OpenError::Poll)?;
     attach_tracepoints(&mut ebpf)?;
+    let hooks = match rules.tier {
+        Tier::Lsm => Some(hooks::attach(&mut ebpf, &btf, rules)?),
+        Tier::Tracepoint => None,
+    };
     Ok(Loaded {
         ebpf,
+        hooks,
         jails,
         tables,
         stream,
@@ -194,7 +203,7 @@ fn explain_load(error: EbpfError) -> OpenError {
     }
 }
 
-fn explain_program(name: &'static str, error: ProgramError) -> OpenError {
+pub(crate) fn explain_program(name: &'static str, error: ProgramError) -> OpenError {
     if is_permission(&error) {
         return OpenError::NotPermitted(Box::new(error));
     }

@@ -66,23 +66,45 @@ pub(crate) mod canary_status {
     pub(crate) const NO_SOCKET: i32 = 11;
     /// Its connect was not answered with EPERM.
     pub(crate) const CONNECTED: i32 = 12;
-    /// It outlived its open.
+    /// It outlived what it was to die of.
     pub(crate) const ALIVE: i32 = 13;
+    /// Its open of a denied file was not answered with EPERM.
+    pub(crate) const OPENED: i32 = 14;
+    /// Its exec of a denied program was not answered with EPERM.
+    pub(crate) const EXECUTED: i32 = 15;
 }
 
-/// Makes a child that enters the cgroup of `procs` (its `cgroup.procs`, open for writing),
-/// connects to `address`, opens `path`, and ends with one of [`canary_status`].
-pub(crate) fn spawn_canary(
-    procs: BorrowedFd<'_>,
-    address: SocketAddrV4,
-    path: &CStr,
-) -> nix::Result<Pid> {
+/// What a canary dies of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CanaryEnd {
+    /// open(2)
+    Open,
+    /// execve(2)
+    Exec,
+}
+
+/// What a canary breaks, in this order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    /// Connected to.
+    pub(crate) address: SocketAddrV4,
+    /// Opened, and executed, where that can be denied: a file and a program that are there.
+    pub(crate) denied: Option<(&'static CStr, &'static CStr)>,
+    /// Opened or executed at the end.
+    pub(crate) deadly: &'static CStr,
+    /// Which of them.
+    pub(crate) end: CanaryEnd,
+}
+
+/// Makes a child that enters the cgroup of `procs` (its `cgroup.procs`, open for writing), flies,
+/// and ends with one of [`canary_status`].
+pub(crate) fn spawn_canary(procs: BorrowedFd<'_>, flight: &Flight) -> nix::Result<Pid> {
     // SAFETY: the child calls `canary` alone, which makes system calls and neither allocates nor
     // locks, so it does not matter what other threads were doing.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
-            let status = canary(procs, address, path);
+            let status = canary(procs, flight);
             // SAFETY: ends the process; nothing is run at exit.
             unsafe { libc::_exit(status) }
         }
@@ -92,15 +114,44 @@ pub(crate) fn spawn_canary(
 const AF_INET: libc::sa_family_t = 2;
 const SOCKADDR_IN_BYTES: libc::socklen_t = 16;
 
-fn canary(procs: BorrowedFd<'_>, address: SocketAddrV4, path: &CStr) -> i32 {
+fn canary(procs: BorrowedFd<'_>, flight: &Flight) -> i32 {
     // SAFETY: a descriptor that the caller keeps open, and one byte of static memory.
     if unsafe { libc::write(procs.as_raw_fd(), c"0".as_ptr().cast(), 1) } != 1 {
         return canary_status::OUTSIDE;
     }
+    // SAFETY: no pointers. A program that is started against all rules shall not be heard.
+    unsafe { (libc::close(1), libc::close(2)) };
+    if flight.end == CanaryEnd::Open {
+        if let Err(status) = be_refused(flight) {
+            return status;
+        }
+        open(flight.deadly);
+    } else {
+        execute(flight.deadly);
+    }
+    canary_status::ALIVE
+}
+
+/// What a hook answers with EPERM.
+fn be_refused(flight: &Flight) -> Result<(), i32> {
+    let refused = |what: Option<Errno>, status: i32| match what {
+        Some(Errno::EPERM) => Ok(()),
+        _ => Err(status),
+    };
+    refused(connect(flight.address)?, canary_status::CONNECTED)?;
+    if let Some((file, program)) = flight.denied {
+        refused(open(file), canary_status::OPENED)?;
+        refused(execute(program), canary_status::EXECUTED)?;
+    }
+    Ok(())
+}
+
+/// How a connect fails.
+fn connect(address: SocketAddrV4) -> Result<Option<Errno>, i32> {
     // SAFETY: no pointers.
     let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
-        return canary_status::NO_SOCKET;
+        return Err(canary_status::NO_SOCKET);
     }
     let address = libc::sockaddr_in {
         sin_family: AF_INET,
@@ -113,10 +164,21 @@ fn canary(procs: BorrowedFd<'_>, address: SocketAddrV4, path: &CStr) -> i32 {
     // SAFETY: the address is a local value of the size given.
     let connected =
         unsafe { libc::connect(socket, (&raw const address).cast(), SOCKADDR_IN_BYTES) };
-    if connected == 0 || Errno::last() != Errno::EPERM {
-        return canary_status::CONNECTED;
-    }
+    Ok((connected != 0).then(Errno::last))
+}
+
+/// How an open fails.
+fn open(path: &CStr) -> Option<Errno> {
     // SAFETY: the path ends in a zero; the kernel only reads it.
-    unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    canary_status::ALIVE
+    let opened = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    (opened < 0).then(Errno::last)
+}
+
+/// How an exec fails.
+fn execute(path: &CStr) -> Option<Errno> {
+    let arguments = [path.as_ptr(), std::ptr::null()];
+    let environment = [std::ptr::null()];
+    // SAFETY: both lists end in a null pointer, and every string in a zero.
+    unsafe { libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    Some(Errno::last())
 }

@@ -1,7 +1,7 @@
 //! The kernel's table says what the policy's reference says.
 
 use proptest::prelude::*;
-use turnkey_monitor::{CompileError, Rules, compile};
+use turnkey_monitor::{CompileError, Rules, Tier, compile};
 use turnkey_policy::{
     Access, Action, Attempt, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED, Severity, decide,
 };
@@ -126,7 +126,7 @@ proptest! {
         rules in prop::collection::vec(any_rule(), 0..6),
         paths in prop::collection::vec(path(), 1..20),
     ) {
-        let compiled = compile(&policy(rules.clone())).expect("few rules fit");
+        let compiled = compile(&policy(rules.clone()), Tier::Tracepoint).expect("few rules fit");
         for path in paths {
             assert_agrees(&compiled, &rules, &path);
         }
@@ -150,7 +150,8 @@ fn every_shipped_profile_fits_and_says_what_it_says() {
     ];
     for (name, _) in SHIPPED.iter().map(|profile| (profile.0, ())) {
         let policy = shipped(name);
-        let rules = compile(&policy).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let rules =
+            compile(&policy, Tier::Tracepoint).unwrap_or_else(|error| panic!("{name}: {error}"));
         for path in paths {
             assert_agrees(&rules, &policy.rules, path);
         }
@@ -165,17 +166,25 @@ fn observing_turns_every_action_but_allow_into_log() {
     ];
     let mut policy = policy(rules);
     policy.mode = Mode::Observe;
-    let rules = compile(&policy).expect("it fits");
+    let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
     assert_eq!(rules.decide_open(b"/k", READ), Some((0, Action::Log)));
     assert_eq!(rules.decide_open(b"/a", READ), Some((1, Action::Allow)));
     assert_eq!(rules.decide_open(b"/x", READ), None);
 }
 
 #[test]
+fn where_the_kernel_asks_first_a_file_can_be_denied() {
+    for on in [On::Open, On::Exec] {
+        let policy = policy(vec![rule("no-way", on, &["/x"], READ, Action::Deny)]);
+        compile(&policy, Tier::Lsm).expect("the hooks refuse it");
+    }
+}
+
+#[test]
 fn a_file_cannot_be_denied_and_the_error_says_what_to_do() {
     for (on, word) in [(On::Open, "open"), (On::Exec, "exec")] {
         let policy = policy(vec![rule("no-way", on, &["/x"], READ, Action::Deny)]);
-        let error = compile(&policy).expect_err("this tier cannot");
+        let error = compile(&policy, Tier::Tracepoint).expect_err("this tier cannot");
         assert_eq!(
             error,
             CompileError::CannotDeny {
@@ -194,9 +203,9 @@ fn a_file_cannot_be_denied_and_the_error_says_what_to_do() {
 #[test]
 fn a_denied_syscall_must_be_one_that_the_filter_refuses() {
     let mut policy = policy(vec![rule("no-mount", On::Mount, &[], &[], Action::Deny)]);
-    compile(&policy).expect("the filter refuses mount");
+    compile(&policy, Tier::Tracepoint).expect("the filter refuses mount");
     policy.syscalls.allow.insert("umount2");
-    let error = compile(&policy).expect_err("the filter lets it pass");
+    let error = compile(&policy, Tier::Tracepoint).expect_err("the filter lets it pass");
     assert_eq!(
         error,
         CompileError::AllowedSyscall {
@@ -212,7 +221,7 @@ fn too_many_rules_are_refused_whole() {
         .map(|_| rule("r", On::Open, &["/x"], READ, Action::Log))
         .collect();
     assert_eq!(
-        compile(&policy(rules)).map(|_| ()),
+        compile(&policy(rules), Tier::Tracepoint).map(|_| ()),
         Err(CompileError::TooManyRules { count: 1024 })
     );
 }
@@ -222,7 +231,7 @@ fn patterns_that_need_too_many_states_are_refused_whole() {
     // "an `a`, then exactly 20 more bytes" must remember which of the last 20 bytes were `a`.
     let pattern = format!("/**a{}", "?".repeat(20));
     let rules = vec![rule("r", On::Open, &[&pattern], READ, Action::Log)];
-    let error = compile(&policy(rules)).expect_err("2^20 states do not fit");
+    let error = compile(&policy(rules), Tier::Tracepoint).expect_err("2^20 states do not fit");
     assert!(matches!(error, CompileError::Patterns(_)), "{error}");
 }
 
@@ -233,7 +242,7 @@ fn as_many_rules_as_fit_all_count() {
         .iter()
         .map(|path| rule("r", On::Open, &[path], READ, Action::Kill))
         .collect();
-    let rules = compile(&policy(rules)).expect("1023 rules fit");
+    let rules = compile(&policy(rules), Tier::Tracepoint).expect("1023 rules fit");
     assert_eq!(rules.decide_open(b"/0", READ), Some((0, Action::Kill)));
     assert_eq!(
         rules.decide_open(b"/1022", READ),

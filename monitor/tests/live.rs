@@ -6,6 +6,7 @@
 mod live {
     pub mod harness;
 
+    mod change;
     mod cost;
     mod evidence;
     mod exec;

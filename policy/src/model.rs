@@ -315,6 +315,25 @@ pub enum On {
     Keyring,
     /// io_uring_setup(2), io_uring_enter(2), io_uring_register(2)
     IoUring,
+    /// link(2), linkat(2): a rule's path is the file's or its new name's
+    Link,
+    /// rename(2) and its relatives: a rule's path is the old name or the new one
+    Rename,
+    /// unlink(2), unlinkat(2), rmdir(2)
+    Unlink,
+    /// chmod(2), chown(2) and their relatives
+    Chmod,
+}
+
+impl On {
+    /// Whether such an attempt is on a file that rules can name by its path.
+    #[must_use]
+    pub const fn has_path(self) -> bool {
+        matches!(
+            self,
+            Self::Open | Self::Exec | Self::Link | Self::Rename | Self::Unlink | Self::Chmod
+        )
+    }
 }
 
 /// How a file is opened.

@@ -84,6 +84,10 @@ names!(On {
     Module => "module",
     Keyring => "keyring",
     IoUring => "io_uring",
+    Link => "link",
+    Rename => "rename",
+    Unlink => "unlink",
+    Chmod => "chmod",
 });
 
 names!(Access { Read => "read", Write => "write" });

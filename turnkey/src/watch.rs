@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use turnkey_jailer::{Groups, LayerReport};
-use turnkey_monitor::{Event, Monitor};
+use turnkey_monitor::{Available, Event, Hooks, Monitor, Tier};
 use turnkey_policy::{Layer, Policy};
 
 use crate::advice;
@@ -28,11 +28,12 @@ impl Watch {
         if unmonitored {
             return Ok(Watch::nobody("not loaded: --unmonitored".to_owned()));
         }
-        let rules = turnkey_monitor::compile(policy)?;
+        let tier = Available::here().tier;
+        let rules = turnkey_monitor::compile(policy, tier)?;
         match Monitor::open(OBJECT, &rules) {
             Ok(monitor) => Ok(Watch {
+                report: layer(&effective(tier, monitor.hooks()), None),
                 monitor: Some(monitor),
-                report: layer("tracepoint", None),
             }),
             Err(error) if is_optional(policy) => Ok(Watch::nobody(advice::explain(&error.into()))),
             Err(error) => Err(error.into()),
@@ -117,10 +118,25 @@ fn is_optional(policy: &Policy) -> bool {
     !policy.enforcement.required.contains(&Layer::Monitor)
 }
 
+/// The tier, and what is missing in it.
+fn effective(tier: Tier, hooks: Option<&Hooks>) -> String {
+    match hooks {
+        None => tier.name().to_owned(),
+        Some(hooks) if hooks.missing.is_empty() => {
+            format!("{tier}, {} hooks", hooks.attached.len())
+        }
+        Some(hooks) => format!(
+            "{tier}, {} hooks; this kernel does not have {}",
+            hooks.attached.len(),
+            hooks.missing.join(", ")
+        ),
+    }
+}
+
 fn layer(effective: &str, degraded: Option<String>) -> LayerReport {
     LayerReport {
         layer: Layer::Monitor,
-        requested: "tracepoint".into(),
+        requested: "lsm, or tracepoint".into(),
         effective: effective.into(),
         proof: None,
         degraded,

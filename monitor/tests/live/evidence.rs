@@ -47,6 +47,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Refused { .. } => "refused",
         Kind::Fork { .. } => "fork",
         Kind::Exit { .. } => "exit",
+        Kind::Change { .. } => "change",
     }
 }
 

@@ -8,13 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use turnkey_monitor::{Event, Evidence, Kind, Monitor, compile};
+use turnkey_monitor::{Available, Event, Evidence, Kind, Monitor, Tier, compile};
 use turnkey_policy::{Action, Overrides, Policy};
 
 /// The object that the command embeds.
 pub static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/turnkey.bpf.o");
 
 pub const SIGKILL: i32 = 9;
+
+/// The tier that this kernel offers; the tests hold on both.
+pub fn tier() -> Tier {
+    Available::here().tier
+}
 
 /// A policy from the text of rules and sections, on top of an empty profile.
 pub fn policy(text: &str) -> Policy {
@@ -158,7 +163,7 @@ pub fn run(policy: &Policy, command: &[&str]) -> Seen {
 /// Runs a command in a watched cgroup, in a directory.
 pub fn run_in(policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
     let group = Group::new();
-    let rules = compile(policy).expect("the policy compiles");
+    let rules = compile(policy, tier()).expect("the policy compiles");
     let mut monitor =
         Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     monitor

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use turnkey_monitor::{Kind, Monitor, OpenError, compile};
 
-use super::harness::{Group, OBJECT, chain, kill_reading, policy, python, run};
+use super::harness::{Group, OBJECT, chain, kill_reading, policy, python, run, tier};
 
 #[test]
 fn the_tree_of_processes_is_told() {
@@ -156,7 +156,7 @@ fn a_flood_loses_records_but_not_the_kill() {
 #[test]
 fn the_canary_proves_and_leaves_no_trace() {
     let group = Group::new();
-    let rules = compile(&policy("")).expect("the policy compiles");
+    let rules = compile(&policy(""), tier()).expect("the policy compiles");
     let mut monitor =
         Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     let proof = monitor
@@ -191,7 +191,7 @@ fn the_host_is_not_concerned() {
         .join("secret");
     std::fs::write(&secret, "x").expect("it can be written");
     let policy = policy(&kill_reading(secret.to_str().expect("text")));
-    let rules = compile(&policy).expect("the policy compiles");
+    let rules = compile(&policy, tier()).expect("the policy compiles");
     let mut monitor =
         Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     monitor
@@ -220,7 +220,7 @@ fn an_object_of_another_version_is_refused() {
         rest = &mut rest[at + 13..];
     }
     object[at + 12] = b'0';
-    let rules = compile(&policy("")).expect("the policy compiles");
+    let rules = compile(&policy(""), tier()).expect("the policy compiles");
     let error = Monitor::open(&object, &rules).expect_err("it is another version");
     assert!(
         matches!(error, OpenError::OtherVersion),

@@ -24,7 +24,7 @@ fn unprivileged(statements: &str) -> String {
 #[test]
 fn refused_syscalls_are_told_by_kind() {
     let program = unprivileged(
-        "libc.mount(b'a', b'/mnt', b'tmpfs', 0, None)\nlibc.setuid(0)\nlibc.unshare(0x00020000)\nlibc.reboot(0)\nlibc.chroot(b'/')\nlibc.setns(0, 0)\nlibc.syscall(321, 99, 0, 0)\nlibc.syscall(9999)",
+        "libc.mount(b'a', b'/tmp', b'tmpfs', 0, None)\nlibc.setuid(0)\nlibc.unshare(0x00020000)\nlibc.reboot(0)\nlibc.chroot(b'/')\nlibc.setns(0, 0)\nlibc.syscall(321, 99, 0, 0)\nlibc.syscall(9999)",
     );
     let seen = python(&policy(""), &program);
     seen.assert_lived();

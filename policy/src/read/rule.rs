@@ -50,6 +50,16 @@ fn accesses(on: &BTreeSet<On>, given: BTreeSet<Access>) -> BTreeSet<Access> {
     given
 }
 
+/// The kinds of attempt that have a path, for people.
+fn with_paths() -> String {
+    let kinds = On::ALL.iter().filter(|on| on.has_path());
+    let quoted: Vec<String> = kinds.map(|on| format!("\"{on}\"")).collect();
+    let (last, rest) = quoted
+        .split_last()
+        .map_or(("", &[][..]), |(last, rest)| (last.as_str(), rest));
+    format!("{} and {last}", rest.join(", "))
+}
+
 /// A key that would be without effect is a mistake, and in a policy mistakes are holes.
 fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
     for name in ["on", "path", "access"] {
@@ -61,10 +71,12 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
             section.problem(problem, name, "empty");
         }
     }
-    if section.place_of("path").is_some() && !on.iter().all(|on| matches!(on, On::Open | On::Exec))
-    {
+    if section.place_of("path").is_some() && !on.iter().all(|on| on.has_path()) {
         let problem = Problem::new("`rule.path` has no meaning for every kind of attempt in `on`")
-            .help("paths go with \"open\" and \"exec\" alone; write a second rule for the rest");
+            .help(format!(
+                "paths go with {} alone; write a second rule for the rest",
+                with_paths()
+            ));
         section.problem(problem, "path", "not for these attempts");
     }
     if section.place_of("access").is_some() && !on.contains(&On::Open) {

@@ -156,7 +156,8 @@ fn group_name(of: &str) -> String {
 /// Loads the monitor and lets its canary die, in a group of its own.
 fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String, String> {
     let explain = |error: anyhow::Error| advice::explain(&error);
-    let rules = turnkey_monitor::compile(policy).map_err(|error| explain(error.into()))?;
+    let rules = turnkey_monitor::compile(policy, turnkey_monitor::Available::here().tier)
+        .map_err(|error| explain(error.into()))?;
     let mut monitor = Monitor::open(OBJECT, &rules).map_err(|error| explain(error.into()))?;
     let hierarchies = hierarchies.ok_or("it is loaded, and there is no group to watch")?;
     let names = GroupNames::new(hierarchies, &group_name("canary"));

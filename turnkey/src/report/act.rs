@@ -33,6 +33,8 @@ pub enum Object {
         access: Vec<FileAccess>,
         /// The argument, when it differs from `path`.
         raw: Option<Argument>,
+        /// Escaped: the new name of a link or a rename.
+        to: Option<String>,
     },
     /// An address, as in [`super::model::NetworkAttempt::address`].
     Address {
@@ -59,6 +61,7 @@ impl Object {
                 truncated,
                 access,
                 raw: None,
+                to: None,
             },
             other => other,
         }
@@ -76,9 +79,7 @@ impl Object {
 impl Act {
     /// The attempt that `event` tells of; forks and exits are none.
     pub fn of(event: &Event, attribution: &Attribution) -> Option<Self> {
-        let condemned = event
-            .decision
-            .is_some_and(|decision| decision.action == Action::Kill);
+        let decided = event.decision.map(|decision| decision.action);
         let act = match &event.kind {
             Kind::Exec { file, raw, .. } => executed(file, raw.as_deref()),
             Kind::ExecAttempt { raw, errno } => exec_attempt(raw, *errno, attribution),
@@ -118,9 +119,26 @@ impl Act {
                     errno: *errno,
                 }
             }
+            Kind::Change {
+                on,
+                object,
+                new,
+                errno,
+                ..
+            } => change(*on, object, new.as_deref(), *errno, attribution),
             Kind::Fork { .. } | Kind::Exit { .. } => return None,
         };
-        Some(if condemned { act.killed() } else { act })
+        Some(match decided {
+            _ if refused_by_hook(&event.kind, decided) => act.refused(),
+            Some(Action::Kill) => act.killed(),
+            _ => act,
+        })
+    }
+
+    /// The monitor itself answered, before the act.
+    fn refused(mut self) -> Self {
+        self.outcome = Outcome::Denied(Stopper::Monitor);
+        self
     }
 
     /// Of an act that nothing else stopped, the kill did: it lands before the result is seen.
@@ -129,6 +147,41 @@ impl Act {
             self.outcome = Outcome::Denied(Stopper::Monitor);
         }
         self
+    }
+}
+
+/// Whether the kernel asked the monitor before the act, and got a no: then the record holds the
+/// kernel's own object together with an error, which the record of a failed call does not.
+fn refused_by_hook(kind: &Kind, decided: Option<Action>) -> bool {
+    if !matches!(decided, Some(Action::Deny | Action::Kill)) {
+        return false;
+    }
+    match kind {
+        Kind::Open { file, errno, .. } => file.is_some() && *errno == libc::EPERM,
+        Kind::Change {
+            resolved, errno, ..
+        } => *resolved && *errno == libc::EPERM,
+        Kind::ExecAttempt { errno, .. } => *errno == libc::EPERM,
+        _ => false,
+    }
+}
+
+fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &Attribution) -> Act {
+    let access = match on {
+        On::Link => FileAccess::Link,
+        On::Rename => FileAccess::Rename,
+        On::Unlink => FileAccess::Unlink,
+        _ => FileAccess::Chmod,
+    };
+    let mut file = file_object(None, object, vec![access]);
+    if let Object::File { to, .. } = &mut file {
+        *to = new.map(escape);
+    }
+    Act {
+        on: Some(on),
+        object: file,
+        outcome: attribution.file(&object.path(), errno),
+        errno,
     }
 }
 
@@ -144,6 +197,7 @@ fn executed(file: &File, raw: Option<&[u8]>) -> Act {
         truncated: file.truncated,
         access,
         raw,
+        to: None,
     };
     Act {
         on: Some(On::Exec),
@@ -198,6 +252,7 @@ fn file_object(file: Option<&File>, raw: &Raw, access: Vec<FileAccess>) -> Objec
         truncated,
         access,
         raw: says_more.then_some(argument),
+        to: None,
     }
 }
 
@@ -283,6 +338,7 @@ pub fn kind_name(kind: &Kind) -> &'static str {
             ..
         } => "send",
         Kind::Refused { .. } => "refused",
+        Kind::Change { .. } => "change",
         Kind::Fork { .. } => "fork",
         Kind::Exit { .. } => "exit",
     }

@@ -171,7 +171,11 @@ fn accesses(object: &Object) -> BTreeSet<Access> {
     let rules = access.iter().filter_map(|access| match access {
         FileAccess::Read => Some(Access::Read),
         FileAccess::Write => Some(Access::Write),
-        FileAccess::Execute => None,
+        FileAccess::Execute
+        | FileAccess::Link
+        | FileAccess::Rename
+        | FileAccess::Unlink
+        | FileAccess::Chmod => None,
     });
     rules.collect()
 }
@@ -266,6 +270,7 @@ mod tests {
             truncated: false,
             access,
             raw: None,
+            to: None,
         };
         Act {
             on: Some(On::Open),
@@ -385,6 +390,7 @@ action = "allow""#
             truncated: false,
             access,
             raw: None,
+            to: None,
         };
         let write = file("/usr/a b", vec![FileAccess::Write]);
         assert_eq!(

@@ -245,6 +245,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         address: None,
         syscall: None,
         raw: None,
+        to: None,
         why: rule.why.clone(),
         advice: String::new(),
     };
@@ -254,6 +255,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
             truncated,
             access,
             raw,
+            to,
         } => {
             // An exec says so in `on`.
             let access = if key.on == On::Open {
@@ -266,6 +268,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
                 path_truncated: truncated,
                 access,
                 raw,
+                to,
                 ..empty
             }
         }

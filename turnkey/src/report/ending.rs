@@ -103,6 +103,7 @@ mod tests {
         refused: 0,
         fork: 0,
         exit: 0,
+        change: 0,
     };
 
     fn whole() -> turnkey_monitor::Evidence {

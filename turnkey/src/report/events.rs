@@ -70,6 +70,8 @@ enum What {
         access: Vec<FileAccess>,
         #[serde(skip_serializing_if = "Option::is_none")]
         raw: Option<Argument>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
     },
     Address {
         address: String,
@@ -249,6 +251,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
                     truncated,
                     access,
                     raw,
+                    to,
                 },
             )),
         ) => Some(What::File {
@@ -256,6 +259,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
             path_truncated: truncated,
             access,
             raw,
+            to,
         }),
         (_, Some((_, Object::Address { address, socket }))) => {
             Some(What::Address { address, socket })

@@ -254,6 +254,9 @@ pub struct Violation {
     /// The argument as the program gave it, when it differs from `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<Argument>,
+    /// For `link` and `rename`: the new name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// The rule's `why`.
     pub why: String,
     /// How to allow it if it was meant.
@@ -350,6 +353,14 @@ pub enum FileAccess {
     Write,
     /// Executed.
     Execute,
+    /// Given another name besides.
+    Link,
+    /// Given another name instead.
+    Rename,
+    /// A name of it was taken away.
+    Unlink,
+    /// Mode or owner changed.
+    Chmod,
 }
 
 /// How an attempt went.

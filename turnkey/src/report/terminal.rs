@@ -255,6 +255,7 @@ impl Blocked {
             truncated: row.path_truncated,
             access: row.access.clone(),
             raw: None,
+            to: None,
         };
         Some(Self {
             what: format!("{} {}", use_of(&row.access), path.unwrap_or(UNREADABLE)),
@@ -319,6 +320,10 @@ fn use_of(access: &[FileAccess]) -> String {
         FileAccess::Read => "reading",
         FileAccess::Write => "writing",
         FileAccess::Execute => "executing",
+        FileAccess::Link => "linking",
+        FileAccess::Rename => "renaming",
+        FileAccess::Unlink => "removing",
+        FileAccess::Chmod => "changing the attributes of",
     });
     match access {
         [] => "opening".to_owned(),
@@ -331,6 +336,10 @@ fn on_words(on: &str) -> &'static str {
         "exec" => "executing",
         "connect" => "connecting to",
         "bind" => "binding to",
+        "link" => "linking",
+        "rename" => "renaming",
+        "unlink" => "removing",
+        "chmod" => "changing the attributes of",
         _ => "sending to",
     }
 }

@@ -47,6 +47,20 @@ pub const MACHINES: &[Machine] = &[
         copies: 2,
     },
     Machine {
+        name: "6.12 lsm",
+        kernel: "6.12",
+        command_line: "",
+        tests: Tests::Module("guest", "lsm::"),
+        copies: 1,
+    },
+    Machine {
+        name: "6.12 monitor",
+        kernel: "6.12",
+        command_line: "",
+        tests: Tests::Module("live", ""),
+        copies: 1,
+    },
+    Machine {
         name: "6.12 without Landlock",
         kernel: "6.12",
         // Debian's own list without landlock.

@@ -34,7 +34,7 @@ fn btf(facts: &Facts) -> Finding {
 fn security_modules(facts: &Facts) -> Finding {
     let check = Check {
         name: "bpf-lsm",
-        needed_for: "the monitor's lsm tier, which is not in this release: files refused before they are opened",
+        needed_for: "the monitor's lsm tier: what rules forbid is refused before it happens",
         source: "/sys/kernel/security/lsm",
     };
     match &facts.security_modules {
@@ -70,7 +70,7 @@ fn lockdown(facts: &Facts) -> Finding {
 fn tracepoint(facts: &Facts) -> Finding {
     let check = Check {
         name: "monitor",
-        needed_for: "seeing what the program does and killing it for it (tracepoint tier)",
+        needed_for: "seeing what the program does and killing it for it",
         source: "bpf(2): the monitor was loaded, and its canary flown in a group of its own",
     };
     let may = facts.capabilities.iter().all(|capability| capability.held);

@@ -1,0 +1,267 @@
+//! The hooks of BPF LSM: asked before the act, about the object that the kernel resolved.
+//!
+//! They are attached to the whole host and answer for jails only. An answer of 0 lets the act go on
+//! to the next module; the kernel has asked the ones in front of `bpf` in its list before.
+
+use aya_ebpf::macros::lsm;
+use aya_ebpf::programs::LsmContext;
+
+use turnkey_abi::syscalls::on;
+
+use crate::change::{self, Act};
+use crate::emit::Current;
+use crate::maps::program;
+use crate::path::Place;
+use crate::read::{self, JailCell, Scratch};
+use crate::{emit, exec, finish_off, kinds, open, peers};
+
+const EPERM: i32 = 1;
+
+/// PTRACE_MODE_ATTACH of linux/ptrace.h; reading in /proc asks too, and is no attempt.
+const PTRACE_MODE_ATTACH: u32 = 2;
+
+/// Asks `hook` when the current task is in a jail that is not condemned.
+#[inline(always)]
+fn ask(hook: impl FnOnce(JailCell, Current) -> bool) -> i32 {
+    let Some(jail) = read::current_jail() else {
+        return 0;
+    };
+    if !finish_off(jail) && hook(jail, emit::current()) {
+        0
+    } else {
+        -EPERM
+    }
+}
+
+/// As [`ask`], for hooks that need work memory. There is some for every program on every processor;
+/// if there were none, the answer would be no.
+#[inline(always)]
+fn ask_with(program: u32, hook: impl FnOnce(&mut Scratch, JailCell, Current) -> bool) -> i32 {
+    ask(|jail, who| {
+        let scratch = read::scratch(program);
+        if scratch.is_none() {
+            emit::fault(jail);
+        }
+        scratch.is_some_and(|scratch| hook(scratch, jail, who))
+    })
+}
+
+// int file_open(struct file *file)
+#[lsm(hook = "file_open")]
+fn lsm_file_open(context: LsmContext) -> i32 {
+    let file = context.arg(0);
+    ask_with(program::FILE_OPEN, |scratch, jail, who| {
+        open::hook(scratch, jail, who, file)
+    })
+}
+
+// int file_receive(struct file *file)
+#[lsm(hook = "file_receive")]
+fn lsm_file_receive(context: LsmContext) -> i32 {
+    let file = context.arg(0);
+    ask_with(program::RECEIVE, |scratch, jail, who| {
+        open::receive(scratch, jail, who, file)
+    })
+}
+
+// int bprm_check_security(struct linux_binprm *bprm)
+#[lsm(hook = "bprm_check_security")]
+fn lsm_bprm_check_security(context: LsmContext) -> i32 {
+    let binprm = context.arg(0);
+    ask_with(program::CHECK_EXEC, |scratch, jail, who| {
+        exec::hook(scratch, jail, who, binprm)
+    })
+}
+
+/// Asks about a change of names or attributes.
+#[inline(always)]
+fn ask_change(program: u32, on: u8, object: Place, new: Option<Place>) -> i32 {
+    let act = Act { on, object, new };
+    ask_with(program, |scratch, jail, who| {
+        change::hook(scratch, jail, who, &act)
+    })
+}
+
+/// Asks about writing to, or making, what is at a place.
+#[inline(always)]
+fn ask_write(program: u32, place: Place) -> i32 {
+    ask_with(program, |scratch, jail, who| {
+        open::write_hook(scratch, jail, who, place)
+    })
+}
+
+// int path_link(struct dentry *old_dentry, const struct path *new_dir, struct dentry *new_dentry)
+#[lsm(hook = "path_link")]
+fn lsm_path_link(context: LsmContext) -> i32 {
+    // Both are on one mount, or the kernel would not have come here.
+    let (directory, object, new) = (context.arg(1), context.arg(0), context.arg(2));
+    let new = Place::entry(directory, new);
+    ask_change(
+        program::LINK,
+        on::LINK,
+        Place::entry(directory, object),
+        Some(new),
+    )
+}
+
+// int path_rename(const struct path *old_dir, struct dentry *old, const struct path *new_dir, struct dentry *new, …)
+#[lsm(hook = "path_rename")]
+fn lsm_path_rename(context: LsmContext) -> i32 {
+    let object = Place::entry(context.arg(0), context.arg(1));
+    let new = Place::entry(context.arg(2), context.arg(3));
+    ask_change(program::RENAME, on::RENAME, object, Some(new))
+}
+
+// int path_unlink(const struct path *dir, struct dentry *dentry)
+#[lsm(hook = "path_unlink")]
+fn lsm_path_unlink(context: LsmContext) -> i32 {
+    let object = Place::entry(context.arg(0), context.arg(1));
+    ask_change(program::UNLINK, on::UNLINK, object, None)
+}
+
+// int path_rmdir(const struct path *dir, struct dentry *dentry)
+#[lsm(hook = "path_rmdir")]
+fn lsm_path_rmdir(context: LsmContext) -> i32 {
+    let object = Place::entry(context.arg(0), context.arg(1));
+    ask_change(program::RMDIR, on::UNLINK, object, None)
+}
+
+// int path_chmod(const struct path *path, umode_t mode)
+#[lsm(hook = "path_chmod")]
+fn lsm_path_chmod(context: LsmContext) -> i32 {
+    ask_change(program::CHMOD, on::CHMOD, Place::at(context.arg(0)), None)
+}
+
+// int path_chown(const struct path *path, kuid_t uid, kgid_t gid)
+#[lsm(hook = "path_chown")]
+fn lsm_path_chown(context: LsmContext) -> i32 {
+    ask_change(program::CHOWN, on::CHMOD, Place::at(context.arg(0)), None)
+}
+
+// int path_truncate(const struct path *path)
+#[lsm(hook = "path_truncate")]
+fn lsm_path_truncate(context: LsmContext) -> i32 {
+    ask_write(program::TRUNCATE, Place::at(context.arg(0)))
+}
+
+// int path_mknod(const struct path *dir, struct dentry *dentry, umode_t mode, unsigned int dev)
+#[lsm(hook = "path_mknod")]
+fn lsm_path_mknod(context: LsmContext) -> i32 {
+    ask_write(program::MKNOD, Place::entry(context.arg(0), context.arg(1)))
+}
+
+// int path_mkdir(const struct path *dir, struct dentry *dentry, umode_t mode)
+#[lsm(hook = "path_mkdir")]
+fn lsm_path_mkdir(context: LsmContext) -> i32 {
+    ask_write(program::MKDIR, Place::entry(context.arg(0), context.arg(1)))
+}
+
+// int path_symlink(const struct path *dir, struct dentry *dentry, const char *old_name)
+#[lsm(hook = "path_symlink")]
+fn lsm_path_symlink(context: LsmContext) -> i32 {
+    ask_write(
+        program::SYMLINK,
+        Place::entry(context.arg(0), context.arg(1)),
+    )
+}
+
+// int unix_stream_connect(struct sock *sock, struct sock *other, struct sock *newsk)
+#[lsm(hook = "unix_stream_connect")]
+fn lsm_unix_stream_connect(context: LsmContext) -> i32 {
+    let other = context.arg(1);
+    ask(|_, _| peers::is_ours(other))
+}
+
+// int unix_may_send(struct socket *sock, struct socket *other)
+#[lsm(hook = "unix_may_send")]
+fn lsm_unix_may_send(context: LsmContext) -> i32 {
+    let other = context.arg(1);
+    ask(|_, _| peers::is_ours(peers::sock_of(other)))
+}
+
+// int task_kill(struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred)
+#[lsm(hook = "task_kill")]
+fn lsm_task_kill(context: LsmContext) -> i32 {
+    let target = context.arg(0);
+    ask(|_, _| peers::is_neighbour(target))
+}
+
+// int ptrace_access_check(struct task_struct *child, unsigned int mode)
+#[lsm(hook = "ptrace_access_check")]
+fn lsm_ptrace_access_check(context: LsmContext) -> i32 {
+    let mode: u32 = context.arg(1);
+    ask(|jail, who| mode & PTRACE_MODE_ATTACH == 0 || kinds::hook(jail, who, on::PTRACE))
+}
+
+// int ptrace_traceme(struct task_struct *parent)
+#[lsm(hook = "ptrace_traceme")]
+fn lsm_ptrace_traceme(_context: LsmContext) -> i32 {
+    ask(|jail, who| kinds::hook(jail, who, on::PTRACE))
+}
+
+// int task_fix_setuid(struct cred *new, const struct cred *old, int flags)
+#[lsm(hook = "task_fix_setuid")]
+fn lsm_task_fix_setuid(context: LsmContext) -> i32 {
+    let (new, old) = (context.arg(0), context.arg(1));
+    ask(|jail, who| !kinds::changes_user(new, old) || kinds::hook(jail, who, on::SETUID))
+}
+
+// int task_fix_setgid(struct cred *new, const struct cred *old, int flags)
+#[lsm(hook = "task_fix_setgid")]
+fn lsm_task_fix_setgid(context: LsmContext) -> i32 {
+    let (new, old) = (context.arg(0), context.arg(1));
+    ask(|jail, who| !kinds::changes_user(new, old) || kinds::hook(jail, who, on::SETUID))
+}
+
+// int capset(struct cred *new, const struct cred *old, …)
+#[lsm(hook = "capset")]
+fn lsm_capset(context: LsmContext) -> i32 {
+    let (new, old) = (context.arg(0), context.arg(1));
+    ask(|jail, who| !kinds::gains_capability(new, old) || kinds::hook(jail, who, on::SETUID))
+}
+
+/// A hook that means one kind of attempt, whatever its arguments.
+macro_rules! kind_hook {
+    ($name:ident, $hook:literal, $on:expr) => {
+        // int hook(…): each stands where the macro is used, and none of its arguments is looked at.
+        #[lsm(hook = $hook)]
+        fn $name(_context: LsmContext) -> i32 {
+            ask(|jail, who| kinds::hook(jail, who, $on))
+        }
+    };
+}
+
+// int sb_mount(const char *dev_name, const struct path *path, …)
+kind_hook!(lsm_sb_mount, "sb_mount", on::MOUNT);
+// int sb_umount(struct vfsmount *mnt, int flags)
+kind_hook!(lsm_sb_umount, "sb_umount", on::MOUNT);
+// int sb_pivotroot(const struct path *old_path, const struct path *new_path)
+kind_hook!(lsm_sb_pivotroot, "sb_pivotroot", on::MOUNT);
+// int move_mount(const struct path *from_path, const struct path *to_path)
+kind_hook!(lsm_move_mount, "move_mount", on::MOUNT);
+// int userns_create(const struct cred *cred)
+kind_hook!(lsm_userns_create, "userns_create", on::NAMESPACE);
+// int bpf(int cmd, union bpf_attr *attr, unsigned int size)
+kind_hook!(lsm_bpf, "bpf", on::BPF);
+// int perf_event_open(struct perf_event_attr *attr, int type)
+kind_hook!(lsm_perf_event_open, "perf_event_open", on::BPF);
+// int kernel_read_file(struct file *file, enum kernel_read_file_id id, bool contents)
+kind_hook!(lsm_kernel_read_file, "kernel_read_file", on::MODULE);
+// int kernel_load_data(enum kernel_load_data_id id, bool contents)
+kind_hook!(lsm_kernel_load_data, "kernel_load_data", on::MODULE);
+// int key_alloc(struct key *key, const struct cred *cred, unsigned long flags)
+kind_hook!(lsm_key_alloc, "key_alloc", on::KEYRING);
+// int key_permission(key_ref_t key_ref, const struct cred *cred, enum key_need_perm need_perm)
+kind_hook!(lsm_key_permission, "key_permission", on::KEYRING);
+// int uring_sqpoll(void)
+kind_hook!(lsm_uring_sqpoll, "uring_sqpoll", on::IO_URING);
+// int uring_cmd(struct io_uring_cmd *ioucmd)
+kind_hook!(lsm_uring_cmd, "uring_cmd", on::IO_URING);
+// int uring_override_creds(const struct cred *new)
+kind_hook!(
+    lsm_uring_override_creds,
+    "uring_override_creds",
+    on::IO_URING
+);
+// int uring_allowed(void)
+kind_hook!(lsm_uring_allowed, "uring_allowed", on::IO_URING);

@@ -1,0 +1,33 @@
+//! Who is at the other end: sockets and processes outside of the jail are no peers of it, whatever
+//! the rules say.
+
+use crate::read::{self, offset};
+
+/// The id of a `struct cgroup`.
+#[inline(always)]
+fn id_of(cgroup: u64) -> u64 {
+    let node: u64 = read::kernel(cgroup + u64::from(offset!(cgroup_kn)));
+    read::kernel(node + u64::from(offset!(kernfs_node_id)))
+}
+
+/// Whether a `struct sock` was made in the jail that the current task is in.
+#[inline(always)]
+pub fn is_ours(sock: u64) -> bool {
+    let data = sock + u64::from(offset!(sock_sk_cgrp_data));
+    let cgroup: u64 = read::kernel(data + u64::from(offset!(sock_cgroup_data_cgroup)));
+    id_of(cgroup) == read::current_cgroup()
+}
+
+/// The `struct sock` of a `struct socket`.
+#[inline(always)]
+pub fn sock_of(socket: u64) -> u64 {
+    read::kernel(socket + u64::from(offset!(socket_sk)))
+}
+
+/// Whether a task is in the jail that the current task is in.
+#[inline(always)]
+pub fn is_neighbour(task: u64) -> bool {
+    let set: u64 = read::kernel(task + u64::from(offset!(task_cgroups)));
+    let cgroup: u64 = read::kernel(set + u64::from(offset!(css_set_dfl_cgrp)));
+    id_of(cgroup) == read::current_cgroup()
+}

@@ -1,0 +1,202 @@
+//! The hooks of BPF LSM: which there are, which this kernel has.
+
+use aya::programs::{Lsm, ProgramError};
+use aya::{Btf, BtfError, Ebpf};
+use turnkey_abi::column;
+use turnkey_policy::On;
+
+use crate::compile::Rules;
+use crate::open::{OpenError, explain_program, program};
+
+/// A hook and the program for it.
+struct Hook {
+    /// The kernel's name, as in `linux/lsm_hook_defs.h`.
+    name: &'static str,
+    /// The program's name in the object.
+    program: &'static str,
+    /// When it has an answer.
+    need: Need,
+}
+
+/// When a hook has an answer to give. One that could only ever say yes is left out: it would cost
+/// the whole host.
+#[derive(Clone, Copy)]
+pub(crate) enum Need {
+    /// Without it there is no such tier.
+    Tier,
+    /// In every jail, whatever the rules.
+    Always,
+    /// When some rule speaks of this column of the paths.
+    Column(u32),
+    /// When a rule refuses this kind, and the filter lets calls of it come so far.
+    Kind(On),
+}
+
+const fn hook(name: &'static str, program: &'static str, need: Need) -> Hook {
+    Hook {
+        name,
+        program,
+        need,
+    }
+}
+
+/// Every hook that the object has a program for.
+const HOOKS: &[Hook] = &[
+    hook("file_open", "lsm_file_open", Need::Tier),
+    hook("bprm_check_security", "lsm_bprm_check_security", Need::Tier),
+    hook("file_receive", "lsm_file_receive", Need::Always),
+    hook("path_link", "lsm_path_link", Need::Column(column::LINK)),
+    hook(
+        "path_rename",
+        "lsm_path_rename",
+        Need::Column(column::RENAME),
+    ),
+    hook(
+        "path_unlink",
+        "lsm_path_unlink",
+        Need::Column(column::UNLINK),
+    ),
+    hook("path_rmdir", "lsm_path_rmdir", Need::Column(column::UNLINK)),
+    hook("path_chmod", "lsm_path_chmod", Need::Column(column::CHMOD)),
+    hook("path_chown", "lsm_path_chown", Need::Column(column::CHMOD)),
+    hook(
+        "path_truncate",
+        "lsm_path_truncate",
+        Need::Column(column::WRITE),
+    ),
+    hook("path_mknod", "lsm_path_mknod", Need::Column(column::WRITE)),
+    hook("path_mkdir", "lsm_path_mkdir", Need::Column(column::WRITE)),
+    hook(
+        "path_symlink",
+        "lsm_path_symlink",
+        Need::Column(column::WRITE),
+    ),
+    hook(
+        "unix_stream_connect",
+        "lsm_unix_stream_connect",
+        Need::Always,
+    ),
+    hook("unix_may_send", "lsm_unix_may_send", Need::Always),
+    hook("task_kill", "lsm_task_kill", Need::Always),
+    hook(
+        "ptrace_access_check",
+        "lsm_ptrace_access_check",
+        Need::Kind(On::Ptrace),
+    ),
+    hook(
+        "ptrace_traceme",
+        "lsm_ptrace_traceme",
+        Need::Kind(On::Ptrace),
+    ),
+    hook(
+        "task_fix_setuid",
+        "lsm_task_fix_setuid",
+        Need::Kind(On::Setuid),
+    ),
+    hook(
+        "task_fix_setgid",
+        "lsm_task_fix_setgid",
+        Need::Kind(On::Setuid),
+    ),
+    hook("capset", "lsm_capset", Need::Kind(On::Setuid)),
+    hook("sb_mount", "lsm_sb_mount", Need::Kind(On::Mount)),
+    hook("sb_umount", "lsm_sb_umount", Need::Kind(On::Mount)),
+    hook("sb_pivotroot", "lsm_sb_pivotroot", Need::Kind(On::Mount)),
+    hook("move_mount", "lsm_move_mount", Need::Kind(On::Mount)),
+    hook(
+        "userns_create",
+        "lsm_userns_create",
+        Need::Kind(On::Namespace),
+    ),
+    hook("bpf", "lsm_bpf", Need::Kind(On::Bpf)),
+    hook(
+        "perf_event_open",
+        "lsm_perf_event_open",
+        Need::Kind(On::Bpf),
+    ),
+    hook(
+        "kernel_read_file",
+        "lsm_kernel_read_file",
+        Need::Kind(On::Module),
+    ),
+    hook(
+        "kernel_load_data",
+        "lsm_kernel_load_data",
+        Need::Kind(On::Module),
+    ),
+    hook("key_alloc", "lsm_key_alloc", Need::Kind(On::Keyring)),
+    hook(
+        "key_permission",
+        "lsm_key_permission",
+        Need::Kind(On::Keyring),
+    ),
+    hook("uring_sqpoll", "lsm_uring_sqpoll", Need::Kind(On::IoUring)),
+    hook("uring_cmd", "lsm_uring_cmd", Need::Kind(On::IoUring)),
+    hook(
+        "uring_override_creds",
+        "lsm_uring_override_creds",
+        Need::Kind(On::IoUring),
+    ),
+    hook(
+        "uring_allowed",
+        "lsm_uring_allowed",
+        Need::Kind(On::IoUring),
+    ),
+];
+
+/// The hooks that answer, and those that this kernel does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Attached.
+    pub attached: Vec<&'static str>,
+    /// Unknown to the kernel: what they would guard is left to the other layers.
+    pub missing: Vec<&'static str>,
+}
+
+/// Loads and attaches a program for each hook that the rules need and the kernel has.
+pub(crate) fn attach(ebpf: &mut Ebpf, btf: &Btf, rules: &Rules) -> Result<Hooks, OpenError> {
+    let mut hooks = Hooks::default();
+    for hook in HOOKS.iter().filter(|hook| rules.need(hook.need)) {
+        match load_and_attach(ebpf, btf, hook) {
+            Ok(()) => hooks.attached.push(hook.name),
+            Err(error) if is_unknown(&error) && !matches!(hook.need, Need::Tier) => {
+                hooks.missing.push(hook.name);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(hooks)
+}
+
+fn load_and_attach(ebpf: &mut Ebpf, btf: &Btf, hook: &Hook) -> Result<(), OpenError> {
+    let name = hook.program;
+    let program: &mut Lsm = program(ebpf, name)?;
+    program
+        .load(hook.name, btf)
+        .and_then(|()| program.attach())
+        .map_err(|source| explain_program(name, source))?;
+    Ok(())
+}
+
+/// Whether the kernel does not have the function that a program for the hook is attached to.
+fn is_unknown(error: &OpenError) -> bool {
+    let OpenError::Program { source, .. } = error else {
+        return false;
+    };
+    matches!(
+        source.downcast_ref(),
+        Some(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. }))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_named_after_its_hook() {
+        for hook in HOOKS {
+            assert_eq!(hook.program, format!("lsm_{}", hook.name));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Which of the kernel's two ways of asking can be had here.
+
+use std::fmt;
+use std::path::Path;
+
+/// How the monitor stands between a program and the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Tracepoints at the entry and exit of system calls: what is forbidden is seen, and kills.
+    Tracepoint,
+    /// Hooks of BPF LSM besides: what is forbidden does not happen.
+    Lsm,
+}
+
+impl Tier {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tracepoint => "tracepoint",
+            Self::Lsm => "lsm",
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// The better tier of this kernel, and why it is not the best.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Available {
+    /// The tier.
+    pub tier: Tier,
+    /// What keeps the host from [`Tier::Lsm`], with the fix.
+    pub lacks: Option<String>,
+}
+
+/// The names of the active security modules, in order; `Documentation/admin-guide/LSM`.
+const MODULES: &str = "/sys/kernel/security/lsm";
+/// The level of lockdown, in brackets; kernel_lockdown(7).
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+
+impl Available {
+    /// Looks at this host. Loading the programs, and their canary, still have to prove it.
+    #[must_use]
+    pub fn here() -> Self {
+        let read = |path: &str| std::fs::read_to_string(Path::new(path)).ok();
+        Self::from_lists(read(MODULES).as_deref(), read(LOCKDOWN).as_deref())
+    }
+
+    fn from_lists(modules: Option<&str>, lockdown: Option<&str>) -> Self {
+        let lacks = match (modules, lockdown) {
+            (None, _) => Some(format!(
+                "{MODULES} cannot be read, so nothing tells whether the kernel asks BPF: mount -t securityfs none /sys/kernel/security"
+            )),
+            (Some(list), _) if !list.trim().split(',').any(|module| module == "bpf") => {
+                Some(format!(
+                    "`bpf` is not among the active security modules ({}): boot with lsm={},bpf",
+                    list.trim(),
+                    list.trim()
+                ))
+            }
+            (_, Some(levels)) if !levels.contains("[none]") => Some(format!(
+                "lockdown ({}) refuses the programs: boot with lockdown=none, or without Secure Boot",
+                levels.trim()
+            )),
+            _ => None,
+        };
+        let tier = if lacks.is_none() {
+            Tier::Lsm
+        } else {
+            Tier::Tracepoint
+        };
+        Self { tier, lacks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tier(modules: Option<&str>, lockdown: Option<&str>) -> Tier {
+        Available::from_lists(modules, lockdown).tier
+    }
+
+    #[test]
+    fn bpf_in_the_list_without_lockdown_is_the_lsm_tier() {
+        let list = "capability,landlock,yama,bpf\n";
+        let open = "[none] integrity confidentiality\n";
+        assert_eq!(tier(Some(list), Some(open)), Tier::Lsm);
+        assert_eq!(
+            tier(Some(list), None),
+            Tier::Lsm,
+            "a kernel without lockdown"
+        );
+    }
+
+    #[test]
+    fn what_is_lacking_is_named_with_its_fix() {
+        let closed = "none [integrity] confidentiality\n";
+        for (modules, lockdown, fix) in [
+            (None, None, "mount -t securityfs"),
+            (Some("capability,yama\n"), None, "lsm=capability,yama,bpf"),
+            (Some("capability,bpf\n"), Some(closed), "lockdown=none"),
+        ] {
+            let found = Available::from_lists(modules, lockdown);
+            assert_eq!(found.tier, Tier::Tracepoint);
+            assert!(
+                found.lacks.is_some_and(|lacks| lacks.contains(fix)),
+                "{fix}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_module_whose_name_only_contains_bpf_is_not_it() {
+        assert_eq!(tier(Some("notbpf,bpfx"), None), Tier::Tracepoint);
+    }
+}

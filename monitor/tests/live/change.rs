@@ -1,0 +1,99 @@
+//! Names and attributes: link, rename, unlink, chmod.
+
+use turnkey_monitor::{Kind, Tier};
+use turnkey_policy::{Action, On};
+
+use super::harness::{policy, python, rule, tier};
+
+/// The kind of change, the object's path, the new name, and the errno.
+fn changes(kind: &Kind) -> Option<(On, String, Option<String>, i32)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match kind {
+        Kind::Change {
+            on,
+            object,
+            new,
+            errno,
+            ..
+        } => Some((*on, text(&object.path()), new.as_deref().map(text), *errno)),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_call_is_told_with_its_names_and_its_result() {
+    let directory = tempfile::tempdir().expect("room for a test");
+    let at = directory.path().display();
+    let program = format!(
+        "import os\nos.chdir('{at}')\nopen('a', 'w').close()\nos.link('a', 'b')\nos.rename('b', '{at}/c')\n\
+         fd = os.open('.', os.O_PATH)\nos.rename('c', 'd', src_dir_fd=fd, dst_dir_fd=fd)\nos.chmod('a', 0o600)\n\
+         os.chown('a', -1, -1)\nos.fchmod(os.open('a', 0), 0o644)\nos.unlink('d')\nos.mkdir('e')\nos.rmdir('e')\n\
+         try: os.unlink('nothing')\nexcept OSError: pass"
+    );
+    let seen = python(&policy(""), &program);
+    seen.assert_lived();
+    let told = seen.kinds(changes);
+    let expected = [
+        (On::Link, "a", Some("b"), 0),
+        (On::Rename, "b", Some("c"), 0),
+        (On::Rename, "c", Some("d"), 0),
+        (On::Chmod, "a", None, 0),
+        (On::Chmod, "a", None, 0),
+        (On::Chmod, "a", None, 0),
+        (On::Unlink, "d", None, 0),
+        (On::Unlink, "e", None, 0),
+        (On::Unlink, "nothing", None, 2),
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:?}");
+    for ((on, object, new, errno), wanted) in told.iter().zip(expected) {
+        assert_eq!((*on, *errno), (wanted.0, wanted.3));
+        assert_eq!(*object, format!("{at}/{}", wanted.1));
+        let new = new
+            .as_deref()
+            .map(|new| new.rsplit('/').next().unwrap_or(new));
+        assert_eq!(new, wanted.2);
+    }
+}
+
+#[test]
+fn m06_a_rule_kills_for_either_name() {
+    for (on, attempt) in [
+        ("rename", "os.rename('secret', 'other')"),
+        ("rename", "os.rename('other', 'secret')"),
+        ("link", "os.link('secret', 'second')"),
+        ("unlink", "os.unlink('secret')"),
+        ("chmod", "os.chmod('secret', 0o777)"),
+        ("chmod", "os.fchmod(os.open('secret', 0), 0o777)"),
+    ] {
+        let directory = tempfile::tempdir().expect("room for a test");
+        let secret = directory.path().join("secret");
+        std::fs::write(&secret, "kept").expect("room for a test");
+        std::fs::write(directory.path().join("other"), "other").expect("room for a test");
+        let program = format!(
+            "import os\nos.chdir('{}')\n{attempt}\nprint('survived')",
+            directory.path().display()
+        );
+        let free = python(&policy(""), &program);
+        assert_eq!(
+            free.stdout(),
+            "survived\n",
+            "{attempt} works without a rule"
+        );
+        std::fs::write(&secret, "kept").expect("room for a test");
+        std::fs::write(directory.path().join("other"), "other").expect("room for a test");
+        let path = format!("path = [\"{}\"]", secret.display());
+        let seen = python(&policy(&rule("kept", on, "kill", &path)), &program);
+        seen.assert_killed();
+        assert_eq!(seen.stdout(), "", "{attempt}");
+        let kills = seen
+            .decisions()
+            .iter()
+            .filter(|(_, action)| *action == Action::Kill)
+            .count();
+        assert_eq!(kills, 1, "{attempt} is told once");
+        if tier() == Tier::Lsm {
+            let kept = std::fs::read_to_string(&secret).expect("it is still there");
+            assert_eq!(kept, "kept", "{attempt} did not happen");
+        }
+    }
+}

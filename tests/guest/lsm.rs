@@ -1,0 +1,249 @@
+//! The monitor's lsm tier: what rules forbid does not happen. On a host without BPF LSM the same
+//! acts are seen and killed for, but have happened.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::time::Duration;
+
+use turnkey_tests::{Ran, Run, scratch};
+
+/// `untrusted` with these rules.
+fn under(rules: &str) -> Run {
+    let run = Run::new();
+    let profile = scratch();
+    let path = profile.keep().join("profile.toml");
+    let text = format!(
+        "schema = \"turnkey.profile/v1\"\nname = \"test\"\nextends = [\"untrusted\"]\n{rules}"
+    );
+    std::fs::write(&path, text).unwrap();
+    run.option(&format!("--profile {}", path.display()))
+}
+
+fn rule(on: &str, path: &str, action: &str) -> String {
+    format!(
+        "[[rule]]\nid = \"test-{on}\"\non = \"{on}\"\npath = [\"{path}\"]\n\
+         action = \"{action}\"\nseverity = \"high\"\nwhy = \"a test\"\n"
+    )
+}
+
+fn monitor(ran: &Ran) -> &str {
+    let layers = ran.list("/enforcement").iter();
+    let mut layers = layers.filter(|layer| layer["layer"] == "monitor");
+    let effective = layers.next().and_then(|layer| layer["effective"].as_str());
+    effective.unwrap_or_default()
+}
+
+/// Every way to the file that needs no rights.
+const EVERY_WAY: &str = r#"
+import ctypes, os, struct
+secret = '/workspace/secret'
+os.symlink(secret, '/tmp/link')
+os.chdir('/workspace')
+libc = ctypes.CDLL(None, use_errno=True)
+directory = os.open('/workspace', os.O_PATH | os.O_DIRECTORY)
+how = struct.pack('QQQ', os.O_RDONLY, 0, 0)
+def openat2(path):
+    fd = libc.syscall(437, -100, path.encode(), how, len(how))
+    if fd < 0: raise OSError(ctypes.get_errno(), 'openat2')
+    return fd
+ways = {
+    'name': lambda: os.open(secret, os.O_RDONLY),
+    'relative': lambda: os.open('secret', os.O_RDONLY),
+    'symlink': lambda: os.open('/tmp/link', os.O_RDONLY),
+    'dots': lambda: os.open('/tmp/../workspace/./secret', os.O_RDONLY),
+    'root': lambda: os.open('/proc/self/root/workspace/secret', os.O_RDONLY),
+    'cwd': lambda: os.open('/proc/self/cwd/secret', os.O_RDONLY),
+    'directory': lambda: os.open('secret', os.O_RDONLY, dir_fd=directory),
+    'openat2': lambda: openat2(secret),
+    'path': lambda: os.open('/proc/self/fd/%d' % os.open(secret, os.O_PATH), os.O_RDONLY),
+    'write': lambda: os.open(secret, os.O_WRONLY),
+    'append': lambda: os.open(secret, os.O_RDWR | os.O_APPEND),
+}
+for name, way in ways.items():
+    try:
+        print(name, os.read(way(), 100))
+    except OSError as error:
+        print(name, error.errno)
+"#;
+
+#[test]
+fn a_denied_file_is_opened_by_no_way_and_the_program_goes_on() {
+    let outside = Run::new().file("secret", "hidden").python(EVERY_WAY);
+    outside.expect(
+        outside.stdout.matches("hidden").count() >= 9,
+        "every way leads there without",
+    );
+    let ran = under(&rule("open", "/workspace/secret", "deny"))
+        .file("secret", "hidden")
+        .python(EVERY_WAY);
+    ran.expect_code(0);
+    ran.expect(monitor(&ran).starts_with("lsm"), "the tier");
+    ran.expect(!ran.stdout.contains("hidden"), "not a byte");
+    let refused = ran
+        .stdout
+        .lines()
+        .filter(|line| line.ends_with(" 1"))
+        .count();
+    ran.expect(refused == 11, "EPERM for each");
+    let seen = ran
+        .violations()
+        .iter()
+        .filter(|it| it["rule"] == "test-open");
+    let count: u64 = seen.map(|it| it["count"].as_u64().unwrap_or(1)).sum();
+    ran.expect(count >= 11, "each attempt is told");
+}
+
+#[test]
+fn a_second_thread_finds_nothing_in_the_descriptor_of_a_deadly_open() {
+    // Where only tracepoints are, the descriptor is there until the kill at the end of the call.
+    const RACE: &str = r#"
+import os, threading, sys
+def reader():
+    while True:
+        try:
+            data = os.pread(9, 6, 0)
+            if data: os.write(1, data); return
+        except OSError: pass
+for fd in range(3, 9): os.dup2(0, fd)
+threading.Thread(target=reader, daemon=True).start()
+fd = os.open('/workspace/secret', os.O_RDONLY)
+import time; time.sleep(1)
+"#;
+    let outside = Run::new().file("secret", "hidden").python(RACE);
+    outside.expect(
+        outside.stdout.contains("hidden"),
+        "the race is won without the rule",
+    );
+    for _ in 0..3 {
+        let ran = under(&rule("open", "/workspace/secret", "kill"))
+            .file("secret", "hidden")
+            .python(RACE);
+        ran.expect_code(121);
+        ran.expect(ran.stdout.is_empty(), "nothing was read");
+    }
+}
+
+#[test]
+fn a_deadly_open_neither_makes_nor_empties_a_file() {
+    let ran = under(&rule("open", "/workspace/out/**", "kill"))
+        .file("keep", "")
+        .shell("mkdir out; echo text > out/new; echo survived");
+    ran.expect_code(121);
+    ran.expect(!ran.stdout.contains("survived"), "it died");
+    let made = ran.list("/files_changed").iter();
+    let made = made.filter(|change| {
+        change["path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("new"))
+    });
+    ran.expect(made.count() == 0, "and the file was not made");
+}
+
+#[test]
+fn a_denied_program_is_not_started_and_the_caller_goes_on() {
+    let script = "id -u; /usr/bin/id -u; ln -s /usr/bin/id /tmp/me; /tmp/me -u; echo went on";
+    let without = Run::new().shell(script);
+    without.expect(
+        without.stdout.lines().count() == 4,
+        "they run without the rule",
+    );
+    let ran = under(&rule("exec", "/usr/bin/id", "deny")).shell(script);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "went on\n", "none of them ran");
+    ran.expect(ran.violations().len() >= 1, "and each is told");
+}
+
+#[test]
+fn j37_a_socket_file_of_the_host_is_not_connected_to() {
+    let directory = scratch();
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    let path = directory.path().join("socket");
+    let datagrams = directory.path().join("datagrams");
+    let listener = UnixListener::bind(&path).unwrap();
+    let receiver = UnixDatagram::bind(&datagrams).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    let program = format!(
+        "import socket\nfor kind, path in ((1, '{}'), (2, '{}')):\n s = socket.socket(1, kind)\n \
+         try: s.connect(path); s.send(b'out'); print('sent')\n except OSError as e: print(e.errno)\n",
+        path.display(),
+        datagrams.display()
+    );
+    for socket in [&path, &datagrams] {
+        std::fs::set_permissions(socket, Permissions::from_mode(0o777)).unwrap();
+    }
+    let (_, told) = turnkey_tests::outside("python3", &["-c", &program]);
+    assert_eq!(told, "sent\nsent\n", "both are reached outside");
+    let mut text = [0; 8];
+    listener.accept().unwrap();
+    receiver.recv(&mut text).unwrap();
+    let ran = Run::new()
+        .option(&format!("--read {}", directory.path().display()))
+        .python(&program);
+    ran.expect(ran.stdout == "1\n1\n", "EPERM for both");
+    ran.expect(listener.accept().is_err(), "nobody came");
+    ran.expect(receiver.recv(&mut text).is_err(), "nothing was sent");
+    let seen = ran.list("/network_attempts").len();
+    ran.expect(seen >= 1, "the attempts are seen");
+}
+
+#[test]
+fn sockets_of_the_jails_own_work() {
+    let program = "import socket, os\na, b = socket.socketpair()\na.send(b'x'); print(b.recv(1))\n\
+        s = socket.socket(1, 1); s.bind('/tmp/s'); s.listen()\n\
+        c = socket.socket(1, 1); c.connect('/tmp/s'); c.send(b'y'); print(s.accept()[0].recv(1))\n\
+        d = socket.socket(1, 2); d.bind('/tmp/d'); e = socket.socket(1, 2); e.sendto(b'z', '/tmp/d'); print(d.recv(1))\n\
+        r, w = os.pipe(); socket.send_fds(a, [b'f'], [w]); fds = socket.recv_fds(b, 9, 1)[1]; os.write(fds[0], b'p'); print(os.read(r, 1))";
+    let ran = Run::new().python(program);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "b'x'\nb'y'\nb'z'\nb'p'\n", "all of them");
+}
+
+/// Each of them on `/workspace/kept`, and how the file looks afterwards.
+const CHANGES: &str = "
+ln kept other 2>/dev/null && echo linked
+mv kept moved 2>/dev/null && { echo moved; mv moved kept; }
+chmod 700 kept 2>/dev/null && echo changed
+rm -f kept 2>/dev/null; [ -e kept ] || echo removed
+[ -e kept ] && cat kept; true";
+
+#[test]
+fn m06_names_and_modes_of_a_protected_file_stay() {
+    let outside = Run::new().file("kept", "text\n").shell(CHANGES);
+    outside.expect(
+        outside.stdout == "linked\nmoved\nchanged\nremoved\n",
+        "all of it works without rules",
+    );
+    let rules: String = ["link", "rename", "chmod", "unlink"]
+        .map(|on| rule(on, "/workspace/kept", "deny"))
+        .concat();
+    let ran = under(&rules).file("kept", "text\n").shell(CHANGES);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "text\n", "nothing of it happened");
+    for on in ["link", "rename", "chmod", "unlink"] {
+        let told = ran.violations().iter().any(|it| it["on"] == on);
+        ran.expect(told, on);
+    }
+}
+
+#[test]
+fn m06_nothing_is_put_in_the_place_of_a_protected_file() {
+    let rules = rule("rename", "/workspace/kept", "kill");
+    let script = "echo other > new; mv new kept; cat kept";
+    let outside = Run::new().file("kept", "text\n").shell(script);
+    outside.expect(outside.stdout == "other\n", "it works without rules");
+    let ran = under(&rules).file("kept", "text\n").shell(script);
+    ran.expect_code(121);
+    ran.expect(ran.stdout.is_empty(), "it died");
+    let changed = ran.list("/files_changed").iter();
+    let changed: Vec<_> = changed
+        .filter_map(|change| change["path"].as_str())
+        .collect();
+    ran.expect(
+        !changed.iter().any(|path| path.ends_with("kept")),
+        "and the file is as it was",
+    );
+}
