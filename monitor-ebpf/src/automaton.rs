@@ -20,6 +20,16 @@ impl Verdict {
         action: action::NONE,
     };
 
+    /// The same, without what the verifier knows of it: it would follow "no rule" and "some rule" to
+    /// the end, each by itself.
+    #[inline(always)]
+    pub fn forget(self, scratch: &mut Scratch) -> Self {
+        Self {
+            rule: read::forgotten(scratch, u64::from(self.rule)) as u16,
+            action: read::forgotten(scratch, u64::from(self.action)) as u16,
+        }
+    }
+
     /// The stronger of two.
     #[inline(always)]
     pub fn or(self, other: Self) -> Self {

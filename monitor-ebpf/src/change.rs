@@ -1,6 +1,6 @@
 //! link(2), rename(2), unlink(2), chmod(2) and their relatives: acts on names and attributes.
 //!
-//! As with opens, an argument may condemn and never acquit. But what is gone or has another name
+//! An argument may condemn and never acquit, as with opens. But what is gone or has another name
 //! after the call cannot be looked at then: only the hooks of BPF LSM know which file it was.
 
 use turnkey_abi::syscalls::{class, on};
@@ -133,13 +133,10 @@ fn decide_name(
     (length, verdict)
 }
 
-/// At entry: kills when the arguments alone are enough for that.
-#[inline(always)]
-pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64) {
-    look(scratch, jail, who, (call, regs), None);
-}
-
-/// At exit: tells what came of it.
+/// At exit: decides on the arguments, and tells what came of it.
+///
+/// Nothing is decided at entry: a signal sent there would not keep the act from being done, and none
+/// of these calls waits for anything.
 #[inline(always)]
 pub fn leave(
     scratch: &mut Scratch,
@@ -148,21 +145,13 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
-    look(scratch, jail, who, (call, regs), Some(result));
-}
-
-/// Decides on the arguments. Without a result yet, only a kill is told.
-#[inline(always)]
-fn look(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    who: Current,
-    (call, regs): (u8, u64),
-    result: Option<i64>,
-) {
     let asked = forget(scratch, arguments(call, regs));
     let column = column_of(asked.on);
-    let (length, mut verdict) = decide_name(scratch, jail, who.task, asked.object, column);
+    let (length, verdict) = decide_name(scratch, jail, who.task, asked.object, column);
+    let (length, mut verdict) = (
+        read::forgotten(scratch, u64::from(length)) as u32,
+        verdict.forget(scratch),
+    );
     let mut new_length = 0;
     emit::begin(&mut scratch.record, kind::CHANGE, who);
     if asked.new.path != 0 {
@@ -170,16 +159,13 @@ fn look(
         verdict = of_new.or(verdict);
         new_length = length;
     }
-    if result.is_none() && !verdict.kills() {
-        return;
-    }
+    verdict = verdict.forget(scratch);
+    new_length = read::forgotten(scratch, u64::from(new_length)) as u32;
     if verdict.kills() {
         automaton::execute(jail, who.thread);
     }
     scratch.record.what = u16::from(asked.on);
-    if let Some(result) = result
-        && result < 0
-    {
+    if result < 0 {
         scratch.record.errno = -result as u32;
     }
     attach_names(scratch, jail, who.task, asked, (length, new_length));

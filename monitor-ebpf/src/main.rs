@@ -94,15 +94,6 @@ fn enter(regs: u64, nr: i64) -> Option<i32> {
                 regs,
             );
         }
-        class::LINK..=class::FCHMOD => {
-            change::enter(
-                read::scratch(program::ENTER)?,
-                jail,
-                emit::current(),
-                call,
-                regs,
-            );
-        }
         _ => {}
     }
     None

@@ -121,6 +121,19 @@ pub fn decide_argument(
     scratch: &mut Scratch,
     jail: JailCell,
     task: u64,
+    from: (i32, bool),
+    asked: (u32, u32),
+) -> (Verdict, Resolved) {
+    let (verdict, base) = ask_about_argument(scratch, jail, task, from, asked);
+    // However it came to its answer, the verifier goes on from here once.
+    (verdict.forget(scratch), base.forget(scratch))
+}
+
+#[inline(always)]
+fn ask_about_argument(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
     (directory, in_root): (i32, bool),
     (length, column): (u32, u32),
 ) -> (Verdict, Resolved) {
@@ -156,11 +169,12 @@ pub fn decide_file(
     if !automaton::speaks_of(table, column) {
         return Verdict::NONE;
     }
-    if resolved.is_whole() {
+    let verdict = if resolved.is_whole() {
         automaton::decide_path(scratch, table, resolved, column)
     } else {
         automaton::decide_unknown(table, column)
-    }
+    };
+    verdict.forget(scratch)
 }
 
 /// At entry: kills when the argument alone is enough for that.

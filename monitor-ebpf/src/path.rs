@@ -84,6 +84,16 @@ impl Resolved {
         state: WHOLE,
     };
 
+    /// The same, without what the verifier knows of it.
+    #[inline(always)]
+    pub fn forget(self, scratch: &mut Scratch) -> Self {
+        Self {
+            from: read::forgotten(scratch, u64::from(self.from)) as u32,
+            length: read::forgotten(scratch, u64::from(self.length)) as u32,
+            state: read::forgotten(scratch, u64::from(self.state)) as u32,
+        }
+    }
+
     /// Whether this is the complete path.
     #[inline(always)]
     pub fn is_whole(self) -> bool {
@@ -203,14 +213,16 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
         scratch.path[PATH - 1] = b'/';
     }
     let length = PATH as u32 - from;
-    if state == GOING || length as usize >= PATH {
-        return Resolved::UNKNOWN;
-    }
-    Resolved {
-        from,
-        length,
-        state,
-    }
+    let found = if state == GOING || length as usize >= PATH {
+        Resolved::UNKNOWN
+    } else {
+        Resolved {
+            from,
+            length,
+            state,
+        }
+    };
+    found.forget(scratch)
 }
 
 /// The address of the `struct file` behind a descriptor of `task`; 0 when there is none.
