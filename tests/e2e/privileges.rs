@@ -21,6 +21,35 @@ pub fn j22_every_capability_set_is_empty() {
 }
 
 #[test]
+fn j22_capabilities_of_a_file_are_given_to_nobody() {
+    // struct vfs_cap_data of linux/capability.h: revision 2, effective, CAP_NET_RAW permitted.
+    const GIVE: &str = "import os, struct, sys\n\
+        os.setxattr(sys.argv[1], 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))";
+    let directory = turnkey_tests::scratch();
+    let open = || std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open()).unwrap();
+    let copy = directory.path().join("grep");
+    std::fs::copy("/usr/bin/grep", &copy).unwrap();
+    let copy = copy.to_str().unwrap();
+    let (given, _) = turnkey_tests::outside("python3", &["-c", GIVE, copy]);
+    assert!(given.success(), "root can give them");
+    let look = ["^CapPrm", "/proc/self/status"];
+    let (_, told) = turnkey_tests::as_nobody(copy, &look);
+    assert_eq!(
+        told, "CapPrm:\t0000000000002000\n",
+        "the control: outside anybody gets it"
+    );
+    let place = directory.path().display();
+    let ran = Run::new()
+        .option(&format!("--read {place}"))
+        .run(&[copy, look[0], look[1]]);
+    ran.expect(
+        ran.stdout == "CapPrm:\t0000000000000000\n",
+        "nothing is given",
+    );
+}
+
+#[test]
 pub fn j21_a_set_user_id_program_raises_nothing() {
     let directory = turnkey_tests::scratch();
     let copy = directory.path().join("id");
