@@ -12,6 +12,7 @@ mod change;
 mod emit;
 mod exec;
 mod kinds;
+mod log;
 mod lsm;
 mod maps;
 mod network;
@@ -65,13 +66,19 @@ fn finish_off(jail: JailCell) -> bool {
 // sys_enter(struct pt_regs *regs, long id)
 #[btf_tracepoint(function = "sys_enter")]
 fn sys_enter(context: BtfTracePointContext) -> i32 {
-    enter(context.arg(0), context.arg(1)).unwrap_or(0)
+    enter(&context, context.arg(0), context.arg(1)).unwrap_or(0)
 }
 
 #[inline(always)]
-fn enter(regs: u64, nr: i64) -> Option<i32> {
+fn enter(context: &BtfTracePointContext, regs: u64, nr: i64) -> Option<i32> {
     let call = interesting(nr)?;
     let jail = read::current_jail()?;
+    log::line!(
+        context,
+        "enters {}, condemned {}",
+        nr,
+        jail.condemned().get()
+    );
     if finish_off(jail) {
         return None;
     }
@@ -102,14 +109,15 @@ fn enter(regs: u64, nr: i64) -> Option<i32> {
 // sys_exit(struct pt_regs *regs, long ret)
 #[btf_tracepoint(function = "sys_exit")]
 fn sys_exit(context: BtfTracePointContext) -> i32 {
-    leave(context.arg(0), context.arg(1)).unwrap_or(0)
+    leave(&context, context.arg(0), context.arg(1)).unwrap_or(0)
 }
 
 #[inline(always)]
-fn leave(regs: u64, result: i64) -> Option<i32> {
+fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> {
     let nr: i64 = read::kernel(regs + u64::from(offset!(regs_orig_ax)));
     let call = interesting(nr)?;
     let jail = read::current_jail()?;
+    log::line!(context, "leaves {} with {}", nr, result);
     let condemned = finish_off(jail);
     if call == class::NONE {
         return None;

@@ -18,6 +18,8 @@ mod decode;
 mod event;
 mod evidence;
 mod hooks;
+#[cfg(feature = "log")]
+mod log;
 mod monitor;
 mod open;
 mod order;

@@ -198,6 +198,8 @@ impl Monitor {
     /// Hands over events that wait, in the order of their numbers, without waiting for more.
     /// `true`: there may be more at once. Otherwise the descriptor is readable when there is.
     pub fn drain(&mut self, on_event: impl FnMut(Event)) -> bool {
+        #[cfg(feature = "log")]
+        self.loaded.lines.print();
         let (jails, adopted) = (&self.loaded.jails, self.adopted);
         let lost = || jail(jails, adopted).map_or(0, |jail| jail.lost_records);
         self.loaded.stream.drain(AT_ONCE, lost, on_event)

@@ -96,6 +96,8 @@ pub(crate) struct Loaded {
     pub(crate) jails: HashMap<MapData, u64, JailValue>,
     pub(crate) tables: Array<MapData, TableValue>,
     pub(crate) stream: Stream,
+    #[cfg(feature = "log")]
+    pub(crate) lines: crate::log::Lines,
 }
 
 /// Loads the object, hands the rules to the kernel, attaches the tracepoints.
@@ -121,6 +123,8 @@ pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
         Tier::Tracepoint => None,
     };
     Ok(Loaded {
+        #[cfg(feature = "log")]
+        lines: crate::log::Lines::of(&mut ebpf),
         ebpf,
         hooks,
         jails,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::workspace;
+use crate::{command, workspace};
 use lock::Lock;
 use toolchain::Toolchain;
 
@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Change nothing; fail when the committed object is not the one these sources give
     #[arg(long)]
     check: bool,
+    /// Change nothing in the tree; build a turnkey whose programs write lines to standard error
+    #[arg(long, conflicts_with = "check")]
+    log: bool,
 }
 
 /// Builds or checks the object.
@@ -34,6 +37,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let root = workspace::root();
     if arguments.check {
         check(&root)
+    } else if arguments.log {
+        build_with_log(&root)
     } else {
         build(&root)
     }
@@ -52,7 +57,12 @@ fn build(root: &Path) -> Result<()> {
     let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
     let toolchain = toolchain::choose(recorded.as_ref())?;
     // Kept between builds, so that only the two crates of ours are compiled again.
-    let object = compile::compile(root, &workspace::target_folder().join("ebpf"), &toolchain)?;
+    let object = compile::compile(
+        root,
+        &workspace::target_folder().join("ebpf"),
+        &toolchain,
+        &[],
+    )?;
     let lock = Lock::new(root, &object, &toolchain)?;
     let (object_path, lock_path) = (object_path(root), lock_path(root));
     fs::create_dir_all(root.join("monitor/bpf")).context("cannot make monitor/bpf")?;
@@ -64,6 +74,27 @@ fn build(root: &Path) -> Result<()> {
         object_path.display(),
         object.len()
     );
+    Ok(())
+}
+
+/// Builds the programs with their lines, and a turnkey that carries them and prints what they say.
+fn build_with_log(root: &Path) -> Result<()> {
+    let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
+    let toolchain = toolchain::choose(recorded.as_ref())?;
+    let folder = workspace::target_folder().join("ebpf-log");
+    let object = compile::compile(root, &folder, &toolchain, &["log"])?;
+    let path = folder.join("turnkey.bpf.o");
+    fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
+    let programs = folder.join("turnkey");
+    let mut build = command::cargo();
+    build
+        .args(["build", "--package", "turnkey", "--features", "probe-log"])
+        .arg("--target-dir")
+        .arg(&programs)
+        .env("TURNKEY_LOG_OBJECT", &path)
+        .current_dir(root);
+    command::check(&mut build)?;
+    eprintln!("built {}", programs.join("debug/turnkey").display());
     Ok(())
 }
 
@@ -92,7 +123,7 @@ fn check(root: &Path) -> Result<()> {
 /// Builds from nothing in a folder of its own and compares every byte.
 fn compare_rebuilt(root: &Path, object: &[u8], toolchain: &Toolchain) -> Result<()> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let rebuilt = compile::compile(root, folder.path(), toolchain)?;
+    let rebuilt = compile::compile(root, folder.path(), toolchain, &[])?;
     if let Some(offset) = first_difference(object, &rebuilt) {
         bail!(
             "the same sources and toolchain gave another object: {} bytes instead of {}, the first \

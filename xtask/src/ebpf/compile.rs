@@ -15,12 +15,20 @@ use crate::{command, workspace};
 const TARGET: &str = "bpfel-unknown-none";
 
 /// Builds the programs of the checkout at `root` in `folder`, and returns the object
-/// without debugging information.
-pub fn compile(root: &Path, folder: &Path, toolchain: &Toolchain) -> Result<Vec<u8>> {
+/// without debugging information. `features` are those of the programs.
+pub fn compile(
+    root: &Path,
+    folder: &Path,
+    toolchain: &Toolchain,
+    features: &[&str],
+) -> Result<Vec<u8>> {
     let stage = folder.join("stage");
     stage::fill(root, &stage)?;
     let mut build = cargo_build(&stage, toolchain)?;
     build.arg("--target-dir").arg(folder.join("target"));
+    if !features.is_empty() {
+        build.arg("--features").arg(features.join(","));
+    }
     let messages = command::output(&mut build)?;
     match workspace::executables(&messages, "bin").as_slice() {
         [(_, path)] => {
