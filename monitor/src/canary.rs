@@ -2,11 +2,11 @@
 
 use std::ffi::CStr;
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
+use nix::libc;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode as FileMode;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -14,8 +14,8 @@ use turnkey_abi::Table;
 use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
 
 use crate::compile::compile_rules;
-use crate::event::{Event, Kind};
-use crate::sys::{CanaryEnd, Flight, canary_status, spawn_canary};
+use crate::event::{Event, Kind, NetworkAct};
+use crate::sys::{CanaryEnd, Flight, PATH_ROOM, REFUSED, canary_status, spawn_canary};
 
 /// What the canary proved, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,10 +44,8 @@ pub enum CanaryError {
     )]
     NotDenied(&'static str),
     /// The network hook does not refuse.
-    #[error(
-        "a connect that a rule denies was not refused: cgroup programs do not act on this kernel"
-    )]
-    NotRefused,
+    #[error("a {0} was not refused: cgroup programs do not act on this kernel")]
+    NotRefused(&'static str),
     /// The kill does not happen.
     #[error(
         "an open or exec that a rule kills for did not kill: tracepoint programs do not act on this kernel"
@@ -65,7 +63,9 @@ const DEADLY: &CStr = c"/turnkey-canary";
 /// There everywhere, and opened by no one who is about to be killed anyway.
 const DENIED_FILE: &CStr = c"/";
 const DENIED_PROGRAM: &CStr = c"/proc/self/exe";
-const ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
+const _: () = assert!(DEADLY.count_bytes() < PATH_ROOM && DENIED_FILE.count_bytes() < PATH_ROOM);
+/// Of the discard service: whoever hears a canary is to forget it.
+const PORT: u16 = 9;
 
 /// The rules that the canary breaks.
 pub(crate) fn table() -> Result<Box<Table>, CanaryError> {
@@ -109,7 +109,7 @@ pub(crate) fn fly(cgroup: BorrowedFd<'_>, end: CanaryEnd, hooks: bool) -> Result
     let procs = openat(cgroup, c"cgroup.procs", flags, FileMode::empty());
     let procs = File::from(procs.map_err(prepare("opening cgroup.procs"))?);
     let flight = Flight {
-        address: ADDRESS,
+        port: PORT,
         denied: hooks.then_some((DENIED_FILE, DENIED_PROGRAM)),
         deadly: DEADLY,
         end,
@@ -136,27 +136,52 @@ fn judge(ended: WaitStatus) -> Result<(), CanaryError> {
         WaitStatus::Exited(_, canary_status::NO_SOCKET) => {
             Err(CanaryError::Hindered("make a socket"))
         }
-        WaitStatus::Exited(_, canary_status::CONNECTED) => Err(CanaryError::NotRefused),
+        WaitStatus::Exited(_, canary_status::NO_CHILD) => {
+            Err(CanaryError::Hindered("make a process"))
+        }
         WaitStatus::Exited(_, canary_status::OPENED) => Err(CanaryError::NotDenied("an open")),
         WaitStatus::Exited(_, canary_status::EXECUTED) => Err(CanaryError::NotDenied("an exec")),
         WaitStatus::Exited(_, canary_status::ALIVE) => Err(CanaryError::NotKilled),
+        WaitStatus::Exited(_, status) => Err(not_refused(status)),
         other => Err(CanaryError::Unclear(format!("{other:?}"))),
     }
 }
 
-/// Checks that every attempt was recorded, with what was decided on it.
+fn not_refused(status: i32) -> CanaryError {
+    let index = usize::try_from(status - canary_status::NOT_REFUSED).ok();
+    match index.and_then(|index| REFUSED.get(index)) {
+        Some(act) => CanaryError::NotRefused(act),
+        None => CanaryError::Unclear(format!("exit status {status}")),
+    }
+}
+
+/// Checks that every attempt was recorded, with what was decided on it: each kind of record shows
+/// that one more program looks.
 pub(crate) fn recorded(events: &[Event], hooks: bool) -> Result<Proof, CanaryError> {
     let has = |kind: fn(&Kind) -> bool, action: Action| {
         events.iter().any(|event| {
             kind(&event.kind) && event.decision.is_some_and(|taken| taken.action == action)
         })
     };
-    let connect = |kind: &Kind| matches!(kind, Kind::Network { .. });
+    let any = |kind: fn(&Kind) -> bool| events.iter().any(|event| kind(&event.kind));
+    let connect = |kind: &Kind| is_refused(kind, NetworkAct::Connect);
     let open = |kind: &Kind| matches!(kind, Kind::Open { .. });
+    // Afterwards it is known to have failed.
+    let begun = |kind: &Kind| matches!(kind, Kind::Open { errno: 0, .. });
     let exec = |kind: &Kind| matches!(kind, Kind::ExecAttempt { .. });
-    let expected: [(&'static str, bool); 5] = [
+    let expected: [(&'static str, bool); 10] = [
         ("connect", has(connect, Action::Deny)),
-        ("deadly open", has(open, Action::Kill)),
+        ("bind", any(|kind| is_refused(kind, NetworkAct::Bind))),
+        ("datagram", any(|kind| is_refused(kind, NetworkAct::Send))),
+        // Told when the call returns.
+        (
+            "raw socket",
+            any(|kind| matches!(kind, Kind::Refused { .. })),
+        ),
+        ("child", any(|kind| matches!(kind, Kind::Fork { .. }))),
+        ("end", any(|kind| matches!(kind, Kind::Exit { .. }))),
+        // Told when the call begins.
+        ("deadly open", has(begun, Action::Kill)),
         ("deadly exec", has(exec, Action::Kill)),
         ("denied open", !hooks || has(open, Action::Deny)),
         ("denied exec", !hooks || has(exec, Action::Deny)),
@@ -170,8 +195,12 @@ pub(crate) fn recorded(events: &[Event], hooks: bool) -> Result<Proof, CanaryErr
         ""
     };
     Ok(Proof(format!(
-        "a child that connected to {ADDRESS} got EPERM{refused}, and died by SIGKILL when it opened {deadly}, \
+        "a child that connected, bound, sent and asked for a raw socket got EPERM{refused}, and died by SIGKILL when it opened {deadly}, \
          another when it executed it; all were recorded",
         deadly = DEADLY.to_string_lossy()
     )))
+}
+
+fn is_refused(kind: &Kind, what: NetworkAct) -> bool {
+    matches!(kind, Kind::Network { act, errno: libc::EPERM, .. } if *act == what)
 }

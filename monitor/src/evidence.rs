@@ -116,8 +116,8 @@ pub struct Evidence {
     pub missed: u64,
     /// Records that could not be decoded.
     pub malformed: u64,
-    /// Every record arrived and meant something, every act that was counted is in one of them, and
-    /// no program failed or was left out.
+    /// The start of a command and the end of a process were seen, every record arrived and meant
+    /// something, every act that was counted is in one of them, and no program failed or was left out.
     pub complete: bool,
 }
 
@@ -125,9 +125,13 @@ impl Evidence {
     pub(crate) fn new(jail: &Jail, missed: u64, arrived: &Arrived) -> Self {
         let malformed = arrived.malformed;
         let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
-        let complete = nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;
+        let seen = ByKind::from_wire(&jail.seen);
+        // Every jail starts a command, and everything in it ends: who saw neither was not looking.
+        let looked = jail.started != 0 && seen.exit > 0;
+        let complete =
+            looked && nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;
         Self {
-            seen: ByKind::from_wire(&jail.seen),
+            seen,
             told: ByKind::from_wire(&arrived.acts),
             lost: ByKind::from_wire(&jail.lost),
             records: jail.seq,
@@ -184,8 +188,11 @@ mod tests {
         let mut jail = Jail::new(0, 0);
         let mut arrived = Arrived::default();
         (jail.seq, arrived.records) = (5, 5);
-        jail.seen[usize::from(kind::OPEN)] = 7;
-        arrived.acts[usize::from(kind::OPEN)] = 7;
+        jail.started = 1;
+        for (kind, times) in [(kind::OPEN, 7), (kind::EXIT, 1)] {
+            jail.seen[count::slot(kind, 0)] = times;
+            arrived.acts[count::slot(kind, 0)] = times;
+        }
         (jail, arrived)
     }
 
@@ -204,6 +211,14 @@ mod tests {
             Evidence::new(&jail, 0, &arrived).complete
         };
         assert!(of(&|_, _| ()));
+        assert!(!of(&|jail, _| jail.started = 0), "no start was seen");
+        assert!(
+            !of(&|jail, arrived| {
+                jail.seen[count::slot(kind::EXIT, 0)] = 0;
+                arrived.acts[count::slot(kind::EXIT, 0)] = 0;
+            }),
+            "no end was seen"
+        );
         assert!(!Evidence::new(&whole, 1, &all).complete, "a run was missed");
         assert!(!of(&|_, arrived| arrived.malformed = 1));
         assert!(

@@ -87,8 +87,8 @@ impl Monitor {
         self.loaded.hooks.as_ref()
     }
 
-    /// Proves that rules act: under built-in rules, a child in the given cgroup is refused a
-    /// connect, and on the tier that can refuse them an open and an exec, and is killed for an open;
+    /// Proves that rules act: under built-in rules, a child in the given cgroup is refused whatever
+    /// the cgroup's programs guard, and on the tier that can refuse them an open and an exec, and is killed for an open;
     /// another is killed for an exec.
     ///
     /// The cgroup is a leaf of the v2 hierarchy without processes, and its id that of the kernel
@@ -160,8 +160,10 @@ impl Monitor {
         Ok(())
     }
 
+    /// Asks for it back, too: a jail that the kernel does not know is watched by nobody.
     fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
-        self.loaded.jails.insert(cgroup_id, JailValue(jail), 0)
+        self.loaded.jails.insert(cgroup_id, JailValue(jail), 0)?;
+        self.loaded.jails.get(&cgroup_id, 0).map(drop)
     }
 
     fn attach_hooks(&mut self, cgroup: BorrowedFd<'_>) -> Result<GroupHooks, AdoptError> {

@@ -8,7 +8,6 @@
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::CStr;
-use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
@@ -64,15 +63,29 @@ pub(crate) mod canary_status {
     pub(crate) const OUTSIDE: i32 = 10;
     /// It could not make a socket.
     pub(crate) const NO_SOCKET: i32 = 11;
-    /// Its connect was not answered with EPERM.
-    pub(crate) const CONNECTED: i32 = 12;
     /// It outlived what it was to die of.
     pub(crate) const ALIVE: i32 = 13;
     /// Its open of a denied file was not answered with EPERM.
     pub(crate) const OPENED: i32 = 14;
     /// Its exec of a denied program was not answered with EPERM.
     pub(crate) const EXECUTED: i32 = 15;
+    /// It could not make a process.
+    pub(crate) const NO_CHILD: i32 = 16;
+    /// Plus an index of [`super::REFUSED`]: that was not answered with EPERM.
+    pub(crate) const NOT_REFUSED: i32 = 20;
 }
+
+/// What a canary tries before anything else: one act for each program of the group.
+pub(crate) const REFUSED: [&str; 8] = [
+    "connect by IPv4",
+    "bind by IPv4",
+    "datagram by IPv4",
+    "raw socket of IPv4",
+    "connect by IPv6",
+    "bind by IPv6",
+    "datagram by IPv6",
+    "raw socket of IPv6",
+];
 
 /// What a canary dies of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +96,14 @@ pub(crate) enum CanaryEnd {
     Exec,
 }
 
+/// Paths of a canary are shorter.
+pub(crate) const PATH_ROOM: usize = 64;
+
 /// What a canary breaks, in this order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
-    /// Connected to.
-    pub(crate) address: SocketAddrV4,
+    /// The port on itself that it tries what [`REFUSED`] names on.
+    pub(crate) port: u16,
     /// Opened, and executed, where that can be denied: a file and a program that are there.
     pub(crate) denied: Option<(&'static CStr, &'static CStr)>,
     /// Opened or executed at the end.
@@ -112,7 +128,9 @@ pub(crate) fn spawn_canary(procs: BorrowedFd<'_>, flight: &Flight) -> nix::Resul
 }
 
 const AF_INET: libc::sa_family_t = 2;
+const AF_INET6: libc::sa_family_t = 10;
 const SOCKADDR_IN_BYTES: libc::socklen_t = 16;
+const SOCKADDR_IN6_BYTES: libc::socklen_t = 28;
 
 fn canary(procs: BorrowedFd<'_>, flight: &Flight) -> i32 {
     // SAFETY: a descriptor that the caller keeps open, and one byte of static memory.
@@ -138,7 +156,10 @@ fn be_refused(flight: &Flight) -> Result<(), i32> {
         Some(Errno::EPERM) => Ok(()),
         _ => Err(status),
     };
-    refused(connect(flight.address)?, canary_status::CONNECTED)?;
+    be_kept_inside(flight.port)?;
+    if !made_a_child() {
+        return Err(canary_status::NO_CHILD);
+    }
     if let Some((file, program)) = flight.denied {
         refused(open(file), canary_status::OPENED)?;
         refused(execute(program), canary_status::EXECUTED)?;
@@ -146,31 +167,102 @@ fn be_refused(flight: &Flight) -> Result<(), i32> {
     Ok(())
 }
 
-/// How a connect fails.
-fn connect(address: SocketAddrV4) -> Result<Option<Errno>, i32> {
-    // SAFETY: no pointers.
-    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(canary_status::NO_SOCKET);
-    }
-    let address = libc::sockaddr_in {
+/// What the programs of the group answer with EPERM.
+fn be_kept_inside(port: u16) -> Result<(), i32> {
+    let v4 = libc::sockaddr_in {
         sin_family: AF_INET,
-        sin_port: address.port().to_be(),
+        sin_port: port.to_be(),
         sin_addr: libc::in_addr {
-            s_addr: u32::from_ne_bytes(address.ip().octets()),
+            s_addr: libc::INADDR_LOOPBACK.to_be(),
         },
         sin_zero: [0; 8],
     };
-    // SAFETY: the address is a local value of the size given.
-    let connected =
-        unsafe { libc::connect(socket, (&raw const address).cast(), SOCKADDR_IN_BYTES) };
-    Ok((connected != 0).then(Errno::last))
+    let v6 = libc::sockaddr_in6 {
+        sin6_family: AF_INET6,
+        sin6_port: port.to_be(),
+        sin6_flowinfo: 0,
+        sin6_addr: libc::in6_addr {
+            s6_addr: std::net::Ipv6Addr::LOCALHOST.octets(),
+        },
+        sin6_scope_id: 0,
+    };
+    let v4 = ((&raw const v4).cast(), SOCKADDR_IN_BYTES);
+    let v6 = ((&raw const v6).cast(), SOCKADDR_IN6_BYTES);
+    for (first, family, address) in [(0, AF_INET, v4), (4, AF_INET6, v6)] {
+        match went_through(family, address) {
+            Some(Through::Act(index)) => return Err(canary_status::NOT_REFUSED + first + index),
+            Some(Through::NoSocket) => return Err(canary_status::NO_SOCKET),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes a process that ends at once, and waits for its end.
+fn made_a_child() -> bool {
+    // SAFETY: the child makes one system call.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: ends the process; nothing is run at exit.
+        unsafe { libc::_exit(0) }
+    }
+    // SAFETY: no pointer.
+    child > 0 && unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } == child
+}
+
+/// What a canary's acts on one family came to, when they were not all refused.
+enum Through {
+    /// The index of the act that was not.
+    Act(i32),
+    /// There was nothing to act with.
+    NoSocket,
+}
+
+/// `address` points to an address of a family, of this many bytes.
+fn went_through(
+    of: libc::sa_family_t,
+    (address, size): (*const libc::sockaddr, libc::socklen_t),
+) -> Option<Through> {
+    let of = libc::c_int::from(of);
+    // SAFETY: no pointers.
+    let socket = |kind, protocol| unsafe { libc::socket(of, kind | libc::SOCK_CLOEXEC, protocol) };
+    let stream = socket(libc::SOCK_STREAM, 0);
+    if stream < 0 && of == libc::AF_INET6 && Errno::last() == Errno::EAFNOSUPPORT {
+        // This kernel has no IPv6, and so has the jail.
+        return None;
+    }
+    let datagram = socket(libc::SOCK_DGRAM, 0);
+    if stream < 0 || datagram < 0 {
+        return Some(Through::NoSocket);
+    }
+    let refused = |answer: isize| answer < 0 && Errno::last() == Errno::EPERM;
+    // SAFETY: the address is a value of the size given, which the kernel only reads.
+    if !refused(unsafe { libc::connect(stream, address, size) } as isize) {
+        return Some(Through::Act(0));
+    }
+    // SAFETY: as above.
+    if !refused(unsafe { libc::bind(stream, address, size) } as isize) {
+        return Some(Through::Act(1));
+    }
+    // SAFETY: as above, and one byte of static memory.
+    if !refused(unsafe { libc::sendto(datagram, c"x".as_ptr().cast(), 1, 0, address, size) }) {
+        return Some(Through::Act(2));
+    }
+    let raw = socket(libc::SOCK_RAW, libc::IPPROTO_UDP);
+    (!refused(raw as isize)).then_some(Through::Act(3))
 }
 
 /// How an open fails.
 fn open(path: &CStr) -> Option<Errno> {
-    // SAFETY: the path ends in a zero; the kernel only reads it.
-    let opened = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    // On the stack: a page of the program that this child has not touched is not there for a look
+    // at the argument, and the first look is to be proved, too.
+    let mut near = [0_u8; PATH_ROOM];
+    for (byte, of) in near.iter_mut().zip(path.to_bytes()) {
+        *byte = *of;
+    }
+    let near = std::hint::black_box(&near);
+    // SAFETY: the path ends in a zero, as it is shorter than its place; the kernel only reads it.
+    let opened = unsafe { libc::open(near.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
     (opened < 0).then(Errno::last)
 }
 

@@ -4,46 +4,84 @@ use turnkey_policy::{Overrides, load};
 use turnkey_tests::Run;
 
 use super::rule;
-use crate::faults::{MARK, attempt, undisturbed};
+use crate::faults::{Attempt, MARK, attempt, undisturbed};
 use crate::tracer::{Call, Fault, PRETEND, Role};
 
 /// As the profile has it: the monitor is required.
 const WATCHED: &str = "--network none";
 
-/// Commands of bpf(2) that put rules and programs to work, and what is said when they have not.
-const PUT_TO_WORK: [(u64, &str); 3] = [
-    // BPF_MAP_UPDATE_ELEM: rules, and which group they are for.
-    (2, "do not act on this kernel"),
-    // BPF_RAW_TRACEPOINT_OPEN
-    (17, "tracepoint programs do not act on this kernel"),
-    // BPF_LINK_CREATE: the programs of the group.
-    (28, "cgroup programs do not act on this kernel"),
-];
+/// Commands of bpf(2): BPF_MAP_UPDATE_ELEM for rules and which group they are for,
+/// BPF_RAW_TRACEPOINT_OPEN, and BPF_LINK_CREATE for the programs of the group.
+const MAP_UPDATE: u64 = 2;
+const TRACEPOINT_OPEN: u64 = 17;
+const LINK_CREATE: u64 = 28;
+
+/// The tracepoints are those of a call's begin and end, exec, fork, and the end of a process.
+const TRACEPOINT_OF_EXEC: u32 = 3;
+
+const KILL: &str = "tracepoint programs do not act on this kernel";
+const REFUSE: &str = "cgroup programs do not act on this kernel";
+
+/// Makes the `nth` of these calls do nothing and answer that it has, or every one for 0.
+fn pretend(options: &str, init: Option<usize>, command: u64, nth: u32) -> Attempt {
+    let call = Call {
+        number: libc::SYS_bpf,
+        which: command,
+    };
+    let fault = Fault {
+        role: Role::Supervisor,
+        call,
+        nth,
+        lasting: nth == 0,
+        errno: PRETEND,
+    };
+    attempt(options, init, Some(fault))
+}
 
 #[test]
 fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
     // Its own control: the same run, left alone, is watched and comes to its end.
     let (calls, init) = undisturbed(WATCHED);
-    for (command, says) in PUT_TO_WORK {
-        let call = Call {
+    let updates = calls[&(
+        Role::Supervisor,
+        Call {
             number: libc::SYS_bpf,
-            which: command,
-        };
-        assert!(calls.contains_key(&(Role::Supervisor, call)), "{command}");
-        // Each does nothing, and answers that it has.
-        let fault = Fault {
-            role: Role::Supervisor,
-            call,
-            nth: 0,
-            lasting: true,
-            errno: PRETEND,
-        };
-        let tried = attempt(WATCHED, init, Some(fault));
-        let story = format!("{command}: {}", tried.error);
+            which: MAP_UPDATE,
+        },
+    )];
+    // The first link is a question of the library's, and the next seven are those that the canary
+    // tries.
+    let links = (2..=8).map(|nth| (LINK_CREATE, nth, REFUSE));
+    let others = [
+        (MAP_UPDATE, 0, "watching its cgroup"),
+        // The jail's own entry, when it is about to start.
+        (
+            MAP_UPDATE,
+            updates,
+            "the kernel does not take the jail's rules",
+        ),
+        (TRACEPOINT_OPEN, 0, KILL),
+        (TRACEPOINT_OPEN, 1, "no record of its open"),
+        (TRACEPOINT_OPEN, 2, "no record of its raw socket"),
+        (TRACEPOINT_OPEN, 4, "no record of its child"),
+        (TRACEPOINT_OPEN, 5, "no record of its end"),
+    ];
+    for (command, nth, says) in others.into_iter().chain(links) {
+        let tried = pretend(WATCHED, init, command, nth);
+        let story = format!("{command} {nth}: {}", tried.error);
         assert_eq!(tried.traced.code, 125, "{story}");
         assert!(!tried.output.contains(MARK), "nothing ran: {story}");
         assert!(tried.error.contains(says), "{story}");
     }
+}
+
+/// The hook of exec alone is not tried beforehand: no jail gets by without its command's own start.
+#[test]
+fn m33_a_run_whose_start_was_not_seen_is_not_clean() {
+    let options = format!("{WATCHED} --on-loss fail");
+    let (_, init) = undisturbed(&options);
+    let tried = pretend(&options, init, TRACEPOINT_OPEN, TRACEPOINT_OF_EXEC);
+    assert_eq!(tried.traced.code, 120, "{}", tried.error);
 }
 
 /// The rules of `untrusted`, and so many more that there are `count`.
