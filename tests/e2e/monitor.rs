@@ -9,6 +9,7 @@ mod descriptors;
 mod evidence;
 mod exec;
 mod kills;
+mod names;
 mod network;
 mod paths;
 mod races;

@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, UdpSocket};
 
-use turnkey_tests::{Ran, Run, as_nobody, compile, open_to_all, scratch};
+use turnkey_tests::{Ran, Run, as_nobody, compile, in_the_guest, open_to_all, scratch};
 
 use super::{events, rule, violations};
 
@@ -178,7 +178,8 @@ fn m19_a_name_server_is_not_asked() {
         asked(&format!(":{}", peer.port)) == 1,
         "the question is told",
     );
-    ran.expect(asked(":53") >= 1, "and the library's");
+    // The guest's library knows of no name servers.
+    ran.expect(in_the_guest() || asked(":53") >= 1, "and the library's");
 }
 
 #[test]

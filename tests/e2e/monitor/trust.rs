@@ -61,7 +61,7 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
             "the kernel does not take the jail's rules",
         ),
         (TRACEPOINT_OPEN, 0, KILL),
-        (TRACEPOINT_OPEN, 1, "no record of its open"),
+        (TRACEPOINT_OPEN, 1, "no record of its deadly open"),
         (TRACEPOINT_OPEN, 2, "no record of its raw socket"),
         (TRACEPOINT_OPEN, 4, "no record of its child"),
         (TRACEPOINT_OPEN, 5, "no record of its end"),
