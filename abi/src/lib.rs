@@ -9,13 +9,16 @@
 mod jail;
 mod offsets;
 mod record;
+mod repeat;
 mod table;
 
+pub mod fault;
 pub mod syscalls;
 
 pub use jail::{HOOKED, Jail, network};
 pub use offsets::{OFFSETS, Offsets};
 pub use record::{ADDRESS, COMM, PATH, Record, TEXT, act, count, flag, kind};
+pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use table::{CELLS, ON, RULES, STATES, Table, action, column};
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
@@ -25,13 +28,18 @@ pub const ABI_VERSION: u32 = 1;
 /// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;
 
-/// Bytes of the ring that carries the records of what a rule decided on. Nothing else goes
-/// there, so no flood of harmless acts can crowd out the record of a forbidden one.
+/// Bytes of the ring that carries the records of what a rule decided on, and of processes made
+/// and ended. It has room that nothing else gets, so no flood of harmless acts can crowd out the
+/// record of a forbidden one.
 pub const VERDICT_RING: u32 = 1 << 20;
 
-/// As long as more than this is free in the ring of verdicts, any verdict goes there; the rest is
-/// kept for those that kill. It holds twenty of the longest records.
-pub const KILL_RESERVE: u32 = 256 << 10;
+/// Up to here the ring of verdicts takes what made and ended processes, without which no verdict
+/// can be understood.
+pub const PROCESS_LIMIT: u32 = VERDICT_RING / 2;
+
+/// Up to here it takes verdicts that do not kill. The rest is for those that do: it holds twenty
+/// of the longest records, and the first of them ends the jail.
+pub const VERDICT_LIMIT: u32 = VERDICT_RING / 4 * 3;
 
 /// How many jails one loaded object can watch: the run's own and the canary's.
 pub const JAILS: u32 = 2;

@@ -1,10 +1,11 @@
 //! Making and sending records.
 
-use turnkey_abi::{COMM, PATH, Record, count, flag};
+use turnkey_abi::{COMM, PATH, Record, Table, count, flag};
 
 use crate::automaton::{self, Verdict};
 use crate::path::{self, Resolved};
-use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::read::{self, JailCell, Message, Scratch, UNREADABLE, offset};
+use crate::repeat;
 
 /// The current task, as every program names it.
 #[derive(Clone, Copy)]
@@ -112,12 +113,45 @@ pub fn note_raw(record: &mut Record, jail: JailCell, length: u32) {
     }
 }
 
-/// Counts the record and sends it.
+/// Counts the act and tells of it, unless it only repeats the last one.
 #[inline(always)]
 pub fn finish(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
     let record = &mut scratch.record;
     seal(record, jail, verdict);
     let text = u32::from(record.raw_len) + u32::from(record.path_len) + u32::from(record.argv_len);
+    if !repeat::absorbs(scratch, jail, text) {
+        tell(scratch, jail, text);
+    }
+}
+
+/// As [`finish`], for a record with a fixed amount of text.
+#[inline(always)]
+pub fn finish_value<M: Message>(message: &mut M, jail: JailCell, verdict: Verdict) {
+    seal(message.record(), jail, verdict);
+    let text = u32::from(message.record().raw_len);
+    if repeat::absorbs(message, jail, text) {
+        return;
+    }
+    message.record().seq = jail.next_seq();
+    if !read::send_value(message) {
+        lost(message.record(), jail);
+    }
+}
+
+/// As [`finish`], for an act that is never the same as the last one.
+#[inline(always)]
+pub fn finish_single(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
+    let record = &mut scratch.record;
+    seal(record, jail, verdict);
+    let text = u32::from(record.raw_len) + u32::from(record.path_len) + u32::from(record.argv_len);
+    repeat::interrupt(jail, record.tid);
+    tell(scratch, jail, text);
+}
+
+/// Gives the record its number and sends it.
+#[inline(always)]
+fn tell(scratch: &mut Scratch, jail: JailCell, text: u32) {
+    scratch.record.seq = jail.next_seq();
     if !read::send(scratch, text) {
         lost(&scratch.record, jail);
     }
@@ -134,6 +168,26 @@ pub fn lost(record: &Record, jail: JailCell) {
     }
 }
 
+/// The rules of a jail. That there are none is a fault.
+#[inline(always)]
+pub fn table(jail: JailCell) -> Option<&'static Table> {
+    let table = read::table(jail.table());
+    if table.is_none() {
+        fault(jail);
+    }
+    table
+}
+
+/// The work memory of a program. That there is none is a fault.
+#[inline(always)]
+pub fn scratch(jail: JailCell, program: u32) -> Option<&'static mut Scratch> {
+    let scratch = read::scratch(program);
+    if scratch.is_none() {
+        fault(jail);
+    }
+    scratch
+}
+
 /// A program could not do its work: nobody knows what was done here.
 #[inline(always)]
 pub fn fault(jail: JailCell) {
@@ -143,11 +197,10 @@ pub fn fault(jail: JailCell) {
     }
 }
 
-/// The last fields of a record: its number, and what was decided.
+/// Writes what was decided, and counts the act.
 #[inline(always)]
-pub fn seal(record: &mut Record, jail: JailCell, verdict: Verdict) {
+fn seal(record: &mut Record, jail: JailCell, verdict: Verdict) {
     record.rule = verdict.rule;
     record.action = verdict.action;
-    record.seq = jail.next_seq();
     jail.count_seen(count::slot(record.kind, record.what));
 }

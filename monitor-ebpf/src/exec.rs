@@ -6,7 +6,7 @@ use turnkey_abi::{PATH, column, flag, kind};
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
 use crate::open::{decide_argument, decide_file};
-use crate::path;
+use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 const AT_FDCWD: i32 = -100;
@@ -128,13 +128,12 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
     jail.started().set(1);
     let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
     let length = read::kernel_text(scratch, filename);
-    let (by_name, _) = decide_argument(
-        scratch,
-        jail,
-        who.task,
-        (AT_FDCWD, false),
-        (length, column::EXEC),
-    );
+    let from = (AT_FDCWD, false);
+    let (mut by_name, base) =
+        decide_argument(scratch, jail, who.task, from, (length, column::EXEC));
+    if length == UNREADABLE || !base.is_whole() {
+        by_name = decide_file(scratch, jail, Resolved::UNKNOWN, column::EXEC);
+    }
     emit::begin(&mut scratch.record, kind::EXEC, who);
     emit::note_raw(&mut scratch.record, jail, length);
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
@@ -149,7 +148,7 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
         automaton::execute(jail, who.thread);
     }
     attach_arguments(scratch, who.task);
-    emit::finish(scratch, jail, verdict);
+    emit::finish_single(scratch, jail, verdict);
 }
 
 /// Puts the new image's arguments behind the path.

@@ -13,7 +13,7 @@ const EPERM: u32 = 1;
 /// What may pass is told at the exit of the call, if it is worth telling.
 #[inline(always)]
 pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
-    let Some(table) = read::table(jail.table()) else {
+    let Some(table) = emit::table(jail) else {
         return false;
     };
     let verdict = decide_kind(table, on);
@@ -34,10 +34,7 @@ pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
         read::register(regs, offset!(regs_si)),
         read::register(regs, offset!(regs_dx)),
     ];
-    emit::seal(&mut record, jail, verdict);
-    if !read::send_value(&record, verdict.action) {
-        emit::lost(&record, jail);
-    }
+    emit::finish_value(&mut record, jail, verdict);
     jail.hooked(who.thread).set(who.thread);
     false
 }

@@ -38,10 +38,7 @@ fn ask(hook: impl FnOnce(JailCell, Current) -> bool) -> i32 {
 #[inline(always)]
 fn ask_with(program: u32, hook: impl FnOnce(&mut Scratch, JailCell, Current) -> bool) -> i32 {
     ask(|jail, who| {
-        let scratch = read::scratch(program);
-        if scratch.is_none() {
-            emit::fault(jail);
-        }
+        let scratch = emit::scratch(jail, program);
         scratch.is_some_and(|scratch| hook(scratch, jail, who))
     })
 }

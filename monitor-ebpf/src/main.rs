@@ -21,6 +21,7 @@ mod path;
 mod peers;
 mod read;
 mod refused;
+mod repeat;
 mod task;
 
 use aya_ebpf::macros::{btf_tracepoint, cgroup_sock, cgroup_sock_addr};
@@ -63,10 +64,21 @@ fn finish_off(jail: JailCell) -> bool {
     condemned
 }
 
+/// Kills for what a program itself met, such as a record that is lost, before the task goes on.
+#[inline(always)]
+fn after(_done: Option<i32>) -> i32 {
+    if read::any_condemned()
+        && let Some(jail) = read::current_jail()
+    {
+        finish_off(jail);
+    }
+    0
+}
+
 // sys_enter(struct pt_regs *regs, long id)
 #[btf_tracepoint(function = "sys_enter")]
 fn sys_enter(context: BtfTracePointContext) -> i32 {
-    enter(&context, context.arg(0), context.arg(1)).unwrap_or(0)
+    after(enter(&context, context.arg(0), context.arg(1)))
 }
 
 #[inline(always)]
@@ -85,7 +97,7 @@ fn enter(context: &BtfTracePointContext, regs: u64, nr: i64) -> Option<i32> {
     match call {
         class::OPEN..=class::OPENAT2 => {
             open::enter(
-                read::scratch(program::ENTER)?,
+                emit::scratch(jail, program::ENTER)?,
                 jail,
                 emit::current(),
                 call,
@@ -94,7 +106,7 @@ fn enter(context: &BtfTracePointContext, regs: u64, nr: i64) -> Option<i32> {
         }
         class::EXECVE | class::EXECVEAT => {
             exec::enter(
-                read::scratch(program::ENTER)?,
+                emit::scratch(jail, program::ENTER)?,
                 jail,
                 emit::current(),
                 call,
@@ -109,7 +121,7 @@ fn enter(context: &BtfTracePointContext, regs: u64, nr: i64) -> Option<i32> {
 // sys_exit(struct pt_regs *regs, long ret)
 #[btf_tracepoint(function = "sys_exit")]
 fn sys_exit(context: BtfTracePointContext) -> i32 {
-    leave(&context, context.arg(0), context.arg(1)).unwrap_or(0)
+    after(leave(&context, context.arg(0), context.arg(1)))
 }
 
 #[inline(always)]
@@ -123,7 +135,7 @@ fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> 
         return None;
     }
     let who = emit::current();
-    let scratch = read::scratch(program::LEAVE)?;
+    let scratch = emit::scratch(jail, program::LEAVE)?;
     // A hook has answered, and told.
     if !matches!(call, class::CONNECT..=class::SENDMSG) && jail.take_hooked(who.thread) {
         return None;
@@ -155,14 +167,19 @@ fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> 
 // sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
 #[btf_tracepoint(function = "sched_process_exec")]
 fn sched_process_exec(context: BtfTracePointContext) -> i32 {
-    replaced(context.arg(2)).unwrap_or(0)
+    after(replaced(context.arg(2)))
 }
 
 #[inline(always)]
 fn replaced(binprm: u64) -> Option<i32> {
     let jail = read::current_jail()?;
     finish_off(jail);
-    exec::replaced(read::scratch(program::EXEC)?, jail, emit::current(), binprm);
+    exec::replaced(
+        emit::scratch(jail, program::EXEC)?,
+        jail,
+        emit::current(),
+        binprm,
+    );
     None
 }
 
@@ -176,7 +193,12 @@ fn sched_process_fork(context: BtfTracePointContext) -> i32 {
 fn forked(child: u64) -> Option<i32> {
     let jail = read::current_jail()?;
     finish_off(jail);
-    task::forked(read::scratch(program::FORK)?, jail, emit::current(), child);
+    task::forked(
+        emit::scratch(jail, program::FORK)?,
+        jail,
+        emit::current(),
+        child,
+    );
     None
 }
 
@@ -189,7 +211,7 @@ fn sched_process_exit(_context: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn exited() -> Option<i32> {
     let jail = read::current_jail()?;
-    task::exited(read::scratch(program::EXIT)?, jail, emit::current());
+    task::exited(emit::scratch(jail, program::EXIT)?, jail, emit::current());
     None
 }
 

@@ -2,7 +2,7 @@
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
-use turnkey_abi::{JAILS as JAIL_COUNT, Jail, RING, Table, VERDICT_RING};
+use turnkey_abi::{JAILS as JAIL_COUNT, Jail, RING, Repeats, Table, VERDICT_RING};
 
 use crate::read::Scratch;
 
@@ -13,6 +13,10 @@ pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(JAIL_COUNT, 0);
 /// The rule tables.
 #[map]
 pub static TABLES: Array<Table> = Array::with_max_entries(JAIL_COUNT, 0);
+
+/// What threads repeat, by the index of their jail's rule table.
+#[map]
+pub static REPEATS: Array<Repeats> = Array::with_max_entries(JAIL_COUNT, 0);
 
 /// What the kernel tells of acts that no rule decided on.
 #[map]

@@ -9,7 +9,7 @@ use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network};
 
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::emit::{self, Current};
-use crate::read::{self, JailCell, Scratch, offset};
+use crate::read::{self, JailCell, Message, Scratch, offset};
 
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
@@ -28,6 +28,15 @@ struct InternetRecord {
     record: Record,
     /// `struct sockaddr_in6` at most: 28 bytes, and 4 that are not part of the record.
     address: [u32; 8],
+}
+
+impl Message for InternetRecord {
+    const WORDS: usize = 4;
+
+    #[inline(always)]
+    fn record(&mut self) -> &mut Record {
+        &mut self.record
+    }
 }
 
 /// An address as a hook sees it: in network byte order.
@@ -110,7 +119,7 @@ fn on_of(what: u16) -> u8 {
 /// What rules and network mode say: the verdict, and whether the act may go on.
 #[inline(always)]
 fn decide(jail: JailCell, what: u16, inside: bool) -> (Verdict, bool) {
-    let Some(table) = read::table(jail.table()) else {
+    let Some(table) = emit::table(jail) else {
         return (Verdict::NONE, false);
     };
     let has_loopback = jail.network() == network::LOOPBACK;
@@ -166,10 +175,7 @@ fn tell_internet(
     record.detail = address.socket_type;
     record.errno = if allowed { 0 } else { EPERM };
     record.raw_len = length;
-    emit::seal(record, jail, verdict);
-    if !read::send_value(&message, verdict.action) {
-        emit::lost(&message.record, jail);
-    }
+    emit::finish_value(&mut message, jail, verdict);
 }
 
 /// Whether a socket may be made: only kinds that the hooks above guard.

@@ -138,7 +138,7 @@ fn ask_about_argument(
     (length, column): (u32, u32),
 ) -> (Verdict, Resolved) {
     let mut base = Resolved::EMPTY;
-    let Some(table) = read::table(jail.table()) else {
+    let Some(table) = emit::table(jail) else {
         return (Verdict::NONE, base);
     };
     if length == 0 || length == UNREADABLE || !automaton::speaks_of(table, column) {
@@ -149,7 +149,7 @@ fn ask_about_argument(
     }
     if !base.is_whole() {
         jail.count_unresolved();
-        return (Verdict::NONE, Resolved::EMPTY);
+        return (Verdict::NONE, Resolved::UNKNOWN);
     }
     let verdict = automaton::decide_written(scratch, table, base, length, column);
     (verdict, base)
@@ -163,7 +163,7 @@ pub fn decide_file(
     resolved: Resolved,
     column: u32,
 ) -> Verdict {
-    let Some(table) = read::table(jail.table()) else {
+    let Some(table) = emit::table(jail) else {
         return Verdict::NONE;
     };
     if !automaton::speaks_of(table, column) {

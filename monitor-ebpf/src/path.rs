@@ -1,6 +1,6 @@
 //! The kernel's own path of a file: from its directory entry up to the jail's root.
 
-use turnkey_abi::PATH;
+use turnkey_abi::{PATH, fault};
 
 use crate::read::{self, NAME, Scratch, Step, offset};
 
@@ -213,7 +213,7 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
         scratch.path[PATH - 1] = b'/';
     }
     let length = PATH as u32 - from;
-    let found = if state == GOING || length as usize >= PATH {
+    let found = if state == GOING || length as usize >= PATH || read::has(fault::RESOLVE) {
         Resolved::UNKNOWN
     } else {
         Resolved {
@@ -231,7 +231,7 @@ pub fn file_of(task: u64, descriptor: u32) -> u64 {
     let files: u64 = read::kernel(task + u64::from(offset!(task_files)));
     let table: u64 = read::kernel(files + u64::from(offset!(files_fdt)));
     let count: u32 = read::kernel(table + u64::from(offset!(fdtable_max_fds)));
-    if descriptor >= count {
+    if descriptor >= count || read::has(fault::FILE) {
         return 0;
     }
     let slots: u64 = read::kernel(table + u64::from(offset!(fdtable_fd)));

@@ -9,12 +9,15 @@ use core::mem::{MaybeUninit, size_of};
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::count::SLOTS;
-use turnkey_abi::{
-    ABI_VERSION, HOOKED, Jail, KILL_RESERVE, Offsets, PATH, Record, TEXT, Table, VERDICT_RING,
-    action,
-};
+use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, TEXT, Table, fault};
 
 use crate::maps;
+
+mod rings;
+mod slot;
+
+pub use rings::{send, send_value};
+pub use slot::{Message, RepeatSlot, repeat_slot};
 
 /// The length of a text that cannot be read.
 pub const UNREADABLE: u32 = u32::MAX;
@@ -74,6 +77,18 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
 pub static TURNKEY_ABI_1: u32 = ABI_VERSION;
+
+/// Which faults to have: none but in the object of a test.
+#[unsafe(no_mangle)]
+pub static FAULTS: u64 = fault::MARK;
+
+/// Whether to behave as if something had failed; `which` is one of [`fault`].
+#[inline(always)]
+pub fn has(which: u64) -> bool {
+    // SAFETY: the static is never written; volatile, so that the verifier decides and not the
+    // compiler, which knows of no test.
+    unsafe { core::ptr::read_volatile(&raw const FAULTS) & which != 0 }
+}
 
 /// Not 0 since any jail was condemned. Syscalls that nobody looks at cost the host this one load.
 static mut ANY_CONDEMNED: u32 = 0;
@@ -184,7 +199,7 @@ pub fn user_text(scratch: &mut Scratch, address: u64) -> u32 {
             address as *const c_void,
         )
     };
-    let known = if length > 0 {
+    let known = if length > 0 && !has(fault::ARGUMENT) {
         (length as u32 - 1) & (PATH as u32 - 1)
     } else {
         UNREADABLE
@@ -203,7 +218,7 @@ pub fn kernel_text(scratch: &mut Scratch, address: u64) -> u32 {
             address as *const c_void,
         )
     };
-    let known = if length > 0 {
+    let known = if length > 0 && !has(fault::ARGUMENT) {
         (length as u32 - 1) & (PATH as u32 - 1)
     } else {
         UNREADABLE
@@ -275,6 +290,9 @@ pub fn name(scratch: &mut Scratch, at: u32, address: u64, length: u32) -> bool {
 /// The work memory of one program on this processor.
 #[inline(always)]
 pub fn scratch(program: u32) -> Option<&'static mut Scratch> {
+    if has(fault::SCRATCH) {
+        return None;
+    }
     // SAFETY: each program has its own index, and the kernel does not enter a tracing program
     // again on a processor before it has left it there. Nobody else holds this reference.
     maps::SCRATCH
@@ -285,6 +303,9 @@ pub fn scratch(program: u32) -> Option<&'static mut Scratch> {
 /// A rule table.
 #[inline(always)]
 pub fn table(index: u32) -> Option<&'static Table> {
+    if has(fault::TABLE) {
+        return None;
+    }
     maps::TABLES.get(index)
 }
 
@@ -467,42 +488,6 @@ impl JailCell {
     }
 }
 
-/// Whether a verdict goes to the ring of verdicts: there is one, and the ring has room for it. The
-/// last of the room is for those that kill, which are few: the jail is condemned by the first.
-#[inline(always)]
-fn is_for_verdicts(decided: u16) -> bool {
-    /// `BPF_RB_AVAIL_DATA`: how much waits to be read.
-    const WAITING: u64 = 0;
-    let limit = u64::from(VERDICT_RING - KILL_RESERVE);
-    decided >= action::KILL || decided >= action::LOG && maps::VERDICTS.query(WAITING) < limit
-}
-
-/// Sends bytes through one ring. `false`: it was full.
-#[inline(always)]
-fn output(bytes: &[u8], verdict: bool) -> bool {
-    let ring = if verdict {
-        &maps::VERDICTS
-    } else {
-        &maps::RECORDS
-    };
-    ring.output::<[u8]>(bytes, 0).is_ok()
-}
-
-/// Sends the record of `scratch` with its text, a verdict through whichever ring takes it.
-/// `false`: it is lost.
-#[inline(always)]
-pub fn send(scratch: &Scratch, text: u32) -> bool {
-    let length = opaque(size_of::<Record>() as u64 + u64::from(text));
-    if length > (size_of::<Record>() + TEXT) as u64 {
-        return false;
-    }
-    // SAFETY: text follows the record without a gap (asserted above) and the length is bounded.
-    let bytes = unsafe {
-        core::slice::from_raw_parts(core::ptr::from_ref(scratch).cast::<u8>(), length as usize)
-    };
-    is_for_verdicts(scratch.record.action) && output(bytes, true) || output(bytes, false)
-}
-
 /// Sends SIGKILL to the current process. It acts on the way back to user space.
 #[inline(always)]
 pub fn kill_current() {
@@ -523,13 +508,6 @@ pub fn current_task() -> u64 {
 pub fn current_registers() -> u64 {
     // SAFETY: the task is the current one, which stays while this program runs.
     unsafe { helper::bpf_task_pt_regs(helper::bpf_get_current_task_btf()) as u64 }
-}
-
-/// As [`send`], for a record with a fixed amount of text; `decided` is its action.
-#[inline(always)]
-pub fn send_value<T>(value: &T, decided: u16) -> bool {
-    is_for_verdicts(decided) && maps::VERDICTS.output::<T>(value, 0).is_ok()
-        || maps::RECORDS.output::<T>(value, 0).is_ok()
 }
 
 /// `CLOCK_BOOTTIME`, nanoseconds.

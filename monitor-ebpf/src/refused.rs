@@ -94,7 +94,7 @@ pub fn leave(
         return None;
     }
     let meaning = meaning(call, regs, result)?;
-    let table = read::table(jail.table())?;
+    let table = emit::table(jail)?;
     let verdict = if meaning.rules {
         decide_kind(table, meaning.on)
     } else {

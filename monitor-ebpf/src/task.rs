@@ -5,6 +5,7 @@ use turnkey_abi::kind;
 use crate::automaton::Verdict;
 use crate::emit::{self, Current};
 use crate::read::{self, JailCell, Scratch, offset};
+use crate::repeat;
 
 /// Tells of a new process. A new thread is none.
 #[inline(always)]
@@ -18,20 +19,21 @@ pub fn forked(scratch: &mut Scratch, jail: JailCell, who: Current, child: u64) {
     let start: u64 = read::kernel(child + u64::from(offset!(task_start_boottime)));
     let inner = emit::innermost_id(child);
     scratch.record.args = [u64::from(process), u64::from(inner), start];
-    emit::finish(scratch, jail, Verdict::NONE);
+    emit::finish_single(scratch, jail, Verdict::NONE);
 }
 
-/// Tells of a process's end. A thread's end is none unless it is the last one.
+/// Tells of what a thread has repeated, and of a process's end. A thread's end is none unless it is the last one.
 #[inline(always)]
 pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
     let signal: u64 = read::kernel(who.task + u64::from(offset!(task_signal)));
     let alive: u32 = read::kernel(signal + u64::from(offset!(signal_live)));
     if alive != 0 {
+        repeat::interrupt(jail, who.thread);
         return;
     }
     emit::begin(&mut scratch.record, kind::EXIT, who);
     scratch.record.errno = status(who.task, signal);
-    emit::finish(scratch, jail, Verdict::NONE);
+    emit::finish_single(scratch, jail, Verdict::NONE);
 }
 
 /// What wait(2) will say.

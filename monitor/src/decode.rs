@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{COMM, Record, act, count, flag, kind};
+use turnkey_abi::{COMM, Record, Repeat, act, count, flag, kind};
 use turnkey_policy::On;
 
 use crate::event::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
@@ -105,6 +105,10 @@ fn parts(bytes: &[u8]) -> Result<Parts<'_>, DecodeError> {
         argv_len: reader.half()?,
         comm: reader.array::<COMM>()?,
     };
+    texts(record, &mut reader)
+}
+
+fn texts<'a>(record: Record, reader: &mut Reader<'a>) -> Result<Parts<'a>, DecodeError> {
     let raw = reader.take(usize::from(record.raw_len))?;
     let path = reader.take(usize::from(record.path_len))?;
     let argv = reader.take(usize::from(record.argv_len))?;
@@ -121,7 +125,25 @@ fn parts(bytes: &[u8]) -> Result<Parts<'_>, DecodeError> {
 /// # Errors
 /// When the bytes are not a record of this version.
 pub fn decode(bytes: &[u8]) -> Result<Event, DecodeError> {
-    let parts = parts(bytes)?;
+    event(&parts(bytes)?)
+}
+
+/// Decodes what a thread has repeated and nobody has told of: `None` when there is nothing.
+pub(crate) fn untold(slot: &Repeat) -> Option<Result<Event, DecodeError>> {
+    // The record itself stands for one.
+    let repeated = slot.record.repeated.checked_sub(1)?;
+    let record = Record {
+        repeated,
+        ..slot.record
+    };
+    let mut reader = Reader {
+        rest: &slot.text,
+        whole: slot.text.len(),
+    };
+    Some(texts(record, &mut reader).and_then(|parts| event(&parts)))
+}
+
+fn event(parts: &Parts<'_>) -> Result<Event, DecodeError> {
     let record = &parts.record;
     Ok(Event {
         seq: record.seq,
@@ -129,7 +151,7 @@ pub fn decode(bytes: &[u8]) -> Result<Event, DecodeError> {
         last_ns: record.last_ns.max(record.time_ns),
         repeated: record.repeated,
         task: task(record),
-        kind: kind_of(&parts)?,
+        kind: kind_of(parts)?,
         decision: decision(record)?,
     })
 }

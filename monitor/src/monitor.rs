@@ -9,11 +9,12 @@ use turnkey_abi::{Jail, TABLE_CANARY, TABLE_RUN, network};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
+use crate::decode::untold;
 use crate::event::Event;
 use crate::evidence::{self, Evidence, FinishError};
 use crate::hooks::Hooks;
 use crate::open::{self, ADDRESS_HOOKS, Loaded, OpenError, SOCKET_HOOK, program};
-use crate::sys::{CanaryEnd, JailValue};
+use crate::sys::{CanaryEnd, JailValue, RepeatsValue};
 
 /// Why a jail could not be taken under watch.
 #[derive(Debug, thiserror::Error)]
@@ -241,8 +242,12 @@ impl Monitor {
     /// When the kernel does not answer. The evidence is then not complete.
     pub fn finish(mut self, mut on_event: impl FnMut(Event)) -> Result<Evidence, FinishError> {
         while self.drain(&mut on_event) {}
-        let jail = self.jail()?;
+        let mut jail = self.jail()?;
         let missed = evidence::missed(&self.loaded.ebpf)?;
+        let RepeatsValue(repeats) = self.loaded.repeats.get(&TABLE_RUN, 0)?;
+        for event in repeats.slots.iter().filter_map(untold) {
+            self.loaded.stream.add(event, &mut jail.seq);
+        }
         let arrived = self.loaded.stream.finish(on_event);
         Ok(Evidence::new(&jail, missed, &arrived))
     }

@@ -11,7 +11,7 @@ use crate::btf::{self, BtfError};
 use crate::compile::Rules;
 use crate::hooks::{self, Hooks};
 use crate::stream::Stream;
-use crate::sys::{self, JailValue, OffsetsValue, TableValue};
+use crate::sys::{self, JailValue, OffsetsValue, RepeatsValue, TableValue};
 use crate::tier::Tier;
 
 /// Why the monitor could not be started. Nothing of it is left in the kernel.
@@ -95,6 +95,7 @@ pub(crate) struct Loaded {
     pub(crate) hooks: Option<Hooks>,
     pub(crate) jails: HashMap<MapData, u64, JailValue>,
     pub(crate) tables: Array<MapData, TableValue>,
+    pub(crate) repeats: Array<MapData, RepeatsValue>,
     pub(crate) stream: Stream,
     #[cfg(feature = "log")]
     pub(crate) lines: crate::log::Lines,
@@ -115,6 +116,7 @@ pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     set_table(&mut tables, TABLE_RUN, &rules.table)?;
     load_programs(&mut ebpf, &btf)?;
     let jails = map(&mut ebpf, "JAILS")?;
+    let repeats = map(&mut ebpf, "REPEATS")?;
     let rings: [RingBuf<MapData>; 2] = [map(&mut ebpf, "RECORDS")?, map(&mut ebpf, "VERDICTS")?];
     let stream = Stream::new(rings).map_err(OpenError::Poll)?;
     attach_tracepoints(&mut ebpf)?;
@@ -129,6 +131,7 @@ pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
         hooks,
         jails,
         tables,
+        repeats,
         stream,
     })
 }

@@ -7,7 +7,7 @@ use aya::maps::{MapData, RingBuf};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use turnkey_abi::count::SLOTS;
 
-use crate::decode::{decode, slot};
+use crate::decode::{DecodeError, decode, slot};
 use crate::event::Event;
 use crate::order::Order;
 
@@ -20,6 +20,22 @@ pub(crate) struct Arrived {
     pub(crate) malformed: u64,
     /// What those records tell of, by [`turnkey_abi::count::slot`].
     pub(crate) acts: [u64; SLOTS],
+}
+
+impl Arrived {
+    fn count(&mut self, decoded: Result<Event, DecodeError>) -> Option<Event> {
+        match decoded {
+            Ok(event) => {
+                self.records += 1;
+                self.acts[slot(&event.kind)] += 1 + event.repeated;
+                Some(event)
+            }
+            Err(_) => {
+                self.malformed += 1;
+                None
+            }
+        }
+    }
 }
 
 /// An event and the bytes of its record.
@@ -91,6 +107,15 @@ impl Stream {
         }
     }
 
+    /// Adds what came by another way than the rings; `next_seq` is the number it gets.
+    pub(crate) fn add(&mut self, event: Result<Event, DecodeError>, next_seq: &mut u64) {
+        if let Some(event) = self.arrived.count(event) {
+            let seq = *next_seq;
+            self.order.push(Event { seq, ..event }, 0);
+        }
+        *next_seq += 1;
+    }
+
     /// Hands over what waits for numbers that will not come any more, and says what has arrived.
     pub(crate) fn finish(mut self, mut on_event: impl FnMut(Event)) -> Arrived {
         while let Some(event) = self.order.take() {
@@ -129,13 +154,8 @@ impl Stream {
 fn next(ring: &mut RingBuf<MapData>, arrived: &mut Arrived) -> Option<Head> {
     loop {
         let record = ring.next()?;
-        match decode(&record) {
-            Ok(event) => {
-                arrived.records += 1;
-                arrived.acts[slot(&event.kind)] += 1 + event.repeated;
-                return Some((event, record.len()));
-            }
-            Err(_) => arrived.malformed += 1,
+        if let Some(event) = arrived.count(decode(&record)) {
+            return Some((event, record.len()));
         }
     }
 }

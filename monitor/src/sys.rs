@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::{ForkResult, Pid};
 
-use turnkey_abi::{Jail, Offsets, Table};
+use turnkey_abi::{Jail, Offsets, Repeats, Table};
 
 /// [`Jail`] as the value of a map.
 #[derive(Clone, Copy)]
@@ -26,6 +26,11 @@ pub(crate) struct JailValue(pub(crate) Jail);
 #[repr(transparent)]
 pub(crate) struct TableValue(pub(crate) Table);
 
+/// [`Repeats`] as the value of a map.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct RepeatsValue(pub(crate) Repeats);
+
 /// [`Offsets`] as a global of the object.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -36,6 +41,8 @@ pub(crate) struct OffsetsValue(pub(crate) Offsets);
 unsafe impl aya::Pod for JailValue {}
 // SAFETY: as above.
 unsafe impl aya::Pod for TableValue {}
+// SAFETY: as above.
+unsafe impl aya::Pod for RepeatsValue {}
 // SAFETY: as above.
 unsafe impl aya::Pod for OffsetsValue {}
 

@@ -10,6 +10,7 @@ mod live {
     mod cost;
     mod evidence;
     mod exec;
+    mod faults;
     mod network;
     mod open;
     mod process;

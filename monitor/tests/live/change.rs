@@ -32,7 +32,12 @@ fn every_call_is_told_with_its_names_and_its_result() {
     );
     let seen = python(&policy(""), &program);
     seen.assert_lived();
-    let told = seen.kinds(changes);
+    // Two calls in a row that an event says the same of are one event.
+    let acts = seen.events.iter().flat_map(|event| {
+        let times = usize::try_from(1 + event.repeated).expect("few");
+        std::iter::repeat_n(changes(&event.kind), times)
+    });
+    let told: Vec<_> = acts.flatten().collect();
     let expected = [
         (On::Link, "a", Some("b"), 0),
         (On::Rename, "b", Some("c"), 0),
@@ -44,7 +49,7 @@ fn every_call_is_told_with_its_names_and_its_result() {
         (On::Unlink, "e", None, 0),
         (On::Unlink, "nothing", None, 2),
     ];
-    assert_eq!(told.len(), expected.len(), "{told:?}");
+    assert_eq!(told.len(), expected.len(), "{}", seen.tell());
     for ((on, object, new, errno), wanted) in told.iter().zip(expected) {
         assert_eq!((*on, *errno), (wanted.0, wanted.3));
         assert_eq!(*object, format!("{at}/{}", wanted.1));

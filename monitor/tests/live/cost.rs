@@ -7,20 +7,20 @@ use turnkey_monitor::{Monitor, compile};
 
 use super::harness::{OBJECT, chain, policy, tier};
 
-/// Instructions that the verifier may look at, by program: two to three times what 6.18
-/// needs. Raise one with a reason.
+/// Instructions that the verifier may look at, by program: about two and a half times
+/// what 6.18 needs. Raise one with a reason.
 const BUDGET: &[(&str, u32)] = &[
     ("sys_enter", 30_000),
     // Calls with two names, each relative to a directory or to none, are four ways through.
     ("sys_exit", 120_000),
     // The kernel keeps 15 characters: these are two programs.
-    ("sched_process_e", 10_000),
-    ("sched_process_f", 5_000),
-    ("connect4", 15_000),
+    ("sched_process_e", 20_000),
+    ("sched_process_f", 10_000),
+    ("connect4", 30_000),
     ("connect6", 15_000),
     ("bind4", 15_000),
     ("bind6", 15_000),
-    ("sendmsg4", 15_000),
+    ("sendmsg4", 30_000),
     ("sendmsg6", 15_000),
     ("sock_create", 100),
 ];

@@ -79,6 +79,8 @@ fn m20_a_flood_of_opens_hides_no_forbidden_exec() {
     );
     assert!(seen.evidence.seen.open >= 1_000_000);
     assert!(seen.evidence.lost.open > 0 && !seen.evidence.complete);
+    // Nor does it hide the processes.
+    assert_eq!(seen.evidence.lost.total(), seen.evidence.lost.open);
     let kills = seen
         .events
         .iter()
@@ -172,4 +174,140 @@ fn m22_no_run_of_a_program_is_missed_under_load() {
     assert!(seen.evidence.complete, "{:?}", seen.evidence);
     assert_eq!(seen.evidence.seen.connect, 3 * 4 * 200);
     assert_eq!(seen.evidence.seen.fork, 3 + 3 * 4 * 10);
+}
+
+/// How often each path was opened, by the events, and how many events that took.
+fn opens(seen: &Seen, path: &str) -> (u64, usize) {
+    let of_path = |event: &&Event| matches!(&event.kind, Kind::Open { raw, .. } if raw.bytes == path.as_bytes());
+    let events: Vec<&Event> = seen.events.iter().filter(of_path).collect();
+    let acts = events.iter().map(|event| 1 + event.repeated).sum();
+    (acts, events.len())
+}
+
+#[test]
+fn what_repeats_is_counted_and_not_sent_again() {
+    let program = "import os\nfor _ in range(200000):\n os.close(os.open('/dev/null', 0))";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    assert_accounted(&seen);
+    assert!(
+        seen.evidence.complete,
+        "nothing is lost: {:?}",
+        seen.evidence
+    );
+    let (acts, events) = opens(&seen, "/dev/null");
+    assert_eq!(acts, 200_000);
+    eprintln!("200000 opens are {events} events");
+    // The first, and then one for every second.
+    assert!(events < 60, "{events}");
+    let mut last = 0;
+    for event in seen.events.iter().filter(|event| event.repeated > 0) {
+        assert!(event.last_ns > event.time_ns && event.time_ns > last);
+        last = event.last_ns;
+    }
+    let end = seen.events.last().expect("the end of the process");
+    assert!(
+        matches!(end.kind, Kind::Exit { .. }) && end.time_ns >= last,
+        "the count is told first"
+    );
+}
+
+#[test]
+fn a_count_is_told_before_what_comes_next() {
+    let program = "import os\nfor path in ['/dev/null'] * 3 + ['/dev/zero'] + ['/dev/null'] * 2:\n os.close(os.open(path, 0))";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    assert_accounted(&seen);
+    let told: Vec<(String, u64)> = seen
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            Kind::Open { raw, .. } => {
+                let path = String::from_utf8_lossy(&raw.bytes).into_owned();
+                path.starts_with("/dev/")
+                    .then_some((path, 1 + event.repeated))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        ("/dev/null", 1),
+        ("/dev/null", 2),
+        ("/dev/zero", 1),
+        ("/dev/null", 1),
+        ("/dev/null", 1),
+    ];
+    assert_eq!(told, expected.map(|(path, acts)| (path.to_owned(), acts)));
+}
+
+#[test]
+fn what_is_refused_is_told_each_time() {
+    let rules = rule("out", "connect", "deny", "");
+    let program = "import socket\nfor _ in range(40):\n s = socket.socket()\n try: s.connect(('192.0.2.1', 9))\n except OSError: pass\n s.close()";
+    let seen = python(&policy(&rules), program);
+    seen.assert_lived();
+    assert_accounted(&seen);
+    assert_eq!(seen.decisions(), [(0, Action::Deny); 40]);
+    // Without a rule it is refused as well, and counted.
+    let counted = python(&policy(""), program);
+    counted.assert_lived();
+    assert_accounted(&counted);
+    assert_eq!(counted.evidence.seen.connect, 40);
+    let connects = counted.kinds(|kind| matches!(kind, Kind::Network { .. }).then_some(()));
+    assert!(connects.len() < 10, "{}", counted.tell());
+}
+
+#[test]
+fn m20_a_million_violations_under_observe_are_counted_exactly() {
+    let mut policy = policy(&rule("often", "open", "kill", "path = [\"/dev/null\"]"));
+    policy.mode = turnkey_policy::Mode::Observe;
+    let program = "import os\nfor _ in range(1000000):\n os.close(os.open('/dev/null', 0))";
+    let seen = python(&policy, program);
+    seen.assert_lived();
+    assert_accounted(&seen);
+    assert!(seen.evidence.complete, "{:?}", seen.evidence);
+    let violations = seen
+        .events
+        .iter()
+        .filter(|event| decided(event, Action::Log));
+    let acts: u64 = violations.map(|event| 1 + event.repeated).sum();
+    assert_eq!(acts, 1_000_000);
+}
+
+#[test]
+fn a_count_is_not_lost_with_its_thread() {
+    // A thread that is not the first execs: its number ends without an end of a thread.
+    let program = "import os, threading\ndef work():\n for _ in range(500): os.close(os.open('/dev/null', 0))\n os.execv('/bin/true', ['true'])\nthread = threading.Thread(target=work)\nthread.start()\nthread.join()";
+    let seen = python(&policy(""), program);
+    seen.assert_lived();
+    assert_accounted(&seen);
+    assert!(seen.evidence.complete, "{:?}", seen.evidence);
+    assert_eq!(opens(&seen, "/dev/null").0, 500);
+    // Killed in the middle of it.
+    let program = "import os, signal\nfor _ in range(500): os.close(os.open('/dev/null', 0))\nos.kill(os.getpid(), signal.SIGKILL)";
+    let seen = python(&policy(""), program);
+    assert_accounted(&seen);
+    assert!(seen.evidence.complete, "{:?}", seen.evidence);
+    assert_eq!(opens(&seen, "/dev/null").0, 500);
+}
+
+#[test]
+fn random_programs_are_told_exactly() {
+    // More threads than slots, in three processes; each says in the end what it did.
+    let program = "import collections, os, random, sys, threading\nPATHS = ['/dev/null', '/dev/zero', '/no-such-file', '/dev/full']\ndef work(seed, done):\n choice = random.Random(seed)\n for _ in range(12):\n  path = choice.choice(PATHS)\n  for _ in range(choice.choice([1, 1, 2, 3, 50])):\n   try: os.close(os.open(path, 0))\n   except OSError: pass\n   done[path] += 1\nfor process in range(3):\n if os.fork() == 0:\n  counts = [collections.Counter() for _ in range(90)]\n  threads = [threading.Thread(target=work, args=(SEED + process * 90 + n, counts[n])) for n in range(90)]\n  [thread.start() for thread in threads]\n  [thread.join() for thread in threads]\n  whole = sum(counts, collections.Counter())\n  os.write(1, ''.join(f'{path} {count}\\n' for path, count in whole.items()).encode())\n  os._exit(0)\nfor _ in range(3): os.wait()";
+    for seed in [1, 1000, 2000] {
+        let seen = python(&policy(""), &program.replace("SEED", &seed.to_string()));
+        seen.assert_lived();
+        assert_accounted(&seen);
+        assert!(seen.evidence.complete, "{:?}", seen.evidence);
+        let mut did: BTreeMap<String, u64> = BTreeMap::new();
+        for line in seen.stdout().lines() {
+            let (path, count) = line.split_once(' ').expect("a path and a count");
+            *did.entry(path.to_owned()).or_default() += count.parse::<u64>().expect("a count");
+        }
+        assert_eq!(did.len(), 4);
+        for (path, count) in did {
+            assert_eq!(opens(&seen, &path).0, count, "{path}");
+        }
+    }
 }

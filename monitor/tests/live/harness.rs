@@ -162,10 +162,15 @@ pub fn run(policy: &Policy, command: &[&str]) -> Seen {
 
 /// Runs a command in a watched cgroup, in a directory.
 pub fn run_in(policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
+    run_object(OBJECT, policy, directory, command)
+}
+
+/// As [`run_in`], watched by an object that differs from the committed one.
+pub fn run_object(object: &[u8], policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
     let group = Group::new();
     let rules = compile(policy, tier()).expect("the policy compiles");
     let mut monitor =
-        Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+        Monitor::open(object, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     monitor
         .adopt(group.directory.as_fd(), group.id())
         .unwrap_or_else(|error| panic!("{}", chain(&error)));

@@ -128,32 +128,6 @@ fn numbers_have_no_gap_when_nothing_is_lost() {
 }
 
 #[test]
-fn a_flood_loses_records_but_not_the_kill() {
-    let directory = tempfile::tempdir().expect("a directory can be made");
-    let secret = directory
-        .path()
-        .canonicalize()
-        .expect("a path")
-        .join("secret");
-    std::fs::write(&secret, "x").expect("it can be written");
-    // Nobody reads the ring meanwhile: `run` drains at the end.
-    let program = format!(
-        "import os\nfor _ in range(150000):\n os.close(os.open('/dev/null', 0))\nopen({secret:?})\nos.write(1, b'survived')"
-    );
-    let secret = secret.to_str().expect("text");
-    let seen = python(&policy(&kill_reading(secret)), &program);
-    seen.assert_killed();
-    assert_eq!(seen.stdout(), "");
-    assert!(seen.evidence.lost.open > 0);
-    assert!(!seen.evidence.complete);
-    let taken = u64::try_from(seen.events.len()).expect("few");
-    assert_eq!(
-        taken + seen.evidence.lost.total(),
-        seen.evidence.seen.total()
-    );
-}
-
-#[test]
 fn the_canary_proves_and_leaves_no_trace() {
     let group = Group::new();
     let rules = compile(&policy(""), tier()).expect("the policy compiles");
