@@ -2,8 +2,9 @@
 //
 //   flood DIRECTORY COUNT PROGRAM ARGUMENT...
 //
-// Says that it is ready by a file in DIRECTORY, waits for the file `go`, makes COUNT opens of a file
-// that does not exist, and says `done`. Without a program it ends.
+// Says that it is ready by a file in DIRECTORY, waits for the file `go`, makes COUNT opens of two
+// files that do not exist, in turns so that none repeats the one before, and says `done`. Without a
+// program it ends.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,7 +24,7 @@ int main(int count, char **arguments)
     while (access("go", F_OK) != 0)
         usleep(1000);
     for (long left = atol(arguments[2]); left > 0; left--)
-        open("/nowhere/file", O_RDONLY);
+        open(left % 2 ? "/nowhere/file" : "/nowhere/other", O_RDONLY);
     say("done");
     if (count > 3)
         execv(arguments[3], arguments + 3);
