@@ -1,6 +1,9 @@
 //! The kernel's table says what the policy's reference says.
 
+mod random;
+
 use proptest::prelude::*;
+use random::{any_rule, path};
 use turnkey_monitor::{CompileError, Rules, Tier, compile};
 use turnkey_policy::{
     Access, Action, Attempt, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED, Severity, decide,
@@ -71,51 +74,6 @@ fn assert_agrees(rules: &Rules, of: &[Rule], path: &[u8]) {
         "exec {}",
         path.escape_ascii()
     );
-}
-
-/// Few letters, so that patterns and paths meet often.
-fn piece() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "/",
-        "/",
-        "a",
-        "b",
-        "ab",
-        ".",
-        "*",
-        "**",
-        "?",
-        "/**/",
-        "{a,b}",
-        "{a*,/b,}",
-        "\\*",
-        "x{a,b{a,c}}",
-    ])
-}
-
-fn pattern() -> impl Strategy<Value = Glob> {
-    prop::collection::vec(piece(), 1..7).prop_filter_map("is no pattern", |pieces| {
-        Glob::parse(&format!("/{}", pieces.concat())).ok()
-    })
-}
-
-fn any_rule() -> impl Strategy<Value = Rule> {
-    let on = prop::sample::subsequence(vec![On::Open, On::Exec], 1..=2);
-    let access = prop::sample::subsequence(BOTH.to_vec(), 1..=2);
-    let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
-    (on, prop::collection::vec(pattern(), 0..4), access, action).prop_map(
-        |(on, path, access, action)| Rule {
-            on: on.into_iter().collect(),
-            path,
-            access: access.into_iter().collect(),
-            ..rule("any", On::Open, &[], READ, action)
-        },
-    )
-}
-
-fn path() -> impl Strategy<Value = Vec<u8>> {
-    let byte = prop::sample::select(b"//aabcx.*\xff".to_vec());
-    prop::collection::vec(byte, 0..12).prop_map(|rest| [b"/".as_slice(), &rest].concat())
 }
 
 proptest! {

@@ -3,6 +3,8 @@
 //! These tests need root, cgroup v2 and a kernel of the tracepoint tier. Where that is missing
 //! they fail: a monitor that was not tested is not known to work.
 
+mod random;
+
 mod live {
     pub mod harness;
 
@@ -13,6 +15,7 @@ mod live {
     mod faults;
     mod network;
     mod open;
+    mod policies;
     mod process;
     mod refused;
 }

@@ -280,7 +280,7 @@ fn an_unreadable_argument_is_told() {
 }
 
 /// What the kernel's programs make of a path as it was written.
-fn normalised(base: &str, written: &str) -> String {
+pub(super) fn normalised(base: &str, written: &str) -> String {
     let whole = if written.starts_with('/') {
         written.to_owned()
     } else {

@@ -1,0 +1,171 @@
+//! Random policies and random attempts: the running kernel decides as the reference does.
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use turnkey_monitor::{Event, Kind, compile};
+use turnkey_policy::{Access, Action, Attempt, Mode, On, Policy, decide};
+
+use super::harness::{policy, python, tier};
+use super::open::normalised;
+use crate::random::{any_rule, path};
+
+const POLICIES: usize = 10;
+const ATTEMPTS: usize = 60;
+
+/// What is tried, and which access that is: `open` with flags, or an exec.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Open(&'static str, &'static [Access]),
+    Exec,
+}
+
+/// Each creates nothing, so that what exists stays the same.
+const WAYS: [How; 6] = [
+    How::Open("os.O_RDONLY", &[Access::Read]),
+    How::Open("os.O_WRONLY", &[Access::Write]),
+    How::Open("os.O_RDWR", &[Access::Read, Access::Write]),
+    How::Open("os.O_RDONLY | os.O_TRUNC", &[Access::Read, Access::Write]),
+    How::Open("os.O_PATH", &[]),
+    How::Exec,
+];
+
+struct Try {
+    path: Vec<u8>,
+    how: How,
+}
+
+impl Try {
+    /// What the reference says: the rule that decides.
+    fn expected(&self, policy: &Policy) -> Option<usize> {
+        let written = std::str::from_utf8(&self.path).expect("letters alone");
+        let path = normalised("/", written);
+        let (on, access) = match self.how {
+            How::Open(_, access) => (On::Open, access),
+            How::Exec => (On::Exec, [].as_slice()),
+        };
+        let path = Some(path.as_bytes());
+        decide(&policy.rules, &Attempt { on, path, access })
+    }
+
+    fn statement(&self) -> String {
+        let bytes = format!("b\"{}\"", self.path.escape_ascii());
+        match self.how {
+            How::Open(flags, _) => format!("lambda: os.close(os.open({bytes}, {flags}))"),
+            How::Exec => format!("lambda: os.execv({bytes}, ['x'])"),
+        }
+    }
+}
+
+fn any<S: Strategy>(strategy: &S, runner: &mut TestRunner) -> S::Value {
+    let tree = strategy.new_tree(runner);
+    tree.expect("there is always a value").current()
+}
+
+/// A policy that this kernel takes.
+fn any_policy(runner: &mut TestRunner) -> Policy {
+    loop {
+        let rules = (0..6).map(|_| any(&any_rule(), runner)).collect();
+        let policy = Policy {
+            rules,
+            ..policy("")
+        };
+        if compile(&policy, tier()).is_ok() {
+            return policy;
+        }
+    }
+}
+
+fn tries(runner: &mut TestRunner) -> Vec<Try> {
+    let letters = path().prop_filter("is text", |path| path.is_ascii());
+    let try_any = |number: usize| Try {
+        path: any(&letters, runner),
+        how: WAYS[number % WAYS.len()],
+    };
+    (0..ATTEMPTS).map(try_any).collect()
+}
+
+/// Makes every other attempt in a root where some of the paths exist, counting on standard output.
+fn program(tries: &[Try], root: &std::path::Path) -> String {
+    for entry in tries.iter().step_by(3) {
+        let written = std::str::from_utf8(&entry.path).expect("letters alone");
+        let inside = root.join(normalised("/", written).trim_start_matches('/'));
+        // What is a directory for one path can be a file for another; the first stays.
+        if let Some(parent) = inside.parent()
+            && std::fs::create_dir_all(parent).is_ok()
+            && !inside.exists()
+        {
+            let _ = std::fs::write(&inside, "there");
+        }
+    }
+    let statements: Vec<String> = tries.iter().map(Try::statement).collect();
+    format!(
+        "import os\nos.chroot({root:?})\nos.chdir('/')\nfor attempt in [{}]:\n try: attempt()\n except OSError: pass\n os.write(1, b'.')\nos._exit(0)",
+        statements.join(", ")
+    )
+}
+
+/// The rule that decided on each attempt, in their order; the last ones are those of the program.
+fn decided(events: &[Event]) -> Vec<Option<usize>> {
+    let attempts = events
+        .iter()
+        .filter(|event| matches!(event.kind, Kind::Open { .. } | Kind::ExecAttempt { .. }));
+    let each = attempts.flat_map(|event| {
+        let times = usize::try_from(1 + event.repeated).expect("few");
+        std::iter::repeat_n(event.decision.map(|decision| decision.rule), times)
+    });
+    each.collect()
+}
+
+#[test]
+fn the_kernel_decides_random_policies_as_the_reference_does() {
+    let mut runner = TestRunner::deterministic();
+    let (mut ruled, mut killed) = (0, 0);
+    for _ in 0..POLICIES {
+        let root = tempfile::tempdir().expect("a directory can be made");
+        let mut policy = any_policy(&mut runner);
+        let tries = tries(&mut runner);
+        let program = program(&tries, root.path());
+        let expected: Vec<Option<usize>> = tries.iter().map(|one| one.expected(&policy)).collect();
+        ruled += expected.iter().flatten().count();
+
+        policy.mode = Mode::Observe;
+        let seen = python(&policy, &program);
+        seen.assert_lived();
+        assert_eq!(seen.stdout().len(), ATTEMPTS);
+        let told = decided(&seen.events);
+        // The interpreter opens its own files first.
+        let (own, told) = told.split_at(told.len() - ATTEMPTS);
+        for ((one, told), expected) in tries.iter().zip(told).zip(&expected) {
+            let path = one.path.escape_ascii();
+            assert_eq!(
+                told, expected,
+                "{:?} {path} in {:#?}",
+                one.how, policy.rules
+            );
+        }
+
+        // Enforced, it lives until the first that kills, and not longer.
+        policy.mode = Mode::Enforce;
+        let kills = |rule: &Option<usize>| {
+            rule.is_some_and(|rule| policy.rules[rule].action == Action::Kill)
+        };
+        let until = match own.iter().any(kills) {
+            true => Some(0),
+            false => expected.iter().position(kills),
+        };
+        let seen = python(&policy, &program);
+        assert_eq!(seen.condemned, until.is_some(), "{}", seen.tell());
+        assert_eq!(
+            seen.stdout().len(),
+            until.unwrap_or(ATTEMPTS),
+            "{}",
+            seen.tell()
+        );
+        killed += usize::from(until.is_some_and(|until| until > 0));
+    }
+    eprintln!(
+        "{ruled} of {} attempts met a rule; {killed} of {POLICIES} policies killed",
+        POLICIES * ATTEMPTS
+    );
+    assert!(ruled > 100 && killed > 1);
+}
