@@ -2,5 +2,6 @@
 //! an ordinary host what they look for cannot happen.
 
 mod lsm;
+mod systemd;
 mod too_old;
 mod without_landlock;

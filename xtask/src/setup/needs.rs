@@ -74,6 +74,11 @@ pub const EXAMPLES: &[Need] = &[
 /// For the guest that `cargo xtask vm` boots, whose files are those of the host's packages.
 pub const GUEST: &[Need] = &[
     Need {
+        package: "dbus",
+        probe: Probe::File("/lib/systemd/system/dbus.service"),
+        why: "carries what turnkey asks of systemd in the guest",
+    },
+    Need {
         package: "debian-archive-keyring",
         probe: Probe::File("/usr/share/keyrings/debian-archive-keyring.gpg"),
         why: "tells Debian's kernels from forged ones",
@@ -97,6 +102,11 @@ pub const GUEST: &[Need] = &[
         package: "qemu-system-x86",
         probe: Probe::File("/usr/bin/qemu-system-x86_64"),
         why: "is the guest's machine",
+    },
+    Need {
+        package: "systemd",
+        probe: Probe::File("/lib/systemd/systemd"),
+        why: "runs part of the guest, for what turnkey asks of it",
     },
 ];
 

@@ -54,6 +54,13 @@ pub const MACHINES: &[Machine] = &[
         copies: 1,
     },
     Machine {
+        name: "6.12 systemd",
+        kernel: "6.12",
+        command_line: "",
+        tests: Tests::Module("guest", "systemd::"),
+        copies: 1,
+    },
+    Machine {
         name: "6.12 monitor",
         kernel: "6.12",
         command_line: "",

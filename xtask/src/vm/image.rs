@@ -21,6 +21,7 @@ const PACKAGES: &[&str] = &[
     "bsdutils",
     "coreutils",
     "dash",
+    "dbus",
     "findutils",
     "gcc",
     "grep",
@@ -33,6 +34,7 @@ const PACKAGES: &[&str] = &[
     "procps",
     "python3",
     "sed",
+    "systemd",
     "uidmap",
     "util-linux",
 ];
@@ -64,9 +66,13 @@ const FILES: &[(&str, &str)] = &[
     (
         "etc/passwd",
         "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/sh\n\
+         messagebus:x:100:100::/nonexistent:/usr/sbin/nologin\n\
          nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     ),
-    ("etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"),
+    (
+        "etc/group",
+        "root:x:0:\nmessagebus:x:100:\nuser:x:1000:\nnogroup:x:65534:\n",
+    ),
     (
         "etc/shadow",
         "root:*:20000:0:99999:7:::\nnobody:*:20000:0:99999:7:::\n",
