@@ -3,7 +3,7 @@
 //! The format is `Documentation/bpf/btf.rst`: a header, a table of types, a table of strings. The
 //! walk is total: bytes that are no BTF give an error, never a panic.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use turnkey_abi::{OFFSETS, Offsets};
 
@@ -31,6 +31,7 @@ const KIND_ARRAY: u32 = 3;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_ENUM: u32 = 6;
+const KIND_FUNC: u32 = 12;
 const KIND_FUNC_PROTO: u32 = 13;
 const KIND_VAR: u32 = 14;
 const KIND_DATASEC: u32 = 15;
@@ -58,6 +59,25 @@ pub fn offsets(btf: &[u8]) -> Result<Offsets, BtfError> {
             .ok_or(BtfError::Missing { structure, member })?;
     }
     Ok(Offsets::from_words(words))
+}
+
+/// Whether the kernel has each of these functions.
+///
+/// # Errors
+/// When the bytes are no BTF.
+pub fn has_functions(btf: &[u8], names: &[String]) -> Result<Vec<bool>, BtfError> {
+    let btf = Btf::parse(btf)?;
+    let mut there = HashSet::new();
+    for at in &btf.starts {
+        let of = btf.type_at(*at)?;
+        if of.kind == KIND_FUNC
+            && let Some(name) = btf.text(of.name)
+        {
+            there.insert(name);
+        }
+    }
+    let has = |name: &String| there.contains(name.as_bytes());
+    Ok(names.iter().map(has).collect())
 }
 
 /// A parsed BTF: where each type lies.

@@ -5,8 +5,9 @@ use aya::{Btf, BtfError, Ebpf};
 use turnkey_abi::column;
 use turnkey_policy::On;
 
+use crate::btf;
 use crate::compile::Rules;
-use crate::open::{OpenError, explain_program, program};
+use crate::open::{OpenError, explain_program, program, read_btf};
 
 /// A hook and the program for it.
 struct Hook {
@@ -151,6 +152,37 @@ pub struct Hooks {
     pub attached: Vec<&'static str>,
     /// Unknown to the kernel: what they would guard is left to the other layers.
     pub missing: Vec<&'static str>,
+}
+
+impl Hooks {
+    /// The hooks that the running kernel could be asked by, whatever the rules, and those that it
+    /// does not have. Nothing is attached.
+    ///
+    /// # Errors
+    /// When the kernel does not describe itself.
+    pub fn here() -> Result<KnownHooks, OpenError> {
+        let functions: Vec<_> = HOOKS.iter().map(function).collect();
+        let known = btf::has_functions(&read_btf()?, &functions)?;
+        let missing = HOOKS.iter().zip(&known).filter(|(_, known)| !**known);
+        Ok(KnownHooks {
+            all: HOOKS.len(),
+            missing: missing.map(|(hook, _)| hook.name).collect(),
+        })
+    }
+}
+
+/// Which of the hooks that the monitor has programs for the kernel has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownHooks {
+    /// How many there are programs for.
+    pub all: usize,
+    /// Those that the kernel does not have, by their names.
+    pub missing: Vec<&'static str>,
+}
+
+/// The kernel's function that a program for the hook is attached to.
+fn function(hook: &Hook) -> String {
+    format!("bpf_lsm_{}", hook.name)
 }
 
 /// Loads and attaches a program for each hook that the rules need and the kernel has.

@@ -35,10 +35,10 @@ pub use compile::{CompileError, Rules, compile};
 pub use decode::{DecodeError, decode};
 pub use event::*;
 pub use evidence::{ByKind, Evidence, FinishError};
-pub use hooks::Hooks;
+pub use hooks::{Hooks, KnownHooks};
 pub use monitor::{AdoptError, Monitor};
 pub use open::OpenError;
-pub use tier::{Available, Tier};
+pub use tier::{Available, Lack, Tier};
 
 /// The kernel's name of a syscall that [`Kind::Refused`] can speak of.
 #[must_use]

@@ -5,6 +5,7 @@ use std::io;
 use aya::maps::{Array, HashMap, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
+use nix::errno::Errno;
 use turnkey_abi::{ABI_SYMBOL, TABLE_RUN, Table};
 
 use crate::btf::{self, BtfError};
@@ -24,7 +25,7 @@ pub enum OpenError {
     NoBtf(#[source] io::Error),
     /// The kernel is too old or too new for this monitor.
     #[error(
-        "the running kernel keeps its fields differently: turnkey needs Linux 6.12 or later, and a build that knows this kernel"
+        "the running kernel keeps its fields differently: turnkey needs Linux 6.1 or later, and a build that knows this kernel"
     )]
     Fields(#[from] BtfError),
     /// aya's reading of the kernel's BTF failed.
@@ -45,7 +46,7 @@ pub enum OpenError {
     Load(#[source] Box<EbpfError>),
     /// The kernel does not accept a program, or has no such tracepoint.
     #[error(
-        "the kernel does not accept the program `{name}`: the monitor needs Linux 6.12 or later, with tracepoints (CONFIG_FTRACE_SYSCALLS=y) and cgroup hooks (CONFIG_CGROUP_BPF=y); 6.1 is known to refuse it"
+        "the kernel does not accept the program `{name}`: the monitor needs Linux 6.1 or later, with tracepoints (CONFIG_FTRACE_SYSCALLS=y) and cgroup hooks (CONFIG_CGROUP_BPF=y)"
     )]
     Program {
         /// The program's name in the object.
@@ -103,7 +104,7 @@ pub(crate) struct Loaded {
 
 /// Loads the object, hands the rules to the kernel, attaches the tracepoints.
 pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
-    let btf_bytes = std::fs::read(BTF).map_err(OpenError::NoBtf)?;
+    let btf_bytes = read_btf()?;
     let offsets = OffsetsValue(btf::offsets(&btf_bytes)?);
     let btf = Btf::parse(&btf_bytes, Default::default()).map_err(OpenError::BadBtf)?;
     let mut ebpf = EbpfLoader::new()
@@ -134,6 +135,11 @@ pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
         repeats,
         stream,
     })
+}
+
+/// How the running kernel describes itself.
+pub(crate) fn read_btf() -> Result<Vec<u8>, OpenError> {
+    std::fs::read(BTF).map_err(OpenError::NoBtf)
 }
 
 /// Writes a rule table.
@@ -252,16 +258,24 @@ fn reason(log: &str) -> String {
 /// How the lines behind the reason begin.
 const VERIFIER_STATISTICS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
 
-/// Whether the kernel's answer, somewhere down the chain, was EPERM.
+/// Whether the kernel's answer, somewhere down the chain, was EPERM. The verifier says EACCES of a
+/// program that it does not accept, which has nothing to do with the caller.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let mut causes = chain.filter_map(|error| error.downcast_ref::<io::Error>());
-    causes.any(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+    causes.any(|cause| cause.raw_os_error() == Some(Errno::EPERM as i32))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_verifier_refuses_is_not_called_a_lack_of_rights() {
+        let told = |errno: Errno| is_permission(&io::Error::from(errno));
+        assert!(told(Errno::EPERM));
+        assert!(!told(Errno::EACCES));
+    }
 
     #[test]
     fn reason_is_the_line_before_the_statistics() {

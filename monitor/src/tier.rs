@@ -34,8 +34,17 @@ impl fmt::Display for Tier {
 pub struct Available {
     /// The tier.
     pub tier: Tier,
-    /// What keeps the host from [`Tier::Lsm`], with the fix.
-    pub lacks: Option<String>,
+    /// What keeps the host from [`Tier::Lsm`].
+    pub lacks: Option<Lack>,
+}
+
+/// Something that the better tier needs and the host has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// What is not as it must be.
+    pub cause: String,
+    /// What the host's owner can do.
+    pub fix: String,
 }
 
 /// The names of the active security modules, in order; `Documentation/admin-guide/LSM`.
@@ -52,30 +61,35 @@ impl Available {
     }
 
     fn from_lists(modules: Option<&str>, lockdown: Option<&str>) -> Self {
-        let lacks = match (modules, lockdown) {
-            (None, _) => Some(format!(
-                "{MODULES} cannot be read, so nothing tells whether the kernel asks BPF: mount -t securityfs none /sys/kernel/security"
-            )),
-            (Some(list), _) if !list.trim().split(',').any(|module| module == "bpf") => {
-                Some(format!(
-                    "`bpf` is not among the active security modules ({}): boot with lsm={},bpf",
-                    list.trim(),
-                    list.trim()
-                ))
-            }
-            (_, Some(levels)) if !levels.contains("[none]") => Some(format!(
-                "lockdown ({}) refuses the programs: boot with lockdown=none, or without Secure Boot",
-                levels.trim()
-            )),
-            _ => None,
-        };
-        let tier = if lacks.is_none() {
-            Tier::Lsm
-        } else {
-            Tier::Tracepoint
+        let lacks = lacks(modules.map(str::trim), lockdown.map(str::trim));
+        let tier = match lacks {
+            None => Tier::Lsm,
+            Some(_) => Tier::Tracepoint,
         };
         Self { tier, lacks }
     }
+}
+
+fn lacks(modules: Option<&str>, lockdown: Option<&str>) -> Option<Lack> {
+    let Some(list) = modules else {
+        return Some(Lack {
+            cause: format!(
+                "{MODULES} cannot be read, so nothing tells whether the kernel asks BPF"
+            ),
+            fix: String::from("mount -t securityfs none /sys/kernel/security"),
+        });
+    };
+    if !list.split(',').any(|module| module == "bpf") {
+        return Some(Lack {
+            cause: format!("`bpf` is not among the active security modules ({list})"),
+            fix: format!("boot with the kernel parameter lsm={list},bpf"),
+        });
+    }
+    let levels = lockdown.filter(|levels| !levels.contains("[none]"))?;
+    Some(Lack {
+        cause: format!("lockdown ({levels}) refuses the programs"),
+        fix: String::from("boot with the kernel parameter lockdown=none, or without Secure Boot"),
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +123,7 @@ mod tests {
             let found = Available::from_lists(modules, lockdown);
             assert_eq!(found.tier, Tier::Tracepoint);
             assert!(
-                found.lacks.is_some_and(|lacks| lacks.contains(fix)),
+                found.lacks.is_some_and(|lacks| lacks.fix.contains(fix)),
                 "{fix}"
             );
         }

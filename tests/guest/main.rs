@@ -2,6 +2,7 @@
 //! an ordinary host what they look for cannot happen.
 
 mod lsm;
+mod oldest;
 mod systemd;
-mod too_old;
+mod tier;
 mod without_landlock;

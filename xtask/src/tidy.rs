@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use crate::vm::support::Record;
 use crate::{command, setup, workspace};
 use tree::File;
 
@@ -72,6 +73,10 @@ pub fn run() -> Result<()> {
     let mut failed: Vec<&str> = Vec::new();
     if !problems.is_empty() {
         failed.push("the rules above");
+    }
+    if let Err(error) = Record::check(&root) {
+        eprintln!("{error}");
+        failed.push("the table of kernels");
     }
     if format(&root).is_err() {
         failed.push("rustfmt: run `cargo fmt --all`, and again in monitor-ebpf");

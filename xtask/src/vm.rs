@@ -4,10 +4,12 @@
 mod build;
 mod cpio;
 mod expected;
+mod host;
 mod image;
 mod kernel;
 mod machine;
 mod outcome;
+pub mod support;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,13 +27,17 @@ use build::Programs;
 use expected::{MACHINES, Machine};
 use kernel::Kernel;
 use outcome::Heard;
+use support::{HOST, Ran, Record};
 
 /// What `vm` is given.
 #[derive(Args)]
 pub struct Arguments {
-    /// Only the machines whose name is this
-    #[arg(long)]
-    machine: Option<String>,
+    /// Only the machine of this name; may be given more than once
+    #[arg(long = "machine")]
+    machines: Vec<String>,
+    /// Write what the machines came to, this host included, into docs/kernel-support.md
+    #[arg(long, conflicts_with = "filters")]
+    write_table: bool,
     /// Only the tests whose name contains one of these
     filters: Vec<String>,
 }
@@ -41,24 +47,46 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
     let turnkey = workspace::build_turnkey()?;
     let choice = Choice {
-        machine: arguments.machine.as_deref(),
+        machines: &arguments.machines,
         filters: &arguments.filters,
     };
-    run_machines(&turnkey, &choice)
+    if arguments.write_table {
+        return write_table(&turnkey, &choice);
+    }
+    run_machines(&turnkey, &choice)?.1
+}
+
+/// Runs the machines, and this host like one of them, and records what they came to.
+fn write_table(turnkey: &Path, choice: &Choice) -> Result<()> {
+    let root = workspace::root();
+    let mut record = Record::read(&root)?;
+    let mut judged = Ok(());
+    if !choice.machines().is_empty() {
+        let (ran, verdict) = run_machines(turnkey, choice)?;
+        record.update(ran);
+        record.write(&root)?;
+        judged = verdict;
+    }
+    if choice.has_machine(HOST) {
+        let ran = host::run(turnkey)?;
+        record.update(BTreeMap::from([(HOST.to_owned(), ran)]));
+        record.write(&root)?;
+    }
+    judged
 }
 
 /// Runs every test that is expected in the guest.
 pub fn run_all(turnkey: &Path) -> Result<()> {
     let everything = Choice {
-        machine: None,
+        machines: &[],
         filters: &[],
     };
-    run_machines(turnkey, &everything)
+    run_machines(turnkey, &everything)?.1
 }
 
 /// A part of the machines and tests, for the one who works on them.
 struct Choice<'a> {
-    machine: Option<&'a str>,
+    machines: &'a [String],
     filters: &'a [String],
 }
 
@@ -70,7 +98,8 @@ struct Job<'a> {
     console: PathBuf,
 }
 
-fn run_machines(turnkey: &Path, choice: &Choice) -> Result<()> {
+/// What the machines came to of which every test has passed, and whether that is all of them.
+fn run_machines(turnkey: &Path, choice: &Choice) -> Result<(BTreeMap<String, Ran>, Result<()>)> {
     setup::ensure(&[setup::GUEST])?;
     let started = Instant::now();
     let folder = workspace::target_folder().join("vm");
@@ -80,7 +109,30 @@ fn run_machines(turnkey: &Path, choice: &Choice) -> Result<()> {
     let kernels = kernels(choice)?;
     let jobs = jobs(choice, &programs, &kernels, &folder)?;
     let heard = run_jobs(jobs, &kernels, &disks)?;
-    outcome::judge(&heard, started.elapsed())
+    let mut ran = outcome::by_machine(&heard);
+    for machine in choice.machines() {
+        if let Some(ran) = ran.get_mut(machine.name) {
+            for (test, why) in tests_of(machine, &programs)?.left_out {
+                ran.add_left_out(&test, why);
+            }
+        }
+    }
+    Ok((ran, outcome::judge(&heard, started.elapsed())))
+}
+
+/// The tests of a machine, each with the name of its binary.
+fn tests_of(machine: &Machine, programs: &Programs) -> Result<expected::Choice> {
+    let mut all = expected::Choice::default();
+    for tests in machine.tests {
+        let binary = tests.binary();
+        let choice = tests.choose(&programs.tests_of(binary)?)?;
+        let run = choice.run.iter().map(|test| format!("{binary} {test}"));
+        all.run.extend(run);
+        let left_out = choice.left_out.into_iter();
+        all.left_out
+            .extend(left_out.map(|(test, why)| (format!("{binary} {test}"), why)));
+    }
+    Ok(all)
 }
 
 /// The disks that all machines share and none changes.
@@ -108,16 +160,21 @@ impl Choice<'_> {
     }
 
     fn machines(&self) -> Vec<&'static Machine> {
-        let is_chosen = |it: &&Machine| self.machine.is_none_or(|name| name == it.name);
+        let is_chosen = |it: &&Machine| self.has_machine(it.name);
         MACHINES.iter().filter(is_chosen).collect()
+    }
+
+    fn has_machine(&self, name: &str) -> bool {
+        self.machines.is_empty() || self.machines.iter().any(|chosen| chosen == name)
     }
 }
 
 fn kernels(choice: &Choice) -> Result<BTreeMap<&'static str, Kernel>> {
     let mut kernels = BTreeMap::new();
     for machine in choice.machines() {
-        if !kernels.contains_key(machine.kernel) {
-            kernels.insert(machine.kernel, kernel::obtain(machine.kernel)?);
+        let series = machine.boot.kernel;
+        if !kernels.contains_key(series) {
+            kernels.insert(series, kernel::obtain(series)?);
         }
     }
     if kernels.is_empty() {
@@ -135,18 +192,13 @@ fn jobs<'a>(
 ) -> Result<VecDeque<Job<'a>>> {
     let mut jobs = VecDeque::new();
     for machine in choice.machines() {
-        let binary = machine.tests.binary();
-        let mut tests = machine.tests.choose(&programs.tests_of(binary)?)?;
+        let mut tests = tests_of(machine, programs)?.run;
         tests.retain(|test| choice.has(test));
-        let tests: Vec<_> = tests
-            .iter()
-            .map(|test| format!("{binary} {test}"))
-            .collect();
         for tests in expected::deal(&tests, machine.copies) {
             let number = jobs.len();
             let initramfs = folder.join(format!("initramfs-{number}"));
             let kernel = kernels
-                .get(machine.kernel)
+                .get(machine.boot.kernel)
                 .context("a kernel for each machine")?;
             fs::write(
                 &initramfs,
@@ -196,14 +248,14 @@ fn run_jobs(
 
 fn run_job(job: Job, kernels: &BTreeMap<&str, Kernel>, disks: &Disks) -> Result<Heard> {
     let kernel = kernels
-        .get(job.machine.kernel)
+        .get(job.machine.boot.kernel)
         .context("a kernel for each machine")?;
     let parts = machine::Parts {
         kernel: &kernel.image,
         initramfs: &job.initramfs,
         disk: &disks.root,
         swap: &disks.swap,
-        command_line: job.machine.command_line,
+        command_line: job.machine.boot.command_line,
         console: &job.console,
     };
     let name = job.machine.name;

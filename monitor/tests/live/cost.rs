@@ -3,7 +3,7 @@
 //! The verifier gives up after a million instructions, and what it takes differs between kernels.
 //! A budget of a fraction of that keeps a change from walking up to the edge unseen.
 
-use turnkey_monitor::{Monitor, compile};
+use turnkey_monitor::{Monitor, Tier, compile};
 
 use super::harness::{OBJECT, chain, policy, tier};
 
@@ -23,6 +23,8 @@ const BUDGET: &[(&str, u32)] = &[
     ("sendmsg4", 30_000),
     ("sendmsg6", 15_000),
     ("sock_create", 100),
+    // 6.1's verifier sees less often that it was somewhere before, and needs 33000.
+    ("lsm_file_open", 70_000),
 ];
 
 /// As many for any hook of BPF LSM.
@@ -77,7 +79,12 @@ fn every_program_is_within_its_budget() {
     }
     assert!(over.is_empty(), "over budget, or without one: {over:?}");
     let has = |name: &str| verified.iter().any(|(known, _)| known == name);
-    let without: Vec<_> = BUDGET.iter().filter(|(name, _)| !has(name)).collect();
+    // Those of the other tier are there only on it.
+    let is_here = |name: &str| tier() == Tier::Lsm || !name.starts_with("lsm_");
+    let without: Vec<_> = BUDGET
+        .iter()
+        .filter(|(name, _)| is_here(name) && !has(name))
+        .collect();
     assert!(
         without.is_empty(),
         "in the budget and not in the object: {without:?}"

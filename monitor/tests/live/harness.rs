@@ -225,7 +225,8 @@ pub fn python_path() -> &'static str {
 
 /// Runs a Python program in a watched cgroup.
 pub fn python(policy: &Policy, program: &str) -> Seen {
-    run(policy, &[python_path(), "-S", "-E", "-c", program])
+    // -B: the compiled modules that Python would keep are files that it makes and renames.
+    run(policy, &[python_path(), "-S", "-E", "-B", "-c", program])
 }
 
 /// An error with all its causes.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use nix::errno::Errno;
 use turnkey_jailer::hierarchy::{Controller, Home};
 use turnkey_jailer::userns::Switches;
+use turnkey_monitor::{Available, KnownHooks};
 
 /// An attempt: it worked, or the kernel's answer.
 pub type Trial = Result<(), Errno>;
@@ -40,6 +41,10 @@ pub struct Facts {
     pub security_modules: Option<Vec<String>>,
     /// The chosen word of `/sys/kernel/security/lockdown`; `None` when it cannot be read.
     pub lockdown: Option<String>,
+    /// How the monitor would stand between a program and this kernel.
+    pub tier: Available,
+    /// The hooks of the lsm tier that this kernel has, or why that cannot be told.
+    pub hooks: Result<KnownHooks, String>,
     /// The monitor was loaded: what its canary proved, or why not.
     pub monitor: Result<String, String>,
     /// The default profile, run whole.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use turnkey_jailer::hierarchy::{Controller, Hierarchies};
 use turnkey_jailer::userns::Switches;
 use turnkey_jailer::{GroupNames, Groups as MadeGroups, PlanError, landlock, privileges, trial};
-use turnkey_monitor::Monitor;
+use turnkey_monitor::{Available, Hooks, Monitor};
 use turnkey_policy::{Overrides, Policy};
 
 use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
@@ -61,6 +61,8 @@ pub fn gather() -> anyhow::Result<Facts> {
         security_modules: read(SECURITY, "lsm")
             .map(|text| text.trim().split(',').map(str::to_owned).collect()),
         lockdown: read(SECURITY, "lockdown").and_then(|text| chosen(&text)),
+        tier: Available::here(),
+        hooks: Hooks::here().map_err(|error| error.to_string()),
         monitor: monitor(&policy, hierarchies.as_ref().ok()),
         groups: hierarchies.map(groups),
         rehearsal: rehearse(&directory, false),
@@ -156,7 +158,7 @@ fn group_name(of: &str) -> String {
 /// Loads the monitor and lets its canary die, in a group of its own.
 fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String, String> {
     let explain = |error: anyhow::Error| advice::explain(&error);
-    let rules = turnkey_monitor::compile(policy, turnkey_monitor::Available::here().tier)
+    let rules = turnkey_monitor::compile(policy, Available::here().tier)
         .map_err(|error| explain(error.into()))?;
     let mut monitor = Monitor::open(OBJECT, &rules).map_err(|error| explain(error.into()))?;
     let hierarchies = hierarchies.ok_or("it is loaded, and there is no group to watch")?;

@@ -3,6 +3,7 @@
 use nix::errno::Errno;
 use turnkey_jailer::hierarchy::{Controller, Home};
 use turnkey_jailer::userns::Switches;
+use turnkey_monitor::{Available, KnownHooks, Lack, Tier};
 
 use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
 use super::findings::{Finding, State, findings, whole};
@@ -51,6 +52,14 @@ fn good() -> Facts {
         btf: Ok(5_000_000),
         security_modules: Some(["landlock", "bpf"].map(str::to_owned).to_vec()),
         lockdown: Some("none".to_owned()),
+        tier: Available {
+            tier: Tier::Lsm,
+            lacks: None,
+        },
+        hooks: Ok(KnownHooks {
+            all: 36,
+            missing: Vec::new(),
+        }),
         monitor: Ok("the canary died".to_owned()),
         rehearsal: Ok(()),
         unmonitored: Ok(()),
@@ -297,6 +306,31 @@ fn the_monitors_tiers_are_told_apart() {
         State::Missing,
         &["may not read"],
     );
+}
+
+#[test]
+fn the_tier_is_told_with_what_keeps_the_host_from_the_better_one() {
+    let best = find("monitor-tier", &good());
+    expect(&best, State::Ok, &["lsm, with all 36 hooks"]);
+    let lesser = check("monitor-tier", |facts| {
+        facts.tier = Available {
+            tier: Tier::Tracepoint,
+            lacks: Some(Lack {
+                cause: "`bpf` is not among the active security modules (yama)".to_owned(),
+                fix: "boot with the kernel parameter lsm=yama,bpf".to_owned(),
+            }),
+        };
+    });
+    let words = ["tracepoint", "(yama)", "lsm=yama,bpf"];
+    expect(&lesser, State::Limited, &words);
+    let older = check("monitor-tier", |facts| {
+        facts.hooks = Ok(KnownHooks {
+            all: 36,
+            missing: vec!["uring_allowed"],
+        });
+    });
+    let words = ["with 35 of 36 hooks", "no uring_allowed", "newer kernel"];
+    expect(&older, State::Limited, &words);
 }
 
 #[test]

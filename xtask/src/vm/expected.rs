@@ -7,16 +7,24 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-/// One machine to boot.
-pub struct Machine {
-    /// As the output names it.
+/// A kernel and how it is started: a column of docs/kernel-support.md.
+pub struct Boot {
+    /// As the table names it.
     pub name: &'static str,
     /// The series of the kernel, as Debian's packages name it.
     pub kernel: &'static str,
     /// What is added to the kernel's command line.
     pub command_line: &'static str,
+}
+
+/// One machine to boot.
+pub struct Machine {
+    /// As the output names it.
+    pub name: &'static str,
+    /// What is booted.
+    pub boot: &'static Boot,
     /// The tests that must run, and pass.
-    pub tests: Tests,
+    pub tests: &'static [Tests],
     /// How many such machines share the tests: each is one thread of the host.
     pub copies: usize,
 }
@@ -25,7 +33,9 @@ pub struct Machine {
 pub enum Tests {
     /// All of the binary but these.
     AllBut(&'static str, &'static [LeftOut]),
-    /// Those of the binary that begin so.
+    /// Those of the binary that begin with one of these; why not the others.
+    Only(&'static str, &'static [&'static str], &'static str),
+    /// Those of the binary that begin so. The others are for other machines.
     Module(&'static str, &'static str),
 }
 
@@ -37,52 +47,120 @@ pub struct LeftOut {
     pub why: &'static str,
 }
 
+/// Debian's own list of security modules without bpf: what is left is the tracepoint tier.
+const WITHOUT_BPF: &str = "lsm=landlock,lockdown,yama,apparmor";
+
+const LSM_6_12: Boot = Boot {
+    name: "6.12 lsm",
+    kernel: "6.12",
+    command_line: "",
+};
+const TRACEPOINT_6_12: Boot = Boot {
+    name: "6.12 tracepoint",
+    kernel: "6.12",
+    command_line: WITHOUT_BPF,
+};
+const WITHOUT_LANDLOCK: Boot = Boot {
+    name: "6.12 without Landlock",
+    kernel: "6.12",
+    // Debian's own list without landlock.
+    command_line: "lsm=lockdown,yama,apparmor,bpf",
+};
+const LSM_6_1: Boot = Boot {
+    name: "6.1 lsm",
+    kernel: "6.1",
+    command_line: "",
+};
+const TRACEPOINT_6_1: Boot = Boot {
+    name: "6.1 tracepoint",
+    kernel: "6.1",
+    command_line: WITHOUT_BPF,
+};
+
+/// Every column of the table but the host's, in order.
+pub const BOOTS: &[&Boot] = &[
+    &LSM_6_12,
+    &TRACEPOINT_6_12,
+    &LSM_6_1,
+    &TRACEPOINT_6_1,
+    &WITHOUT_LANDLOCK,
+];
+
 /// Every machine of `cargo xtask vm`.
 pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12",
-        kernel: "6.12",
-        command_line: "",
-        tests: Tests::AllBut("e2e", NOT_IN_THE_GUEST),
+        boot: &LSM_6_12,
+        tests: &[Tests::AllBut("e2e", NOT_IN_THE_GUEST)],
         copies: 2,
     },
     Machine {
         name: "6.12 lsm",
-        kernel: "6.12",
-        command_line: "",
-        tests: Tests::Module("guest", "lsm::"),
+        boot: &LSM_6_12,
+        tests: &[
+            Tests::Module("guest", "lsm::"),
+            Tests::Module("guest", "tier::lsm::"),
+        ],
         copies: 1,
     },
     Machine {
         name: "6.12 systemd",
-        kernel: "6.12",
-        command_line: "",
-        tests: Tests::Module("guest", "systemd::"),
+        boot: &LSM_6_12,
+        tests: &[Tests::Module("guest", "systemd::")],
         copies: 1,
     },
     Machine {
         name: "6.12 monitor",
-        kernel: "6.12",
-        command_line: "",
-        tests: Tests::Module("live", ""),
+        boot: &LSM_6_12,
+        tests: &[Tests::AllBut("live", &[])],
+        copies: 1,
+    },
+    Machine {
+        name: "6.12 tracepoint",
+        boot: &TRACEPOINT_6_12,
+        tests: &[
+            Tests::Only("live", BY_TIER, NOT_BY_TIER),
+            Tests::Module("guest", "tier::tracepoint::"),
+        ],
         copies: 1,
     },
     Machine {
         name: "6.12 without Landlock",
-        kernel: "6.12",
-        // Debian's own list without landlock.
-        command_line: "lsm=lockdown,yama,apparmor,bpf",
-        tests: Tests::Module("guest", "without_landlock::"),
+        boot: &WITHOUT_LANDLOCK,
+        tests: &[Tests::Module("guest", "without_landlock::")],
+        copies: 1,
+    },
+    Machine {
+        name: "6.1 monitor",
+        boot: &LSM_6_1,
+        tests: &[
+            Tests::Only("live", BY_TIER, NOT_BY_TIER),
+            Tests::Module("guest", "tier::lsm::"),
+        ],
+        copies: 1,
+    },
+    Machine {
+        name: "6.1 tracepoint",
+        boot: &TRACEPOINT_6_1,
+        tests: &[
+            Tests::Only("live", BY_TIER, NOT_BY_TIER),
+            Tests::Module("guest", "tier::tracepoint::"),
+        ],
         copies: 1,
     },
     Machine {
         name: "6.1",
-        kernel: "6.1",
-        command_line: "",
-        tests: Tests::Module("guest", "too_old::"),
+        boot: &LSM_6_1,
+        tests: &[Tests::Module("guest", "oldest::")],
         copies: 1,
     },
 ];
+
+/// What the monitor does otherwise on the tracepoint tier, and what its programs cost there.
+const BY_TIER: &[&str] = &["live::cost::", "live::open::"];
+
+const NOT_BY_TIER: &str = "an emulated processor takes some seconds for each; these are the programs that differ between \
+    tiers and cost the verifier most. On 6.12 with BPF LSM and on the host all of them run";
 
 /// Left out because the kernel has little part in them: an emulated processor takes some seconds for
 /// each run, and the rest is to stay within minutes.
@@ -161,32 +239,63 @@ impl Tests {
     /// The test binary.
     pub fn binary(&self) -> &'static str {
         match self {
-            Tests::AllBut(binary, _) | Tests::Module(binary, _) => binary,
+            Tests::AllBut(binary, _) | Tests::Only(binary, ..) | Tests::Module(binary, _) => binary,
         }
     }
 
-    /// Those of the binary's tests that are expected to run.
-    pub fn choose(&self, all: &[String]) -> Result<Vec<String>> {
-        let chosen: Vec<String> = match self {
-            Tests::AllBut(_, left_out) => {
-                refuse_stale(left_out, all)?;
-                let is_left_out =
-                    |name: &&String| left_out.iter().any(|it| name.starts_with(it.prefix));
-                all.iter()
-                    .filter(|name| !is_left_out(name))
-                    .cloned()
-                    .collect()
+    /// Those of the binary's tests that are expected to run, and those that are not with the reason.
+    pub fn choose(&self, all: &[String]) -> Result<Choice> {
+        if let Tests::AllBut(_, left_out) = self {
+            refuse_stale(left_out, all)?;
+        }
+        let mut choice = Choice::default();
+        for name in all {
+            match self.why_not(name) {
+                Answer::Runs => choice.run.push(name.clone()),
+                Answer::LeftOut(why) => choice.left_out.push((name.clone(), why)),
+                Answer::IsForOthers => {}
             }
-            Tests::Module(_, prefix) => {
-                let is_in = |name: &&String| name.starts_with(prefix);
-                all.iter().filter(is_in).cloned().collect()
-            }
-        };
-        if chosen.is_empty() {
+        }
+        if choice.run.is_empty() {
             bail!("no test of `{}` would run in the guest", self.binary());
         }
-        Ok(chosen)
+        Ok(choice)
     }
+
+    fn why_not(&self, name: &str) -> Answer {
+        match self {
+            Tests::AllBut(_, left_out) => left_out
+                .iter()
+                .find(|it| name.starts_with(it.prefix))
+                .map_or(Answer::Runs, |it| Answer::LeftOut(it.why)),
+            Tests::Only(_, prefixes, why) => {
+                let is_in = prefixes.iter().any(|prefix| name.starts_with(prefix));
+                if is_in {
+                    Answer::Runs
+                } else {
+                    Answer::LeftOut(why)
+                }
+            }
+            Tests::Module(_, prefix) if name.starts_with(prefix) => Answer::Runs,
+            Tests::Module(..) => Answer::IsForOthers,
+        }
+    }
+}
+
+/// What becomes of a test on a machine.
+enum Answer {
+    Runs,
+    LeftOut(&'static str),
+    IsForOthers,
+}
+
+/// The tests of a binary on a machine.
+#[derive(Debug, Default)]
+pub struct Choice {
+    /// Expected.
+    pub run: Vec<String>,
+    /// Not expected, and why.
+    pub left_out: Vec<(String, &'static str)>,
 }
 
 fn refuse_stale(left_out: &[LeftOut], all: &[String]) -> Result<()> {
@@ -235,13 +344,33 @@ mod tests {
     fn new_test_is_expected_by_default() {
         let all = names(&["limits::old", "limits::new", "usage::flag"]);
         let chosen = Tests::AllBut("e2e", OUT).choose(&all).expect("fits");
-        assert_eq!(chosen, ["limits::old", "limits::new"]);
+        assert_eq!(chosen.run, ["limits::old", "limits::new"]);
+        assert_eq!(chosen.left_out, [("usage::flag".to_owned(), "a test")]);
     }
 
     #[test]
     fn line_that_fits_no_test_is_refused() {
         let error = Tests::AllBut("e2e", OUT).choose(&names(&["limits::old"]));
         assert!(error.expect_err("stale").to_string().contains("usage::"));
+    }
+
+    #[test]
+    fn what_only_some_are_run_of_leaves_the_others_out_with_a_reason() {
+        let all = names(&["open::a", "exec::b", "network::c"]);
+        let only = Tests::Only("live", &["open::", "exec::"], "slow");
+        let chosen = only.choose(&all).expect("fits");
+        assert_eq!(chosen.run, ["open::a", "exec::b"]);
+        assert_eq!(chosen.left_out, [("network::c".to_owned(), "slow")]);
+    }
+
+    #[test]
+    fn every_boot_has_a_machine_and_every_machine_a_column() {
+        for boot in BOOTS {
+            assert!(MACHINES.iter().any(|it| it.boot.name == boot.name));
+        }
+        for machine in MACHINES {
+            assert!(BOOTS.iter().any(|it| it.name == machine.boot.name));
+        }
     }
 
     #[test]

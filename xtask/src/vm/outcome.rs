@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 use turnkey_guest::{Message, Outcome};
 
 use super::expected;
+use super::support::Ran;
 use super::watch::{End, Watch};
 
 /// How a test marks a line with a measured figure, so that it is shown although the test passed.
@@ -82,6 +83,23 @@ pub fn judge(heard: &[Heard], took: Duration) -> Result<()> {
     Ok(())
 }
 
+/// What each machine came to on which every expected test has passed, its copies taken together.
+pub fn by_machine(heard: &[Heard]) -> BTreeMap<String, Ran> {
+    let mut machines: BTreeMap<String, Ran> = BTreeMap::new();
+    for guest in heard {
+        let ran = machines.entry(guest.name.to_owned()).or_default();
+        ran.kernel.clone_from(&guest.watch.kernel);
+        ran.told.extend(guest.watch.told.iter().cloned());
+        for test in &guest.watch.passed {
+            ran.add_passed(test);
+        }
+    }
+    for guest in heard.iter().filter(|guest| !guest.is_whole()) {
+        machines.remove(guest.name);
+    }
+    machines
+}
+
 fn summary(heard: &[Heard], took: Duration) -> String {
     let mut passed: BTreeMap<&str, usize> = BTreeMap::new();
     for guest in heard {
@@ -101,6 +119,11 @@ fn summary(heard: &[Heard], took: Duration) -> String {
 }
 
 impl Heard {
+    fn is_whole(&self) -> bool {
+        let missing = expected::missing(&self.expected, &self.watch.passed);
+        self.end == End::Done && self.watch.failed.is_empty() && missing.is_empty()
+    }
+
     /// Says everything that is wrong, and how much that is.
     fn complain(&self) -> usize {
         let mut problems = 0;

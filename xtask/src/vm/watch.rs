@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use turnkey_guest::{Message, Outcome};
 
+use super::support;
+
 /// How long a guest may say nothing at all, in the host's time. While a test runs there is a sign of
 /// life every few seconds, unless the host has no time for the guest.
 const SILENCE: Duration = Duration::from_secs(240);
@@ -35,6 +37,10 @@ pub struct Watch {
     pub passed: BTreeSet<String>,
     /// The tests that did not, with what they printed.
     pub failed: Vec<(String, String)>,
+    /// The kernel's release.
+    pub kernel: String,
+    /// What its tests tell of the machine.
+    pub told: BTreeSet<String>,
     /// The test that runs now.
     pub running: Option<String>,
     is_done: bool,
@@ -45,7 +51,8 @@ impl Watch {
     /// Takes a message.
     pub fn hear(&mut self, message: Message) {
         match message {
-            Message::Up { .. } | Message::Alive => {}
+            Message::Up { kernel } => self.kernel = kernel,
+            Message::Alive => {}
             Message::Started { test } => self.running = Some(test),
             Message::Finished {
                 test,
@@ -54,6 +61,7 @@ impl Watch {
                 ..
             } => {
                 self.running = None;
+                self.told.extend(support::told(&output).map(str::to_owned));
                 if outcome == Outcome::Passed {
                     self.passed.insert(test);
                 } else {

@@ -6,13 +6,14 @@ use crate::doctor::facts::Facts;
 
 const MOUNT_SECURITYFS: &str = "mount -t securityfs none /sys/kernel/security, and ask again";
 
-/// BTF, the security modules, lockdown, and the monitor itself.
-pub fn findings(facts: &Facts) -> [Finding; 4] {
+/// BTF, the security modules, lockdown, the tier they make, and the monitor itself.
+pub fn findings(facts: &Facts) -> [Finding; 5] {
     [
         btf(facts),
         security_modules(facts),
         lockdown(facts),
-        tracepoint(facts),
+        tier(facts),
+        monitor(facts),
     ]
 }
 
@@ -67,7 +68,40 @@ fn lockdown(facts: &Facts) -> Finding {
     }
 }
 
-fn tracepoint(facts: &Facts) -> Finding {
+fn tier(facts: &Facts) -> Finding {
+    let check = Check {
+        name: "monitor-tier",
+        needed_for: "refusing what rules forbid before it happens, rather than killing for it",
+        source: "/sys/kernel/security, and the hooks in /sys/kernel/btf/vmlinux",
+    };
+    let tier = facts.tier.tier;
+    if let Some(lack) = &facts.tier.lacks {
+        return check.limited(
+            format!("{tier}; not the lsm tier, since {}", lack.cause),
+            lack.fix.as_str(),
+        );
+    }
+    match &facts.hooks {
+        Ok(hooks) if hooks.missing.is_empty() => {
+            check.ok(format!("{tier}, with all {} hooks", hooks.all))
+        }
+        Ok(hooks) => check.limited(
+            format!(
+                "{tier}, with {} of {} hooks: this kernel has no {}",
+                hooks.all - hooks.missing.len(),
+                hooks.all,
+                hooks.missing.join(", ")
+            ),
+            "boot a newer kernel for these; what they would refuse is left to the jail's other layers",
+        ),
+        Err(error) => check.limited(
+            format!("{tier}; which of its hooks there are cannot be told: {error}"),
+            "mend what is said of btf",
+        ),
+    }
+}
+
+fn monitor(facts: &Facts) -> Finding {
     let check = Check {
         name: "monitor",
         needed_for: "seeing what the program does and killing it for it",
