@@ -50,7 +50,7 @@ pub struct Record {
     /// Device of the file's super block, in the kernel's encoding (`major << 20 | minor`).
     pub dev: u32,
     /// [`kind::OPEN`]: open flags. [`kind::NETWORK`]: the `SOCK_*` type when known.
-    /// [`kind::REFUSED`]: the number of the syscall.
+    /// [`kind::REFUSED`], [`kind::CHANGE`]: the number of the syscall.
     pub detail: u32,
     /// One of [`kind`].
     pub kind: u16,

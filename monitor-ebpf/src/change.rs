@@ -165,6 +165,7 @@ pub fn leave(
         automaton::execute(jail, who.thread);
     }
     scratch.record.what = u16::from(asked.on);
+    scratch.record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
     if result < 0 {
         scratch.record.errno = -result as u32;
     }
@@ -228,7 +229,8 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     }
     let resolved = path::resolve(scratch, who.task, act.object);
     verdict = decide_file(scratch, jail, resolved, column).or(verdict);
-    let call = class_of(read::current_registers());
+    let regs = read::current_registers();
+    let call = class_of(regs);
     if matches!(call, class::LINK..=class::FCHMOD) {
         if !verdict.refuses() {
             return true;
@@ -240,6 +242,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     }
     emit::begin(&mut scratch.record, kind::CHANGE, who);
     scratch.record.what = u16::from(act.on);
+    scratch.record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
     scratch.record.flags |= flag::FILE;
     scratch.record.raw_len = new_length as u16;
     scratch.record.path_len = put(scratch, new_length, resolved) as u16;

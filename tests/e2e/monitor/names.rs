@@ -53,3 +53,25 @@ fn m06_a_new_name_of_a_guarded_file_kills() {
         ": > other; python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'secret', -100, b'other', 2)\"; cat other",
     ]);
 }
+
+/// A workspace with a private key, under a profile that comes with turnkey.
+fn with_a_key() -> Run {
+    let run = Run::new();
+    std::fs::create_dir(run.path().join(".ssh")).expect("a test can write its own directory");
+    run.file(".ssh/id_rsa", "hidden")
+}
+
+#[test]
+fn m05_m06_the_shipped_rules_know_of_other_names() {
+    for evasion in ["ln .ssh/id_rsa a; cat a", "mv .ssh/id_rsa a; cat a"] {
+        let free = with_a_key().option("--mode observe").shell(evasion);
+        free.expect(
+            free.stdout == "hidden",
+            "the control: nothing else stops it",
+        );
+        let ran = with_a_key().shell(evasion);
+        ran.expect_code(121);
+        ran.expect(!ran.stdout.contains("hidden"), evasion);
+        ran.expect(violations(&ran, "private-key").count() == 1, "told once");
+    }
+}
