@@ -162,7 +162,10 @@ pub fn the_wall_clock_ends_a_sleeper() {
         .shell("trap '' TERM INT; sleep 60");
     ran.expect_code(124);
     ran.expect(ran.at("/status") == "timed_out", "timed_out");
-    ran.expect(ran.took.as_secs() < 6, "in time");
+    // Of the program, not of turnkey: where a processor is emulated, the programs of the monitor take
+    // seconds to load.
+    let seconds = ran.at("/usage/wall_seconds").as_f64().unwrap_or(f64::MAX);
+    ran.expect((1.0..4.0).contains(&seconds), "in time");
 }
 
 #[test]
