@@ -34,12 +34,12 @@ fn ask(hook: impl FnOnce(JailCell, Current) -> bool) -> i32 {
 }
 
 /// As [`ask`], for hooks that need work memory. There is some for every program on every processor;
-/// if there were none, the answer would be no.
+/// if there were none, the answer would be no, unless nothing is to be refused at all.
 #[inline(always)]
 fn ask_with(program: u32, hook: impl FnOnce(&mut Scratch, JailCell, Current) -> bool) -> i32 {
-    ask(|jail, who| {
-        let scratch = emit::scratch(jail, program);
-        scratch.is_some_and(|scratch| hook(scratch, jail, who))
+    ask(|jail, who| match emit::scratch(jail, program) {
+        Some(scratch) => hook(scratch, jail, who),
+        None => !jail.strict(),
     })
 }
 
