@@ -430,6 +430,13 @@ pub fn in_the_guest() -> bool {
     std::env::var_os("TURNKEY_GUEST").is_some()
 }
 
+/// Whether this machine's kernel has the calls of x32: the general one of the guests, which was
+/// started with them.
+pub fn has_x32() -> bool {
+    let line = std::fs::read_to_string("/proc/cmdline").expect("/proc is mounted");
+    line.split_whitespace().any(|word| word == "syscall.x32=y")
+}
+
 /// Waits until `condition` holds; panics with `what` when it does not in time.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {

@@ -172,9 +172,9 @@ impl Choice<'_> {
 fn kernels(choice: &Choice) -> Result<BTreeMap<&'static str, Kernel>> {
     let mut kernels = BTreeMap::new();
     for machine in choice.machines() {
-        let series = machine.boot.kernel;
-        if !kernels.contains_key(series) {
-            kernels.insert(series, kernel::obtain(series)?);
+        let build = machine.boot.kernel;
+        if !kernels.contains_key(build.name) {
+            kernels.insert(build.name, kernel::obtain(build)?);
         }
     }
     if kernels.is_empty() {
@@ -198,7 +198,7 @@ fn jobs<'a>(
             let number = jobs.len();
             let initramfs = folder.join(format!("initramfs-{number}"));
             let kernel = kernels
-                .get(machine.boot.kernel)
+                .get(machine.boot.kernel.name)
                 .context("a kernel for each machine")?;
             fs::write(
                 &initramfs,
@@ -248,7 +248,7 @@ fn run_jobs(
 
 fn run_job(job: Job, kernels: &BTreeMap<&str, Kernel>, disks: &Disks) -> Result<Heard> {
     let kernel = kernels
-        .get(job.machine.boot.kernel)
+        .get(job.machine.boot.kernel.name)
         .context("a kernel for each machine")?;
     let parts = machine::Parts {
         kernel: &kernel.image,

@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
+use super::kernel::{Build, CLOUD_6_1, CLOUD_6_12, GENERAL_6_12};
+
 /// A kernel and how it is started: a column of docs/kernel-support.md.
 pub struct Boot {
     /// As the table names it.
     pub name: &'static str,
-    /// The series of the kernel, as Debian's packages name it.
-    pub kernel: &'static str,
+    /// The kernel.
+    pub kernel: &'static Build,
     /// What is added to the kernel's command line.
     pub command_line: &'static str,
 }
@@ -52,29 +54,35 @@ const WITHOUT_BPF: &str = "lsm=landlock,lockdown,yama,apparmor";
 
 const LSM_6_12: Boot = Boot {
     name: "6.12 lsm",
-    kernel: "6.12",
+    kernel: &CLOUD_6_12,
     command_line: "",
 };
 const TRACEPOINT_6_12: Boot = Boot {
     name: "6.12 tracepoint",
-    kernel: "6.12",
+    kernel: &CLOUD_6_12,
     command_line: WITHOUT_BPF,
 };
 const WITHOUT_LANDLOCK: Boot = Boot {
     name: "6.12 without Landlock",
-    kernel: "6.12",
+    kernel: &CLOUD_6_12,
     // Debian's own list without landlock.
     command_line: "lsm=lockdown,yama,apparmor,bpf",
 };
 const LSM_6_1: Boot = Boot {
     name: "6.1 lsm",
-    kernel: "6.1",
+    kernel: &CLOUD_6_1,
     command_line: "",
 };
 const TRACEPOINT_6_1: Boot = Boot {
     name: "6.1 tracepoint",
-    kernel: "6.1",
+    kernel: &CLOUD_6_1,
     command_line: WITHOUT_BPF,
+};
+/// Debian builds x32 into its general kernel, and switches it off unless this is said.
+const GENERAL: Boot = Boot {
+    name: "6.12 general",
+    kernel: &GENERAL_6_12,
+    command_line: "syscall.x32=y",
 };
 
 /// Every column of the table but the host's, in order.
@@ -84,6 +92,7 @@ pub const BOOTS: &[&Boot] = &[
     &LSM_6_1,
     &TRACEPOINT_6_1,
     &WITHOUT_LANDLOCK,
+    &GENERAL,
 ];
 
 /// Every machine of `cargo xtask vm`.
@@ -152,6 +161,16 @@ pub const MACHINES: &[Machine] = &[
         name: "6.1",
         boot: &LSM_6_1,
         tests: &[Tests::Module("guest", "oldest::")],
+        copies: 1,
+    },
+    Machine {
+        name: "6.12 general",
+        boot: &GENERAL,
+        tests: &[
+            Tests::Module("e2e", "syscalls::j23"),
+            Tests::Module("e2e", "monitor::calls::m14"),
+            Tests::Module("e2e", "procfs::j40"),
+        ],
         copies: 1,
     },
 ];

@@ -10,6 +10,45 @@ use sha2::{Digest, Sha256};
 
 use crate::command;
 
+/// A kernel as Debian builds it.
+pub struct Build {
+    /// As the cache names it, and the table of machines.
+    pub name: &'static str,
+    /// Its series, as the packages name it.
+    series: &'static str,
+    /// What it is built for, as the packages name it.
+    flavour: &'static str,
+    /// What its machines have beside the modules of every machine.
+    modules: &'static [&'static str],
+}
+
+/// For machines in a cloud: small, and without what no such machine has.
+const CLOUD: &str = "cloud-amd64";
+
+/// Linux 6.1 for machines in a cloud.
+pub const CLOUD_6_1: Build = Build {
+    name: "6.1",
+    series: "6.1",
+    flavour: CLOUD,
+    modules: &[],
+};
+
+/// Linux 6.12 for machines in a cloud.
+pub const CLOUD_6_12: Build = Build {
+    name: "6.12",
+    series: "6.12",
+    flavour: CLOUD,
+    modules: &[],
+};
+
+/// Linux 6.12 for any machine: it has x32, and files of /proc that the other one lacks.
+pub const GENERAL_6_12: Build = Build {
+    name: "6.12-general",
+    series: "6.12",
+    flavour: "amd64",
+    modules: &["sound/soundcore", "sound/core/snd"],
+};
+
 /// An unpacked kernel.
 pub struct Kernel {
     /// What the machine boots.
@@ -19,7 +58,8 @@ pub struct Kernel {
 }
 
 /// What the guest needs and Debian builds as modules, at least in some series. The order is the one
-/// in which they need one another.
+/// in which they need one another. Below the line: what attacks reach for. Without it their
+/// control runs would fail, and their failure in a jail would prove nothing.
 const MODULES: &[&str] = &[
     "drivers/virtio/virtio_ring",
     "drivers/virtio/virtio",
@@ -28,7 +68,19 @@ const MODULES: &[&str] = &[
     "drivers/virtio/virtio_pci",
     "drivers/block/virtio_blk",
     "drivers/char/virtio_console",
+    "crypto/crc32c_generic",
+    "lib/crc16",
+    "fs/mbcache",
+    "fs/jbd2/jbd2",
+    "fs/ext4/ext4",
     "fs/overlayfs/overlay",
+    // ----
+    "net/vmw_vsock/vsock",
+    "net/vmw_vsock/vmw_vsock_virtio_transport_common",
+    "net/vmw_vsock/vsock_loopback",
+    "crypto/af_alg",
+    "crypto/algif_hash",
+    "drivers/md/md-mod",
 ];
 
 /// Where apt looks for the kernels, and nowhere else: the host's own sources stay as they are, and
@@ -36,14 +88,14 @@ const MODULES: &[&str] = &[
 const SOURCES: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
     http://deb.debian.org/debian-security bookworm-security main\n";
 
-/// The kernel of a series, from the cache or the network.
-pub fn obtain(series: &str) -> Result<Kernel> {
-    let folder = cache_folder()?.join(series);
+/// A kernel, from the cache or the network.
+pub fn obtain(build: &Build) -> Result<Kernel> {
+    let folder = cache_folder()?.join(build.name);
     if !folder.join(UNPACKED).exists() {
-        download(series, &folder).with_context(|| format!("cannot get a kernel {series}"))?;
+        download(build, &folder).with_context(|| format!("cannot get a kernel {}", build.name))?;
     }
     check_digest(&folder)?;
-    open(&folder.join(UNPACKED))
+    open(&folder.join(UNPACKED), build.modules)
 }
 
 const UNPACKED: &str = "unpacked";
@@ -64,15 +116,18 @@ fn cache_folder() -> Result<PathBuf> {
 }
 
 /// Into a folder of its own first: a download that breaks off leaves nothing that looks whole.
-fn download(series: &str, folder: &Path) -> Result<()> {
+fn download(build: &Build, folder: &Path) -> Result<()> {
     let parent = folder.parent().context("a folder in the cache")?;
     fs::create_dir_all(parent)?;
     let work = tempfile::Builder::new().prefix("new-").tempdir_in(parent)?;
     let apt = Apt::new(work.path())?;
     command::check(apt.command("apt-get").args(["--quiet", "update"]))?;
     let names = command::output(apt.command("apt-cache").args(["pkgnames", "linux-image-"]))?;
-    let name = newest(&names, series).with_context(|| {
-        format!("no linux-image-{series}*-cloud-amd64-unsigned in bookworm-security")
+    let name = newest(&names, build).with_context(|| {
+        let Build {
+            series, flavour, ..
+        } = build;
+        format!("no linux-image-{series}*-{flavour}-unsigned in bookworm-security")
     })?;
     let made = work.path().join("made");
     fs::create_dir(&made)?;
@@ -132,14 +187,20 @@ impl Apt {
     }
 }
 
-/// The newest cloud kernel of the series among apt's package names.
-fn newest<'a>(names: &'a str, series: &str) -> Option<&'a str> {
-    let prefix = format!("linux-image-{series}.");
-    let of_series =
-        |name: &&str| name.starts_with(&prefix) && name.ends_with("-cloud-amd64-unsigned");
+/// The newest kernel of the series and flavour among apt's package names.
+fn newest<'a>(names: &'a str, build: &Build) -> Option<&'a str> {
+    let start = format!("linux-image-{}.", build.series);
+    let end = format!("-{}-unsigned", build.flavour);
+    let is_such = |name: &&str| {
+        let version = name
+            .strip_prefix(&start)
+            .and_then(|it| it.strip_suffix(&end));
+        // What a flavour has in front of another one's name is not part of a version.
+        version.is_some_and(|version| !version.ends_with(|it: char| it.is_ascii_alphabetic()))
+    };
     names
         .lines()
-        .filter(of_series)
+        .filter(is_such)
         .max_by_key(|name| numbers(name))
 }
 
@@ -175,7 +236,7 @@ fn check_digest(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn open(unpacked: &Path) -> Result<Kernel> {
+fn open(unpacked: &Path, more: &[&str]) -> Result<Kernel> {
     let boot = unpacked.join("boot");
     let release = fs::read_dir(&boot)?
         .flatten()
@@ -192,7 +253,7 @@ fn open(unpacked: &Path) -> Result<Kernel> {
     let tree = unpacked.join("lib/modules").join(&release);
     let builtin = fs::read_to_string(tree.join("modules.builtin"))?;
     let mut modules = Vec::new();
-    for module in MODULES {
+    for module in MODULES.iter().chain(more) {
         if !builtin.contains(&format!("kernel/{module}.ko\n")) {
             modules.push(find_module(&tree, module)?);
         }
@@ -222,19 +283,30 @@ linux-image-6.1.0-56-amd64-unsigned
 linux-image-6.12.9+deb12-cloud-amd64-unsigned
 linux-image-6.12.115+deb12-cloud-amd64-unsigned
 linux-image-6.12.115+deb12-cloud-amd64-dbg
+linux-image-6.12.114+deb12-amd64-unsigned
+linux-image-6.12.115+deb12-rt-amd64-unsigned
 ";
 
     #[test]
-    fn newest_is_by_number_and_of_its_series() {
+    fn newest_is_by_number_and_of_its_series_and_flavour() {
+        let found = |build| newest(NAMES, &build);
         assert_eq!(
-            newest(NAMES, "6.1"),
+            found(CLOUD_6_1),
             Some("linux-image-6.1.0-56-cloud-amd64-unsigned")
         );
         assert_eq!(
-            newest(NAMES, "6.12"),
+            found(CLOUD_6_12),
             Some("linux-image-6.12.115+deb12-cloud-amd64-unsigned")
         );
-        assert_eq!(newest(NAMES, "7.2"), None);
+        assert_eq!(
+            found(GENERAL_6_12),
+            Some("linux-image-6.12.114+deb12-amd64-unsigned")
+        );
+        let none = Build {
+            series: "7.2",
+            ..CLOUD_6_12
+        };
+        assert_eq!(found(none), None);
     }
 
     #[test]
