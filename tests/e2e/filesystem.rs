@@ -220,6 +220,33 @@ pub fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
     );
 }
 
+/// What is worth something in a mount below one that is handed in: a program that makes anybody
+/// root, and a device that anybody may read.
+#[test]
+fn j09_a_set_user_id_bit_and_a_device_in_a_mount_inside_are_worth_nothing() {
+    let outer = scratch();
+    let inner = outer.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    turnkey_tests::open_to_all(outer.path());
+    let place = inner.display().to_string();
+    let prepare = format!(
+        "mount -t tmpfs -o mode=755 none {place} && cp /usr/bin/id {place}/id && \
+         chmod 4755 {place}/id && mknod -m 444 {place}/zero c 1 5"
+    );
+    let (prepared, _) = turnkey_tests::outside("sh", &["-c", &prepare]);
+    let script = format!("{place}/id -u; head -c 3 {place}/zero | wc -c");
+    let (_, control) = turnkey_tests::as_nobody("/bin/sh", &["-c", &script]);
+    let option = format!("--read {}", outer.path().display());
+    let ran = Run::new().option(&option).shell(&script);
+    let (unmounted, _) = turnkey_tests::outside("umount", &[&place]);
+    assert!(prepared.success() && unmounted.success());
+    assert_eq!(control, "0\n3\n", "the control: outside both are");
+    ran.expect(
+        ran.stdout == "1000\n0\n",
+        "still the jail's user, and not a byte",
+    );
+}
+
 #[test]
 pub fn j37_a_socket_of_the_host_is_not_reachable() {
     let directory = scratch();

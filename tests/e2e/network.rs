@@ -1,8 +1,10 @@
 //! Nothing leaves the jail, and every attempt is told.
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
-use turnkey_tests::Run;
+use turnkey_tests::{Run, as_nobody, in_the_guest, measured, outside};
 
 #[test]
 fn a_listener_of_the_host_is_never_reached() {
@@ -95,10 +97,82 @@ for family, kind in families:
         print('made')
     except OSError as e:
         print(e.errno)";
-    let (_, told) = turnkey_tests::outside("python3", &["-c", program]);
-    assert!(told.starts_with("made\nmade\n"), "the control: {told}");
+    let (_, told) = outside("python3", &["-c", program]);
+    // The guest's kernels have the modules for all of them, and load them.
+    let count = if in_the_guest() { 4 } else { 2 };
+    assert!(
+        told.starts_with(&"made\n".repeat(count)),
+        "the control: {told}"
+    );
     let ran = Run::new().python(program);
     ran.expect(ran.stdout == "97\n97\n97\n97\n", "EAFNOSUPPORT");
+}
+
+/// Listens as a hypervisor's service would, and says what it was told; until it is told the end.
+const SERVE_GUESTS: &str = "import socket
+server = socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
+server.bind((socket.VMADDR_CID_ANY, 7000))
+server.listen()
+print('listening', flush=True)
+told = ''
+while told != 'end':
+    told = server.accept()[0].recv(16).decode()
+    print(told, flush=True)";
+
+/// Says something to that service.
+const REACH_HYPERVISOR: &str = "import socket, sys
+VMADDR_CID_LOCAL = 1
+try:
+    service = socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
+    service.connect((VMADDR_CID_LOCAL, 7000))
+    service.sendall(sys.argv[1].encode())
+except OSError as error: print(error.errno)";
+
+#[test]
+fn j35_a_service_of_the_hypervisor_is_not_reached() {
+    let say = |what| as_nobody("/usr/bin/python3", &["-c", REACH_HYPERVISOR, what]).1;
+    if !in_the_guest() {
+        measured(&format!(
+            "a service is reached for in the guest alone: {}",
+            say("x")
+        ));
+        return;
+    }
+    let mut server = Command::new("python3")
+        .args(["-c", SERVE_GUESTS])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut heard = || lines.next().expect("it speaks").expect("as text");
+    assert_eq!(heard(), "listening");
+    assert_eq!(say("control"), "", "the control: outside it is reached");
+    assert_eq!(heard(), "control");
+    let ran = Run::new().run(&["python3", "-c", REACH_HYPERVISOR, "jail"]);
+    assert_eq!(say("end"), "");
+    assert_eq!(heard(), "end", "nobody came in between");
+    ran.expect(ran.stdout == "97\n", "EAFNOSUPPORT");
+    assert!(server.wait().unwrap().success());
+}
+
+/// Has the kernel compute a digest.
+const USE_CIPHERS: &str = "import socket
+try:
+    algorithm = socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)
+    algorithm.bind(('hash', 'sha256'))
+    operation, _ = algorithm.accept()
+    operation.sendall(b'abc')
+    print(operation.recv(32).hex())
+except OSError as error: print(error.errno)";
+
+#[test]
+fn j35_the_kernels_ciphers_are_not_reached() {
+    let (_, told) = as_nobody("/usr/bin/python3", &["-c", USE_CIPHERS]);
+    // FIPS 180-2 has the digest of these three letters.
+    let is_digest = told.starts_with("ba7816bf8f01cfea");
+    assert!(is_digest || !in_the_guest(), "the control: {told}");
+    let ran = Run::new().python(USE_CIPHERS);
+    ran.expect(ran.stdout == "97\n", "EAFNOSUPPORT");
 }
 
 #[test]

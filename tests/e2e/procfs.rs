@@ -1,9 +1,10 @@
 //! What of the kernel shows through /proc, and that nothing of it can be set.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 
-use turnkey_tests::{Ran, Run, in_the_guest, measured, outside};
+use turnkey_tests::{Ran, Run, has_x32, in_the_guest, measured, outside, scratch};
 
 /// Says of each path whether anything can be read from it and whether it opens for writing.
 const TRY_EACH: &str = r"
@@ -25,24 +26,27 @@ for path in sys.argv[1:]:
 ";
 
 /// What no kernel of the tests lacks, whatever else it was built with.
-const EVERYWHERE: [&str; 4] = [
+const EVERYWHERE: [&str; 5] = [
     "/proc/cmdline",
     "/proc/interrupts",
     "/proc/kallsyms",
+    "/proc/locks",
     "/proc/timer_list",
 ];
 
-/// What the guest's kernel, one of Debian's, tells beside those.
-const IN_THE_GUEST: [&str; 17] = [
+/// What the guest's kernels, which are Debian's, tell beside those.
+const IN_THE_GUEST: [&str; 20] = [
     "/proc/diskstats",
     "/proc/iomem",
     "/proc/ioports",
     "/proc/kcore",
     "/proc/key-users",
     "/proc/keys",
+    "/proc/kmsg",
     "/proc/kpagecgroup",
     "/proc/kpagecount",
     "/proc/kpageflags",
+    "/proc/mdstat",
     "/proc/modules",
     "/proc/mtrr",
     "/proc/pagetypeinfo",
@@ -50,8 +54,53 @@ const IN_THE_GUEST: [&str; 17] = [
     "/proc/schedstat",
     "/proc/slabinfo",
     "/proc/softirqs",
+    "/proc/swaps",
     "/proc/vmallocinfo",
 ];
+
+/// What only the general one among them tells.
+const ON_THE_GENERAL_KERNEL: [&str; 1] = ["/proc/dma"];
+
+/// There is nothing to read in it: it is written to.
+const WRITTEN: &str = "/proc/sysrq-trigger";
+
+/// Directories that are somewhere: on each machine, on the guest's, on its general kernel.
+const DIRECTORIES_EVERYWHERE: [&str; 2] = ["/proc/fs", "/proc/irq"];
+const DIRECTORIES_IN_THE_GUEST: [&str; 4] = [
+    "/proc/acpi",
+    "/proc/bus",
+    "/proc/driver",
+    "/proc/dynamic_debug",
+];
+const DIRECTORIES_ON_THE_GENERAL_KERNEL: [&str; 1] = ["/proc/asound"];
+
+/// Masks over what no kernel of the tests has, so that nothing shows them at work but the others.
+/// SECURITY.md has the list, with the reasons.
+const NOWHERE: [&str; 8] = [
+    "/proc/allocinfo",
+    "/proc/latency_stats",
+    "/proc/lock_stat",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_stats",
+    "/proc/vmcore",
+    "/proc/xen",
+];
+
+/// What this machine is expected to have, of three lists.
+fn expected_here<'a>(
+    everywhere: &'a [&'a str],
+    in_the_guest: &'a [&'a str],
+    on_the_general_kernel: &'a [&'a str],
+) -> impl Iterator<Item = &'a str> {
+    let of_the_guest = in_the_guest
+        .iter()
+        .filter(|_| turnkey_tests::in_the_guest());
+    // The general kernel is the one with x32.
+    let of_the_general = on_the_general_kernel.iter().filter(|_| has_x32());
+    let here = everywhere.iter().chain(of_the_guest).chain(of_the_general);
+    here.copied()
+}
 
 /// The masks of a table of jailer/src/plan/masks.rs, so that none is without its test.
 fn masks(table: &str) -> Vec<&'static str> {
@@ -105,6 +154,10 @@ pub fn j40_what_proc_tells_of_the_host_is_covered() {
     // Who reads the log takes it from the host's own reader.
     let tried_here = |path: &&str| in_the_guest() || *path != "/proc/kmsg";
     let files: Vec<_> = files.into_iter().filter(tried_here).collect();
+    // Somebody has to hold a lock for there to be one to tell of.
+    let directory = scratch();
+    let locked = File::create(directory.path().join("locked")).unwrap();
+    locked.lock().unwrap();
     let (control, ran) = tried(&files);
     let told: BTreeSet<_> = control
         .lines()
@@ -116,10 +169,7 @@ pub fn j40_what_proc_tells_of_the_host_is_covered() {
         "{} masked files exist; this kernel has no {lacking:?}",
         here.len()
     ));
-    let expected = EVERYWHERE
-        .iter()
-        .chain(IN_THE_GUEST.iter().filter(|_| in_the_guest()));
-    for path in expected {
+    for path in expected_here(&EVERYWHERE, &IN_THE_GUEST, &ON_THE_GENERAL_KERNEL) {
         assert!(told.contains(path), "the control reads {path}: {control}");
     }
     ran.expect(ran.stdout.is_empty(), "nothing is told inside");
@@ -131,13 +181,48 @@ pub fn j40_what_proc_tells_of_the_host_is_covered() {
     );
 }
 
+/// No mask is without its test, unless SECURITY.md says so.
+#[test]
+fn j40_every_mask_has_a_kernel_or_is_said_to_have_none() {
+    let tables = [
+        &EVERYWHERE[..],
+        &IN_THE_GUEST,
+        &ON_THE_GENERAL_KERNEL,
+        &[WRITTEN],
+        &DIRECTORIES_EVERYWHERE,
+        &DIRECTORIES_IN_THE_GUEST,
+        &DIRECTORIES_ON_THE_GENERAL_KERNEL,
+        &NOWHERE,
+    ];
+    let mut known = tables.concat();
+    known.sort_unstable();
+    let mut all = [masks("FILES"), masks("DIRECTORIES")].concat();
+    all.sort_unstable();
+    assert_eq!(known, all);
+    let security = include_str!("../../SECURITY.md");
+    for path in NOWHERE {
+        assert!(security.contains(&format!("`{path}`")), "{path}");
+    }
+    let (here, _) = present(NOWHERE.to_vec());
+    measured(&format!("thought to be nowhere, and here: {here:?}"));
+}
+
 #[test]
 pub fn j40_no_setting_of_the_kernel_opens_for_writing() {
     let (control, ran) = tried(&SETTABLE);
-    for path in [
+    let everywhere = [
         "/proc/sys/kernel/core_pattern",
         "/proc/sys/vm/overcommit_memory",
-    ] {
+    ];
+    // Debian builds its kernels without a helper.
+    let built = SETTABLE.map(|path| {
+        if path.ends_with("uevent_helper") {
+            everywhere[0]
+        } else {
+            path
+        }
+    });
+    for path in expected_here(&everywhere, &built, &[]) {
         let opened = format!("write {path}\n");
         assert!(control.contains(&opened), "the control opens it: {control}");
     }
@@ -150,8 +235,13 @@ pub fn j40_directories_of_devices_are_empty() {
     let directories = masks("DIRECTORIES").join(" ");
     let list = format!("find {directories} -mindepth 1 -maxdepth 1 2>/dev/null; true");
     let (_, control) = outside("/bin/sh", &["-c", &list]);
-    for directory in ["/proc/fs/", "/proc/irq/"] {
-        assert!(control.contains(directory), "the control: {control}");
+    for directory in expected_here(
+        &DIRECTORIES_EVERYWHERE,
+        &DIRECTORIES_IN_THE_GUEST,
+        &DIRECTORIES_ON_THE_GENERAL_KERNEL,
+    ) {
+        let entry = format!("{directory}/");
+        assert!(control.contains(&entry), "the control: {entry} {control}");
     }
     measured(&format!("found outside: {control:?}"));
     let ran = observed().shell(&list);

@@ -1,5 +1,7 @@
 //! What is executed, by whatever name and way: J15 to J20.
 
+use std::process::Command;
+
 use turnkey_tests::{Ran, Run, outside, scratch};
 
 /// A profile on top of `untrusted`, in a directory that no jail sees.
@@ -224,6 +226,16 @@ __attribute__((constructor)) static void loaded(void) { if (write(1, \"foreign c
         ("GCONV_PATH", "/nonexistent"),
         ("GLIBC_TUNABLES", "glibc.malloc.check=0"),
     ];
+    let passed = Command::new("/bin/sh")
+        .args(["-c", script])
+        .envs(foreign)
+        .output()
+        .unwrap();
+    let passed = String::from_utf8_lossy(&passed.stdout).into_owned();
+    for (name, value) in foreign {
+        let line = format!("{name}={value}\n");
+        assert!(passed.contains(&line), "the control: {line} {passed}");
+    }
     let place = directory.path().display();
     let run = Run::new().option(&format!("--unmonitored --read {place}"));
     let mut command = run.command(&["/bin/sh", "-c", script]);
