@@ -19,16 +19,16 @@ pub struct Jail {
     pub condemned_thread: u32,
     /// Not 0 since the command itself was started: from then on rules on `exec` apply.
     pub started: u32,
-    /// Index of the jail's rule table.
-    pub table: u32,
+    /// Where the jail's rules and rings are: an index of the arrays of rooms and rings.
+    pub seat: u32,
     /// One of [`network`].
     pub network: u32,
     /// Not 0: the first record that is lost condemns the jail.
     pub kill_on_loss: u32,
     /// Not 0: a program that cannot do its work condemns the jail.
     pub strict: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Not 0: the jail is a canary's, whose end is nobody else's business.
+    pub canary: u32,
     /// The number of the next record.
     pub seq: u64,
     /// What happened, by [`count::slot`].
@@ -51,16 +51,16 @@ pub struct Jail {
 impl Jail {
     /// A jail that nothing happened in yet.
     #[must_use]
-    pub const fn new(table: u32, network: u32) -> Self {
+    pub const fn new(seat: u32, network: u32) -> Self {
         Self {
             condemned: 0,
             condemned_thread: 0,
             started: 0,
-            table,
+            seat,
             network,
             kill_on_loss: 0,
             strict: 0,
-            reserved: 0,
+            canary: 0,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],

@@ -10,6 +10,7 @@ mod jail;
 mod offsets;
 mod record;
 mod repeat;
+mod room;
 mod table;
 
 pub mod fault;
@@ -19,11 +20,12 @@ pub use jail::{HOOKED, Jail, network};
 pub use offsets::{OFFSETS, Offsets};
 pub use record::{ADDRESS, COMM, PATH, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
+pub use room::Room;
 pub use table::{CELLS, ON, RULES, STATES, Table, action, column};
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;
@@ -41,15 +43,9 @@ pub const PROCESS_LIMIT: u32 = VERDICT_RING / 2;
 /// of the longest records, and the first of them ends the jail.
 pub const VERDICT_LIMIT: u32 = VERDICT_RING / 4 * 3;
 
-/// How many jails one loaded object can watch: the run's own and the canary's.
-pub const JAILS: u32 = 2;
-
-/// Index of the rule table of the run itself.
-pub const TABLE_RUN: u32 = 0;
-
-/// Index of the rule table of the canary.
-pub const TABLE_CANARY: u32 = 1;
+/// How many jails one loaded object can watch at the same time.
+pub const SEATS: u32 = 1024;
 
 /// The symbol by which an object says that it speaks version [`ABI_VERSION`]; the number in its
 /// name is the version.
-pub const ABI_SYMBOL: &str = "TURNKEY_ABI_1";
+pub const ABI_SYMBOL: &str = "TURNKEY_ABI_2";

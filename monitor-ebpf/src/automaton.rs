@@ -1,6 +1,6 @@
 //! The rules' automaton, run over a path.
 
-use turnkey_abi::{CELLS, PATH, STATES, TABLE_RUN, Table, action, column};
+use turnkey_abi::{CELLS, PATH, STATES, Table, action, column};
 
 use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch, Step, repeat};
@@ -251,8 +251,7 @@ pub fn condemn_for_rule(jail: JailCell, thread: u32) {
 #[inline(always)]
 pub fn condemn(jail: JailCell) {
     jail.condemned().set(1);
-    // The canary's end is nobody else's business.
-    if jail.table() == TABLE_RUN {
+    if !jail.is_canary() {
         read::set_any_condemned();
     }
 }

@@ -133,7 +133,7 @@ pub fn finish_value<M: Message>(message: &mut M, jail: JailCell, verdict: Verdic
         return;
     }
     message.record().seq = jail.next_seq();
-    if !read::send_value(message) {
+    if !read::send_value(message, jail) {
         lost(message.record(), jail);
     }
 }
@@ -152,7 +152,7 @@ pub fn finish_single(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
 #[inline(always)]
 fn tell(scratch: &mut Scratch, jail: JailCell, text: u32) {
     scratch.record.seq = jail.next_seq();
-    if !read::send(scratch, text) {
+    if !read::send(scratch, jail, text) {
         lost(&scratch.record, jail);
     }
 }
@@ -171,7 +171,7 @@ pub fn lost(record: &Record, jail: JailCell) {
 /// The rules of a jail. That there are none is a fault.
 #[inline(always)]
 pub fn table(jail: JailCell) -> Option<&'static Table> {
-    let table = read::table(jail.table());
+    let table = read::table(jail);
     if table.is_none() {
         fault(jail);
     }

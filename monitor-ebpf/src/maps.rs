@@ -1,30 +1,31 @@
 //! The maps.
 
-use aya_ebpf::macros::map;
-use aya_ebpf::maps::{Array, HashMap, PerCpuArray, RingBuf};
-use turnkey_abi::{JAILS as JAIL_COUNT, Jail, RING, Repeats, Table, VERDICT_RING};
+use aya_ebpf::btf_maps::{self, ArrayOfMaps};
+use aya_ebpf::macros::{btf_map, map};
+use aya_ebpf::maps::{HashMap, PerCpuArray};
+use turnkey_abi::{Jail, Room, SEATS};
 
 use crate::read::Scratch;
 
 /// The jails, by cgroup id.
 #[map]
-pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(JAIL_COUNT, 0);
+pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(SEATS, 0);
 
-/// The rule tables.
-#[map]
-pub static TABLES: Array<Table> = Array::with_max_entries(JAIL_COUNT, 0);
+/// The rules of a jail and what its threads repeat, by seat.
+#[btf_map]
+pub static ROOMS: ArrayOfMaps<btf_maps::Array<Room, 1>, { SEATS as usize }> = ArrayOfMaps::new();
 
-/// What threads repeat, by the index of their jail's rule table.
-#[map]
-pub static REPEATS: Array<Repeats> = Array::with_max_entries(JAIL_COUNT, 0);
+/// A ring as the arrays below take it. Those that user space puts in are larger: the kernel does
+/// not compare their size.
+pub type Ring = btf_maps::RingBuf<u8, 4096>;
 
-/// What the kernel tells of acts that no rule decided on.
-#[map]
-pub static RECORDS: RingBuf = RingBuf::with_byte_size(RING, 0);
+/// What the kernel tells of acts that no rule decided on, by seat.
+#[btf_map]
+pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 
-/// What the kernel tells of acts that a rule decided on.
-#[map]
-pub static VERDICTS: RingBuf = RingBuf::with_byte_size(VERDICT_RING, 0);
+/// What the kernel tells of acts that a rule decided on, by seat.
+#[btf_map]
+pub static VERDICTS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 
 /// Work memory: one entry for each program in [`program`].
 #[map]

@@ -9,7 +9,7 @@ use core::mem::{MaybeUninit, size_of};
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::count::SLOTS;
-use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, TEXT, Table, fault};
+use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, Table, fault};
 
 use crate::maps;
 
@@ -76,7 +76,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_1: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_2: u32 = ABI_VERSION;
 
 /// Which faults to have: none but in the object of a test.
 #[unsafe(no_mangle)]
@@ -300,13 +300,21 @@ pub fn scratch(program: u32) -> Option<&'static mut Scratch> {
         .map(|pointer| unsafe { &mut *pointer })
 }
 
-/// A rule table.
+/// The rules of a jail.
 #[inline(always)]
-pub fn table(index: u32) -> Option<&'static Table> {
+pub fn table(jail: JailCell) -> Option<&'static Table> {
     if has(fault::TABLE) {
         return None;
     }
-    maps::TABLES.get(index)
+    // SAFETY: user space writes rules only while no task of their jail exists, and only the address
+    // of a field is taken. The array stays while this program runs.
+    room(jail).map(|room| unsafe { &(*room).table })
+}
+
+/// What the seat of a jail holds.
+#[inline(always)]
+fn room(jail: JailCell) -> Option<*mut Room> {
+    maps::ROOMS.get_value_ptr_mut(jail.seat(), &0)
 }
 
 /// Something to do again and again.
@@ -417,8 +425,13 @@ impl JailCell {
     }
 
     #[inline(always)]
-    pub fn table(self) -> u32 {
-        word!(self, table).get()
+    pub fn seat(self) -> u32 {
+        word!(self, seat).get()
+    }
+
+    #[inline(always)]
+    pub fn is_canary(self) -> bool {
+        word!(self, canary).get() != 0
     }
 
     #[inline(always)]

@@ -68,7 +68,7 @@ fn tell(slot: RepeatSlot, jail: JailCell) {
     // The record itself stands for one.
     record.repeated -= 1;
     record.seq = jail.next_seq();
-    if !slot.send() {
+    if !slot.send(jail) {
         emit::lost(record, jail);
     }
     record.repeated = 0;

@@ -1,8 +1,5 @@
 //! How complete the evidence of a run is.
 
-use std::os::fd::{AsFd, AsRawFd};
-
-use aya::Ebpf;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 use turnkey_abi::{Jail, count, kind};
@@ -21,9 +18,12 @@ pub enum FinishError {
     /// The kernel does not tell about a program.
     #[error("a program's counts cannot be read")]
     Program(#[from] ProgramError),
-    /// The kernel does not tell about a program.
+    /// The kernel does not tell about a program, or what threads have repeated.
     #[error("a program's counts cannot be read")]
     Proc(#[from] std::io::Error),
+    /// The seat cannot be given back.
+    #[error("the jail's seat cannot be given back")]
+    Seat(#[source] Box<crate::OpenError>),
 }
 
 /// A count for each kind of event.
@@ -146,24 +146,8 @@ impl Evidence {
     }
 }
 
-/// Sums the runs of all programs that the kernel left out.
-pub(crate) fn missed(ebpf: &Ebpf) -> Result<u64, FinishError> {
-    let mut missed = 0;
-    for (_, program) in ebpf.programs() {
-        let descriptor = match program.fd() {
-            Ok(descriptor) => descriptor.as_fd().as_raw_fd(),
-            // Of the other tier.
-            Err(ProgramError::NotLoaded) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))?;
-        missed += recursion_misses(&info);
-    }
-    Ok(missed)
-}
-
 /// The count in a program's `fdinfo`; kernels before 5.12 do not count.
-fn recursion_misses(info: &str) -> u64 {
+pub(crate) fn recursion_misses(info: &str) -> u64 {
     let line = info
         .lines()
         .find_map(|line| line.strip_prefix("recursion_misses:"));

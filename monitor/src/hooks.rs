@@ -1,13 +1,18 @@
 //! The hooks of BPF LSM: which there are, which this kernel has.
 
+use std::path::Path;
+
+use aya::BtfError;
+use aya::programs::links::FdLink;
 use aya::programs::{Lsm, ProgramError};
-use aya::{Btf, BtfError, Ebpf};
 use turnkey_abi::column;
 use turnkey_policy::On;
 
 use crate::btf;
 use crate::compile::Rules;
-use crate::open::{OpenError, explain_program, program, read_btf};
+use crate::load::Object;
+use crate::open::{OpenError, explain_program, pin_failed, read_btf};
+use crate::programs::program;
 
 /// A hook and the program for it.
 struct Hook {
@@ -186,38 +191,69 @@ fn function(hook: &Hook) -> String {
 }
 
 /// Loads and attaches a program for each hook that the rules need and the kernel has.
-pub(crate) fn attach(ebpf: &mut Ebpf, btf: &Btf, rules: &Rules) -> Result<Hooks, OpenError> {
+pub(crate) fn attach(object: &mut Object, rules: &Rules) -> Result<Hooks, OpenError> {
     let mut hooks = Hooks::default();
     for hook in HOOKS.iter().filter(|hook| rules.need(hook.need)) {
-        match load_and_attach(ebpf, btf, hook) {
-            Ok(()) => hooks.attached.push(hook.name),
-            Err(error) if is_unknown(&error) && !matches!(hook.need, Need::Tier) => {
-                hooks.missing.push(hook.name);
+        match load(object, hook)? {
+            Some(program) => {
+                program
+                    .attach()
+                    .map_err(|source| explain_program(hook.program, source))?;
+                hooks.attached.push(hook.name);
             }
-            Err(error) => return Err(error),
+            None => hooks.missing.push(hook.name),
         }
     }
     Ok(hooks)
 }
 
-fn load_and_attach(ebpf: &mut Ebpf, btf: &Btf, hook: &Hook) -> Result<(), OpenError> {
-    let name = hook.program;
-    let program: &mut Lsm = program(ebpf, name)?;
-    program
-        .load(hook.name, btf)
-        .and_then(|()| program.attach())
-        .map_err(|source| explain_program(name, source))?;
-    Ok(())
+/// Loads and attaches a program for each hook that the kernel has, until the links are taken out of
+/// this directory. The programs' names.
+pub(crate) fn attach_all_in(
+    object: &mut Object,
+    links: &Path,
+) -> Result<Vec<&'static str>, OpenError> {
+    let mut attached = Vec::new();
+    for hook in HOOKS {
+        let Some(program) = load(object, hook)? else {
+            continue;
+        };
+        let link = program
+            .attach()
+            .and_then(|id| program.take_link(id))
+            .map_err(|source| explain_program(hook.program, source))?;
+        let path = links.join(hook.program);
+        FdLink::from(link).pin(&path).map_err(pin_failed(&path))?;
+        attached.push(hook.program);
+    }
+    Ok(attached)
+}
+
+/// Of the hooks that are asked, those that the rules need.
+pub(crate) fn needed(rules: &Rules, asked: &[String]) -> Hooks {
+    let needed = HOOKS.iter().filter(|hook| rules.need(hook.need));
+    let (attached, missing): (Vec<_>, Vec<_>) = needed
+        .map(|hook| hook.name)
+        .partition(|name| asked.iter().any(|asked| asked == name));
+    Hooks { attached, missing }
+}
+
+/// Loads the program for a hook; `None` when the kernel does not have that hook, and the tier can do
+/// without.
+fn load<'a>(object: &'a mut Object, hook: &Hook) -> Result<Option<&'a mut Lsm>, OpenError> {
+    let program: &mut Lsm = program(&mut object.ebpf, hook.program)?;
+    match program.load(hook.name, &object.btf) {
+        Ok(()) => Ok(Some(program)),
+        Err(error) if is_unknown(&error) && !matches!(hook.need, Need::Tier) => Ok(None),
+        Err(error) => Err(explain_program(hook.program, error)),
+    }
 }
 
 /// Whether the kernel does not have the function that a program for the hook is attached to.
-fn is_unknown(error: &OpenError) -> bool {
-    let OpenError::Program { source, .. } = error else {
-        return false;
-    };
+fn is_unknown(error: &ProgramError) -> bool {
     matches!(
-        source.downcast_ref(),
-        Some(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. }))
+        error,
+        ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })
     )
 }
 

@@ -1,7 +1,7 @@
 //! Watches a jail from inside the kernel and kills it when it breaks the rules.
 //!
 //! ```text
-//! Policy ─compile→ Rules ─Monitor::open→ programs loaded, tracepoints attached
+//! Policy ─compile→ Rules ─Monitor::open→ programs found (shared) or loaded, and attached; a seat
 //!                          Monitor::canary → a kill and a refusal really happen
 //!                          Monitor::adopt(cgroup) → the kernel holds the jail's rules
 //!                          Monitor::drain → events      Monitor::finish → Evidence
@@ -18,11 +18,16 @@ mod decode;
 mod event;
 mod evidence;
 mod hooks;
+mod load;
 #[cfg(feature = "log")]
 mod log;
+mod maps;
 mod monitor;
 mod open;
 mod order;
+mod programs;
+mod seat;
+pub mod shared;
 mod stream;
 mod sys;
 mod tier;
@@ -38,6 +43,8 @@ pub use evidence::{ByKind, Evidence, FinishError};
 pub use hooks::{Hooks, KnownHooks};
 pub use monitor::{AdoptError, Monitor};
 pub use open::OpenError;
+pub use seat::RulesError;
+pub use shared::SharedError;
 pub use tier::{Available, Lack, Tier};
 
 /// The kernel's name of a syscall that [`Kind::Refused`] can speak of.

@@ -2,26 +2,32 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use aya::maps::{HashMap, MapData, MapError};
+use aya::maps::MapError;
 use aya::programs::links::CgroupAttachMode;
 use aya::programs::{CgroupSock, CgroupSockAddr, ProgramError};
-use turnkey_abi::{Jail, TABLE_CANARY, TABLE_RUN, network};
+use turnkey_abi::{Jail, Table, network};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
 use crate::decode::untold;
 use crate::event::Event;
-use crate::evidence::{self, Evidence, FinishError};
+use crate::evidence::{Evidence, FinishError};
 use crate::hooks::Hooks;
-use crate::open::{self, ADDRESS_HOOKS, Loaded, OpenError, SOCKET_HOOK, program};
-use crate::sys::{CanaryEnd, JailValue, RepeatsValue};
+use crate::maps::Maps;
+use crate::open::{self, Loaded, OpenError};
+use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
+use crate::seat::RulesError;
+use crate::sys::{CanaryEnd, JailValue};
 
 /// Why a jail could not be taken under watch.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// The map of jails does not take it.
-    #[error("the kernel does not take the jail's rules")]
+    #[error("the kernel does not take the jail")]
     Map(#[from] MapError),
+    /// The rules are not where they act.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     /// A hook could not be attached to the cgroup.
     #[error(
         "the program `{name}` cannot be attached to the jail's cgroup: turnkey needs cgroup v2 with CONFIG_CGROUP_BPF=y, and another program that forbids more on this cgroup's parents must be taken off"
@@ -41,18 +47,22 @@ pub enum AdoptError {
     Adopted,
 }
 
-/// The programs in the kernel, and the ring they tell through.
+/// The programs in the kernel, and the rings they tell one jail's events through.
 ///
-/// Dropping it takes everything out of the kernel again; so does the death of this process.
+/// Programs that were loaded for this run alone leave the kernel with it, or with this process.
+/// Those that are loaded for all keep a jail's rules until [`Monitor::finish`]; when that is never
+/// called, until somebody else takes the seat and finds the jail's cgroup gone.
 pub struct Monitor {
     loaded: Loaded,
     rules: JailRules,
     adopted: Option<u64>,
+    /// How many runs of the programs the kernel had left out before.
+    missed_before: u64,
 }
 
-/// What of the rules is not in the table.
-#[derive(Clone, Copy)]
+/// What the kernel is to hold about the jail.
 struct JailRules {
+    table: Box<Table>,
     network: u32,
     kill_on_loss: bool,
     strict: bool,
@@ -63,23 +73,31 @@ struct JailRules {
 const AT_ONCE: usize = 4096;
 
 impl Monitor {
-    /// Loads the object of `monitor-ebpf` with the rules, and attaches the tracepoints. Nothing is
-    /// watched yet.
+    /// Takes the programs that are loaded for all ([`crate::shared`]), or loads the object of
+    /// `monitor-ebpf` and attaches its tracepoints. Nothing is watched yet.
     ///
     /// # Errors
     /// When the kernel cannot run the programs; the error names the cause and the fix. Nothing is
     /// left behind then.
-    pub fn open(object: &[u8], rules: &Rules) -> Result<Self, OpenError> {
-        let loaded = open::load(object, rules)?;
+    pub fn open(object: &[u8], rules: Rules) -> Result<Self, OpenError> {
+        let loaded = open::open(object, &rules)?;
         Ok(Self {
+            missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,
             loaded,
             rules: JailRules {
+                table: rules.table,
                 network: rules.network,
                 kill_on_loss: rules.kill_on_loss,
                 strict: rules.strict,
             },
             adopted: None,
         })
+    }
+
+    /// Whether the programs were loaded before, for all.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.loaded.seat.claim.is_some()
     }
 
     /// The hooks of BPF LSM that answer; `None` on the other tier.
@@ -99,7 +117,9 @@ impl Monitor {
     /// When any of it does not happen, or is not recorded.
     pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
         let table = canary::table()?;
-        open::set_table(&mut self.loaded.tables, TABLE_CANARY, &table)
+        self.loaded
+            .seat
+            .set_rules(&table)
             .map_err(canary::prepare("writing its rules"))?;
         let links = self
             .attach_hooks(cgroup)
@@ -120,12 +140,13 @@ impl Monitor {
         for end in [CanaryEnd::Open, CanaryEnd::Exec] {
             let jail = Jail {
                 started: 1,
-                ..Jail::new(TABLE_CANARY, network::NONE)
+                canary: 1,
+                ..Jail::new(self.loaded.seat.index, network::NONE)
             };
             self.enter(cgroup_id, jail)
                 .map_err(canary::prepare("watching its cgroup"))?;
             let flown = canary::fly(cgroup, end, self.loaded.hooks.is_some());
-            let left = self.loaded.jails.remove(&cgroup_id);
+            let left = self.loaded.maps.jails.remove(&cgroup_id);
             seen.append(&mut self.take_canary_events());
             flown?;
             left.map_err(canary::prepare("forgetting its cgroup"))?;
@@ -137,7 +158,7 @@ impl Monitor {
     fn take_canary_events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while self.drain(|event| events.push(event)) {}
-        self.loaded.stream.restart();
+        self.loaded.seat.stream.restart();
         events
     }
 
@@ -150,10 +171,11 @@ impl Monitor {
         if self.adopted.is_some() {
             return Err(AdoptError::Adopted);
         }
+        self.loaded.seat.set_rules(&self.rules.table)?;
         let jail = Jail {
             kill_on_loss: self.rules.kill_on_loss.into(),
             strict: self.rules.strict.into(),
-            ..Jail::new(TABLE_RUN, self.rules.network)
+            ..Jail::new(self.loaded.seat.index, self.rules.network)
         };
         self.enter(cgroup_id, jail)?;
         self.attach_hooks(cgroup)?;
@@ -163,8 +185,12 @@ impl Monitor {
 
     /// Asks for it back, too: a jail that the kernel does not know is watched by nobody.
     fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
-        self.loaded.jails.insert(cgroup_id, JailValue(jail), 0)?;
-        self.loaded.jails.get(&cgroup_id, 0).map(drop)
+        let Loaded { seat, maps, .. } = &mut self.loaded;
+        if let Some(claim) = &mut seat.claim {
+            claim.note(cgroup_id)?;
+        }
+        maps.jails.insert(cgroup_id, JailValue(jail), 0)?;
+        maps.jail(cgroup_id).map(drop)
     }
 
     fn attach_hooks(&mut self, cgroup: BorrowedFd<'_>) -> Result<GroupHooks, AdoptError> {
@@ -172,14 +198,14 @@ impl Monitor {
         let mode = CgroupAttachMode::Single;
         let mut addresses = Vec::with_capacity(ADDRESS_HOOKS.len());
         for name in ADDRESS_HOOKS {
-            let hook: &mut CgroupSockAddr = program(&mut self.loaded.ebpf, name)?;
+            let hook: &mut CgroupSockAddr = self.loaded.programs.get(name)?;
             let link = hook
                 .attach(cgroup, mode)
                 .map_err(|source| AdoptError::Attach { name, source })?;
             addresses.push((name, link));
         }
         let name = SOCKET_HOOK;
-        let hook: &mut CgroupSock = program(&mut self.loaded.ebpf, name)?;
+        let hook: &mut CgroupSock = self.loaded.programs.get(name)?;
         let socket = hook
             .attach(cgroup, mode)
             .map_err(|source| AdoptError::Attach { name, source })?;
@@ -188,12 +214,12 @@ impl Monitor {
 
     fn detach_hooks(&mut self, hooks: GroupHooks) -> Result<(), AdoptError> {
         for (name, link) in hooks.addresses {
-            let hook: &mut CgroupSockAddr = program(&mut self.loaded.ebpf, name)?;
+            let hook: &mut CgroupSockAddr = self.loaded.programs.get(name)?;
             hook.detach(link)
                 .map_err(|source| AdoptError::Attach { name, source })?;
         }
         let name = SOCKET_HOOK;
-        let hook: &mut CgroupSock = program(&mut self.loaded.ebpf, name)?;
+        let hook: &mut CgroupSock = self.loaded.programs.get(name)?;
         hook.detach(hooks.socket)
             .map_err(|source| AdoptError::Attach { name, source })
     }
@@ -202,10 +228,12 @@ impl Monitor {
     /// `true`: there may be more at once. Otherwise the descriptor is readable when there is.
     pub fn drain(&mut self, on_event: impl FnMut(Event)) -> bool {
         #[cfg(feature = "log")]
-        self.loaded.lines.print();
-        let (jails, adopted) = (&self.loaded.jails, self.adopted);
-        let lost = || jail(jails, adopted).map_or(0, |jail| jail.lost_records);
-        self.loaded.stream.drain(AT_ONCE, lost, on_event)
+        if let Some(lines) = &mut self.loaded.lines {
+            lines.print();
+        }
+        let Loaded { maps, seat, .. } = &mut self.loaded;
+        let lost = || jail(maps, self.adopted).map_or(0, |jail| jail.lost_records);
+        seat.stream.drain(AT_ONCE, lost, on_event)
     }
 
     /// Whether the kernel has condemned the jail, for a rule or because it could not say whether
@@ -232,10 +260,10 @@ impl Monitor {
     }
 
     fn jail(&self) -> Result<Jail, FinishError> {
-        jail(&self.loaded.jails, self.adopted)
+        jail(&self.loaded.maps, self.adopted)
     }
 
-    /// Hands over all events that are left, takes the programs out of the kernel and says how
+    /// Hands over all events that are left, takes the jail's rules out of the kernel and says how
     /// complete the evidence is. Call it when no task of the jail is left.
     ///
     /// # Errors
@@ -243,24 +271,27 @@ impl Monitor {
     pub fn finish(mut self, mut on_event: impl FnMut(Event)) -> Result<Evidence, FinishError> {
         while self.drain(&mut on_event) {}
         let mut jail = self.jail()?;
-        let missed = evidence::missed(&self.loaded.ebpf)?;
-        let RepeatsValue(repeats) = self.loaded.repeats.get(&TABLE_RUN, 0)?;
-        for event in repeats.slots.iter().filter_map(untold) {
-            self.loaded.stream.add(event, &mut jail.seq);
+        let missed = self.loaded.programs.missed()?;
+        let missed = missed.saturating_sub(self.missed_before);
+        let mut seat = self.loaded.seat;
+        for event in seat.repeats()?.slots.iter().filter_map(untold) {
+            seat.stream.add(event, &mut jail.seq);
         }
-        let arrived = self.loaded.stream.finish(on_event);
+        let arrived = seat.stream.finish(on_event);
+        if let (Some(claim), Some(cgroup_id)) = (seat.claim, self.adopted) {
+            self.loaded.maps.forget(cgroup_id)?;
+            claim
+                .give_back()
+                .map_err(|error| FinishError::Seat(Box::new(error)))?;
+        }
         Ok(Evidence::new(&jail, missed, &arrived))
     }
 }
 
 /// What the kernel knows of the jail.
-fn jail(
-    jails: &HashMap<MapData, u64, JailValue>,
-    adopted: Option<u64>,
-) -> Result<Jail, FinishError> {
+fn jail(maps: &Maps, adopted: Option<u64>) -> Result<Jail, FinishError> {
     let id = adopted.ok_or(FinishError::NotAdopted)?;
-    let JailValue(jail) = jails.get(&id, 0)?;
-    Ok(jail)
+    Ok(maps.jail(id)?)
 }
 
 /// The links of the cgroup programs.
@@ -283,7 +314,7 @@ impl std::fmt::Debug for Monitor {
 
 impl AsFd for Monitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.loaded.stream.as_fd()
+        self.loaded.seat.stream.as_fd()
     }
 }
 

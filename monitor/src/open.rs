@@ -1,18 +1,22 @@
-//! Loading and attaching the programs.
+//! Opening the monitor: programs, maps and a seat for one jail, or the reason why not.
 
 use std::io;
+use std::path::Path;
+use std::thread;
 
-use aya::maps::{Array, HashMap, MapData, RingBuf};
-use aya::programs::{BtfTracePoint, ProgramError};
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
+use aya::EbpfError;
+use aya::programs::ProgramError;
 use nix::errno::Errno;
-use turnkey_abi::{ABI_SYMBOL, TABLE_RUN, Table};
+use turnkey_abi::ABI_SYMBOL;
 
-use crate::btf::{self, BtfError};
+use crate::btf::BtfError;
 use crate::compile::Rules;
 use crate::hooks::{self, Hooks};
-use crate::stream::Stream;
-use crate::sys::{self, JailValue, OffsetsValue, RepeatsValue, TableValue};
+use crate::load;
+use crate::maps::Maps;
+use crate::programs::Programs;
+use crate::seat::{Furniture, Seat};
+use crate::shared::{self, SharedError};
 use crate::tier::Tier;
 
 /// Why the monitor could not be started. Nothing of it is left in the kernel.
@@ -61,79 +65,89 @@ pub enum OpenError {
         /// Its name.
         name: &'static str,
     },
+    /// A program, link or map cannot be put into the BPF file system.
+    #[error("{path} cannot be made")]
+    Pin {
+        /// Where it was to be.
+        path: String,
+        /// Why.
+        #[source]
+        source: aya::pin::PinError,
+    },
+    /// What is loaded for all jails cannot be used.
+    #[error(transparent)]
+    Shared(#[from] SharedError),
     /// Nobody can wait for events.
     #[error("the rings of events cannot be waited for")]
     Poll(#[source] io::Error),
-    /// A map does not take its value.
-    #[error("the kernel does not take the rules")]
+    /// A program's counts cannot be read.
+    #[error("the counts of the programs cannot be read")]
+    Missed(#[source] crate::FinishError),
+    /// A map of the jail cannot be made, or put where the programs look for it.
+    #[error("the kernel makes no room for the jail's rules and events")]
     Map(#[from] aya::maps::MapError),
 }
 
 /// Where the kernel describes itself.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// The tracepoint programs, each named like its tracepoint.
-pub(crate) const TRACEPOINTS: [&str; 5] = [
-    "sys_enter",
-    "sys_exit",
-    "sched_process_exec",
-    "sched_process_fork",
-    "sched_process_exit",
-];
-
-/// The cgroup programs for socket addresses.
-pub(crate) const ADDRESS_HOOKS: [&str; 6] = [
-    "connect4", "connect6", "bind4", "bind6", "sendmsg4", "sendmsg6",
-];
-
-/// The cgroup program for new sockets.
-pub(crate) const SOCKET_HOOK: &str = "sock_create";
-
-/// The programs, loaded and attached as far as they need no cgroup, and their maps.
+/// The programs, attached as far as they need no cgroup, their maps, and a seat.
 pub(crate) struct Loaded {
-    pub(crate) ebpf: Ebpf,
+    pub(crate) programs: Programs,
     /// Those of BPF LSM, on its tier.
     pub(crate) hooks: Option<Hooks>,
-    pub(crate) jails: HashMap<MapData, u64, JailValue>,
-    pub(crate) tables: Array<MapData, TableValue>,
-    pub(crate) repeats: Array<MapData, RepeatsValue>,
-    pub(crate) stream: Stream,
+    pub(crate) maps: Maps,
+    pub(crate) seat: Seat,
     #[cfg(feature = "log")]
-    pub(crate) lines: crate::log::Lines,
+    pub(crate) lines: Option<crate::log::Lines>,
 }
 
-/// Loads the object, hands the rules to the kernel, attaches the tracepoints.
-pub(crate) fn load(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
-    let btf_bytes = read_btf()?;
-    let offsets = OffsetsValue(btf::offsets(&btf_bytes)?);
-    let btf = Btf::parse(&btf_bytes, Default::default()).map_err(OpenError::BadBtf)?;
-    let mut ebpf = EbpfLoader::new()
-        .btf(Some(&btf))
-        .override_global("OFFSETS", &offsets, true)
-        .override_global(ABI_SYMBOL, &1_u32, true)
-        .load(object)
-        .map_err(explain_load)?;
-    let mut tables: Array<MapData, TableValue> = map(&mut ebpf, "TABLES")?;
-    set_table(&mut tables, TABLE_RUN, &rules.table)?;
-    load_programs(&mut ebpf, &btf)?;
-    let jails = map(&mut ebpf, "JAILS")?;
-    let repeats = map(&mut ebpf, "REPEATS")?;
-    let rings: [RingBuf<MapData>; 2] = [map(&mut ebpf, "RECORDS")?, map(&mut ebpf, "VERDICTS")?];
-    let stream = Stream::new(rings).map_err(OpenError::Poll)?;
-    attach_tracepoints(&mut ebpf)?;
+/// Takes the programs that are loaded for all, or loads them for this run alone.
+pub(crate) fn open(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
+    match shared::open(object, rules.tier)? {
+        Some(shared) => Ok(Loaded {
+            hooks: (rules.tier == Tier::Lsm).then(|| hooks::needed(rules, &shared.hooks)),
+            programs: shared.programs,
+            maps: shared.maps,
+            seat: shared.seat,
+            #[cfg(feature = "log")]
+            lines: None,
+        }),
+        None => own(object, rules),
+    }
+}
+
+/// The seat of a run that has the programs for itself.
+const ONLY_SEAT: u32 = 0;
+
+fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
+    let mut object = load::object(object, ONLY_SEAT + 1)?;
+    let furniture = Furniture::make()?;
+    let mut maps = Maps::find(|(name, _)| {
+        let map = object.ebpf.take_map(name);
+        map.ok_or(OpenError::Incomplete { name })
+    })?;
+    // The kernel takes its time with both.
+    thread::scope(|scope| {
+        let placed = scope.spawn(|| furniture.place(ONLY_SEAT, &mut maps));
+        object.load()?;
+        placed
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok::<(), OpenError>(())
+    })?;
+    object.attach()?;
     let hooks = match rules.tier {
-        Tier::Lsm => Some(hooks::attach(&mut ebpf, &btf, rules)?),
+        Tier::Lsm => Some(hooks::attach(&mut object, rules)?),
         Tier::Tracepoint => None,
     };
     Ok(Loaded {
         #[cfg(feature = "log")]
-        lines: crate::log::Lines::of(&mut ebpf),
-        ebpf,
+        lines: Some(crate::log::Lines::of(&mut object.ebpf)),
+        seat: Seat::new(ONLY_SEAT, furniture, None)?,
+        programs: Programs::Own(Box::new(object.ebpf)),
         hooks,
-        jails,
-        tables,
-        repeats,
-        stream,
+        maps,
     })
 }
 
@@ -142,68 +156,7 @@ pub(crate) fn read_btf() -> Result<Vec<u8>, OpenError> {
     std::fs::read(BTF).map_err(OpenError::NoBtf)
 }
 
-/// Writes a rule table.
-pub(crate) fn set_table(
-    tables: &mut Array<MapData, TableValue>,
-    index: u32,
-    table: &Table,
-) -> Result<(), OpenError> {
-    Ok(tables.set(index, sys::table_value(table), 0)?)
-}
-
-fn map<T>(ebpf: &mut Ebpf, name: &'static str) -> Result<T, OpenError>
-where
-    T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>,
-{
-    let map = ebpf.take_map(name).ok_or(OpenError::Incomplete { name })?;
-    Ok(T::try_from(map)?)
-}
-
-fn load_programs(ebpf: &mut Ebpf, btf: &Btf) -> Result<(), OpenError> {
-    for name in TRACEPOINTS {
-        let program: &mut BtfTracePoint = program(ebpf, name)?;
-        program
-            .load(name, btf)
-            .map_err(|source| explain_program(name, source))?;
-    }
-    for name in ADDRESS_HOOKS {
-        let program: &mut aya::programs::CgroupSockAddr = program(ebpf, name)?;
-        program
-            .load()
-            .map_err(|source| explain_program(name, source))?;
-    }
-    let name = SOCKET_HOOK;
-    let program: &mut aya::programs::CgroupSock = program(ebpf, name)?;
-    program
-        .load()
-        .map_err(|source| explain_program(name, source))
-}
-
-fn attach_tracepoints(ebpf: &mut Ebpf) -> Result<(), OpenError> {
-    for name in TRACEPOINTS {
-        let program: &mut BtfTracePoint = program(ebpf, name)?;
-        program
-            .attach()
-            .map_err(|source| explain_program(name, source))?;
-    }
-    Ok(())
-}
-
-/// A program of the object, as its type.
-pub(crate) fn program<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, OpenError>
-where
-    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
-{
-    let program = ebpf
-        .program_mut(name)
-        .ok_or(OpenError::Incomplete { name })?;
-    program.try_into().map_err(|source| OpenError::Program {
-        name,
-        source: Box::new(source),
-    })
-}
-
-fn explain_load(error: EbpfError) -> OpenError {
+pub(crate) fn explain_load(error: EbpfError) -> OpenError {
     if let EbpfError::ParseError(aya_error) = &error
         && aya_error.to_string().contains(ABI_SYMBOL)
     {
@@ -213,6 +166,14 @@ fn explain_load(error: EbpfError) -> OpenError {
         OpenError::NotPermitted(Box::new(error))
     } else {
         OpenError::Load(Box::new(error))
+    }
+}
+
+/// What became of a file for a program, a link or a map.
+pub(crate) fn pin_failed(path: &Path) -> impl Fn(aya::pin::PinError) -> OpenError {
+    move |source| OpenError::Pin {
+        path: path.display().to_string(),
+        source,
     }
 }
 

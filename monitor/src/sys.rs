@@ -8,28 +8,19 @@
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use aya::maps::MapData;
 use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::{ForkResult, Pid};
 
-use turnkey_abi::{Jail, Offsets, Repeats, Table};
+use turnkey_abi::{Jail, Offsets, Room, Table};
 
 /// [`Jail`] as the value of a map.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct JailValue(pub(crate) Jail);
-
-/// [`Table`] as the value of a map.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct TableValue(pub(crate) Table);
-
-/// [`Repeats`] as the value of a map.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct RepeatsValue(pub(crate) Repeats);
 
 /// [`Offsets`] as a global of the object.
 #[derive(Clone, Copy)]
@@ -40,28 +31,125 @@ pub(crate) struct OffsetsValue(pub(crate) Offsets);
 // every byte is initialised and every bit pattern is a value.
 unsafe impl aya::Pod for JailValue {}
 // SAFETY: as above.
-unsafe impl aya::Pod for TableValue {}
-// SAFETY: as above.
-unsafe impl aya::Pod for RepeatsValue {}
-// SAFETY: as above.
 unsafe impl aya::Pod for OffsetsValue {}
 
 /// A table of zeros, made where it stays: half a megabyte does not go over the stack.
 pub(crate) fn empty_table() -> Box<Table> {
-    let layout = Layout::new::<Table>();
-    // SAFETY: `Table` has a size that is not zero.
-    let memory = unsafe { alloc_zeroed(layout) }.cast::<Table>();
+    // SAFETY: `Table` is integers throughout, and has a size.
+    unsafe { zeroed() }
+}
+
+/// As [`empty_table`], a room.
+pub(crate) fn empty_room() -> Box<Room> {
+    // SAFETY: `Room` is integers throughout, and has a size.
+    unsafe { zeroed() }
+}
+
+/// # Safety
+///
+/// `T` must have a size that is not zero, and zeros must be one of its values.
+unsafe fn zeroed<T>() -> Box<T> {
+    let layout = Layout::new::<T>();
+    // SAFETY: the caller's `T` has a size.
+    let memory = unsafe { alloc_zeroed(layout) }.cast::<T>();
     if memory.is_null() {
         handle_alloc_error(layout);
     }
-    // SAFETY: the memory was allocated with the layout of `Table`, and zeros are one of its values.
+    // SAFETY: the memory was allocated with the layout of `T`, and zeros are one of its values.
     unsafe { Box::from_raw(memory) }
 }
 
-/// Views a table as a map's value without moving it.
-pub(crate) fn table_value(table: &Table) -> &TableValue {
-    // SAFETY: `TableValue` is a transparent wrapper of `Table`.
-    unsafe { &*std::ptr::from_ref(table).cast::<TableValue>() }
+/// Whether two tables are the same, byte for byte.
+pub(crate) fn same_rules(one: &Table, other: &Table) -> bool {
+    // SAFETY: integers with spelled-out padding only, so every byte is initialised.
+    let bytes = |table: &Table| unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(table).cast::<u8>(), size_of::<Table>())
+    };
+    bytes(one) == bytes(other)
+}
+
+/// What a map is asked for; `union bpf_attr` of bpf(2) for `BPF_MAP_*_ELEM`.
+#[repr(C)]
+struct Element {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// The only value of a seat's room, read to where it stays: aya would move it over the stack.
+pub(crate) fn read_room(map: &MapData) -> std::io::Result<Box<Room>> {
+    const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+    let mut room = empty_room();
+    // SAFETY: the value of a room's map is a `Room`, which the kernel fills.
+    unsafe { element(BPF_MAP_LOOKUP_ELEM, map, std::ptr::from_mut(room.as_mut())) }?;
+    Ok(room)
+}
+
+/// Writes the only value of a seat's room.
+pub(crate) fn write_room(map: &MapData, room: &mut Room) -> std::io::Result<()> {
+    const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+    // SAFETY: the value of a room's map is a `Room`, which the kernel reads.
+    unsafe { element(BPF_MAP_UPDATE_ELEM, map, room) }
+}
+
+/// # Safety
+///
+/// The map's key must be a `u32`, and its value a `T`.
+unsafe fn element<T>(command: libc::c_int, map: &MapData, value: *mut T) -> std::io::Result<()> {
+    let first = 0_u32;
+    let element = Element {
+        map: map.fd().as_fd().as_raw_fd().unsigned_abs(),
+        padding: 0,
+        key: std::ptr::from_ref(&first) as u64,
+        value: value as u64,
+        flags: 0,
+    };
+    // SAFETY: both pointers last for the call, and are to what the kernel expects.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            &raw const element,
+            size_of::<Element>(),
+        )
+    };
+    Errno::result(result)?;
+    Ok(())
+}
+
+/// Opens the cgroup with this id under a mount of the v2 hierarchy; open_by_handle_at(2). `ESTALE`:
+/// there is no such cgroup any more.
+pub(crate) fn open_cgroup(hierarchy: BorrowedFd<'_>, id: u64) -> nix::Result<OwnedFd> {
+    /// `FILEID_KERNFS` of `linux/exportfs.h`.
+    const FILEID_KERNFS: libc::c_int = 0xfe;
+    /// `struct file_handle` with an id behind it.
+    #[repr(C)]
+    struct Handle {
+        bytes: libc::c_uint,
+        kind: libc::c_int,
+        id: u64,
+    }
+    let handle = Handle {
+        bytes: 8,
+        kind: FILEID_KERNFS,
+        id,
+    };
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
+    // SAFETY: the handle is as long as it says, and lasts for the call.
+    let opened = unsafe {
+        libc::syscall(
+            libc::SYS_open_by_handle_at,
+            hierarchy.as_raw_fd(),
+            &raw const handle,
+            flags,
+        )
+    };
+    let opened = Errno::result(opened)?;
+    let opened = RawFd::try_from(opened).map_err(|_| Errno::EOVERFLOW)?;
+    // SAFETY: the kernel has just made it, for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(opened) })
 }
 
 /// How far a canary got, as its exit status. Killed, it has none.

@@ -51,6 +51,7 @@ const fn bpf(command: u64, nths: &'static [i64], says: &'static [&'static str]) 
 
 const FIRST_AND_LAST: &[i64] = &[1, -1];
 const OBJECT: &str = "the eBPF object cannot be loaded";
+const ROOM: &str = "the kernel makes no room for the jail's rules and events";
 const PROGRAM: &str = "the kernel does not accept the program";
 const HOOKS: &str = "cannot be attached to the jail's cgroup";
 
@@ -63,16 +64,20 @@ const MONITOR: &[Expected] = &[
         &[1],
         &["/sys/kernel/btf/vmlinux cannot be read"],
     ),
-    bpf(command::BTF_LOAD, &[1], &[PROGRAM]),
-    bpf(command::MAP_CREATE, FIRST_AND_LAST, &[OBJECT]),
+    bpf(command::BTF_LOAD, &[1], &[OBJECT]),
+    bpf(command::MAP_CREATE, FIRST_AND_LAST, &[OBJECT, ROOM]),
     bpf(command::MAP_FREEZE, FIRST_AND_LAST, &[OBJECT]),
     bpf(command::PROG_LOAD, FIRST_AND_LAST, &[OBJECT, PROGRAM]),
     bpf(command::TRACEPOINT_OPEN, FIRST_AND_LAST, &[PROGRAM]),
-    // The rules of the object, and those of the jail.
+    // The constants of the object; the jail's rules; the jail.
     bpf(
         command::MAP_UPDATE,
-        FIRST_AND_LAST,
-        &[OBJECT, "the kernel does not take the jail's rules"],
+        &[1, -2, -1],
+        &[
+            OBJECT,
+            "the kernel does not take the jail's rules",
+            "the kernel does not take the jail",
+        ],
     ),
     // The ring.
     call(libc::SYS_mmap, 1, FIRST_AND_LAST, &["`mmap` failed"]),
@@ -116,7 +121,7 @@ fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
         let count = count.unwrap_or_else(|| panic!("{:?} is not made", expected.call));
         let nth = |place: &i64| match u32::try_from(*place) {
             Ok(place) => place,
-            Err(_) => count,
+            Err(_) => count + 1 - u32::try_from(-place).expect("few"),
         };
         for nth in expected.nths.iter().map(nth).collect::<BTreeSet<_>>() {
             let fault = Fault {

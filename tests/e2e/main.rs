@@ -24,6 +24,7 @@ mod procfs;
 mod programs;
 mod root;
 mod rootless;
+mod shared;
 mod syscalls;
 mod terminal;
 mod toolchain;

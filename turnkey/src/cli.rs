@@ -27,6 +27,10 @@ pub enum Command {
     /// Say what this host can enforce for you, and the fix for what it cannot.
     #[command(after_help = DOCTOR_CODES)]
     Doctor(DoctorArguments),
+    /// Load the programs in the kernel once, so that runs start without loading them; or take them
+    /// away, or list them.
+    #[command(subcommand)]
+    Monitor(MonitorCommand),
 }
 
 const DOCTOR_CODES: &str = "Exit codes:
@@ -114,6 +118,33 @@ pub struct DoctorArguments {
     /// For programs: one JSON object, schema turnkey.doctor/v1
     #[arg(long)]
     pub json: bool,
+}
+
+/// `turnkey monitor`.
+#[derive(Debug, Subcommand)]
+pub enum MonitorCommand {
+    /// Load them for every run, until the next boot or `unload`.
+    Load,
+    /// What is loaded, and the jails it watches; exit code 1 when this turnkey's programs are not.
+    Status(StatusArguments),
+    /// Take them away. Jails that they watch stay watched.
+    Unload(UnloadArguments),
+}
+
+/// `turnkey monitor status`.
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// For programs: one JSON object, schema turnkey.monitor/v1
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `turnkey monitor unload`.
+#[derive(Debug, Args)]
+pub struct UnloadArguments {
+    /// Those of every version, not only of this turnkey
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// Flags over the profile.

@@ -8,6 +8,7 @@ mod doctor;
 mod elsewhere;
 mod explain;
 mod export;
+mod monitor;
 mod object;
 mod outputs;
 mod relay;
@@ -42,6 +43,7 @@ fn answer() -> ExitCode {
         cli::Command::Run(arguments) => run::run(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),
         cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
+        cli::Command::Monitor(command) => monitor::monitor(&command),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

@@ -30,9 +30,9 @@ impl Watch {
         }
         let tier = Available::here().tier;
         let rules = turnkey_monitor::compile(policy, tier)?;
-        match Monitor::open(OBJECT, &rules) {
+        match Monitor::open(OBJECT, rules) {
             Ok(monitor) => Ok(Watch {
-                report: layer(&effective(tier, monitor.hooks()), None),
+                report: layer(&effective(tier, monitor.hooks(), monitor.is_shared()), None),
                 monitor: Some(monitor),
             }),
             Err(error) if is_optional(policy) => Ok(Watch::nobody(advice::explain(&error.into()))),
@@ -118,19 +118,19 @@ fn is_optional(policy: &Policy) -> bool {
     !policy.enforcement.required.contains(&Layer::Monitor)
 }
 
-/// The tier, and what is missing in it.
-fn effective(tier: Tier, hooks: Option<&Hooks>) -> String {
-    match hooks {
-        None => tier.name().to_owned(),
-        Some(hooks) if hooks.missing.is_empty() => {
-            format!("{tier}, {} hooks", hooks.attached.len())
-        }
-        Some(hooks) => format!(
-            "{tier}, {} hooks; this kernel does not have {}",
-            hooks.attached.len(),
-            hooks.missing.join(", ")
-        ),
+/// The tier, what is missing in it, and since when it is there.
+fn effective(tier: Tier, hooks: Option<&Hooks>, is_shared: bool) -> String {
+    let mut told = tier.name().to_owned();
+    if let Some(hooks) = hooks {
+        told += &format!(", {} hooks", hooks.attached.len());
     }
+    if is_shared {
+        told += ", programs loaded before";
+    }
+    if let Some(hooks) = hooks.filter(|hooks| !hooks.missing.is_empty()) {
+        told += &format!("; this kernel does not have {}", hooks.missing.join(", "));
+    }
+    told
 }
 
 fn layer(effective: &str, degraded: Option<String>) -> LayerReport {

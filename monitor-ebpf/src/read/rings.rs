@@ -2,43 +2,57 @@
 
 use core::mem::size_of;
 
+use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{PROCESS_LIMIT, Record, TEXT, VERDICT_LIMIT, action, fault, kind};
 
-use super::{Message, Scratch, has, opaque};
-use crate::maps;
+use super::{JailCell, Message, Scratch, has, opaque};
+use crate::maps::{self, Ring};
 
-/// Whether a record goes to the ring of verdicts: by what it tells, and how full the ring is.
+/// `BPF_RB_AVAIL_DATA`: how much of a ring waits to be read.
+const WAITING: u64 = 0;
+
+/// Up to how much waiting the ring of verdicts takes a record; 0: not at all.
 #[inline(always)]
-pub(super) fn is_for_verdicts(record: &Record) -> bool {
-    /// `BPF_RB_AVAIL_DATA`: how much waits to be read.
-    const WAITING: u64 = 0;
-    let limit = match (record.action, record.kind) {
-        (action::KILL.., _) => return true,
+fn limit(record: &Record) -> u32 {
+    match (record.action, record.kind) {
+        (action::KILL.., _) => u32::MAX,
         (action::LOG.., _) => VERDICT_LIMIT,
         (_, kind::EXEC | kind::FORK | kind::EXIT) => PROCESS_LIMIT,
-        _ => return false,
-    };
-    maps::VERDICTS.query(WAITING) < u64::from(limit)
+        _ => 0,
+    }
 }
 
-/// Sends bytes through one ring. `false`: it was full.
+/// Sends bytes through one of the jail's rings, a verdict through whichever takes it. `false`:
+/// they are lost.
 #[inline(always)]
-pub(super) fn output(bytes: &[u8], verdict: bool) -> bool {
+pub(super) fn output(record: &Record, bytes: &[u8], jail: JailCell) -> bool {
     if has(fault::RINGS) {
         return false;
     }
-    let ring = if verdict {
-        &maps::VERDICTS
-    } else {
-        &maps::RECORDS
-    };
-    ring.output::<[u8]>(bytes, 0).is_ok()
+    let limit = limit(record);
+    if limit != 0
+        && let Some(verdicts) = maps::VERDICTS.get(jail.seat())
+        && query(verdicts) < u64::from(limit)
+        && verdicts.output_untyped::<[u8]>(bytes, 0).is_ok()
+    {
+        return true;
+    }
+    match maps::RECORDS.get(jail.seat()) {
+        Some(records) => records.output_untyped::<[u8]>(bytes, 0).is_ok(),
+        None => false,
+    }
 }
 
-/// Sends the record of `scratch` with its text, a verdict through whichever ring takes it.
-/// `false`: it is lost.
+/// How much of a ring waits to be read.
 #[inline(always)]
-pub fn send(scratch: &Scratch, text: u32) -> bool {
+fn query(ring: &Ring) -> u64 {
+    // SAFETY: the reference is to a map that the kernel has looked up.
+    unsafe { helper::bpf_ringbuf_query(core::ptr::from_ref(ring).cast_mut().cast(), WAITING) }
+}
+
+/// Sends the record of `scratch` with its text. `false`: it is lost.
+#[inline(always)]
+pub fn send(scratch: &Scratch, jail: JailCell, text: u32) -> bool {
     let length = opaque(size_of::<Record>() as u64 + u64::from(text));
     if length > (size_of::<Record>() + TEXT) as u64 {
         return false;
@@ -47,15 +61,17 @@ pub fn send(scratch: &Scratch, text: u32) -> bool {
     let bytes = unsafe {
         core::slice::from_raw_parts(core::ptr::from_ref(scratch).cast::<u8>(), length as usize)
     };
-    is_for_verdicts(&scratch.record) && output(bytes, true) || output(bytes, false)
+    output(&scratch.record, bytes, jail)
 }
 
 /// As [`send`], for a record with a fixed amount of text.
 #[inline(always)]
-pub fn send_value<M: Message>(value: &mut M) -> bool {
-    if has(fault::RINGS) {
-        return false;
-    }
-    is_for_verdicts(value.record()) && maps::VERDICTS.output::<M>(&*value, 0).is_ok()
-        || maps::RECORDS.output::<M>(&*value, 0).is_ok()
+pub fn send_value<M: Message>(value: &mut M, jail: JailCell) -> bool {
+    // SAFETY: the bytes of a value that is integers throughout.
+    let bytes = unsafe {
+        core::slice::from_raw_parts(core::ptr::from_ref(value).cast::<u8>(), size_of::<M>())
+    };
+    let record = core::ptr::from_mut(value.record());
+    // SAFETY: the record is part of the value, and nothing writes to either here.
+    output(unsafe { &*record }, bytes, jail)
 }

@@ -5,9 +5,8 @@ use core::mem::{offset_of, size_of};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{REPEAT_TEXT, REPEATS, Record, Repeat, fault};
 
-use super::rings::{is_for_verdicts, output};
-use super::{JailCell, Scratch, fetch_add, has, opaque};
-use crate::maps;
+use super::rings::output;
+use super::{JailCell, Scratch, fetch_add, has, opaque, room};
 
 /// A record with its text behind it, without a gap. The text is filled up with zeros to whole
 /// words.
@@ -56,14 +55,14 @@ pub struct RepeatSlot(*mut Repeat);
 /// The slot of a thread; `None` while it is in another thread's hands.
 #[inline(always)]
 pub fn repeat_slot(jail: JailCell, thread: u32) -> Option<RepeatSlot> {
-    let slots = maps::REPEATS.get_ptr_mut(jail.table())?;
+    let room = room(jail)?;
     if has(fault::REPEATS) {
         return None;
     }
     let index = opaque(u64::from(thread)) as usize % REPEATS;
     // SAFETY: the pointer comes from a map whose values outlive every program; only the address
     // of a field is taken.
-    let slot = RepeatSlot(unsafe { &raw mut (*slots).slots[index] });
+    let slot = RepeatSlot(unsafe { &raw mut (*room).repeats.slots[index] });
     if slot.claim(1) == 0 {
         return Some(slot);
     }
@@ -150,7 +149,7 @@ impl RepeatSlot {
 
     /// Sends the record of the slot with its text. `false`: it is lost.
     #[inline(always)]
-    pub fn send(self) -> bool {
+    pub fn send(self, jail: JailCell) -> bool {
         let record = self.record();
         let text = record.raw_len + record.path_len + record.argv_len;
         let length = opaque(size_of::<Record>() as u64 + u64::from(text));
@@ -162,6 +161,6 @@ impl RepeatSlot {
             let start = (&raw const (*self.0).record).cast::<u8>();
             core::slice::from_raw_parts(start, length as usize)
         };
-        is_for_verdicts(self.record()) && output(bytes, true) || output(bytes, false)
+        output(self.record(), bytes, jail)
     }
 }

@@ -66,7 +66,7 @@ fn program_ids() -> Vec<u32> {
 #[test]
 fn every_program_is_within_its_budget() {
     let rules = compile(&policy(""), tier()).expect("the policy compiles");
-    let monitor = Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    let monitor = Monitor::open(OBJECT, rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     let verified = verified();
     drop(monitor);
     let mut over = Vec::new();

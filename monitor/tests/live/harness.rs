@@ -170,7 +170,7 @@ pub fn run_object(object: &[u8], policy: &Policy, directory: &Path, command: &[&
     let group = Group::new();
     let rules = compile(policy, tier()).expect("the policy compiles");
     let mut monitor =
-        Monitor::open(object, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+        Monitor::open(object, rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     monitor
         .adopt(group.directory.as_fd(), group.id())
         .unwrap_or_else(|error| panic!("{}", chain(&error)));

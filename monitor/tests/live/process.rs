@@ -132,7 +132,7 @@ fn the_canary_proves_and_leaves_no_trace() {
     let group = Group::new();
     let rules = compile(&policy(""), tier()).expect("the policy compiles");
     let mut monitor =
-        Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+        Monitor::open(OBJECT, rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     let proof = monitor
         .canary(group.directory.as_fd(), group.id())
         .unwrap_or_else(|error| panic!("{}", chain(&error)));
@@ -167,7 +167,7 @@ fn the_host_is_not_concerned() {
     let policy = policy(&kill_reading(secret.to_str().expect("text")));
     let rules = compile(&policy, tier()).expect("the policy compiles");
     let mut monitor =
-        Monitor::open(OBJECT, &rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+        Monitor::open(OBJECT, rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     monitor
         .adopt(group.directory.as_fd(), group.id())
         .expect("it can be watched");
@@ -184,18 +184,18 @@ fn the_host_is_not_concerned() {
 fn an_object_of_another_version_is_refused() {
     let at = OBJECT
         .windows(13)
-        .position(|bytes| bytes == b"TURNKEY_ABI_1")
+        .position(|bytes| bytes == b"TURNKEY_ABI_2")
         .expect("it says its version");
     let mut object = OBJECT.to_vec();
     let mut rest = &mut object[at..];
     // Every place where the name stands: the symbol table and the type information.
-    while let Some(at) = rest.windows(13).position(|bytes| bytes == b"TURNKEY_ABI_1") {
+    while let Some(at) = rest.windows(13).position(|bytes| bytes == b"TURNKEY_ABI_2") {
         rest[at + 12] = b'0';
         rest = &mut rest[at + 13..];
     }
     object[at + 12] = b'0';
     let rules = compile(&policy(""), tier()).expect("the policy compiles");
-    let error = Monitor::open(&object, &rules).expect_err("it is another version");
+    let error = Monitor::open(&object, rules).expect_err("it is another version");
     assert!(
         matches!(error, OpenError::OtherVersion),
         "{}",

@@ -20,6 +20,7 @@ const LINK_CREATE: u64 = 28;
 const TRACEPOINT_OF_EXEC: u32 = 3;
 
 const KILL: &str = "tracepoint programs do not act on this kernel";
+const OTHER_RULES: &str = "the kernel gives back other rules than it was given";
 const UNASKED: &str = "the kernel has BPF LSM in its list, and does not ask it";
 const REFUSE: &str = "cgroup programs do not act on this kernel";
 
@@ -54,13 +55,11 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
     // tries.
     let links = (2..=8).map(|nth| (LINK_CREATE, nth, REFUSE));
     let others = [
-        (MAP_UPDATE, 0, "watching its cgroup"),
-        // The jail's own entry, when it is about to start.
-        (
-            MAP_UPDATE,
-            updates,
-            "the kernel does not take the jail's rules",
-        ),
+        (MAP_UPDATE, 0, OTHER_RULES),
+        // The canary's entry; then the jail's own rules and its entry, when it is about to start.
+        (MAP_UPDATE, updates - 2, "watching its cgroup"),
+        (MAP_UPDATE, updates - 1, OTHER_RULES),
+        (MAP_UPDATE, updates, "the kernel does not take the jail"),
         (TRACEPOINT_OPEN, 0, KILL),
         (TRACEPOINT_OPEN, 1, "no record of its deadly open"),
         (TRACEPOINT_OPEN, 2, "no record of its raw socket"),

@@ -160,7 +160,7 @@ fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String,
     let explain = |error: anyhow::Error| advice::explain(&error);
     let rules = turnkey_monitor::compile(policy, Available::here().tier)
         .map_err(|error| explain(error.into()))?;
-    let mut monitor = Monitor::open(OBJECT, &rules).map_err(|error| explain(error.into()))?;
+    let mut monitor = Monitor::open(OBJECT, rules).map_err(|error| explain(error.into()))?;
     let hierarchies = hierarchies.ok_or("it is loaded, and there is no group to watch")?;
     let names = GroupNames::new(hierarchies, &group_name("canary"));
     let groups = MadeGroups::create(names).map_err(|error| explain(error.into()))?;

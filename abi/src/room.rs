@@ -1,0 +1,17 @@
+//! What a jail has in the kernel besides its counts and its rings.
+
+use core::mem::size_of;
+
+use crate::{Repeats, Table};
+
+/// The only value of a seat's inner array.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// The jail's rules: written by user space while no task of the jail exists.
+    pub table: Table,
+    /// What its threads repeat: written by the kernel.
+    pub repeats: Repeats,
+}
+
+const _: () = assert!(size_of::<Room>() == size_of::<Table>() + size_of::<Repeats>());

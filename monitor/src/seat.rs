@@ -1,0 +1,130 @@
+//! What one jail has in the kernel for itself: its rules, what its threads repeat, its two rings.
+//!
+//! A seat is an index of the arrays of rooms and rings. Whoever has the seat has all of it: no other
+//! jail's events can crowd out its own.
+
+use std::thread;
+
+use aya::maps::{Map, MapData, MapError, RingBuf};
+use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_RINGBUF};
+use turnkey_abi::{RING, Repeats, Room, Table, VERDICT_RING};
+
+use crate::maps::Maps;
+use crate::open::OpenError;
+use crate::shared::Claim;
+use crate::stream::Stream;
+use crate::sys;
+
+/// The maps of one seat.
+pub(crate) struct Furniture {
+    pub(crate) room: MapData,
+    pub(crate) records: MapData,
+    pub(crate) verdicts: MapData,
+}
+
+impl Furniture {
+    /// Makes them. No program knows them yet.
+    pub(crate) fn make() -> Result<Self, MapError> {
+        let bytes = u32::try_from(size_of::<Room>()).map_err(|_| MapError::OutOfBounds {
+            index: 0,
+            max_entries: 1,
+        })?;
+        let room = (BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1);
+        let ring = |bytes| (BPF_MAP_TYPE_RINGBUF as u32, 0, 0, bytes);
+        Ok(Self {
+            room: create("room", room)?,
+            records: create("records", ring(RING))?,
+            verdicts: create("verdicts", ring(VERDICT_RING))?,
+        })
+    }
+
+    /// Puts them where the programs look. After each the kernel waits until no program runs that
+    /// could still see what was there before (several milliseconds), so they wait together.
+    pub(crate) fn place(&self, index: u32, maps: &mut Maps) -> Result<(), MapError> {
+        let (rooms, records, verdicts) = (&mut maps.rooms, &mut maps.records, &mut maps.verdicts);
+        let all = thread::scope(|scope| {
+            let records = scope.spawn(|| records.set(index, &self.records, 0));
+            let verdicts = scope.spawn(|| verdicts.set(index, &self.verdicts, 0));
+            [
+                Ok(rooms.set(index, &self.room, 0)),
+                records.join(),
+                verdicts.join(),
+            ]
+        });
+        for placed in all {
+            placed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(())
+    }
+}
+
+fn create(
+    name: &str,
+    (kind, key, value, entries): (u32, u32, u32, u32),
+) -> Result<MapData, MapError> {
+    let map = aya_obj::Map::new_from_params(kind, key, value, entries, 0);
+    MapData::create(map, name, None)
+}
+
+/// A seat that is ours.
+pub(crate) struct Seat {
+    pub(crate) index: u32,
+    room: MapData,
+    pub(crate) stream: Stream,
+    /// What keeps others from it; `None` where there are no others.
+    pub(crate) claim: Option<Claim>,
+}
+
+impl Seat {
+    /// Takes the maps of a seat over, with empty rings.
+    pub(crate) fn new(
+        index: u32,
+        furniture: Furniture,
+        claim: Option<Claim>,
+    ) -> Result<Self, OpenError> {
+        let ring = |data| RingBuf::try_from(Map::RingBuf(data));
+        let mut rings = [ring(furniture.records)?, ring(furniture.verdicts)?];
+        for ring in &mut rings {
+            while ring.next().is_some() {}
+        }
+        Ok(Self {
+            index,
+            room: furniture.room,
+            stream: Stream::new(rings).map_err(OpenError::Poll)?,
+            claim,
+        })
+    }
+
+    /// Hands rules to the kernel, and reads them back: what acts is what was meant. Nothing is
+    /// repeated yet. Call it only while no task is under the seat's rules.
+    pub(crate) fn set_rules(&mut self, table: &Table) -> Result<(), RulesError> {
+        let mut room = sys::empty_room();
+        room.table = *table;
+        sys::write_room(&self.room, &mut room)?;
+        let kept = sys::read_room(&self.room)?;
+        if sys::same_rules(&kept.table, table) {
+            Ok(())
+        } else {
+            Err(RulesError::Different)
+        }
+    }
+
+    /// What the jail's threads have repeated and not told.
+    pub(crate) fn repeats(&self) -> std::io::Result<Box<Repeats>> {
+        let room = sys::read_room(&self.room)?;
+        Ok(Box::new(room.repeats))
+    }
+}
+
+/// Why the kernel does not hold the rules.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// The map does not take them, or does not give them back.
+    #[error("the kernel does not take the jail's rules")]
+    Refused(#[from] std::io::Error),
+    /// It holds something else.
+    #[error(
+        "the kernel gives back other rules than it was given: nothing would act as the profile says"
+    )]
+    Different,
+}

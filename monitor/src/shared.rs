@@ -1,0 +1,159 @@
+//! Programs that are loaded once, for every jail of the host: pinned in the BPF file system.
+//!
+//! ```text
+//! /sys/fs/bpf/turnkey/              root's alone; its lock is held while somebody loads
+//!   2-0123456789abcdef/             version of the wire types, digest of the object
+//!     maps/ programs/ links/        what all jails share
+//!     seats/0/ seats/1/ …           what one jail has; its lock is held by who watches that jail
+//! ```
+//!
+//! A run that finds its object here uses it, and holds all of it by descriptors of its own: taking the
+//! files away ends nothing that runs. There is no daemon and no register besides these files.
+
+mod claim;
+mod folder;
+mod pin;
+mod status;
+
+use std::io;
+use std::path::PathBuf;
+
+use aya::maps::{Map, MapData};
+use aya::programs::links::PinnedLink;
+use aya::programs::{
+    BtfTracePoint, CgroupSock, CgroupSockAddr, CgroupSockAddrAttachType, CgroupSockAttachType, Lsm,
+    Program,
+};
+
+use crate::maps::{Maps, NAMES};
+use crate::open::OpenError;
+use crate::programs::{ADDRESS_HOOKS, Programs, SOCKET_HOOK, TRACEPOINTS};
+use crate::seat::Seat;
+use crate::tier::Tier;
+
+pub(crate) use claim::Claim;
+pub use folder::SharedError;
+use folder::{Folder, found};
+pub use pin::{Outcome, load, unload};
+pub use status::{SharedVersion, WatchedJail, status};
+
+/// The hook without which there is no such tier: its link tells which tier was loaded.
+const TIER_HOOK: &str = "file_open";
+
+/// What a run takes from the programs that are loaded for all.
+pub(crate) struct Shared {
+    pub(crate) programs: Programs,
+    /// The hooks of BPF LSM that are asked.
+    pub(crate) hooks: Vec<String>,
+    pub(crate) maps: Maps,
+    pub(crate) seat: Seat,
+}
+
+/// Opens what is loaded for all of this object and tier, and takes a seat; `None` when nothing is.
+pub(crate) fn open(object: &[u8], tier: Tier) -> Result<Option<Shared>, OpenError> {
+    let folder = Folder::of(object);
+    if !folder.is_there()? || folder.tier() != tier {
+        return Ok(None);
+    }
+    match take(&folder) {
+        Ok(shared) => Ok(Some(shared)),
+        // Unloaded while we looked.
+        Err(_) if !folder.is_there()? => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn take(folder: &Folder) -> Result<Shared, OpenError> {
+    let mut maps = maps(folder)?;
+    let links = links(folder)?;
+    let attached = links.iter().map(|(name, _)| name);
+    let hooks = attached.filter_map(|name| name.strip_prefix("lsm_"));
+    let hooks: Vec<_> = hooks.map(str::to_owned).collect();
+    let seat = claim::take(folder, &mut maps)?;
+    Ok(Shared {
+        programs: Programs::Shared {
+            programs: programs(folder, &hooks)?,
+            _links: links.into_iter().map(|(_, link)| link).collect(),
+        },
+        hooks,
+        maps,
+        seat,
+    })
+}
+
+fn maps(folder: &Folder) -> Result<Maps, OpenError> {
+    Maps::find(|(_, file)| {
+        let data = map(&folder.maps().join(file))?;
+        Ok(Map::from_map_data(data)?)
+    })
+}
+
+/// A pinned map.
+fn map(path: &std::path::Path) -> Result<MapData, SharedError> {
+    MapData::from_pin(path).map_err(|error| SharedError::pinned(path, error))
+}
+
+fn links(folder: &Folder) -> Result<Vec<(String, PinnedLink)>, OpenError> {
+    let names = names(folder.links())?;
+    let open = |name: String| {
+        let path = folder.links().join(&name);
+        let link =
+            PinnedLink::from_pin(&path).map_err(|error| SharedError::pinned(&path, error))?;
+        Ok((name, link))
+    };
+    names.into_iter().map(open).collect()
+}
+
+/// The names in a directory, in order.
+fn names(directory: PathBuf) -> Result<Vec<String>, SharedError> {
+    let listed = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&directory)? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort_unstable();
+        Ok(names)
+    };
+    listed().map_err(found(&directory))
+}
+
+fn programs(folder: &Folder, hooks: &[String]) -> Result<Vec<(String, Program)>, OpenError> {
+    let path = |name: &str| folder.programs().join(name);
+    let mut programs =
+        Vec::with_capacity(TRACEPOINTS.len() + ADDRESS_HOOKS.len() + 1 + hooks.len());
+    for name in TRACEPOINTS {
+        let program = BtfTracePoint::from_pin(path(name));
+        programs.push((name.to_owned(), program.map(Program::BtfTracePoint)));
+    }
+    for (name, kind) in ADDRESS_HOOKS.into_iter().zip(ADDRESS_KINDS) {
+        let program = CgroupSockAddr::from_pin(path(name), kind);
+        programs.push((name.to_owned(), program.map(Program::CgroupSockAddr)));
+    }
+    let socket = CgroupSock::from_pin(path(SOCKET_HOOK), CgroupSockAttachType::SockCreate);
+    programs.push((SOCKET_HOOK.to_owned(), socket.map(Program::CgroupSock)));
+    for hook in hooks {
+        let name = format!("lsm_{hook}");
+        let program = Lsm::from_pin(path(&name));
+        programs.push((name, program.map(Program::Lsm)));
+    }
+    let opened = programs.into_iter().map(|(name, program)| {
+        let program = program.map_err(|error| SharedError::pinned(&path(&name), error))?;
+        Ok((name, program))
+    });
+    opened.collect()
+}
+
+/// What each of [`ADDRESS_HOOKS`] is attached to.
+const ADDRESS_KINDS: [CgroupSockAddrAttachType; ADDRESS_HOOKS.len()] = [
+    CgroupSockAddrAttachType::Connect4,
+    CgroupSockAddrAttachType::Connect6,
+    CgroupSockAddrAttachType::Bind4,
+    CgroupSockAddrAttachType::Bind6,
+    CgroupSockAddrAttachType::UDPSendMsg4,
+    CgroupSockAddrAttachType::UDPSendMsg6,
+];
+
+/// Every map that is pinned for all, by its name in the object and its file.
+fn pinned_maps() -> impl Iterator<Item = (&'static str, &'static str)> {
+    NAMES.into_iter()
+}

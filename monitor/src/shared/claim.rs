@@ -1,0 +1,186 @@
+//! Taking a seat, and giving it back.
+//!
+//! A seat is its holder's as long as the holder has its directory locked; the kernel gives the lock
+//! back when the holder dies. Whoever takes a seat whose holder has not given it back finds in it the
+//! cgroup of the jail that it was for, and takes it only when that cgroup is no more.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use aya::maps::{Array, Map, MapData, MapError};
+use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_ARRAY;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use turnkey_abi::SEATS;
+
+use crate::maps::Maps;
+use crate::open::OpenError;
+use crate::seat::{Furniture, Seat};
+use crate::sys;
+
+use super::folder::{Folder, SharedError, found, make, remove};
+
+/// How many seats stay when nobody sits on them: what is made already need not be made again.
+pub(super) const KEPT: u32 = 4;
+
+/// A seat that nobody else can take.
+pub(crate) struct Claim {
+    index: u32,
+    path: PathBuf,
+    /// The cgroup of the jail that the seat is for, or 0.
+    jail: Array<MapData, u64>,
+    _lock: Flock<File>,
+}
+
+impl Claim {
+    /// Leaves word of the jail, for whoever takes the seat when this process is dead.
+    pub(crate) fn note(&mut self, cgroup_id: u64) -> Result<(), MapError> {
+        self.jail.set(0, cgroup_id, 0)
+    }
+
+    /// Gives the seat back. Its jail has no task any more, and the programs do not know it.
+    pub(crate) fn give_back(mut self) -> Result<(), OpenError> {
+        self.note(0)?;
+        if self.index >= KEPT {
+            remove(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the first seat that is free, and makes it if need be.
+pub(super) fn take(folder: &Folder, maps: &mut Maps) -> Result<Seat, OpenError> {
+    for index in 0..SEATS {
+        if let Some(seat) = try_take(folder, maps, index)? {
+            return Ok(seat);
+        }
+    }
+    Err(SharedError::Full.into())
+}
+
+/// Makes the seats that stay.
+pub(super) fn furnish(folder: &Folder, maps: &mut Maps) -> Result<(), OpenError> {
+    for index in 0..KEPT {
+        try_take(folder, maps, index)?;
+    }
+    Ok(())
+}
+
+fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Seat>, OpenError> {
+    let path = folder.seats().join(index.to_string());
+    make(&path)?;
+    let Some(lock) = lock(&path)? else {
+        return Ok(None);
+    };
+    let furniture = match open(&path)? {
+        Some(furniture) => furniture,
+        None => furnish_one(&path, index, maps)?,
+    };
+    let jail = Array::try_from(Map::Array(super::map(&path.join(JAIL))?))?;
+    let claim = Claim {
+        index,
+        path,
+        jail,
+        _lock: lock,
+    };
+    if is_left_behind(&claim, maps)? {
+        return Ok(None);
+    }
+    Seat::new(index, furniture, Some(claim)).map(Some)
+}
+
+/// Locks a seat's directory, unless somebody has it, or has taken it away meanwhile.
+fn lock(path: &Path) -> Result<Option<Flock<File>>, SharedError> {
+    let directory = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(found(path))?,
+    };
+    let inode = directory.metadata().map_err(found(path))?.ino();
+    match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => {
+            let is_same = fs::metadata(path).is_ok_and(|now| now.ino() == inode);
+            Ok(is_same.then_some(lock))
+        }
+        Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, error)) => Err(SharedError::pinned(path, error)),
+    }
+}
+
+const ROOM: &str = "room";
+const RECORDS: &str = "records";
+const VERDICTS: &str = "verdicts";
+/// Pinned last: with it the seat is whole.
+const JAIL: &str = "jail";
+
+/// The maps of a seat; `None` when it was never finished.
+fn open(path: &Path) -> Result<Option<Furniture>, SharedError> {
+    if !path.join(JAIL).exists() {
+        return Ok(None);
+    }
+    let map = |name: &str| super::map(&path.join(name));
+    Ok(Some(Furniture {
+        room: map(ROOM)?,
+        records: map(RECORDS)?,
+        verdicts: map(VERDICTS)?,
+    }))
+}
+
+fn furnish_one(path: &Path, index: u32, maps: &mut Maps) -> Result<Furniture, OpenError> {
+    let furniture = Furniture::make()?;
+    furniture.place(index, maps)?;
+    let jail = aya_obj::Map::new_from_params(BPF_MAP_TYPE_ARRAY as u32, 4, 8, 1, 0);
+    let jail = MapData::create(jail, JAIL, None)?;
+    let files = [
+        (ROOM, &furniture.room),
+        (RECORDS, &furniture.records),
+        (VERDICTS, &furniture.verdicts),
+        (JAIL, &jail),
+    ];
+    for (name, map) in files {
+        let file = path.join(name);
+        // Left by somebody who did not finish.
+        if let Err(error) = fs::remove_file(&file)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(SharedError::pinned(&file, error).into());
+        }
+        map.pin(&file).map_err(found(&file))?;
+    }
+    Ok(furniture)
+}
+
+/// Whether the seat's last holder died and left a jail in it that may still be alive. One that is
+/// dead is forgotten.
+fn is_left_behind(claim: &Claim, maps: &mut Maps) -> Result<bool, OpenError> {
+    let id = claim.jail.get(&0, 0)?;
+    if id == 0 {
+        return Ok(false);
+    }
+    if is_alive(id) {
+        return Ok(true);
+    }
+    match maps.forget(id) {
+        Ok(()) | Err(MapError::KeyNotFound) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether there is a cgroup with this id. Who cannot tell says yes.
+fn is_alive(id: u64) -> bool {
+    !matches!(cgroup(id), Some(Err(Errno::ESTALE | Errno::ENOENT)))
+}
+
+/// The cgroup with this id; `None` where the v2 hierarchy is not mounted.
+pub(super) fn cgroup(id: u64) -> Option<nix::Result<std::os::fd::OwnedFd>> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut fields = mounts.lines().map(|line| line.split(' '));
+    let mount = fields.find_map(|mut line| {
+        let point = line.nth(1)?;
+        (line.next() == Some("cgroup2")).then_some(point)
+    })?;
+    let hierarchy = File::open(mount).ok()?;
+    Some(sys::open_cgroup(hierarchy.as_fd(), id))
+}

@@ -1,0 +1,234 @@
+//! Where programs are pinned, and whether that place can be trusted.
+
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MsFlags, mount};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use sha2::{Digest, Sha256};
+use turnkey_abi::ABI_VERSION;
+
+use crate::tier::Tier;
+
+use super::TIER_HOOK;
+
+/// Where the BPF file system is by convention; `Documentation/bpf/fs`.
+const BPF: &str = "/sys/fs/bpf";
+const ROOT: &str = "/sys/fs/bpf/turnkey";
+/// How the names of folders begin that somebody is filling, or emptying.
+pub(super) const UNFINISHED: &str = "loading";
+
+/// Why programs that are loaded for all cannot be used, made or taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedError {
+    /// No BPF file system is mounted where it belongs, and it cannot be.
+    #[error("no BPF file system can be mounted on {BPF}: mount -t bpf -o mode=0700 bpf {BPF}")]
+    NotMounted(#[source] nix::Error),
+    /// Somebody else could have put programs there.
+    #[error("{path} is not root's alone ({why}), so what is in it cannot be trusted: rm -r {path}")]
+    Untrusted {
+        /// The directory.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file of it cannot be used.
+    #[error("{path} cannot be used; `turnkey monitor unload` takes all of it away")]
+    Pinned {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// As many jails as there can be are alive.
+    #[error(
+        "{} jails are watched at the same time, and there is no room for another",
+        turnkey_abi::SEATS
+    )]
+    Full,
+}
+
+impl SharedError {
+    pub(super) fn pinned(
+        path: &Path,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self::Pinned {
+            path: path.display().to_string(),
+            source: Box::new(source),
+        }
+    }
+}
+
+/// An error about a file of the folder.
+pub(super) fn found<E>(path: &Path) -> impl Fn(E) -> SharedError
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    move |source| SharedError::pinned(path, source)
+}
+
+/// The folder of one object.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    /// Of this object; it need not be there.
+    pub(super) fn of(object: &[u8]) -> Self {
+        let mut name = format!("{ABI_VERSION}-");
+        for byte in &Sha256::digest(object)[..8] {
+            // Writing to a string cannot fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        Self(root().join(name))
+    }
+
+    /// A folder by its path.
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn name(&self) -> String {
+        let name = self.0.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Whether the object is loaded for all. That nobody but root can have loaded it is made sure.
+    pub(super) fn is_there(&self) -> Result<bool, SharedError> {
+        Ok(root_is_there()? && self.0.is_dir())
+    }
+
+    pub(super) fn maps(&self) -> PathBuf {
+        self.0.join("maps")
+    }
+
+    pub(super) fn programs(&self) -> PathBuf {
+        self.0.join("programs")
+    }
+
+    pub(super) fn links(&self) -> PathBuf {
+        self.0.join("links")
+    }
+
+    pub(super) fn seats(&self) -> PathBuf {
+        self.0.join("seats")
+    }
+
+    /// Whether everything is in it that belongs there.
+    pub(super) fn is_finished(&self) -> bool {
+        !self.name().starts_with(UNFINISHED)
+    }
+
+    /// The tier that was loaded.
+    pub(super) fn tier(&self) -> Tier {
+        if self.links().join(format!("lsm_{TIER_HOOK}")).exists() {
+            Tier::Lsm
+        } else {
+            Tier::Tracepoint
+        }
+    }
+}
+
+/// The folder of all objects.
+pub(super) fn root() -> &'static Path {
+    Path::new(ROOT)
+}
+
+/// Whether there is the folder of all objects, and it is root's alone, on a BPF file system.
+pub(super) fn root_is_there() -> Result<bool, SharedError> {
+    let root = root();
+    let data = match fs::symlink_metadata(root) {
+        Ok(data) => data,
+        // A BPF file system that only root may look into is not for who asks.
+        Err(error) if is_absent(&error) => return Ok(false),
+        Err(error) => return Err(SharedError::pinned(root, error)),
+    };
+    let untrusted = |why: String| SharedError::Untrusted {
+        path: ROOT.to_owned(),
+        why,
+    };
+    if !data.is_dir() {
+        return Err(untrusted("it is no directory".to_owned()));
+    }
+    if data.uid() != 0 || data.mode() & 0o077 != 0 {
+        let mode = data.mode() & 0o7777;
+        return Err(untrusted(format!("owner {}, mode {mode:o}", data.uid())));
+    }
+    match statfs(root) {
+        Ok(system) if system.filesystem_type() == BPF_FS_MAGIC => Ok(true),
+        Ok(_) => Err(untrusted("it is on another file system".to_owned())),
+        Err(error) => Err(SharedError::pinned(root, error)),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+    )
+}
+
+/// Makes the folder of all objects, where it is not there, and waits for its lock.
+pub(super) fn lock_root() -> Result<Flock<File>, SharedError> {
+    mount_bpf()?;
+    loop {
+        make(root())?;
+        root_is_there()?;
+        let directory = File::open(root()).map_err(found(root()))?;
+        let inode = directory.metadata().map_err(found(root()))?.ino();
+        let lock = Flock::lock(directory, FlockArg::LockExclusive)
+            .map_err(|(_, error)| SharedError::pinned(root(), error))?;
+        // Whoever unloads the last version takes the folder away, too.
+        if fs::metadata(root()).is_ok_and(|now| now.ino() == inode) {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Mounts the BPF file system where hosts have it, if nobody has: most do at boot.
+fn mount_bpf() -> Result<(), SharedError> {
+    if statfs(BPF).is_ok_and(|system| system.filesystem_type() == BPF_FS_MAGIC) {
+        return Ok(());
+    }
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("bpf"), BPF, Some("bpf"), flags, Some("mode=0700")).map_err(SharedError::NotMounted)
+}
+
+/// Makes a directory that is root's alone, if it is not there.
+pub(super) fn make(path: &Path) -> Result<(), SharedError> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(SharedError::pinned(path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes a directory away with all that is in it; that it is gone already is fine.
+pub(super) fn remove(path: &Path) -> Result<(), SharedError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.raw_os_error() != Some(Errno::ENOENT as i32) => {
+            Err(SharedError::pinned(path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The folders of all objects, whatever their version.
+pub(super) fn all() -> Result<Vec<Folder>, SharedError> {
+    if !root_is_there()? {
+        return Ok(Vec::new());
+    }
+    let names = super::names(root().to_owned())?;
+    let paths = names.iter().map(|name| root().join(name));
+    Ok(paths.map(Folder::at).collect())
+}

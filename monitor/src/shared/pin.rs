@@ -1,0 +1,134 @@
+//! Loading for all, and taking that away again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aya::Ebpf;
+use turnkey_abi::SEATS;
+
+use crate::hooks;
+use crate::open::{OpenError, pin_failed};
+use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK, TRACEPOINTS};
+use crate::tier::Tier;
+
+use super::folder::{
+    Folder, SharedError, UNFINISHED, all, found, lock_root, make, remove, root, root_is_there,
+};
+
+/// What loading came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is loaded now.
+    Loaded,
+    /// Somebody has loaded it before.
+    Already,
+}
+
+/// Loads an object for all jails of the host, with every hook that the tier has on this kernel, until
+/// [`unload`] or the next boot. Who does the same at the same time waits, and finds it done.
+///
+/// # Errors
+/// When the kernel does not take it, or there is no BPF file system. Nothing is left behind then.
+pub fn load(object: &[u8], tier: Tier) -> Result<Outcome, OpenError> {
+    let _lock = lock_root()?;
+    let folder = Folder::of(object);
+    for left in all()? {
+        if !left.is_finished() {
+            remove(left.path())?;
+        }
+    }
+    if folder.is_there()? {
+        return Ok(Outcome::Already);
+    }
+    let unfinished = Folder::at(folder.path().with_file_name(UNFINISHED));
+    let finished = fill(&unfinished, object, tier).and_then(|()| {
+        Ok(fs::rename(unfinished.path(), folder.path()).map_err(found(folder.path()))?)
+    });
+    if finished.is_err() {
+        remove(unfinished.path())?;
+    }
+    finished.map(|()| Outcome::Loaded)
+}
+
+fn fill(folder: &Folder, object: &[u8], tier: Tier) -> Result<(), OpenError> {
+    let rooms = [
+        folder.maps(),
+        folder.programs(),
+        folder.links(),
+        folder.seats(),
+    ];
+    make(folder.path())?;
+    for room in &rooms {
+        make(room)?;
+    }
+    let mut object = crate::load::object(object, SEATS)?;
+    object.load()?;
+    object.attach_in(&folder.links())?;
+    let hooks = match tier {
+        Tier::Lsm => hooks::attach_all_in(&mut object, &folder.links())?,
+        Tier::Tracepoint => Vec::new(),
+    };
+    pin_programs(&mut object.ebpf, &folder.programs(), &hooks)?;
+    pin_maps(&object.ebpf, &folder.maps())?;
+    super::claim::furnish(folder, &mut super::maps(folder)?)
+}
+
+fn pin_programs(
+    ebpf: &mut Ebpf,
+    directory: &Path,
+    hooks: &[&'static str],
+) -> Result<(), OpenError> {
+    let names = TRACEPOINTS
+        .into_iter()
+        .chain(ADDRESS_HOOKS)
+        .chain([SOCKET_HOOK]);
+    for name in names.chain(hooks.iter().copied()) {
+        let path = directory.join(name);
+        let program = ebpf.program_mut(name);
+        let program = program.ok_or(OpenError::Incomplete { name })?;
+        program.pin(&path).map_err(pin_failed(&path))?;
+    }
+    Ok(())
+}
+
+fn pin_maps(ebpf: &Ebpf, directory: &Path) -> Result<(), OpenError> {
+    for (name, file) in super::pinned_maps() {
+        let path = directory.join(file);
+        let map = ebpf.map(name).ok_or(OpenError::Incomplete { name })?;
+        map.pin(&path).map_err(pin_failed(&path))?;
+    }
+    Ok(())
+}
+
+/// Takes away what is loaded of an object, or of every version. Jails that are watched by it stay
+/// watched: those who watch them hold what they need. The names of what was taken away.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn unload(object: Option<&[u8]>) -> Result<Vec<String>, SharedError> {
+    if !root_is_there()? {
+        return Ok(Vec::new());
+    }
+    let lock = lock_root()?;
+    let folders = match object {
+        Some(object) => vec![Folder::of(object)],
+        None => all()?,
+    };
+    let mut gone = Vec::new();
+    for folder in folders {
+        if folder.is_there()? {
+            // Out of sight first: who comes now finds nothing rather than half of it.
+            let aside: PathBuf = folder
+                .path()
+                .with_file_name(format!("{UNFINISHED}-{}", folder.name()));
+            fs::rename(folder.path(), &aside).map_err(found(folder.path()))?;
+            remove(&aside)?;
+            gone.push(folder.name());
+        }
+    }
+    if all()?.is_empty() {
+        remove(root())?;
+    }
+    drop(lock);
+    Ok(gone)
+}

@@ -1,0 +1,96 @@
+//! What is loaded for all, and whom it watches.
+
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+use turnkey_abi::ABI_VERSION;
+
+use crate::open::OpenError;
+use crate::sys::JailValue;
+use crate::tier::Tier;
+
+use super::claim::cgroup;
+use super::folder::{Folder, all};
+use super::names;
+
+/// A version of the programs that is loaded for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedVersion {
+    /// Version of the wire types, a dash, and the start of the object's SHA-256.
+    pub name: String,
+    /// Whether it is the one that the object in question would use.
+    pub current: bool,
+    /// What it was loaded for.
+    pub tier: Tier,
+    /// How many programs there are.
+    pub programs: usize,
+    /// How many seats stay made.
+    pub seats: usize,
+    /// The jails that it watches; `None` when it speaks another version of the wire types.
+    pub jails: Option<Vec<WatchedJail>>,
+}
+
+/// A jail that the kernel holds rules for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchedJail {
+    /// The id of its cgroup.
+    pub cgroup_id: u64,
+    /// Where that is; `None` when it is gone, or cannot be asked for.
+    pub cgroup: Option<PathBuf>,
+    /// Whether it is to die.
+    pub condemned: bool,
+    /// How many records the kernel has made.
+    pub records: u64,
+    /// How many of them found no room.
+    pub lost: u64,
+}
+
+/// All that is loaded; `object` tells which of it is current.
+///
+/// # Errors
+/// When it cannot be read, or somebody else than root could have put it there.
+pub fn status(object: &[u8]) -> Result<Vec<SharedVersion>, OpenError> {
+    let current = Folder::of(object).name();
+    let finished = all()?.into_iter().filter(Folder::is_finished);
+    finished.map(|folder| version(&folder, &current)).collect()
+}
+
+fn version(folder: &Folder, current: &str) -> Result<SharedVersion, OpenError> {
+    let name = folder.name();
+    let speaks_ours = name
+        .split_once('-')
+        .is_some_and(|(version, _)| version == ABI_VERSION.to_string());
+    Ok(SharedVersion {
+        current: name == current,
+        tier: folder.tier(),
+        programs: names(folder.programs())?.len(),
+        seats: names(folder.seats())?.len(),
+        jails: speaks_ours.then(|| jails(folder)).transpose()?,
+        name,
+    })
+}
+
+fn jails(folder: &Folder) -> Result<Vec<WatchedJail>, OpenError> {
+    let maps = super::maps(folder)?;
+    let mut jails = Vec::new();
+    for entry in maps.jails.iter() {
+        let (cgroup_id, JailValue(jail)) = entry?;
+        if jail.canary != 0 {
+            continue;
+        }
+        jails.push(WatchedJail {
+            cgroup_id,
+            cgroup: path(cgroup_id),
+            condemned: jail.condemned != 0,
+            records: jail.seq,
+            lost: jail.lost_records,
+        });
+    }
+    jails.sort_unstable_by_key(|jail| jail.cgroup_id);
+    Ok(jails)
+}
+
+fn path(id: u64) -> Option<PathBuf> {
+    let opened = cgroup(id)?.ok()?;
+    std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()
+}

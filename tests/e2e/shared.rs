@@ -1,0 +1,373 @@
+//! Programs in the kernel that are loaded once for all runs: `turnkey monitor`.
+//!
+//! Every test has a mount namespace with a BPF file system of its own, so what it loads is nobody
+//! else's.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use serde_json::Value;
+use turnkey_tests::{Run, binary, eventually};
+
+const FOLDER: &str = "/sys/fs/bpf/turnkey";
+/// As many seats stay when nobody sits on them.
+const KEPT: usize = 4;
+
+/// Gives this thread, and what it starts, a BPF file system in which nothing is loaded.
+fn nothing_is_loaded() {
+    unshare(CloneFlags::CLONE_NEWNS).expect("a test runs as root");
+    let none: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(none, "/", none, private, none).expect("mounts can be private");
+    let bpf = "/sys/fs/bpf";
+    mount(
+        Some("bpf"),
+        bpf,
+        Some("bpf"),
+        MsFlags::empty(),
+        Some("mode=0700"),
+    )
+    .expect("a BPF file system can be mounted");
+}
+
+fn monitor(arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.arg("monitor").args(arguments).stdin(Stdio::null());
+    command.output().expect("turnkey can be started")
+}
+
+fn load() {
+    let loaded = monitor(&["load"]);
+    assert!(loaded.status.success(), "{loaded:?}");
+}
+
+/// The versions that are loaded.
+fn status() -> Vec<Value> {
+    let told = monitor(&["status", "--json"]);
+    let page: Value = serde_json::from_slice(&told.stdout).expect("it is JSON");
+    assert_eq!(page["schema"], "turnkey.monitor/v1");
+    page["versions"].as_array().expect("a list").clone()
+}
+
+/// The jails of the only version.
+fn jails() -> Vec<Value> {
+    let versions = status();
+    assert_eq!(versions.len(), 1, "{versions:?}");
+    versions[0]["jails"].as_array().expect("a list").clone()
+}
+
+fn seats() -> usize {
+    let version = status();
+    let folder = Path::new(FOLDER).join(version[0]["name"].as_str().expect("a name"));
+    let seats = std::fs::read_dir(folder.join("seats"));
+    seats.expect("the seats can be listed").count()
+}
+
+/// The ids of the programs that a process holds.
+fn programs_of(pid: u32) -> BTreeSet<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fdinfo"));
+    let texts = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    let id = |text: String| {
+        let id = text.lines().find_map(|line| line.strip_prefix("prog_id:"));
+        id.and_then(|id| id.trim().parse().ok())
+    };
+    texts.filter_map(id).collect()
+}
+
+/// A run of this script, started now. It can be given a line.
+fn start(run: &Run, script: &str) -> Child {
+    let mut command = run.command(&["/bin/sh", "-c", script]);
+    let command = command.stdin(Stdio::piped());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("turnkey can be started")
+}
+
+fn let_go(turnkey: &mut Child) {
+    let input = turnkey.stdin.as_mut().expect("it has a pipe");
+    input.write_all(b"go\n").expect("it listens");
+}
+
+/// Where the monitor of a report says that its programs come from.
+fn effective(ran: &turnkey_tests::Ran) -> String {
+    let layers = ran.list("/enforcement").iter();
+    let mut monitors = layers.filter(|layer| layer["layer"] == "monitor");
+    let monitor = monitors.next().expect("the monitor is a layer");
+    monitor["effective"].as_str().expect("words").to_owned()
+}
+
+#[test]
+fn a_run_takes_programs_that_are_loaded_and_loads_none() {
+    nothing_is_loaded();
+    let before = Run::new().shell("true");
+    before.expect(!effective(&before).contains("loaded before"), "nothing was");
+    load();
+    let run = Run::new();
+    let first = start(&run, "sleep 600");
+    eventually("it is watched", || jails().len() == 1);
+    let second_run = Run::new();
+    let second = start(&second_run, "sleep 600");
+    eventually("both are watched", || jails().len() == 2);
+    let held = [programs_of(first.id()), programs_of(second.id())];
+    for mut turnkey in [first, second] {
+        turnkey.kill().expect("it can be killed");
+        turnkey.wait().expect("it can be waited for");
+    }
+    assert!(held[0].len() >= 12, "it holds the programs: {held:?}");
+    assert_eq!(held[0], held[1], "both hold the same ones");
+    let ran = Run::new().shell("true");
+    ran.expect_code(0);
+    ran.expect(ran.at("/verdict") == "clean", "clean");
+    ran.expect(effective(&ran).contains("programs loaded before"), "told");
+}
+
+#[test]
+fn status_tells_version_tier_and_jails() {
+    nothing_is_loaded();
+    let told = monitor(&["status"]);
+    assert_eq!(told.status.code(), Some(1), "nothing is loaded");
+    load();
+    assert_eq!(monitor(&["status"]).status.code(), Some(0));
+    let run = Run::new();
+    let turnkey = start(&run, "read line < /etc/hostname; sleep 2");
+    let mark = format!("turnkey-{}-", turnkey.id());
+    let is_told = |jail: &Value| {
+        let place = jail["cgroup"].as_str().unwrap_or_default();
+        place.contains(&mark) && jail["records"].as_u64().is_some_and(|count| count > 3)
+    };
+    eventually("its jail is told", || jails().iter().any(is_told));
+    let version = &status()[0];
+    assert!(
+        version["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("2-"))
+    );
+    assert_eq!(version["current"], true);
+    let ran = run.end(turnkey, Instant::now());
+    ran.expect_code(0);
+    let tier = version["tier"].as_str().expect("a tier");
+    ran.expect(effective(&ran).starts_with(tier), "the tier of the run");
+    assert_eq!(
+        jails(),
+        [Value::Null; 0],
+        "the jail is forgotten with its run"
+    );
+}
+
+#[test]
+fn jails_side_by_side_keep_to_their_own_rules() {
+    nothing_is_loaded();
+    load();
+    let rule = |path: &str| {
+        format!(
+            "[[rule]]\nid = \"own\"\non = \"open\"\npath = [\"{path}\"]\naction = \"kill\"\nseverity = \"high\"\nwhy = \"test\"\n"
+        )
+    };
+    // Each reads what only the other must not, until both have; then what it must not itself.
+    let script = |mine: &str, other: &str| {
+        format!(
+            "for i in 1 2 3 4 5 6 7 8; do cat {other} > /dev/null || exit 9; sleep 0.1; done; echo read; cat {mine}; echo survived"
+        )
+    };
+    let (one, other) = ("/workspace/one", "/workspace/other");
+    let with_both = |mine| {
+        let run = Run::new().profile(&rule(mine));
+        run.file("one", "1").file("other", "2")
+    };
+    let (first_run, second_run) = (with_both(one), with_both(other));
+    let started = Instant::now();
+    let first = start(&first_run, &script(one, other));
+    let second = start(&second_run, &script(other, one));
+    for (ran, path) in [
+        (first_run.end(first, started), one),
+        (second_run.end(second, started), other),
+    ] {
+        ran.expect_code(121);
+        ran.expect(ran.stdout == "read\n", "the other's rule is not its own");
+        ran.expect(ran.violations()[0]["rule"] == "own", "its own rule");
+        ran.expect(
+            ran.violations()[0].to_string().contains(path),
+            "its own file",
+        );
+    }
+    assert_eq!(monitor(&["status"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_flood_in_one_jail_loses_nothing_of_another() {
+    nothing_is_loaded();
+    load();
+    let flooding_run = Run::new();
+    let flooding = {
+        // Every open is of another name, so that none is a repetition.
+        let program = "import os
+for number in range(1000000):
+    try: os.open(f'/tmp/none-{number}', os.O_RDONLY)
+    except OSError: pass";
+        let mut command = flooding_run.command(&["python3", "-c", program]);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("turnkey can be started")
+    };
+    let lost = || {
+        jails()
+            .iter()
+            .filter_map(|jail| jail["lost"].as_u64())
+            .sum::<u64>()
+    };
+    let is_busy = |jail: &Value| jail["records"].as_u64().is_some_and(|count| count > 200);
+    eventually("it is at it", || jails().iter().any(is_busy));
+    let stop = |signal: &str| {
+        let (status, _) = turnkey_tests::outside("kill", &[signal, &flooding.id().to_string()]);
+        assert!(status.success());
+    };
+    stop("-STOP");
+    eventually("its rings are full", || lost() > 1000);
+    let quiet =
+        Run::new().shell("for i in 1 2 3 4 5 6 7 8 9; do cat /etc/hostname; done > /dev/null");
+    let lost_meanwhile = lost();
+    stop("-CONT");
+    quiet.expect_code(0);
+    quiet.expect(
+        quiet.at("/events/complete") == true,
+        "nothing of it is lost",
+    );
+    quiet.expect(quiet.at("/verdict") == "clean", "clean");
+    assert!(lost_meanwhile > 1000, "the flood went on");
+    let flooded = flooding_run.end(flooding, Instant::now());
+    flooded.expect(
+        flooded.at("/events/complete") == false,
+        "its own loss is told",
+    );
+    flooded.expect(flooded.at("/verdict") == "inconclusive", "and decides");
+}
+
+#[test]
+fn those_who_load_at_the_same_time_do_not_race() {
+    nothing_is_loaded();
+    // One of them is killed on the way: nobody trips over what it left.
+    let loader = || {
+        let mut command = Command::new(binary());
+        command.args(["monitor", "load"]).stdin(Stdio::null());
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("turnkey can be started")
+    };
+    let mut killed = loader();
+    eventually("it is at work", || {
+        Path::new(FOLDER).join("loading").exists()
+    });
+    killed.kill().expect("it can be killed");
+    killed.wait().expect("it can be waited for");
+    let loaders: Vec<Child> = (0..6).map(|_| loader()).collect();
+    let told: Vec<String> = loaders
+        .into_iter()
+        .map(|loader| {
+            let output = turnkey_tests::finish(loader);
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        })
+        .collect();
+    let loaded = told.iter().filter(|told| !told.contains("already")).count();
+    assert_eq!(loaded, 1, "{told:?}");
+    assert_eq!(status().len(), 1);
+    let entries = std::fs::read_dir(FOLDER).expect("the folder is there");
+    assert_eq!(entries.count(), 1, "nothing unfinished is left");
+    Run::new().shell("true").expect_code(0);
+}
+
+#[test]
+fn unloading_takes_nothing_from_a_jail_that_runs() {
+    nothing_is_loaded();
+    load();
+    let run = Run::new();
+    let mut turnkey = start(&run, "read go; cat /etc/shadow; echo survived");
+    eventually("it is watched", || jails().len() == 1);
+    assert!(monitor(&["unload"]).status.success());
+    assert!(
+        !Path::new(FOLDER).exists(),
+        "nothing of it is left in the file system"
+    );
+    assert_eq!(status(), [Value::Null; 0]);
+    // A run of a later moment loads for itself, beside.
+    let beside = Run::new().shell("true");
+    beside.expect(!effective(&beside).contains("loaded before"), "its own");
+    let_go(&mut turnkey);
+    let ran = run.end(turnkey, Instant::now());
+    ran.expect_code(121);
+    ran.expect(!ran.stdout.contains("survived"), "it was killed");
+    ran.expect(
+        ran.violations()[0]["rule"] == "credential-file",
+        "by the rule",
+    );
+    ran.expect(ran.at("/events/complete") == true, "with all its evidence");
+}
+
+#[test]
+fn a_killed_reader_leaves_no_rule_behind() {
+    nothing_is_loaded();
+    load();
+    for _ in 0..3 {
+        let run = Run::new();
+        let mut turnkey = start(&run, "sleep 600");
+        eventually("it is watched", || jails().len() == 1);
+        let group = jails()[0]["cgroup"].as_str().map(PathBuf::from);
+        let group = group.expect("its group is known");
+        turnkey.kill().expect("it can be killed");
+        turnkey.wait().expect("it can be waited for");
+        eventually("its group is gone", || !group.exists());
+        // The next one finds the seat, and what was in it.
+        let ran = Run::new().shell("cat /etc/hostname > /dev/null");
+        ran.expect(ran.at("/verdict") == "clean", "clean");
+        assert_eq!(jails(), [Value::Null; 0], "no jail is left");
+    }
+    assert_eq!(seats(), KEPT);
+}
+
+#[test]
+fn more_jails_than_seats_are_all_watched_and_the_seats_go_again() {
+    nothing_is_loaded();
+    load();
+    let runs: Vec<Run> = (0..KEPT + 3).map(|_| Run::new()).collect();
+    let script = "read go; cat /etc/shadow; echo survived";
+    let mut started: Vec<Child> = runs.iter().map(|run| start(run, script)).collect();
+    eventually("all are watched", || jails().len() == KEPT + 3);
+    assert_eq!(seats(), KEPT + 3);
+    started.iter_mut().for_each(let_go);
+    for (run, turnkey) in runs.into_iter().zip(started) {
+        let ran = run.end(turnkey, Instant::now());
+        ran.expect_code(121);
+        ran.expect(ran.at("/events/complete") == true, "all of its evidence");
+    }
+    assert_eq!(seats(), KEPT);
+    assert_eq!(jails(), [Value::Null; 0]);
+}
+
+#[test]
+fn what_somebody_else_could_have_put_there_is_not_used() {
+    nothing_is_loaded();
+    load();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(FOLDER, open).expect("root may");
+    let ran = Run::new().shell("echo ran");
+    ran.expect_code(125);
+    ran.expect(ran.stdout.is_empty(), "nothing ran");
+    ran.expect(
+        ran.stderr.contains(FOLDER) && ran.stderr.contains("mode 755"),
+        "the place",
+    );
+    ran.expect(ran.stderr.contains("rm -r /sys/fs/bpf/turnkey"), "the fix");
+    std::fs::remove_dir_all(FOLDER).expect("the fix works");
+    Run::new().shell("true").expect_code(0);
+    std::fs::create_dir(FOLDER).expect("root may");
+    let nobody = Some(turnkey_tests::NOBODY);
+    std::os::unix::fs::lchown(FOLDER, nobody, nobody).expect("root may");
+    let ran = Run::new().shell("echo ran");
+    ran.expect_code(125);
+    ran.expect(ran.stderr.contains("owner 65534"), "the place");
+}
