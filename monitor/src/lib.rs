@@ -47,6 +47,12 @@ pub use seat::RulesError;
 pub use shared::SharedError;
 pub use tier::{Available, Lack, Tier};
 
+/// What the fuzzer reaches besides; see `cargo xtask fuzz`.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::order::Order;
+}
+
 /// The kernel's name of a syscall that [`Kind::Refused`] can speak of.
 #[must_use]
 pub fn syscall_name(nr: u32) -> Option<&'static str> {

@@ -17,7 +17,7 @@ const BYTES: usize = (turnkey_abi::RING + turnkey_abi::VERDICT_RING) as usize;
 
 /// Events that wait for a number before theirs.
 #[derive(Debug, Default)]
-pub(crate) struct Order {
+pub struct Order {
     waiting: BTreeMap<u64, (Event, usize)>,
     bytes: usize,
     next_seq: u64,
@@ -27,14 +27,23 @@ pub(crate) struct Order {
 
 impl Order {
     /// Takes in an event, whose record had so many bytes.
-    pub(crate) fn push(&mut self, event: Event, bytes: usize) {
+    pub fn push(&mut self, event: Event, bytes: usize) {
         self.bytes += bytes;
-        self.waiting.insert(event.seq, (event, bytes));
+        // No kernel gives a number twice; if one did, the later event would have it.
+        if let Some((_, before)) = self.waiting.insert(event.seq, (event, bytes)) {
+            self.bytes -= before;
+        }
+    }
+
+    /// How many events wait, and the bytes of their records.
+    #[cfg(any(test, fuzzing))]
+    pub fn held(&self) -> (usize, usize) {
+        (self.waiting.len(), self.bytes)
     }
 
     /// The next event, unless one before it may still come. `lost` says how many numbers will
     /// never come; it is asked only when that matters.
-    pub(crate) fn pop(&mut self, lost: impl FnOnce() -> u64) -> Option<Event> {
+    pub fn pop(&mut self, lost: impl FnOnce() -> u64) -> Option<Event> {
         let (first, _) = self.waiting.first_key_value()?;
         let gap = first.saturating_sub(self.next_seq);
         let ready = gap == 0
@@ -44,13 +53,13 @@ impl Order {
     }
 
     /// The next event, whatever is missing before it.
-    pub(crate) fn take(&mut self) -> Option<Event> {
+    pub fn take(&mut self) -> Option<Event> {
         let (seq, (event, bytes)) = self.waiting.pop_first()?;
         self.bytes -= bytes;
         match seq.checked_sub(self.next_seq) {
             Some(gap) => {
                 self.given_up += gap;
-                self.next_seq = seq + 1;
+                self.next_seq = seq.saturating_add(1);
             }
             // It was given up and came after all.
             None => self.given_up = self.given_up.saturating_sub(1),
@@ -96,9 +105,10 @@ mod tests {
             while let Some(event) = order.pop(|| lost) {
                 out.push(event.seq);
             }
-            most = most.max(order.waiting.len());
+            most = most.max(order.held().0);
         }
         out.extend(std::iter::from_fn(|| order.take()).map(|event| event.seq));
+        assert_eq!(order.held(), (0, 0));
         (out, most)
     }
 
@@ -125,6 +135,16 @@ mod tests {
         let (out, most) = through(&numbers, 0, 12_000);
         assert_eq!(out, numbers);
         assert!(most <= BYTES / 12_000 + 1, "{most}");
+    }
+
+    /// Found by the fuzzer: nothing comes after the highest number, and a number can come twice.
+    #[test]
+    fn numbers_that_no_kernel_gives_are_taken_too() {
+        let (out, _) = through(&[u64::MAX, 5, 5, u64::MAX], 0, 16 << 20);
+        assert_eq!(
+            out.iter().collect::<std::collections::BTreeSet<_>>().len(),
+            2
+        );
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 mod command;
 mod demo;
 mod ebpf;
+mod fuzz;
 mod roll_call;
 mod run;
 mod setup;
@@ -34,6 +35,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Builds the BPF object and its lock file, or checks that they are fresh
     Ebpf(ebpf::Arguments),
+    /// Gives what reads bytes from outside bytes that nobody thought of
+    Fuzz(fuzz::Arguments),
     /// Checks the rules of the house: format, lints, dependency direction, unsafe, words, lengths
     Tidy,
 }
@@ -63,6 +66,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Vm(arguments) => vm::run(arguments),
         Task::Demo(arguments) => demo::run(arguments),
         Task::Ebpf(arguments) => ebpf::run(arguments),
+        Task::Fuzz(arguments) => fuzz::run(arguments),
         Task::Tidy => tidy::run(),
     }
 }

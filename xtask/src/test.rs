@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{command, roll_call, setup, vm, workspace};
+use crate::{command, fuzz, roll_call, setup, vm, workspace};
 
 /// What `test` is given.
 #[derive(Args)]
@@ -43,6 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // Who asks for some tests works on those, here.
     if arguments.filters.is_empty() {
         examples_in_documentation()?;
+        fuzz::run_briefly()?;
         vm::run_all(&turnkey)?;
     }
     command::become_it(nextest("run").args(&arguments.filters))

@@ -79,7 +79,7 @@ pub fn run() -> Result<()> {
         failed.push("the table of kernels");
     }
     if format(&root).is_err() {
-        failed.push("rustfmt: run `cargo fmt --all`, and again in monitor-ebpf");
+        failed.push("rustfmt: run `cargo fmt --all`, and again in fuzz and monitor-ebpf");
     }
     if lint(&root).is_err() {
         failed.push("clippy");
@@ -91,14 +91,16 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Looks at both workspaces even when the first is not formatted.
+/// Looks at every workspace even when the first is not formatted.
 fn format(root: &Path) -> Result<()> {
     let check = |arguments: &[&str]| {
         let mut format = command::cargo();
         command::check(format.arg("fmt").args(arguments).current_dir(root))
     };
     let ours = check(&["--all", "--check"]);
-    check(&["--check", "--manifest-path", "monitor-ebpf/Cargo.toml"]).and(ours)
+    let elsewhere = |manifest| check(&["--check", "--manifest-path", manifest]);
+    let fuzz = elsewhere("fuzz/Cargo.toml");
+    elsewhere("monitor-ebpf/Cargo.toml").and(fuzz).and(ours)
 }
 
 fn lint(root: &Path) -> Result<()> {

@@ -1,13 +1,14 @@
 //! A kill comes in time, hits all of the jail and nobody else, and cannot be escaped from.
 
 use std::fs;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use turnkey_tests::{Run, eventually, finish, outside, scratch};
+use turnkey_tests::{Run, as_nobody, eventually, finish, open_to_all, outside, scratch};
 
 use super::{events, guard, rule, times, violations};
 
@@ -132,6 +133,35 @@ fn m25_j63_every_descendant_is_one_of_the_jail() {
     }
 }
 
+/// A service of the host that listens where such services do, to everybody.
+struct Service {
+    _directory: tempfile::TempDir,
+    path: String,
+    listener: UnixListener,
+}
+
+impl Service {
+    fn new() -> Service {
+        let directory = tempfile::tempdir_in("/run").expect("a test runs as root");
+        open_to_all(directory.path());
+        let path = directory.path().join("service.sock").display().to_string();
+        let listener = UnixListener::bind(&path).expect("the place is new");
+        listener.set_nonblocking(true).expect("a new socket");
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        fs::set_permissions(&path, all).expect("it is ours");
+        Service {
+            _directory: directory,
+            path,
+            listener,
+        }
+    }
+
+    /// Whether somebody connected since this was asked last.
+    fn came(&self) -> bool {
+        self.listener.accept().is_ok()
+    }
+}
+
 #[test]
 fn m25_services_of_the_host_that_start_programs_are_not_there() {
     let sockets = [
@@ -141,14 +171,22 @@ fn m25_services_of_the_host_that_start_programs_are_not_there() {
         "/run/systemd/private",
         "/run/dbus/system_bus_socket",
     ];
+    let service = Service::new();
+    let sockets = [&sockets[..], &[service.path.as_str()]].concat();
     let program = format!(
         "import socket
 for path in {sockets:?}:
     try: socket.socket(socket.AF_UNIX).connect(path); print('connected')
     except OSError as error: print(error.errno)"
     );
+    let (_, control) = as_nobody("python3", &["-c", &program]);
+    assert!(
+        control.ends_with("connected\n") && service.came(),
+        "the control: a service of the host starts what it is told to: {control}"
+    );
     let ran = Run::new().python(&program);
     ran.expect(ran.stdout == "2\n".repeat(sockets.len()), "none is there");
+    assert!(!service.came(), "nobody came");
     for socket in sockets {
         let address = format!("unix:{socket}");
         let tried = ran.list("/network_attempts").iter();

@@ -1,6 +1,6 @@
 //! Another name for the same file, and names that are hard to read.
 
-use turnkey_tests::{Run, as_nobody, open_to_all, scratch};
+use turnkey_tests::{Run, as_nobody, compile, open_to_all, scratch};
 
 use super::{Attack, events, guard, rule, times, violations};
 
@@ -69,8 +69,10 @@ fn m07_no_bind_mount_gives_a_file_another_name() {
     ran.expect(told, "and it is told");
 
     let mount = "import ctypes
-ctypes.CDLL(None).mount(b'/tmp', b'/tmp', None, 4096, None)
-print('content', flush=True)";
+done = ctypes.CDLL(None).mount(b'/tmp', b'/tmp', None, 4096, None)
+print('content' if done == 0 else 'refused', flush=True)";
+    let (_, told) = as_nobody("unshare", &["-Urm", "python3", "-c", mount]);
+    assert_eq!(told, "content\n", "the control: in a namespace it works");
     let ran = Run::new().python(mount);
     ran.expect_code(121);
     ran.expect(!ran.stdout.contains("content"), "nor without one");
@@ -150,6 +152,13 @@ fn m31_an_argument_that_is_too_long_matches_no_list() {
     let long = "os.execv('/usr/bin/' + './' * 2500 + 'echo', ['echo', 'done'])";
     let program =
         format!("import os\ntry: {long}\nexcept OSError as e: print(e.errno, flush=True)");
+    let shorter = program.replace("2500", "1500");
+    let control = Run::new().profile(&super::only(&["/usr/bin/*"]));
+    let control = control.python(&shorter);
+    control.expect(
+        control.stdout == "done\n",
+        "the control: what is known whole is on the list",
+    );
     let ran = Run::new().with_events().python(&program);
     ran.expect(
         ran.stdout == format!("{}\n", libc::ENAMETOOLONG),
@@ -228,7 +237,15 @@ fn m34_j62_an_argument_on_a_page_that_is_not_there_is_no_way_around() {
 
 #[test]
 fn m34_j62_a_failed_attempt_from_such_a_page_is_seen_when_the_call_returns() {
-    let ran = lazy().run(&["./lazy", "open", "/nowhere/file"]);
+    let program = ["./lazy", "open", "/nowhere/file"];
+    let control = lazy().option("--mode observe").run(&program);
+    let answer = format!("failed {}\n", libc::ENOENT);
+    control.expect(control.stdout == answer, "the control: it sees the answer");
+    control.expect(
+        violations(&control, "absent").any(|one| one["action"] == "log"),
+        "and is told",
+    );
+    let ran = lazy().run(&program);
     ran.expect_code(121);
     ran.expect(
         !ran.stdout.contains("failed"),
@@ -242,10 +259,20 @@ fn m34_j62_a_failed_attempt_from_such_a_page_is_seen_when_the_call_returns() {
 
 #[test]
 fn m34_an_argument_that_is_nowhere_is_told_as_such() {
+    let efault = format!("{}\n", libc::EFAULT);
+    let directory = scratch();
+    open_to_all(directory.path());
+    let outside = directory.path().join("lazy");
+    compile(&outside, LAZY);
+    let (_, told) = as_nobody(&outside, &["unmapped", "-"]);
+    assert_eq!(
+        told,
+        efault.repeat(5),
+        "the control: the kernel's own answers"
+    );
     let ran = lazy().run(&["./lazy", "unmapped", "-"]);
     ran.expect_code(0);
-    let efault = format!("{}\n", libc::EFAULT);
-    ran.expect(ran.stdout == efault.repeat(5), "nothing worked");
+    ran.expect(ran.stdout == told, "and so inside");
     for (kind, count) in [("open", 2), ("exec_attempt", 2)] {
         let unreadable = events(&ran, kind).filter(|event| event["raw"]["unreadable"] == true);
         ran.expect(unreadable.count() == count, kind);

@@ -71,6 +71,13 @@ pub const EXAMPLES: &[Need] = &[
     },
 ];
 
+/// For `cargo xtask fuzz`.
+pub const FUZZ: &[Need] = &[Need {
+    package: "g++",
+    probe: Probe::File("/usr/bin/c++"),
+    why: "the fuzzer's engine is C++",
+}];
+
 /// For the guest that `cargo xtask vm` boots, whose files are those of the host's packages.
 pub const GUEST: &[Need] = &[
     Need {
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_list_is_sorted_and_says_why() {
-        for list in [BUILD, EXAMPLES, GUEST, BPF_COMPILER, BPF_LINKER] {
+        for list in [BUILD, EXAMPLES, FUZZ, GUEST, BPF_COMPILER, BPF_LINKER] {
             assert!(list.is_sorted_by_key(|need| need.package), "{list:?}");
             assert!(list.iter().all(|need| !need.why.is_empty()));
         }

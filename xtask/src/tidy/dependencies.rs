@@ -32,7 +32,7 @@ const SYSTEM: &[&str] = &[
 ];
 const ANYTHING: &[&str] = &["*"];
 
-const ROOMS: [Room; 9] = [
+const ROOMS: [Room; 10] = [
     Room {
         name: "turnkey-abi",
         below: &[],
@@ -78,6 +78,17 @@ const ROOMS: [Room; 9] = [
         below: &[],
         never: &["aya", "libseccomp"],
     },
+    // Reaches into whatever reads bytes from outside.
+    Room {
+        name: "turnkey-fuzz",
+        below: &[
+            "turnkey-abi",
+            "turnkey-jailer",
+            "turnkey-monitor",
+            "turnkey-policy",
+        ],
+        never: &["aya"],
+    },
     Room {
         name: "monitor-ebpf",
         below: &["turnkey-abi"],
@@ -85,8 +96,9 @@ const ROOMS: [Room; 9] = [
     },
 ];
 
-/// The two workspaces: the BPF programs are built for another target by another compiler.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "monitor-ebpf/Cargo.toml"];
+/// The workspaces: the BPF programs are built for another target by another compiler, the fuzzer
+/// with other flags.
+const MANIFESTS: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "monitor-ebpf/Cargo.toml"];
 
 /// Finds arrows that point up or sideways.
 pub fn check(root: &Path) -> Result<Vec<Problem>> {

@@ -1,0 +1,123 @@
+//! Any packets from the jail's first process: each says what it would say again, and no layer
+//! counts as proved whose proof is not among them.
+//!
+//! Two bytes of length stand before each packet.
+#![no_main]
+
+use std::cell::LazyCell;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use libfuzzer_sys::fuzz_target;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
+use turnkey_jailer::fuzzing::{Expectation, Fact, Message, PACKET, Sender, Sight, Text};
+
+thread_local! {
+    static SOCKET: LazyCell<(OwnedFd, OwnedFd)> = const { LazyCell::new(|| {
+        let (family, kind) = (AddressFamily::Unix, SockType::SeqPacket);
+        socketpair(family, kind, None, SockFlag::SOCK_CLOEXEC).expect("a pair of sockets")
+    }) };
+}
+
+/// What each layer's proof rests on, in /proc/self/status.
+const PROOFS: [&str; 5] = [
+    "Uid:\t1000",
+    "CapEff:\t0000000000000000",
+    "CapBnd:\t0000000000000000",
+    "NoNewPrivs:\t1",
+    "Seccomp:\t2",
+];
+
+fuzz_target!(|bytes: &[u8]| {
+    let decoded = packets(bytes).into_iter().filter_map(Message::decode);
+    let messages: Vec<Message> = decoded.collect();
+    for message in &messages {
+        assert_eq!(again(message), *message);
+    }
+    if sight(&messages).verify(&expectation()).is_err() {
+        return;
+    }
+    for proof in PROOFS {
+        let unproved = sight(&without(&messages, proof));
+        assert!(unproved.verify(&expectation()).is_err(), "without {proof}");
+    }
+    for (fact, _) in Fact::NAMESPACES {
+        let mut unproved = sight(&messages);
+        unproved.fact(fact, 1);
+        assert!(
+            unproved.verify(&expectation()).is_err(),
+            "the host's {fact:?}"
+        );
+    }
+});
+
+/// What the supervisor would have seen.
+fn sight(messages: &[Message]) -> Sight {
+    let mut sight = Sight::default();
+    for message in messages {
+        match message {
+            Message::Fact(fact, value) => sight.fact(*fact, *value),
+            Message::Text(text, piece) => sight.text(*text, piece),
+            _ => {}
+        }
+    }
+    sight
+}
+
+/// The same messages, but for a proof wherever it is told.
+fn without(messages: &[Message], proof: &str) -> Vec<Message> {
+    let mut status = Vec::new();
+    let mut others = Vec::new();
+    for message in messages {
+        match message {
+            Message::Text(Text::Status, piece) => status.extend(piece),
+            other => others.push(other.clone()),
+        }
+    }
+    let whole = String::from_utf8_lossy(&status).replace(proof, "");
+    others.push(Message::Text(Text::Status, whole.into_bytes()));
+    others
+}
+
+/// At most as many as are sent in a start, and not longer than the socket's.
+fn packets(mut rest: &[u8]) -> Vec<&[u8]> {
+    let mut packets = Vec::new();
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_le_bytes(*length)).min(PACKET);
+        let (packet, behind) = behind.split_at(length.min(behind.len()));
+        packets.push(packet);
+        rest = behind;
+    }
+    packets
+}
+
+/// The message, sent by the jail's side and decoded once more.
+fn again(message: &Message) -> Message {
+    SOCKET.with(|pair| {
+        let sender = Sender(pair.0.as_fd());
+        match message {
+            Message::Failed { step, index, errno } => sender.failed(*step, *index, *errno),
+            Message::Fact(fact, value) => sender.fact(*fact, *value).expect("it is sent"),
+            Message::Text(text, piece) => sender.text(*text, piece).expect("it is sent"),
+            Message::Ready => sender.ready().expect("it is sent"),
+            Message::ExecFailed(errno) => sender.exec_failed(*errno),
+            Message::Exited(status) => sender.exited(*status),
+        }
+        let mut packet = [0; PACKET];
+        let length = recv(pair.1.as_raw_fd(), &mut packet, MsgFlags::MSG_DONTWAIT);
+        Message::decode(&packet[..length.expect("a packet")]).expect("a message")
+    })
+}
+
+/// As for a jail on a recent kernel.
+fn expectation() -> Expectation {
+    Expectation {
+        own_namespaces: Fact::NAMESPACES.map(|(fact, _)| (fact, 1)).into(),
+        landlock: Some("ABI 6".into()),
+        handled: turnkey_jailer::landlock::handled(6),
+        syscalls: 200,
+        user: "nobody",
+        bound_groups: 0,
+        rlimits: vec![("Max file size", 67_108_864), ("Max open files", 256)],
+        masks: vec!["/proc/kcore".into()],
+    }
+}

@@ -1,0 +1,40 @@
+//! What the targets share.
+
+mod encode;
+
+use std::sync::LazyLock;
+
+use turnkey_monitor::Rules;
+use turnkey_policy::{Access, Attempt, On, Overrides, Policy, Rule, decide, load};
+
+pub use encode::encode;
+
+/// The shipped profile for untrusted programs, without its rules.
+pub static BARE: LazyLock<Policy> = LazyLock::new(|| {
+    let no_files = |path: &str| Err(format!("{path}: no files here"));
+    let policy = load("untrusted", &no_files, &Overrides::default());
+    Policy {
+        rules: Vec::new(),
+        ..policy.expect("a shipped profile is right")
+    }
+});
+
+const WAYS: [&[Access]; 4] = [
+    &[],
+    &[Access::Read],
+    &[Access::Write],
+    &[Access::Read, Access::Write],
+];
+
+/// The table of the kernel says of a path what the reference says.
+pub fn assert_agrees(table: &Rules, rules: &[Rule], path: &[u8]) {
+    let reference = |on, access| {
+        let path = Some(path);
+        let rule = decide(rules, &Attempt { on, path, access })?;
+        Some((rule, rules[rule].action))
+    };
+    for access in WAYS {
+        assert_eq!(table.decide_open(path, access), reference(On::Open, access));
+    }
+    assert_eq!(table.decide_exec(path), reference(On::Exec, &[]));
+}
