@@ -42,6 +42,13 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    // As the caller: in a namespace of their own they look like root, whom their manager does not know.
+    if let Err(error) = scope::enter() {
+        // Not a reason to stop: the groups are as strict where they are made now.
+        tell::line(&format!(
+            "the groups of this run are made without systemd's knowledge: {error:#}"
+        ));
+    }
     // Before anything is opened: a file belongs to the mounts it was opened among.
     let entered = rootless::enter();
     let mut policy = load(&arguments.profile, &arguments.overrides)?;
@@ -108,12 +115,6 @@ fn attempt(
     wanted: Option<&export::Wanted>,
     watcher: &mut Watcher,
 ) -> anyhow::Result<Outcome> {
-    if let Err(error) = scope::enter() {
-        // Not a reason to stop: the groups are as strict where they are made now.
-        tell::line(&format!(
-            "the groups of this run are made without systemd's knowledge: {error:#}"
-        ));
-    }
     let plan = plan(
         policy,
         arguments.unmonitored,

@@ -23,7 +23,7 @@ struct Facts {
     /// The v2 hierarchy holds the controllers; on hybrid hosts they are in v1, where systemd
     /// delegates nothing.
     unified: bool,
-    /// Our group, or one above it, was delegated.
+    /// The unit that we are in was delegated, or a group that it has made.
     delegated: bool,
     /// We may ask: the system's manager as root, or a manager of this user's own.
     may_ask: bool,
@@ -35,7 +35,8 @@ impl Facts {
     }
 }
 
-/// Gets a scope where one is needed. The answer is why there is none all the same: the groups are
+/// Gets a scope where one is needed, as the user whom a manager knows: before this process is in a
+/// user namespace of its own. The answer is why there is none all the same: the groups are
 /// then made where the kernel allows it, and the user is told.
 pub fn enter() -> anyhow::Result<()> {
     let root = nix::unistd::geteuid().is_root();
@@ -64,14 +65,28 @@ fn has_own_manager() -> bool {
 
 /// systemd marks what it delegates with an extended attribute.
 fn is_delegated(own: &OwnGroup) -> bool {
-    let marked = |group: &Path| {
+    nearest_unit_is(own.upwards(), |group| {
         ["trusted.delegate", "user.delegate"].iter().any(|name| {
             let mut value = [0; 1];
             rustix::fs::getxattr(group, *name, &mut value)
                 .is_ok_and(|length| value[..length] == *b"1")
         })
+    })
+}
+
+/// Whether the unit that these groups are in is so, or a group of its own making below it. What is
+/// above that unit was delegated to another manager, such as that of a user, and not to us.
+fn nearest_unit_is<'a>(
+    mut upwards: impl Iterator<Item = &'a Path>,
+    marked: impl Fn(&Path) -> bool,
+) -> bool {
+    let is_unit = |group: &Path| {
+        let end = group.extension().unwrap_or_default();
+        end == "service" || end == "scope"
     };
-    own.upwards().any(marked)
+    upwards
+        .find(|group| marked(group) || is_unit(group))
+        .is_some_and(marked)
 }
 
 /// org.freedesktop.systemd1(5), `StartTransientUnit`.
@@ -124,6 +139,20 @@ mod tests {
         delegated: false,
         may_ask: true,
     };
+
+    #[test]
+    fn what_was_delegated_to_another_manager_is_not_ours() {
+        let ours = |path: &str, delegated: &str| {
+            nearest_unit_is(Path::new(path).ancestors(), |it| it == Path::new(delegated))
+        };
+        let manager = "/user.slice/user-1000.slice/user@1000.service";
+        let shell = format!("{manager}/app.slice/shell.scope");
+        assert!(!ours(&shell, manager));
+        assert!(ours(&shell, &shell));
+        assert!(ours(&format!("{shell}/leaf"), &shell));
+        assert!(ours("/container/leaf", "/container"));
+        assert!(!ours("/container/leaf", "/other"));
+    }
 
     #[test]
     fn a_scope_is_asked_for_only_where_systemd_says_so() {
