@@ -1,6 +1,7 @@
 //! Tests for machines that lack something, which `cargo xtask vm` makes. Nobody else runs them: on
 //! an ordinary host what they look for cannot happen.
 
+mod apparmor;
 mod lsm;
 mod oldest;
 mod systemd;

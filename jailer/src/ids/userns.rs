@@ -41,6 +41,9 @@ pub struct Switches {
     pub closed_to_users: bool,
     /// `/proc/sys/kernel/apparmor_restrict_unprivileged_userns`, a switch of Ubuntu's kernels, is 1.
     pub restricted_by_apparmor: bool,
+    /// The AppArmor profile that confines the caller. From Linux 6.7 on it may have no say on
+    /// namespaces, allow them, or refuse them to root too.
+    pub confined_by: Option<String>,
     /// Whether the caller has CAP_SYS_ADMIN, which the two switches above do not bind.
     pub privileged: bool,
 }
@@ -59,6 +62,9 @@ impl Switches {
             closed_to_users: number("kernel/unprivileged_userns_clone") == Some(0),
             restricted_by_apparmor: number("kernel/apparmor_restrict_unprivileged_userns")
                 .is_some_and(|value| value != 0),
+            confined_by: fs::read_to_string("/proc/self/attr/apparmor/current")
+                .ok()
+                .and_then(|label| profile(&label)),
             privileged: caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN)
                 .unwrap_or(false),
         }
@@ -123,9 +129,21 @@ impl Switches {
         })
     }
 
+    /// AppArmor's own answer is EACCES, nobody else's.
+    fn not_in_the_profile(&self, answer: Errno) -> Option<Refusal> {
+        let name = self.confined_by.as_ref()?;
+        (answer == Errno::EACCES).then(|| {
+            refusal(
+                format!("the AppArmor profile `{name}`, which turnkey runs under, allows no user namespaces"),
+                "add the rule `userns,` to that profile and load it again (apparmor_parser -r), or start turnkey outside of it",
+            )
+        })
+    }
+
     fn not_permitted(&self, answer: Errno) -> Refusal {
         self.not_for_users()
             .or_else(|| self.explain_inside(answer))
+            .or_else(|| self.not_in_the_profile(answer))
             .unwrap_or_else(|| {
                 refusal(
                     "a security module, a chroot(2), or the filter of a container around turnkey refuses namespaces",
@@ -133,6 +151,12 @@ impl Switches {
                 )
             })
     }
+}
+
+/// The profile in a label such as `firefox (enforce)`; none that refuses anything in `unconfined`.
+fn profile(label: &str) -> Option<String> {
+    let (name, mode) = label.trim_end().rsplit_once(" (")?;
+    matches!(mode, "enforce)" | "kill)").then(|| name.to_owned())
 }
 
 fn apparmor() -> Refusal {
@@ -218,6 +242,21 @@ mod tests {
             assert_eq!(restricted(root()).explain_inside(answer), None);
         }
         assert_eq!(restricted(user()).explain_inside(Errno::ENOENT), None);
+    }
+
+    #[test]
+    fn the_profile_that_refuses_is_named() {
+        let confined = Switches {
+            confined_by: profile("small one (enforce)\n"),
+            ..user()
+        };
+        let refused = confined.explain(Errno::EACCES);
+        assert!(refused.cause.contains("`small one`"), "{refused}");
+        assert!(refused.fix.contains("userns,"), "{refused}");
+        assert!(!confined.explain(Errno::EPERM).cause.contains("small one"));
+        for harmless in ["unconfined\n", "small one (complain)\n", ""] {
+            assert_eq!(profile(harmless), None);
+        }
     }
 
     #[test]

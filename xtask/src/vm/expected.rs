@@ -109,6 +109,7 @@ pub const MACHINES: &[Machine] = &[
         tests: &[
             Tests::Module("guest", "lsm::"),
             Tests::Module("guest", "tier::lsm::"),
+            Tests::Module("guest", "apparmor::"),
         ],
         copies: 1,
     },

@@ -35,7 +35,7 @@ pub fn namespaces(facts: &Facts) -> Finding {
     let check = Check {
         name: "namespaces",
         needed_for: "everything a jail is: its own users, mounts, processes, network",
-        source: "clone3(2), sethostname(2) inside; /proc/sys/user/max_*_namespaces, /proc/sys/kernel/*userns*",
+        source: "clone3(2), sethostname(2) inside; /proc/sys/user/max_*_namespaces, /proc/sys/kernel/*userns*, /proc/self/attr/apparmor/current",
     };
     let switches = &facts.switches;
     let refusal = match (facts.namespaces, facts.rights_inside) {
