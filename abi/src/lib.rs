@@ -21,7 +21,7 @@ pub use offsets::{OFFSETS, Offsets};
 pub use record::{ADDRESS, COMM, PATH, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use room::Room;
-pub use table::{CELLS, ON, RULES, STATES, Table, action, column};
+pub use table::{CELLS, FILES, ON, RULES, STATES, Table, WatchedFile, action, column};
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.

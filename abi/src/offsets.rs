@@ -79,6 +79,7 @@ offsets! {
     file_f_inode = "file" "f_inode",
     file_f_mode = "file" "f_mode",
     file_f_flags = "file" "f_flags",
+    dentry_d_inode = "dentry" "d_inode",
     dentry_d_parent = "dentry" "d_parent",
     dentry_d_name = "dentry" "d_name",
     qstr_len = "qstr" "len",

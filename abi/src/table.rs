@@ -3,6 +3,8 @@
 //! All path patterns of all rules are one automaton over bytes: start in [`Table::start`], take
 //! one transition per byte of the path, and the state after the last byte names, for each column,
 //! the rule that decides. What decides over what was settled when the table was made.
+//!
+//! Beside them stand the files that rules know by themselves, sorted, each with its own answers.
 
 use core::mem::size_of;
 
@@ -18,6 +20,35 @@ pub const CELLS: usize = 1 << 18;
 /// Kinds of attempt, rounded up: see [`crate::syscalls::on`].
 pub const ON: usize = 32;
 
+/// Places for files that rules know by themselves; a power of two. One less can be taken.
+pub const FILES: usize = 128;
+
+/// A file that rules know by device and inode.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedFile {
+    /// `inode.i_ino`
+    pub inode: u64,
+    /// `super_block.s_dev`, in the kernel's encoding (`major << 20 | minor`).
+    pub dev: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// By column: the deciding rule plus one, or 0.
+    pub rules: [u16; column::COUNT],
+}
+
+impl WatchedFile {
+    /// No file: behind every other in the order.
+    pub const NONE: Self = Self {
+        inode: u64::MAX,
+        dev: u32::MAX,
+        reserved: 0,
+        rules: [0; column::COUNT],
+    };
+}
+
+const _: () = assert!(size_of::<WatchedFile>() == 16 + 2 * column::COUNT);
+
 /// One rule table.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -28,8 +59,8 @@ pub struct Table {
     pub shift: u32,
     /// Bit `column`: some rule may decide in this column. Without it the automaton is not asked.
     pub columns: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// How many of [`Table::files`] there are.
+    pub file_count: u32,
     /// For kinds of attempt without a path: the deciding rule plus one, or 0.
     pub on: [u16; ON],
     /// For a file whose path is unknown or too long: the strongest rule of the column plus one,
@@ -37,6 +68,11 @@ pub struct Table {
     pub unknown: [u16; column::COUNT],
     /// [`crate::action`] by rule plus one, after the policy's mode was applied. At 0 it is none.
     pub actions: [u8; RULES + 1],
+    /// [`crate::action`] by rule plus one, as it was written: what is stronger does not depend on the
+    /// mode.
+    pub strengths: [u8; RULES + 1],
+    /// In ascending order of inode, then device; [`WatchedFile::NONE`] behind them.
+    pub files: [WatchedFile; FILES],
     /// The class of each byte.
     pub classes: [u8; 256],
     /// By state and column: the deciding rule plus one, or 0.
@@ -50,7 +86,8 @@ const _: () = assert!(
         == 16
             + 2 * ON
             + 2 * column::COUNT
-            + (RULES + 1)
+            + 2 * (RULES + 1)
+            + size_of::<WatchedFile>() * FILES
             + 256
             + 2 * column::COUNT * STATES
             + 2 * CELLS
@@ -74,8 +111,21 @@ pub mod column {
     pub const UNLINK: u32 = 6;
     /// Changing mode or owner.
     pub const CHMOD: u32 = 7;
-    /// How many columns there are.
-    pub const COUNT: usize = 8;
+    /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
+    pub const NAMELESS: u32 = 12;
+    /// How many columns there are; some are free.
+    pub const COUNT: usize = 16;
+
+    /// The column for a file that no directory has a name of (any more).
+    #[must_use]
+    #[inline(always)]
+    pub const fn nameless(column: u32) -> u32 {
+        if column <= EXEC {
+            column + NAMELESS
+        } else {
+            column
+        }
+    }
 }
 
 /// What a rule does. The order is the order of strength.

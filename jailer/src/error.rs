@@ -114,6 +114,18 @@ pub enum JailError {
         /// Why not.
         source: Errno,
     },
+    /// A file that cannot be told from others.
+    #[error(
+        "a file that a rule means by `same_file` cannot be told from others: its file system, {}:{}, shows it as \
+         one of {}:{} and numbers the files of each by themselves; write the rule without `same_file`, or put the \
+         file on another file system", mounted.0, mounted.1, shown.0, shown.1
+    )]
+    NoIdentity {
+        /// The device in stat(2).
+        shown: (u32, u32),
+        /// The device that is mounted.
+        mounted: (u32, u32),
+    },
     /// A system call of the supervisor.
     #[error("could not {act}")]
     System {

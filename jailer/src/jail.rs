@@ -17,6 +17,7 @@ use crate::ids::idmap;
 use crate::outcome::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
 use crate::prepare::Prepared;
 use crate::process::child::{self, Lines};
+use crate::process::identity::{self, FileIdentity};
 use crate::process::init_handle::InitHandle;
 use crate::process::proof::Sight;
 use crate::process::wire::{Fact, Message};
@@ -138,6 +139,15 @@ impl Held {
     /// What holds, with its proof.
     pub fn enforcement(&self) -> &[LayerReport] {
         &self.reports
+    }
+
+    /// Which file `path` leads to inside, links followed; `None` when nothing is there.
+    ///
+    /// # Errors
+    /// When it cannot be looked for, or lies where files have no identity: a file system that numbers
+    /// the files of several devices each by themselves, as btrfs does those of subvolumes.
+    pub fn identify(&self, path: &[u8]) -> Result<Option<FileIdentity>, JailError> {
+        identity::of(self.init.pid, path)
     }
 
     /// Lets the program start.

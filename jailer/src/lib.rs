@@ -91,6 +91,7 @@ pub use nix::errno::Errno;
 pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage, Written};
 pub use plan::{Command, Plan, PlanError};
 pub use prepare::Prepared;
+pub use process::identity::FileIdentity;
 pub use process::proof::ProofError;
 pub use process::rlimits::ResourceLimit;
 pub use process::wire::Step;

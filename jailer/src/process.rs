@@ -3,6 +3,7 @@
 //! The supervisor's side of them is in [`crate::jail`].
 
 pub(crate) mod child;
+pub(crate) mod identity;
 pub(crate) mod init;
 pub(crate) mod init_handle;
 pub(crate) mod keeper;

@@ -158,6 +158,13 @@ pub fn open_on_same_mount(directory: BorrowedFd<'_>, path: &CStr, flags: i32) ->
     open_how(fd(directory), path, flags, 0, resolve)
 }
 
+/// openat2(2) with `RESOLVE_IN_ROOT` and `RESOLVE_NO_MAGICLINKS`: what the path names for who has
+/// `root` as root, symlinks followed.
+pub fn open_in_root(root: BorrowedFd<'_>, path: &CStr, flags: i32) -> Result<OwnedFd> {
+    let resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
+    open_how(fd(root), path, flags, 0, resolve)
+}
+
 /// Whether overlayfs has marked this directory of an upper side as hiding what lies below it:
 /// fgetxattr(2) of `user.overlay.opaque`.
 pub fn is_opaque(directory: BorrowedFd<'_>) -> bool {

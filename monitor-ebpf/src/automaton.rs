@@ -54,7 +54,7 @@ impl Verdict {
 
 /// The rule plus one, with its action.
 #[inline(always)]
-fn verdict(table: &Table, rule: u16) -> Verdict {
+pub fn verdict(table: &Table, rule: u16) -> Verdict {
     let action = table.actions[rule as usize % table.actions.len()];
     Verdict {
         rule,
@@ -89,7 +89,7 @@ fn decide_state(table: &Table, state: u32, column: u32) -> Verdict {
 /// A column as an index. Opaque: the compiler knows the few columns that a caller has, and would
 /// leave out the mask, which 6.1's verifier needs: it does not carry a bound of 32 bits over.
 #[inline(always)]
-fn index(column: u32) -> usize {
+pub fn index(column: u32) -> usize {
     read::opaque(u64::from(column)) as usize % column::COUNT
 }
 

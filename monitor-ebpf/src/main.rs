@@ -11,6 +11,7 @@ mod automaton;
 mod change;
 mod emit;
 mod exec;
+mod identity;
 mod kinds;
 mod log;
 mod lsm;

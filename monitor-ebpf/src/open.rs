@@ -9,6 +9,7 @@ use turnkey_abi::{column, flag, kind};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
+use crate::identity;
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
@@ -170,11 +171,13 @@ pub fn decide_file(
         return Verdict::NONE;
     }
     let verdict = if resolved.is_whole() {
+        let column = identity::column_of(scratch, resolved.inode, column);
         automaton::decide_path(scratch, table, resolved, column)
     } else {
         automaton::decide_unknown(table, column)
     };
-    verdict.forget(scratch)
+    let by_path = verdict.forget(scratch);
+    identity::or_by_file(scratch, table, resolved.inode, column, by_path)
 }
 
 /// At entry: kills when the argument alone is enough for that.

@@ -56,6 +56,8 @@ pub struct Resolved {
     pub from: u32,
     /// Its length; at most `PATH - 1`.
     pub length: u32,
+    /// The address of the `struct inode` that is there; 0 when there is none.
+    pub inode: u64,
     /// One of the constants below.
     state: u32,
 }
@@ -74,6 +76,7 @@ impl Resolved {
     pub const UNKNOWN: Self = Self {
         from: 0,
         length: 0,
+        inode: 0,
         state: FAILED,
     };
 
@@ -81,6 +84,7 @@ impl Resolved {
     pub const EMPTY: Self = Self {
         from: 0,
         length: 0,
+        inode: 0,
         state: WHOLE,
     };
 
@@ -90,6 +94,7 @@ impl Resolved {
         Self {
             from: read::forgotten(scratch, u64::from(self.from)) as u32,
             length: read::forgotten(scratch, u64::from(self.length)) as u32,
+            inode: read::forgotten(scratch, self.inode),
             state: read::forgotten(scratch, u64::from(self.state)) as u32,
         }
     }
@@ -213,12 +218,17 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
         scratch.path[PATH - 1] = b'/';
     }
     let length = PATH as u32 - from;
+    let inode = read::kernel(dentry + u64::from(offset!(dentry_d_inode)));
     let found = if state == GOING || length as usize >= PATH || read::has(fault::RESOLVE) {
-        Resolved::UNKNOWN
+        Resolved {
+            inode,
+            ..Resolved::UNKNOWN
+        }
     } else {
         Resolved {
             from,
             length,
+            inode,
             state,
         }
     };

@@ -57,6 +57,8 @@ pub struct Cursor {
     pub dots: u32,
     /// The automaton's state.
     pub state: u32,
+    /// How many of the watched files are known to be in front of the one that is sought.
+    pub place: u64,
     /// Where [`forgotten`] lets values pass through.
     pub passage: u64,
 }

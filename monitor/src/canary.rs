@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode as FileMode;
 use nix::sys::wait::{WaitStatus, waitpid};
 use turnkey_abi::Table;
-use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
+use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, SameFile, Severity};
 
 use crate::compile::compile_rules;
 use crate::event::{Event, Kind, NetworkAct};
@@ -86,6 +86,8 @@ fn rule(on: On, path: Vec<Glob>, action: Action) -> Rule {
         on: [on].into(),
         path,
         access: [Access::Read].into(),
+        flags: [].into(),
+        same_file: SameFile::No,
         action,
         severity: Severity::Info,
         technique: None,

@@ -8,13 +8,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
-use turnkey_abi::{RULES, Table, action, column, network};
+use turnkey_abi::{FILES, RULES, Table, WatchedFile, action, column, network};
 use turnkey_policy::{
-    Access, Action, Attempt, Candidate, Glob, Mode, Network, On, OnLoss, Policy, Rule,
+    Access, Action, Attempt, Candidate, FileFlag, Glob, Mode, Network, On, OnLoss, Policy, Rule,
 };
 
 use crate::automaton::{Automaton, AutomatonError};
 use crate::hooks::Need;
+use crate::identity::{self, FileId, WatchedPath};
 use crate::tier::Tier;
 use crate::wire::on_code;
 
@@ -44,6 +45,22 @@ pub enum CompileError {
         /// The kind of attempt.
         on: &'static str,
     },
+    /// Which file it is cannot be known here.
+    #[error(
+        "rule `{rule}` means files by `same_file`, and without BPF LSM nobody knows which file a `{on}` was about: take \"{on}\" out of its `on` and write a second rule for it, by path alone, or let `turnkey doctor` tell how to have BPF LSM"
+    )]
+    CannotIdentify {
+        /// The rule's id.
+        rule: String,
+        /// The kind of attempt.
+        on: &'static str,
+    },
+    /// More files than the table holds.
+    #[error(
+        "the rules mean more than {} files by `same_file`, and the kernel's table holds no more: write `same_file` at fewer paths",
+        FILES - 1
+    )]
+    TooManyFiles,
     /// A syscall that the filter allows cannot be denied afterwards.
     #[error(
         "rule `{rule}` denies {syscall}(2), and `[syscalls]` allows it: take it out of `allow`, or use `action = \"kill\"`"
@@ -64,6 +81,10 @@ pub struct Rules {
     pub(crate) table: Box<Table>,
     /// Kinds of attempt that the filter lets come to the kernel.
     reachable: BTreeSet<On>,
+    /// Paths of which the rules mean the files.
+    pub(crate) watched: Vec<WatchedPath>,
+    /// As they were written.
+    definitions: Vec<Rule>,
     pub(crate) network: u32,
     /// As the fields of [`turnkey_abi::Jail`].
     pub(crate) kill_on_loss: bool,
@@ -81,11 +102,34 @@ impl std::fmt::Debug for Rules {
     }
 }
 
+/// What the kernel knows of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known<'a> {
+    /// Its path.
+    pub path: &'a [u8],
+    /// No directory has a name of it.
+    pub nameless: bool,
+    /// Which file it is.
+    pub id: Option<FileId>,
+}
+
+impl<'a> Known<'a> {
+    /// A file of which the path alone is known.
+    #[must_use]
+    pub const fn at(path: &'a [u8]) -> Self {
+        Self {
+            path,
+            nameless: false,
+            id: None,
+        }
+    }
+}
+
 impl Rules {
-    /// What the kernel will say of opening a path: the rule's index and the action taken. For
+    /// What the kernel will say of opening a file: the rule's index and the action taken. For
     /// tests and for `explain`; it walks the very table that the kernel walks.
     #[must_use]
-    pub fn decide_open(&self, path: &[u8], access: &[Access]) -> Option<(usize, Action)> {
+    pub fn decide_open(&self, file: Known<'_>, access: &[Access]) -> Option<(usize, Action)> {
         let column = match (
             access.contains(&Access::Read),
             access.contains(&Access::Write),
@@ -95,13 +139,24 @@ impl Rules {
             (false, true) => column::WRITE,
             (false, false) => return None,
         };
-        self.decide(path, column)
+        self.decide(file, column)
     }
 
-    /// What the kernel will say of executing a path.
+    /// What the kernel will say of executing a file.
     #[must_use]
-    pub fn decide_exec(&self, path: &[u8]) -> Option<(usize, Action)> {
-        self.decide(path, column::EXEC)
+    pub fn decide_exec(&self, file: Known<'_>) -> Option<(usize, Action)> {
+        self.decide(file, column::EXEC)
+    }
+
+    /// The paths of which the rules mean the files, to be looked for when the jail's tree stands.
+    #[must_use]
+    pub fn watched_paths(&self) -> &[WatchedPath] {
+        &self.watched
+    }
+
+    /// Says what was found at the [watched paths](Self::watched_paths), in their order.
+    pub fn know(&mut self, found: &[Option<FileId>]) {
+        identity::write(&mut self.table, &self.definitions, &self.watched, found);
     }
 
     /// Whether a hook has an answer to give under these rules.
@@ -118,14 +173,29 @@ impl Rules {
         u16::from(self.table.actions[usize::from(rule)]) >= action::DENY
     }
 
-    fn decide(&self, path: &[u8], column: u32) -> Option<(usize, Action)> {
+    fn decide(&self, file: Known<'_>, column: u32) -> Option<(usize, Action)> {
         let table = &self.table;
+        let by_file = file.id.map_or(0, |id| {
+            identity::rule_of(table, id, usize::try_from(column).unwrap_or(usize::MAX))
+        });
+        let asked = if file.nameless {
+            column::nameless(column)
+        } else {
+            column
+        };
         let next = |state: usize, byte: &u8| {
             let class = usize::from(table.classes[usize::from(*byte)]);
             usize::from(table.transitions[state << table.shift | class])
         };
-        let state = path.iter().fold(usize::try_from(table.start).ok()?, next);
-        let rule = table.accept[state][usize::try_from(column).ok()?];
+        let start = usize::try_from(table.start).ok()?;
+        let state = file.path.iter().fold(start, next);
+        let by_path = table.accept[state][usize::try_from(asked).ok()?];
+        let strength = |rule: u16| table.strengths[usize::from(rule)];
+        let rule = if strength(by_file) > strength(by_path) {
+            by_file
+        } else {
+            by_path
+        };
         let index = usize::from(rule).checked_sub(1)?;
         Some((
             index,
@@ -145,6 +215,7 @@ pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
         });
     }
     refuse_impossible_denials(policy, tier)?;
+    identity::refuse_unknowable(&policy.rules, tier)?;
     let table = compile_rules(&policy.rules, policy.mode)?;
     let allowed = |on: &On| {
         let of_kind = SYSCALLS.iter().filter(|syscall| is_of(*on, syscall.class));
@@ -156,6 +227,8 @@ pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
         tier,
         reachable: On::ALL.iter().copied().filter(allowed).collect(),
         table,
+        watched: identity::watched_paths(&policy.rules)?,
+        definitions: policy.rules.clone(),
         network: network_code(&policy.network),
         kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
         strict: policy.mode == Mode::Enforce,
@@ -165,15 +238,14 @@ pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
 /// Compiles rules alone.
 pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, CompileError> {
     let mut table = crate::sys::empty_table();
-    for (rule, slot) in rules.iter().zip(&mut table.actions[1..]) {
-        *slot = action_code(rule.action, mode);
+    let slots = table.actions[1..].iter_mut().zip(&mut table.strengths[1..]);
+    for (rule, (action, strength)) in rules.iter().zip(slots) {
+        *action = action_code(rule.action, mode);
+        *strength = action_code(rule.action, Mode::Enforce);
     }
+    table.files.fill(WatchedFile::NONE);
     for on in On::ALL.iter().copied().filter(|on| !on.has_path()) {
-        let attempt = Attempt {
-            on,
-            path: None,
-            access: &[],
-        };
+        let attempt = Attempt::of(on);
         table.on[usize::from(on_code(on))] = plus_one(turnkey_policy::decide(rules, &attempt));
     }
     compile_paths(rules, &mut table)?;
@@ -199,7 +271,7 @@ fn action_code(of: Action, mode: Mode) -> u8 {
 }
 
 /// How the table writes a rule: its index plus one, or 0 for none.
-fn plus_one(rule: Option<usize>) -> u16 {
+pub(crate) fn plus_one(rule: Option<usize>) -> u16 {
     // No index exceeds RULES, which was checked.
     rule.and_then(|index| u16::try_from(index + 1).ok())
         .unwrap_or(0)
@@ -258,7 +330,7 @@ struct Orders {
 }
 
 /// The kinds of the columns behind [`column::BOTH`].
-const REST: [On; column::COUNT - 3] = [On::Exec, On::Link, On::Rename, On::Unlink, On::Chmod];
+const REST: [On; 5] = [On::Exec, On::Link, On::Rename, On::Unlink, On::Chmod];
 
 impl Orders {
     fn of(rules: &[Rule]) -> Self {
@@ -284,58 +356,76 @@ impl Orders {
             .collect()
     }
 
-    /// The deciding rule of each column, given which candidates match.
+    /// The deciding rule of each column, given which candidates match a path.
     fn winners(
         &self,
         rules: &[Rule],
+        is_memory: bool,
         matches: impl Fn(&Candidate) -> bool,
     ) -> [u16; column::COUNT] {
-        let first = |order: &[Candidate]| order.iter().find(|one| matches(one)).map(|one| one.rule);
-        let (read, write) = (first(&self.read), first(&self.write));
+        let memory = is_memory.then_some(FileFlag::Memfd);
+        let named = self.answers(rules, |candidate| {
+            matches(candidate) && candidate.means(rules, memory)
+        });
+        let nameless = self.answers(rules, |candidate| {
+            matches(candidate) && candidate.means(rules, memory.or(Some(FileFlag::Deleted)))
+        });
+        columns(named, nameless)
+    }
+
+    /// The first candidate of each column that `speaks`.
+    fn answers(&self, rules: &[Rule], speaks: impl Fn(&Candidate) -> bool) -> Answers {
+        let first = |order: &Vec<Candidate>| {
+            let deciding = order.iter().find(|candidate| speaks(candidate));
+            deciding.map(|candidate| candidate.rule)
+        };
+        self.each(rules, first)
+    }
+
+    /// The strongest rule of each column: what holds for a path that is not known.
+    fn strongest(&self, rules: &[Rule]) -> [u16; column::COUNT] {
+        let strongest = |order: &Vec<Candidate>| {
+            let speaking = order.iter().map(|one| one.rule);
+            let speaking = speaking.filter(|rule| rules[*rule].action != Action::Allow);
+            speaking.max_by_key(|rule| strength(rules, *rule))
+        };
+        let answers = self.each(rules, strongest);
+        columns(answers, answers)
+    }
+
+    fn each(&self, rules: &[Rule], decide: impl Fn(&Vec<Candidate>) -> Option<usize>) -> Answers {
+        let (read, write) = (decide(&self.read), decide(&self.write));
         // As in `decide`: each access by itself, then the stronger.
         let both = read
             .into_iter()
             .chain(write)
             .max_by_key(|rule| strength(rules, *rule));
-        columns(
-            read,
-            write,
-            both,
-            self.rest.each_ref().map(|order| first(order)),
-        )
-    }
-
-    /// The strongest rule of each column: what holds for a path that is not known.
-    fn strongest(&self, rules: &[Rule]) -> [u16; column::COUNT] {
-        let strongest = |order: &[Candidate]| {
-            let speaking = order.iter().map(|one| one.rule);
-            let speaking = speaking.filter(|rule| rules[*rule].action != Action::Allow);
-            speaking.max_by_key(|rule| strength(rules, *rule))
-        };
-        let (read, write) = (strongest(&self.read), strongest(&self.write));
-        let both = read
-            .into_iter()
-            .chain(write)
-            .max_by_key(|rule| strength(rules, *rule));
-        columns(
-            read,
-            write,
-            both,
-            self.rest.each_ref().map(|order| strongest(order)),
-        )
+        let mut answers = [None; ANSWERS];
+        let rest = self.rest.iter().map(decide);
+        for (answer, rule) in answers
+            .iter_mut()
+            .zip([read, write, both].into_iter().chain(rest))
+        {
+            *answer = rule;
+        }
+        answers
     }
 }
 
-/// The answers of all columns, in their order.
-fn columns(
-    read: Option<usize>,
-    write: Option<usize>,
-    both: Option<usize>,
-    rest: [Option<usize>; REST.len()],
-) -> [u16; column::COUNT] {
+/// The columns of files with a name.
+const ANSWERS: usize = 3 + REST.len();
+
+/// The deciding rules of the first columns, in their order.
+type Answers = [Option<usize>; ANSWERS];
+
+/// The answers of all columns.
+fn columns(named: Answers, nameless: Answers) -> [u16; column::COUNT] {
     let mut columns = [0; column::COUNT];
-    let all = [read, write, both].into_iter().chain(rest);
-    for (column, rule) in columns.iter_mut().zip(all) {
+    for (column, rule) in (0..).zip(nameless) {
+        let place = column::nameless(column) as usize;
+        columns[place] = plus_one(rule);
+    }
+    for (column, rule) in columns.iter_mut().zip(named) {
         *column = plus_one(rule);
     }
     columns
@@ -345,10 +435,13 @@ fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
     (rules[rule].action, Reverse(rule))
 }
 
+/// The paths that memory files have, and no other.
+const MEMORY_FILES: &str = "memfd:**";
+
 fn compile_paths(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> {
     let orders = Orders::of(rules);
     let patterns = orders.patterns();
-    let globs: Vec<&Glob> = patterns
+    let mut globs: Vec<&Glob> = patterns
         .iter()
         .filter_map(|candidate| candidate.glob(rules))
         .collect();
@@ -358,8 +451,13 @@ fn compile_paths(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> 
             .binary_search_by_key(&key, |one| (one.rule, one.pattern))
             .ok()
     };
+    // Whether a path is that of a memory file is one more question to it.
+    let memory = Glob::parse(MEMORY_FILES).ok();
+    let memory = memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty()));
+    globs.extend(&memory);
     let automaton = Automaton::build(&globs, |matched| {
-        orders.winners(rules, |candidate| {
+        let is_memory = memory.is_some() && matched.contains(&patterns.len());
+        orders.winners(rules, is_memory, |candidate| {
             candidate.pattern.is_none()
                 || index_of(candidate).is_some_and(|index| matched.contains(&index))
         })

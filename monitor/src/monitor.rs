@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use aya::maps::MapError;
 use aya::programs::links::CgroupAttachMode;
 use aya::programs::{CgroupSock, CgroupSockAddr, ProgramError};
-use turnkey_abi::{Jail, Table, network};
+use turnkey_abi::{Jail, network};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
@@ -13,6 +13,7 @@ use crate::decode::untold;
 use crate::event::Event;
 use crate::evidence::{Evidence, FinishError};
 use crate::hooks::Hooks;
+use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
@@ -54,18 +55,10 @@ pub enum AdoptError {
 /// called, until somebody else takes the seat and finds the jail's cgroup gone.
 pub struct Monitor {
     loaded: Loaded,
-    rules: JailRules,
+    rules: Rules,
     adopted: Option<u64>,
     /// How many runs of the programs the kernel had left out before.
     missed_before: u64,
-}
-
-/// What the kernel is to hold about the jail.
-struct JailRules {
-    table: Box<Table>,
-    network: u32,
-    kill_on_loss: bool,
-    strict: bool,
 }
 
 /// How many events one call of [`Monitor::drain`] hands over at most: a program that does more
@@ -84,12 +77,7 @@ impl Monitor {
         Ok(Self {
             missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,
             loaded,
-            rules: JailRules {
-                table: rules.table,
-                network: rules.network,
-                kill_on_loss: rules.kill_on_loss,
-                strict: rules.strict,
-            },
+            rules,
             adopted: None,
         })
     }
@@ -98,6 +86,19 @@ impl Monitor {
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.loaded.seat.claim.is_some()
+    }
+
+    /// The paths of which the rules mean the files. They are looked for when the jail's tree stands,
+    /// and told with [`Monitor::know`] before [`Monitor::adopt`].
+    #[must_use]
+    pub fn watched_paths(&self) -> &[WatchedPath] {
+        self.rules.watched_paths()
+    }
+
+    /// Says what was found at the [watched paths](Self::watched_paths), in their order. Rules know
+    /// files that nobody has told them of by their paths alone.
+    pub fn know(&mut self, found: &[Option<FileId>]) {
+        self.rules.know(found);
     }
 
     /// The hooks of BPF LSM that answer; `None` on the other tier.

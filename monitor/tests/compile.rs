@@ -3,10 +3,11 @@
 mod random;
 
 use proptest::prelude::*;
-use random::{any_rule, path};
-use turnkey_monitor::{CompileError, Rules, Tier, compile};
+use random::{FILES, any_rule, path};
+use turnkey_monitor::{CompileError, FileId, Known, Rules, Tier, compile};
 use turnkey_policy::{
-    Access, Action, Attempt, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED, Severity, decide,
+    Access, Action, Attempt, FileFlag, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED, SameFile,
+    Severity, decide,
 };
 
 fn policy(rules: Vec<Rule>) -> Policy {
@@ -33,6 +34,8 @@ fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> 
             .map(|path| Glob::parse(path).expect("a pattern"))
             .collect(),
         access: access.iter().copied().collect(),
+        flags: [].into(),
+        same_file: SameFile::No,
         action,
         severity: Severity::Medium,
         technique: None,
@@ -43,50 +46,105 @@ fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> 
 const READ: &[Access] = &[Access::Read];
 const BOTH: &[Access] = &[Access::Read, Access::Write];
 
-/// What the reference says of an open, with the action as the policy has it.
-fn reference(rules: &[Rule], on: On, path: &[u8], access: &[Access]) -> Option<(usize, Action)> {
-    let decided = decide(
-        rules,
-        &Attempt {
-            on,
-            path: Some(path),
+/// A file as the reference knows it.
+#[derive(Clone, Copy)]
+struct File<'a> {
+    path: &'a [u8],
+    /// Whether a directory has a name of it.
+    named: bool,
+    /// Index into [`FILES`].
+    index: Option<usize>,
+}
+
+impl File<'_> {
+    fn reference(&self, rules: &[Rule], on: On, access: &[Access]) -> Option<(usize, Action)> {
+        let was: Vec<&[u8]> = self.index.map_or(vec![], |index| {
+            FILES[index].iter().map(|path| path.as_bytes()).collect()
+        });
+        let flag = match (self.path.starts_with(b"memfd:"), self.named) {
+            (true, _) => Some(FileFlag::Memfd),
+            (false, false) => Some(FileFlag::Deleted),
+            (false, true) => None,
+        };
+        let attempt = Attempt {
+            path: Some(self.path),
             access,
-        },
-    );
-    decided.map(|index| (index, rules[index].action))
+            flag,
+            was: &was,
+            ..Attempt::of(on)
+        };
+        decide(rules, &attempt).map(|index| (index, rules[index].action))
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known {
+            path: self.path,
+            nameless: !self.named,
+            id: self.index.map(id),
+        }
+    }
+}
+
+/// Sorted otherwise than their indexes, and with equal numbers on other devices.
+fn id(index: usize) -> FileId {
+    [
+        FileId::new((8, 1), 7),
+        FileId::new((0, 40), 1 << 63 | 7),
+        FileId::new((0, 40), 7),
+    ][index]
+}
+
+/// The rules, told where the files are.
+fn whole(rules: &[Rule]) -> Rules {
+    let mut compiled = compile(&policy(rules.to_vec()), Tier::Tracepoint).expect("few rules fit");
+    let found = compiled.watched_paths().iter();
+    let found: Vec<_> = found
+        .map(|watched| {
+            let is_there =
+                |files: &&[&str]| files.iter().any(|path| path.as_bytes() == watched.path);
+            FILES.iter().position(is_there).map(id)
+        })
+        .collect();
+    compiled.know(&found);
+    compiled
 }
 
 #[track_caller]
-fn assert_agrees(rules: &Rules, of: &[Rule], path: &[u8]) {
+fn assert_agrees(rules: &Rules, of: &[Rule], file: File<'_>) {
     for access in [READ, &[Access::Write], BOTH, &[]] {
-        let expected = reference(of, On::Open, path, access);
         assert_eq!(
-            rules.decide_open(path, access),
-            expected,
-            "{access:?} {}",
-            path.escape_ascii()
+            rules.decide_open(file.known(), access),
+            file.reference(of, On::Open, access),
+            "{access:?} {:?}",
+            file.known()
         );
     }
-    let expected = reference(of, On::Exec, path, &[]);
     assert_eq!(
-        rules.decide_exec(path),
-        expected,
-        "exec {}",
-        path.escape_ascii()
+        rules.decide_exec(file.known()),
+        file.reference(of, On::Exec, &[]),
+        "exec {:?}",
+        file.known()
     );
+}
+
+fn any_file() -> impl Strategy<Value = (Vec<u8>, bool, Option<usize>)> {
+    let memory = path().prop_map(|path| [b"memfd:".as_slice(), &path[1..]].concat());
+    let path = prop_oneof![4 => path(), 1 => memory];
+    (path, any::<bool>(), prop::option::of(0..FILES.len()))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_automaton_says_what_the_reference_says(
+    fn the_table_says_what_the_reference_says(
         rules in prop::collection::vec(any_rule(), 0..6),
-        paths in prop::collection::vec(path(), 1..20),
+        files in prop::collection::vec(any_file(), 1..20),
     ) {
-        let compiled = compile(&policy(rules.clone()), Tier::Tracepoint).expect("few rules fit");
-        for path in paths {
-            assert_agrees(&compiled, &rules, &path);
+        let compiled = whole(&rules);
+        for (path, named, index) in &files {
+            let (path, named, index) = (path.as_slice(), *named, *index);
+            assert_agrees(&compiled, &rules, File { path, named, index });
         }
     }
 }
@@ -111,7 +169,10 @@ fn every_shipped_profile_fits_and_says_what_it_says() {
         let rules =
             compile(&policy, Tier::Tracepoint).unwrap_or_else(|error| panic!("{name}: {error}"));
         for path in paths {
-            assert_agrees(&rules, &policy.rules, path);
+            for named in [true, false] {
+                let index = None;
+                assert_agrees(&rules, &policy.rules, File { path, named, index });
+            }
         }
     }
 }
@@ -125,9 +186,15 @@ fn observing_turns_every_action_but_allow_into_log() {
     let mut policy = policy(rules);
     policy.mode = Mode::Observe;
     let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
-    assert_eq!(rules.decide_open(b"/k", READ), Some((0, Action::Log)));
-    assert_eq!(rules.decide_open(b"/a", READ), Some((1, Action::Allow)));
-    assert_eq!(rules.decide_open(b"/x", READ), None);
+    assert_eq!(
+        rules.decide_open(Known::at(b"/k"), READ),
+        Some((0, Action::Log))
+    );
+    assert_eq!(
+        rules.decide_open(Known::at(b"/a"), READ),
+        Some((1, Action::Allow))
+    );
+    assert_eq!(rules.decide_open(Known::at(b"/x"), READ), None);
 }
 
 #[test]
@@ -201,10 +268,64 @@ fn as_many_rules_as_fit_all_count() {
         .map(|path| rule("r", On::Open, &[path], READ, Action::Kill))
         .collect();
     let rules = compile(&policy(rules), Tier::Tracepoint).expect("1023 rules fit");
-    assert_eq!(rules.decide_open(b"/0", READ), Some((0, Action::Kill)));
     assert_eq!(
-        rules.decide_open(b"/1022", READ),
+        rules.decide_open(Known::at(b"/0"), READ),
+        Some((0, Action::Kill))
+    );
+    assert_eq!(
+        rules.decide_open(Known::at(b"/1022"), READ),
         Some((1022, Action::Kill))
     );
-    assert_eq!(rules.decide_open(b"/1023", READ), None);
+    assert_eq!(rules.decide_open(Known::at(b"/1023"), READ), None);
+}
+
+/// A rule that means a file by whatever name.
+fn same_file(on: On, path: &str) -> Rule {
+    Rule {
+        same_file: SameFile::Required,
+        ..rule("same", on, &[path], READ, Action::Kill)
+    }
+}
+
+#[test]
+fn more_files_than_fit_are_refused_whole() {
+    let rules = |count: usize| {
+        let rules = (0..count).map(|number| same_file(On::Open, &format!("/{number}")));
+        policy(rules.collect())
+    };
+    let mut most = compile(&rules(127), Tier::Tracepoint).expect("127 fit");
+    let found: Vec<_> = (0..127)
+        .map(|inode| Some(FileId::new((8, 1), inode)))
+        .collect();
+    most.know(&found);
+    for inode in 0..127 {
+        let file = Known {
+            id: Some(FileId::new((8, 1), inode)),
+            ..Known::at(b"/other")
+        };
+        assert!(most.decide_open(file, READ).is_some(), "{inode}");
+    }
+    assert_eq!(
+        compile(&rules(128), Tier::Tracepoint).map(|_| ()),
+        Err(CompileError::TooManyFiles)
+    );
+    let spelled = same_file(On::Open, &"/{a,b,c,d}".repeat(40));
+    assert_eq!(
+        compile(&policy(vec![spelled]), Tier::Tracepoint).map(|_| ()),
+        Err(CompileError::TooManyFiles)
+    );
+}
+
+#[test]
+fn a_file_that_nobody_can_know_is_refused_and_the_error_says_what_to_do() {
+    for on in [On::Link, On::Rename, On::Unlink, On::Chmod] {
+        let policy = policy(vec![same_file(on, "/x")]);
+        compile(&policy, Tier::Lsm).expect("the hooks know it");
+        let error = compile(&policy, Tier::Tracepoint).expect_err("this tier does not");
+        let text = error.to_string();
+        assert!(
+            text.contains("`same`") && text.contains(on.name()),
+            "{text}"
+        );
+    }
 }

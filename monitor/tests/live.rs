@@ -13,6 +13,7 @@ mod live {
     mod evidence;
     mod exec;
     mod faults;
+    mod identity;
     mod network;
     mod open;
     mod policies;

@@ -94,6 +94,12 @@ impl Glob {
         }
     }
 
+    /// Every path that it matches, when it has no wildcard and they are no more than `most`.
+    #[must_use]
+    pub fn spellings(&self, most: usize) -> Option<Vec<Vec<u8>>> {
+        spellings(&self.tokens, most)
+    }
+
     /// An equivalent regular expression for bytes, anchored at both ends, in the syntax of the
     /// `regex` family. It needs a parser that allows invalid UTF-8 (`utf8(false)`).
     #[must_use]
@@ -123,6 +129,33 @@ impl std::str::FromStr for Glob {
     fn from_str(text: &str) -> Result<Self, GlobError> {
         Self::parse(text)
     }
+}
+
+fn spellings(tokens: &[Token], most: usize) -> Option<Vec<Vec<u8>>> {
+    let mut spelled = vec![Vec::new()];
+    for token in tokens {
+        let next: Vec<Vec<u8>> = match token {
+            Token::Literal(bytes) => vec![bytes.clone()],
+            Token::OneOf(alternatives) => {
+                let each = alternatives.iter().map(|tokens| spellings(tokens, most));
+                each.collect::<Option<Vec<_>>>()?.concat()
+            }
+            Token::AnyByte | Token::AnyName | Token::AnyPath | Token::AnyDirectories => {
+                return None;
+            }
+        };
+        if spelled.len().saturating_mul(next.len()) > most {
+            return None;
+        }
+        spelled = spelled
+            .iter()
+            .flat_map(|head| {
+                next.iter()
+                    .map(move |tail| [head.as_slice(), tail].concat())
+            })
+            .collect();
+    }
+    Some(spelled)
 }
 
 /// The set of offsets into the path that a prefix of the pattern can reach. Stepping sets rather

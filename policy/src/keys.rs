@@ -2,7 +2,8 @@
 //! what the reference in `docs/profile.md` lists.
 
 use crate::model::{
-    Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Toolchain, Workdir,
+    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, SameFile, Severity, Toolchain,
+    Workdir,
 };
 use crate::names::Named;
 
@@ -148,6 +149,8 @@ pub const KEYS: &[Key] = &[
     key("rule", "on", Form::Words(words::<On>), "", "the kinds of attempt it speaks of"),
     key("rule", "path", Form::Texts, "every path", "patterns; only with `open` or `exec`"),
     key("rule", "access", Form::Words(words::<Access>), "both", "how the file is opened; only with `open`"),
+    key("rule", "flags", Form::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`"),
+    key("rule", "same_file", Form::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name; a missing one fails the run, or is only a name"),
     key("rule", "action", Form::Word(words::<Action>), "", "what to do"),
     key("rule", "severity", Form::Word(words::<Severity>), "`medium`", "for the verdict"),
     key("rule", "technique", Form::Text, "none", "MITRE ATT&CK technique, such as `T1003.008`"),

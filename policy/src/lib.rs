@@ -20,9 +20,9 @@
 //! assert_eq!(policy.limits.memory, 512 << 20);
 //!
 //! let attempt = Attempt {
-//!     on: On::Open,
 //!     path: Some(b"/etc/shadow"),
 //!     access: &[Access::Read],
+//!     ..Attempt::of(On::Open)
 //! };
 //! let rule = decide(&policy.rules, &attempt).map(|index| &policy.rules[index]);
 //! assert_eq!(rule.map(|rule| rule.id.as_str()), Some("credential-file"));
@@ -49,7 +49,7 @@ mod shipped;
 pub mod syscalls;
 mod values;
 
-pub use decide::{Attempt, Candidate, decide, precedence};
+pub use decide::{Attempt, Candidate, decide, decide_same_file, precedence};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use load::load;

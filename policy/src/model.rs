@@ -274,6 +274,10 @@ pub struct Rule {
     pub path: Vec<Glob>,
     /// Any of these accesses; only for `open`. Never empty for `open`.
     pub access: BTreeSet<Access>,
+    /// Any of these states of the file; only for `open` and `exec`. Empty means any file.
+    pub flags: BTreeSet<FileFlag>,
+    /// Whether the paths stand for the files that they name when the run begins, too.
+    pub same_file: SameFile,
     /// What to do.
     pub action: Action,
     /// For the verdict.
@@ -336,6 +340,14 @@ impl On {
     }
 }
 
+impl On {
+    /// Whether the state of the file is known at such an attempt.
+    #[must_use]
+    pub const fn has_flags(self) -> bool {
+        matches!(self, Self::Open | Self::Exec)
+    }
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
@@ -343,6 +355,28 @@ pub enum Access {
     Read,
     /// `O_WRONLY`, `O_RDWR`, `O_TRUNC` or `O_CREAT`
     Write,
+}
+
+/// What a rule can know of a file besides its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileFlag {
+    /// Made by memfd_create(2): it never had a name in any directory.
+    Memfd,
+    /// No directory has a name of it any more, or none ever had (`O_TMPFILE`). A memory file is none.
+    Deleted,
+}
+
+/// Whether a rule's paths stand for files or for names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SameFile {
+    /// For names alone.
+    #[default]
+    No,
+    /// For the files, as device and inode, that they name in the jail when the run begins, by
+    /// whatever other name they are reached. A path that leads nowhere then fails the run.
+    Required,
+    /// As before, but a path that leads nowhere is a name alone.
+    Optional,
 }
 
 /// What a rule does. The order is the order of strength on a tie.

@@ -6,7 +6,8 @@
 use std::fmt;
 
 use crate::model::{
-    Access, Action, Layer, Mode, Network, On, OnLoss, Severity, Toolchain, Workdir,
+    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, SameFile, Severity, Toolchain,
+    Workdir,
 };
 
 /// A closed set of words with one name each.
@@ -92,6 +93,10 @@ names!(On {
 
 names!(Access { Read => "read", Write => "write" });
 
+names!(FileFlag { Memfd => "memfd", Deleted => "deleted" });
+
+names!(SameFile { No => "no", Required => "required", Optional => "optional" });
+
 names!(Action { Allow => "allow", Log => "log", Deny => "deny", Kill => "kill" });
 
 names!(Severity {
@@ -130,6 +135,8 @@ mod tests {
         assert_round_trip::<Layer>();
         assert_round_trip::<On>();
         assert_round_trip::<Access>();
+        assert_round_trip::<FileFlag>();
+        assert_round_trip::<SameFile>();
         assert_round_trip::<Action>();
         assert_round_trip::<Severity>();
         assert_round_trip::<Mode>();

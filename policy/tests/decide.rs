@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use turnkey_policy::{
-    Access, Action, Attempt, Candidate, Glob, On, Rule, Severity, decide, precedence,
+    Access, Action, Attempt, Candidate, Glob, On, Rule, SameFile, Severity, decide, precedence,
 };
 
 fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> Rule {
@@ -14,6 +14,8 @@ fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> 
             .map(|path| Glob::parse(path).expect("a pattern"))
             .collect(),
         access: access.iter().copied().collect(),
+        flags: [].into(),
+        same_file: SameFile::No,
         action,
         severity: Severity::Medium,
         technique: None,
@@ -28,9 +30,9 @@ fn open(id: &str, paths: &[&str], action: Action) -> Rule {
 /// The id of the rule that decides on opening a path.
 fn decided<'r>(rules: &'r [Rule], path: &str, access: &[Access]) -> Option<&'r str> {
     let attempt = Attempt {
-        on: On::Open,
         path: Some(path.as_bytes()),
         access,
+        ..Attempt::of(On::Open)
     };
     decide(rules, &attempt).map(|index| rules[index].id.as_str())
 }
@@ -148,9 +150,8 @@ fn rules_speak_of_their_kind_of_attempt_alone() {
         decide(
             &rules,
             &Attempt {
-                on,
                 path,
-                access: &[],
+                ..Attempt::of(on)
             },
         )
     };
@@ -224,7 +225,7 @@ proptest! {
     fn the_best_match_decides(rules in prop::collection::vec(any_rule(), 0..8)) {
         for path in ["/a", "/b", "/a/b", "/a/b/c", "/x"] {
             for access in Access::ALL {
-                let attempt = Attempt { on: On::Open, path: Some(path.as_bytes()), access: &[*access] };
+                let attempt = Attempt { path: Some(path.as_bytes()), access: &[*access], ..Attempt::of(On::Open) };
                 prop_assert_eq!(decide(&rules, &attempt), naive(&rules, path.as_bytes(), *access));
             }
         }
@@ -233,7 +234,7 @@ proptest! {
     #[test]
     fn two_accesses_are_decided_as_strictly_as_the_stricter(rules in prop::collection::vec(any_rule(), 0..8)) {
         for path in ["/a", "/a/b", "/a/b/c"] {
-            let attempt = Attempt { on: On::Open, path: Some(path.as_bytes()), access: Access::ALL };
+            let attempt = Attempt { path: Some(path.as_bytes()), access: Access::ALL, ..Attempt::of(On::Open) };
             let action = |index: Option<usize>| index.map(|index| rules[index].action);
             let stricter = Access::ALL.iter().map(|access| action(naive(&rules, path.as_bytes(), *access))).max();
             prop_assert_eq!(Some(action(decide(&rules, &attempt))), stricter);

@@ -68,6 +68,36 @@ shown!(
     path_without_meaning,
     with_header("[[rule]]\nid = \"x\"\non = \"connect\"\npath = \"/etc\"\naction = \"kill\"\n")
 );
+shown!(
+    same_file_of_a_pattern,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"open\"\npath = [\"/a\", \"/etc/*\"]\nsame_file = \"required\"\naction = \"kill\"\n"
+    )
+);
+shown!(
+    same_file_that_allows,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"open\"\npath = \"/a\"\nsame_file = \"optional\"\naction = \"allow\"\n"
+    )
+);
+shown!(
+    same_file_of_nothing,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"open\"\nsame_file = \"required\"\naction = \"kill\"\n"
+    )
+);
+shown!(
+    same_file_with_flags,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"open\"\npath = \"/a\"\nsame_file = \"required\"\nflags = \"deleted\"\naction = \"kill\"\n"
+    )
+);
+shown!(
+    flags_without_meaning,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = [\"open\", \"link\"]\nflags = \"deleted\"\naction = \"kill\"\n"
+    )
+);
 shown!(missing_keys, with_header("[[rule]]\npath = \"/etc/x\"\n"));
 shown!(
     rule_twice,

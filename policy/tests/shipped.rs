@@ -24,9 +24,9 @@ fn verdict(
     access: &[Access],
 ) -> Option<(String, Action)> {
     let attempt = Attempt {
-        on,
         path: path.map(str::as_bytes),
         access,
+        ..Attempt::of(on)
     };
     decide(&policy.rules, &attempt)
         .map(|index| (policy.rules[index].id.clone(), policy.rules[index].action))

@@ -8,6 +8,7 @@ mod calls;
 mod descriptors;
 mod evidence;
 mod exec;
+mod identity;
 mod kills;
 mod names;
 mod network;

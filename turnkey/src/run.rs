@@ -131,6 +131,7 @@ fn attempt(
     let prepared = plan.prepare(inside)?;
     watch.prove(policy, prepared.cgroup())?;
     let held = prepared.spawn()?;
+    watch.know_files(&held)?;
     watch.adopt(held.cgroup())?;
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)

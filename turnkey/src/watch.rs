@@ -5,13 +5,13 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use turnkey_jailer::{Groups, LayerReport};
-use turnkey_monitor::{Available, Event, Hooks, Monitor, Tier};
+use turnkey_jailer::{Groups, Held, LayerReport};
+use turnkey_monitor::{Available, Event, FileId, Hooks, Monitor, Tier, WatchedPath};
 use turnkey_policy::{Layer, Policy};
 
 use crate::advice;
 use crate::object::OBJECT;
-use crate::report::Evidence;
+use crate::report::{Evidence, escape};
 
 const NO_GROUP: &str = "the monitor knows a jail by its control group, and there is none";
 
@@ -72,6 +72,18 @@ impl Watch {
         Ok(())
     }
 
+    /// Tells the kernel which files the rules mean that speak of files and not of names.
+    pub fn know_files(&mut self, held: &Held) -> anyhow::Result<()> {
+        let Some(monitor) = &mut self.monitor else {
+            return Ok(());
+        };
+        let found = monitor.watched_paths().iter();
+        let found = found.map(|path| look_for(path, held));
+        let found = found.collect::<anyhow::Result<Vec<_>>>()?;
+        monitor.know(&found);
+        Ok(())
+    }
+
     /// From here the kernel holds the rules over everything in the group.
     pub fn adopt(&mut self, group: Option<&Groups>) -> anyhow::Result<()> {
         match (&mut self.monitor, group) {
@@ -112,6 +124,19 @@ impl Watch {
         };
         Ok((self.report, evidence))
     }
+}
+
+/// The file at a path of the jail, which must be there unless the rule says otherwise.
+fn look_for(watched: &WatchedPath, held: &Held) -> anyhow::Result<Option<FileId>> {
+    let found = held.identify(&watched.path)?;
+    anyhow::ensure!(
+        found.is_some() || !watched.required,
+        "rule `{}` means the file at {} by `same_file = \"required\"`, and nothing is there in the jail when it starts: \
+         create it, correct the path, or write `same_file = \"optional\"`",
+        watched.rule,
+        escape(&watched.path)
+    );
+    Ok(found.map(|file| FileId::new(file.device, file.inode)))
 }
 
 fn is_optional(policy: &Policy) -> bool {

@@ -25,6 +25,7 @@ impl JailError {
             JailError::Privileges(_)
             | JailError::RootOutside
             | JailError::CoveredProc(_)
+            | JailError::NoIdentity { .. }
             | JailError::Namespaces { .. } => return None,
             JailError::Layer { layer, .. } => layer_fix(*layer),
             JailError::Proof(_) | JailError::Unexpected(_) | JailError::Filter(_) => {

@@ -141,6 +141,7 @@ fn overlay_inside() -> Result<(), Errno> {
         (c"upperdir", c"upper"),
         (c"workdir", c"work"),
         (c"userxattr", c""),
+        (c"xino", c"on"),
     ];
     sys::new_mount(c"overlay", &options, 0).map(drop)
 }

@@ -383,6 +383,8 @@ fn overlay(
         (c"upperdir", c".upper/data"),
         (c"workdir", c".upper/work"),
         (c"userxattr", c""),
+        // No file of one side has the number of one of the other.
+        (c"xino", c"on"),
     ];
     let mount = sys::new_mount(
         c"overlay",

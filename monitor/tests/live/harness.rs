@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use turnkey_monitor::{Available, Event, Evidence, Kind, Monitor, Tier, compile};
+use turnkey_monitor::{Available, Event, Evidence, FileId, Kind, Monitor, Tier, compile};
 use turnkey_policy::{Action, Overrides, Policy};
 
 /// The object that the command embeds.
@@ -167,10 +167,37 @@ pub fn run_in(policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
 
 /// As [`run_in`], watched by an object that differs from the committed one.
 pub fn run_object(object: &[u8], policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
+    run_object_in(Path::new("/"), object, policy, directory, command)
+}
+
+/// Which file this is; none when it is not there. stat(2) tells the kernel's own device and inode on
+/// the file systems that tests have their directories on.
+pub fn file_id(path: &Path) -> Option<FileId> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let device = metadata.dev();
+    let device = (nix::libc::major(device), nix::libc::minor(device));
+    Some(FileId::new(device, metadata.ino()))
+}
+
+/// As [`run_object`], for a command that will make `root` its root.
+fn run_object_in(
+    root: &Path,
+    object: &[u8],
+    policy: &Policy,
+    directory: &Path,
+    command: &[&str],
+) -> Seen {
     let group = Group::new();
     let rules = compile(policy, tier()).expect("the policy compiles");
     let mut monitor =
         Monitor::open(object, rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
+    let found = monitor.watched_paths().iter();
+    let found = found.map(|watched| {
+        let path = std::str::from_utf8(&watched.path).expect("text");
+        file_id(&root.join(path.trim_start_matches('/')))
+    });
+    let found: Vec<_> = found.collect();
+    monitor.know(&found);
     monitor
         .adopt(group.directory.as_fd(), group.id())
         .unwrap_or_else(|error| panic!("{}", chain(&error)));
@@ -227,6 +254,12 @@ pub fn python_path() -> &'static str {
 pub fn python(policy: &Policy, program: &str) -> Seen {
     // -B: the compiled modules that Python would keep are files that it makes and renames.
     run(policy, &[python_path(), "-S", "-E", "-B", "-c", program])
+}
+
+/// As [`python`], for a program that makes `root` its root.
+pub fn python_in(root: &Path, policy: &Policy, program: &str) -> Seen {
+    let command = [python_path(), "-S", "-E", "-B", "-c", program];
+    run_object_in(root, OBJECT, policy, Path::new("/"), &command)
 }
 
 /// An error with all its causes.

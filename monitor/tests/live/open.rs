@@ -373,9 +373,9 @@ fn the_kernel_reads_spellings_as_the_reference_does() {
         };
         let path = normalised(base.to_str().expect("text"), written);
         let attempt = turnkey_policy::Attempt {
-            on: turnkey_policy::On::Open,
             path: Some(path.as_bytes()),
             access: &[turnkey_policy::Access::Read],
+            ..turnkey_policy::Attempt::of(turnkey_policy::On::Open)
         };
         let expected = turnkey_policy::decide(&policy.rules, &attempt);
         assert_eq!(

@@ -1,13 +1,15 @@
 //! Random policies and random attempts: the running kernel decides as the reference does.
 
+use std::path::{Path, PathBuf};
+
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turnkey_monitor::{Event, Kind, compile};
-use turnkey_policy::{Access, Action, Attempt, Mode, On, Policy, decide};
+use turnkey_policy::{Access, Action, Attempt, Mode, On, Policy, SameFile, decide};
 
-use super::harness::{policy, python, tier};
+use super::harness::{file_id, policy, python_in, tier};
 use super::open::normalised;
-use crate::random::{any_rule, path};
+use crate::random::{FILES, any_rule, path};
 
 const POLICIES: usize = 10;
 const ATTEMPTS: usize = 60;
@@ -36,15 +38,29 @@ struct Try {
 
 impl Try {
     /// What the reference says: the rule that decides.
-    fn expected(&self, policy: &Policy) -> Option<usize> {
+    fn expected(&self, policy: &Policy, root: &Path) -> Option<usize> {
         let written = std::str::from_utf8(&self.path).expect("letters alone");
         let path = normalised("/", written);
         let (on, access) = match self.how {
             How::Open(_, access) => (On::Open, access),
             How::Exec => (On::Exec, [].as_slice()),
         };
+        // What cannot be executed is known by its name alone.
+        let was = match self.how {
+            How::Open(..) => same_files(policy, root, written),
+            How::Exec => Vec::new(),
+        };
+        let was: Vec<&[u8]> = was.iter().map(Vec::as_slice).collect();
         let path = Some(path.as_bytes());
-        decide(&policy.rules, &Attempt { on, path, access })
+        decide(
+            &policy.rules,
+            &Attempt {
+                path,
+                access,
+                was: &was,
+                ..Attempt::of(on)
+            },
+        )
     }
 
     fn statement(&self) -> String {
@@ -54,6 +70,37 @@ impl Try {
             How::Exec => format!("lambda: os.execv({bytes}, ['x'])"),
         }
     }
+}
+
+/// Where a spelling leads; nowhere, when it goes through a file.
+fn reached(root: &Path, written: &str) -> Option<PathBuf> {
+    let mut path = root.to_owned();
+    for name in written.split('/') {
+        if !path.is_dir() {
+            return None;
+        }
+        match name {
+            "" | "." => {}
+            ".." if path == root => {}
+            ".." => drop(path.pop()),
+            name => path.push(name),
+        }
+    }
+    Some(path)
+}
+
+/// The paths in rules about files that lead to the same file as a spelling.
+fn same_files(policy: &Policy, root: &Path, written: &str) -> Vec<Vec<u8>> {
+    let inside = |path: &[u8]| {
+        let path = std::str::from_utf8(path).expect("letters alone");
+        file_id(&root.join(path.trim_start_matches('/')))
+    };
+    let rules = policy.rules.iter();
+    let rules = rules.filter(|rule| rule.same_file != SameFile::No);
+    let paths = rules.flat_map(|rule| rule.path.iter().filter_map(|glob| glob.spellings(64)));
+    let file = reached(root, written).and_then(|path| file_id(&path));
+    let is_same = |other: &Vec<u8>| file.is_some() && inside(other) == file;
+    paths.flatten().filter(is_same).collect()
 }
 
 fn any<S: Strategy>(strategy: &S, runner: &mut TestRunner) -> S::Value {
@@ -84,18 +131,37 @@ fn tries(runner: &mut TestRunner) -> Vec<Try> {
     (0..ATTEMPTS).map(try_any).collect()
 }
 
+/// What is a directory for one path can be a file for another; the first stays.
+fn make(path: &Path, text: &str) {
+    if let Some(parent) = path.parent()
+        && std::fs::create_dir_all(parent).is_ok()
+        && !path.exists()
+    {
+        let _ = std::fs::write(path, text);
+    }
+}
+
+/// Makes files with several names, of which rules may mean any.
+fn make_links(root: &Path) {
+    for names in FILES {
+        let [first, others @ ..] = names else {
+            continue;
+        };
+        let inside = |name: &str| root.join(name.trim_start_matches('/'));
+        make(&inside(first), "linked");
+        for other in others {
+            let _ = std::fs::hard_link(inside(first), inside(other));
+        }
+    }
+}
+
 /// Makes every other attempt in a root where some of the paths exist, counting on standard output.
-fn program(tries: &[Try], root: &std::path::Path) -> String {
+fn program(tries: &[Try], root: &Path) -> String {
+    make_links(root);
     for entry in tries.iter().step_by(3) {
         let written = std::str::from_utf8(&entry.path).expect("letters alone");
         let inside = root.join(normalised("/", written).trim_start_matches('/'));
-        // What is a directory for one path can be a file for another; the first stays.
-        if let Some(parent) = inside.parent()
-            && std::fs::create_dir_all(parent).is_ok()
-            && !inside.exists()
-        {
-            let _ = std::fs::write(&inside, "there");
-        }
+        make(&inside, "there");
     }
     let statements: Vec<String> = tries.iter().map(Try::statement).collect();
     format!(
@@ -125,11 +191,14 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
         let mut policy = any_policy(&mut runner);
         let tries = tries(&mut runner);
         let program = program(&tries, root.path());
-        let expected: Vec<Option<usize>> = tries.iter().map(|one| one.expected(&policy)).collect();
+        let expected: Vec<Option<usize>> = tries
+            .iter()
+            .map(|one| one.expected(&policy, root.path()))
+            .collect();
         ruled += expected.iter().flatten().count();
 
         policy.mode = Mode::Observe;
-        let seen = python(&policy, &program);
+        let seen = python_in(root.path(), &policy, &program);
         seen.assert_lived();
         assert_eq!(seen.stdout().len(), ATTEMPTS);
         let told = decided(&seen.events);
@@ -153,7 +222,7 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
             true => Some(0),
             false => expected.iter().position(kills),
         };
-        let seen = python(&policy, &program);
+        let seen = python_in(root.path(), &policy, &program);
         assert_eq!(seen.condemned, until.is_some(), "{}", seen.tell());
         assert_eq!(
             seen.stdout().len(),

@@ -1,7 +1,7 @@
 //! Rules and paths at random, which meet often.
 
 use proptest::prelude::*;
-use turnkey_policy::{Access, Action, Glob, On, Rule, Severity};
+use turnkey_policy::{Access, Action, FileFlag, Glob, On, Rule, SameFile, Severity};
 
 /// Few letters, so that patterns and paths meet often.
 fn piece() -> impl Strategy<Value = &'static str> {
@@ -29,21 +29,44 @@ fn pattern() -> impl Strategy<Value = Glob> {
     })
 }
 
-/// A rule for opening, executing or both, with up to three patterns.
+/// Files that rules can mean, each under a few names; short ones, which random paths meet.
+pub const FILES: [&[&str]; 3] = [&["/a", "/b"], &["/a/b"], &["/ab", "/a/a", "/x"]];
+
+/// A pattern that names single files.
+fn exact() -> impl Strategy<Value = Glob> {
+    let names = FILES.concat().into_iter().chain(["/{a,ab}", "/nowhere"]);
+    prop::sample::select(names.collect::<Vec<_>>())
+        .prop_map(|text| Glob::parse(text).expect("a pattern"))
+}
+
+/// A rule for opening, executing or both, with up to three patterns; some speak of files by flags or
+/// by themselves.
 pub fn any_rule() -> impl Strategy<Value = Rule> {
     let on = prop::sample::subsequence(vec![On::Open, On::Exec], 1..=2);
     let access = prop::sample::subsequence(vec![Access::Read, Access::Write], 1..=2);
     let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
-    (on, prop::collection::vec(pattern(), 0..4), access, action).prop_map(
-        |(on, path, access, action)| Rule {
-            on: on.into_iter().collect(),
-            path,
-            access: access.into_iter().collect(),
-            id: "any".to_owned(),
-            action,
-            severity: Severity::Medium,
-            technique: None,
-            why: String::new(),
+    let flags = prop::sample::subsequence(vec![FileFlag::Memfd, FileFlag::Deleted], 0..=2);
+    let path = prop::collection::vec(pattern(), 0..4);
+    let files = prop::collection::vec(exact(), 1..3);
+    let more = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    (on, path, access, action, flags, files, more).prop_map(
+        |(on, path, access, action, flags, files, (flagged, by_file))| {
+            let by_file = by_file && action != Action::Allow;
+            Rule {
+                on: on.into_iter().collect(),
+                path: if by_file { files } else { path },
+                access: access.into_iter().collect(),
+                flags: flags.into_iter().filter(|_| flagged && !by_file).collect(),
+                same_file: match by_file {
+                    true => SameFile::Optional,
+                    false => SameFile::No,
+                },
+                id: "any".to_owned(),
+                action,
+                severity: Severity::Medium,
+                technique: None,
+                why: String::new(),
+            }
         },
     )
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::section::Section;
 use crate::error::{Located, Problem};
-use crate::model::{Access, On, Rule, Severity};
+use crate::model::{Access, Action, On, Rule, SameFile, Severity};
 use crate::profile::ProfileRule;
 use crate::values;
 
@@ -18,6 +18,8 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         .map(|glob| glob.value)
         .collect();
     let access = words(section.list("access", values::word));
+    let flags = words(section.list("flags", values::word));
+    let same_file = section.value("same_file", values::word);
     let severity = section.value("severity", values::word);
     let technique = section.value("technique", values::technique);
     let why = section.value("why", values::text);
@@ -30,11 +32,14 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         access: accesses(&on, access),
         on,
         path,
+        flags,
+        same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
         action: action?.value,
         severity: severity.map_or(Severity::Medium, |severity| severity.value),
         technique: technique.map(|technique| technique.value),
         why: why.map(|why| why.value).unwrap_or_default(),
     };
+    check_same_file(section, &rule);
     Some(ProfileRule { rule, replaces })
 }
 
@@ -62,7 +67,7 @@ fn with_paths() -> String {
 
 /// A key that would be without effect is a mistake, and in a policy mistakes are holes.
 fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
-    for name in ["on", "path", "access"] {
+    for name in ["on", "path", "access", "flags"] {
         if section.is_empty_list(name) {
             let problem = Problem::new(format!(
                 "`rule.{name}` is empty, so the rule speaks of nothing"
@@ -84,4 +89,41 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
             Problem::new("`rule.access` has no meaning without \"open\" in `on`").help("remove it");
         section.problem(problem, "access", "not for these attempts");
     }
+    if section.place_of("flags").is_some() && !on.iter().all(|on| on.has_flags()) {
+        let problem = Problem::new("`rule.flags` has no meaning for every kind of attempt in `on`")
+            .help("flags go with \"open\" and \"exec\" alone; write a second rule for the rest");
+        section.problem(problem, "flags", "not for these attempts");
+    }
+}
+
+/// More spellings of one pattern than this are no list of files.
+const MOST_SPELLINGS: usize = 64;
+
+/// Which files a rule means has to be known when the run begins, and for as long as it lasts.
+fn check_same_file(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+    if rule.same_file == SameFile::No {
+        return;
+    }
+    let problem = if rule.path.is_empty() {
+        Problem::new("`rule.same_file` has no meaning without paths")
+            .help("write the `path` of each file, or remove it")
+    } else if let Some(glob) = rule
+        .path
+        .iter()
+        .find(|glob| glob.spellings(MOST_SPELLINGS).is_none())
+    {
+        Problem::new(format!(
+            "`rule.same_file`: {glob} does not name single files"
+        ))
+        .help("write the paths without wildcards, and those with them in a second rule")
+    } else if rule.action == Action::Allow {
+        // The number of a file that is gone is given to another.
+        Problem::new("`rule.same_file` cannot allow: a file's identity outlives the file")
+            .help("allow by path alone")
+    } else if !rule.flags.is_empty() {
+        Problem::new("`rule.same_file` and `rule.flags` do not go together").help("write two rules")
+    } else {
+        return;
+    };
+    section.problem(problem, "same_file", "here");
 }

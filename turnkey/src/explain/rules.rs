@@ -1,7 +1,7 @@
 //! The monitor's rules, in the order in which they decide.
 
 use serde::Serialize;
-use turnkey_policy::{Access, Candidate, On, Policy, Rule, precedence};
+use turnkey_policy::{Access, Candidate, On, Policy, Rule, SameFile, precedence};
 
 use super::view::shown;
 
@@ -24,6 +24,12 @@ pub struct Definition {
     pub severity: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub technique: Option<String>,
+    /// States of a file that it speaks of alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<&'static str>,
+    /// Whether its paths stand for files, by whatever name, and have to be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_file: Option<&'static str>,
     pub why: String,
 }
 
@@ -42,6 +48,9 @@ pub struct Ranked {
     pub rule: String,
     /// `null` speaks of every path, or of an attempt without one.
     pub pattern: Option<String>,
+    /// States of the file, any of which is meant; without any, every file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<&'static str>,
     pub action: &'static str,
 }
 
@@ -77,8 +86,14 @@ fn definition(rule: &Rule, policy: &Policy) -> Definition {
         written: (action != rule.action).then(|| rule.action.name()),
         severity: rule.severity.name(),
         technique: rule.technique.as_ref().map(shown),
+        flags: flags(rule),
+        same_file: (rule.same_file != SameFile::No).then(|| rule.same_file.name()),
         why: shown(&rule.why),
     }
+}
+
+fn flags(rule: &Rule) -> Vec<&'static str> {
+    rule.flags.iter().map(|flag| flag.name()).collect()
 }
 
 fn ranking(on: On, access: Option<Access>, policy: &Policy) -> Precedence {
@@ -99,6 +114,7 @@ fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
     Some(Ranked {
         rule: shown(&rule.id),
         pattern: pattern.map(|glob| shown(glob.to_string())),
+        flags: flags(rule),
         action: policy.mode.apply(rule.action).name(),
     })
 }

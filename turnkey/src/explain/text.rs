@@ -219,6 +219,12 @@ fn rules(rules: &Rules, out: &mut impl Write) -> io::Result<()> {
             "  {:<5}{written} {} ({}{technique}): {}",
             rule.action, rule.id, rule.severity, rule.why
         )?;
+        if let Some(needed) = rule.same_file {
+            writeln!(
+                out,
+                "          its paths stand for the files that they name at the start, by whatever name ({needed})"
+            )?;
+        }
     }
     for kind in &rules.precedence {
         precedence(kind, out)?;
@@ -236,7 +242,10 @@ fn precedence(kind: &Precedence, out: &mut impl Write) -> io::Result<()> {
         out,
     )?;
     for ranked in &kind.order {
-        let pattern = ranked.pattern.as_deref().unwrap_or("(any)");
+        let mut pattern = ranked.pattern.as_deref().unwrap_or("(any)").to_owned();
+        if !ranked.flags.is_empty() {
+            pattern = format!("{pattern}, if {}", ranked.flags.join(" or "));
+        }
         writeln!(out, "  {:<5} {pattern:<44} {}", ranked.action, ranked.rule)?;
     }
     Ok(())

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use turnkey_policy::{Access, Action, Glob, Rule, Token, syscalls};
+use turnkey_policy::{Access, Action, Glob, Rule, SameFile, syscalls};
 
 use super::act::{Act, Object};
 use super::model::FileAccess;
@@ -118,6 +118,11 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
     let Some((path, exact)) = named.filter(|_| !rule.path.is_empty()) else {
         return (without_kind(rule, act), true);
     };
+    let by_name = rule.path.iter().any(|glob| glob.matches(path));
+    if rule.same_file != SameFile::No && !by_name {
+        // No rule about this name takes anything from one about the file.
+        return (without_kind(rule, act), true);
+    }
     let ties = |glob: &&Glob| glob.matches(path) && glob.specificity() >= exact.specificity();
     if rule.path.iter().any(|glob| ties(&glob)) {
         let others = rule.path.iter().filter(|glob| !ties(glob)).cloned();
@@ -125,7 +130,8 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
             .path
             .iter()
             .filter(ties)
-            .flat_map(|glob| spellings(glob.tokens()));
+            .filter_map(|glob| glob.spellings(MOST_SPELLINGS))
+            .flatten();
         let spelled = spelled
             .filter(|other| other != path)
             .filter_map(|other| literal(std::str::from_utf8(&other).ok()?));
@@ -152,6 +158,9 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
     (allow, false)
 }
 
+/// A pattern that stands for more paths than this is taken out whole.
+const MOST_SPELLINGS: usize = 64;
+
 /// The rule for its other kinds of attempt, or allowing when there is no other.
 fn without_kind(rule: &Rule, act: &Act) -> Rule {
     let mut rule = rule.clone();
@@ -159,6 +168,8 @@ fn without_kind(rule: &Rule, act: &Act) -> Rule {
         rule.on.retain(|on| Some(*on) != act.on);
     } else {
         rule.action = Action::Allow;
+        // Names can be allowed, files cannot.
+        rule.same_file = SameFile::No;
     }
     rule
 }
@@ -192,29 +203,6 @@ fn literal(path: &str) -> Option<Glob> {
     Glob::parse(&pattern).ok()
 }
 
-/// Every path that a pattern without wildcards matches.
-fn spellings(tokens: &[Token]) -> Vec<Vec<u8>> {
-    let mut spelled = vec![Vec::new()];
-    for token in tokens {
-        let next: Vec<Vec<u8>> = match token {
-            Token::Literal(bytes) => vec![bytes.clone()],
-            Token::OneOf(alternatives) => alternatives
-                .iter()
-                .flat_map(|tokens| spellings(tokens))
-                .collect(),
-            Token::AnyByte | Token::AnyName | Token::AnyPath | Token::AnyDirectories => Vec::new(),
-        };
-        spelled = spelled
-            .iter()
-            .flat_map(|head| {
-                next.iter()
-                    .map(move |tail| [head.as_slice(), tail].concat())
-            })
-            .collect();
-    }
-    spelled
-}
-
 /// A rule as a profile writes it, one key on a line.
 fn snippet(rule: &Rule, replaces: bool) -> String {
     let mut lines = vec!["[[rule]]".to_owned(), format!("id = {}", string(&rule.id))];
@@ -233,6 +221,15 @@ fn snippet(rule: &Rule, replaces: bool) -> String {
             "access = {}",
             list(rule.access.iter().map(|access| access.name()))
         ));
+    }
+    if !rule.flags.is_empty() {
+        lines.push(format!(
+            "flags = {}",
+            list(rule.flags.iter().map(|flag| flag.name()))
+        ));
+    }
+    if rule.same_file != SameFile::No {
+        lines.push(format!("same_file = \"{}\"", rule.same_file));
     }
     lines.push(format!("action = \"{}\"", rule.action));
     if rule.action != Action::Allow {
@@ -371,9 +368,9 @@ action = "allow""#
             let (new, replaces) = change(&old, &read(path, Outcome::Unknown));
             let rules = if replaces { vec![new] } else { vec![old, new] };
             let attempt = Attempt {
-                on: On::Open,
                 path: Some(path.as_bytes()),
                 access: &[Access::Read],
+                ..Attempt::of(On::Open)
             };
             let decided = decide(&rules, &attempt).map(|index| rules[index].action);
             assert!(

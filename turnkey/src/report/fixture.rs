@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use turnkey_monitor::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 use turnkey_policy::{
     Access, Action, Enforcement, Environment, Filesystem, Glob, HostPath, Identity, Limits, Mode,
-    Network, On, OnLoss, Policy, Rule, Scratch, Severity, Syscalls, Workdir,
+    Network, On, OnLoss, Policy, Rule, SameFile, Scratch, Severity, Syscalls, Workdir,
 };
 
 use super::Clock;
@@ -103,6 +103,8 @@ fn credentials() -> Rule {
         on: BTreeSet::from([On::Open]),
         path: globs.map(|glob| Glob::parse(glob).unwrap()).to_vec(),
         access: BTreeSet::from([Access::Read]),
+        flags: [].into(),
+        same_file: SameFile::No,
         action: Action::Kill,
         severity: Severity::Critical,
         technique: Some("T1003.008".to_owned()),
@@ -116,6 +118,8 @@ fn outbound() -> Rule {
         on: BTreeSet::from([On::Connect, On::Send]),
         path: Vec::new(),
         access: BTreeSet::new(),
+        flags: [].into(),
+        same_file: SameFile::No,
         action: Action::Deny,
         severity: Severity::Medium,
         technique: Some("T1071".to_owned()),
@@ -129,6 +133,8 @@ fn escape() -> Rule {
         on: BTreeSet::from([On::Ptrace, On::Mount, On::Namespace]),
         path: Vec::new(),
         access: BTreeSet::new(),
+        flags: [].into(),
+        same_file: SameFile::No,
         action: Action::Log,
         severity: Severity::High,
         technique: None,

@@ -1,0 +1,135 @@
+//! Which file a path of the jail leads to, as the kernel knows it, whatever else leads there.
+//!
+//! Runs as: the supervisor, outside the jail, when its tree stands and before its program runs.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use crate::error::JailError;
+use crate::sys;
+
+/// A file, while it exists: no other has this device and inode.
+///
+/// Both are the kernel's own. stat(2) may say something else: the device of a subvolume, the inode
+/// behind an overlay's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileIdentity {
+    /// Major and minor number of its file system.
+    pub device: (u32, u32),
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// What `path` leads to in the tree of the process `pid`, links followed; `None` when nothing is
+/// there.
+pub(crate) fn of(pid: libc::pid_t, path: &[u8]) -> Result<Option<FileIdentity>, JailError> {
+    let failed = |source| JailError::System {
+        act: "look for the files that rules mean by `same_file`",
+        source,
+    };
+    match open(pid, path) {
+        Ok(file) => identify(pid, &file).map(Some),
+        Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+fn open(pid: libc::pid_t, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let root = File::open(format!("/proc/{pid}/root")).map_err(errno)?;
+    let path = CString::new(path).map_err(|_| Errno::ENOENT)?;
+    sys::open_in_root(root.as_fd(), &path, libc::O_PATH)
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
+}
+
+/// proc_pid_fdinfo(5) tells mount and inode of an open file, and proc_pid_mountinfo(5) the device of
+/// a mount.
+fn identify(pid: libc::pid_t, file: &OwnedFd) -> Result<FileIdentity, JailError> {
+    let failed = |error: io::Error| JailError::System {
+        act: "tell which file a rule means by `same_file`",
+        source: errno(error),
+    };
+    let info = format!("/proc/self/fdinfo/{}", file.as_raw_fd());
+    let info = std::fs::read_to_string(info).map_err(failed)?;
+    let mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).map_err(failed)?;
+    let found = parse(&info, &mounts).ok_or_else(|| failed(Errno::ENODATA.into()))?;
+    let metadata = File::from(file.try_clone().map_err(failed)?).metadata();
+    let device = metadata.map_err(failed)?.dev();
+    let shown = (libc::major(device), libc::minor(device));
+    if shown != found.device {
+        return Err(JailError::NoIdentity {
+            shown,
+            mounted: found.device,
+        });
+    }
+    Ok(found)
+}
+
+fn parse(fdinfo: &str, mountinfo: &str) -> Option<FileIdentity> {
+    let field = |name: &str| {
+        let line = fdinfo.lines().find_map(|line| line.strip_prefix(name));
+        line.map(str::trim)
+    };
+    let mount = field("mnt_id:")?;
+    let line = mountinfo
+        .lines()
+        .map(|line| line.split(' '))
+        .find(|line| line.clone().next() == Some(mount))?;
+    let (major, minor) = { line }.nth(2)?.split_once(':')?;
+    Some(FileIdentity {
+        device: (major.parse().ok()?, minor.parse().ok()?),
+        inode: field("ino:")?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_and_inode_are_found_in_what_the_kernel_tells() {
+        let fdinfo = "pos:\t0\nflags:\t012000000\nmnt_id:\t66\nino:\t9223372036864925702\n";
+        let mountinfo = "6 43 0:39 / /x rw - tmpfs none rw\n\
+            66 43 0:40 / /workspace rw,nosuid - overlay overlay rw\n";
+        let expected = FileIdentity {
+            device: (0, 40),
+            inode: 9_223_372_036_864_925_702,
+        };
+        assert_eq!(parse(fdinfo, mountinfo), Some(expected));
+        assert_eq!(parse(fdinfo, "6 43 0:39 / /x rw - tmpfs none rw\n"), None);
+        assert_eq!(parse("mnt_id:\t66\n", mountinfo), None);
+    }
+
+    #[test]
+    fn two_names_of_a_file_are_the_same_file_and_a_copy_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        std::fs::write(place("file"), "text").unwrap();
+        std::fs::hard_link(place("file"), place("link")).unwrap();
+        std::os::unix::fs::symlink("file", place("symlink")).unwrap();
+        std::fs::copy(place("file"), place("copy")).unwrap();
+        let me = nix::unistd::getpid().as_raw();
+        let identity = |name: &str| {
+            let path = place(name).canonicalize().unwrap_or_else(|_| place(name));
+            of(me, path.as_os_str().as_encoded_bytes()).unwrap()
+        };
+        let file = identity("file");
+        assert_eq!(
+            file.map(|file| file.inode),
+            Some(std::fs::metadata(place("file")).unwrap().ino())
+        );
+        assert_eq!(identity("link"), file);
+        assert_eq!(identity("symlink"), file);
+        assert_ne!(identity("copy"), file);
+        assert_eq!(identity("nothing"), None);
+        assert_eq!(identity("file/below"), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! What rules know of a file besides its path: whether it has a name at all, and which file it is.
+
+use turnkey_abi::{FILES, Table, WatchedFile, column};
+
+use crate::automaton::{self, Verdict};
+use crate::read::{self, Scratch, Step, offset, repeat};
+
+/// The column for a file, by whether any directory has a name of it. `inode` is the address of its
+/// `struct inode`, or 0 where nothing is yet.
+#[inline(always)]
+pub fn column_of(scratch: &mut Scratch, inode: u64, column: u32) -> u32 {
+    let links: u32 = read::kernel(inode + u64::from(offset!(inode_i_nlink)));
+    let asked = if inode != 0 && links == 0 {
+        column::nameless(column)
+    } else {
+        column
+    };
+    read::forgotten(scratch, u64::from(asked)) as u32
+}
+
+/// The verdict by path, or that of a rule that knows the file itself, when it is stronger.
+#[inline(always)]
+pub fn or_by_file(
+    scratch: &mut Scratch,
+    table: &Table,
+    inode: u64,
+    column: u32,
+    by_path: Verdict,
+) -> Verdict {
+    let mut verdict = by_path;
+    if inode != 0 && table.file_count != 0 {
+        let by_file = decide(scratch, table, inode, column);
+        if strength(table, by_file) > strength(table, by_path) {
+            verdict = by_file;
+        }
+    }
+    // The verifier goes on from here once.
+    verdict.forget(scratch)
+}
+
+/// What the table says about a file by itself.
+#[inline(always)]
+fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verdict {
+    let block: u64 = read::kernel(inode + u64::from(offset!(inode_i_sb)));
+    let sought = WatchedFile {
+        inode: read::kernel(inode + u64::from(offset!(inode_i_ino))),
+        dev: read::kernel(block + u64::from(offset!(super_block_s_dev))),
+        ..WatchedFile::NONE
+    };
+    let at = place_of(scratch, table, sought);
+    let found = &table.files[at as usize % FILES];
+    let is_it = found.inode == sought.inode && found.dev == sought.dev;
+    let rule = if is_it {
+        found.rules[automaton::index(column)]
+    } else {
+        0
+    };
+    automaton::verdict(table, read::forgotten(scratch, u64::from(rule)) as u16)
+}
+
+/// A search for the file's place among those of the table.
+struct Search<'a> {
+    scratch: &'a mut Scratch,
+    table: &'a Table,
+    sought: WatchedFile,
+}
+
+impl Step for Search<'_> {
+    #[inline(always)]
+    fn step(&mut self, round: u32) -> bool {
+        let step = FILES as u64 / 2 >> (round & 31);
+        let at = self.scratch.cursor.place;
+        let other = &self.table.files[read::opaque(at + step - 1) as usize % FILES];
+        let in_front = other.inode < self.sought.inode
+            || other.inode == self.sought.inode && other.dev < self.sought.dev;
+        if in_front {
+            self.scratch.cursor.place = at + step;
+        }
+        true
+    }
+}
+
+/// How many of the table's files are in front of this one.
+#[inline(always)]
+fn place_of(scratch: &mut Scratch, table: &Table, sought: WatchedFile) -> u64 {
+    scratch.cursor.place = 0;
+    let mut search = Search {
+        scratch,
+        table,
+        sought,
+    };
+    repeat(FILES.ilog2(), &mut search);
+    scratch.cursor.place
+}
+
+#[inline(always)]
+fn strength(table: &Table, verdict: Verdict) -> u8 {
+    table.strengths[read::opaque(u64::from(verdict.rule)) as usize % table.strengths.len()]
+}
