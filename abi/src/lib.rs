@@ -17,7 +17,7 @@ pub mod fault;
 pub mod syscalls;
 
 pub use jail::{HOOKED, Jail, network};
-pub use offsets::{OFFSETS, Offsets};
+pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 pub use record::{ADDRESS, COMM, PATH, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use room::Room;

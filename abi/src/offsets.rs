@@ -37,6 +37,12 @@ macro_rules! offsets {
     };
 }
 
+/// The offset of a field of [`OPTIONAL`] that the kernel does not have.
+pub const ABSENT: u32 = u32::MAX;
+
+/// Fields that not every kernel has, and does without.
+pub const OPTIONAL: &[(&str, &str)] = &[("backing_file", "user_path")];
+
 offsets! {
     task_tgid = "task_struct" "tgid",
     task_pid = "task_struct" "pid",
@@ -93,8 +99,15 @@ offsets! {
     inode_i_nlink = "inode" "i_nlink",
     inode_i_sb = "inode" "i_sb",
     super_block_s_dev = "super_block" "s_dev",
+    super_block_s_flags = "super_block" "s_flags",
     super_block_s_type = "super_block" "s_type",
     file_system_type_name = "file_system_type" "name",
+    task_personality = "task_struct" "personality",
+    vma_vm_end = "vm_area_struct" "vm_end",
+    vma_vm_flags = "vm_area_struct" "vm_flags",
+    vma_vm_file = "vm_area_struct" "vm_file",
+    vma_anon_vma = "vm_area_struct" "anon_vma",
+    backing_file_user_path = "backing_file" "user_path",
     mm_arg_start = "mm_struct" "arg_start",
     mm_arg_end = "mm_struct" "arg_end",
     binprm_file = "linux_binprm" "file",

@@ -30,7 +30,7 @@ pub struct Record {
     pub repeated: u64,
     /// Start of the process, `CLOCK_BOOTTIME` nanoseconds.
     pub start_ns: u64,
-    /// Inode of the file of [`kind::EXEC`] and [`kind::OPEN`].
+    /// Inode of the file of [`kind::EXEC`], [`kind::OPEN`] and [`kind::MAP`].
     pub inode: u64,
     /// [`kind::REFUSED`]: the first three arguments. [`kind::FORK`]: the child's process id, its
     /// id in the jail, its start.
@@ -50,7 +50,7 @@ pub struct Record {
     /// Device of the file's super block, in the kernel's encoding (`major << 20 | minor`).
     pub dev: u32,
     /// [`kind::OPEN`]: open flags. [`kind::NETWORK`]: the `SOCK_*` type when known.
-    /// [`kind::REFUSED`], [`kind::CHANGE`]: the number of the syscall.
+    /// [`kind::REFUSED`], [`kind::CHANGE`], [`kind::MAP`]: the number of the syscall.
     pub detail: u32,
     /// One of [`kind`].
     pub kind: u16,
@@ -127,6 +127,8 @@ pub mod kind {
     /// act was told before it was done; otherwise they are arguments, and `argv` is the directory
     /// that a relative object starts from.
     pub const CHANGE: u16 = 7;
+    /// Memory was made executable, or was to be.
+    pub const MAP: u16 = 8;
 }
 
 /// What is counted apart: as a kind of record, but connect, bind and send each by itself.
@@ -181,4 +183,7 @@ pub mod flag {
     pub const FILE_GONE: u16 = 1 << 6;
     /// `path` is not what was opened, but the directory that `raw` is relative to.
     pub const BASE: u16 = 1 << 7;
+    /// [`super::kind::MAP`]: what the memory holds is not what the file holds, or may be changed while
+    /// it is executed.
+    pub const WRITABLE: u16 = 1 << 8;
 }

@@ -42,6 +42,8 @@ pub mod on {
     pub const UNLINK: u8 = 15;
     /// `chmod`
     pub const CHMOD: u8 = 16;
+    /// `map`
+    pub const MAP: u8 = 17;
     /// None: no rule speaks of it. The last one, so that rule kinds can be added.
     pub const NONE: u8 = 31;
 }
@@ -96,6 +98,12 @@ pub mod class {
     pub const CHMODAT: u8 = 22;
     /// `fchmod(fd, mode)`, `fchown(fd, …)`
     pub const FCHMOD: u8 = 23;
+    /// `mmap(address, length, protection, flags, fd, offset)`
+    pub const MMAP: u8 = 24;
+    /// `mprotect(address, length, protection)` and `pkey_mprotect`, which begins alike
+    pub const MPROTECT: u8 = 25;
+    /// `shmat(id, address, flags)`
+    pub const SHMAT: u8 = 26;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
 }
@@ -157,6 +165,10 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(260, "fchownat", class::CHMODAT),
     looked_at(91, "fchmod", class::FCHMOD),
     looked_at(93, "fchown", class::FCHMOD),
+    looked_at(9, "mmap", class::MMAP),
+    looked_at(10, "mprotect", class::MPROTECT),
+    looked_at(329, "pkey_mprotect", class::MPROTECT),
+    looked_at(30, "shmat", class::SHMAT),
     watched(101, "ptrace", on::PTRACE),
     watched(310, "process_vm_readv", on::PTRACE),
     watched(311, "process_vm_writev", on::PTRACE),

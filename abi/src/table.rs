@@ -61,7 +61,8 @@ pub struct Table {
     pub columns: u32,
     /// How many of [`Table::files`] there are.
     pub file_count: u32,
-    /// For kinds of attempt without a path: the deciding rule plus one, or 0.
+    /// For kinds of attempt without a path, and for memory that is made executable and holds no
+    /// file that a path leads to: the deciding rule plus one, or 0.
     pub on: [u16; ON],
     /// For a file whose path is unknown or too long: the strongest rule of the column plus one,
     /// or 0. Not knowing must not be the way round a rule.
@@ -111,6 +112,8 @@ pub mod column {
     pub const UNLINK: u32 = 6;
     /// Changing mode or owner.
     pub const CHMOD: u32 = 7;
+    /// Making memory executable that holds a file.
+    pub const MAP: u32 = 8;
     /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
     pub const NAMELESS: u32 = 12;
     /// How many columns there are; some are free.

@@ -57,7 +57,15 @@ pub fn begin(record: &mut Record, kind: u16, Current { task, thread }: Current) 
 /// Writes which file a record is about, without its path.
 #[inline(always)]
 pub fn describe_file(record: &mut Record, file: u64) {
-    let inode: u64 = read::kernel(file + u64::from(offset!(file_f_inode)));
+    describe_inode(
+        record,
+        read::kernel(file + u64::from(offset!(file_f_inode))),
+    );
+}
+
+/// As [`describe_file`], by its inode.
+#[inline(always)]
+pub fn describe_inode(record: &mut Record, inode: u64) {
     record.inode = read::kernel(inode + u64::from(offset!(inode_i_ino)));
     let links: u32 = read::kernel(inode + u64::from(offset!(inode_i_nlink)));
     let block: u64 = read::kernel(inode + u64::from(offset!(inode_i_sb)));

@@ -9,6 +9,7 @@ use aya_ebpf::programs::LsmContext;
 use turnkey_abi::syscalls::on;
 
 use crate::change::{self, Act};
+use crate::code::{self, Code};
 use crate::emit::Current;
 use crate::maps::program;
 use crate::path::Place;
@@ -67,6 +68,32 @@ fn lsm_bprm_check_security(context: LsmContext) -> i32 {
     let binprm = context.arg(0);
     ask_with(program::CHECK_EXEC, |scratch, jail, who| {
         exec::hook(scratch, jail, who, binprm)
+    })
+}
+
+// int mmap_file(struct file *file, unsigned long reqprot, unsigned long prot, unsigned long flags)
+#[lsm(hook = "mmap_file")]
+fn lsm_mmap_file(context: LsmContext) -> i32 {
+    let (file, protection, flags) = (context.arg(0), context.arg(2), context.arg(3));
+    if !code::is_executable(protection) {
+        return 0;
+    }
+    ask_with(program::MMAP, |scratch, jail, who| {
+        let code = Code::of_mapping(file, protection, flags);
+        code::hook(scratch, jail, who, code)
+    })
+}
+
+// int file_mprotect(struct vm_area_struct *vma, unsigned long reqprot, unsigned long prot)
+#[lsm(hook = "file_mprotect")]
+fn lsm_file_mprotect(context: LsmContext) -> i32 {
+    let (area, protection) = (context.arg(0), context.arg(2));
+    if !code::is_executable(protection) {
+        return 0;
+    }
+    ask_with(program::MPROTECT, |scratch, jail, who| {
+        let code = Code::of_area(read::area(area), protection);
+        code::hook(scratch, jail, who, code)
     })
 }
 

@@ -9,6 +9,7 @@
 
 mod automaton;
 mod change;
+mod code;
 mod emit;
 mod exec;
 mod identity;
@@ -105,6 +106,15 @@ fn enter(context: &BtfTracePointContext, regs: u64, nr: i64) -> Option<i32> {
                 regs,
             );
         }
+        class::MMAP..=class::SHMAT if code::is_asked(call, read::current_task(), regs) => {
+            code::enter(
+                emit::scratch(jail, program::ENTER)?,
+                jail,
+                emit::current(),
+                call,
+                regs,
+            );
+        }
         class::EXECVE | class::EXECVEAT => {
             exec::enter(
                 emit::scratch(jail, program::ENTER)?,
@@ -136,6 +146,10 @@ fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> 
         return None;
     }
     let who = emit::current();
+    // Memory is mapped all day.
+    if matches!(call, class::MMAP..=class::SHMAT) && !code::is_asked(call, who.task, regs) {
+        return None;
+    }
     let scratch = emit::scratch(jail, program::LEAVE)?;
     // A hook has answered, and told.
     if !matches!(call, class::CONNECT..=class::SENDMSG) && jail.take_hooked(who.thread) {
@@ -156,7 +170,10 @@ fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> 
         class::LINK..=class::FCHMOD if !told => {
             change::leave(scratch, jail, who, call, (regs, result));
         }
-        class::LINK..=class::FCHMOD => {}
+        class::MMAP..=class::SHMAT if !told => {
+            code::leave(scratch, jail, who, call, (regs, result));
+        }
+        class::LINK..=class::FCHMOD | class::MMAP..=class::SHMAT => {}
         class::SOCKET.. => {
             refused::leave(scratch, jail, who, (call, nr as u32), (regs, result))?;
         }

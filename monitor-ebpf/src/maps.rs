@@ -52,5 +52,7 @@ pub mod program {
     pub const MKNOD: u32 = 15;
     pub const MKDIR: u32 = 16;
     pub const SYMLINK: u32 = 17;
-    pub const COUNT: u32 = 18;
+    pub const MMAP: u32 = 18;
+    pub const MPROTECT: u32 = 19;
+    pub const COUNT: u32 = 20;
 }

@@ -1,6 +1,6 @@
 //! The kernel's own path of a file: from its directory entry up to the jail's root.
 
-use turnkey_abi::{PATH, fault};
+use turnkey_abi::{ABSENT, PATH, fault};
 
 use crate::read::{self, NAME, Scratch, Step, offset};
 
@@ -32,6 +32,21 @@ impl Place {
             dentry: read::kernel(address + u64::from(offset!(path_dentry))),
         }
     }
+
+    /// Whether the mount is in nobody's tree.
+    #[inline(always)]
+    fn is_internal(self) -> bool {
+        // MNT_NS_INTERNAL of fs/mount.h, an ERR_PTR(-EINVAL).
+        const INTERNAL: u64 = -22_i64 as u64;
+        let mount = self.mount - u64::from(offset!(mount_mnt));
+        let namespace: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_ns)));
+        namespace == INTERNAL
+    }
+
+    #[inline(always)]
+    fn inode(self) -> u64 {
+        read::kernel(self.dentry + u64::from(offset!(dentry_d_inode)))
+    }
 }
 
 /// Whether a file was opened by the kernel for itself: with credentials that are not the task's, on
@@ -39,14 +54,9 @@ impl Place {
 /// path means something else than in the jail; the program's own open of it was asked about before.
 #[inline(always)]
 pub fn is_of_the_kernel(task: u64, file: u64) -> bool {
-    // MNT_NS_INTERNAL of fs/mount.h, an ERR_PTR(-EINVAL).
-    const INTERNAL: u64 = -22_i64 as u64;
-    let place = place_of(file);
-    let mount = place.mount - u64::from(offset!(mount_mnt));
-    let namespace: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_ns)));
     let real: u64 = read::kernel(task + u64::from(offset!(task_real_cred)));
     let acting: u64 = read::kernel(task + u64::from(offset!(task_cred)));
-    namespace == INTERNAL && real != acting
+    place_of(file).is_internal() && real != acting
 }
 
 /// Where a resolved path lies in [`Scratch::path`], and how far the walk came.
@@ -252,6 +262,31 @@ pub fn file_of(task: u64, descriptor: u32) -> u64 {
 #[inline(always)]
 pub fn place_of(file: u64) -> Place {
     Place::at(file + u64::from(offset!(file_f_path)))
+}
+
+/// The place where a mapped file stands in the jail's tree. What overlayfs maps is a file of its own,
+/// behind the one that was opened; newer kernels keep the place of the latter beside it. The file
+/// behind is on a mount in nobody's tree, as memory files are, whose file system is the kernel's own.
+#[inline(always)]
+pub fn user_place(file: u64) -> Place {
+    const SB_KERNMOUNT: u64 = 1 << 22;
+    let beside = offset!(backing_file_user_path);
+    let place = place_of(file);
+    if beside == ABSENT || !place.is_internal() {
+        return place;
+    }
+    let block: u64 = read::kernel(place.inode() + u64::from(offset!(inode_i_sb)));
+    let flags: u64 = read::kernel(block + u64::from(offset!(super_block_s_flags)));
+    if flags & SB_KERNMOUNT != 0 {
+        return place;
+    }
+    Place::at(file + u64::from(beside))
+}
+
+/// The inode at the place where a mapped file stands in the jail's tree.
+#[inline(always)]
+pub fn user_inode(file: u64) -> u64 {
+    user_place(file).inode()
 }
 
 /// The place that a relative path starts from.

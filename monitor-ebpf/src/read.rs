@@ -13,9 +13,11 @@ use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, 
 
 use crate::maps;
 
+mod area;
 mod rings;
 mod slot;
 
+pub use area::{Area, area, area_at};
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use turnkey_abi::{OFFSETS, Offsets};
+use turnkey_abi::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 
 /// Why an offset could not be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,9 +53,11 @@ pub fn offsets(btf: &[u8]) -> Result<Offsets, BtfError> {
     for (word, (structure, member)) in words.iter_mut().zip(OFFSETS) {
         let named = structures.get(structure).into_iter().flatten();
         let mut found = named.filter_map(|of| btf.locate(*of, member).transpose());
+        let optional = OPTIONAL.contains(&(structure, member)).then_some(ABSENT);
         *word = found
             .next()
             .transpose()?
+            .or(optional)
             .ok_or(BtfError::Missing { structure, member })?;
     }
     Ok(Offsets::from_words(words))

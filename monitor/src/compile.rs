@@ -159,11 +159,22 @@ impl Rules {
         identity::write(&mut self.table, &self.definitions, &self.watched, found);
     }
 
+    /// What the kernel will say of making memory executable: that holds a file, or with `None` one that
+    /// no file of the tree holds.
+    #[must_use]
+    pub fn decide_map(&self, file: Option<Known<'_>>) -> Option<(usize, Action)> {
+        match file {
+            Some(file) => self.decide(file, column::MAP),
+            None => self.decided(self.table.on[usize::from(on_code(On::Map))]),
+        }
+    }
+
     /// Whether a hook has an answer to give under these rules.
     pub(crate) fn need(&self, need: Need) -> bool {
         match need {
             Need::Tier | Need::Always => true,
             Need::Column(column) => self.table.columns & (1 << column) != 0,
+            Need::Map => self.need(Need::Column(column::MAP)) || self.refuses(On::Map),
             Need::Kind(on) => self.refuses(on) && self.reachable.contains(&on),
         }
     }
@@ -191,16 +202,18 @@ impl Rules {
         let state = file.path.iter().fold(start, next);
         let by_path = table.accept[state][usize::try_from(asked).ok()?];
         let strength = |rule: u16| table.strengths[usize::from(rule)];
-        let rule = if strength(by_file) > strength(by_path) {
+        self.decided(if strength(by_file) > strength(by_path) {
             by_file
         } else {
             by_path
-        };
+        })
+    }
+
+    /// What a rule of the table comes to: its index and the action taken.
+    fn decided(&self, rule: u16) -> Option<(usize, Action)> {
         let index = usize::from(rule).checked_sub(1)?;
-        Some((
-            index,
-            crate::wire::action(u16::from(table.actions[usize::from(rule)]))?,
-        ))
+        let action = self.table.actions[usize::from(rule)];
+        Some((index, crate::wire::action(u16::from(action))?))
     }
 }
 
@@ -244,7 +257,8 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
         *strength = action_code(rule.action, Mode::Enforce);
     }
     table.files.fill(WatchedFile::NONE);
-    for on in On::ALL.iter().copied().filter(|on| !on.has_path()) {
+    let without_path = |on: &On| !on.has_path() || *on == On::Map;
+    for on in On::ALL.iter().copied().filter(without_path) {
         let attempt = Attempt::of(on);
         table.on[usize::from(on_code(on))] = plus_one(turnkey_policy::decide(rules, &attempt));
     }
@@ -330,14 +344,26 @@ struct Orders {
 }
 
 /// The kinds of the columns behind [`column::BOTH`].
-const REST: [On; 5] = [On::Exec, On::Link, On::Rename, On::Unlink, On::Chmod];
+const REST: [On; 6] = [
+    On::Exec,
+    On::Link,
+    On::Rename,
+    On::Unlink,
+    On::Chmod,
+    On::Map,
+];
 
 impl Orders {
     fn of(rules: &[Rule]) -> Self {
         Self {
             read: turnkey_policy::precedence(rules, On::Open, Some(Access::Read)),
             write: turnkey_policy::precedence(rules, On::Open, Some(Access::Write)),
-            rest: REST.map(|on| turnkey_policy::precedence(rules, on, None)),
+            rest: REST.map(|on| {
+                let mut order = turnkey_policy::precedence(rules, on, None);
+                // Those without paths speak of memory that no file holds.
+                order.retain(|candidate| on != On::Map || candidate.pattern.is_some());
+                order
+            }),
         }
     }
 

@@ -174,6 +174,7 @@ pub(crate) fn slot(of: &Kind) -> usize {
         Kind::Fork { .. } => (kind::FORK, 0),
         Kind::Exit { .. } => (kind::EXIT, 0),
         Kind::Change { .. } => (kind::CHANGE, 0),
+        Kind::Map { .. } => (kind::MAP, 0),
     };
     count::slot(kind, what)
 }
@@ -229,6 +230,7 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
         },
         kind::REFUSED => refused(record)?,
         kind::CHANGE => change(parts)?,
+        kind::MAP => map(parts),
         kind::FORK => fork(record)?,
         kind::EXIT => Kind::Exit {
             status: errno(record),
@@ -323,6 +325,17 @@ fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
         resolved: has(record, flag::FILE),
         errno: errno(record),
     })
+}
+
+fn map(parts: &Parts<'_>) -> Kind {
+    let record = &parts.record;
+    Kind::Map {
+        file: has(record, flag::FILE).then(|| file(parts)),
+        writable: has(record, flag::WRITABLE),
+        unknown: has(record, flag::FILE_GONE),
+        nr: record.detail,
+        errno: errno(record),
+    }
 }
 
 fn refused(record: &Record) -> Result<Kind, DecodeError> {

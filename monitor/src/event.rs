@@ -129,6 +129,21 @@ pub enum Kind {
         /// Positive errno, or 0.
         errno: i32,
     },
+    /// mmap(2), mprotect(2), pkey_mprotect(2) or shmat(2) that made memory executable, or was to.
+    ///
+    /// Told are memory that no file of the tree holds, refusals, and files whose paths a rule names.
+    Map {
+        /// What it holds; `None` is anonymous memory, unless `unknown`.
+        file: Option<File>,
+        /// What is executed may differ from what the file holds: the memory is or was writable.
+        writable: bool,
+        /// What it holds could not be seen. It was judged as the worst.
+        unknown: bool,
+        /// The number of the call in the table of the architecture.
+        nr: u32,
+        /// Positive errno, or 0.
+        errno: i32,
+    },
     /// A process was made.
     Fork {
         /// Its id in the host's namespace.

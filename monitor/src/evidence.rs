@@ -49,6 +49,8 @@ pub struct ByKind {
     pub exit: u64,
     /// [`crate::Kind::Change`]
     pub change: u64,
+    /// [`crate::Kind::Map`]
+    pub map: u64,
 }
 
 impl ByKind {
@@ -65,12 +67,13 @@ impl ByKind {
             fork: of(kind::FORK),
             exit: of(kind::EXIT),
             change: of(kind::CHANGE),
+            map: of(kind::MAP),
         }
     }
 
     /// Each kind's name, as in events and reports, with its count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 10] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("exec", self.exec),
             ("exec_attempt", self.exec_attempt),
@@ -82,6 +85,7 @@ impl ByKind {
             ("fork", self.fork),
             ("exit", self.exit),
             ("change", self.change),
+            ("map", self.map),
         ]
     }
 

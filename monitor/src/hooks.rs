@@ -34,121 +34,64 @@ pub(crate) enum Need {
     Always,
     /// When some rule speaks of this column of the paths.
     Column(u32),
+    /// When some rule speaks of memory that is made executable.
+    Map,
     /// When a rule refuses this kind, and the filter lets calls of it come so far.
     Kind(On),
 }
 
-const fn hook(name: &'static str, program: &'static str, need: Need) -> Hook {
-    Hook {
-        name,
-        program,
-        need,
-    }
+/// A table of hooks. The program for each is named after it.
+macro_rules! hooks {
+    ($($name:ident $need:expr,)*) => {
+        &[$(Hook {
+            name: stringify!($name),
+            program: concat!("lsm_", stringify!($name)),
+            need: $need,
+        },)*]
+    };
 }
 
 /// Every hook that the object has a program for.
-const HOOKS: &[Hook] = &[
-    hook("file_open", "lsm_file_open", Need::Tier),
-    hook("bprm_check_security", "lsm_bprm_check_security", Need::Tier),
-    hook("file_receive", "lsm_file_receive", Need::Always),
-    hook("path_link", "lsm_path_link", Need::Column(column::LINK)),
-    hook(
-        "path_rename",
-        "lsm_path_rename",
-        Need::Column(column::RENAME),
-    ),
-    hook(
-        "path_unlink",
-        "lsm_path_unlink",
-        Need::Column(column::UNLINK),
-    ),
-    hook("path_rmdir", "lsm_path_rmdir", Need::Column(column::UNLINK)),
-    hook("path_chmod", "lsm_path_chmod", Need::Column(column::CHMOD)),
-    hook("path_chown", "lsm_path_chown", Need::Column(column::CHMOD)),
-    hook(
-        "path_truncate",
-        "lsm_path_truncate",
-        Need::Column(column::WRITE),
-    ),
-    hook("path_mknod", "lsm_path_mknod", Need::Column(column::WRITE)),
-    hook("path_mkdir", "lsm_path_mkdir", Need::Column(column::WRITE)),
-    hook(
-        "path_symlink",
-        "lsm_path_symlink",
-        Need::Column(column::WRITE),
-    ),
-    hook(
-        "unix_stream_connect",
-        "lsm_unix_stream_connect",
-        Need::Always,
-    ),
-    hook("unix_may_send", "lsm_unix_may_send", Need::Always),
-    hook("task_kill", "lsm_task_kill", Need::Always),
-    hook(
-        "ptrace_access_check",
-        "lsm_ptrace_access_check",
-        Need::Kind(On::Ptrace),
-    ),
-    hook(
-        "ptrace_traceme",
-        "lsm_ptrace_traceme",
-        Need::Kind(On::Ptrace),
-    ),
-    hook(
-        "task_fix_setuid",
-        "lsm_task_fix_setuid",
-        Need::Kind(On::Setuid),
-    ),
-    hook(
-        "task_fix_setgid",
-        "lsm_task_fix_setgid",
-        Need::Kind(On::Setuid),
-    ),
-    hook("capset", "lsm_capset", Need::Kind(On::Setuid)),
-    hook("sb_mount", "lsm_sb_mount", Need::Kind(On::Mount)),
-    hook("sb_umount", "lsm_sb_umount", Need::Kind(On::Mount)),
-    hook("sb_pivotroot", "lsm_sb_pivotroot", Need::Kind(On::Mount)),
-    hook("move_mount", "lsm_move_mount", Need::Kind(On::Mount)),
-    hook(
-        "userns_create",
-        "lsm_userns_create",
-        Need::Kind(On::Namespace),
-    ),
-    hook("bpf", "lsm_bpf", Need::Kind(On::Bpf)),
-    hook(
-        "perf_event_open",
-        "lsm_perf_event_open",
-        Need::Kind(On::Bpf),
-    ),
-    hook(
-        "kernel_read_file",
-        "lsm_kernel_read_file",
-        Need::Kind(On::Module),
-    ),
-    hook(
-        "kernel_load_data",
-        "lsm_kernel_load_data",
-        Need::Kind(On::Module),
-    ),
-    hook("key_alloc", "lsm_key_alloc", Need::Kind(On::Keyring)),
-    hook(
-        "key_permission",
-        "lsm_key_permission",
-        Need::Kind(On::Keyring),
-    ),
-    hook("uring_sqpoll", "lsm_uring_sqpoll", Need::Kind(On::IoUring)),
-    hook("uring_cmd", "lsm_uring_cmd", Need::Kind(On::IoUring)),
-    hook(
-        "uring_override_creds",
-        "lsm_uring_override_creds",
-        Need::Kind(On::IoUring),
-    ),
-    hook(
-        "uring_allowed",
-        "lsm_uring_allowed",
-        Need::Kind(On::IoUring),
-    ),
-];
+const HOOKS: &[Hook] = hooks! {
+    file_open Need::Tier,
+    bprm_check_security Need::Tier,
+    file_receive Need::Always,
+    path_link Need::Column(column::LINK),
+    path_rename Need::Column(column::RENAME),
+    path_unlink Need::Column(column::UNLINK),
+    path_rmdir Need::Column(column::UNLINK),
+    path_chmod Need::Column(column::CHMOD),
+    path_chown Need::Column(column::CHMOD),
+    path_truncate Need::Column(column::WRITE),
+    path_mknod Need::Column(column::WRITE),
+    path_mkdir Need::Column(column::WRITE),
+    path_symlink Need::Column(column::WRITE),
+    mmap_file Need::Map,
+    file_mprotect Need::Map,
+    unix_stream_connect Need::Always,
+    unix_may_send Need::Always,
+    task_kill Need::Always,
+    ptrace_access_check Need::Kind(On::Ptrace),
+    ptrace_traceme Need::Kind(On::Ptrace),
+    task_fix_setuid Need::Kind(On::Setuid),
+    task_fix_setgid Need::Kind(On::Setuid),
+    capset Need::Kind(On::Setuid),
+    sb_mount Need::Kind(On::Mount),
+    sb_umount Need::Kind(On::Mount),
+    sb_pivotroot Need::Kind(On::Mount),
+    move_mount Need::Kind(On::Mount),
+    userns_create Need::Kind(On::Namespace),
+    bpf Need::Kind(On::Bpf),
+    perf_event_open Need::Kind(On::Bpf),
+    kernel_read_file Need::Kind(On::Module),
+    kernel_load_data Need::Kind(On::Module),
+    key_alloc Need::Kind(On::Keyring),
+    key_permission Need::Kind(On::Keyring),
+    uring_sqpoll Need::Kind(On::IoUring),
+    uring_cmd Need::Kind(On::IoUring),
+    uring_override_creds Need::Kind(On::IoUring),
+    uring_allowed Need::Kind(On::IoUring),
+};
 
 /// The hooks that answer, and those that this kernel does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -255,16 +198,4 @@ fn is_unknown(error: &ProgramError) -> bool {
         error,
         ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_named_after_its_hook() {
-        for hook in HOOKS {
-            assert_eq!(hook.program, format!("lsm_{}", hook.name));
-        }
-    }
 }

@@ -71,11 +71,11 @@ pub(crate) fn watched_paths(rules: &[Rule]) -> Result<Vec<WatchedPath>, CompileE
     Ok(watched.into_values().collect())
 }
 
-/// Without hooks, what a call's argument led to is known after an open or an exec alone.
+/// Without hooks, what a call's argument led to is known after an open, an exec or a mapping alone.
 pub(crate) fn refuse_unknowable(rules: &[Rule], tier: Tier) -> Result<(), CompileError> {
     let knowing = rules.iter().filter(|rule| rule.same_file != SameFile::No);
     for rule in knowing {
-        let unknowable = |on: &&On| !matches!(on, On::Open | On::Exec);
+        let unknowable = |on: &&On| !matches!(on, On::Open | On::Exec | On::Map);
         if tier == Tier::Tracepoint
             && let Some(on) = rule.on.iter().find(unknowable)
         {
@@ -89,7 +89,7 @@ pub(crate) fn refuse_unknowable(rules: &[Rule], tier: Tier) -> Result<(), Compil
 }
 
 /// What each column asks.
-const ASKED: [(u32, On, &[Access]); 8] = [
+const ASKED: [(u32, On, &[Access]); 9] = [
     (column::READ, On::Open, &[Access::Read]),
     (column::WRITE, On::Open, &[Access::Write]),
     (column::BOTH, On::Open, Access::ALL),
@@ -98,6 +98,7 @@ const ASKED: [(u32, On, &[Access]); 8] = [
     (column::RENAME, On::Rename, &[]),
     (column::UNLINK, On::Unlink, &[]),
     (column::CHMOD, On::Chmod, &[]),
+    (column::MAP, On::Map, &[]),
 ];
 
 /// Writes the files that were found at the watched paths, in the order of both.

@@ -23,6 +23,7 @@ pub(crate) fn on_code(kind: On) -> u8 {
         On::Rename => on::RENAME,
         On::Unlink => on::UNLINK,
         On::Chmod => on::CHMOD,
+        On::Map => on::MAP,
     }
 }
 

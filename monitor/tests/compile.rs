@@ -125,6 +125,18 @@ fn assert_agrees(rules: &Rules, of: &[Rule], file: File<'_>) {
         "exec {:?}",
         file.known()
     );
+    assert_eq!(
+        rules.decide_map(Some(file.known())),
+        file.reference(of, On::Map, &[]),
+        "map {:?}",
+        file.known()
+    );
+}
+
+#[track_caller]
+fn assert_agrees_without_a_path(rules: &Rules, of: &[Rule]) {
+    let expected = decide(of, &Attempt::of(On::Map)).map(|index| (index, of[index].action));
+    assert_eq!(rules.decide_map(None), expected);
 }
 
 fn any_file() -> impl Strategy<Value = (Vec<u8>, bool, Option<usize>)> {
@@ -142,6 +154,7 @@ proptest! {
         files in prop::collection::vec(any_file(), 1..20),
     ) {
         let compiled = whole(&rules);
+        assert_agrees_without_a_path(&compiled, &rules);
         for (path, named, index) in &files {
             let (path, named, index) = (path.as_slice(), *named, *index);
             assert_agrees(&compiled, &rules, File { path, named, index });

@@ -14,6 +14,7 @@ mod live {
     mod exec;
     mod faults;
     mod identity;
+    mod map;
     mod network;
     mod open;
     mod policies;

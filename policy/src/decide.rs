@@ -22,6 +22,10 @@
 //! file so, the one with the strongest action decides, the earlier on a tie; and it stands when its
 //! action is stronger than that of the rule that decides by path. So no rule about a name shields a
 //! file that is known by itself.
+//!
+//! Memory made executable ([`On::Map`]) is asked about by the path of the file that it holds, where only
+//! rules with paths match, and, when no file of the tree holds it, without a path, where only rules
+//! without paths do. When both are asked, the stronger action stands.
 
 use std::cmp::Reverse;
 
@@ -33,7 +37,7 @@ use crate::model::{Access, Action, FileFlag, On, Rule, SameFile};
 pub struct Attempt<'a> {
     /// The kind of attempt.
     pub on: On,
-    /// The absolute path in the jail, for `open` and `exec`. Without one, only rules without
+    /// The absolute path in the jail, for kinds that have one. Without one, only rules without
     /// paths match.
     pub path: Option<&'a [u8]>,
     /// How the file is opened; only looked at for `open`. Without any (`O_PATH`) no rule matches.
@@ -199,7 +203,7 @@ fn first_match(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) ->
         .into_iter()
         .filter(|candidate| candidate.means(rules, attempt.flag))
         .find(|candidate| match candidate.glob(rules) {
-            None => true,
+            None => attempt.on != On::Map || attempt.path.is_none(),
             Some(glob) => attempt.path.is_some_and(|path| glob.matches(path)),
         });
     first.map(|candidate| candidate.rule)

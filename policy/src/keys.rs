@@ -147,7 +147,7 @@ pub const KEYS: &[Key] = &[
 
     key("rule", "id", Form::Text, "", "unique; lower-case words joined by `-`"),
     key("rule", "on", Form::Words(words::<On>), "", "the kinds of attempt it speaks of"),
-    key("rule", "path", Form::Texts, "every path", "patterns; only with `open` or `exec`"),
+    key("rule", "path", Form::Texts, "every path", "patterns; only with kinds of attempt on a file"),
     key("rule", "access", Form::Words(words::<Access>), "both", "how the file is opened; only with `open`"),
     key("rule", "flags", Form::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`"),
     key("rule", "same_file", Form::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name; a missing one fails the run, or is only a name"),

@@ -270,7 +270,7 @@ pub struct Rule {
     pub id: String,
     /// The kinds of attempt it speaks of.
     pub on: BTreeSet<On>,
-    /// Any of these paths; only for `open` and `exec`. Empty means every path.
+    /// Any of these paths; only for kinds that have one. Empty means every path, but for [`On::Map`].
     pub path: Vec<Glob>,
     /// Any of these accesses; only for `open`. Never empty for `open`.
     pub access: BTreeSet<Access>,
@@ -327,6 +327,10 @@ pub enum On {
     Unlink,
     /// chmod(2), chown(2) and their relatives
     Chmod,
+    /// mmap(2), mprotect(2), pkey_mprotect(2), shmat(2) that make memory executable: with `path`, memory
+    /// that holds such a file; without, memory that no file of the tree holds, as it is anonymous, a
+    /// memory file, a deleted file, or may differ from its file
+    Map,
 }
 
 impl On {
@@ -335,7 +339,13 @@ impl On {
     pub const fn has_path(self) -> bool {
         matches!(
             self,
-            Self::Open | Self::Exec | Self::Link | Self::Rename | Self::Unlink | Self::Chmod
+            Self::Open
+                | Self::Exec
+                | Self::Link
+                | Self::Rename
+                | Self::Unlink
+                | Self::Chmod
+                | Self::Map
         )
     }
 }

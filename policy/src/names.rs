@@ -89,6 +89,7 @@ names!(On {
     Rename => "rename",
     Unlink => "unlink",
     Chmod => "chmod",
+    Map => "map",
 });
 
 names!(Access { Read => "read", Write => "write" });

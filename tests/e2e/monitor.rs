@@ -10,6 +10,7 @@ mod evidence;
 mod exec;
 mod identity;
 mod kills;
+mod map;
 mod names;
 mod network;
 mod paths;

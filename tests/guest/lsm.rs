@@ -247,3 +247,69 @@ fn m06_nothing_is_put_in_the_place_of_a_protected_file() {
         "and the file is as it was",
     );
 }
+
+/// Code in memory: each way either runs it or is refused.
+const CODE: &str = "
+import ctypes, errno, os
+R, W, X = 1, 2, 4
+CODE = b'j*X\\xc3'
+libc = ctypes.CDLL(None, use_errno=True)
+pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+libc.mmap.restype = pointer
+libc.mmap.argtypes = [pointer, size, number, number, number, ctypes.c_long]
+libc.mprotect.argtypes = [pointer, size, number]
+def failed(): raise OSError(ctypes.get_errno(), 'refused')
+def map(protection, file=-1):
+    place = libc.mmap(None, 4096, protection, 2 if file >= 0 else 34, file, 0)
+    return place if place != 2**64 - 1 else failed()
+def protect(place):
+    return place if libc.mprotect(place, 4096, R | X) == 0 else failed()
+def put(place):
+    ctypes.memmove(place, CODE, len(CODE))
+    return place
+def holding(file):
+    os.write(file, CODE.ljust(4096))
+    return file
+def deleted():
+    file = holding(os.open('gone', os.O_RDWR | os.O_CREAT, 0o700))
+    os.unlink('gone')
+    return file
+def named():
+    return os.open('/workspace/code', os.O_RDONLY)
+ways = [
+    lambda: put(map(R | W | X)),
+    lambda: protect(put(map(R | W))),
+    lambda: map(R | X, holding(os.memfd_create('code'))),
+    lambda: protect(map(R, holding(os.memfd_create('code')))),
+    lambda: map(R | X, deleted()),
+    lambda: map(R | X, named()),
+    lambda: protect(map(R, named())),
+]
+for way in ways:
+    try: print(ctypes.CFUNCTYPE(number)(way())(), flush=True)
+    except OSError as error: print(errno.errorcode[error.errno], flush=True)
+";
+
+#[test]
+fn m17_code_in_memory_is_refused_before_it_is_there() {
+    let run = || Run::new().file("code", "j*X\u{c0}");
+    let outside = run().python(CODE);
+    outside.expect(
+        outside.stdout == "42\n".repeat(7),
+        "every way runs it without rules",
+    );
+    let fileless = "[[rule]]\nid = \"code\"\non = \"map\"\naction = \"deny\"\n";
+    let rules = format!("{fileless}{}", rule("map", "/workspace/code", "deny"));
+    let ran = under(&rules).file("code", "j*X\u{c0}").python(CODE);
+    ran.expect_code(0);
+    ran.expect(monitor(&ran).starts_with("lsm"), "the tier");
+    ran.expect(ran.stdout == "EPERM\n".repeat(7), "and none with them");
+    for (rule, times) in [("code", 5), ("test-map", 2)] {
+        let told = ran.violations().iter().filter(|it| it["rule"] == rule);
+        let told: Vec<_> = told.collect();
+        let count: u64 = told.iter().filter_map(|it| it["count"].as_u64()).sum();
+        ran.expect(count == times, "each is told once");
+        let stopped = told.iter().all(|it| it["stopped_by"] == "monitor");
+        ran.expect(stopped, "by the layer that refused it");
+    }
+}

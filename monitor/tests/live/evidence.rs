@@ -48,6 +48,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Fork { .. } => "fork",
         Kind::Exit { .. } => "exit",
         Kind::Change { .. } => "change",
+        Kind::Map { .. } => "map",
     }
 }
 

@@ -39,10 +39,10 @@ fn exact() -> impl Strategy<Value = Glob> {
         .prop_map(|text| Glob::parse(text).expect("a pattern"))
 }
 
-/// A rule for opening, executing or both, with up to three patterns; some speak of files by flags or
+/// A rule for opening, executing, mapping or some of them, with up to three patterns; some speak of files by flags or
 /// by themselves.
 pub fn any_rule() -> impl Strategy<Value = Rule> {
-    let on = prop::sample::subsequence(vec![On::Open, On::Exec], 1..=2);
+    let on = prop::sample::subsequence(vec![On::Open, On::Exec, On::Map], 1..=3);
     let access = prop::sample::subsequence(vec![Access::Read, Access::Write], 1..=2);
     let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
     let flags = prop::sample::subsequence(vec![FileFlag::Memfd, FileFlag::Deleted], 0..=2);
@@ -52,11 +52,12 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
     (on, path, access, action, flags, files, more).prop_map(
         |(on, path, access, action, flags, files, (flagged, by_file))| {
             let by_file = by_file && action != Action::Allow;
+            let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
             Rule {
                 on: on.into_iter().collect(),
                 path: if by_file { files } else { path },
                 access: access.into_iter().collect(),
-                flags: flags.into_iter().filter(|_| flagged && !by_file).collect(),
+                flags: flags.into_iter().filter(|_| has_flags).collect(),
                 same_file: match by_file {
                     true => SameFile::Optional,
                     false => SameFile::No,

@@ -3,7 +3,7 @@
 use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw};
 use turnkey_policy::{Action, On, syscalls};
 
-use super::model::{Argument, FileAccess};
+use super::model::{Argument, FileAccess, MemoryTrait};
 use super::stopper::{Attribution, Outcome, Stopper};
 use super::text::escape;
 
@@ -35,6 +35,8 @@ pub enum Object {
         raw: Option<Argument>,
         /// Escaped: the new name of a link or a rename.
         to: Option<String>,
+        /// For executable memory: why no file of the tree holds it.
+        memory: Vec<MemoryTrait>,
     },
     /// An address, as in [`super::model::NetworkAttempt::address`].
     Address {
@@ -55,6 +57,7 @@ impl Object {
                 path,
                 truncated,
                 access,
+                memory,
                 ..
             } => Self::File {
                 path,
@@ -62,6 +65,7 @@ impl Object {
                 access,
                 raw: None,
                 to: None,
+                memory,
             },
             other => other,
         }
@@ -126,6 +130,13 @@ impl Act {
                 errno,
                 ..
             } => change(*on, object, new.as_deref(), *errno, attribution),
+            Kind::Map {
+                file,
+                writable,
+                unknown,
+                errno,
+                ..
+            } => map(file.as_ref(), (*writable, *unknown), *errno),
             Kind::Fork { .. } | Kind::Exit { .. } => return None,
         };
         Some(match decided {
@@ -161,7 +172,7 @@ fn refused_by_hook(kind: &Kind, decided: Option<Action>) -> bool {
         Kind::Change {
             resolved, errno, ..
         } => *resolved && *errno == libc::EPERM,
-        Kind::ExecAttempt { errno, .. } => *errno == libc::EPERM,
+        Kind::ExecAttempt { errno, .. } | Kind::Map { errno, .. } => *errno == libc::EPERM,
         _ => false,
     }
 }
@@ -185,6 +196,36 @@ fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &At
     }
 }
 
+fn map(file: Option<&File>, (writable, unknown): (bool, bool), errno: i32) -> Act {
+    let outcome = match errno {
+        0 => Outcome::Allowed,
+        _ => Outcome::Failed,
+    };
+    let in_tree = |file: &&File| file.path.first() == Some(&b'/');
+    let named = file.filter(in_tree);
+    let traits = [
+        (MemoryTrait::Anonymous, file.is_none() && !unknown),
+        (MemoryTrait::MemoryFile, file.is_some() && named.is_none()),
+        (MemoryTrait::Deleted, named.is_some_and(|it| it.unlinked)),
+        (MemoryTrait::Writable, writable),
+        (MemoryTrait::Unknown, unknown),
+    ];
+    let memory = traits.into_iter().filter(|(_, holds)| *holds);
+    Act {
+        on: Some(On::Map),
+        object: Object::File {
+            path: file.map(|file| escape(&file.path)),
+            truncated: file.is_some_and(|file| file.truncated),
+            access: vec![FileAccess::Map],
+            raw: None,
+            to: None,
+            memory: memory.map(|(word, _)| word).collect(),
+        },
+        outcome,
+        errno,
+    }
+}
+
 fn executed(file: &File, raw: Option<&[u8]>) -> Act {
     let raw = raw.map(|raw| Argument {
         text: escape(raw),
@@ -198,6 +239,7 @@ fn executed(file: &File, raw: Option<&[u8]>) -> Act {
         access,
         raw,
         to: None,
+        memory: Vec::new(),
     };
     Act {
         on: Some(On::Exec),
@@ -253,6 +295,7 @@ fn file_object(file: Option<&File>, raw: &Raw, access: Vec<FileAccess>) -> Objec
         access,
         raw: says_more.then_some(argument),
         to: None,
+        memory: Vec::new(),
     }
 }
 
@@ -307,7 +350,7 @@ pub fn socket_word(socket_type: u32) -> Option<&'static str> {
 }
 
 /// Every name that [`kind_name`] gives.
-pub const KINDS: [&str; 9] = [
+pub const KINDS: [&str; 11] = [
     "exec",
     "exec_attempt",
     "open",
@@ -315,6 +358,8 @@ pub const KINDS: [&str; 9] = [
     "bind",
     "send",
     "refused",
+    "change",
+    "map",
     "fork",
     "exit",
 ];
@@ -339,6 +384,7 @@ pub fn kind_name(kind: &Kind) -> &'static str {
         } => "send",
         Kind::Refused { .. } => "refused",
         Kind::Change { .. } => "change",
+        Kind::Map { .. } => "map",
         Kind::Fork { .. } => "fork",
         Kind::Exit { .. } => "exit",
     }

@@ -186,7 +186,8 @@ fn accesses(object: &Object) -> BTreeSet<Access> {
         | FileAccess::Link
         | FileAccess::Rename
         | FileAccess::Unlink
-        | FileAccess::Chmod => None,
+        | FileAccess::Chmod
+        | FileAccess::Map => None,
     });
     rules.collect()
 }
@@ -268,6 +269,7 @@ mod tests {
             access,
             raw: None,
             to: None,
+            memory: Vec::new(),
         };
         Act {
             on: Some(On::Open),
@@ -388,6 +390,7 @@ action = "allow""#
             access,
             raw: None,
             to: None,
+            memory: Vec::new(),
         };
         let write = file("/usr/a b", vec![FileAccess::Write]);
         assert_eq!(

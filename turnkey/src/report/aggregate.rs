@@ -246,6 +246,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         syscall: None,
         raw: None,
         to: None,
+        memory: Vec::new(),
         why: rule.why.clone(),
         advice: String::new(),
     };
@@ -256,6 +257,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
             access,
             raw,
             to,
+            memory,
         } => {
             // An exec says so in `on`.
             let access = if key.on == On::Open {
@@ -269,6 +271,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
                 access,
                 raw,
                 to,
+                memory,
                 ..empty
             }
         }
@@ -289,6 +292,7 @@ impl Row {
             path,
             truncated,
             access,
+            memory,
             ..
         } = self.key.object
         else {
@@ -298,6 +302,7 @@ impl Row {
             path,
             path_truncated: truncated,
             access,
+            memory,
             count: self.count,
             first_time: clock.date(self.first_ns),
             last_time: clock.date(self.last_ns),

@@ -104,6 +104,7 @@ mod tests {
         fork: 0,
         exit: 0,
         change: 0,
+        map: 0,
     };
 
     fn whole() -> turnkey_monitor::Evidence {

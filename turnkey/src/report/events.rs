@@ -12,7 +12,9 @@ use turnkey_policy::{Action, On, Policy};
 use super::act::{Act, Object, errno_name, kind_name};
 use super::clock::Clock;
 use super::json;
-use super::model::{Argument, Executable, Exit, FileAccess, Result, by_name, is_false};
+use super::model::{
+    Argument, Executable, Exit, FileAccess, MemoryTrait, Result, by_name, is_false,
+};
 use super::processes::{Processes, escape_all, exec_id, executable, exit};
 use super::stopper::{Attribution, Stopper};
 use super::text::escape;
@@ -72,6 +74,8 @@ enum What {
         raw: Option<Argument>,
         #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        memory: Vec<MemoryTrait>,
     },
     Address {
         address: String,
@@ -252,6 +256,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
                     access,
                     raw,
                     to,
+                    memory,
                 },
             )),
         ) => Some(What::File {
@@ -260,6 +265,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
             access,
             raw,
             to,
+            memory,
         }),
         (_, Some((_, Object::Address { address, socket }))) => {
             Some(What::Address { address, socket })

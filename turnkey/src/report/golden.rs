@@ -128,6 +128,45 @@ fn shadow_story(action: Action) -> Story {
 }
 
 #[test]
+fn code_in_memory_and_a_new_name_fit_the_schema() {
+    let mut policy = policy();
+    policy.rules[ESCAPE].on.insert(On::Map);
+    let mut story = Story::command(&["python3", "code.py"]);
+    let map = |file: Option<turnkey_monitor::File>, writable| turnkey_monitor::Kind::Map {
+        unknown: false,
+        nr: 9,
+        errno: 0,
+        file,
+        writable,
+    };
+    let memory = turnkey_monitor::File {
+        unlinked: true,
+        ..fixture::file("memfd:code")
+    };
+    let rename = turnkey_monitor::Kind::Change {
+        on: On::Rename,
+        object: raw("/etc/passwd"),
+        new: Some(b"/etc/old".to_vec()),
+        resolved: false,
+        errno: 0,
+    };
+    story.decided(2, map(None, false), ESCAPE, Action::Log);
+    story.decided(2, map(Some(memory), true), ESCAPE, Action::Log);
+    story.decided(2, rename, CREDENTIALS, Action::Log);
+    let report = Report::build(inputs(&policy, &story));
+    let written = serde_json::to_value(&report).unwrap();
+    schema::assert_valid(&written);
+    let told = written["violations"].as_array().unwrap();
+    assert_eq!(told[0]["memory"], serde_json::json!(["anonymous"]));
+    let traits = serde_json::json!(["memory_file", "writable"]);
+    assert_eq!(told[1]["memory"], traits);
+    assert_eq!(told[2]["to"], "/etc/old");
+    let terminal = terminal(&report);
+    let line = "turnkey: noticed: making executable memory without a file\n";
+    assert!(terminal.contains(line), "{terminal}");
+}
+
+#[test]
 fn shadow_read_under_enforce() {
     let policy = policy();
     let mut story = shadow_story(Action::Kill);

@@ -245,6 +245,9 @@ pub struct Violation {
     /// For `open`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<FileAccess>,
+    /// For `map`: why no file of the tree holds what is executed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryTrait>,
     /// For `connect`, `bind` and `send`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
@@ -361,6 +364,24 @@ pub enum FileAccess {
     Unlink,
     /// Mode or owner changed.
     Chmod,
+    /// Put into memory that may be executed.
+    Map,
+}
+
+/// Why no file of the tree holds what executable memory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryTrait {
+    /// It has no file.
+    Anonymous,
+    /// Its file is in memory: memfd_create(2), shmget(2), hugetlb.
+    MemoryFile,
+    /// No directory names its file any more, or one never did.
+    Deleted,
+    /// It is or was writable, so it can differ from its file.
+    Writable,
+    /// It could not be looked at.
+    Unknown,
 }
 
 /// How an attempt went.
@@ -377,17 +398,20 @@ pub enum Result {
     Unknown,
 }
 
-/// Opens or executions of one path.
+/// Uses of one path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileOperation {
     /// The kernel's own path when it resolved one, the argument otherwise; `null` when the
-    /// argument could not be read.
+    /// argument could not be read, and for memory without a file.
     pub path: Option<String>,
     /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
     #[serde(skip_serializing_if = "is_false")]
     pub path_truncated: bool,
     /// Empty for `O_PATH`.
     pub access: Vec<FileAccess>,
+    /// For `map`: why no file of the tree holds what is executed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryTrait>,
     /// How many.
     pub count: u64,
     /// Of the first one.

@@ -256,6 +256,7 @@ impl Blocked {
             access: row.access.clone(),
             raw: None,
             to: None,
+            memory: Vec::new(),
         };
         Some(Self {
             what: format!("{} {}", use_of(&row.access), path.unwrap_or(UNREADABLE)),
@@ -298,7 +299,10 @@ fn headline(violation: &Violation) -> String {
         (_, Some(_)) => "blocked:",
         (_, None) => "noticed:",
     };
-    let name = object(violation).unwrap_or(UNREADABLE);
+    let name = match object(violation) {
+        None if violation.on == On::Map => "memory without a file",
+        name => name.unwrap_or(UNREADABLE),
+    };
     let what = match violation.on {
         _ if violation.syscall.is_some() => format!("calling {name}"),
         On::Open => format!("{} {name}", use_of(&violation.access)),
@@ -324,6 +328,7 @@ fn use_of(access: &[FileAccess]) -> String {
         FileAccess::Rename => "renaming",
         FileAccess::Unlink => "removing",
         FileAccess::Chmod => "changing the attributes of",
+        FileAccess::Map => "making executable",
     });
     match access {
         [] => "opening".to_owned(),
@@ -340,6 +345,7 @@ fn on_words(on: &str) -> &'static str {
         "rename" => "renaming",
         "unlink" => "removing",
         "chmod" => "changing the attributes of",
+        "map" => "making executable",
         _ => "sending to",
     }
 }

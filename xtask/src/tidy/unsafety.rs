@@ -8,11 +8,15 @@ use super::Problem;
 use super::tree::File;
 
 /// The files that may hold `unsafe`, each with the reason. Everything else calls these.
-const OPEN: [(&str, &str); 5] = [
+const OPEN: [(&str, &str); 6] = [
     ("jailer/src/sys.rs", "system calls that nix does not wrap"),
     (
         "monitor-ebpf/src/read.rs",
         "reads of kernel and user memory",
+    ),
+    (
+        "monitor-ebpf/src/read/area.rs",
+        "a callback of the kernel, and the memory that it writes to",
     ),
     (
         "monitor-ebpf/src/read/rings.rs",

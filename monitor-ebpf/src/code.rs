@@ -1,0 +1,310 @@
+//! mmap(2), mprotect(2), pkey_mprotect(2), shmat(2): memory that is made executable.
+//!
+//! Loaders map libraries all day, so a mapping of a file is told only when a rule names its path.
+//! Code that no file of the tree holds is told always: anonymous memory, memory files, deleted files,
+//! and pages that differ from their file or may come to. Rules without a path speak of that alone.
+
+use turnkey_abi::syscalls::{class, on};
+use turnkey_abi::{action, column, flag, kind};
+
+use crate::automaton::{self, Verdict, decide_kind};
+use crate::class_of;
+use crate::emit::{self, Current};
+use crate::open::decide_file;
+use crate::path::{self, Resolved};
+use crate::read::{self, Area, JailCell, Scratch, offset};
+
+const EPERM: u32 = 1;
+const EACCES: u32 = 13;
+const PROT_READ: u64 = 1;
+const PROT_WRITE: u64 = 2;
+const PROT_EXEC: u64 = 4;
+const MAP_TYPE: u64 = 0xf;
+const MAP_PRIVATE: u64 = 2;
+const MAP_ANONYMOUS: u64 = 0x20;
+const SHM_EXEC: u64 = 0o100_000;
+/// Readable memory of such a task is executable: personality(2).
+const READ_IMPLIES_EXEC: u32 = 0x40_0000;
+const VM_WRITE: u64 = 2;
+const VM_SHARED: u64 = 8;
+const FMODE_WRITE: u32 = 2;
+
+/// What the memory holds. Numbers only, which the verifier can be made to forget.
+#[derive(Clone, Copy)]
+pub struct Code {
+    /// The `struct file`, or 0.
+    file: u64,
+    /// The bits below.
+    traits: u64,
+}
+
+/// The pages differ from the file, or may come to.
+const WRITABLE: u64 = 1;
+/// No path leads to the file any more, or never did.
+const UNLINKED: u64 = 2;
+/// Nobody knows what is there: taken for the worst.
+const UNKNOWN: u64 = 4;
+
+impl Code {
+    const ANONYMOUS: Self = Self { file: 0, traits: 0 };
+
+    const LOST: Self = Self {
+        file: 0,
+        traits: UNKNOWN,
+    };
+
+    #[inline(always)]
+    fn of_file(file: u64, writable: bool) -> Self {
+        let links: u32 = read::kernel(path::user_inode(file) + u64::from(offset!(inode_i_nlink)));
+        let unlinked = if links == 0 { UNLINKED } else { 0 };
+        let writable = if writable { WRITABLE } else { 0 };
+        Self {
+            file,
+            traits: unlinked | writable,
+        }
+    }
+
+    /// What a mapping that is yet to be made will hold.
+    #[inline(always)]
+    pub fn of_mapping(file: u64, protection: u64, flags: u64) -> Self {
+        if file == 0 {
+            return Self::ANONYMOUS;
+        }
+        let mode: u32 = read::kernel(file + u64::from(offset!(file_f_mode)));
+        let shared = flags & MAP_TYPE != MAP_PRIVATE && mode & FMODE_WRITE != 0;
+        Self::of_file(file, shared || protection & PROT_WRITE != 0)
+    }
+
+    /// What memory of the task holds that is there. Without the right to write its file, a mapping
+    /// is never shared in the kernel's eyes.
+    #[inline(always)]
+    pub fn of_area(area: Area, protection: u64) -> Self {
+        if area.file == 0 {
+            return Self::ANONYMOUS;
+        }
+        let written = area.flags & (VM_WRITE | VM_SHARED) != 0 || area.anonymous != 0;
+        Self::of_file(area.file, written || protection & PROT_WRITE != 0)
+    }
+
+    #[inline(always)]
+    fn has(self, of: u64) -> bool {
+        self.traits & of != 0
+    }
+
+    /// Whether no file of the tree holds the code.
+    #[inline(always)]
+    fn is_fileless(self) -> bool {
+        self.file == 0 || self.traits != 0
+    }
+
+    /// The same, without what the verifier knows of it.
+    #[inline(always)]
+    fn forget(self, scratch: &mut Scratch) -> Self {
+        Self {
+            file: read::forgotten(scratch, self.file),
+            traits: read::forgotten(scratch, self.traits),
+        }
+    }
+}
+
+/// The protection that one of the calls asks for, as the kernel will take it.
+#[inline(always)]
+fn protection(call: u8, task: u64, regs: u64) -> u64 {
+    let third = read::register(regs, offset!(regs_dx));
+    let asked = match call {
+        class::SHMAT if third & SHM_EXEC != 0 => PROT_READ | PROT_EXEC,
+        class::SHMAT => PROT_READ,
+        _ => third,
+    };
+    let personality: u32 = read::kernel(task + u64::from(offset!(task_personality)));
+    if asked & PROT_READ != 0 && personality & READ_IMPLIES_EXEC != 0 {
+        asked | PROT_EXEC
+    } else {
+        asked
+    }
+}
+
+/// Whether one of the calls is about executable memory.
+#[inline(always)]
+pub fn is_asked(call: u8, task: u64, regs: u64) -> bool {
+    protection(call, task, regs) & PROT_EXEC != 0
+}
+
+/// What the memory at an address holds that the task has, all of it up to `end`.
+#[inline(always)]
+fn at(address: u64, end: u64, protection: u64) -> Code {
+    let area = read::area_at(address);
+    if area.end == 0 || end > area.end {
+        return Code::LOST;
+    }
+    Code::of_area(area, protection)
+}
+
+/// What the arguments of a call are about, before it is done or after it failed.
+#[inline(always)]
+fn argued(call: u8, task: u64, regs: u64) -> Code {
+    let asked = protection(call, task, regs);
+    let first = read::register(regs, offset!(regs_di));
+    let length = read::register(regs, offset!(regs_si));
+    let flags = read::register(regs, offset!(regs_r10));
+    match call {
+        class::MPROTECT => at(first, first + length, asked),
+        class::MMAP if flags & MAP_ANONYMOUS == 0 => {
+            let descriptor = read::register(regs, offset!(regs_r8));
+            let file = path::file_of(task, descriptor as u32);
+            if file == 0 {
+                return Code::LOST;
+            }
+            Code::of_mapping(file, asked, flags)
+        }
+        // A System V segment is a file that never had a name.
+        _ => Code::ANONYMOUS,
+    }
+}
+
+/// What a call has made executable. What was anonymous then is so whatever is there by now.
+#[inline(always)]
+fn made(call: u8, task: u64, regs: u64, result: i64) -> Code {
+    let flags = read::register(regs, offset!(regs_r10));
+    if call == class::MPROTECT || call == class::MMAP && flags & MAP_ANONYMOUS != 0 {
+        return argued(call, task, regs);
+    }
+    let address = result as u64;
+    at(address, address + 1, protection(call, task, regs))
+}
+
+/// What the rules say, and the path of the file, if there is one.
+#[inline(always)]
+fn judge(scratch: &mut Scratch, jail: JailCell, task: u64, code: Code) -> (Verdict, Resolved) {
+    let mut verdict = Verdict::NONE;
+    if code.is_fileless()
+        && let Some(table) = emit::table(jail)
+    {
+        verdict = decide_kind(table, on::MAP);
+    }
+    verdict = verdict.forget(scratch);
+    let mut resolved = Resolved::UNKNOWN;
+    if code.file != 0 {
+        resolved = path::resolve(scratch, task, path::user_place(code.file));
+    }
+    if code.file != 0 || code.has(UNKNOWN) {
+        resolved = resolved.forget(scratch);
+        verdict = decide_file(scratch, jail, resolved, column::MAP).or(verdict);
+    }
+    (verdict.forget(scratch), resolved.forget(scratch))
+}
+
+/// Whether rules speak of files that are made executable.
+#[inline(always)]
+fn is_named(jail: JailCell) -> bool {
+    emit::table(jail).is_some_and(|table| automaton::speaks_of(table, column::MAP))
+}
+
+/// At entry: kills when what is there, or the arguments, are enough for that. Another thread may wait
+/// for the memory; it is to find none.
+#[inline(always)]
+pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64) {
+    let code = argued(call, who.task, regs).forget(scratch);
+    // A descriptor of nothing, and memory that is not there: the call will fail.
+    if code.has(UNKNOWN) || !code.is_fileless() && !is_named(jail) {
+        return;
+    }
+    let (verdict, resolved) = judge(scratch, jail, who.task, code);
+    if verdict.kills() {
+        tell(scratch, jail, (who, regs), (code, resolved), (0, verdict));
+    }
+}
+
+/// At exit: decides on what was made executable, and tells of it when it is worth telling.
+#[inline(always)]
+pub fn leave(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    call: u8,
+    (regs, result): (u64, i64),
+) {
+    let errno = if result < 0 { -result as u32 } else { 0 };
+    let code = if result < 0 {
+        argued(call, who.task, regs)
+    } else {
+        made(call, who.task, regs, result)
+    };
+    let code = code.forget(scratch);
+    let telling = code.is_fileless() || errno == EPERM || errno == EACCES;
+    if !telling && !is_named(jail) {
+        return;
+    }
+    let (verdict, resolved) = judge(scratch, jail, who.task, code);
+    if telling || verdict.action > action::ALLOW {
+        tell(
+            scratch,
+            jail,
+            (who, regs),
+            (code, resolved),
+            (errno, verdict),
+        );
+    }
+}
+
+/// Before memory is made executable; `false` refuses. The image that an exec loads is that rule's.
+///
+/// What may pass is told at the exit of the call.
+#[inline(always)]
+pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, code: Code) -> bool {
+    let regs = read::current_registers();
+    let call = class_of(regs);
+    if matches!(call, class::EXECVE | class::EXECVEAT) {
+        return true;
+    }
+    let code = code.forget(scratch);
+    let (verdict, resolved) = judge(scratch, jail, who.task, code);
+    if !verdict.refuses() {
+        return true;
+    }
+    if matches!(call, class::MMAP..=class::SHMAT) {
+        jail.hooked(who.thread).set(who.thread);
+    }
+    tell(
+        scratch,
+        jail,
+        (who, regs),
+        (code, resolved),
+        (EPERM, verdict),
+    );
+    false
+}
+
+/// Whether a protection that a hook is asked about is executable.
+#[inline(always)]
+pub fn is_executable(protection: u64) -> bool {
+    protection & PROT_EXEC != 0
+}
+
+/// Carries the verdict out and tells of it.
+#[inline(always)]
+fn tell(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    (who, regs): (Current, u64),
+    (code, resolved): (Code, Resolved),
+    (errno, verdict): (u32, Verdict),
+) {
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    emit::begin(&mut scratch.record, kind::MAP, who);
+    if code.file != 0 {
+        emit::describe_inode(&mut scratch.record, path::user_inode(code.file));
+        emit::attach_path(scratch, jail, resolved);
+    }
+    if code.has(WRITABLE) {
+        scratch.record.flags |= flag::WRITABLE;
+    }
+    if code.has(UNKNOWN) {
+        scratch.record.flags |= flag::FILE_GONE;
+    }
+    scratch.record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
+    scratch.record.errno = errno;
+    emit::finish(scratch, jail, verdict);
+}
