@@ -11,9 +11,15 @@ use crate::read::Scratch;
 #[map]
 pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(SEATS, 0);
 
+/// [`Room`] without its fields. Linux 6.1 takes a map for another only if both or none have type
+/// information about a struct, and those that user space puts in have none.
+pub type Words = [u64; size_of::<Room>() / size_of::<u64>()];
+
+const _: () = assert!(size_of::<Words>() == size_of::<Room>() && align_of::<Room>() <= 8);
+
 /// The rules of a jail and what its threads repeat, by seat.
 #[btf_map]
-pub static ROOMS: ArrayOfMaps<btf_maps::Array<Room, 1>, { SEATS as usize }> = ArrayOfMaps::new();
+pub static ROOMS: ArrayOfMaps<btf_maps::Array<Words, 1>, { SEATS as usize }> = ArrayOfMaps::new();
 
 /// A ring as the arrays below take it. Those that user space puts in are larger: the kernel does
 /// not compare their size.

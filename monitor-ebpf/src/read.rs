@@ -318,7 +318,8 @@ pub fn table(jail: JailCell) -> Option<&'static Table> {
 /// What the seat of a jail holds.
 #[inline(always)]
 fn room(jail: JailCell) -> Option<*mut Room> {
-    maps::ROOMS.get_value_ptr_mut(jail.seat(), &0)
+    let words = maps::ROOMS.get_value_ptr_mut(jail.seat(), &0)?;
+    Some(words.cast())
 }
 
 /// Something to do again and again.

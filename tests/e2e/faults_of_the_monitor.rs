@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::c_long;
 
 use nix::errno::Errno;
-use turnkey_tests::{eventually, measured};
+use turnkey_tests::{eventually, measured, nothing_is_loaded};
 
 use crate::faults::{MARK, attempt, nothing_is_left, undisturbed};
 use crate::tracer::{Call, Fault, HEADS, Role};
@@ -114,6 +114,7 @@ fn still_loaded(programs: &BTreeSet<u32>) -> Vec<u32> {
 
 #[test]
 fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
+    nothing_is_loaded();
     let (calls, init) = undisturbed(WATCHED);
     let mut most = 0;
     for expected in MONITOR {
@@ -157,6 +158,7 @@ fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
 /// The control of the look: a program that is in the kernel is found.
 #[test]
 fn a_program_in_the_kernel_is_found() {
+    nothing_is_loaded();
     let run = turnkey_tests::Run::new().option("--quiet");
     let mut command = run.command(&["sleep", "60"]);
     let mut turnkey = command.spawn().expect("turnkey can be started");

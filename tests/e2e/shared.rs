@@ -9,31 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
-use turnkey_tests::{Run, binary, eventually};
+use turnkey_tests::{Run, binary, eventually, nothing_is_loaded};
 
 const FOLDER: &str = "/sys/fs/bpf/turnkey";
 /// As many seats stay when nobody sits on them.
 const KEPT: usize = 4;
-
-/// Gives this thread, and what it starts, a BPF file system in which nothing is loaded.
-fn nothing_is_loaded() {
-    unshare(CloneFlags::CLONE_NEWNS).expect("a test runs as root");
-    let none: Option<&str> = None;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(none, "/", none, private, none).expect("mounts can be private");
-    let bpf = "/sys/fs/bpf";
-    mount(
-        Some("bpf"),
-        bpf,
-        Some("bpf"),
-        MsFlags::empty(),
-        Some("mode=0700"),
-    )
-    .expect("a BPF file system can be mounted");
-}
 
 fn monitor(arguments: &[&str]) -> Output {
     let mut command = Command::new(binary());

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 
 /// No run of a test may take longer: a hang is a failure, not a wait.
@@ -198,6 +200,20 @@ impl Run {
             directory: self.directory,
         }
     }
+}
+
+/// Gives this thread, and what it starts, a BPF file system in which no programs are loaded for all.
+///
+/// In a guest they are: its tests run with programs that were loaded once, those of the host with
+/// programs of their own.
+pub fn nothing_is_loaded() {
+    unshare(CloneFlags::CLONE_NEWNS).expect("a test runs as root");
+    let none: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(none, "/", none, private, none).expect("mounts can be private");
+    let (bpf, mode) = ("/sys/fs/bpf", Some("mode=0700"));
+    mount(Some("bpf"), bpf, Some("bpf"), MsFlags::empty(), mode)
+        .expect("a BPF file system can be mounted");
 }
 
 /// The user and group of a caller without privileges: nobody, who owns nothing.

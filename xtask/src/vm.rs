@@ -160,7 +160,9 @@ impl Choice<'_> {
     }
 
     fn machines(&self) -> Vec<&'static Machine> {
-        let is_chosen = |it: &&Machine| self.has_machine(it.name);
+        let is_named = |it: &Machine| self.machines.iter().any(|name| name == it.name);
+        let is_chosen =
+            |it: &&Machine| is_named(it) || self.machines.is_empty() && it.only_named.is_none();
         MACHINES.iter().filter(is_chosen).collect()
     }
 

@@ -65,6 +65,13 @@ fn program_ids() -> Vec<u32> {
         .collect()
 }
 
+/// Of a hook without a budget of its own.
+fn hook_budget(name: &str) -> Option<u32> {
+    // They resolve two paths.
+    let changes = name.starts_with("lsm_path_").then_some(2 * HOOK_BUDGET);
+    changes.or(name.starts_with("lsm_").then_some(HOOK_BUDGET))
+}
+
 #[test]
 fn every_program_is_within_its_budget() {
     let rules = compile(&policy(""), tier()).expect("the policy compiles");
@@ -75,7 +82,7 @@ fn every_program_is_within_its_budget() {
     for (name, count) in &verified {
         let budget = BUDGET.iter().find(|(known, _)| known == name);
         let budget = budget.map(|(_, most)| *most);
-        let budget = budget.or(name.starts_with("lsm_").then_some(HOOK_BUDGET));
+        let budget = budget.or(hook_budget(name));
         eprintln!("{name:20} {count:7} of {budget:?}");
         if budget.is_none_or(|most| *count > most) {
             over.push((name, count));

@@ -1,7 +1,7 @@
 //! Rules that are believed to act, and do not: nothing runs.
 
 use turnkey_policy::{Overrides, load};
-use turnkey_tests::Run;
+use turnkey_tests::{Run, nothing_is_loaded};
 
 use super::rule;
 use crate::faults::{Attempt, MARK, attempt, undisturbed};
@@ -42,6 +42,7 @@ fn pretend(options: &str, init: Option<usize>, command: u64, nth: u32) -> Attemp
 
 #[test]
 fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
+    nothing_is_loaded();
     // Its own control: the same run, left alone, is watched and comes to its end.
     let (calls, init) = undisturbed(WATCHED);
     let updates = calls[&(
@@ -82,6 +83,7 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
 /// The hook of exec alone is not tried beforehand: no jail gets by without its command's own start.
 #[test]
 fn m33_a_run_whose_start_was_not_seen_is_not_clean() {
+    nothing_is_loaded();
     let options = format!("{WATCHED} --on-loss fail");
     let (_, init) = undisturbed(&options);
     let tried = pretend(&options, init, TRACEPOINT_OPEN, TRACEPOINT_OF_EXEC);

@@ -62,7 +62,8 @@ fn load_modules() -> Result<()> {
 }
 
 fn load_module(path: &Path) -> Result<()> {
-    let is_compressed = path.extension().is_some_and(|end| end == "xz");
+    let end = path.extension();
+    let is_compressed = end.is_some_and(|end| end == "xz" || end == "zst");
     let flags = if is_compressed {
         ModuleInitFlags::from_bits_retain(COMPRESSED_FILE)
     } else {

@@ -36,6 +36,7 @@ pub fn run() -> Result<()> {
             kernel: kernel.trim().to_owned(),
         },
     )?;
+    load_monitor()?;
     for test in list.lines() {
         send(
             &mut port,
@@ -47,6 +48,16 @@ pub fn run() -> Result<()> {
         send(&mut port, &finished)?;
     }
     send(&mut port, &Message::Down)
+}
+
+/// Loads the programs once for all tests: emulated, the verifier takes seconds. Tests of loading
+/// itself see a BPF file system of their own.
+fn load_monitor() -> Result<()> {
+    let mut load = Command::new(TURNKEY);
+    let status = load.args(["monitor", "load"]).env_clear().status();
+    let status = status.context("cannot start turnkey")?;
+    anyhow::ensure!(status.success(), "turnkey monitor load: {status}");
+    Ok(())
 }
 
 fn send(port: &mut File, message: &Message) -> Result<()> {

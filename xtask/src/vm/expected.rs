@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-use super::kernel::{Build, CLOUD_6_1, CLOUD_6_12, GENERAL_6_12};
+use super::kernel::{Build, CLOUD_6_1, CLOUD_6_12, GENERAL_6_12, NEWEST};
 
 /// A kernel and how it is started: a column of docs/kernel-support.md.
 pub struct Boot {
@@ -29,6 +29,8 @@ pub struct Machine {
     pub tests: &'static [Tests],
     /// How many such machines share the tests: each is one thread of the host.
     pub copies: usize,
+    /// Why it is booted only when it is named; `None`: always.
+    pub only_named: Option<&'static str>,
 }
 
 /// A choice of tests.
@@ -85,6 +87,17 @@ const GENERAL: Boot = Boot {
     command_line: "syscall.x32=y",
 };
 
+const LSM_NEWEST: Boot = Boot {
+    name: "newest lsm",
+    kernel: &NEWEST,
+    command_line: "",
+};
+const TRACEPOINT_NEWEST: Boot = Boot {
+    name: "newest tracepoint",
+    kernel: &NEWEST,
+    command_line: WITHOUT_BPF,
+};
+
 /// Every column of the table but the host's, in order.
 pub const BOOTS: &[&Boot] = &[
     &LSM_6_12,
@@ -93,6 +106,8 @@ pub const BOOTS: &[&Boot] = &[
     &TRACEPOINT_6_1,
     &WITHOUT_LANDLOCK,
     &GENERAL,
+    &LSM_NEWEST,
+    &TRACEPOINT_NEWEST,
 ];
 
 /// Every machine of `cargo xtask vm`.
@@ -102,6 +117,7 @@ pub const MACHINES: &[Machine] = &[
         boot: &LSM_6_12,
         tests: &[Tests::AllBut("e2e", NOT_IN_THE_GUEST)],
         copies: 2,
+        only_named: None,
     },
     Machine {
         name: "6.12 lsm",
@@ -112,18 +128,21 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "apparmor::"),
         ],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.12 systemd",
         boot: &LSM_6_12,
         tests: &[Tests::Module("guest", "systemd::")],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.12 monitor",
         boot: &LSM_6_12,
         tests: &[Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST)],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.12 tracepoint",
@@ -133,12 +152,14 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "tier::tracepoint::"),
         ],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.12 without Landlock",
         boot: &WITHOUT_LANDLOCK,
         tests: &[Tests::Module("guest", "without_landlock::")],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.1 monitor",
@@ -148,6 +169,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "tier::lsm::"),
         ],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.1 tracepoint",
@@ -157,12 +179,14 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "tier::tracepoint::"),
         ],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.1",
         boot: &LSM_6_1,
         tests: &[Tests::Module("guest", "oldest::")],
         copies: 1,
+        only_named: None,
     },
     Machine {
         name: "6.12 general",
@@ -173,8 +197,32 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("e2e", "procfs::j40"),
         ],
         copies: 1,
+        only_named: None,
+    },
+    Machine {
+        name: "newest",
+        boot: &LSM_NEWEST,
+        tests: &[
+            Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST),
+            Tests::Module("guest", "tier::lsm::"),
+            Tests::Module("guest", "lsm::"),
+        ],
+        copies: 1,
+        only_named: Some(CHANGES),
+    },
+    Machine {
+        name: "newest tracepoint",
+        boot: &TRACEPOINT_NEWEST,
+        tests: &[
+            Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST),
+            Tests::Module("guest", "tier::tracepoint::"),
+        ],
+        copies: 1,
+        only_named: Some(CHANGES),
     },
 ];
+
+const CHANGES: &str = "the kernel is another one from week to week, and no change of ours";
 
 /// What the monitor does otherwise on the tracepoint tier, and what its programs cost there.
 const BY_TIER: &[&str] = &["live::cost::", "live::open::"];
