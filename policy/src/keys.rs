@@ -150,7 +150,7 @@ pub const KEYS: &[Key] = &[
     key("rule", "path", Form::Texts, "every path", "patterns; only with kinds of attempt on a file"),
     key("rule", "access", Form::Words(words::<Access>), "both", "how the file is opened; only with `open`"),
     key("rule", "flags", Form::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`"),
-    key("rule", "same_file", Form::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name; a missing one fails the run, or is only a name"),
+    key("rule", "same_file", Form::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be"),
     key("rule", "action", Form::Word(words::<Action>), "", "what to do"),
     key("rule", "severity", Form::Word(words::<Severity>), "`medium`", "for the verdict"),
     key("rule", "technique", Form::Text, "none", "MITRE ATT&CK technique, such as `T1003.008`"),

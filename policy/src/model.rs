@@ -383,9 +383,10 @@ pub enum SameFile {
     #[default]
     No,
     /// For the files, as device and inode, that they name in the jail when the run begins, by
-    /// whatever other name they are reached. A path that leads nowhere then fails the run.
+    /// whatever other name they are reached. A path that leads nowhere, or to a file that cannot be
+    /// followed for certain, then fails the run.
     Required,
-    /// As before, but a path that leads nowhere is a name alone.
+    /// As before, as far as it can be: a path that leads nowhere is a name alone.
     Optional,
 }
 

@@ -313,3 +313,65 @@ fn m17_code_in_memory_is_refused_before_it_is_there() {
         ran.expect(stopped, "by the layer that refused it");
     }
 }
+
+/// A secret and a program, each under two names; the rules speak of the first of each.
+fn by_file(action: &str) -> Run {
+    let more = "same_file = \"optional\"\n";
+    let names = ["link", "rename", "chmod", "unlink"];
+    let rules = ["open"].iter().chain(&names);
+    let rules: String = rules
+        .map(|on| rule(on, "/workspace/secret", action) + more)
+        .collect();
+    let run = under(&(rules + &rule("exec", "/workspace/tool", action) + more));
+    let run = run.file("secret", "hidden\n");
+    std::fs::copy("/usr/bin/echo", run.path().join("tool")).unwrap();
+    for (name, alias) in [("secret", "alias"), ("tool", "other")] {
+        std::fs::hard_link(run.path().join(name), run.path().join(alias)).unwrap();
+    }
+    run
+}
+
+#[test]
+fn m05_m06_a_denied_file_is_denied_by_any_name() {
+    const SCRIPT: &str = "cat alias; ./other ran; ln alias new && echo linked; mv alias moved && echo moved; \
+         chmod 700 alias && echo changed; rm -f alias; [ -e alias ] || echo removed; true";
+    let control = by_file("log").shell(SCRIPT);
+    control.expect(
+        control.stdout.starts_with("hidden\nran\nlinked\nmoved\n"),
+        "it works where it is only logged",
+    );
+    let ran = by_file("deny").shell(SCRIPT);
+    ran.expect_code(0);
+    ran.expect(ran.stdout.is_empty(), "nothing of it happened");
+    for on in ["open", "exec", "link", "rename", "chmod", "unlink"] {
+        let told = ran.violations().iter().any(|it| it["on"] == on);
+        ran.expect(told, on);
+    }
+}
+
+#[test]
+fn m11_a_denied_file_without_a_name_is_not_run_and_the_caller_goes_on() {
+    let rules = "[[rule]]\nid = \"memory-exec\"\nreplaces = true\non = \"exec\"\npath = \"/nowhere\"\naction = \"log\"\n\
+         [[rule]]\nid = \"nameless\"\non = \"exec\"\nflags = [\"memfd\", \"deleted\"]\naction = \"ACTION\"\n";
+    let program = "import os
+echo = open('/usr/bin/echo', 'rb').read()
+memory = os.memfd_create('x'); os.write(memory, echo)
+gone = os.open('gone', os.O_RDWR | os.O_CREAT, 0o700); os.write(gone, echo); os.close(gone)
+gone = os.open('gone', os.O_RDONLY); os.unlink('gone')
+for fd in (memory, gone):
+    child = os.fork()
+    if child == 0:
+        try: os.execve(fd, ['echo', 'ran'], {})
+        except OSError as error: os.write(1, b'%d\\n' % error.errno); os._exit(0)
+    os.waitpid(child, 0)";
+    let control = under(&rules.replace("ACTION", "log")).python(program);
+    control.expect(control.stdout == "ran\nran\n", "both run without the rule");
+    let ran = under(&rules.replace("ACTION", "deny")).python(program);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "1\n1\n", "EPERM for both");
+    let told = ran
+        .violations()
+        .iter()
+        .filter(|it| it["rule"] == "nameless");
+    ran.expect(told.count() >= 2, "and each is told");
+}

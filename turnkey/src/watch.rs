@@ -136,6 +136,14 @@ fn look_for(watched: &WatchedPath, held: &Held) -> anyhow::Result<Option<FileId>
         watched.rule,
         escape(&watched.path)
     );
+    anyhow::ensure!(
+        found.is_none_or(|file| file.stays) || !watched.required,
+        "rule `{}` means the file at {} by `same_file = \"required\"`, and in a writable overlay it is copied, and by a new \
+         name another file, as soon as the program links or changes it: use `workdir = {{ mode = \"read-only\" }}`, or write \
+         `same_file = \"optional\"`, which follows the file as far as the kernel does",
+        watched.rule,
+        escape(&watched.path)
+    );
     Ok(found.map(|file| FileId::new(file.device, file.inode)))
 }
 

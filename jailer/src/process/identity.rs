@@ -24,6 +24,9 @@ pub struct FileIdentity {
     pub device: (u32, u32),
     /// Its number there.
     pub inode: u64,
+    /// Whether it stays the same file whatever the program does with it. One that lies below a
+    /// writable overlay does not: linked or changed, it is copied, and by a new name another file.
+    pub stays: bool,
 }
 
 /// What `path` leads to in the tree of the process `pid`, links followed; `None` when nothing is
@@ -78,16 +81,48 @@ fn parse(fdinfo: &str, mountinfo: &str) -> Option<FileIdentity> {
         let line = fdinfo.lines().find_map(|line| line.strip_prefix(name));
         line.map(str::trim)
     };
-    let mount = field("mnt_id:")?;
-    let line = mountinfo
-        .lines()
-        .map(|line| line.split(' '))
-        .find(|line| line.clone().next() == Some(mount))?;
-    let (major, minor) = { line }.nth(2)?.split_once(':')?;
+    let inode = field("ino:")?.parse().ok()?;
+    let id = field("mnt_id:")?;
+    let mount = mountinfo.lines().find_map(|line| Mount::parse(line, id))?;
     Some(FileIdentity {
-        device: (major.parse().ok()?, minor.parse().ok()?),
-        inode: field("ino:")?.parse().ok()?,
+        device: mount.device,
+        inode,
+        stays: !mount.copies(inode),
     })
+}
+
+/// What a line of proc_pid_mountinfo(5) says of a mount.
+struct Mount<'a> {
+    device: (u32, u32),
+    options: &'a str,
+    kind: &'a str,
+    super_options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    /// The mount of this id, when the line is about it.
+    fn parse(line: &'a str, id: &str) -> Option<Self> {
+        let (mount, system) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ');
+        (fields.next() == Some(id)).then_some(())?;
+        let (major, minor) = fields.nth(1)?.split_once(':')?;
+        let mut system = system.split(' ');
+        Some(Mount {
+            device: (major.parse().ok()?, minor.parse().ok()?),
+            options: fields.nth(2)?,
+            kind: system.next()?,
+            super_options: system.nth(1)?,
+        })
+    }
+
+    /// Whether the file of this number is a copy as soon as it is changed. With `xino=on` the highest
+    /// bits tell what lies below.
+    fn copies(&self, inode: u64) -> bool {
+        let has = |options: &str, wanted| options.split(',').any(|option| option == wanted);
+        let read_only = has(self.options, "ro") || has(self.super_options, "ro");
+        let is_above = has(self.super_options, "xino=on") && inode >> 62 == 0;
+        self.kind == "overlay" && !read_only && !is_above
+    }
 }
 
 #[cfg(test)]
@@ -102,8 +137,19 @@ mod tests {
         let expected = FileIdentity {
             device: (0, 40),
             inode: 9_223_372_036_864_925_702,
+            stays: false,
         };
         assert_eq!(parse(fdinfo, mountinfo), Some(expected));
+        let fdinfo_of = |inode: &str| fdinfo.replace("9223372036864925702", inode);
+        let stays = |fdinfo: &str, options: &str, more: &str| {
+            let mountinfo = mountinfo.replace("rw,nosuid", options);
+            let mountinfo = mountinfo.replace("overlay rw", &format!("overlay rw{more}"));
+            parse(fdinfo, &mountinfo).map(|file| file.stays)
+        };
+        assert_eq!(stays(fdinfo, "rw,nosuid", ",xino=on"), Some(false));
+        assert_eq!(stays(fdinfo, "ro,nosuid", ",xino=on"), Some(true));
+        assert_eq!(stays(&fdinfo_of("7"), "rw", ",xino=on"), Some(true));
+        assert_eq!(stays(&fdinfo_of("7"), "rw", ""), Some(false));
         assert_eq!(parse(fdinfo, "6 43 0:39 / /x rw - tmpfs none rw\n"), None);
         assert_eq!(parse("mnt_id:\t66\n", mountinfo), None);
     }

@@ -8,12 +8,12 @@ use super::{Attack, guard, rule, times, violations};
 
 /// Kills for opening the file, by whatever name.
 fn guard_file(path: &str) -> String {
-    rule(
-        "file",
-        "open",
-        "kill",
-        &format!("path = \"{path}\"\nsame_file = \"required\""),
-    )
+    followed(path, "required")
+}
+
+fn followed(path: &str, how: &str) -> String {
+    let more = format!("path = \"{path}\"\nsame_file = \"{how}\"");
+    rule("file", "open", "kill", &more)
 }
 
 /// A secret with a second name, in the working directory.
@@ -26,9 +26,16 @@ fn with_an_alias(sections: &str) -> Run {
     run.profile(sections)
 }
 
+const READ_ONLY: &str = "[filesystem]\nworkdir = { mode = \"read-only\" }\n";
+
 /// `script` reads the secret where names are all that counts, and nothing where the file does.
 #[track_caller]
 fn is_the_file(more: &str, script: &str, path: &str) {
+    // In an overlay, as far as the kernel does.
+    let how = match more {
+        READ_ONLY => "required",
+        _ => "optional",
+    };
     let jail = |rules: String| with_an_alias(&(rules + more));
     let control = jail(guard("/workspace/secret")).shell(script);
     control.expect(
@@ -36,7 +43,7 @@ fn is_the_file(more: &str, script: &str, path: &str) {
         &format!("the control: a rule on the name does not see {script}"),
     );
     let attack = Attack {
-        jail: &|| jail(guard_file("/workspace/secret")),
+        jail: &|| jail(followed("/workspace/secret", how)),
         program: &["/bin/sh", "-c", script],
         mark: "hidden",
         rule: "file",
@@ -48,8 +55,7 @@ fn is_the_file(more: &str, script: &str, path: &str) {
 #[test]
 fn m05_j62_a_hard_link_that_was_there_before_is_the_file() {
     is_the_file("", "cat alias", "/workspace/alias");
-    let read_only = "[filesystem]\nworkdir = { mode = \"read-only\" }\n";
-    is_the_file(read_only, "cat alias", "/workspace/alias");
+    is_the_file(READ_ONLY, "cat alias", "/workspace/alias");
 }
 
 #[test]
@@ -74,7 +80,7 @@ fn m09_j17_a_hard_link_of_a_program_is_the_program() {
         "the control: it is another name",
     );
     let attack = Attack {
-        jail: &|| jail("\nsame_file = \"required\""),
+        jail: &|| jail("\nsame_file = \"optional\""),
         program,
         mark: "done",
         rule: "file",
@@ -96,7 +102,7 @@ fn m08_the_file_is_the_same_after_it_was_copied_up() {
 
 #[test]
 fn m05_another_file_beside_it_is_another_file() {
-    let ran = with_an_alias(&guard_file("/workspace/secret"))
+    let ran = with_an_alias(&followed("/workspace/secret", "optional"))
         .shell("cat other; echo new > new; cat new; cp other copy; cat copy");
     ran.expect_code(0);
     ran.expect(ran.stdout == "free\nnew\nfree\n", "all of it is read");
@@ -105,6 +111,26 @@ fn m05_another_file_beside_it_is_another_file() {
         times(&ran, "/workspace/other", "allowed") >= 1,
         "it is seen",
     );
+}
+
+#[test]
+fn m08_what_an_overlay_would_copy_is_not_promised() {
+    let jail = || Run::new().file("secret", "hidden\n");
+    let script = "ln secret made; cat made";
+    let control = jail().profile(&followed("/workspace/secret", "optional"));
+    let control = control.shell(script);
+    control.expect(
+        control.stdout == "hidden\n",
+        "the control: the kernel takes the copy's new name for another file",
+    );
+    let ran = jail()
+        .profile(&guard_file("/workspace/secret"))
+        .shell(script);
+    ran.expect_code(125);
+    ran.expect(ran.stdout.is_empty(), "nothing ran");
+    for part in ["`file`", "/workspace/secret", "read-only"] {
+        ran.expect(ran.stderr.contains(part), part);
+    }
 }
 
 /// A bind mount of the host's, for as long as a test lasts.
