@@ -18,7 +18,7 @@ pub mod syscalls;
 
 pub use jail::{HOOKED, Jail, network};
 pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
-pub use record::{ADDRESS, COMM, PATH, Record, TEXT, act, count, flag, kind};
+pub use record::{ADDRESS, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use room::Room;
 pub use table::{CELLS, FILES, ON, RULES, STATES, Table, WatchedFile, action, column};

@@ -14,6 +14,10 @@ pub const COMM: usize = 16;
 /// Bytes of a socket address that a record holds: `sizeof(struct sockaddr_storage)`.
 pub const ADDRESS: usize = 128;
 
+/// Bytes of data that a record of [`kind::QUESTION`] holds: what a datagram to a name server may
+/// have without further agreement.
+pub const QUESTION: usize = 512;
+
 /// The fixed part of a record. After it come `raw_len`, then `path_len`, then `argv_len` bytes.
 ///
 /// Fields that a kind does not speak of are zero.
@@ -49,7 +53,7 @@ pub struct Record {
     pub errno: u32,
     /// Device of the file's super block, in the kernel's encoding (`major << 20 | minor`).
     pub dev: u32,
-    /// [`kind::OPEN`]: open flags. [`kind::NETWORK`]: the `SOCK_*` type when known.
+    /// [`kind::OPEN`]: open flags. [`kind::NETWORK`], [`kind::QUESTION`]: the `SOCK_*` type when known.
     /// [`kind::REFUSED`], [`kind::CHANGE`], [`kind::MAP`]: the number of the syscall.
     pub detail: u32,
     /// One of [`kind`].
@@ -129,6 +133,9 @@ pub mod kind {
     pub const CHANGE: u16 = 7;
     /// Memory was made executable, or was to be.
     pub const MAP: u16 = 8;
+    /// Data that was sent to port 53, or was to be. `raw` is the address, `path` the data, which
+    /// [`super::flag::PATH_TRUNCATED`] says is not all.
+    pub const QUESTION: u16 = 9;
 }
 
 /// What is counted apart: as a kind of record, but connect, bind and send each by itself.

@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use turnkey_fuzz::{BARE, assert_agrees};
 use turnkey_monitor::{Tier, compile};
-use turnkey_policy::{Access, Action, Glob, On, Policy, Rule, Severity};
+use turnkey_policy::{Access, Action, Glob, On, Policy, Rule, SameFile, Severity};
 
 fuzz_target!(|text: &[u8]| {
     let lines = || text.split(|byte| *byte == b'\n');
@@ -56,6 +56,8 @@ fn rule(line: &[u8]) -> Option<Rule> {
         path,
         access: access.into_iter().collect(),
         action,
+        flags: std::collections::BTreeSet::new(),
+        same_file: SameFile::default(),
         severity: Severity::Medium,
         technique: None,
         why: String::new(),

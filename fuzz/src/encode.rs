@@ -123,6 +123,21 @@ impl Parts {
                 self.record.detail = *socket_type;
                 self.raw = address_bytes(address);
             }
+            Kind::Question {
+                address,
+                socket_type,
+                data,
+                truncated,
+                unreadable,
+                errno,
+            } => {
+                self.failed(kind::QUESTION, *errno);
+                self.record.detail = *socket_type;
+                self.raw = address_bytes(address);
+                self.path.clone_from(data);
+                self.flag(flag::PATH_TRUNCATED, *truncated);
+                self.flag(flag::RAW_UNREADABLE, *unreadable);
+            }
             Kind::Refused {
                 nr,
                 on,
@@ -149,6 +164,19 @@ impl Parts {
                 self.flag(flag::FILE, *resolved);
                 self.argv = object.base.clone().unwrap_or_default();
                 self.raw = new.clone().unwrap_or_default();
+            }
+            Kind::Map {
+                file,
+                writable,
+                unknown,
+                nr,
+                errno,
+            } => {
+                self.failed(kind::MAP, *errno);
+                file.iter().for_each(|file| self.file(file));
+                self.flag(flag::WRITABLE, *writable);
+                self.flag(flag::FILE_GONE, *unknown);
+                self.record.detail = *nr;
             }
             Kind::Fork {
                 child_pid,
@@ -274,5 +302,6 @@ fn on_code(of: On) -> u8 {
         On::Rename => on::RENAME,
         On::Unlink => on::UNLINK,
         On::Chmod => on::CHMOD,
+        On::Map => on::MAP,
     }
 }

@@ -4,7 +4,7 @@ mod encode;
 
 use std::sync::LazyLock;
 
-use turnkey_monitor::Rules;
+use turnkey_monitor::{Known, Rules};
 use turnkey_policy::{Access, Attempt, On, Overrides, Policy, Rule, decide, load};
 
 pub use encode::encode;
@@ -30,11 +30,21 @@ const WAYS: [&[Access]; 4] = [
 pub fn assert_agrees(table: &Rules, rules: &[Rule], path: &[u8]) {
     let reference = |on, access| {
         let path = Some(path);
-        let rule = decide(rules, &Attempt { on, path, access })?;
+        let rule = decide(
+            rules,
+            &Attempt {
+                path,
+                access,
+                ..Attempt::of(on)
+            },
+        )?;
         Some((rule, rules[rule].action))
     };
     for access in WAYS {
-        assert_eq!(table.decide_open(path, access), reference(On::Open, access));
+        assert_eq!(
+            table.decide_open(Known::at(path), access),
+            reference(On::Open, access)
+        );
     }
-    assert_eq!(table.decide_exec(path), reference(On::Exec, &[]));
+    assert_eq!(table.decide_exec(Known::at(path)), reference(On::Exec, &[]));
 }

@@ -21,6 +21,7 @@ mod network;
 mod open;
 mod path;
 mod peers;
+mod question;
 mod read;
 mod refused;
 mod repeat;
@@ -166,6 +167,7 @@ fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> 
         }
         class::CONNECT..=class::SENDMSG => {
             network::leave(scratch, jail, who, call, (regs, result));
+            question::leave(scratch, jail, who, call, (regs, result));
         }
         class::LINK..=class::FCHMOD if !told => {
             change::leave(scratch, jail, who, call, (regs, result));

@@ -188,7 +188,7 @@ pub fn may_create((socket_type, protocol): (u32, u32)) -> i32 {
 
 /// Address and length of the argument; zeros when the call names none.
 #[inline(always)]
-fn argument(call: u8, regs: u64) -> (u64, u32) {
+pub fn argument(call: u8, regs: u64) -> (u64, u32) {
     let second = read::register(regs, offset!(regs_si));
     match call {
         class::SENDTO => {

@@ -18,7 +18,19 @@ pub fn is_ours(sock: u64) -> bool {
     id_of(cgroup) == read::current_cgroup()
 }
 
-/// The `struct sock` of a `struct socket`.
+/// The `struct socket` of a `struct file` that is one.
+#[inline(always)]
+pub fn socket_of(file: u64) -> u64 {
+    read::kernel(file + u64::from(offset!(file_private_data)))
+}
+
+/// The `SOCK_*` type of a `struct socket`.
+#[inline(always)]
+pub fn type_of(socket: u64) -> u16 {
+    read::kernel(socket + u64::from(offset!(socket_type)))
+}
+
+/// The `struct sock` of a `struct socket`, which begins with its `struct sock_common`.
 #[inline(always)]
 pub fn sock_of(socket: u64) -> u64 {
     read::kernel(socket + u64::from(offset!(socket_sk)))

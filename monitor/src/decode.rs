@@ -170,6 +170,7 @@ pub(crate) fn slot(of: &Kind) -> usize {
             };
             (kind::NETWORK, what)
         }
+        Kind::Question { .. } => (kind::QUESTION, 0),
         Kind::Refused { .. } => (kind::REFUSED, 0),
         Kind::Fork { .. } => (kind::FORK, 0),
         Kind::Exit { .. } => (kind::EXIT, 0),
@@ -226,6 +227,14 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
             act: network_act(record)?,
             address: address(parts.raw),
             socket_type: record.detail,
+            errno: errno(record),
+        },
+        kind::QUESTION => Kind::Question {
+            address: address(parts.raw),
+            socket_type: record.detail,
+            data: parts.path.to_vec(),
+            truncated: has(record, flag::PATH_TRUNCATED),
+            unreadable: has(record, flag::RAW_UNREADABLE),
             errno: errno(record),
         },
         kind::REFUSED => refused(record)?,

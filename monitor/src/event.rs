@@ -100,6 +100,22 @@ pub enum Kind {
         /// one means that it let the act pass.
         errno: i32,
     },
+    /// Data that was sent to port 53, where name servers answer, or was to be sent there: by
+    /// sendto(2), sendmsg(2), or as the first message of sendmmsg(2). Besides the event of the send.
+    Question {
+        /// The address that the call named, or that the socket is connected to.
+        address: Address,
+        /// `SOCK_*` type when known.
+        socket_type: u32,
+        /// The data as user memory held it when the call returned; [`crate::dns`] reads it.
+        data: Vec<u8>,
+        /// There was more: a longer message, or one in several pieces.
+        truncated: bool,
+        /// The memory could not be read at that moment.
+        unreadable: bool,
+        /// Positive errno, or 0.
+        errno: i32,
+    },
     /// A syscall of the watch-list that was refused, by seccomp or by the kernel, or that a rule
     /// speaks of.
     ///

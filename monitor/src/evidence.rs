@@ -51,6 +51,8 @@ pub struct ByKind {
     pub change: u64,
     /// [`crate::Kind::Map`]
     pub map: u64,
+    /// [`crate::Kind::Question`]
+    pub question: u64,
 }
 
 impl ByKind {
@@ -68,12 +70,13 @@ impl ByKind {
             exit: of(kind::EXIT),
             change: of(kind::CHANGE),
             map: of(kind::MAP),
+            question: of(kind::QUESTION),
         }
     }
 
     /// Each kind's name, as in events and reports, with its count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 11] {
+    pub fn named(&self) -> [(&'static str, u64); 12] {
         [
             ("exec", self.exec),
             ("exec_attempt", self.exec_attempt),
@@ -86,6 +89,7 @@ impl ByKind {
             ("exit", self.exit),
             ("change", self.change),
             ("map", self.map),
+            ("question", self.question),
         ]
     }
 

@@ -15,6 +15,7 @@ mod btf;
 mod canary;
 mod compile;
 mod decode;
+pub mod dns;
 mod event;
 mod evidence;
 mod hooks;

@@ -14,6 +14,7 @@ mod map;
 mod names;
 mod network;
 mod paths;
+mod questions;
 mod races;
 mod trust;
 

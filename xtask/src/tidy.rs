@@ -81,6 +81,9 @@ pub fn run() -> Result<()> {
     if format(&root).is_err() {
         failed.push("rustfmt: run `cargo fmt --all`, and again in fuzz and monitor-ebpf");
     }
+    if lock_of_fuzz(&root).is_err() {
+        failed.push("fuzz/Cargo.lock: run `cargo update --workspace` in fuzz");
+    }
     if lint(&root).is_err() {
         failed.push("clippy");
     }
@@ -101,6 +104,16 @@ fn format(root: &Path) -> Result<()> {
     let elsewhere = |manifest| check(&["--check", "--manifest-path", manifest]);
     let fuzz = elsewhere("fuzz/Cargo.toml");
     elsewhere("monitor-ebpf/Cargo.toml").and(fuzz).and(ours)
+}
+
+/// Nobody builds the fuzzer with every change, so its lock file could miss a dependency of ours.
+fn lock_of_fuzz(root: &Path) -> Result<()> {
+    let mut metadata = command::cargo();
+    metadata
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .args(["--manifest-path", "fuzz/Cargo.toml"])
+        .current_dir(root);
+    command::output(&mut metadata).map(drop)
 }
 
 fn lint(root: &Path) -> Result<()> {

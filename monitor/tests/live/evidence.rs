@@ -44,6 +44,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::ExecAttempt { .. } => "exec_attempt",
         Kind::Open { .. } => "open",
         Kind::Network { .. } => "connect",
+        Kind::Question { .. } => "question",
         Kind::Refused { .. } => "refused",
         Kind::Fork { .. } => "fork",
         Kind::Exit { .. } => "exit",

@@ -1,6 +1,6 @@
 //! One attempt, in the words of the report.
 
-use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw};
+use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw, dns};
 use turnkey_policy::{Action, On, syscalls};
 
 use super::model::{Argument, FileAccess, MemoryTrait};
@@ -44,6 +44,8 @@ pub enum Object {
         address: String,
         /// The word for the socket's type.
         socket: Option<&'static str>,
+        /// What was asked there, as in [`super::model::NetworkAttempt::name`].
+        name: Option<String>,
     },
     /// A syscall of the watch-list, by name.
     Syscall(String),
@@ -103,8 +105,25 @@ impl Act {
                 object: Object::Address {
                     address: address_text(address),
                     socket: socket_word(*socket_type),
+                    name: None,
                 },
                 outcome: attribution.network(*act, address, *errno),
+                errno: *errno,
+            },
+            Kind::Question {
+                address,
+                socket_type,
+                data,
+                errno,
+                ..
+            } => Self {
+                on: Some(On::Send),
+                object: Object::Address {
+                    address: address_text(address),
+                    socket: socket_word(*socket_type),
+                    name: names(&asked(data, *socket_type)),
+                },
+                outcome: attribution.network(NetworkAct::Send, address, *errno),
                 errno: *errno,
             },
             Kind::Refused {
@@ -349,14 +368,26 @@ pub fn socket_word(socket_type: u32) -> Option<&'static str> {
     }
 }
 
+/// The questions in what was sent to port 53.
+pub fn asked(data: &[u8], socket_type: u32) -> Vec<dns::Question> {
+    dns::questions(data, socket_type == libc::SOCK_STREAM.cast_unsigned())
+}
+
+/// Their names; one has no space.
+fn names(asked: &[dns::Question]) -> Option<String> {
+    let names: Vec<&str> = asked.iter().map(|one| one.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
 /// Every name that [`kind_name`] gives.
-pub const KINDS: [&str; 11] = [
+pub const KINDS: [&str; 12] = [
     "exec",
     "exec_attempt",
     "open",
     "connect",
     "bind",
     "send",
+    "question",
     "refused",
     "change",
     "map",
@@ -382,6 +413,7 @@ pub fn kind_name(kind: &Kind) -> &'static str {
             act: NetworkAct::Send,
             ..
         } => "send",
+        Kind::Question { .. } => "question",
         Kind::Refused { .. } => "refused",
         Kind::Change { .. } => "change",
         Kind::Map { .. } => "map",

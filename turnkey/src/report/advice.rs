@@ -405,6 +405,7 @@ action = "allow""#
         let mapped = Object::Address {
             address: "[::ffff:127.0.0.1]:80".to_owned(),
             socket: None,
+            name: None,
         };
         let advice = for_layer(Some(Stopper::CgroupProgram), &mapped).unwrap();
         assert!(advice.starts_with("--network loopback"), "{advice}");

@@ -315,13 +315,19 @@ impl Row {
     }
 
     fn network(self, rules: &[Rule], clock: &Clock) -> Option<NetworkAttempt> {
-        let Object::Address { address, socket } = self.key.object else {
+        let Object::Address {
+            address,
+            socket,
+            name,
+        } = self.key.object
+        else {
             return None;
         };
         Some(NetworkAttempt {
             act: self.key.on.name(),
             address,
             socket,
+            name,
             count: self.count,
             first_time: clock.date(self.first_ns),
             last_time: clock.date(self.last_ns),

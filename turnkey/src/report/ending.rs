@@ -105,6 +105,7 @@ mod tests {
         exit: 0,
         change: 0,
         map: 0,
+        question: 0,
     };
 
     fn whole() -> turnkey_monitor::Evidence {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use turnkey_monitor::{Event, Kind};
 use turnkey_policy::{Action, On, Policy};
 
-use super::act::{Act, Object, errno_name, kind_name};
+use super::act::{Act, Object, asked, errno_name, kind_name};
 use super::clock::Clock;
 use super::json;
 use super::model::{
@@ -81,6 +81,16 @@ enum What {
         address: String,
         socket: Option<&'static str>,
     },
+    Question {
+        address: String,
+        socket: Option<&'static str>,
+        questions: Vec<Asked>,
+        bytes: usize,
+        #[serde(skip_serializing_if = "is_false")]
+        truncated: bool,
+        #[serde(skip_serializing_if = "is_false")]
+        unreadable: bool,
+    },
     Syscall {
         syscall: String,
         on: Option<&'static str>,
@@ -92,6 +102,14 @@ enum What {
     Exit {
         exit: Exit,
     },
+}
+
+/// What a name server was asked.
+#[derive(Serialize)]
+struct Asked {
+    name: String,
+    #[serde(rename = "type")]
+    record: String,
 }
 
 /// How an attempt went.
@@ -267,9 +285,37 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
             to,
             memory,
         }),
-        (_, Some((_, Object::Address { address, socket }))) => {
-            Some(What::Address { address, socket })
-        }
+        (
+            Kind::Question {
+                data,
+                socket_type,
+                truncated,
+                unreadable,
+                ..
+            },
+            Some((
+                _,
+                Object::Address {
+                    address, socket, ..
+                },
+            )),
+        ) => Some(What::Question {
+            address,
+            socket,
+            questions: questions(data, *socket_type),
+            bytes: data.len(),
+            truncated: *truncated,
+            unreadable: *unreadable,
+        }),
+        (
+            _,
+            Some((
+                _,
+                Object::Address {
+                    address, socket, ..
+                },
+            )),
+        ) => Some(What::Address { address, socket }),
         (Kind::Refused { args, .. }, Some((on, Object::Syscall(syscall)))) => Some(What::Syscall {
             syscall,
             on: on.map(On::name),
@@ -277,6 +323,15 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
         }),
         _ => None,
     }
+}
+
+fn questions(data: &[u8], socket_type: u32) -> Vec<Asked> {
+    let asked = asked(data, socket_type).into_iter();
+    let asked = asked.map(|question| Asked {
+        record: question.record_name(),
+        name: question.name,
+    });
+    asked.collect()
 }
 
 fn actor(event: &Event, process: Option<usize>) -> Process {
@@ -296,7 +351,7 @@ fn actor(event: &Event, process: Option<usize>) -> Process {
 mod tests {
     use super::super::fixture::{
         CREDENTIALS, ESCAPE, OUTBOUND, Story, clock, connect, fork, open_failed, opened, policy,
-        refused,
+        question, refused,
     };
     use super::*;
 
@@ -365,6 +420,24 @@ mod tests {
             lines.ends_with("{\"seq\":1,\"kind\":\"gap\",\"count\":3}\n"),
             "{lines}"
         );
+    }
+
+    #[test]
+    fn a_question_is_told_by_name_and_type() {
+        let mut story = Story::command(&["sh"]);
+        story.push(
+            2,
+            question(
+                "192.0.2.1:53",
+                b"\x06secret\x03com\0\0\x1c\0\x01",
+                libc::EPERM,
+            ),
+        );
+        let lines = lines(&story);
+        let told = "\"kind\":\"question\"";
+        assert_eq!(lines.matches(told).count(), 1, "{lines}");
+        let asked = "\"questions\":[{\"name\":\"secret.com\",\"type\":\"AAAA\"}],\"bytes\":28";
+        assert!(lines.contains(asked), "{lines}");
     }
 
     #[test]

@@ -261,6 +261,19 @@ pub fn connect(address: &str, errno: i32) -> Kind {
     }
 }
 
+/// One question to a name server, in a message of its own.
+pub fn question(address: &str, asked: &[u8], errno: i32) -> Kind {
+    let head = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0";
+    Kind::Question {
+        address: Address::Inet(address.parse().unwrap()),
+        socket_type: libc::SOCK_DGRAM.cast_unsigned(),
+        data: [head.as_slice(), asked].concat(),
+        truncated: false,
+        unreadable: false,
+        errno,
+    }
+}
+
 pub fn refused(name: &str, on: On) -> Kind {
     let nr = turnkey_policy::syscalls::number(name).unwrap();
     Kind::Refused {

@@ -439,6 +439,10 @@ pub struct NetworkAttempt {
     pub address: String,
     /// `stream`, `datagram`, or another word for the socket's type; `null` when not known.
     pub socket: Option<&'static str>,
+    /// The name that a name server was asked for, as in `questions` of the event; of several, all
+    /// with spaces between them. Such a row is there besides that of the send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// How many.
     pub count: u64,
     /// Of the first one.

@@ -274,9 +274,14 @@ impl Blocked {
         let object = Object::Address {
             address: row.address.clone(),
             socket: row.socket,
+            name: row.name.clone(),
+        };
+        let what = match &row.name {
+            Some(name) => format!("asking {} for {name}", row.address),
+            None => format!("{} {}", on_words(row.act), row.address),
         };
         Some(Self {
-            what: format!("{} {}", on_words(row.act), row.address),
+            what,
             count: row.count,
             exec_id: row.first_exec_id,
             stopped_by,

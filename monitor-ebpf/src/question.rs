@@ -1,0 +1,186 @@
+//! What is asked of name servers: the data of sends to port 53, also of those that were refused.
+//!
+//! No hook of the control group sees data, so it is read from the argument when the call returns.
+//! By then another thread may have written something else there: it is told, and never decided on.
+
+use turnkey_abi::syscalls::class;
+use turnkey_abi::{QUESTION, flag, kind};
+
+use crate::automaton::Verdict;
+use crate::emit::{self, Current};
+use crate::network;
+use crate::path;
+use crate::peers;
+use crate::read::{self, JailCell, Scratch, offset};
+
+/// Which sends over IPv4 take for `AF_INET`.
+const AF_UNSPEC: u16 = 0;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+/// `sizeof(struct sockaddr_in)`
+const SIZE_V4: u32 = 16;
+/// `sizeof(struct sockaddr_in6)`
+const SIZE_V6: u32 = 28;
+const PORT: u16 = 53;
+const EBADF: i64 = -9;
+const ENOTSOCK: i64 = -88;
+
+/// Where an address goes to: its family, and the port in network byte order.
+#[derive(Clone, Copy)]
+struct Peer {
+    family: u16,
+    port: u16,
+}
+
+/// The data of a send: where it begins, how long it is, and whether there is more elsewhere.
+#[derive(Clone, Copy)]
+struct Data {
+    address: u64,
+    length: u64,
+    more: bool,
+}
+
+impl Peer {
+    /// The size of its address; 0 for one that is no name server's.
+    #[inline(always)]
+    fn size(self) -> u32 {
+        match (self.family, u16::from_be(self.port)) {
+            (AF_UNSPEC | AF_INET, PORT) => SIZE_V4,
+            (AF_INET6, PORT) => SIZE_V6,
+            _ => 0,
+        }
+    }
+}
+
+impl Data {
+    /// The same, without what the verifier knows of it.
+    #[inline(always)]
+    fn forget(self, scratch: &mut Scratch) -> Self {
+        Self {
+            address: read::forgotten(scratch, self.address),
+            length: read::forgotten(scratch, self.length),
+            more: read::forgotten(scratch, u64::from(self.more)) != 0,
+        }
+    }
+}
+
+/// The peer that the call names.
+#[inline(always)]
+fn named(address: u64) -> Peer {
+    Peer {
+        family: read::user::<u16>(address).0,
+        port: read::user::<u16>(address + 2).0,
+    }
+}
+
+/// The peer that a `struct sock` is connected to.
+#[inline(always)]
+fn connected(sock: u64) -> Peer {
+    Peer {
+        family: read::kernel(sock + u64::from(offset!(sock_common_skc_family))),
+        port: read::kernel(sock + u64::from(offset!(sock_common_skc_dport))),
+    }
+}
+
+/// Writes the address of the peer that a `struct sock` is connected to, as a `struct sockaddr`.
+#[inline(always)]
+fn write_connected(scratch: &mut Scratch, sock: u64, peer: Peer) {
+    let [first, second] = peer.family.to_ne_bytes();
+    let [third, fourth] = peer.port.to_ne_bytes();
+    let mut bytes = [0; SIZE_V6 as usize];
+    bytes[..4].copy_from_slice(&[first, second, third, fourth]);
+    if peer.family == AF_INET {
+        let ip: [u8; 4] = read::kernel(sock + u64::from(offset!(sock_common_skc_daddr)));
+        bytes[4..8].copy_from_slice(&ip);
+    } else {
+        let ip: [u8; 16] = read::kernel(sock + u64::from(offset!(sock_common_skc_v6_daddr)));
+        bytes[8..24].copy_from_slice(&ip);
+    }
+    scratch.text[..SIZE_V6 as usize].copy_from_slice(&bytes);
+}
+
+/// The data of a call; of several pieces the first.
+#[inline(always)]
+fn data(call: u8, regs: u64) -> Data {
+    let second = read::register(regs, offset!(regs_si));
+    if call == class::SENDTO {
+        return Data {
+            address: second,
+            length: read::register(regs, offset!(regs_dx)),
+            more: false,
+        };
+    }
+    // `msg_iov` and `msg_iovlen` of struct msghdr, then `iov_base` and `iov_len`.
+    let pieces: u64 = read::user(second + 16).0;
+    Data {
+        address: read::user(pieces).0,
+        length: read::user(pieces + 8).0,
+        more: read::user::<u64>(second + 24).0 > 1,
+    }
+}
+
+/// At exit: tells of what was sent, or was to be sent, to port 53.
+#[inline(always)]
+pub fn leave(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    call: u8,
+    (regs, result): (u64, i64),
+) {
+    if (call != class::SENDTO && call != class::SENDMSG) || result == EBADF || result == ENOTSOCK {
+        return;
+    }
+    // The calls are one from here on, for the verifier too; what differs is looked up again.
+    let call = read::forgotten(scratch, u64::from(call)) as u8;
+    let (address, length) = network::argument(call, regs);
+    let address = read::forgotten(scratch, address);
+    let length = read::forgotten(scratch, u64::from(length));
+    let descriptor = read::register(regs, offset!(regs_di));
+    let socket = peers::socket_of(path::file_of(who.task, descriptor as u32));
+    let sock = peers::sock_of(socket);
+    let is_named = address != 0 && length != 0;
+    let peer = if is_named {
+        named(address)
+    } else {
+        connected(sock)
+    };
+    let size = read::forgotten(scratch, u64::from(peer.size())) as u32;
+    if size == 0 || size > SIZE_V6 {
+        return;
+    }
+    if !is_named {
+        write_connected(scratch, sock, peer);
+    } else if !read::user_bytes(scratch, address, size) {
+        return;
+    }
+    emit::begin(&mut scratch.record, kind::QUESTION, who);
+    scratch.record.raw_len = size as u16;
+    scratch.record.detail = u32::from(peers::type_of(socket));
+    scratch.record.errno = if result < 0 { -result as u32 } else { 0 };
+    let data = data(call, regs).forget(scratch);
+    attach_data(scratch, jail, size, data);
+    emit::finish(scratch, jail, Verdict::NONE);
+}
+
+/// Puts the data behind the address.
+#[inline(always)]
+fn attach_data(scratch: &mut Scratch, jail: JailCell, at: u32, data: Data) {
+    let length = if data.length > QUESTION as u64 {
+        QUESTION as u32
+    } else {
+        data.length as u32
+    };
+    if data.more || data.length > QUESTION as u64 {
+        scratch.record.flags |= flag::PATH_TRUNCATED;
+    }
+    if length == 0 {
+        return;
+    }
+    if read::append_user_bytes(scratch, at, data.address, length) {
+        scratch.record.path_len = length as u16;
+    } else {
+        scratch.record.flags |= flag::RAW_UNREADABLE;
+        jail.count_unreadable();
+    }
+}

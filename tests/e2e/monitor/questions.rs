@@ -1,0 +1,124 @@
+//! Questions to name servers: seen by name, whether or not they may leave.
+
+use std::net::UdpSocket;
+
+use serde_json::Value;
+use turnkey_tests::{Ran, Run, as_nobody};
+
+use super::events;
+
+/// Asks for a name whose first label is the way it is sent, then the secret, by every way there is.
+const ASK: &str = r#"
+import ctypes, socket, struct, sys
+server = (sys.argv[1], 53)
+def question(*labels):
+    name = b''.join(bytes([len(label)]) + label for label in labels) + b'\0'
+    return b'\x12\x34\x01\0\0\1' + b'\0' * 6 + name + b'\0\x10\0\1'
+def sendmmsg(peer, data):
+    address = struct.pack('=H', 2) + struct.pack('>H', 53) + socket.inet_aton(server[0]) + bytes(8)
+    kept = [ctypes.create_string_buffer(one, len(one)) for one in (address, data)]
+    where = [ctypes.addressof(one) for one in kept]
+    piece = ctypes.create_string_buffer(struct.pack('QQ', where[1], len(data)))
+    header = struct.pack('QIxxxxQQQQIxxxxIxxxx', where[0], 16, ctypes.addressof(piece), 1, 0, 0, 0, 0)
+    message = ctypes.create_string_buffer(header)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.sendmmsg(peer.fileno(), message, 1, 0) < 0: raise OSError(ctypes.get_errno(), 'sendmmsg')
+ways = {
+    b'sendto': lambda peer, data: peer.sendto(data, server),
+    b'sendmsg': lambda peer, data: peer.sendmsg([data], [], 0, server),
+    b'sendmmsg': sendmmsg,
+    b'pieces': lambda peer, data: peer.sendmsg([data[:20], data[20:]], [], 0, server),
+}
+for way, send in ways.items():
+    try:
+        send(socket.socket(type=socket.SOCK_DGRAM), question(way, b'se.cr\xff\n', b'example'))
+        print('sent')
+    except OSError as error: print(error.errno)
+"#;
+
+/// An address of this host's loopback where nobody else listens.
+const SERVER: &str = "127.0.54.53";
+
+fn asked(ran: &Ran) -> Vec<(String, Value)> {
+    let questions = events(ran, "question").flat_map(|event| {
+        let questions = event["questions"].as_array().cloned().unwrap_or_default();
+        let result = event["result"].clone();
+        questions
+            .into_iter()
+            .map(move |one| (format!("{} {}", one["name"], one["type"]), result.clone()))
+    });
+    questions.collect()
+}
+
+#[test]
+fn m19_a_question_that_may_not_leave_is_told_by_name() {
+    let server = UdpSocket::bind((SERVER, 53)).unwrap();
+    server.set_nonblocking(true).unwrap();
+    let came = || std::iter::from_fn(|| server.recv(&mut [0; 512]).ok()).count();
+    let (_, control) = as_nobody("python3", &["-c", ASK, SERVER]);
+    assert_eq!(
+        control,
+        "sent\n".repeat(4),
+        "the control: outside they leave"
+    );
+    assert_eq!(came(), 4, "and come");
+
+    let ran = Run::new()
+        .with_events()
+        .run(&["python3", "-c", ASK, SERVER]);
+    assert_eq!(came(), 0, "nothing came");
+    ran.expect(ran.stdout == "1\n".repeat(4), "each is refused");
+    let expected = ["sendto", "sendmsg", "sendmmsg"].map(|way| {
+        let name = format!(r#""{way}.se\\046cr\\255\\010.example" "TXT""#);
+        (name, Value::from("denied"))
+    });
+    ran.expect(asked(&ran) == expected, "and told by name");
+    let pieces = events(&ran, "question").filter(|event| event["truncated"] == true);
+    ran.expect(pieces.count() == 1, "what is in pieces is told to be cut");
+    for way in ["sendto", "sendmsg", "sendmmsg"] {
+        let name = format!(r"{way}.se\046cr\255\010.example");
+        let mut rows = ran.list("/network_attempts").iter();
+        let row = rows.find(|row| row["name"] == name.as_str());
+        let told = row.is_some_and(|row| {
+            row["result"] == "denied" && row["address"] == format!("{SERVER}:53").as_str()
+        });
+        ran.expect(told, "the report has it, too");
+    }
+}
+
+/// The resolver of the C library, whose only name server is the jail itself.
+const RESOLVE: &str = r#"
+import ctypes, socket, struct, sys
+libc = ctypes.CDLL(None)
+socket.getaddrinfo('localhost', 1)
+libc.__res_init()
+libc.__res_state.restype = ctypes.c_void_p
+state = libc.__res_state()
+server = struct.pack('=iH', 1, 2) + struct.pack('>H', 53) + socket.inet_aton('127.0.0.1') + bytes(8)
+# nscount and nsaddr_list[0], behind retrans, retry and options.
+ctypes.memmove(state + 16, server, len(server))
+try: socket.getaddrinfo('secret.example.com', 443, type=socket.SOCK_STREAM)
+except OSError as error: print('not resolved')
+"#;
+
+#[test]
+fn m19_a_question_of_the_resolver_is_told_by_name() {
+    let run = Run::new().with_events().option("--network loopback");
+    let ran = run.run(&["python3", "-c", RESOLVE]);
+    ran.expect(ran.stdout == "not resolved\n", "nobody may answer there");
+    let name = r#""secret.example.com" "A""#.to_owned();
+    let told = asked(&ran).contains(&(name, Value::from("allowed")));
+    ran.expect(
+        told,
+        "the question is told, of a socket that was connected before",
+    );
+    let row = (ran.list("/network_attempts").iter())
+        .any(|row| row["name"] == "secret.example.com" && row["address"] == "127.0.0.1:53");
+    ran.expect(row, "and stands in the report");
+
+    // Where not even the connect may happen, no question is built: the address is all there is.
+    let ran = Run::new().with_events().run(&["python3", "-c", RESOLVE]);
+    ran.expect(asked(&ran).is_empty(), "no question");
+    let tried = events(&ran, "connect").any(|event| event["address"] == "127.0.0.1:53");
+    ran.expect(tried, "but the attempt is told");
+}
