@@ -118,6 +118,7 @@ offsets! {
     mm_arg_end = "mm_struct" "arg_end",
     binprm_file = "linux_binprm" "file",
     binprm_filename = "linux_binprm" "filename",
+    binprm_interp = "linux_binprm" "interp",
     regs_orig_ax = "pt_regs" "orig_ax",
     regs_di = "pt_regs" "di",
     regs_si = "pt_regs" "si",

@@ -193,4 +193,6 @@ pub mod flag {
     /// [`super::kind::MAP`]: what the memory holds is not what the file holds, or may be changed while
     /// it is executed.
     pub const WRITABLE: u16 = 1 << 8;
+    /// [`super::kind::EXEC`]: `raw` names a script, and the file is what interprets it.
+    pub const SCRIPT: u16 = 1 << 9;
 }

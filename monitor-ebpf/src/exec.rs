@@ -136,6 +136,11 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
     }
     emit::begin(&mut scratch.record, kind::EXEC, who);
     emit::note_raw(&mut scratch.record, jail, length);
+    // The kernel gives the interpreter's name a place of its own.
+    let interpreter: u64 = read::kernel(binprm + u64::from(offset!(binprm_interp)));
+    if interpreter != filename {
+        scratch.record.flags |= flag::SCRIPT;
+    }
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
     emit::describe_file(&mut scratch.record, file);
     let resolved = emit::resolve_file(scratch, who.task, file);

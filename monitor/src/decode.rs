@@ -294,6 +294,7 @@ fn exec(parts: &Parts<'_>) -> Kind {
     Kind::Exec {
         file: file(parts),
         raw: (parts.raw != parts.path).then(|| parts.raw.to_vec()),
+        script: has(&parts.record, flag::SCRIPT),
         argv,
         argv_truncated: has(&parts.record, flag::ARGV_TRUNCATED),
     }

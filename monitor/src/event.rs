@@ -60,8 +60,10 @@ pub enum Kind {
     Exec {
         /// The file that runs (the interpreter, for a script).
         file: File,
-        /// The name given to execve(2) when it differs from `file.path`, such as a script.
+        /// The name given to execve(2) when it differs from `file.path`.
         raw: Option<Vec<u8>>,
+        /// Whether `raw` names a script, which `file` interprets.
+        script: bool,
         /// Arguments, cut to what fits one record.
         argv: Vec<Vec<u8>>,
         /// Whether `argv` was cut.

@@ -271,3 +271,28 @@ fn j66_the_first_instruction_is_watched() {
         );
     }
 }
+
+#[test]
+fn a_script_and_what_interprets_it_are_both_told() {
+    let run = Run::new()
+        .with_events()
+        .file("inner", "#!/bin/sh\necho said\n");
+    let script = run.path().join("inner");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).expect("a test owns its directory");
+    let ran = run.shell("./inner; /bin/true");
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "said\n", "it ran");
+    let of = |name: &str| {
+        let mut rows = ran.list("/processes").iter();
+        let row = rows.find(|row| row["comm"] == name);
+        row.unwrap_or_else(|| panic!("{name} is told"))
+    };
+    let inner = of("inner");
+    ran.expect(inner["script"] == "./inner", "the script");
+    let interpreter = inner["exe"]["path"].as_str().unwrap_or_default();
+    ran.expect(interpreter.ends_with("sh"), "its interpreter");
+    ran.expect(of("true").get("script").is_none(), "a program is no script");
+    let scripts = ran.events.iter().filter(|event| event["script"] == true);
+    ran.expect(scripts.count() == 1, "one of the events");
+}

@@ -60,6 +60,8 @@ struct Repeated {
 enum What {
     Exec {
         exe: Executable,
+        #[serde(skip_serializing_if = "is_false")]
+        script: bool,
         argv: Vec<String>,
         argv_truncated: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,6 +252,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
         (
             Kind::Exec {
                 file,
+                script,
                 argv,
                 argv_truncated,
                 ..
@@ -259,6 +262,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
             let argv = escape_all(argv);
             Some(What::Exec {
                 exe: executable(file),
+                script: *script,
                 argv,
                 argv_truncated: *argv_truncated,
                 raw,

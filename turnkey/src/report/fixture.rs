@@ -227,6 +227,7 @@ pub fn exec(argv: &[&str]) -> Kind {
     Kind::Exec {
         file: file(&path),
         raw: None,
+        script: false,
         argv: argv_bytes,
         argv_truncated: false,
     }

@@ -313,6 +313,9 @@ pub struct Process {
     pub end: Option<String>,
     /// The file that runs; `null` when its start was not seen.
     pub exe: Option<Executable>,
+    /// The script that it interprets, by the name it was started with; absent for a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// Arguments.
     pub argv: Vec<String>,
     /// Whether arguments are missing at the end.

@@ -33,6 +33,8 @@ struct Image {
     start_ns: u64,
     end_ns: Option<u64>,
     file: Option<File>,
+    /// What the file interprets.
+    script: Option<Vec<u8>>,
     argv: Vec<Vec<u8>>,
     argv_truncated: bool,
     /// Whether this image came by an exec of this process, not by a fork.
@@ -126,6 +128,7 @@ impl Processes {
         let inherited = parent.and_then(|index| self.images.get(index));
         let image = Image {
             file: inherited.and_then(|image| image.file.clone()),
+            script: inherited.and_then(|image| image.script.clone()),
             argv: inherited
                 .map(|image| image.argv.clone())
                 .unwrap_or_default(),
@@ -140,6 +143,8 @@ impl Processes {
     fn execute(&mut self, event: &Event, actor: Option<usize>) -> Option<usize> {
         let Kind::Exec {
             file,
+            raw,
+            script,
             argv,
             argv_truncated,
             ..
@@ -157,6 +162,7 @@ impl Processes {
         })?;
         let image = &mut self.images[index];
         image.file = Some(file.clone());
+        image.script = raw.clone().filter(|_| *script);
         image.argv.clone_from(argv);
         image.argv_truncated = *argv_truncated;
         image.executed = true;
@@ -184,6 +190,7 @@ impl Image {
             start_ns: time_ns,
             end_ns: None,
             file: None,
+            script: None,
             argv: Vec::new(),
             argv_truncated: false,
             executed: false,
@@ -201,6 +208,7 @@ impl Image {
             start: clock.date(self.start_ns),
             end: self.end_ns.map(|end_ns| clock.date(end_ns)),
             exe: self.file.as_ref().map(executable),
+            script: self.script.as_deref().map(escape),
             argv: escape_all(&self.argv),
             argv_truncated: self.argv_truncated,
             exit: self.exit,
