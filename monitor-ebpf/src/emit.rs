@@ -196,6 +196,16 @@ pub fn scratch(jail: JailCell, program: u32) -> Option<&'static mut Scratch> {
     scratch
 }
 
+/// Work memory for a hook of BPF LSM, to be released. That there is none is a fault.
+#[inline(always)]
+pub fn claim(jail: JailCell) -> Option<&'static mut Scratch> {
+    let scratch = read::claim();
+    if scratch.is_none() {
+        fault(jail);
+    }
+    scratch
+}
+
 /// A program could not do its work: nobody knows what was done here.
 #[inline(always)]
 pub fn fault(jail: JailCell) {

@@ -11,7 +11,6 @@ use turnkey_abi::syscalls::on;
 use crate::change::{self, Act};
 use crate::code::{self, Code};
 use crate::emit::Current;
-use crate::maps::program;
 use crate::path::Place;
 use crate::read::{self, JailCell, Scratch};
 use crate::{emit, exec, finish_off, kinds, open, peers};
@@ -34,13 +33,17 @@ fn ask(hook: impl FnOnce(JailCell, Current) -> bool) -> i32 {
     }
 }
 
-/// As [`ask`], for hooks that need work memory. There is some for every program on every processor;
-/// if there were none, the answer would be no, unless nothing is to be refused at all.
+/// As [`ask`], for hooks that need work memory. If there is none left, the answer is no, unless
+/// nothing is to be refused at all.
 #[inline(always)]
-fn ask_with(program: u32, hook: impl FnOnce(&mut Scratch, JailCell, Current) -> bool) -> i32 {
-    ask(|jail, who| match emit::scratch(jail, program) {
-        Some(scratch) => hook(scratch, jail, who),
-        None => !jail.strict(),
+fn ask_with(hook: impl FnOnce(&mut Scratch, JailCell, Current) -> bool) -> i32 {
+    ask(|jail, who| {
+        let Some(scratch) = emit::claim(jail) else {
+            return !jail.strict();
+        };
+        let passes = hook(scratch, jail, who);
+        read::release(scratch);
+        passes
     })
 }
 
@@ -48,27 +51,21 @@ fn ask_with(program: u32, hook: impl FnOnce(&mut Scratch, JailCell, Current) -> 
 #[lsm(hook = "file_open")]
 fn lsm_file_open(context: LsmContext) -> i32 {
     let file = context.arg(0);
-    ask_with(program::FILE_OPEN, |scratch, jail, who| {
-        open::hook(scratch, jail, who, file)
-    })
+    ask_with(|scratch, jail, who| open::hook(scratch, jail, who, file))
 }
 
 // int file_receive(struct file *file)
 #[lsm(hook = "file_receive")]
 fn lsm_file_receive(context: LsmContext) -> i32 {
     let file = context.arg(0);
-    ask_with(program::RECEIVE, |scratch, jail, who| {
-        open::receive(scratch, jail, who, file)
-    })
+    ask_with(|scratch, jail, who| open::receive(scratch, jail, who, file))
 }
 
 // int bprm_check_security(struct linux_binprm *bprm)
 #[lsm(hook = "bprm_check_security")]
 fn lsm_bprm_check_security(context: LsmContext) -> i32 {
     let binprm = context.arg(0);
-    ask_with(program::CHECK_EXEC, |scratch, jail, who| {
-        exec::hook(scratch, jail, who, binprm)
-    })
+    ask_with(|scratch, jail, who| exec::hook(scratch, jail, who, binprm))
 }
 
 // int mmap_file(struct file *file, unsigned long reqprot, unsigned long prot, unsigned long flags)
@@ -78,7 +75,7 @@ fn lsm_mmap_file(context: LsmContext) -> i32 {
     if !code::is_executable(protection) {
         return 0;
     }
-    ask_with(program::MMAP, |scratch, jail, who| {
+    ask_with(|scratch, jail, who| {
         let code = Code::of_mapping(file, protection, flags);
         code::hook(scratch, jail, who, code)
     })
@@ -91,7 +88,7 @@ fn lsm_file_mprotect(context: LsmContext) -> i32 {
     if !code::is_executable(protection) {
         return 0;
     }
-    ask_with(program::MPROTECT, |scratch, jail, who| {
+    ask_with(|scratch, jail, who| {
         let code = Code::of_area(read::area(area), protection);
         code::hook(scratch, jail, who, code)
     })
@@ -99,19 +96,15 @@ fn lsm_file_mprotect(context: LsmContext) -> i32 {
 
 /// Asks about a change of names or attributes.
 #[inline(always)]
-fn ask_change(program: u32, on: u8, object: Place, new: Option<Place>) -> i32 {
+fn ask_change(on: u8, object: Place, new: Option<Place>) -> i32 {
     let act = Act { on, object, new };
-    ask_with(program, |scratch, jail, who| {
-        change::hook(scratch, jail, who, &act)
-    })
+    ask_with(|scratch, jail, who| change::hook(scratch, jail, who, &act))
 }
 
 /// Asks about writing to, or making, what is at a place.
 #[inline(always)]
-fn ask_write(program: u32, place: Place) -> i32 {
-    ask_with(program, |scratch, jail, who| {
-        open::write_hook(scratch, jail, who, place)
-    })
+fn ask_write(place: Place) -> i32 {
+    ask_with(|scratch, jail, who| open::write_hook(scratch, jail, who, place))
 }
 
 // int path_link(struct dentry *old_dentry, const struct path *new_dir, struct dentry *new_dentry)
@@ -120,12 +113,7 @@ fn lsm_path_link(context: LsmContext) -> i32 {
     // Both are on one mount, or the kernel would not have come here.
     let (directory, object, new) = (context.arg(1), context.arg(0), context.arg(2));
     let new = Place::entry(directory, new);
-    ask_change(
-        program::LINK,
-        on::LINK,
-        Place::entry(directory, object),
-        Some(new),
-    )
+    ask_change(on::LINK, Place::entry(directory, object), Some(new))
 }
 
 // int path_rename(const struct path *old_dir, struct dentry *old, const struct path *new_dir, struct dentry *new, …)
@@ -133,60 +121,57 @@ fn lsm_path_link(context: LsmContext) -> i32 {
 fn lsm_path_rename(context: LsmContext) -> i32 {
     let object = Place::entry(context.arg(0), context.arg(1));
     let new = Place::entry(context.arg(2), context.arg(3));
-    ask_change(program::RENAME, on::RENAME, object, Some(new))
+    ask_change(on::RENAME, object, Some(new))
 }
 
 // int path_unlink(const struct path *dir, struct dentry *dentry)
 #[lsm(hook = "path_unlink")]
 fn lsm_path_unlink(context: LsmContext) -> i32 {
     let object = Place::entry(context.arg(0), context.arg(1));
-    ask_change(program::UNLINK, on::UNLINK, object, None)
+    ask_change(on::UNLINK, object, None)
 }
 
 // int path_rmdir(const struct path *dir, struct dentry *dentry)
 #[lsm(hook = "path_rmdir")]
 fn lsm_path_rmdir(context: LsmContext) -> i32 {
     let object = Place::entry(context.arg(0), context.arg(1));
-    ask_change(program::RMDIR, on::UNLINK, object, None)
+    ask_change(on::UNLINK, object, None)
 }
 
 // int path_chmod(const struct path *path, umode_t mode)
 #[lsm(hook = "path_chmod")]
 fn lsm_path_chmod(context: LsmContext) -> i32 {
-    ask_change(program::CHMOD, on::CHMOD, Place::at(context.arg(0)), None)
+    ask_change(on::CHMOD, Place::at(context.arg(0)), None)
 }
 
 // int path_chown(const struct path *path, kuid_t uid, kgid_t gid)
 #[lsm(hook = "path_chown")]
 fn lsm_path_chown(context: LsmContext) -> i32 {
-    ask_change(program::CHOWN, on::CHMOD, Place::at(context.arg(0)), None)
+    ask_change(on::CHMOD, Place::at(context.arg(0)), None)
 }
 
 // int path_truncate(const struct path *path)
 #[lsm(hook = "path_truncate")]
 fn lsm_path_truncate(context: LsmContext) -> i32 {
-    ask_write(program::TRUNCATE, Place::at(context.arg(0)))
+    ask_write(Place::at(context.arg(0)))
 }
 
 // int path_mknod(const struct path *dir, struct dentry *dentry, umode_t mode, unsigned int dev)
 #[lsm(hook = "path_mknod")]
 fn lsm_path_mknod(context: LsmContext) -> i32 {
-    ask_write(program::MKNOD, Place::entry(context.arg(0), context.arg(1)))
+    ask_write(Place::entry(context.arg(0), context.arg(1)))
 }
 
 // int path_mkdir(const struct path *dir, struct dentry *dentry, umode_t mode)
 #[lsm(hook = "path_mkdir")]
 fn lsm_path_mkdir(context: LsmContext) -> i32 {
-    ask_write(program::MKDIR, Place::entry(context.arg(0), context.arg(1)))
+    ask_write(Place::entry(context.arg(0), context.arg(1)))
 }
 
 // int path_symlink(const struct path *dir, struct dentry *dentry, const char *old_name)
 #[lsm(hook = "path_symlink")]
 fn lsm_path_symlink(context: LsmContext) -> i32 {
-    ask_write(
-        program::SYMLINK,
-        Place::entry(context.arg(0), context.arg(1)),
-    )
+    ask_write(Place::entry(context.arg(0), context.arg(1)))
 }
 
 // int unix_stream_connect(struct sock *sock, struct sock *other, struct sock *newsk)

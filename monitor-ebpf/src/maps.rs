@@ -2,7 +2,7 @@
 
 use aya_ebpf::btf_maps::{self, ArrayOfMaps};
 use aya_ebpf::macros::{btf_map, map};
-use aya_ebpf::maps::{HashMap, PerCpuArray};
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
 use turnkey_abi::{Jail, Room, SEATS};
 
 use crate::read::Scratch;
@@ -33,11 +33,25 @@ pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 #[btf_map]
 pub static VERDICTS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 
-/// Work memory: one entry for each program in [`program`].
+/// Work memory of the programs that the kernel does not enter again on a processor before it has left
+/// them there: one entry for each in [`program`].
 #[map]
 pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(program::COUNT, 0);
 
-/// Which program's work memory. Two programs may interleave on one processor, one program never
+/// How many hooks of BPF LSM can be at work at the same time. On a kernel that preempts, a task that
+/// was interrupted in a hook is one of them until it goes on.
+pub const HOOKS_AT_ONCE: usize = 256;
+
+/// Work memory of the hooks of BPF LSM, which the kernel enters again whenever it likes
+/// (`bpf_prog_check_recur` of `linux/bpf_verifier.h`). Whoever works in an entry has claimed it.
+#[map]
+pub static HOOK_SCRATCH: Array<Scratch> = Array::with_max_entries(HOOKS_AT_ONCE as u32, 0);
+
+/// How many want each entry of it; the first has it.
+#[map]
+pub static CLAIMS: Array<[u64; HOOKS_AT_ONCE]> = Array::with_max_entries(1, 0);
+
+/// Which program's work memory. Two programs may interleave on one processor, one of these never
 /// with itself.
 pub mod program {
     pub const ENTER: u32 = 0;
@@ -45,20 +59,5 @@ pub mod program {
     pub const EXEC: u32 = 2;
     pub const FORK: u32 = 3;
     pub const EXIT: u32 = 4;
-    pub const FILE_OPEN: u32 = 5;
-    pub const CHECK_EXEC: u32 = 6;
-    pub const RECEIVE: u32 = 7;
-    pub const LINK: u32 = 8;
-    pub const RENAME: u32 = 9;
-    pub const UNLINK: u32 = 10;
-    pub const RMDIR: u32 = 11;
-    pub const CHMOD: u32 = 12;
-    pub const CHOWN: u32 = 13;
-    pub const TRUNCATE: u32 = 14;
-    pub const MKNOD: u32 = 15;
-    pub const MKDIR: u32 = 16;
-    pub const SYMLINK: u32 = 17;
-    pub const MMAP: u32 = 18;
-    pub const MPROTECT: u32 = 19;
-    pub const COUNT: u32 = 20;
+    pub const COUNT: u32 = 5;
 }

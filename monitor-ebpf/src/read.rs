@@ -14,10 +14,12 @@ use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, 
 use crate::maps;
 
 mod area;
+mod claim;
 mod rings;
 mod slot;
 
 pub use area::{Area, area, area_at};
+pub use claim::{claim, release};
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 
@@ -63,6 +65,8 @@ pub struct Cursor {
     pub place: u64,
     /// Where [`forgotten`] lets values pass through.
     pub passage: u64,
+    /// Of work memory that is claimed: which it is.
+    pub claimed: u64,
 }
 
 const _: () = assert!(core::mem::offset_of!(Scratch, text) == size_of::<Record>());

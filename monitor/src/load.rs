@@ -11,6 +11,7 @@ use crate::btf;
 use crate::open::{OpenError, explain_load, explain_program, pin_failed, read_btf};
 use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK, TRACEPOINTS, program};
 use crate::sys::OffsetsValue;
+use crate::tier::Tier;
 
 /// An object whose maps are made. Its programs are not loaded yet.
 pub(crate) struct Object {
@@ -19,13 +20,17 @@ pub(crate) struct Object {
 }
 
 /// Makes the maps of an object, for so many jails at the same time.
-pub(crate) fn object(object: &[u8], seats: u32) -> Result<Object, OpenError> {
+pub(crate) fn object(object: &[u8], seats: u32, tier: Tier) -> Result<Object, OpenError> {
     let btf_bytes = read_btf()?;
     let offsets = OffsetsValue(btf::offsets(&btf_bytes)?);
     let btf = Btf::parse(&btf_bytes, Default::default()).map_err(OpenError::BadBtf)?;
     let mut loader = EbpfLoader::new();
     for map in ["JAILS", "ROOMS", "RECORDS", "VERDICTS"] {
         loader.map_max_entries(map, seats);
+    }
+    if tier == Tier::Tracepoint {
+        // Seven megabytes that nobody would use.
+        loader.map_max_entries("HOOK_SCRATCH", 1);
     }
     let ebpf = loader
         .btf(Some(&btf))

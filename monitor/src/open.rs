@@ -121,7 +121,7 @@ pub(crate) fn open(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
 const ONLY_SEAT: u32 = 0;
 
 fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
-    let mut object = load::object(object, ONLY_SEAT + 1)?;
+    let mut object = load::object(object, ONLY_SEAT + 1, rules.tier)?;
     let furniture = Furniture::make()?;
     let mut maps = Maps::find(|(name, _)| {
         let map = object.ebpf.take_map(name);

@@ -61,7 +61,7 @@ fn fill(folder: &Folder, object: &[u8], tier: Tier) -> Result<(), OpenError> {
     for room in &rooms {
         make(room)?;
     }
-    let mut object = crate::load::object(object, SEATS)?;
+    let mut object = crate::load::object(object, SEATS, tier)?;
     object.load()?;
     object.attach_in(&folder.links())?;
     let hooks = match tier {

@@ -1,0 +1,67 @@
+//! Work memory that a hook has for itself, whoever interrupts it.
+
+use aya_ebpf::helpers::generated as helper;
+use turnkey_abi::fault;
+
+use super::{Scratch, Step, fetch_add, has, repeat};
+use crate::maps::{self, HOOKS_AT_ONCE};
+
+/// A search for an entry that nobody has.
+struct Search {
+    claims: *mut [u64; HOOKS_AT_ONCE],
+    /// Where it begins.
+    from: u32,
+    found: u32,
+}
+
+const NOTHING: u32 = HOOKS_AT_ONCE as u32;
+
+impl Step for Search {
+    #[inline(always)]
+    fn step(&mut self, round: u32) -> bool {
+        let index = self.from.wrapping_add(round) as usize % HOOKS_AT_ONCE;
+        // SAFETY: the pointer comes from a map whose values outlive every program; only the address
+        // of a field is taken.
+        let claims = unsafe { &raw mut (*self.claims)[index] };
+        let is_ours = fetch_add(claims, 1) == 0;
+        if is_ours {
+            self.found = index as u32;
+        } else {
+            fetch_add(claims, u64::MAX);
+        }
+        !is_ours
+    }
+}
+
+/// Work memory that nobody else touches until it is released.
+#[inline(always)]
+pub fn claim() -> Option<&'static mut Scratch> {
+    if has(fault::SCRATCH) {
+        return None;
+    }
+    let mut search = Search {
+        claims: maps::CLAIMS.get_ptr_mut(0)?,
+        // SAFETY: the helper has no preconditions.
+        from: unsafe { helper::bpf_get_smp_processor_id() },
+        found: NOTHING,
+    };
+    repeat(NOTHING, &mut search);
+    if search.found >= NOTHING {
+        return None;
+    }
+    let scratch = maps::HOOK_SCRATCH.get_ptr_mut(search.found)?;
+    // SAFETY: the claim on it is ours, and whoever claims one holds one reference.
+    let scratch = unsafe { &mut *scratch };
+    scratch.cursor.claimed = u64::from(search.found);
+    Some(scratch)
+}
+
+/// Gives work memory back.
+#[inline(always)]
+pub fn release(scratch: &mut Scratch) {
+    let index = scratch.cursor.claimed as usize % HOOKS_AT_ONCE;
+    if let Some(claims) = maps::CLAIMS.get_ptr_mut(0) {
+        // SAFETY: as in `Search::step`.
+        fetch_add(unsafe { &raw mut (*claims)[index] }, u64::MAX);
+    }
+}
