@@ -138,13 +138,15 @@ pub mod kind {
     pub const QUESTION: u16 = 9;
 }
 
-/// What is counted apart: as a kind of record, but connect, bind and send each by itself.
+/// What is counted apart: as a kind of record, but connect, bind, send and listen each by itself.
 pub mod count {
     use super::{act, kind};
 
     /// How many counts there are: a power of two, an index the verifier can bound.
     pub const SLOTS: usize = 16;
 
+    /// The count of listen(2).
+    pub const LISTEN: usize = SLOTS - 3;
     /// The count of bind(2).
     pub const BIND: usize = SLOTS - 2;
     /// The count of sends with an address.
@@ -157,6 +159,7 @@ pub mod count {
         match (kind, what) {
             (kind::NETWORK, act::BIND) => BIND,
             (kind::NETWORK, act::SEND) => SEND,
+            (kind::NETWORK, act::LISTEN) => LISTEN,
             _ => kind as usize % SLOTS,
         }
     }
@@ -170,6 +173,8 @@ pub mod act {
     pub const BIND: u16 = 1;
     /// sendto(2), sendmsg(2), sendmmsg(2)
     pub const SEND: u16 = 2;
+    /// listen(2)
+    pub const LISTEN: u16 = 3;
 }
 
 /// Bits about the texts of a record.

@@ -104,6 +104,8 @@ pub mod class {
     pub const MPROTECT: u8 = 25;
     /// `shmat(id, address, flags)`
     pub const SHMAT: u8 = 26;
+    /// `listen(fd, backlog)`
+    pub const LISTEN: u8 = 27;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
 }
@@ -145,6 +147,7 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(44, "sendto", class::SENDTO),
     looked_at(46, "sendmsg", class::SENDMSG),
     looked_at(307, "sendmmsg", class::SENDMSG),
+    looked_at(50, "listen", class::LISTEN),
     looked_at(41, "socket", class::SOCKET),
     looked_at(53, "socketpair", class::SOCKET),
     looked_at(56, "clone", class::CLONE),

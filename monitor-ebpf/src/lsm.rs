@@ -13,9 +13,10 @@ use crate::code::{self, Code};
 use crate::emit::Current;
 use crate::path::Place;
 use crate::read::{self, JailCell, Scratch};
-use crate::{emit, exec, finish_off, kinds, open, peers};
+use crate::{emit, exec, finish_off, kinds, network, open, peers};
 
 const EPERM: i32 = 1;
+const EAFNOSUPPORT: i32 = 97;
 
 /// PTRACE_MODE_ATTACH of linux/ptrace.h; reading in /proc asks too, and is no attempt.
 const PTRACE_MODE_ATTACH: u32 = 2;
@@ -172,6 +173,30 @@ fn lsm_path_mkdir(context: LsmContext) -> i32 {
 #[lsm(hook = "path_symlink")]
 fn lsm_path_symlink(context: LsmContext) -> i32 {
     ask_write(Place::entry(context.arg(0), context.arg(1)))
+}
+
+// int socket_create(int family, int type, int protocol, int kern)
+#[lsm(hook = "socket_create")]
+fn lsm_socket_create(context: LsmContext) -> i32 {
+    let (family, kind): (u32, u32) = (context.arg(0), context.arg(1));
+    let (protocol, of_the_kernel): (u32, u32) = (context.arg(2), context.arg(3));
+    if of_the_kernel != 0 || network::has_family(family) {
+        return 0;
+    }
+    let arguments = [u64::from(family), u64::from(kind), u64::from(protocol)];
+    let answer = ask(|jail, who| {
+        network::refuse_family(jail, who, arguments);
+        false
+    });
+    // What seccomp answers, and a kernel without the family.
+    if answer == 0 { 0 } else { -EAFNOSUPPORT }
+}
+
+// int socket_listen(struct socket *sock, int backlog)
+#[lsm(hook = "socket_listen")]
+fn lsm_socket_listen(context: LsmContext) -> i32 {
+    let socket = context.arg(0);
+    ask(|jail, who| network::listen_hook(jail, who, socket))
 }
 
 // int unix_stream_connect(struct sock *sock, struct sock *other, struct sock *newsk)

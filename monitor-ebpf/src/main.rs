@@ -176,6 +176,8 @@ fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> 
             code::leave(scratch, jail, who, call, (regs, result));
         }
         class::LINK..=class::FCHMOD | class::MMAP..=class::SHMAT => {}
+        class::LISTEN if !told => network::listened(scratch, jail, who, (regs, result)),
+        class::LISTEN => {}
         class::SOCKET.. => {
             refused::leave(scratch, jail, who, (call, nr as u32), (regs, result))?;
         }

@@ -8,12 +8,19 @@ use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network};
 
 use crate::automaton::{self, Verdict, decide_kind};
+use crate::class_of;
 use crate::emit::{self, Current};
+use crate::path;
+use crate::peers;
 use crate::read::{self, JailCell, Message, Scratch, offset};
 
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
+const EAFNOSUPPORT: u32 = 97;
+pub const EBADF: i64 = -9;
+pub const ENOTSOCK: i64 = -88;
+const AF_UNIX: u32 = 1;
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
 const SOCK_STREAM: u32 = 1;
@@ -111,7 +118,7 @@ impl Internet {
 fn on_of(what: u16) -> u8 {
     match what {
         act::CONNECT => on::CONNECT,
-        act::BIND => on::BIND,
+        act::BIND | act::LISTEN => on::BIND,
         _ => on::SEND,
     }
 }
@@ -124,13 +131,14 @@ fn decide(jail: JailCell, what: u16, inside: bool) -> (Verdict, bool) {
     };
     let has_loopback = jail.network() == network::LOOPBACK;
     // Connecting and sending to oneself is no attempt to get out.
-    let ours = has_loopback && inside && what != act::BIND;
+    let is_server = on_of(what) == on::BIND;
+    let ours = has_loopback && inside && !is_server;
     let verdict = if ours {
         Verdict::NONE
     } else {
         decide_kind(table, on_of(what))
     };
-    let reachable = has_loopback && (inside || what == act::BIND);
+    let reachable = has_loopback && (inside || is_server);
     (verdict, reachable && verdict.action < action::DENY)
 }
 
@@ -151,7 +159,8 @@ pub fn hook(what: u16, address: Internet) -> i32 {
         automaton::condemn_for_rule(jail, who.thread);
     }
     jail.hooked(who.thread).set(who.thread);
-    tell_internet(jail, who, what, address, verdict, allowed);
+    let errno = if allowed { 0 } else { EPERM };
+    tell_internet(jail, who, what, address, (errno, verdict));
     i32::from(allowed)
 }
 
@@ -161,8 +170,7 @@ fn tell_internet(
     who: Current,
     what: u16,
     address: Internet,
-    verdict: Verdict,
-    allowed: bool,
+    (errno, verdict): (u32, Verdict),
 ) {
     let (address_words, length) = address.words();
     let mut message = InternetRecord {
@@ -173,7 +181,7 @@ fn tell_internet(
     emit::begin(record, kind::NETWORK, who);
     record.what = what;
     record.detail = address.socket_type;
-    record.errno = if allowed { 0 } else { EPERM };
+    record.errno = errno;
     record.raw_len = length;
     emit::finish_value(&mut message, jail, verdict);
 }
@@ -256,4 +264,98 @@ pub fn leave(
         jail.count_unreadable();
     }
     emit::finish(scratch, jail, verdict);
+}
+
+/// The internet address that a `struct socket` has, if it is of such a family.
+#[inline(always)]
+fn local(socket: u64) -> Option<Internet> {
+    let sock = peers::sock_of(socket);
+    let family: u16 = read::kernel(sock + u64::from(offset!(sock_common_skc_family)));
+    let port: u16 = read::kernel(sock + u64::from(offset!(sock_common_skc_num)));
+    let port = u32::from(port.to_be());
+    let socket_type = u32::from(peers::type_of(socket));
+    match u32::from(family) {
+        AF_INET => {
+            let ip: u32 = read::kernel(sock + u64::from(offset!(sock_common_skc_rcv_saddr)));
+            Some(Internet::v4((ip, port, socket_type)))
+        }
+        AF_INET6 => {
+            let place = sock + u64::from(offset!(sock_common_skc_v6_rcv_saddr));
+            let ip: [u32; 4] = read::kernel(place);
+            Some(Internet::v6((ip, port, socket_type)))
+        }
+        _ => None,
+    }
+}
+
+/// At exit of listen(2): a socket that was never bound has a port now, and no program of the control
+/// group was asked. So it is decided on like a bind.
+#[inline(always)]
+pub fn listened(scratch: &mut Scratch, jail: JailCell, who: Current, (regs, result): (u64, i64)) {
+    if result == EBADF || result == ENOTSOCK {
+        return;
+    }
+    let descriptor = read::register(regs, offset!(regs_di)) as u32;
+    let socket = peers::socket_of(path::file_of(who.task, descriptor));
+    let Some(address) = local(socket) else {
+        return;
+    };
+    let (verdict, _) = decide(jail, act::LISTEN, false);
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    // In work memory: an `InternetRecord` is more than the stack has left here.
+    emit::begin(&mut scratch.record, kind::NETWORK, who);
+    scratch.record.what = act::LISTEN;
+    scratch.record.detail = address.socket_type;
+    scratch.record.errno = if result < 0 { -result as u32 } else { 0 };
+    let (words, length) = address.words();
+    for (place, word) in scratch.text.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    scratch.record.raw_len = length;
+    emit::finish(scratch, jail, verdict);
+}
+
+/// Before a socket listens; `false` refuses. What may pass is told at the exit of the call.
+#[inline(always)]
+pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
+    let Some(address) = local(socket) else {
+        return true;
+    };
+    let (verdict, allowed) = decide(jail, act::LISTEN, false);
+    if allowed {
+        return true;
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    if class_of(read::current_registers()) == class::LISTEN {
+        jail.hooked(who.thread).set(who.thread);
+    }
+    tell_internet(jail, who, act::LISTEN, address, (EPERM, verdict));
+    false
+}
+
+/// Whether a jail has sockets of a family: none has more.
+#[inline(always)]
+pub fn has_family(family: u32) -> bool {
+    family == AF_UNIX || family == AF_INET || family == AF_INET6
+}
+
+/// Tells of a socket that is refused for its family, whichever way it was asked for. No rule speaks
+/// of it: every resolver asks for one.
+#[inline(always)]
+pub fn refuse_family(jail: JailCell, who: Current, arguments: [u64; 3]) {
+    let regs = read::current_registers();
+    let mut record = Record::ZERO;
+    emit::begin(&mut record, kind::REFUSED, who);
+    record.what = u16::from(on::CONNECT);
+    record.errno = EAFNOSUPPORT;
+    record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
+    record.args = arguments;
+    emit::finish_value(&mut record, jail, Verdict::NONE);
+    if class_of(regs) == class::SOCKET {
+        jail.hooked(who.thread).set(who.thread);
+    }
 }

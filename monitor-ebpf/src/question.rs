@@ -8,7 +8,7 @@ use turnkey_abi::{QUESTION, flag, kind};
 
 use crate::automaton::Verdict;
 use crate::emit::{self, Current};
-use crate::network;
+use crate::network::{self, EBADF, ENOTSOCK};
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Scratch, offset};
@@ -22,8 +22,6 @@ const SIZE_V4: u32 = 16;
 /// `sizeof(struct sockaddr_in6)`
 const SIZE_V6: u32 = 28;
 const PORT: u16 = 53;
-const EBADF: i64 = -9;
-const ENOTSOCK: i64 = -88;
 
 /// Where an address goes to: its family, and the port in network byte order.
 #[derive(Clone, Copy)]

@@ -166,6 +166,7 @@ pub(crate) fn slot(of: &Kind) -> usize {
             let what = match act {
                 NetworkAct::Connect => act::CONNECT,
                 NetworkAct::Bind => act::BIND,
+                NetworkAct::Listen => act::LISTEN,
                 NetworkAct::Send => act::SEND,
             };
             (kind::NETWORK, what)
@@ -304,6 +305,7 @@ fn network_act(record: &Record) -> Result<NetworkAct, DecodeError> {
     match record.what {
         act::CONNECT => Ok(NetworkAct::Connect),
         act::BIND => Ok(NetworkAct::Bind),
+        act::LISTEN => Ok(NetworkAct::Listen),
         act::SEND => Ok(NetworkAct::Send),
         value => Err(DecodeError::Code {
             field: "act",

@@ -90,7 +90,7 @@ pub enum Kind {
         /// Positive errno, or 0.
         errno: i32,
     },
-    /// connect(2), bind(2), or a send with an address.
+    /// connect(2), bind(2), listen(2), or a send with an address.
     Network {
         /// Which of them.
         act: NetworkAct,
@@ -241,6 +241,8 @@ pub enum NetworkAct {
     Bind,
     /// sendto(2), sendmsg(2), sendmmsg(2)
     Send,
+    /// listen(2) on an internet address; rules know it as a bind
+    Listen,
 }
 
 /// A socket address.

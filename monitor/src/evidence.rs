@@ -41,6 +41,8 @@ pub struct ByKind {
     pub bind: u64,
     /// [`crate::NetworkAct::Send`]
     pub send: u64,
+    /// [`crate::NetworkAct::Listen`]
+    pub listen: u64,
     /// [`crate::Kind::Refused`]
     pub refused: u64,
     /// [`crate::Kind::Fork`]
@@ -65,6 +67,7 @@ impl ByKind {
             connect: of(kind::NETWORK),
             bind: counts[count::BIND],
             send: counts[count::SEND],
+            listen: counts[count::LISTEN],
             refused: of(kind::REFUSED),
             fork: of(kind::FORK),
             exit: of(kind::EXIT),
@@ -76,7 +79,7 @@ impl ByKind {
 
     /// Each kind's name, as in events and reports, with its count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 12] {
+    pub fn named(&self) -> [(&'static str, u64); 13] {
         [
             ("exec", self.exec),
             ("exec_attempt", self.exec_attempt),
@@ -84,6 +87,7 @@ impl ByKind {
             ("connect", self.connect),
             ("bind", self.bind),
             ("send", self.send),
+            ("listen", self.listen),
             ("refused", self.refused),
             ("fork", self.fork),
             ("exit", self.exit),
@@ -228,11 +232,12 @@ mod tests {
     #[test]
     fn network_acts_are_counted_apart() {
         let mut counts = [0; count::SLOTS];
-        for what in [act::CONNECT, act::BIND, act::SEND] {
+        for what in [act::CONNECT, act::BIND, act::SEND, act::LISTEN] {
             counts[count::slot(kind::NETWORK, what)] += u64::from(what) + 1;
         }
         let by_kind = ByKind::from_wire(&counts);
         assert_eq!((by_kind.connect, by_kind.bind, by_kind.send), (1, 2, 3));
-        assert_eq!(by_kind.total(), 6);
+        assert_eq!(by_kind.listen, 4);
+        assert_eq!(by_kind.total(), 10);
     }
 }

@@ -68,6 +68,8 @@ const HOOKS: &[Hook] = hooks! {
     path_symlink Need::Column(column::WRITE),
     mmap_file Need::Map,
     file_mprotect Need::Map,
+    socket_create Need::Always,
+    socket_listen Need::Always,
     unix_stream_connect Need::Always,
     unix_may_send Need::Always,
     task_kill Need::Always,

@@ -297,7 +297,8 @@ pub enum On {
     Exec,
     /// connect(2) to an internet address; a Unix socket lies inside the jail and is none
     Connect,
-    /// bind(2) of an internet address
+    /// bind(2) of an internet address, and listen(2), which gives a socket without one a port: refused on the lsm tier, told on the
+    /// other
     Bind,
     /// sendto(2), sendmsg(2), sendmmsg(2) with an internet address
     Send,

@@ -202,6 +202,24 @@ fn sockets_of_the_jails_own_work() {
     ran.expect(ran.stdout == "b'x'\nb'y'\nb'z'\nb'p'\n", "all of them");
 }
 
+#[test]
+fn a_rule_on_bind_refuses_to_listen_without_one() {
+    let program = "import socket
+s = socket.socket()
+try: s.listen(); print('listens', s.getsockname()[1] != 0)
+except OSError as error: print(error.errno, s.getsockname()[1] != 0)";
+    let control = Run::new().option("--network loopback").python(program);
+    control.expect(control.stdout == "listens True\n", "it works without");
+    let rules = "[[rule]]\nid = \"server\"\non = \"bind\"\naction = \"deny\"\n";
+    let ran = under(rules).option("--network loopback").python(program);
+    ran.expect_code(0);
+    ran.expect(monitor(&ran).starts_with("lsm"), "the tier");
+    ran.expect(ran.stdout == "1 False\n", "EPERM, and no port");
+    let mut told = ran.violations().iter().filter(|it| it["rule"] == "server");
+    let stopped = told.next().is_some_and(|it| it["stopped_by"] == "monitor");
+    ran.expect(stopped, "it is told, with the layer that refused it");
+}
+
 /// Each of them on `/workspace/kept`, and how the file looks afterwards.
 const CHANGES: &str = "
 ln kept other 2>/dev/null && echo linked

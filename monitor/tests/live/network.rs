@@ -1,11 +1,12 @@
 //! Sockets: what is refused never reaches anybody, and is told.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::process::Command;
 
-use turnkey_monitor::{Address, Kind, NetworkAct};
+use turnkey_monitor::{Address, Kind, NetworkAct, Tier};
 use turnkey_policy::Action;
 
-use super::harness::{Seen, policy, python, rule};
+use super::harness::{Seen, policy, python, rule, tier};
 
 const EPERM: i32 = 1;
 
@@ -209,6 +210,80 @@ fn a_raw_socket_cannot_be_made() {
         seen.tell()
     );
     assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+}
+
+/// Makes a socket listen that was never bound, and prints whether it has a port then.
+const LISTEN: &str = "import socket
+s = socket.socket()
+try:
+ s.listen()
+ print('listens', s.getsockname()[1] != 0)
+except OSError as error:
+ print(error.errno, s.getsockname()[1] != 0)";
+
+/// What came of [`LISTEN`], with network mode loopback and these rules.
+fn listen_under(rules: &str) -> Seen {
+    let policy = policy(&format!("[network]\nmode = \"loopback\"\n{rules}"));
+    let seen = python(&policy, LISTEN);
+    let told = seen.kinds(network);
+    let is_listen = matches!(told[..], [(NetworkAct::Listen, Address::Inet(_), _)]);
+    assert!(is_listen, "told once:\n{}", seen.tell());
+    seen
+}
+
+#[test]
+fn a_listen_without_a_bind_is_decided_on_like_one() {
+    let control = listen_under("");
+    control.assert_lived();
+    assert_eq!(control.stdout(), "listens True\n");
+    assert_eq!(control.decisions(), []);
+    let denied = listen_under(&rule("server", "bind", "deny", ""));
+    denied.assert_lived();
+    let (outcome, errno) = match tier() {
+        Tier::Lsm => ("1 False\n", EPERM),
+        // Seen at its end, and told to have happened.
+        Tier::Tracepoint => ("listens True\n", 0),
+    };
+    assert_eq!(denied.stdout(), outcome, "{}", denied.tell());
+    assert_eq!(denied.decisions(), [(0, Action::Deny)]);
+    assert_eq!(denied.kinds(network)[0].2, errno, "{}", denied.tell());
+    let killed = listen_under(&rule("server", "bind", "kill", ""));
+    killed.assert_killed();
+    assert_eq!(killed.stdout(), "");
+    assert_eq!(killed.decisions(), [(0, Action::Kill)]);
+}
+
+/// Makes a socket of netlink, of packets, and of virtual machines, as far as it may.
+const FAMILIES: &str = "import socket
+for family, kind in (16, 3), (17, 3), (40, 1):
+ try:
+  socket.socket(family, kind)
+  print('made')
+ except OSError as error:
+  print(error.errno)";
+
+#[test]
+fn where_the_kernel_can_refuse_it_no_socket_of_another_family_is_made() {
+    let outside = Command::new("python3").args(["-c", FAMILIES]).output();
+    let outside = String::from_utf8(outside.expect("it runs").stdout).expect("it is text");
+    assert!(
+        outside.starts_with("made\nmade\n"),
+        "the control: {outside}"
+    );
+    // There is no filter of syscalls in front of this jail.
+    let seen = python(&policy(""), FAMILIES);
+    seen.assert_lived();
+    if tier() == Tier::Tracepoint {
+        assert_eq!(seen.stdout(), outside, "this is for others to refuse");
+        return;
+    }
+    assert_eq!(seen.stdout(), "97\n97\n97\n", "{}", seen.tell());
+    let refused = seen.kinds(|kind| match kind {
+        Kind::Refused { errno, args, .. } => Some((*errno, args[0])),
+        _ => None,
+    });
+    assert_eq!(refused, [(97, 16), (97, 17), (97, 40)], "{}", seen.tell());
+    assert_eq!(seen.decisions(), []);
 }
 
 #[test]

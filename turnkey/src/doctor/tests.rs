@@ -57,7 +57,7 @@ fn good() -> Facts {
             lacks: None,
         },
         hooks: Ok(KnownHooks {
-            all: 38,
+            all: 40,
             missing: Vec::new(),
         }),
         monitor: Ok("the canary died".to_owned()),
@@ -311,7 +311,7 @@ fn the_monitors_tiers_are_told_apart() {
 #[test]
 fn the_tier_is_told_with_what_keeps_the_host_from_the_better_one() {
     let best = find("monitor-tier", &good());
-    expect(&best, State::Ok, &["lsm, with all 38 hooks"]);
+    expect(&best, State::Ok, &["lsm, with all 40 hooks"]);
     let lesser = check("monitor-tier", |facts| {
         facts.tier = Available {
             tier: Tier::Tracepoint,
@@ -325,11 +325,11 @@ fn the_tier_is_told_with_what_keeps_the_host_from_the_better_one() {
     expect(&lesser, State::Limited, &words);
     let older = check("monitor-tier", |facts| {
         facts.hooks = Ok(KnownHooks {
-            all: 38,
+            all: 40,
             missing: vec!["uring_allowed"],
         });
     });
-    let words = ["with 37 of 38 hooks", "no uring_allowed", "newer kernel"];
+    let words = ["with 39 of 40 hooks", "no uring_allowed", "newer kernel"];
     expect(&older, State::Limited, &words);
 }
 

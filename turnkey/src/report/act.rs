@@ -337,7 +337,7 @@ pub fn accesses(flags: u32) -> Vec<FileAccess> {
 fn on(act: NetworkAct) -> On {
     match act {
         NetworkAct::Connect => On::Connect,
-        NetworkAct::Bind => On::Bind,
+        NetworkAct::Bind | NetworkAct::Listen => On::Bind,
         NetworkAct::Send => On::Send,
     }
 }
@@ -380,13 +380,14 @@ fn names(asked: &[dns::Question]) -> Option<String> {
 }
 
 /// Every name that [`kind_name`] gives.
-pub const KINDS: [&str; 12] = [
+pub const KINDS: [&str; 13] = [
     "exec",
     "exec_attempt",
     "open",
     "connect",
     "bind",
     "send",
+    "listen",
     "question",
     "refused",
     "change",
@@ -413,6 +414,10 @@ pub fn kind_name(kind: &Kind) -> &'static str {
             act: NetworkAct::Send,
             ..
         } => "send",
+        Kind::Network {
+            act: NetworkAct::Listen,
+            ..
+        } => "listen",
         Kind::Question { .. } => "question",
         Kind::Refused { .. } => "refused",
         Kind::Change { .. } => "change",

@@ -100,6 +100,7 @@ mod tests {
         connect: 0,
         bind: 0,
         send: 0,
+        listen: 0,
         refused: 0,
         fork: 0,
         exit: 0,

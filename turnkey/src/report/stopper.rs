@@ -168,6 +168,9 @@ impl Attribution {
             }
             (Address::UnixPath(path), _) => self.unix_socket(act, path, errno),
             (Address::UnixAbstract(_), libc::EPERM) => Outcome::Denied(Stopper::Landlock),
+            (Address::Inet(_), libc::EPERM) if act == NetworkAct::Listen => {
+                Outcome::Denied(Stopper::Monitor)
+            }
             (Address::Inet(_), libc::EPERM) => Outcome::Denied(Stopper::CgroupProgram),
             (Address::Inet(_), libc::EACCES) if act == NetworkAct::Bind => {
                 Outcome::Denied(Stopper::Capabilities)
@@ -246,6 +249,7 @@ fn calls(act: NetworkAct) -> &'static [&'static str] {
     match act {
         NetworkAct::Connect => &["connect"],
         NetworkAct::Bind => &["bind"],
+        NetworkAct::Listen => &["listen"],
         NetworkAct::Send => &["sendto", "sendmsg", "sendmmsg"],
     }
 }
