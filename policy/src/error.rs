@@ -4,7 +4,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource};
+use miette::{
+    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, Severity, SourceCode, SourceSpan,
+    SpanContents,
+};
+
+use crate::place::Place;
 
 /// A text that took part: a profile, or the command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,6 +17,25 @@ pub(crate) struct Source {
     /// As people know it: a profile's name, a file, or `command line`.
     pub(crate) name: String,
     pub(crate) text: String,
+}
+
+impl SourceCode for Source {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        lines_before: usize,
+        lines_after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let shown = self.text.read_span(span, lines_before, lines_after)?;
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            shown.data(),
+            *shown.span(),
+            shown.line(),
+            shown.column(),
+            shown.line_count(),
+        )))
+    }
 }
 
 /// A place in a text.
@@ -33,8 +57,12 @@ pub(crate) struct Located<T> {
 pub struct Problem {
     message: String,
     help: Option<String>,
-    source: Option<Box<NamedSource<String>>>,
-    labels: Vec<LabeledSpan>,
+    /// Where it is, with a few words beside each place.
+    at: Vec<(At, String)>,
+    /// Where it points into other texts than that of the first place.
+    elsewhere: Vec<Problem>,
+    /// Nothing is wrong there: it is told for another problem.
+    remark: bool,
 }
 
 /// Why no policy came of a profile: one problem or several.
@@ -51,8 +79,9 @@ impl Problem {
         Self {
             message: message.into(),
             help: None,
-            source: None,
-            labels: Vec::new(),
+            at: Vec::new(),
+            elsewhere: Vec::new(),
+            remark: false,
         }
     }
 
@@ -64,14 +93,33 @@ impl Problem {
 
     /// Where it is, with a few words beside the place.
     pub(crate) fn at(mut self, at: &At, label: impl Into<String>) -> Self {
-        let Source { name, text } = &*at.source;
-        self.source
-            .get_or_insert_with(|| Box::new(NamedSource::new(name, text.clone())));
-        self.labels.push(LabeledSpan::new_with_span(
-            Some(label.into()),
-            at.span.clone(),
-        ));
+        let label = label.into();
+        match self.at.first() {
+            Some((first, _)) if first.source != at.source => {
+                let mut other = Self::new(label).at(at, "here");
+                other.remark = true;
+                self.elsewhere.push(other);
+            }
+            _ => self.at.push((at.clone(), label)),
+        }
         self
+    }
+
+    /// Every place that it points at, the place where it is in front.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        let elsewhere = self.elsewhere.iter().filter_map(|other| {
+            let (at, _) = other.at.first()?;
+            Some(Place::new(at, &other.message))
+        });
+        let here = self.at.iter().map(|(at, label)| Place::new(at, label));
+        here.chain(elsewhere).collect()
+    }
+
+    /// What to do about it, when there is something to say.
+    #[must_use]
+    pub fn fix(&self) -> Option<&str> {
+        self.help.as_deref()
     }
 
     /// What is wrong, in one sentence.
@@ -115,6 +163,10 @@ impl fmt::Display for Problem {
 impl std::error::Error for Problem {}
 
 impl Diagnostic for Problem {
+    fn severity(&self) -> Option<Severity> {
+        self.remark.then_some(Severity::Advice)
+    }
+
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.help
             .as_ref()
@@ -122,13 +174,24 @@ impl Diagnostic for Problem {
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        self.source
-            .as_ref()
-            .map(|source| &**source as &dyn miette::SourceCode)
+        let (at, _) = self.at.first()?;
+        Some(&*at.source)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        Some(Box::new(self.labels.iter().cloned()))
+        let labels = self
+            .at
+            .iter()
+            .map(|(at, label)| LabeledSpan::new_with_span(Some(label.clone()), at.span.clone()));
+        Some(Box::new(labels))
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        if self.elsewhere.is_empty() {
+            return None;
+        }
+        let elsewhere = self.elsewhere.iter();
+        Some(Box::new(elsewhere.map(|other| other as &dyn Diagnostic)))
     }
 }
 
@@ -157,8 +220,8 @@ impl Diagnostic for LoadError {
     }
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        if self.only().is_some() {
-            return None;
+        if let Some(only) = self.only() {
+            return only.related();
         }
         Some(Box::new(
             self.problems

@@ -31,6 +31,36 @@ pub fn load(
     read_file: &dyn Fn(&str) -> Result<String, String>,
     overrides: &Overrides,
 ) -> Result<Policy, LoadError> {
+    gather(profile, read_file, overrides)?.resolve()
+}
+
+/// What several texts say together, before it is looked at as a whole.
+pub(crate) struct Gathered {
+    pub(crate) profile: Profile,
+    sha256: String,
+    files: Vec<PathBuf>,
+    problems: Vec<Problem>,
+}
+
+impl Gathered {
+    /// The policy that it means.
+    pub(crate) fn resolve(self) -> Result<Policy, LoadError> {
+        let mut problems = self.problems;
+        let policy = resolve::policy(self.profile, self.sha256, &mut problems);
+        fail_on(problems)?;
+        Ok(Policy {
+            files: self.files,
+            ..policy
+        })
+    }
+}
+
+/// Reads and merges a profile, all it builds on, and the overrides.
+pub(crate) fn gather(
+    profile: &str,
+    read_file: &dyn Fn(&str) -> Result<String, String>,
+    overrides: &Overrides,
+) -> Result<Gathered, LoadError> {
     let mut loader = Loader {
         read_file,
         open: Vec::new(),
@@ -68,9 +98,12 @@ pub fn load(
     {
         merged.lay_over(layer, &mut problems);
     }
-    let policy = resolve::policy(merged, sha256, &mut problems);
-    fail_on(problems)?;
-    Ok(Policy { files, ..policy })
+    Ok(Gathered {
+        profile: merged,
+        sha256,
+        files,
+        problems,
+    })
 }
 
 fn fail_on(problems: Vec<Problem>) -> Result<(), LoadError> {

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::error::{Located, Problem};
-use crate::model::{HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Toolchain, Workdir};
+use crate::error::{At, Located, Problem};
+use crate::model::{
+    Action, HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Toolchain, Workdir,
+};
 
 /// What one text says; what it does not say is `None` or empty.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
     pub(crate) name: Option<Located<String>>,
     pub(crate) description: Option<Located<String>>,
@@ -50,6 +52,18 @@ pub(crate) struct Profile {
 pub(crate) struct ProfileRule {
     pub(crate) rule: Rule,
     pub(crate) replaces: bool,
+    /// The action of the rule whose place it took.
+    pub(crate) replaced: Option<Action>,
+    pub(crate) places: RulePlaces,
+}
+
+/// Where parts of a rule stand.
+#[derive(Clone, Debug)]
+pub(crate) struct RulePlaces {
+    pub(crate) id: At,
+    pub(crate) action: At,
+    /// One for each pattern.
+    pub(crate) path: Vec<At>,
 }
 
 impl Profile {
@@ -98,12 +112,15 @@ impl Profile {
     }
 
     /// A rule never disappears by accident: taking another's place has to be said.
-    fn add_rule(&mut self, new: Located<ProfileRule>, problems: &mut Vec<Problem>) {
+    fn add_rule(&mut self, mut new: Located<ProfileRule>, problems: &mut Vec<Problem>) {
         let id = &new.value.rule.id;
         let inherited = self.rules.iter().position(|rule| rule.value.rule.id == *id);
         match (inherited, new.value.replaces) {
             (None, false) => self.rules.push(new),
-            (Some(index), true) => self.rules[index] = new,
+            (Some(index), true) => {
+                new.value.replaced = Some(self.rules[index].value.rule.action);
+                self.rules[index] = new;
+            }
             (None, true) => problems.push(
                 Problem::new(format!("there is no rule {id:?} to replace"))
                     .help("remove `replaces`, or write the id of an inherited rule")

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use turnkey_policy::keys::{self, KEYS};
+use turnkey_policy::lint::Lint;
 use turnkey_policy::{Layer, On, Overrides, SHIPPED, load, syscalls};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.md");
@@ -16,6 +17,7 @@ fn the_reference_is_up_to_date() {
         ("shipped", shipped_profiles()),
         ("keys", every_key()),
         ("attempts", attempts()),
+        ("lints", lints()),
         ("layers", layers()),
         ("groups", groups()),
         ("never", never_allowed()),
@@ -119,6 +121,14 @@ fn layers() -> String {
         .map(|layer| format!("`{layer}`"))
         .collect();
     format!("{}\n", names.join(", "))
+}
+
+fn lints() -> String {
+    let mut table = String::from("| finding | what |\n|---|---|\n");
+    for lint in Lint::ALL {
+        let _ = writeln!(table, "| `{lint}` | {} |", lint.about());
+    }
+    table
 }
 
 fn groups() -> String {

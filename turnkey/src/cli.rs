@@ -22,6 +22,9 @@ pub enum Command {
     /// Run a command in a jail, watched.
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
+    /// Look for what is wrong in profiles, and for what is most likely not meant.
+    #[command(after_help = CHECK_CODES)]
+    Check(CheckArguments),
     /// Print what a run would do, in order, without doing any of it.
     Explain(ExplainArguments),
     /// Say what this host can enforce for you, and the fix for what it cannot.
@@ -32,6 +35,11 @@ pub enum Command {
     #[command(subcommand)]
     Monitor(MonitorCommand),
 }
+
+const CHECK_CODES: &str = "Exit codes:
+  0    nothing was found
+  1    every profile can be used, and something should be looked at
+  125  a profile cannot be used";
 
 const DOCTOR_CODES: &str = "Exit codes:
   0    the default profile can be enforced whole by this caller
@@ -86,6 +94,17 @@ pub struct RunArguments {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `turnkey check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// Shipped profiles (untrusted, python, shell, strict) or files
+    #[arg(required = true, value_name = "PROFILE")]
+    pub profiles: Vec<String>,
+    /// For programs: one JSON object, schema turnkey.check/v1
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `turnkey explain`.

@@ -2,6 +2,7 @@
 
 mod accept;
 mod advice;
+mod check;
 mod cli;
 mod clock;
 mod doctor;
@@ -41,6 +42,7 @@ fn answer() -> ExitCode {
     };
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
+        cli::Command::Check(arguments) => check::check(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),
         cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
         cli::Command::Monitor(command) => monitor::monitor(&command),

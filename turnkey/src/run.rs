@@ -206,7 +206,8 @@ fn for_whom(plan: Plan, watched: bool) -> Plan {
     if watched { plan } else { plan.unwatched() }
 }
 
-fn read_profile(path: &str) -> Result<String, String> {
+/// The text of a profile that is a file.
+pub fn read_profile(path: &str) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 

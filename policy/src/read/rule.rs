@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use super::section::Section;
 use crate::error::{Located, Problem};
 use crate::model::{Access, Action, On, Rule, SameFile, Severity};
-use crate::profile::ProfileRule;
+use crate::profile::{ProfileRule, RulePlaces};
 use crate::values;
 
 /// Reads a rule; `None` when something it needs is missing or wrong.
 pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
     section.require("on");
     let on: BTreeSet<On> = words(section.list("on", values::word));
-    let path = section
-        .list("path", values::pattern)
+    let patterns = section.list("path", values::pattern);
+    let (path, path_places) = patterns
         .into_iter()
-        .map(|glob| glob.value)
-        .collect();
+        .map(|glob| (glob.value, glob.at))
+        .unzip();
     let access = words(section.list("access", values::word));
     let flags = words(section.list("flags", values::word));
     let same_file = section.value("same_file", values::word);
@@ -27,20 +27,31 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
     let id = section.required("id", values::rule_id);
     let action = section.required("action", values::word);
     check_applicability(section, &on);
+    let (id, action) = (id?, action?);
+    let places = RulePlaces {
+        id: id.at,
+        action: action.at,
+        path: path_places,
+    };
     let rule = Rule {
-        id: id?.value,
+        id: id.value,
         access: accesses(&on, access),
         on,
         path,
         flags,
         same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
-        action: action?.value,
+        action: action.value,
         severity: severity.map_or(Severity::Medium, |severity| severity.value),
         technique: technique.map(|technique| technique.value),
         why: why.map(|why| why.value).unwrap_or_default(),
     };
     check_same_file(section, &rule);
-    Some(ProfileRule { rule, replaces })
+    Some(ProfileRule {
+        rule,
+        replaces,
+        replaced: None,
+        places,
+    })
 }
 
 fn words<T: Ord>(located: Vec<Located<T>>) -> BTreeSet<T> {

@@ -1,0 +1,202 @@
+//! What in a profile is valid and most likely not meant, or dangerous and unexplained.
+//!
+//! Every question about patterns is answered exactly, as a question about sets of paths, and by the
+//! order in which rules decide ([`mod@crate::decide`]); nothing is guessed from how they look.
+
+mod allows;
+mod enforcement;
+mod fate;
+mod field;
+mod language;
+mod places;
+mod universe;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use miette::{Diagnostic, LabeledSpan, Severity, SourceCode};
+
+use crate::error::{LoadError, Problem};
+use crate::load;
+use crate::model::Policy;
+use crate::overrides::Overrides;
+use field::Field;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lint {
+    /// Something dangerous is allowed, and nobody says why.
+    AllowWithoutReason,
+    /// A rule, or one of its patterns, that no attempt can ever meet.
+    NeverMatches,
+    /// A rule, or one of its patterns, before which another one always decides.
+    Shadowed,
+    /// A place that the jail can write to on the host holds a profile.
+    OwnProfileWritable,
+    /// A layer whose absence does not end the run.
+    LayerNotRequired,
+    /// The rules are too many, or too entangled, to be compared all.
+    NotCompared,
+}
+
+/// One thing that a person should look at.
+///
+/// It implements [`miette::Diagnostic`], as errors do.
+#[derive(Debug)]
+pub struct Finding {
+    lint: Lint,
+    why: String,
+    problem: Problem,
+}
+
+/// A profile that can be used, and what was found in it.
+#[derive(Debug)]
+pub struct Checked {
+    /// What it means.
+    pub policy: Policy,
+    /// What a person should look at, in the order of the lints.
+    pub findings: Vec<Finding>,
+}
+
+/// Loads a profile as [`crate::load()`] does, and looks for what is most likely not meant.
+///
+/// `known_as` answers with every absolute path by which a file or directory is known: as it was
+/// named, and with symlinks followed. It need not exist.
+///
+/// # Errors
+/// When the profile cannot be used at all.
+pub fn check(
+    profile: &str,
+    read_file: &dyn Fn(&str) -> Result<String, String>,
+    known_as: &dyn Fn(&Path) -> Vec<PathBuf>,
+) -> Result<Checked, LoadError> {
+    let gathered = load::gather(profile, read_file, &Overrides::default())?;
+    let merged = gathered.profile.clone();
+    let policy = gathered.resolve()?;
+    let field = Field::new(&policy.rules);
+    let mut findings = allows::places(&merged);
+    let compared = allows::rules(&merged, &field)
+        .and_then(|allows| Ok((allows, fate::rules(&merged, &field)?)));
+    match compared {
+        Ok((allows, fates)) => findings.extend(allows.into_iter().chain(fates)),
+        Err(language::TooMuch) => findings.push(not_compared()),
+    }
+    findings.extend(places::own_profile(&merged, &policy.files, known_as));
+    findings.extend(enforcement::layers(&merged, &policy));
+    findings.sort_by_key(|finding| finding.lint);
+    Ok(Checked { policy, findings })
+}
+
+fn not_compared() -> Finding {
+    Finding {
+        lint: Lint::NotCompared,
+        why: "a rule that never decides, or an allow that opens a hole, may be among them".to_owned(),
+        problem: Problem::new("there are too many rules to compare each with all others")
+            .help("join rules that differ in nothing but their path, and write fewer `**` in the middle of patterns"),
+    }
+}
+
+impl Lint {
+    /// Every lint, in order.
+    pub const ALL: &'static [Self] = &[
+        Self::AllowWithoutReason,
+        Self::NeverMatches,
+        Self::Shadowed,
+        Self::OwnProfileWritable,
+        Self::LayerNotRequired,
+        Self::NotCompared,
+    ];
+
+    /// The name that programs see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllowWithoutReason => "allow-without-reason",
+            Self::NeverMatches => "never-matches",
+            Self::Shadowed => "shadowed",
+            Self::OwnProfileWritable => "own-profile-writable",
+            Self::LayerNotRequired => "layer-not-required",
+            Self::NotCompared => "not-compared",
+        }
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::AllowWithoutReason => {
+                "something dangerous is allowed without `why`: a `write` place, a `read` place that holds secrets or sockets of the host, or a rule that lets pass what another rule would deny or kill"
+            }
+            Self::NeverMatches => "a rule, or one of its patterns, that no attempt can ever meet",
+            Self::Shadowed => "a rule, or one of its patterns, before which others always decide",
+            Self::OwnProfileWritable => {
+                "a `write` place that holds the profile's own file, or that of one it builds on"
+            }
+            Self::LayerNotRequired => "a layer that `enforcement.required` leaves out",
+            Self::NotCompared => {
+                "the rules are too many, or their patterns too entangled, to compare each with all others"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+impl Finding {
+    /// What it is an instance of.
+    #[must_use]
+    pub fn lint(&self) -> Lint {
+        self.lint
+    }
+
+    /// Why it matters.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// What was found, where, and what to do about it.
+    #[must_use]
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.fmt(formatter)
+    }
+}
+
+impl std::error::Error for Finding {}
+
+impl Diagnostic for Finding {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.lint))
+    }
+
+    fn severity(&self) -> Option<Severity> {
+        Some(Severity::Warning)
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let fix = self.problem.fix().unwrap_or_default();
+        Some(Box::new(format!("{fix}\nbecause {}", self.why)))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.problem.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.problem.labels()
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        self.problem.related()
+    }
+}

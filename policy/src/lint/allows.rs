@@ -1,0 +1,248 @@
+//! Dangerous allows that nobody explains.
+
+use std::path::Path;
+
+use super::field::{Field, Kind, LeftOver, State, kinds, states};
+use super::language::TooMuch;
+use super::{Finding, Lint};
+use crate::decide::Candidate;
+use crate::error::{Located, Problem};
+use crate::model::{Action, HostPath, On, Rule};
+use crate::profile::{Profile, ProfileRule};
+
+const FIX: &str = "add `why = \"…\"` with the reason that a reviewer would ask for, or remove it";
+
+/// A place of the host that a jail should be given for a reason only.
+struct Sensitive {
+    path: &'static str,
+    /// How many names below it are meant as well; `None` is all.
+    depth: Option<usize>,
+    holds: &'static str,
+}
+
+const fn all_below(path: &'static str, holds: &'static str) -> Sensitive {
+    Sensitive {
+        path,
+        depth: None,
+        holds,
+    }
+}
+
+/// Directories of people: what lies further below may be any project of theirs.
+const fn homes(path: &'static str, depth: usize, holds: &'static str) -> Sensitive {
+    Sensitive {
+        path,
+        depth: Some(depth),
+        holds,
+    }
+}
+
+#[rustfmt::skip]
+const SENSITIVE: &[Sensitive] = &[
+    all_below("/boot", "the kernel and what starts it"),
+    all_below("/etc/shadow", "password hashes"),
+    all_below("/etc/gshadow", "password hashes"),
+    all_below("/etc/ssh", "the host's own keys"),
+    all_below("/etc/ssl/private", "private keys"),
+    all_below("/etc/sudoers", "who may become root"),
+    all_below("/etc/sudoers.d", "who may become root"),
+    homes("/home", 1, "what people keep: keys, tokens, mail"),
+    homes("/root", 0, "what root keeps: keys, tokens, history"),
+    all_below("/run", "the sockets of the host's services"),
+    all_below("/sys", "the kernel's view of the host's devices"),
+    all_below("/var/lib", "the data of the host's services"),
+    all_below("/var/log", "what the host's services did, and for whom"),
+    all_below("/var/run", "the sockets of the host's services"),
+    all_below("/var/spool", "mail and jobs of the host's users"),
+];
+
+/// Directories of secrets, in whoever's home.
+const SECRET_NAMES: &[(&str, &str)] = &[
+    (".aws", "credentials of a cloud"),
+    (".azure", "credentials of a cloud"),
+    (".docker", "credentials of registries"),
+    (".gnupg", "private keys"),
+    (".kube", "credentials of clusters"),
+    (".ssh", "private keys"),
+];
+
+/// Places of the host.
+pub(super) fn places(profile: &Profile) -> Vec<Finding> {
+    let unexplained = |entry: &&Located<HostPath>| is_blank(&entry.value.why);
+    let write = profile.write.iter().filter(unexplained).map(|entry| {
+        let path = entry.value.path.display();
+        let why = "what the program writes there stays on the host, whatever else the jail holds";
+        finding(
+            entry,
+            format!("{path} may be written to, and nothing says why"),
+            why.to_owned(),
+        )
+    });
+    let read = profile.read.iter().filter(unexplained).filter_map(|entry| {
+        let held = held_in(&entry.value.path)?;
+        let path = entry.value.path.display();
+        Some(finding(
+            entry,
+            format!("{path} may be read, and nothing says why"),
+            format!("it holds {held}"),
+        ))
+    });
+    write.chain(read).collect()
+}
+
+fn is_blank(why: &str) -> bool {
+    why.trim().is_empty()
+}
+
+fn finding(entry: &Located<HostPath>, message: String, why: String) -> Finding {
+    Finding {
+        lint: Lint::AllowWithoutReason,
+        why,
+        problem: Problem::new(message)
+            .help(FIX)
+            .at(&entry.at, "without `why`"),
+    }
+}
+
+/// What is sensitive in a place, below it, or around it.
+fn held_in(path: &Path) -> Option<&'static str> {
+    let named = SECRET_NAMES
+        .iter()
+        .find(|(name, _)| path.iter().any(|part| part == *name));
+    let listed = SENSITIVE.iter().find(|known| known.meets(path));
+    match named {
+        Some((_, held)) => Some(*held),
+        None => listed.map(|known| known.holds),
+    }
+}
+
+impl Sensitive {
+    /// Whether it lies in that place, or the place in it.
+    fn meets(&self, place: &Path) -> bool {
+        match place.strip_prefix(self.path) {
+            Ok(below) => self.depth.is_none_or(|depth| below.iter().count() <= depth),
+            Err(_) => Path::new(self.path).starts_with(place),
+        }
+    }
+}
+
+/// Rules that let pass what another would stop.
+pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> Result<Vec<Finding>, TooMuch> {
+    let mut findings = Vec::new();
+    for (index, rule) in profile.rules.iter().enumerate() {
+        let meant = &rule.value.rule;
+        if stops(meant.action) || !is_blank(&meant.why) {
+            continue;
+        }
+        let hole = match rule.value.replaced {
+            Some(replaced) if stops(replaced) => Some(Hole::replaced(replaced)),
+            _ => hole(field, index)?.map(|hole| hole.around(profile)),
+        };
+        findings.extend(hole.map(|hole| hole.tell(&rule.value)));
+    }
+    Ok(findings)
+}
+
+fn stops(action: Action) -> bool {
+    action >= Action::Deny
+}
+
+/// What a rule lets pass that would be stopped without it.
+struct Hole {
+    what: String,
+    would: Action,
+}
+
+/// A path, and the rule that would stop it.
+struct Passing {
+    path: Vec<u8>,
+    other: usize,
+    on: On,
+}
+
+impl Passing {
+    fn around(self, profile: &Profile) -> Hole {
+        let other = &profile.rules[self.other].value.rule;
+        let path = String::from_utf8_lossy(&self.path).into_owned();
+        let (on, id) = (self.on, &other.id);
+        Hole {
+            what: format!("what the rule {id:?} is for, such as {on} of {path}"),
+            would: other.action,
+        }
+    }
+}
+
+impl Hole {
+    fn replaced(would: Action) -> Self {
+        Self {
+            what: "what the inherited rule of this id is for".to_owned(),
+            would,
+        }
+    }
+
+    fn tell(self, rule: &ProfileRule) -> Finding {
+        let Rule { id, action, .. } = &rule.rule;
+        let would = match self.would {
+            Action::Kill => "killed",
+            _ => "denied",
+        };
+        Finding {
+            lint: Lint::AllowWithoutReason,
+            why: format!("without this rule it would be {would}"),
+            problem: Problem::new(format!(
+                "the rule {id:?} lets pass {}, and nothing says why",
+                self.what
+            ))
+            .help(FIX)
+            .at(&rule.places.action, format!("{action} without `why`")),
+        }
+    }
+}
+
+fn hole(field: &Field<'_>, index: usize) -> Result<Option<Passing>, TooMuch> {
+    let rule = &field.rules[index];
+    for pattern in 0..rule.path.len() {
+        let candidate = Candidate {
+            rule: index,
+            pattern: Some(pattern),
+        };
+        for kind in kinds(rule) {
+            for state in states(rule, kind.0) {
+                let found = in_state(field, candidate, kind, state)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Looks for a path on which this candidate decides, and a rule that stops would without it.
+fn in_state(
+    field: &Field<'_>,
+    candidate: Candidate,
+    kind: Kind,
+    state: State,
+) -> Result<Option<Passing>, TooMuch> {
+    let (before, after) = field.around(kind, candidate);
+    let mut outside = field.rivals(before, candidate, state.flag)?;
+    for other in field.rivals(after, candidate, state.flag)? {
+        // Without a path, such a rule on memory does not speak of files.
+        if kind.0 == On::Map && other.pattern.is_none() {
+            continue;
+        }
+        if stops(field.rules[other.rule].action) {
+            let left = field.left_over(&[candidate, other], &outside, state.universe)?;
+            if let LeftOver::Path(path) = left {
+                return Ok(Some(Passing {
+                    path,
+                    other: other.rule,
+                    on: kind.0,
+                }));
+            }
+        }
+        outside.push(other);
+    }
+    Ok(None)
+}

@@ -1,0 +1,267 @@
+//! Rules that never decide: no attempt meets them, or others always decide before them.
+
+use std::collections::BTreeSet;
+
+use super::field::{Field, Kind, LeftOver, State, kinds, states};
+use super::language::TooMuch;
+use super::{Finding, Lint};
+use crate::decide::Candidate;
+use crate::error::{At, Located, Problem};
+use crate::model::{Action, FileFlag, Rule, SameFile};
+use crate::profile::{Profile, ProfileRule};
+use crate::reason::Reason;
+
+/// What becomes of a candidate.
+enum Fate {
+    /// It decides on some attempt.
+    Decides,
+    /// It matches none.
+    Never,
+    /// Before it, always one of these does.
+    Shadowed(BTreeSet<Shadow>),
+}
+
+/// One that decides before another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Shadow {
+    rule: usize,
+    pattern: Option<usize>,
+}
+
+pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> Result<Vec<Finding>, TooMuch> {
+    let mut findings = Vec::new();
+    for (index, rule) in profile.rules.iter().enumerate() {
+        // Such a rule decides by file as well, whatever happens to its paths.
+        if rule.value.rule.same_file != SameFile::No {
+            continue;
+        }
+        let fates = candidates(index, &rule.value.rule)
+            .into_iter()
+            .map(|candidate| Ok((candidate, fate(field, candidate)?)))
+            .collect::<Result<Vec<_>, _>>()?;
+        findings.extend(tell(profile, field, rule, fates));
+    }
+    Ok(findings)
+}
+
+fn candidates(index: usize, rule: &Rule) -> Vec<Candidate> {
+    let candidate = |pattern| Candidate {
+        rule: index,
+        pattern,
+    };
+    if rule.path.is_empty() {
+        return vec![candidate(None)];
+    }
+    let patterns = 0..rule.path.len();
+    patterns.map(|pattern| candidate(Some(pattern))).collect()
+}
+
+fn fate(field: &Field<'_>, candidate: Candidate) -> Result<Fate, TooMuch> {
+    let rule = &field.rules[candidate.rule];
+    let mut shadows = BTreeSet::new();
+    for kind in kinds(rule) {
+        for state in states(rule, kind.0) {
+            match in_state(field, candidate, kind, state)? {
+                Fate::Decides => return Ok(Fate::Decides),
+                Fate::Never => {}
+                Fate::Shadowed(by) => shadows.extend(by),
+            }
+        }
+    }
+    Ok(if shadows.is_empty() {
+        Fate::Never
+    } else {
+        Fate::Shadowed(shadows)
+    })
+}
+
+fn in_state(
+    field: &Field<'_>,
+    candidate: Candidate,
+    kind: Kind,
+    state: State,
+) -> Result<Fate, TooMuch> {
+    let (before, _) = field.around(kind, candidate);
+    let rivals = field.rivals(before, candidate, state.flag)?;
+    if candidate.pattern.is_none() {
+        // It also means attempts without a path, on which patterns say nothing.
+        let first = rivals.into_iter().find(|rival| rival.pattern.is_none());
+        return Ok(first.map_or(Fate::Decides, |first| shadowed([first])));
+    }
+    let left = field.left_over(&[candidate], &rivals, state.universe)?;
+    Ok(match left {
+        LeftOver::Path(_) => Fate::Decides,
+        LeftOver::Nothing(by) if by.is_empty() => Fate::Never,
+        LeftOver::Nothing(by) => shadowed(by),
+    })
+}
+
+fn shadowed(by: impl IntoIterator<Item = Candidate>) -> Fate {
+    let shadows = by
+        .into_iter()
+        .map(|Candidate { rule, pattern }| Shadow { rule, pattern });
+    Fate::Shadowed(shadows.collect())
+}
+
+/// One finding for a rule that never decides at all, else one for each of its patterns.
+fn tell(
+    profile: &Profile,
+    field: &Field<'_>,
+    rule: &Located<ProfileRule>,
+    fates: Vec<(Candidate, Fate)>,
+) -> Vec<Finding> {
+    let whole = fates.len() == 1;
+    if !whole && fates.iter().all(|(_, fate)| matches!(fate, Fate::Never)) {
+        return vec![never(&rule.value, None)];
+    }
+    let shadows = fates.iter().filter_map(|(candidate, fate)| match fate {
+        Fate::Shadowed(by) => Some(by.iter().map(|shadow| (*candidate, *shadow))),
+        Fate::Decides | Fate::Never => None,
+    });
+    if !fates.iter().any(|(_, fate)| matches!(fate, Fate::Decides)) && !whole {
+        let shadows = shadows.flatten().collect::<Vec<_>>();
+        return vec![hidden(profile, field, rule, None, &shadows)];
+    }
+    let told = fates.iter().filter_map(|(candidate, fate)| {
+        let part = candidate.pattern.filter(|_| !whole);
+        match fate {
+            Fate::Decides => None,
+            Fate::Never => Some(never(&rule.value, Some((candidate.pattern?, whole)))),
+            Fate::Shadowed(by) => {
+                let shadows: Vec<_> = by.iter().map(|shadow| (*candidate, *shadow)).collect();
+                Some(hidden(profile, field, rule, part, &shadows))
+            }
+        }
+    });
+    told.collect()
+}
+
+/// `pattern` is the one meant, and whether it is the rule's only one.
+fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> Finding {
+    let id = &rule.rule.id;
+    let message = match pattern {
+        Some((_, false)) => format!("a pattern of the rule {id:?} can never match"),
+        _ => format!("the rule {id:?} can never match"),
+    };
+    let at = match pattern {
+        Some((index, _)) => &rule.places.path[index],
+        None => &rule.places.id,
+    };
+    let (cause, fix) = cause(&rule.rule, pattern.map_or(0, |(index, _)| index));
+    Finding {
+        lint: Lint::NeverMatches,
+        why: format!("{}; {cause}", consequence(rule.rule.action)),
+        problem: Problem::new(message)
+            .help(fix)
+            .at(at, "no attempt is on such a path"),
+    }
+}
+
+/// What a rule fails to do that does not decide.
+fn consequence(action: Action) -> &'static str {
+    match action {
+        Action::Allow => "what it was to allow is not allowed by it",
+        Action::Log => "what it was to tell of is not told",
+        Action::Deny | Action::Kill => "what it was to stop is not stopped by it",
+    }
+}
+
+/// Why no path can match, and what to write instead.
+fn cause(rule: &Rule, pattern: usize) -> (&'static str, &'static str) {
+    let is_memory = rule.path[pattern].as_str().starts_with("memfd:");
+    if rule.flags.contains(&FileFlag::Memfd) && !is_memory {
+        return (
+            "a memory file has no path but memfd:NAME",
+            "write \"memfd:**\" as the path, or remove the flag",
+        );
+    }
+    if rule.flags.contains(&FileFlag::Deleted) && is_memory {
+        return (
+            "a memory file does not count as deleted",
+            "write the flag \"memfd\", or remove `flags`",
+        );
+    }
+    if is_memory {
+        return (
+            "a memory file has no name in any directory",
+            "remove the pattern, or write the rule for \"open\", \"exec\" or \"map\"",
+        );
+    }
+    (
+        "the kernel's paths have no empty part, no . and no ..",
+        "write the path without doubled slashes, . and ..",
+    )
+}
+
+fn hidden(
+    profile: &Profile,
+    field: &Field<'_>,
+    rule: &Located<ProfileRule>,
+    part: Option<usize>,
+    shadows: &[(Candidate, Shadow)],
+) -> Finding {
+    let id = &rule.value.rule.id;
+    let message = match part {
+        Some(_) => format!("a pattern of the rule {id:?} never decides"),
+        None => format!("the rule {id:?} never decides"),
+    };
+    let places = &rule.value.places;
+    let at = part.map_or(&places.id, |index| &places.path[index]);
+    let at = match places.path.as_slice() {
+        [only] => only,
+        _ => at,
+    };
+    let mut problem = Problem::new(message)
+        .help("remove it, narrow the rule that decides first, or write more of the path out: the pattern with more literal bytes decides")
+        .at(at, "whatever this matches");
+    let mut told = BTreeSet::new();
+    for (candidate, shadow) in shadows {
+        if told.insert(*shadow) {
+            problem = shadow.label(profile, field, *candidate, problem);
+        }
+    }
+    let actions: BTreeSet<Action> = told
+        .iter()
+        .map(|shadow| field.rules[shadow.rule].action)
+        .collect();
+    Finding {
+        lint: Lint::Shadowed,
+        why: outcome(rule.value.rule.action, &actions),
+        problem,
+    }
+}
+
+/// What happens in place of what the rule says.
+fn outcome(action: Action, instead: &BTreeSet<Action>) -> String {
+    let stops = |action: &Action| *action >= Action::Deny;
+    if stops(&action) && !instead.iter().all(stops) {
+        return "what it was to stop is let through".to_owned();
+    }
+    if !stops(&action) && instead.iter().any(stops) {
+        return "what it was to let through is stopped".to_owned();
+    }
+    "it changes nothing, and a reader is told otherwise".to_owned()
+}
+
+impl Shadow {
+    fn label(
+        self,
+        profile: &Profile,
+        field: &Field<'_>,
+        behind: Candidate,
+        problem: Problem,
+    ) -> Problem {
+        let rule = &profile.rules[self.rule].value;
+        let first = Candidate {
+            rule: self.rule,
+            pattern: self.pattern,
+        };
+        let reason = Reason::between(field.rules, first, behind);
+        let at: &At = match self.pattern {
+            Some(index) => &rule.places.path[index],
+            None => &rule.places.action,
+        };
+        let Rule { id, action, .. } = &rule.rule;
+        problem.at(at, format!("{action} by {id:?} comes first: {reason}"))
+    }
+}

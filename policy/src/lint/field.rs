@@ -1,0 +1,187 @@
+//! The rules as they stand against each other: for each kind of attempt, who decides before whom.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::language::{self, Budget, Language, TooMuch};
+use super::universe::Universe;
+use crate::decide::{Candidate, precedence};
+use crate::model::{Access, FileFlag, On, Rule};
+
+/// Steps of all walks and comparisons together: a second or two.
+const BUDGET: usize = 4_000_000;
+
+/// A kind of attempt; an open has an access.
+pub(super) type Kind = (On, Option<Access>);
+
+/// What is known of the file of an attempt, and the paths it can then have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    pub(super) flag: Option<FileFlag>,
+    pub(super) universe: Universe,
+}
+
+/// Every rule of a policy, prepared to be compared.
+pub(super) struct Field<'r> {
+    pub(super) rules: &'r [Rule],
+    /// By rule, by pattern.
+    languages: Vec<Vec<Language>>,
+    orders: HashMap<Kind, Vec<Candidate>>,
+    budget: RefCell<Budget>,
+}
+
+impl<'r> Field<'r> {
+    pub(super) fn new(rules: &'r [Rule]) -> Self {
+        let languages = rules.iter().map(|rule| {
+            let languages = rule.path.iter().map(Language::new);
+            languages.collect()
+        });
+        let orders = every_kind().map(|(on, access)| ((on, access), precedence(rules, on, access)));
+        Self {
+            rules,
+            languages: languages.collect(),
+            orders: orders.collect(),
+            budget: RefCell::new(Budget::new(BUDGET)),
+        }
+    }
+
+    /// The candidates of a kind that decide before this one, and those that do after it.
+    pub(super) fn around(&self, kind: Kind, candidate: Candidate) -> (&[Candidate], &[Candidate]) {
+        let order = self.orders.get(&kind).map_or(&[][..], Vec::as_slice);
+        let at = order.iter().position(|other| *other == candidate);
+        let (before, rest) = order.split_at(at.unwrap_or(order.len()));
+        (before, rest.get(1..).unwrap_or_default())
+    }
+
+    /// `None` for one that speaks of every path.
+    pub(super) fn language(&self, candidate: Candidate) -> Option<&Language> {
+        let pattern = candidate.pattern?;
+        Some(&self.languages[candidate.rule][pattern])
+    }
+
+    /// Of these candidates, those of other rules that speak of such a file and may match what
+    /// `candidate` does.
+    pub(super) fn rivals(
+        &self,
+        among: &[Candidate],
+        candidate: Candidate,
+        flag: Option<FileFlag>,
+    ) -> Result<Vec<Candidate>, TooMuch> {
+        self.budget.borrow_mut().spend(among.len())?;
+        let language = self.language(candidate);
+        let meets = |other: Candidate| match (language, self.language(other)) {
+            (Some(language), Some(other)) => language.may_meet(other),
+            _ => true,
+        };
+        let rivals = among.iter().copied().filter(|other| {
+            other.rule != candidate.rule && other.means(self.rules, flag) && meets(*other)
+        });
+        Ok(rivals.collect())
+    }
+
+    /// A path that all of `inside` match and none of `outside` does; or, when there is none, those of
+    /// `outside` that suffice to match them all.
+    ///
+    /// Few of many take part in an answer, so that they are taken in one by one: each path that those
+    /// so far leave over either answers the question, or names one more.
+    pub(super) fn left_over(
+        &self,
+        inside: &[Candidate],
+        outside: &[Candidate],
+        universe: Universe,
+    ) -> Result<LeftOver, TooMuch> {
+        let mut taken: Vec<Candidate> = Vec::new();
+        if let Some(every) = outside.iter().find(|one| one.pattern.is_none()) {
+            return Ok(LeftOver::Nothing(vec![*every]));
+        }
+        while let Some(path) = self.witness(inside, &taken, universe)? {
+            self.budget.borrow_mut().spend(path.len() * outside.len())?;
+            let matches =
+                |one: &&Candidate| one.glob(self.rules).is_some_and(|glob| glob.matches(&path));
+            // The last one is the least specific, and matches most of what is left.
+            match outside.iter().rev().find(matches) {
+                Some(another) => taken.push(*another),
+                None => return Ok(LeftOver::Path(path)),
+            }
+        }
+        Ok(LeftOver::Nothing(taken))
+    }
+
+    fn witness(
+        &self,
+        inside: &[Candidate],
+        outside: &[Candidate],
+        universe: Universe,
+    ) -> Result<Option<Vec<u8>>, TooMuch> {
+        let languages = |candidates: &[Candidate]| -> Vec<&Language> {
+            let languages = candidates.iter();
+            languages.filter_map(|one| self.language(*one)).collect()
+        };
+        let (inside, outside) = (languages(inside), languages(outside));
+        let mut budget = self.budget.borrow_mut();
+        language::witness(&inside, &outside, universe, &mut budget)
+    }
+}
+
+/// What some patterns match and others do not.
+pub(super) enum LeftOver {
+    /// This path, for one.
+    Path(Vec<u8>),
+    /// Nothing, because of these.
+    Nothing(Vec<Candidate>),
+}
+
+fn every_kind() -> impl Iterator<Item = Kind> {
+    On::ALL.iter().flat_map(|on| kinds_of_one(*on))
+}
+
+fn kinds_of_one(on: On) -> Vec<Kind> {
+    match on {
+        On::Open => Access::ALL
+            .iter()
+            .map(|access| (on, Some(*access)))
+            .collect(),
+        _ => vec![(on, None)],
+    }
+}
+
+/// The kinds of attempt that a rule speaks of.
+pub(super) fn kinds(rule: &Rule) -> impl Iterator<Item = Kind> + '_ {
+    let kinds = rule.on.iter().flat_map(|on| kinds_of_one(*on));
+    kinds.filter(|(_, access)| access.is_none_or(|access| rule.access.contains(&access)))
+}
+
+/// The states of a file that a rule speaks of at such an attempt. That of a deleted file is left out
+/// for rules without flags: what can be said of their part in it, can be said of other files already.
+pub(super) fn states(rule: &Rule, on: On) -> Vec<State> {
+    if !on.has_flags() {
+        // A memory file has no name that could be taken away or changed.
+        let memory = !matches!(on, On::Rename | On::Unlink);
+        let universe = Universe {
+            names: true,
+            memory,
+            others: memory,
+        };
+        return vec![State {
+            flag: None,
+            universe,
+        }];
+    }
+    if rule.flags.is_empty() {
+        return vec![state(None), state(Some(FileFlag::Memfd))];
+    }
+    rule.flags.iter().map(|flag| state(Some(*flag))).collect()
+}
+
+/// A memory file is known by its path, and no other file has such a path.
+fn state(flag: Option<FileFlag>) -> State {
+    let memory = flag == Some(FileFlag::Memfd);
+    State {
+        flag,
+        universe: Universe {
+            names: !memory,
+            memory,
+            others: !memory,
+        },
+    }
+}

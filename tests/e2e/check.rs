@@ -1,0 +1,68 @@
+//! What `turnkey check` answers, without privileges and without a jail.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use turnkey_tests::{Run, binary};
+
+const HEADER: &str = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = \"untrusted\"\n";
+
+fn check(run: &Run, arguments: &[&str]) -> Output {
+    Command::new(binary())
+        .current_dir(run.path())
+        .arg("check")
+        .args(arguments)
+        .output()
+        .expect("turnkey can be started")
+}
+
+fn profile(run: &Run, name: &str, text: &str) {
+    let text = format!("{HEADER}{text}");
+    std::fs::write(run.path().join(name), text).expect("the profile can be written");
+}
+
+#[test]
+fn shipped_profiles_have_no_findings() {
+    let run = Run::new();
+    let output = check(&run, &["untrusted", "python", "shell", "strict"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+/// The writable place is named by a symlink, and holds the profile all the same.
+#[test]
+fn a_finding_is_told_with_its_place() {
+    let run = Run::new();
+    std::fs::create_dir(run.path().join("real")).expect("a new directory");
+    let link = run.path().join("link");
+    std::os::unix::fs::symlink("real", &link).expect("a new link");
+    let write = format!("[filesystem]\nwrite = [{{ path = {link:?}, why = \"results\" }}]\n");
+    profile(&run, "real/mine.toml", &write);
+    let output = check(&run, &["--json", "real/mine.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let page: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(page["schema"], "turnkey.check/v1");
+    let finding = &page["profiles"][0]["findings"][0];
+    assert_eq!(finding["lint"], "own-profile-writable", "{page}");
+    assert_eq!(finding["places"][0]["file"], "real/mine.toml");
+    assert_eq!(finding["places"][0]["line"], 5);
+}
+
+/// One that cannot be used does not keep the others from being looked at.
+#[test]
+fn what_cannot_be_used_is_told_with_all_that_is_wrong() {
+    let run = Run::new();
+    profile(
+        &run,
+        "wrong.toml",
+        "[limits]\nmemroy = \"1G\"\npids = \"50\"\n",
+    );
+    let output = check(&run, &["--json", "wrong.toml", "untrusted"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let page: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(page["profiles"][0]["usable"], false);
+    assert_eq!(
+        page["profiles"][0]["findings"].as_array().map(Vec::len),
+        Some(2)
+    );
+    assert_eq!(page["profiles"][1]["usable"], true);
+}

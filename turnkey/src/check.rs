@@ -1,0 +1,74 @@
+//! `turnkey check`: what is wrong with profiles, and what in them is most likely not meant.
+//!
+//! Reads the profiles and nothing else: no kernel, no privileges, nothing made or changed.
+
+mod text;
+mod view;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::cli::CheckArguments;
+use crate::report;
+use crate::run::{self, Failure};
+use view::{Check, Profile};
+
+/// Something was found.
+const FOUND: u8 = 1;
+
+/// Prints what was found to standard output.
+pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
+    let looked_at: Vec<_> = arguments
+        .profiles
+        .iter()
+        .map(|name| {
+            (
+                name.as_str(),
+                turnkey_policy::check(name, &run::read_profile, &known_as),
+            )
+        })
+        .collect();
+    let mut page = Vec::new();
+    let check = Check::new(
+        looked_at
+            .iter()
+            .map(|(name, outcome)| Profile::new(name, outcome)),
+    );
+    let written = if arguments.json {
+        report::json::write(&check, &mut page)
+    } else {
+        text::write(&looked_at, &mut page)
+    };
+    written
+        .and_then(|()| put(&page))
+        .context("could not write what was found")?;
+    Ok(status(&check))
+}
+
+fn status(check: &Check) -> u8 {
+    if check.profiles.iter().any(|profile| !profile.usable) {
+        return crate::FAILED;
+    }
+    let found = check
+        .profiles
+        .iter()
+        .any(|profile| !profile.findings.is_empty());
+    if found { FOUND } else { 0 }
+}
+
+/// As it was named, and with symlinks followed.
+fn known_as(path: &Path) -> Vec<PathBuf> {
+    let named = std::path::absolute(path).into_iter();
+    named.chain(std::fs::canonicalize(path)).collect()
+}
+
+fn put(page: &[u8]) -> std::io::Result<()> {
+    let written = std::io::stdout().lock().write_all(page);
+    // A reader such as head(1) that has seen enough is no failure.
+    written.or_else(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
+}

@@ -1,0 +1,113 @@
+//! What was found, for programs.
+
+use serde::Serialize;
+use turnkey_policy::lint::{Checked, Finding};
+use turnkey_policy::{LoadError, Place, Problem};
+
+/// Everything that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    pub schema: &'static str,
+    pub profiles: Vec<Profile>,
+}
+
+/// One profile, as it was named.
+#[derive(Debug, Serialize)]
+pub struct Profile {
+    pub profile: String,
+    /// Whether a run could use it.
+    pub usable: bool,
+    pub findings: Vec<Found>,
+}
+
+/// One thing that was found.
+#[derive(Debug, Serialize)]
+pub struct Found {
+    /// `error`: the profile cannot be used; `warning`: it can.
+    pub severity: &'static str,
+    /// The lint; `null` for errors.
+    pub lint: Option<&'static str>,
+    pub what: String,
+    /// Why it matters; `null` for errors.
+    pub why: Option<String>,
+    pub fix: Option<String>,
+    /// The place where it is in front.
+    pub places: Vec<Location>,
+}
+
+/// A piece of a profile's text.
+#[derive(Debug, Serialize)]
+pub struct Location {
+    pub file: String,
+    /// From 1; columns count characters.
+    pub line: usize,
+    pub column: usize,
+    pub end_line: usize,
+    pub end_column: usize,
+    /// In bytes of the file.
+    pub offset: usize,
+    pub length: usize,
+    pub text: String,
+    pub label: String,
+}
+
+impl Check {
+    pub fn new(profiles: impl Iterator<Item = Profile>) -> Self {
+        Self {
+            schema: "turnkey.check/v1",
+            profiles: profiles.collect(),
+        }
+    }
+}
+
+impl Profile {
+    pub fn new(name: &str, outcome: &Result<Checked, LoadError>) -> Self {
+        let findings = match outcome {
+            Ok(checked) => checked.findings.iter().map(Found::warning).collect(),
+            Err(error) => error.problems().iter().map(Found::error).collect(),
+        };
+        Self {
+            profile: name.to_owned(),
+            usable: outcome.is_ok(),
+            findings,
+        }
+    }
+}
+
+impl Found {
+    fn error(problem: &Problem) -> Self {
+        Self {
+            severity: "error",
+            lint: None,
+            what: problem.message().to_owned(),
+            why: None,
+            fix: problem.fix().map(str::to_owned),
+            places: problem.places().into_iter().map(Location::from).collect(),
+        }
+    }
+
+    fn warning(finding: &Finding) -> Self {
+        Self {
+            severity: "warning",
+            lint: Some(finding.lint().name()),
+            why: Some(finding.why().to_owned()),
+            ..Self::error(finding.problem())
+        }
+    }
+}
+
+impl From<Place> for Location {
+    fn from(place: Place) -> Self {
+        Self {
+            file: place.file,
+            line: place.line,
+            column: place.column,
+            end_line: place.end_line,
+            end_column: place.end_column,
+            offset: place.offset,
+            length: place.text.len(),
+            text: place.text,
+            label: place.label,
+        }
+    }
+}
