@@ -4,6 +4,7 @@
 mod apparmor;
 mod lsm;
 mod oldest;
+mod preempt;
 mod systemd;
 mod tier;
 mod without_landlock;

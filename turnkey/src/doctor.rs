@@ -11,6 +11,7 @@ mod facts;
 mod findings;
 mod gather;
 mod page;
+mod preemption;
 
 use std::io::Write;
 

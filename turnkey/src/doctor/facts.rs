@@ -7,6 +7,8 @@ use turnkey_jailer::hierarchy::{Controller, Home};
 use turnkey_jailer::userns::Switches;
 use turnkey_monitor::{Available, KnownHooks};
 
+use super::preemption::Omission;
+
 /// An attempt: it worked, or the kernel's answer.
 pub type Trial = Result<(), Errno>;
 
@@ -45,6 +47,8 @@ pub struct Facts {
     pub tier: Available,
     /// The hooks of the lsm tier that this kernel has, or why that cannot be told.
     pub hooks: Result<KnownHooks, String>,
+    /// Which of the monitor's programs the kernel leaves out.
+    pub omission: Omission,
     /// The monitor was loaded: what its canary proved, or why not.
     pub monitor: Result<String, String>,
     /// The default profile, run whole.

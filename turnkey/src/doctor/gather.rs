@@ -12,6 +12,7 @@ use turnkey_monitor::{Available, Hooks, Monitor};
 use turnkey_policy::{Overrides, Policy};
 
 use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
+use super::preemption::{self, Omission};
 use crate::advice;
 use crate::object::OBJECT;
 use crate::run;
@@ -34,11 +35,11 @@ pub fn gather() -> anyhow::Result<Facts> {
     let policy = turnkey_policy::load(DEFAULT, &no_files, &Overrides::default())?;
     let hierarchies = Hierarchies::probe().map_err(|error| error.to_string());
     let directory = working_directory(&policy);
+    let kernel = nix::sys::utsname::uname()?;
+    let release = kernel.release().to_string_lossy().into_owned();
     Ok(Facts {
-        kernel: nix::sys::utsname::uname()?
-            .release()
-            .to_string_lossy()
-            .into_owned(),
+        omission: omission(&release, &kernel.version().to_string_lossy()),
+        kernel: release,
         user: nix::unistd::geteuid().as_raw(),
         capabilities: capabilities(),
         switches: Switches::read(),
@@ -68,6 +69,20 @@ pub fn gather() -> anyhow::Result<Facts> {
         rehearsal: rehearse(&directory, false),
         unmonitored: rehearse(&directory, true),
     })
+}
+
+fn omission(release: &str, version: &str) -> Omission {
+    let choice = read("/sys/kernel/debug/sched", "preempt");
+    let command_line = read("/proc", "cmdline").unwrap_or_default();
+    let symbols = read("/proc", "kallsyms").unwrap_or_default();
+    let kernel = preemption::Kernel {
+        release,
+        version,
+        choice: choice.as_deref(),
+        command_line: &command_line,
+        symbols: &symbols,
+    };
+    kernel.omission()
 }
 
 /// Where the rehearsal takes place: here, unless no run may be started here.

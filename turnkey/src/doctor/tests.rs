@@ -8,6 +8,7 @@ use turnkey_monitor::{Available, KnownHooks, Lack, Tier};
 use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
 use super::findings::{Finding, State, findings, whole};
 use super::page;
+use super::preemption::{Omission, Programs};
 
 /// A host with everything, for root.
 fn good() -> Facts {
@@ -60,6 +61,7 @@ fn good() -> Facts {
             all: 40,
             missing: Vec::new(),
         }),
+        omission: Omission::Never,
         monitor: Ok("the canary died".to_owned()),
         rehearsal: Ok(()),
         unmonitored: Ok(()),
@@ -331,6 +333,25 @@ fn the_tier_is_told_with_what_keeps_the_host_from_the_better_one() {
     });
     let words = ["with 39 of 40 hooks", "no uring_allowed", "newer kernel"];
     expect(&older, State::Limited, &words);
+}
+
+#[test]
+fn programs_that_the_kernel_leaves_out_are_told_where_there_are_such() {
+    let on = |omission, tier| {
+        check("preemption", |facts| {
+            facts.omission = omission;
+            facts.tier.tier = tier;
+        })
+    };
+    let hooks = on(Omission::Happens(Programs::Hooks), Tier::Lsm);
+    let words = ["a hook", "it preempts", "inconclusive", "preempt=voluntary"];
+    expect(&hooks, State::Limited, &words);
+    let none = on(Omission::Happens(Programs::Hooks), Tier::Tracepoint);
+    expect(&none, State::Ok, &["tracepoint tier"]);
+    let unknown = on(Omission::Unknown(Programs::Tracepoints), Tier::Tracepoint);
+    let words = ["a tracepoint", "cannot be told", "boot Linux 6"];
+    expect(&unknown, State::Limited, &words);
+    expect(&on(Omission::Never, Tier::Lsm), State::Ok, &["none out"]);
 }
 
 #[test]

@@ -80,6 +80,19 @@ const TRACEPOINT_6_1: Boot = Boot {
     kernel: &CLOUD_6_1,
     command_line: WITHOUT_BPF,
 };
+/// Debian's kernels leave a task that is in the kernel alone, and others do not.
+const PREEMPTS: &str = "preempt=full";
+
+const PREEMPT_6_12: Boot = Boot {
+    name: "6.12 preempt",
+    kernel: &CLOUD_6_12,
+    command_line: PREEMPTS,
+};
+const PREEMPT_6_1: Boot = Boot {
+    name: "6.1 preempt",
+    kernel: &CLOUD_6_1,
+    command_line: PREEMPTS,
+};
 /// Debian builds x32 into its general kernel, and switches it off unless this is said.
 const GENERAL: Boot = Boot {
     name: "6.12 general",
@@ -97,6 +110,11 @@ const TRACEPOINT_NEWEST: Boot = Boot {
     kernel: &NEWEST,
     command_line: WITHOUT_BPF,
 };
+const PREEMPT_NEWEST: Boot = Boot {
+    name: "newest preempt",
+    kernel: &NEWEST,
+    command_line: PREEMPTS,
+};
 
 /// Every column of the table but the host's, in order.
 pub const BOOTS: &[&Boot] = &[
@@ -105,9 +123,12 @@ pub const BOOTS: &[&Boot] = &[
     &LSM_6_1,
     &TRACEPOINT_6_1,
     &WITHOUT_LANDLOCK,
+    &PREEMPT_6_12,
+    &PREEMPT_6_1,
     &GENERAL,
     &LSM_NEWEST,
     &TRACEPOINT_NEWEST,
+    &PREEMPT_NEWEST,
 ];
 
 /// Every machine of `cargo xtask vm`.
@@ -189,6 +210,20 @@ pub const MACHINES: &[Machine] = &[
         only_named: None,
     },
     Machine {
+        name: "6.12 preempt",
+        boot: &PREEMPT_6_12,
+        tests: &[Tests::Module("guest", "preempt::whole::")],
+        copies: 1,
+        only_named: None,
+    },
+    Machine {
+        name: "6.1 preempt",
+        boot: &PREEMPT_6_1,
+        tests: &[Tests::Module("guest", "preempt::whole::")],
+        copies: 1,
+        only_named: None,
+    },
+    Machine {
         name: "6.12 general",
         boot: &GENERAL,
         tests: &[
@@ -206,6 +241,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST),
             Tests::Module("guest", "tier::lsm::"),
             Tests::Module("guest", "lsm::"),
+            Tests::Module("guest", "preempt::counted::"),
         ],
         copies: 1,
         only_named: Some(CHANGES),
@@ -217,6 +253,13 @@ pub const MACHINES: &[Machine] = &[
             Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST),
             Tests::Module("guest", "tier::tracepoint::"),
         ],
+        copies: 1,
+        only_named: Some(CHANGES),
+    },
+    Machine {
+        name: "newest preempt",
+        boot: &PREEMPT_NEWEST,
+        tests: &[Tests::Module("guest", "preempt::counted::")],
         copies: 1,
         only_named: Some(CHANGES),
     },

@@ -1,18 +1,23 @@
 //! What the monitor stands on, and the tiers it can have.
 
+use turnkey_monitor::Tier;
+
 use super::kernel::{AS_ROOT, into_list};
 use super::{Check, Finding};
 use crate::doctor::facts::Facts;
+use crate::doctor::preemption::{Omission, Programs};
 
 const MOUNT_SECURITYFS: &str = "mount -t securityfs none /sys/kernel/security, and ask again";
 
-/// BTF, the security modules, lockdown, the tier they make, and the monitor itself.
-pub fn findings(facts: &Facts) -> [Finding; 5] {
+/// BTF, the security modules, lockdown, the tier they make and what it is worth, and the monitor
+/// itself.
+pub fn findings(facts: &Facts) -> [Finding; 6] {
     [
         btf(facts),
         security_modules(facts),
         lockdown(facts),
         tier(facts),
+        preemption(facts),
         monitor(facts),
     ]
 }
@@ -99,6 +104,39 @@ fn tier(facts: &Facts) -> Finding {
             "mend what is said of btf",
         ),
     }
+}
+
+fn preemption(facts: &Facts) -> Finding {
+    let check = Check {
+        name: "preemption",
+        needed_for: "running the monitor's programs for every task, also while another one is in them",
+        source: "uname(2), /sys/kernel/debug/sched/preempt, /proc/cmdline, /proc/kallsyms",
+    };
+    let (programs, certainty) = match facts.omission {
+        Omission::Happens(programs) => (programs, "it preempts itself"),
+        Omission::Unknown(programs) => (programs, "if it preempts itself, which cannot be told"),
+        Omission::Never => return check.ok("this kernel leaves none out"),
+    };
+    let (place, fix) = match programs {
+        Programs::Hooks if facts.tier.tier != Tier::Lsm => {
+            return check.ok("this kernel leaves out hooks, which the tracepoint tier has none of");
+        }
+        Programs::Hooks => (
+            "a hook",
+            "boot with the kernel parameter preempt=voluntary, or Linux 6.1.54 or later",
+        ),
+        Programs::Tracepoints => (
+            "a tracepoint",
+            "boot Linux 6, whose tracepoints cannot be interrupted, for evidence that is whole",
+        ),
+    };
+    check.limited(
+        format!(
+            "a program at {place} is left out while another task of the processor is in it ({certainty}): what it \
+             would have seen or refused is not, and the run is called inconclusive"
+        ),
+        fix,
+    )
 }
 
 fn monitor(facts: &Facts) -> Finding {
