@@ -87,6 +87,7 @@ impl Parts {
             Kind::Exec {
                 file,
                 raw,
+                script,
                 argv,
                 argv_truncated,
             } => {
@@ -96,6 +97,7 @@ impl Parts {
                 let ended = argv.iter().flat_map(|one| [one.as_slice(), b"\0"]);
                 self.argv = ended.collect::<Vec<_>>().concat();
                 self.flag(flag::ARGV_TRUNCATED, *argv_truncated);
+                self.flag(flag::SCRIPT, *script);
             }
             Kind::ExecAttempt { raw, errno } => {
                 self.failed(kind::EXEC_ATTEMPT, *errno);
@@ -271,6 +273,7 @@ fn act_code(of: NetworkAct) -> u16 {
         NetworkAct::Connect => act::CONNECT,
         NetworkAct::Bind => act::BIND,
         NetworkAct::Send => act::SEND,
+        NetworkAct::Listen => act::LISTEN,
     }
 }
 
