@@ -73,7 +73,8 @@ fn m09_j17_a_hard_link_of_a_program_is_the_program() {
         let path = format!("path = \"/workspace/tool\"{more}");
         run.profile(&rule("file", "exec", "kill", &path))
     };
-    let program = &["/bin/sh", "-c", "exec ./alias done"];
+    // By its whole name: of what is refused before the act, no directory is told.
+    let program = &["/bin/sh", "-c", "exec /workspace/alias done"];
     let control = jail("").run(program);
     control.expect(
         control.stdout == "done\n",

@@ -323,11 +323,6 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "a run for each route to an interpreter; the hook is the one of the other `monitor::exec::`",
     },
     LeftOut {
-        prefix: "monitor::identity::m09_j17",
-        why: "fails here, and it is not known yet why; that a program is known by any name is shown here by \
-              `lsm::m05_m06` and the other `monitor::identity::`",
-    },
-    LeftOut {
         prefix: "monitor::kills::m25",
         why: "a run for each way to be a descendant; a jail is known by its group on every kernel",
     },
