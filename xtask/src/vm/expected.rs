@@ -331,10 +331,6 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "a run for each spelling; `lsm::a_denied_file_is_opened_by_no_way` has them in one",
     },
     LeftOut {
-        prefix: "monitor::questions::m19_a_question_of_the_resolver",
-        why: "fails here, and it is not known yet why; the other `monitor::questions::` shows the same program",
-    },
-    LeftOut {
         prefix: "privileges::",
         why: "proved from inside in every run: `monitoring::every_layer_is_proved_in_the_report`",
     },

@@ -82,7 +82,7 @@ const FILES: &[(&str, &str)] = &[
     ("etc/subuid", "user:300000:65536\n"),
     (
         "etc/nsswitch.conf",
-        "passwd: files\ngroup: files\nhosts: files\n",
+        "passwd: files\ngroup: files\nhosts: files dns\n",
     ),
 ];
 
