@@ -170,6 +170,14 @@ pub fn find(table: &str, name: &str) -> Option<&'static Key> {
 }
 
 impl Key {
+    /// Whether every profile has to say it, wherever its table stands. What a run needs and a profile may
+    /// inherit is not.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        let inherited = matches!(self.form, Form::Table | Form::Tables) || self.table == "syscalls";
+        self.default.is_empty() && !inherited
+    }
+
     /// With its table in front: `limits.memory`.
     #[must_use]
     pub fn path(&self) -> String {

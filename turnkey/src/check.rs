@@ -5,7 +5,6 @@
 mod text;
 mod view;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -13,6 +12,7 @@ use anyhow::Context;
 use crate::cli::CheckArguments;
 use crate::report;
 use crate::run::{self, Failure};
+use crate::tell;
 use view::{Check, Profile};
 
 /// Something was found.
@@ -42,7 +42,7 @@ pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
         text::write(&looked_at, &mut page)
     };
     written
-        .and_then(|()| put(&page))
+        .and_then(|()| tell::page(&page))
         .context("could not write what was found")?;
     Ok(status(&check))
 }
@@ -62,13 +62,4 @@ fn status(check: &Check) -> u8 {
 fn known_as(path: &Path) -> Vec<PathBuf> {
     let named = std::path::absolute(path).into_iter();
     named.chain(std::fs::canonicalize(path)).collect()
-}
-
-fn put(page: &[u8]) -> std::io::Result<()> {
-    let written = std::io::stdout().lock().write_all(page);
-    // A reader such as head(1) that has seen enough is no failure.
-    written.or_else(|error| match error.kind() {
-        std::io::ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(error),
-    })
 }

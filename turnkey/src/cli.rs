@@ -30,6 +30,8 @@ pub enum Command {
     /// Say what this host can enforce for you, and the fix for what it cannot.
     #[command(after_help = DOCTOR_CODES)]
     Doctor(DoctorArguments),
+    /// Print the JSON Schema of what turnkey reads and writes, for editors and programs.
+    Schema(SchemaArguments),
     /// Load the programs in the kernel once, so that runs start without loading them; or take them
     /// away, or list them.
     #[command(subcommand)]
@@ -129,6 +131,23 @@ pub struct ExplainArguments {
     /// The command that would run; it need not exist
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `turnkey schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    /// What it describes
+    #[arg(value_enum, default_value = "profile")]
+    pub of: SchemaOf,
+}
+
+/// What there is a schema of.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum SchemaOf {
+    /// Profiles, turnkey.profile/v1
+    Profile,
+    /// Reports, turnkey.report/v1
+    Report,
 }
 
 /// `turnkey doctor`.

@@ -13,12 +13,12 @@ mod gather;
 mod page;
 mod preemption;
 
-use std::io::Write;
 
 use anyhow::Context;
 
 use crate::cli::DoctorArguments;
 use crate::run::Failure;
+use crate::tell;
 
 /// The exit status when the default profile cannot be enforced whole by this caller.
 const NOT_WHOLE: u8 = 1;
@@ -33,8 +33,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<u8, Failure> {
     } else {
         page::text(&facts, &findings, &mut page)?;
     }
-    let written = std::io::stdout().lock().write_all(&page);
-    written.context("could not write what was found")?;
+    tell::page(&page).context("could not write what was found")?;
     Ok(if findings::whole(&findings) {
         0
     } else {

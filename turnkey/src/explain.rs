@@ -11,7 +11,6 @@ mod tree;
 mod view;
 
 use std::ffi::OsString;
-use std::io::Write;
 
 use anyhow::Context;
 use turnkey_jailer::rootless::{self, RootlessError};
@@ -63,12 +62,7 @@ fn print(view: &View, json: bool) -> std::io::Result<()> {
     } else {
         text::write(view, &mut page)?;
     }
-    let written = std::io::stdout().lock().write_all(&page);
-    // A reader such as head(1) that has seen enough is no failure.
-    written.or_else(|error| match error.kind() {
-        std::io::ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(error),
-    })
+    tell::page(&page)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod relay;
 mod report;
 mod report_file;
 mod run;
+mod schema;
 mod scope;
 mod signals;
 mod supervise;
@@ -45,6 +46,7 @@ fn answer() -> ExitCode {
         cli::Command::Check(arguments) => check::check(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),
         cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
+        cli::Command::Schema(arguments) => schema::schema(&arguments),
         cli::Command::Monitor(command) => monitor::monitor(&command),
     };
     match outcome {

@@ -1,6 +1,5 @@
 //! `turnkey monitor`: the programs in the kernel, loaded once for all runs.
 
-use std::io::Write;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -54,8 +53,7 @@ fn status(arguments: &StatusArguments) -> Result<u8, Failure> {
     } else {
         text(&versions)
     };
-    let written = std::io::stdout().lock().write_all(page.as_bytes());
-    written.context("could not write what is loaded")?;
+    tell::page(page.as_bytes()).context("could not write what is loaded")?;
     let is_loaded = versions.iter().any(|version| version.current);
     Ok(if is_loaded { 0 } else { NOT_LOADED })
 }

@@ -1,5 +1,7 @@
-//! Words on standard error. When it is closed, full or hung up nobody can be told, and the exit
-//! status stays what it is: the standard library's own macros would end the process instead.
+//! Words on standard error, and pages on standard output.
+//!
+//! When standard error is closed, full or hung up nobody can be told, and the exit status stays what
+//! it is: the standard library's own macros would end the process instead.
 
 use std::io::Write;
 
@@ -11,4 +13,14 @@ pub fn line(words: &str) {
 /// A text as it is.
 pub fn text(words: &str) {
     let _ = std::io::stderr().lock().write_all(words.as_bytes());
+}
+
+/// What a command was asked for, on standard output. A reader such as head(1) that has seen enough is no
+/// failure.
+pub fn page(page: &[u8]) -> std::io::Result<()> {
+    let written = std::io::stdout().lock().write_all(page);
+    written.or_else(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
 }
