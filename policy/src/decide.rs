@@ -197,14 +197,24 @@ fn rank(
     )
 }
 
-fn first_match(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Option<usize> {
+/// Every candidate that matches an attempt, the one that decides in front.
+///
+/// `access` as in [`precedence`]: that of the attempt which is asked about.
+#[must_use]
+pub fn matching(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Vec<Candidate> {
     let ordered = precedence(rules, attempt.on, access);
-    let first = ordered
+    let speaking = ordered
         .into_iter()
-        .filter(|candidate| candidate.means(rules, attempt.flag))
-        .find(|candidate| match candidate.glob(rules) {
+        .filter(|candidate| candidate.means(rules, attempt.flag));
+    speaking
+        .filter(|candidate| match candidate.glob(rules) {
             None => attempt.on != On::Map || attempt.path.is_none(),
             Some(glob) => attempt.path.is_some_and(|path| glob.matches(path)),
-        });
+        })
+        .collect()
+}
+
+fn first_match(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Option<usize> {
+    let first = matching(rules, attempt, access).into_iter().next();
     first.map(|candidate| candidate.rule)
 }

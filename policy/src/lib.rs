@@ -52,7 +52,7 @@ mod shipped;
 pub mod syscalls;
 mod values;
 
-pub use decide::{Attempt, Candidate, decide, decide_same_file, precedence};
+pub use decide::{Attempt, Candidate, decide, decide_same_file, matching, precedence};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use lint::check;

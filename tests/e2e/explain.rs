@@ -146,3 +146,50 @@ fn explaining_needs_no_root_and_makes_nothing() {
     assert!(page.contains("profile python"), "{page}");
     assert!(page.contains("/usr/bin/anything"), "{page}");
 }
+
+/// What is asked, and the program that does it.
+const ATTEMPTS: [(&[&str], &[&str]); 4] = [
+    (
+        &["--path", "/etc/shadow", "--access", "read"],
+        &["cat", "/etc/shadow"],
+    ),
+    (
+        &["--path", "~/.bashrc", "--access", "write"],
+        &["sh", "-c", "echo x > ~/.bashrc"],
+    ),
+    (
+        &[
+            "--on",
+            "rename",
+            "--path",
+            "/workspace/.ssh/authorized_keys",
+        ],
+        &[
+            "sh",
+            "-c",
+            "mkdir .ssh; echo x > keys; mv keys .ssh/authorized_keys",
+        ],
+    ),
+    (
+        &["--on", "exec", "--path", "/dev/shm/tool"],
+        &["sh", "-c", "cp /bin/true /dev/shm/tool; /dev/shm/tool"],
+    ),
+];
+
+#[test]
+fn the_rule_that_explain_names_is_the_one_that_decides() {
+    for (question, command) in ATTEMPTS {
+        let output = Command::new(binary())
+            .args(["explain", "untrusted", "--json"])
+            .args(question)
+            .output()
+            .expect("turnkey can be started");
+        let decision: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        let rule = &decision["decides"];
+        let ran = Run::new().run(command);
+        let acted = ran.violations().last();
+        let acted = acted.unwrap_or_else(|| panic!("{command:?}: {}", ran.report));
+        assert_eq!(acted["rule"], rule["id"], "{command:?}");
+        assert_eq!(acted["action"], rule["action"], "{command:?}");
+    }
+}

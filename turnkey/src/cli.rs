@@ -25,7 +25,8 @@ pub enum Command {
     /// Look for what is wrong in profiles, and for what is most likely not meant.
     #[command(after_help = CHECK_CODES)]
     Check(CheckArguments),
-    /// Print what a run would do, in order, without doing any of it.
+    /// Print what a run would do, in order, without doing any of it; or which rule decides on an attempt,
+    /// and why.
     Explain(ExplainArguments),
     /// Say what this host can enforce for you, and the fix for what it cannot.
     #[command(after_help = DOCTOR_CODES)]
@@ -109,6 +110,24 @@ pub struct CheckArguments {
     pub json: bool,
 }
 
+/// What `turnkey explain` is asked about, instead of the whole plan.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which rule decides, and why")]
+pub struct QuestionArguments {
+    /// An attempt on this path, as the kernel writes it: absolute, links followed; or memfd:NAME
+    #[arg(long, value_name = "PATH")]
+    pub path: Option<OsString>,
+    /// The kind of attempt, as in rules: open, exec, connect …; with --path, open if not said
+    #[arg(long, value_name = "KIND")]
+    pub on: Option<String>,
+    /// How the file is opened: read or write; both if not said
+    #[arg(long, value_name = "HOW")]
+    pub access: Vec<String>,
+    /// The state of the file: memfd or deleted
+    #[arg(long, value_name = "STATE")]
+    pub flag: Option<String>,
+}
+
 /// `turnkey explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
@@ -125,6 +144,9 @@ pub struct ExplainArguments {
     /// The directory that would appear as /workspace, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<PathBuf>,
+    /// What is asked about, instead of the whole plan.
+    #[command(flatten)]
+    pub question: QuestionArguments,
     /// Flags over the profile.
     #[command(flatten)]
     pub overrides: OverrideArguments,

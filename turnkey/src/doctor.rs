@@ -13,7 +13,6 @@ mod gather;
 mod page;
 mod preemption;
 
-
 use anyhow::Context;
 
 use crate::cli::DoctorArguments;

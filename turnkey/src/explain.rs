@@ -1,9 +1,13 @@
-//! `turnkey explain`: the plan of a run, printed instead of carried out.
+//! `turnkey explain`: the plan of a run, printed instead of carried out; or which of its rules decides on
+//! an attempt, and why.
 //!
 //! Everything shown is read out of what a run itself uses: plan, policy, the tables behind
 //! the filters. Nothing here is a list of its own, and nothing is made or changed.
 
+mod answer;
+mod decision;
 mod landlock;
+mod question;
 mod rules;
 mod syscalls;
 mod text;
@@ -19,13 +23,16 @@ use crate::cli::ExplainArguments;
 use crate::report;
 use crate::run::{self, Failure};
 use crate::{advice, tell, toolchain};
+use decision::Decision;
+use question::Question;
 use view::View;
 
 /// Stands for a command that was not given.
 const COMMAND: &str = "COMMAND";
 
-/// Prints the plan to standard output.
+/// Prints the plan, or the answer to the question, to standard output.
 pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
+    let question = Question::new(&arguments.question)?;
     // A caller without privileges is shown the run of such a caller. Where even that is out of
     // reach, what is shown is the run of one who has them, and this is said.
     let entered = rootless::enter();
@@ -41,7 +48,16 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
         &command,
         arguments.workdir.as_deref(),
     )?;
-    print(&View::new(&plan), arguments.json).context("could not write the plan")?;
+    let view = View::new(&plan);
+    let page = match question {
+        Some(question) => {
+            let decision = Decision::new(&plan.policy, &question, view.tree);
+            page(&decision, arguments.json, answer::write)
+        }
+        None => page(&view, arguments.json, text::write),
+    };
+    page.and_then(|page| tell::page(&page))
+        .context("could not write the plan")?;
     if let Err(error) = entered {
         tell::line(&not_this_caller(error));
     }
@@ -55,16 +71,24 @@ fn not_this_caller(error: RootlessError) -> String {
     )
 }
 
-fn print(view: &View, json: bool) -> std::io::Result<()> {
+fn page<T: serde::Serialize>(
+    shown: &T,
+    json: bool,
+    text: impl Fn(&T, &mut Vec<u8>) -> std::io::Result<()>,
+) -> std::io::Result<Vec<u8>> {
     let mut page = Vec::new();
     if json {
-        report::json::write(view, &mut page)?;
+        report::json::write(shown, &mut page)?;
     } else {
-        text::write(view, &mut page)?;
+        text(shown, &mut page)?;
     }
-    tell::page(&page)
+    Ok(page)
 }
 
 #[cfg(test)]
 #[path = "explain/snapshots.rs"]
 mod snapshots;
+
+#[cfg(test)]
+#[path = "explain/questions.rs"]
+mod questions;

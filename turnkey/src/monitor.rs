@@ -1,6 +1,5 @@
 //! `turnkey monitor`: the programs in the kernel, loaded once for all runs.
 
-
 use anyhow::Context;
 use serde::Serialize;
 use turnkey_monitor::Available;

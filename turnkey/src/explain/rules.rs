@@ -78,7 +78,8 @@ impl Rules {
     }
 }
 
-fn definition(rule: &Rule, policy: &Policy) -> Definition {
+/// One rule as it is shown.
+pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
     let action = policy.mode.apply(rule.action);
     Definition {
         id: shown(&rule.id),
@@ -108,7 +109,8 @@ fn ranking(on: On, access: Option<Access>, policy: &Policy) -> Precedence {
     }
 }
 
-fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
+/// One candidate as it is shown.
+pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
     let rule = policy.rules.get(candidate.rule)?;
     let pattern = candidate.glob(&policy.rules);
     Some(Ranked {

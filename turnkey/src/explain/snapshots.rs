@@ -14,13 +14,13 @@ use turnkey_policy::{HostPath, Overrides, Policy};
 use super::view::View;
 use super::{report, text};
 
-fn policy(profile: &str) -> Policy {
+pub(super) fn policy(profile: &str) -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files here"));
     turnkey_policy::load(profile, &no_files, &Overrides::default()).expect("a shipped profile")
 }
 
 /// A host with a merged /usr, controllers on both versions, and little in /etc.
-fn host() -> Host {
+pub(super) fn host() -> Host {
     let symlink = |text: &str| PathFact::Symlink {
         text: format!("usr/{text}").into(),
         leads_to: Some(format!("/usr/{text}").into()),
@@ -57,7 +57,7 @@ fn host() -> Host {
     }
 }
 
-fn view(policy: &Policy, arguments: &[&str]) -> View {
+pub(super) fn plan(policy: &Policy, host: &Host, arguments: &[&str]) -> Plan {
     let command = Command {
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: vec![
@@ -66,7 +66,11 @@ fn view(policy: &Policy, arguments: &[&str]) -> View {
         ],
         workdir: "/home/user/project".into(),
     };
-    View::new(&Plan::new(policy, &host(), command).expect("a plan for this host"))
+    Plan::new(policy, host, command).expect("a plan for this host")
+}
+
+fn view(policy: &Policy, arguments: &[&str]) -> View {
+    View::new(&plan(policy, &host(), arguments))
 }
 
 fn page(view: &View) -> String {

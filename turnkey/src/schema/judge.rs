@@ -27,7 +27,10 @@ impl Judge {
     /// What is wrong with a value; empty when nothing is.
     pub fn wrong(&self, value: &Value) -> String {
         let verdict = self.schemas.validate(value, self.index);
-        verdict.err().map(|error| format!("{error:#}")).unwrap_or_default()
+        verdict
+            .err()
+            .map(|error| format!("{error:#}"))
+            .unwrap_or_default()
     }
 
     /// Whether nothing is wrong.

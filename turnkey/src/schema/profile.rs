@@ -61,7 +61,9 @@ fn written(key: &Key) -> Value {
         Form::Text => json!({ "type": "string" }),
         Form::Texts if path == "syscalls.allow" => one_or_list(&json!({ "enum": allowable() })),
         Form::Texts => one_or_list(&json!({ "type": "string" })),
-        Form::TextTable => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        Form::TextTable => {
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
+        }
         Form::Size => json!({ "type": "string", "pattern": SIZE }),
         Form::Percent => json!({ "type": "string", "pattern": PERCENT }),
         Form::Duration => json!({ "type": "string", "pattern": DURATION }),

@@ -139,7 +139,11 @@ fn a_word_that_is_not_known_is_wrong_to_both() {
         .iter()
         .filter(|key| ["schema", "syscalls.allow"].contains(&key.path().as_str()));
     for key in words.chain(also) {
-        assert!(!assert_agree(&judge, key, Some(&json!("wrong"))), "{}", key.path());
+        assert!(
+            !assert_agree(&judge, key, Some(&json!("wrong"))),
+            "{}",
+            key.path()
+        );
     }
 }
 
@@ -154,6 +158,9 @@ fn a_key_that_is_not_known_is_wrong_to_both() {
             table.insert("whatever".to_owned(), json!("x"));
         }
         assert!(!judge.accepts(&profile), "{name}");
-        assert!(read(&profile).contains("there is no key `whatever`"), "{name}");
+        assert!(
+            read(&profile).contains("there is no key `whatever`"),
+            "{name}"
+        );
     }
 }

@@ -1,0 +1,113 @@
+//! A decision as a page for people.
+
+use std::io::{self, Write};
+
+use super::decision::{Asked, Decision};
+use super::rules::Definition;
+use super::tree::TreeRow;
+
+/// Writes the whole page. Fails only when `out` does.
+pub fn write(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
+    head(decision, out)?;
+    for asked in &decision.asked {
+        candidates(decision, asked, out)?;
+    }
+    match &decision.decides {
+        Some(rule) => decides(rule, out)?,
+        None => writeln!(out, "\nNo rule speaks of it, so none stops it.")?,
+    }
+    if let Some(rule) = &decision.same_file {
+        writeln!(
+            out,
+            "  the rule {rule} means the file that has this path when the run begins, by whatever name"
+        )?;
+    }
+    match &decision.tree {
+        Some(row) => place(row, out),
+        None if decision.is_in_the_tree() => {
+            writeln!(out, "\nIn the jail's tree: nothing is there")
+        }
+        None => Ok(()),
+    }
+}
+
+fn head(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
+    let path = decision.path.as_deref();
+    let path = path.map(|path| format!(" {path}")).unwrap_or_default();
+    let flag = decision.flag;
+    let flag = flag.map(|flag| format!(" ({flag})")).unwrap_or_default();
+    let (on, profile, mode) = (decision.on, &decision.profile, decision.mode);
+    writeln!(out, "{on}{path}{flag} under the profile {profile} ({mode})")
+}
+
+fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::Result<()> {
+    let what = match asked.access {
+        Some(access) => format!("{} to {access}", decision.on),
+        None => decision.on.to_owned(),
+    };
+    if asked.matching.is_empty() {
+        return writeln!(out, "\n{what}: no rule matches");
+    }
+    writeln!(out, "\n{what}: the first that matches decides")?;
+    for (number, matching) in (1..).zip(&asked.matching) {
+        let ranked = &matching.candidate;
+        let mut pattern = ranked.pattern.clone().unwrap_or_else(|| "(any)".to_owned());
+        if !ranked.flags.is_empty() {
+            pattern = format!("{pattern}, if {}", ranked.flags.join(" or "));
+        }
+        let line = format!(
+            "{number:>4}  {:<5} {pattern:<44} {}",
+            ranked.action, ranked.rule
+        );
+        writeln!(out, "{}", line.trim_end())?;
+        if let Some(after) = &matching.after {
+            writeln!(out, "      after {}: {}", number - 1, after.words)?;
+        }
+    }
+    Ok(())
+}
+
+fn decides(rule: &Definition, out: &mut impl Write) -> io::Result<()> {
+    let technique = rule.technique.as_ref();
+    let technique = technique
+        .map(|name| format!(", {name}"))
+        .unwrap_or_default();
+    let written = rule
+        .written
+        .map(|written| format!(" instead of {written}"))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "\nDecides: {}{written}, by the rule {} ({}{technique})",
+        rule.action, rule.id, rule.severity
+    )?;
+    if rule.why.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  {}", rule.why)
+}
+
+/// What rules let through has to be there as well.
+fn place(row: &TreeRow, out: &mut impl Write) -> io::Result<()> {
+    let source = row.source.as_ref();
+    let source = match source {
+        Some(source) if row.step == "symlink" => format!(" -> {source}"),
+        Some(source) if *source != row.path => format!(" from {source}"),
+        _ => String::new(),
+    };
+    let why = row.why.as_ref().map(|why| format!(" — {why}"));
+    writeln!(
+        out,
+        "\nIn the jail's tree: {} {}{source}{}",
+        row.step,
+        row.path,
+        why.unwrap_or_default()
+    )?;
+    if row.step == "symlink" {
+        writeln!(
+            out,
+            "  the kernel follows links before the rules are asked: ask for the path that it leads to"
+        )?;
+    }
+    Ok(())
+}

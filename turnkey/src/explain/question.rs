@@ -1,0 +1,125 @@
+//! What `explain --path P --on KIND` asks.
+
+use std::os::unix::ffi::OsStrExt;
+
+use anyhow::{Context, bail, ensure};
+use turnkey_policy::names::Named;
+use turnkey_policy::{Access, Attempt, FileFlag, On, WORKSPACE};
+
+use crate::cli::QuestionArguments;
+
+/// An attempt that somebody asks about.
+#[derive(Debug)]
+pub struct Question {
+    pub on: On,
+    pub path: Option<Vec<u8>>,
+    /// Each is decided by itself; empty for kinds that have none.
+    pub access: Vec<Access>,
+    pub flag: Option<FileFlag>,
+}
+
+impl Question {
+    /// `None` when nothing is asked.
+    ///
+    /// # Errors
+    /// When a word is not known, or parts of the question do not go together.
+    pub fn new(arguments: &QuestionArguments) -> anyhow::Result<Option<Self>> {
+        let on = match (&arguments.on, &arguments.path) {
+            (Some(on), _) => word("--on", on)?,
+            (None, Some(_)) => On::Open,
+            (None, None) => {
+                let lost = !arguments.access.is_empty() || arguments.flag.is_some();
+                ensure!(
+                    !lost,
+                    "--access and --flag say more of an attempt: name it with --path or --on"
+                );
+                return Ok(None);
+            }
+        };
+        let path = arguments.path.as_ref();
+        let question = Self {
+            on,
+            path: path.map(|path| spelled_out(path.as_bytes())),
+            access: accesses(on, &arguments.access)?,
+            flag: arguments
+                .flag
+                .as_ref()
+                .map(|flag| word("--flag", flag))
+                .transpose()?,
+        };
+        question.check()?;
+        Ok(Some(question))
+    }
+
+    /// Parts that do not go together would be answered about something else than what was meant.
+    fn check(&self) -> anyhow::Result<()> {
+        let on = self.on;
+        match &self.path {
+            Some(_) if !on.has_path() => bail!("an attempt to {on} has no path: leave --path out"),
+            None if on.has_path() && on != On::Map => {
+                bail!("an attempt to {on} is on a file: name it with --path")
+            }
+            Some(path) if !path.starts_with(b"/") && !path.starts_with(b"memfd:") => {
+                bail!("--path is to be as the kernel writes it: absolute, or memfd:NAME")
+            }
+            _ => {}
+        }
+        ensure!(
+            self.flag.is_none() || on.has_flags(),
+            "--flag goes with open and exec alone"
+        );
+        Ok(())
+    }
+
+    /// The same, as the rules are asked.
+    pub fn attempt<'q>(&'q self, was: &'q [&'q [u8]]) -> Attempt<'q> {
+        Attempt {
+            path: self.path.as_deref(),
+            access: &self.access,
+            flag: self.flag,
+            was,
+            ..Attempt::of(self.on)
+        }
+    }
+}
+
+/// As rules spell the program's home.
+fn spelled_out(path: &[u8]) -> Vec<u8> {
+    let rest = ["~", "$HOME", "$WORKDIR"]
+        .iter()
+        .find_map(|name| path.strip_prefix(name.as_bytes()))
+        .filter(|rest| rest.is_empty() || rest.starts_with(b"/"));
+    rest.map_or_else(
+        || path.to_vec(),
+        |rest| [WORKSPACE.as_bytes(), rest].concat(),
+    )
+}
+
+fn accesses(on: On, given: &[String]) -> anyhow::Result<Vec<Access>> {
+    if on != On::Open {
+        ensure!(given.is_empty(), "--access goes with open alone");
+        return Ok(Vec::new());
+    }
+    if given.is_empty() {
+        return Ok(Access::ALL.to_vec());
+    }
+    let named: Vec<Access> = given
+        .iter()
+        .map(|name| word("--access", name))
+        .collect::<anyhow::Result<_>>()?;
+    Ok(Access::ALL
+        .iter()
+        .copied()
+        .filter(|access| named.contains(access))
+        .collect())
+}
+
+fn word<T: Named>(flag: &str, name: &str) -> anyhow::Result<T> {
+    T::from_name(name).with_context(|| {
+        let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
+        format!(
+            "{flag}: {name:?} is not known; write one of {}",
+            names.join(", ")
+        )
+    })
+}

@@ -1,0 +1,143 @@
+//! Questions, and the answers as people see them.
+
+use clap::Parser;
+use turnkey_policy::{Overrides, Policy};
+
+use super::decision::Decision;
+use super::question::Question;
+use super::snapshots::{host, plan};
+use super::view::View;
+use super::{answer, page};
+use crate::cli::{Arguments, Command};
+
+const RULES: &str = r#"
+[[rule]]
+id = "all"
+on = ["open", "connect"]
+action = "log"
+
+[[rule]]
+id = "settings"
+on = "open"
+path = "/srv/**"
+action = "deny"
+why = "settings are for others"
+
+[[rule]]
+id = "one-setting"
+on = "open"
+access = "write"
+path = ["/srv/{app,web}/config", "/srv/app/*"]
+action = "kill"
+severity = "critical"
+technique = "T1565.001"
+why = "nobody writes it"
+
+[[rule]]
+id = "may-be-read"
+on = "open"
+access = "read"
+path = "/srv/app/config"
+action = "allow"
+
+[[rule]]
+id = "the-file-itself"
+on = "exec"
+path = "/srv/app/tool"
+same_file = "optional"
+action = "kill"
+
+[[rule]]
+id = "code-in-memory"
+on = "exec"
+flags = "memfd"
+action = "deny"
+"#;
+
+fn policy(head: &str) -> Policy {
+    let text = format!(
+        "schema = \"turnkey.profile/v1\"\nname = \"mine\"\n{head}\n[syscalls]\nallow = \"@basic\"\n{RULES}"
+    );
+    let read = |_: &str| Ok(text.clone());
+    turnkey_policy::load("./mine.toml", &read, &Overrides::default()).expect("it can be used")
+}
+
+fn question(line: &str) -> anyhow::Result<Option<Question>> {
+    let words = ["turnkey", "explain"].into_iter().chain(line.split(' '));
+    let Command::Explain(arguments) = Arguments::try_parse_from(words)?.command else {
+        panic!("`explain` explains")
+    };
+    Question::new(&arguments.question)
+}
+
+fn asked(policy: &Policy, line: &str) -> String {
+    let question = question(line)
+        .expect("a question")
+        .expect("it asks something");
+    let tree = View::new(&plan(policy, &host(), &["tool"])).tree;
+    let decision = Decision::new(policy, &question, tree);
+    let text = page(&decision, false, answer::write).expect("memory takes it");
+    String::from_utf8(text).expect("the page is text")
+}
+
+macro_rules! answers {
+    ($($name:ident: $head:expr, $line:expr;)+) => {$(
+        #[test]
+        fn $name() {
+            insta::assert_snapshot!(stringify!($name), asked(&policy($head), $line));
+        }
+    )+};
+}
+
+answers! {
+    every_reason: "", "--path /srv/app/config";
+    one_access: "", "--on open --path /srv/web/config --access write";
+    no_rule: "", "--on rename --path /srv/app/config";
+    an_attempt_without_a_path: "", "--on connect";
+    the_file_itself: "", "--on exec --path /srv/app/tool";
+    a_state_of_the_file: "", "--on exec --path memfd:x --flag memfd";
+    rules_that_only_speak: "[enforcement]\nmode = \"observe\"", "--path /srv/app/config";
+}
+
+#[test]
+fn a_shipped_profile() {
+    let policy = super::snapshots::policy("untrusted");
+    insta::assert_snapshot!("a_decoy", asked(&policy, "--path /etc/shadow"));
+    insta::assert_snapshot!("a_link", asked(&policy, "--on exec --path /bin/sh"));
+    insta::assert_snapshot!(
+        "at_home",
+        asked(&policy, "--path ~/.ssh/id_rsa --access read")
+    );
+}
+
+#[test]
+fn for_programs() {
+    let question = question("--path /srv/app/config")
+        .expect("right")
+        .expect("asked");
+    let decision = Decision::new(&policy(""), &question, Vec::new());
+    let json = page(&decision, true, answer::write).expect("memory takes it");
+    insta::assert_snapshot!("for_programs", String::from_utf8(json).expect("text"));
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let lines = [
+        "--on open",
+        "--on open --path relative",
+        "--on connect --path /etc",
+        "--on exec --path /bin/sh --access read",
+        "--on unlink --path /x --flag deleted",
+        "--access read",
+        "--on opne --path /x",
+        "--path /x --access exec",
+    ];
+    let told: String = lines
+        .iter()
+        .map(|line| match question(line) {
+            Ok(question) => panic!("{line}: {question:?}"),
+            Err(error) => format!("{line}\n    {error}\n"),
+        })
+        .collect();
+    insta::assert_snapshot!("refused", told);
+}
