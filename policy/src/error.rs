@@ -10,6 +10,7 @@ use miette::{
 };
 
 use crate::place::Place;
+use crate::visible;
 
 /// A text that took part: a profile, or the command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +18,15 @@ pub(crate) struct Source {
     /// As people know it: a profile's name, a file, or `command line`.
     pub(crate) name: String,
     pub(crate) text: String,
+    /// The text as a terminal may show it, byte for byte at the same places.
+    shown: String,
+}
+
+impl Source {
+    pub(crate) fn new(name: String, text: String) -> Self {
+        let shown = visible::in_place(&text);
+        Self { name, text, shown }
+    }
 }
 
 impl SourceCode for Source {
@@ -26,9 +36,9 @@ impl SourceCode for Source {
         lines_before: usize,
         lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let shown = self.text.read_span(span, lines_before, lines_after)?;
+        let shown = self.shown.read_span(span, lines_before, lines_after)?;
         Ok(Box::new(MietteSpanContents::new_named(
-            self.name.clone(),
+            visible::in_place(&self.name),
             shown.data(),
             *shown.span(),
             shown.line(),
@@ -65,19 +75,25 @@ pub struct Problem {
     remark: bool,
 }
 
+/// More problems of one profile than this are not told one by one: nobody would read them, and a text that
+/// was made to be wrong everywhere would keep the reader busy.
+const MOST_TOLD: usize = 50;
+
 /// Why no policy came of a profile: one problem or several.
 ///
 /// It implements [`miette::Diagnostic`], with the text at fault, line, column and fix.
 #[derive(Debug)]
 pub struct LoadError {
     problems: Vec<Problem>,
+    /// With those that are not told one by one.
+    count: usize,
 }
 
 impl Problem {
     /// A problem without a place in any text.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
-            message: message.into(),
+            message: visible::spelled(&message.into()),
             help: None,
             at: Vec::new(),
             elsewhere: Vec::new(),
@@ -87,13 +103,13 @@ impl Problem {
 
     /// What to do about it.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(visible::spelled(&help.into()));
         self
     }
 
     /// Where it is, with a few words beside the place.
     pub(crate) fn at(mut self, at: &At, label: impl Into<String>) -> Self {
-        let label = label.into();
+        let label = visible::spelled(&label.into());
         match self.at.first() {
             Some((first, _)) if first.source != at.source => {
                 let mut other = Self::new(label).at(at, "here");
@@ -131,15 +147,22 @@ impl Problem {
 
 impl LoadError {
     /// `None` when nothing is wrong.
-    pub(crate) fn from_problems(problems: Vec<Problem>) -> Option<Self> {
+    pub(crate) fn from_problems(mut problems: Vec<Problem>) -> Option<Self> {
         if problems.is_empty() {
-            None
-        } else {
-            Some(Self { problems })
+            return None;
         }
+        let count = problems.len();
+        if count > MOST_TOLD {
+            problems.truncate(MOST_TOLD);
+            let more = count - MOST_TOLD;
+            let last = Problem::new(format!("{more} more things are wrong"))
+                .help("mend what is told above, and look again");
+            problems.push(last);
+        }
+        Some(Self { problems, count })
     }
 
-    /// Everything that is wrong, at least one thing.
+    /// What is wrong, at least one thing: of very many the first, and at the end how many more there are.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -199,7 +222,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.only() {
             Some(problem) => problem.fmt(formatter),
-            None => write!(formatter, "{} things are wrong", self.problems.len()),
+            None => write!(formatter, "{} things are wrong", self.count),
         }
     }
 }

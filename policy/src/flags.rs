@@ -55,10 +55,7 @@ pub(crate) fn given(overrides: &Overrides) -> (Arc<Source>, Vec<Flag>) {
         spans.push(text.len()..text.len() + value.len());
         text.push_str(value);
     }
-    let source = Arc::new(Source {
-        name: "command line".to_owned(),
-        text,
-    });
+    let source = Arc::new(Source::new("command line".to_owned(), text));
     let flags = given.into_iter().zip(spans);
     let flags = flags.map(|((name, apply, value), span)| {
         let at = At {

@@ -51,6 +51,7 @@ mod resolve;
 mod shipped;
 pub mod syscalls;
 mod values;
+pub mod visible;
 
 pub use decide::{Attempt, Candidate, decide, decide_same_file, matching, precedence};
 pub use error::{LoadError, Problem};
@@ -69,3 +70,6 @@ pub const WORKSPACE: &str = "/workspace";
 
 /// The version of the profile format that this release reads.
 pub const SCHEMA: &str = "turnkey.profile/v1";
+
+/// Bytes. A larger text is no profile, and would only keep the parser busy.
+pub const LARGEST_PROFILE: usize = 1 << 20;

@@ -155,10 +155,7 @@ impl Loader<'_> {
     }
 
     fn add_text(&mut self, name: &str, text: String) {
-        let source = Arc::new(Source {
-            name: name.to_owned(),
-            text,
-        });
+        let source = Arc::new(Source::new(name.to_owned(), text));
         let profile = read::profile(&source, &mut self.problems);
         self.open.push(name.to_owned());
         for base in &profile.extends {

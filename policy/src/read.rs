@@ -9,21 +9,18 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::SCHEMA;
 use crate::error::{At, Located, Problem, Source};
 use crate::model::{HostPath, Layer, Scratch};
 use crate::profile::Profile;
 use crate::values::{self, Wrong};
+use crate::{LARGEST_PROFILE, SCHEMA};
 use section::Section;
-
-/// Larger is no profile, and would only keep the parser busy.
-const LARGEST: usize = 1 << 20;
 
 type Value<'d> = Spanned<DeValue<'d>>;
 
 /// What a text says. When `problems` grew, the profile is not to be used.
 pub(crate) fn profile(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Profile {
-    if source.text.len() > LARGEST {
+    if source.text.len() > LARGEST_PROFILE {
         let message = format!("the profile {} is larger than 1 MiB", source.name);
         problems.push(Problem::new(message).help("split it, or check that it is the right file"));
         return Profile::default();

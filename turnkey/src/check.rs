@@ -11,8 +11,8 @@ use anyhow::Context;
 
 use crate::cli::CheckArguments;
 use crate::report;
-use crate::run::{self, Failure};
-use crate::tell;
+use crate::run::Failure;
+use crate::{tell, text_file};
 use view::{Check, Profile};
 
 /// Something was found.
@@ -26,7 +26,7 @@ pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
         .map(|name| {
             (
                 name.as_str(),
-                turnkey_policy::check(name, &run::read_profile, &known_as),
+                turnkey_policy::check(name, &text_file::read, &known_as),
             )
         })
         .collect();

@@ -21,6 +21,7 @@ mod scope;
 mod signals;
 mod supervise;
 mod tell;
+mod text_file;
 mod toolchain;
 mod watch;
 

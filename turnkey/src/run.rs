@@ -23,7 +23,7 @@ use crate::report::{
 use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::Watch;
-use crate::{accept, advice, clock, elsewhere, export, outputs, scope, tell, toolchain};
+use crate::{accept, advice, clock, elsewhere, export, outputs, scope, tell, text_file, toolchain};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ pub fn load(profile: &str, overrides: &OverrideArguments) -> Result<Policy, Fail
     let overrides = overrides
         .resolve()
         .context("could not tell the current directory")?;
-    turnkey_policy::load(profile, &read_profile, &overrides)
+    turnkey_policy::load(profile, &text_file::read, &overrides)
         .map_err(|error| Failure::Profile(Box::new(error)))
 }
 
@@ -204,11 +204,6 @@ pub fn plan(
 
 fn for_whom(plan: Plan, watched: bool) -> Plan {
     if watched { plan } else { plan.unwatched() }
-}
-
-/// The text of a profile that is a file.
-pub fn read_profile(path: &str) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 fn open_report(path: &Path) -> anyhow::Result<ReportFile> {

@@ -423,7 +423,9 @@ fn a_hostile_name_changes_neither_terminal_nor_json() {
     let terminal = terminal(&report);
     for written in [&text, &terminal] {
         assert!(
-            written.chars().all(|c| c == '\n' || text::is_printable(c)),
+            written
+                .chars()
+                .all(|c| c == '\n' || turnkey_policy::visible::is_printable(c)),
             "{written:?}"
         );
     }

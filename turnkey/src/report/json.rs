@@ -8,8 +8,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
-
-use super::text::is_printable;
+use turnkey_policy::visible::is_printable;
 
 /// Writes `value` indented, with a newline at the end. Fails only when `out` does.
 pub fn write(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {

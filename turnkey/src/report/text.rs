@@ -15,6 +15,8 @@
 
 use std::fmt::Write as _;
 
+use turnkey_policy::visible::is_printable;
+
 /// Escapes `bytes`: see the module's table.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
@@ -47,27 +49,6 @@ fn push_escaped(text: &mut String, c: char) {
 
 fn push_byte(text: &mut String, byte: u8) {
     let _ = write!(text, "\\x{byte:02x}");
-}
-
-/// Whether a terminal shows `c` as itself and nothing more.
-///
-/// The standard library knows: its `Debug` for strings escapes exactly the categories that are
-/// not printable. The letter in front matters, because a combining mark is escaped when it
-/// comes first and kept when it has something to combine with.
-pub fn is_printable(c: char) -> bool {
-    if c.is_ascii() {
-        return !c.is_ascii_control();
-    }
-    let mut pair = [0; 5];
-    pair[0] = b'a';
-    let end = 1 + c.encode_utf8(&mut pair[1..]).len();
-    let escaped = std::str::from_utf8(&pair[..end]).map(|pair| pair.escape_debug().count());
-    escaped == Ok(2) && !is_blank_letter(c)
-}
-
-/// The Hangul fillers are letters to Unicode and empty space to a reader.
-fn is_blank_letter(c: char) -> bool {
-    matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
 }
 
 /// Quotes an escaped argument for people when it would otherwise not read as one word.
