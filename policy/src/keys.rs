@@ -99,6 +99,7 @@ pub const KEYS: &[Key] = &[
     key("", "enforcement", Form::Table, "", "what must hold, and what happens when it does not"),
     key("", "rule", Form::Tables, "", "what an attempt means"),
 
+    key("filesystem", "inherit", Form::Truth, "`true`", "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away"),
     key("filesystem", "root", Form::Text, "the host's", "a directory of the host that is the jail's root, read-only; inherited `read` falls away"),
     key("filesystem", "toolchain", Form::Word(words::<Toolchain>), "`none`", "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only"),
     key("filesystem", "read", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
@@ -139,6 +140,7 @@ pub const KEYS: &[Key] = &[
     key("env", "pass", Form::Texts, "`[]`", "names handed through from the caller"),
     key("env", "set", Form::TextTable, "`{}`", "names with fixed values; wins over `pass`"),
 
+    key("syscalls", "inherit", Form::Truth, "`true`", "`false`: what the profiles below allow falls away"),
     key("syscalls", "allow", Form::Texts, "", "groups such as `@basic`, or names of syscalls that stand in one"),
 
     key("enforcement", "required", Form::Words(layers_or_all), "`\"all\"`", "layers without which the run fails; the rest is reported when missing"),

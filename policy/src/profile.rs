@@ -15,6 +15,8 @@ pub(crate) struct Profile {
     pub(crate) name: Option<Located<String>>,
     pub(crate) description: Option<Located<String>>,
     pub(crate) extends: Vec<Located<String>>,
+    /// What the profiles below list for the jail's tree falls away.
+    pub(crate) own_tree: bool,
     pub(crate) root: Option<Located<PathBuf>>,
     pub(crate) toolchain: Option<Located<Toolchain>>,
     pub(crate) read: Vec<Located<HostPath>>,
@@ -40,6 +42,8 @@ pub(crate) struct Profile {
     pub(crate) hostname: Option<Located<String>>,
     pub(crate) pass: Vec<Located<String>>,
     pub(crate) set: BTreeMap<String, String>,
+    /// What the profiles below allow falls away.
+    pub(crate) own_syscalls: bool,
     pub(crate) syscalls: Vec<Located<Vec<&'static str>>>,
     pub(crate) required: Option<Located<BTreeSet<Layer>>>,
     pub(crate) on_loss: Option<Located<OnLoss>>,
@@ -68,7 +72,7 @@ pub(crate) struct RulePlaces {
 
 impl Profile {
     /// Lays another profile over this one, key by key: a single value takes the place of the one
-    /// below, a list is appended. A path given again, or a rule that `replaces`, takes the place
+    /// below, a list is appended unless it starts over. A path given again, or a rule that `replaces`, takes the place
     /// of the entry below instead.
     pub(crate) fn lay_over(&mut self, above: Self, problems: &mut Vec<Problem>) {
         override_with(&mut self.name, above.name);
@@ -93,6 +97,15 @@ impl Profile {
         override_with(&mut self.required, above.required);
         override_with(&mut self.on_loss, above.on_loss);
         override_with(&mut self.mode, above.mode);
+        if above.own_tree {
+            self.read.clear();
+            self.write.clear();
+            self.scratch.clear();
+            self.decoys.clear();
+        }
+        if above.own_syscalls {
+            self.syscalls.clear();
+        }
         if above.root.is_some() {
             // What was to be read below spoke of the host's root.
             self.read.clear();

@@ -68,6 +68,7 @@ impl Reader<'_> {
         top.section("identity", |section| identity(section, profile));
         top.section("env", |section| environment(section, profile));
         top.section("syscalls", |section| {
+            profile.own_syscalls = !section.truth_or("inherit", true);
             profile.syscalls = section.list("allow", values::syscalls);
         });
         top.section("enforcement", |section| enforcement(section, profile));
@@ -115,6 +116,7 @@ fn schema(text: &str) -> Result<(), Wrong> {
 }
 
 fn filesystem(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    profile.own_tree = !section.truth_or("inherit", true);
     profile.root = section.value("root", values::root);
     profile.toolchain = section.value("toolchain", values::word);
     profile.read = section.tables("read", host_path);

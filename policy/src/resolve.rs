@@ -120,7 +120,7 @@ fn check_rule_count(profile: &Profile, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The jail's init runs under the same filter as the program.
+/// The jail's init, and the program's process before the program, run under the program's filter.
 fn check_syscalls(profile: &Profile, problems: &mut Vec<Problem>) {
     let allowed = |name: &str| {
         profile

@@ -6,6 +6,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("python", include_str!("../../profiles/python.toml")),
     ("shell", include_str!("../../profiles/shell.toml")),
     ("strict", include_str!("../../profiles/strict.toml")),
+    ("judge", include_str!("../../profiles/judge.toml")),
 ];
 
 /// The text of a shipped profile.

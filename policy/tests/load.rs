@@ -466,7 +466,8 @@ fn what_no_jail_can_run_with_is_refused() {
     let no_basic = "schema = \"turnkey.profile/v1\"\nname = \"x\"\nsyscalls.allow = [\"@time\"]";
     let error = message(load_files(&[("a.toml", no_basic)], &Overrides::default()));
     assert!(
-        error.starts_with("no jail starts without the syscalls clone, close, execve"),
+        error
+            .starts_with("no jail starts without the syscalls access, chdir, clone, close, execve"),
         "{error}"
     );
 }
@@ -594,4 +595,41 @@ proptest! {
         };
         prop_assert!(load_files(&[("a.toml", &profile(""))], &overrides).is_err());
     }
+}
+
+#[test]
+fn a_profile_that_does_not_inherit_starts_its_lists_over() {
+    let below = profile(
+        "[filesystem]\nread = [{ path = \"/usr\" }]\nscratch = [{ path = \"/tmp\", size = \"1M\" }]\n\
+         decoys = [\"/etc/shadow\"]\n[limits]\npids = 7",
+    );
+    let head = "schema = \"turnkey.profile/v1\"\nname = \"above\"\nextends = [\"./below.toml\"]\n";
+    let above = format!(
+        "{head}[filesystem]\ninherit = false\nread = [{{ path = \"/lib\" }}]\n\
+         [syscalls]\ninherit = false\nallow = [\"@core\", \"@file-open\"]\n"
+    );
+    let files = [("./below.toml", &*below), ("./a.toml", &*above)];
+    let policy = load(
+        "./a.toml",
+        &|path| {
+            let file = files.iter().find(|(name, _)| *name == path);
+            file.map(|(_, text)| (*text).to_owned())
+                .ok_or_else(|| path.to_owned())
+        },
+        &Overrides::default(),
+    )
+    .expect("it loads");
+    let read: Vec<_> = policy
+        .filesystem
+        .read
+        .iter()
+        .map(|entry| entry.path.display().to_string())
+        .collect();
+    assert_eq!(read, ["/lib"]);
+    assert!(policy.filesystem.scratch.is_empty() && policy.filesystem.decoys.is_empty());
+    assert!(
+        !policy.syscalls.allow.contains("ioctl"),
+        "nothing of @basic but what is listed again"
+    );
+    assert_eq!(policy.limits.pids, 7, "limits stay");
 }

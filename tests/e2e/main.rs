@@ -22,6 +22,7 @@ mod monitoring;
 mod network;
 mod privileges;
 mod procfs;
+mod profiles;
 mod programs;
 mod root;
 mod rootless;

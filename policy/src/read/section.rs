@@ -175,8 +175,13 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
 
     /// `true` or `false`; a missing key is `false`.
     pub(super) fn truth(&mut self, name: &str) -> bool {
+        self.truth_or(name, false)
+    }
+
+    /// `true` or `false`, and what a missing key means.
+    pub(super) fn truth_or(&mut self, name: &str, missing: bool) -> bool {
         match self.get(name).map(|value| (value, value.get_ref())) {
-            None => false,
+            None => missing,
             Some((_, DeValue::Boolean(truth))) => *truth,
             Some((value, _)) => {
                 self.wrong_type(self.key(name), value);

@@ -102,6 +102,18 @@ fn python() {
     insta::assert_snapshot!("python_json", object(&view));
 }
 
+/// What makes the other shipped profiles what they are; their JSON is made by the same code.
+fn shown(profile: &str, command: &[&str]) -> String {
+    let mut view = view(&policy(profile), command);
+    view.profile.sha256 = "(of the profile)".to_owned();
+    page(&view)
+}
+
+#[test]
+fn judge() {
+    insta::assert_snapshot!("judge", shown("judge", &["./answer"]));
+}
+
 #[test]
 fn hostile_names_cannot_steer_a_terminal() {
     let mut policy = policy("untrusted");

@@ -339,6 +339,10 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "what is not covered is the same on every kernel; what is covered differs, so that runs",
     },
     LeftOut {
+        prefix: "profiles::judge::programs_in_rust",
+        why: "the guest has no compiler of Rust; the C programs call the same",
+    },
+    LeftOut {
         prefix: "programs::",
         why: "which program ran is seen by the hooks of `monitoring::`",
     },
