@@ -63,7 +63,7 @@ pub use names::Named;
 pub use overrides::Overrides;
 pub use place::Place;
 pub use reason::Reason;
-pub use shipped::{SHIPPED, is_file, shipped};
+pub use shipped::{Listed, SHIPPED, is_file, listed, shipped};
 
 /// Where the caller's directory appears in the jail, and the program's home.
 pub const WORKSPACE: &str = "/workspace";

@@ -1,12 +1,20 @@
 //! The profiles that come with turnkey.
 
+use std::sync::Arc;
+
+use crate::error::Source;
+use crate::read;
+
 /// Names and texts, the default one first.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("untrusted", include_str!("../../profiles/untrusted.toml")),
     ("python", include_str!("../../profiles/python.toml")),
+    ("node", include_str!("../../profiles/node.toml")),
     ("shell", include_str!("../../profiles/shell.toml")),
+    ("compile", include_str!("../../profiles/compile.toml")),
     ("strict", include_str!("../../profiles/strict.toml")),
     ("judge", include_str!("../../profiles/judge.toml")),
+    ("observe", include_str!("../../profiles/observe.toml")),
 ];
 
 /// The text of a shipped profile.
@@ -23,4 +31,38 @@ pub fn shipped(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn is_file(profile: &str) -> bool {
     profile.contains('/') || profile.ends_with(".toml")
+}
+
+/// A shipped profile as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: &'static str,
+    /// The profiles that it builds on, by name.
+    pub extends: Vec<String>,
+    /// One line for people.
+    pub description: String,
+}
+
+/// Every shipped profile, the default one first.
+#[must_use]
+pub fn listed() -> Vec<Listed> {
+    let list = |(name, text): &(&'static str, &str)| {
+        let source = Arc::new(Source {
+            name: (*name).to_owned(),
+            text: (*text).to_owned(),
+        });
+        // That they are without problems is what tests are for.
+        let profile = read::profile(&source, &mut Vec::new());
+        let extends = profile.extends.into_iter().map(|base| base.value);
+        Listed {
+            name,
+            extends: extends.collect(),
+            description: profile
+                .description
+                .map(|text| text.value)
+                .unwrap_or_default(),
+        }
+    };
+    SHIPPED.iter().map(list).collect()
 }

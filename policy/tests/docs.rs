@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use turnkey_policy::keys::{self, KEYS};
 use turnkey_policy::lint::Lint;
-use turnkey_policy::{Layer, On, Overrides, SHIPPED, load, syscalls};
+use turnkey_policy::{Layer, On, listed, syscalls};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.md");
 
@@ -51,11 +51,12 @@ fn with_part(text: &str, name: &str, part: &str) -> String {
 }
 
 fn shipped_profiles() -> String {
-    let mut table = String::from("| name | for |\n|---|---|\n");
-    for (name, _) in SHIPPED {
-        let no_files = |_: &str| Err(String::new());
-        let policy = load(name, &no_files, &Overrides::default()).expect("it is shipped");
-        let _ = writeln!(table, "| `{name}` | {} |", policy.description);
+    let mut table = String::from("| name | builds on | for |\n|---|---|---|\n");
+    for profile in listed() {
+        let name = |base: &String| format!("`{base}`");
+        let extends: Vec<_> = profile.extends.iter().map(name).collect();
+        let (extends, about) = (extends.join(", "), profile.description);
+        let _ = writeln!(table, "| `{}` | {extends} | {about} |", profile.name);
     }
     table
 }

@@ -603,22 +603,12 @@ fn a_profile_that_does_not_inherit_starts_its_lists_over() {
         "[filesystem]\nread = [{ path = \"/usr\" }]\nscratch = [{ path = \"/tmp\", size = \"1M\" }]\n\
          decoys = [\"/etc/shadow\"]\n[limits]\npids = 7",
     );
-    let head = "schema = \"turnkey.profile/v1\"\nname = \"above\"\nextends = [\"./below.toml\"]\n";
-    let above = format!(
-        "{head}[filesystem]\ninherit = false\nread = [{{ path = \"/lib\" }}]\n\
-         [syscalls]\ninherit = false\nallow = [\"@core\", \"@file-open\"]\n"
-    );
-    let files = [("./below.toml", &*below), ("./a.toml", &*above)];
-    let policy = load(
-        "./a.toml",
-        &|path| {
-            let file = files.iter().find(|(name, _)| *name == path);
-            file.map(|(_, text)| (*text).to_owned())
-                .ok_or_else(|| path.to_owned())
-        },
-        &Overrides::default(),
-    )
-    .expect("it loads");
+    let above = "schema = \"turnkey.profile/v1\"\nname = \"above\"\nextends = [\"below.toml\"]\n\
+                 [filesystem]\ninherit = false\nread = [{ path = \"/lib\" }]\n\
+                 [syscalls]\ninherit = false\nallow = [\"@core\", \"@file-open\"]\n";
+    let files = [("a.toml", above), ("below.toml", &*below)];
+    let policy = load_files(&files, &Overrides::default());
+    let policy = policy.unwrap_or_else(|error| panic!("{:?}", error.problems()));
     let read: Vec<_> = policy
         .filesystem
         .read

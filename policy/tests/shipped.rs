@@ -50,6 +50,16 @@ fn every_profile_carries_its_name_and_a_description() {
         assert_eq!(policy.name, *name);
         assert!(!policy.description.is_empty(), "{name}");
     }
+    for listed in turnkey_policy::listed() {
+        let policy = shipped(listed.name);
+        assert_eq!(listed.description, policy.description);
+        assert_eq!(
+            listed.extends.is_empty(),
+            listed.name == "untrusted",
+            "{}",
+            listed.name
+        );
+    }
 }
 
 #[test]

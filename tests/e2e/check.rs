@@ -24,8 +24,21 @@ fn profile(run: &Run, name: &str, text: &str) {
 #[test]
 fn shipped_profiles_have_no_findings() {
     let run = Run::new();
-    let output = check(&run, &["untrusted", "python", "shell", "strict"]);
+    let listed = Command::new(binary()).args(["profiles", "--json"]).output();
+    let listed: Value = serde_json::from_slice(&listed.expect("it answers").stdout).expect("JSON");
+    let profiles = listed["profiles"].as_array().expect("a list");
+    let names: Vec<_> = profiles
+        .iter()
+        .filter_map(|profile| profile["name"].as_str())
+        .collect();
+    assert!(names.len() == 8 && names[0] == "untrusted", "{names:?}");
+    let output = check(&run, &names);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // Who errs in the name is told all of them.
+    let output = check(&run, &["no-such-profile"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(names.iter().all(|name| told.contains(name)), "{told}");
 }
 
 /// The writable place is named by a symlink, and holds the profile all the same.

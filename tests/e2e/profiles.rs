@@ -1,7 +1,13 @@
 //! The shipped profiles: real programs that must pass under each, and real programs that must be
 //! stopped.
 
+mod compile;
+mod harm;
 mod judge;
+mod node;
+mod observe;
+mod python;
+mod shell;
 
 use turnkey_tests::{Ran, Run};
 

@@ -22,6 +22,8 @@ pub enum Command {
     /// Run a command in a jail, watched.
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
+    /// List the shipped profiles: what each is for, and what it builds on.
+    Profiles(ProfilesArguments),
     /// Look for what is wrong in profiles, and for what is most likely not meant.
     #[command(after_help = CHECK_CODES)]
     Check(CheckArguments),
@@ -63,7 +65,7 @@ const EXIT_CODES: &str = "Exit codes:
 /// `turnkey run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// A shipped profile (untrusted, python, shell, strict) or a file
+    /// A shipped profile, as `turnkey profiles` lists them, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "untrusted")]
     pub profile: String,
     /// Write the JSON report here; - for standard output
@@ -99,10 +101,18 @@ pub struct RunArguments {
     pub command: Vec<OsString>,
 }
 
+/// `turnkey profiles`.
+#[derive(Debug, Args)]
+pub struct ProfilesArguments {
+    /// For programs: one JSON object, schema turnkey.profiles/v1
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `turnkey check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// Shipped profiles (untrusted, python, shell, strict) or files
+    /// Shipped profiles, as `turnkey profiles` lists them, or files
     #[arg(required = true, value_name = "PROFILE")]
     pub profiles: Vec<String>,
     /// For programs: one JSON object, schema turnkey.check/v1
@@ -131,7 +141,7 @@ pub struct QuestionArguments {
 /// `turnkey explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
-    /// A shipped profile (untrusted, python, shell, strict) or a file
+    /// A shipped profile, as `turnkey profiles` lists them, or a file
     #[arg(value_name = "PROFILE", default_value = "untrusted")]
     pub profile: String,
     /// For programs: one JSON object, schema turnkey.plan/v1

@@ -12,6 +12,7 @@ mod export;
 mod monitor;
 mod object;
 mod outputs;
+mod profiles;
 mod relay;
 mod report;
 mod report_file;
@@ -44,6 +45,7 @@ fn answer() -> ExitCode {
     };
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
+        cli::Command::Profiles(arguments) => profiles::profiles(&arguments),
         cli::Command::Check(arguments) => check::check(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),
         cli::Command::Doctor(arguments) => doctor::doctor(&arguments),

@@ -44,7 +44,7 @@ pub struct Arguments {
 
 /// Installs what is missing, builds, and runs the tests in the guest.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+    setup::ensure(&[setup::BUILD, setup::EXAMPLES, setup::PROFILES])?;
     let turnkey = workspace::build_turnkey()?;
     let choice = Choice {
         machines: &arguments.machines,

@@ -115,6 +115,31 @@ fn judge() {
 }
 
 #[test]
+fn node() {
+    insta::assert_snapshot!("node", shown("node", &["npm", "test"]));
+}
+
+#[test]
+fn shell() {
+    insta::assert_snapshot!("shell", shown("shell", &["./run"]));
+}
+
+#[test]
+fn compile() {
+    insta::assert_snapshot!("compile", shown("compile", &["make"]));
+}
+
+#[test]
+fn strict() {
+    insta::assert_snapshot!("strict", shown("strict", &["./run"]));
+}
+
+#[test]
+fn observe() {
+    insta::assert_snapshot!("observe", shown("observe", &["./run"]));
+}
+
+#[test]
 fn hostile_names_cannot_steer_a_terminal() {
     let mut policy = policy("untrusted");
     let hostile = OsString::from_vec(b"/srv/\x1b[2J\xff\n".to_vec());

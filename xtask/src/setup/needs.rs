@@ -71,6 +71,50 @@ pub const EXAMPLES: &[Need] = &[
     },
 ];
 
+/// For the tests of the shipped profiles: what people run under them.
+pub const PROFILES: &[Need] = &[
+    Need {
+        package: "git",
+        probe: Probe::File("/usr/bin/git"),
+        why: "works on the workspace under the profile shell",
+    },
+    Need {
+        package: "make",
+        probe: Probe::File("/usr/bin/make"),
+        why: "drives the compiler under the profile compile",
+    },
+    Need {
+        package: "nodejs",
+        probe: Probe::File("/usr/bin/node"),
+        why: "runs under the profile node",
+    },
+    Need {
+        package: "npm",
+        probe: Probe::File("/usr/bin/npm"),
+        why: "runs scripts under the profile node",
+    },
+    Need {
+        package: "python3-matplotlib",
+        probe: Probe::File("/usr/lib/python3/dist-packages/matplotlib"),
+        why: "draws a plot under the profile python",
+    },
+    Need {
+        package: "python3-numpy",
+        probe: Probe::File("/usr/lib/python3/dist-packages/numpy"),
+        why: "computes under the profile python",
+    },
+    Need {
+        package: "python3-pandas",
+        probe: Probe::File("/usr/lib/python3/dist-packages/pandas"),
+        why: "reads a table under the profile python",
+    },
+    Need {
+        package: "python3-venv",
+        probe: Probe::File("/usr/share/python-wheels"),
+        why: "makes environments with pip for the profile python",
+    },
+];
+
 /// For `cargo xtask fuzz`.
 pub const FUZZ: &[Need] = &[Need {
     package: "g++",
@@ -220,7 +264,15 @@ mod tests {
 
     #[test]
     fn every_list_is_sorted_and_says_why() {
-        for list in [BUILD, EXAMPLES, FUZZ, GUEST, BPF_COMPILER, BPF_LINKER] {
+        for list in [
+            BUILD,
+            EXAMPLES,
+            FUZZ,
+            GUEST,
+            PROFILES,
+            BPF_COMPILER,
+            BPF_LINKER,
+        ] {
             assert!(list.is_sorted_by_key(|need| need.package), "{list:?}");
             assert!(list.iter().all(|need| !need.why.is_empty()));
         }

@@ -339,8 +339,36 @@ const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "what is not covered is the same on every kernel; what is covered differs, so that runs",
     },
     LeftOut {
+        prefix: "profiles::compile::a_build_script_of_cargo",
+        why: "the guest has no compiler of Rust; a recipe of make is killed the same way",
+    },
+    LeftOut {
+        prefix: "profiles::compile::cargo",
+        why: "the guest has no compiler of Rust, and an emulated one would take minutes",
+    },
+    LeftOut {
         prefix: "profiles::judge::programs_in_rust",
         why: "the guest has no compiler of Rust; the C programs call the same",
+    },
+    LeftOut {
+        prefix: "profiles::node::",
+        why: "Node alone would double the guest's disk, and takes an emulated processor long to start",
+    },
+    LeftOut {
+        prefix: "profiles::python::an_environment_of_the_workspace_with_pips",
+        why: "pip takes an emulated processor a minute; an environment without it is made there",
+    },
+    LeftOut {
+        prefix: "profiles::python::numbers",
+        why: "the libraries would double the guest's disk; to the kernel they are files like others",
+    },
+    LeftOut {
+        prefix: "profiles::python::pip",
+        why: "pip takes an emulated processor a minute; an environment without it is made there",
+    },
+    LeftOut {
+        prefix: "profiles::shell::git",
+        why: "git would bring half of Perl along; to the kernel its files are like others",
     },
     LeftOut {
         prefix: "programs::",

@@ -29,6 +29,7 @@ const PACKAGES: &[&str] = &[
     "libc-bin",
     "libc6-dev",
     "libgcc-s1",
+    "make",
     "mawk",
     "mount",
     "procps",

