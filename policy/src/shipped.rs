@@ -48,10 +48,7 @@ pub struct Listed {
 #[must_use]
 pub fn listed() -> Vec<Listed> {
     let list = |(name, text): &(&'static str, &str)| {
-        let source = Arc::new(Source {
-            name: (*name).to_owned(),
-            text: (*text).to_owned(),
-        });
+        let source = Arc::new(Source::new((*name).to_owned(), (*text).to_owned()));
         // That they are without problems is what tests are for.
         let profile = read::profile(&source, &mut Vec::new());
         let extends = profile.extends.into_iter().map(|base| base.value);
