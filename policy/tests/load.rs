@@ -596,30 +596,3 @@ proptest! {
         prop_assert!(load_files(&[("a.toml", &profile(""))], &overrides).is_err());
     }
 }
-
-#[test]
-fn a_profile_that_does_not_inherit_starts_its_lists_over() {
-    let below = profile(
-        "[filesystem]\nread = [{ path = \"/usr\" }]\nscratch = [{ path = \"/tmp\", size = \"1M\" }]\n\
-         decoys = [\"/etc/shadow\"]\n[limits]\npids = 7",
-    );
-    let above = "schema = \"turnkey.profile/v1\"\nname = \"above\"\nextends = [\"below.toml\"]\n\
-                 [filesystem]\ninherit = false\nread = [{ path = \"/lib\" }]\n\
-                 [syscalls]\ninherit = false\nallow = [\"@core\", \"@file-open\"]\n";
-    let files = [("a.toml", above), ("below.toml", &*below)];
-    let policy = load_files(&files, &Overrides::default());
-    let policy = policy.unwrap_or_else(|error| panic!("{:?}", error.problems()));
-    let read: Vec<_> = policy
-        .filesystem
-        .read
-        .iter()
-        .map(|entry| entry.path.display().to_string())
-        .collect();
-    assert_eq!(read, ["/lib"]);
-    assert!(policy.filesystem.scratch.is_empty() && policy.filesystem.decoys.is_empty());
-    assert!(
-        !policy.syscalls.allow.contains("ioctl"),
-        "nothing of @basic but what is listed again"
-    );
-    assert_eq!(policy.limits.pids, 7, "limits stay");
-}
