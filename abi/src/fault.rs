@@ -21,3 +21,5 @@ pub const FILE: u64 = 1 << 4;
 pub const RINGS: u64 = 1 << 5;
 /// No slot for repetitions.
 pub const REPEATS: u64 = 1 << 6;
+/// Work memory of hooks is not given back.
+pub const KEEP: u64 = 1 << 7;

@@ -17,7 +17,7 @@ pub struct Jail {
     pub condemned: u32,
     /// The first thread that broke a rule that kills; its record is already sent. 0: none has.
     pub condemned_thread: u32,
-    /// Not 0 since the command itself was started: from then on rules on `exec` apply.
+    /// One of [`started`].
     pub started: u32,
     /// Where the jail's rules and rings are: an index of the arrays of rooms and rings.
     pub seat: u32,
@@ -43,6 +43,8 @@ pub struct Jail {
     pub unreadable: u64,
     /// Files whose path the kernel's structures did not yield.
     pub unresolved: u64,
+    /// How many hooks are at work for it, each in memory that all jails have together.
+    pub working: u64,
     /// Threads whose socket address a cgroup program has reported in the syscall they are in; a
     /// thread's slot is its id modulo the length.
     pub hooked: [u32; HOOKED],
@@ -68,12 +70,23 @@ impl Jail {
             faults: 0,
             unreadable: 0,
             unresolved: 0,
+            working: 0,
             hooked: [0; HOOKED],
         }
     }
 }
 
-const _: () = assert!(size_of::<Jail>() == 32 + 8 + 2 * 8 * count::SLOTS + 32 + 4 * HOOKED);
+const _: () = assert!(size_of::<Jail>() == 32 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED);
+
+/// Whether the command itself was started: from then on rules on `exec` apply.
+pub mod started {
+    /// It was not.
+    pub const NOT: u32 = 0;
+    /// It was, and its record is still to be made.
+    pub const UNTOLD: u32 = 1;
+    /// It was, and is told.
+    pub const TOLD: u32 = 2;
+}
 
 /// What internet sockets may reach.
 pub mod network {

@@ -16,7 +16,7 @@ mod table;
 pub mod fault;
 pub mod syscalls;
 
-pub use jail::{HOOKED, Jail, network};
+pub use jail::{HOOKED, Jail, network, started};
 pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 pub use record::{ADDRESS, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};

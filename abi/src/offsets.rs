@@ -118,6 +118,7 @@ offsets! {
     vma_anon_vma = "vm_area_struct" "anon_vma",
     backing_file_user_path = "backing_file" "user_path",
     mm_arg_start = "mm_struct" "arg_start",
+    mm_exe_file = "mm_struct" "exe_file",
     mm_arg_end = "mm_struct" "arg_end",
     binprm_file = "linux_binprm" "file",
     binprm_filename = "linux_binprm" "filename",

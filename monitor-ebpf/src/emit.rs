@@ -199,7 +199,7 @@ pub fn scratch(jail: JailCell, program: u32) -> Option<&'static mut Scratch> {
 /// Work memory for a hook of BPF LSM, to be released. That there is none is a fault.
 #[inline(always)]
 pub fn claim(jail: JailCell) -> Option<&'static mut Scratch> {
-    let scratch = read::claim();
+    let scratch = read::claim(jail);
     if scratch.is_none() {
         fault(jail);
     }

@@ -1,7 +1,7 @@
 //! execve(2), execveat(2), and the images that they start.
 
 use turnkey_abi::syscalls::class;
-use turnkey_abi::{PATH, column, flag, kind};
+use turnkey_abi::{PATH, column, flag, kind, started};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
@@ -73,7 +73,7 @@ fn decide(scratch: &mut Scratch, jail: JailCell, task: u64, asked: Arguments) ->
 /// matched.
 #[inline(always)]
 pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64) {
-    if jail.started().get() == 0 {
+    if jail.started().get() == started::NOT {
         return;
     }
     let (length, verdict) = decide(scratch, jail, who.task, arguments(call, regs));
@@ -97,7 +97,7 @@ pub fn leave(
         return;
     }
     let (length, mut verdict) = decide(scratch, jail, who.task, arguments(call, regs));
-    if jail.started().get() == 0 {
+    if jail.started().get() == started::NOT {
         verdict = Verdict::NONE;
     }
     if verdict.kills() {
@@ -124,8 +124,8 @@ fn tell_attempt(
 /// its own copy of the name decide.
 #[inline(always)]
 pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) {
-    let first = jail.started().get() == 0;
-    jail.started().set(1);
+    let first = jail.started().get() != started::TOLD;
+    jail.started().set(started::TOLD);
     let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
     let length = read::kernel_text(scratch, filename);
     let from = (AT_FDCWD, false);
@@ -156,6 +156,31 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
     emit::finish_single(scratch, jail, verdict);
 }
 
+/// As [`replaced`], where that can be left out: decides, and leaves the telling to it but for what
+/// kills. The name is that of the trace event, the file that of the new memory.
+#[inline(always)]
+pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, filename: u64) {
+    if jail.started().get() == started::NOT {
+        jail.started().set(started::UNTOLD);
+        return;
+    }
+    let length = read::kernel_text(scratch, filename);
+    let from = (AT_FDCWD, false);
+    let (mut by_name, base) =
+        decide_argument(scratch, jail, who.task, from, (length, column::EXEC));
+    if length == UNREADABLE || !base.is_whole() {
+        by_name = decide_file(scratch, jail, Resolved::UNKNOWN, column::EXEC);
+    }
+    let memory: u64 = read::kernel(who.task + u64::from(offset!(task_mm)));
+    let file: u64 = read::kernel(memory + u64::from(offset!(mm_exe_file)));
+    let resolved = emit::resolve_file(scratch, who.task, file);
+    let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+        tell_attempt(scratch, jail, who, (length, 0), verdict);
+    }
+}
+
 /// Puts the new image's arguments behind the path.
 #[inline(always)]
 fn attach_arguments(scratch: &mut Scratch, task: u64) {
@@ -179,7 +204,7 @@ fn attach_arguments(scratch: &mut Scratch, task: u64) {
 /// is never matched.
 #[inline(always)]
 pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) -> bool {
-    if jail.started().get() == 0 {
+    if jail.started().get() == started::NOT {
         return true;
     }
     let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));

@@ -43,7 +43,7 @@ fn ask_with(hook: impl FnOnce(&mut Scratch, JailCell, Current) -> bool) -> i32 {
             return !jail.strict();
         };
         let passes = hook(scratch, jail, who);
-        read::release(scratch);
+        read::release(scratch, jail);
         passes
     })
 }

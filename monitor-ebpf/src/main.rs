@@ -21,12 +21,14 @@ mod network;
 mod open;
 mod path;
 mod peers;
+mod perf;
 mod question;
 mod read;
 mod refused;
 mod repeat;
 mod task;
 
+use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{btf_tracepoint, cgroup_sock, cgroup_sock_addr};
 use aya_ebpf::programs::{BtfTracePointContext, SockAddrContext, SockContext};
 use turnkey_abi::act;
@@ -85,7 +87,7 @@ fn sys_enter(context: BtfTracePointContext) -> i32 {
 }
 
 #[inline(always)]
-fn enter(context: &BtfTracePointContext, regs: u64, nr: i64) -> Option<i32> {
+fn enter(context: &impl EbpfContext, regs: u64, nr: i64) -> Option<i32> {
     let call = interesting(nr)?;
     let jail = read::current_jail()?;
     log::line!(
@@ -137,7 +139,7 @@ fn sys_exit(context: BtfTracePointContext) -> i32 {
 }
 
 #[inline(always)]
-fn leave(context: &BtfTracePointContext, regs: u64, result: i64) -> Option<i32> {
+fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     let nr: i64 = read::kernel(regs + u64::from(offset!(regs_orig_ax)));
     let call = interesting(nr)?;
     let jail = read::current_jail()?;

@@ -59,5 +59,6 @@ pub mod program {
     pub const EXEC: u32 = 2;
     pub const FORK: u32 = 3;
     pub const EXIT: u32 = 4;
-    pub const COUNT: u32 = 5;
+    pub const JUDGE: u32 = 5;
+    pub const COUNT: u32 = 6;
 }

@@ -15,11 +15,14 @@ use crate::maps;
 
 mod area;
 mod claim;
+mod event;
 mod rings;
 mod slot;
 
 pub use area::{Area, area, area_at};
 pub use claim::{claim, release};
+pub(crate) use event::perf_program;
+pub use event::{event, event_text};
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 
@@ -484,6 +487,13 @@ impl JailCell {
         fetch_add(unsafe { &raw mut (*self.0).lost[slot] }, times);
         // SAFETY: as above.
         fetch_add(unsafe { &raw mut (*self.0).lost_records }, 1);
+    }
+
+    /// The number of hooks that are at work for it.
+    #[inline(always)]
+    fn working(self) -> *mut u64 {
+        // SAFETY: the pointer comes from the map of jails; only the address of a field is taken.
+        unsafe { &raw mut (*self.0).working }
     }
 
     #[inline(always)]

@@ -48,7 +48,7 @@ pub enum CanaryError {
     NotRefused(&'static str),
     /// The kill does not happen.
     #[error(
-        "an open or exec that a rule kills for did not kill: tracepoint programs do not act on this kernel"
+        "an open, exec or mapping that a rule kills for did not kill: tracepoint programs do not act on this kernel"
     )]
     NotKilled,
     /// It ended otherwise.
@@ -76,6 +76,8 @@ pub(crate) fn table() -> Result<Box<Table>, CanaryError> {
         rule(On::Exec, vec![path(DENIED_PROGRAM)?], Action::Deny),
         rule(On::Open, vec![path(DEADLY)?], Action::Kill),
         rule(On::Exec, vec![path(DEADLY)?], Action::Kill),
+        // Without a path: memory that holds no file.
+        rule(On::Map, Vec::new(), Action::Kill),
     ];
     compile_rules(&rules, Mode::Enforce).map_err(prepare("its rules"))
 }
@@ -159,7 +161,7 @@ fn not_refused(status: i32) -> CanaryError {
 
 /// Checks that every attempt was recorded, with what was decided on it: each kind of record shows
 /// that one more program looks.
-pub(crate) fn recorded(events: &[Event], hooks: bool) -> Result<Proof, CanaryError> {
+pub(crate) fn recorded(events: &[Event], hooks: bool, mapped: bool) -> Result<Proof, CanaryError> {
     let has = |kind: fn(&Kind) -> bool, action: Action| {
         events.iter().any(|event| {
             kind(&event.kind) && event.decision.is_some_and(|taken| taken.action == action)
@@ -171,7 +173,8 @@ pub(crate) fn recorded(events: &[Event], hooks: bool) -> Result<Proof, CanaryErr
     // Afterwards it is known to have failed.
     let begun = |kind: &Kind| matches!(kind, Kind::Open { errno: 0, .. });
     let exec = |kind: &Kind| matches!(kind, Kind::ExecAttempt { .. });
-    let expected: [(&'static str, bool); 10] = [
+    let map = |kind: &Kind| matches!(kind, Kind::Map { .. });
+    let expected: [(&'static str, bool); 11] = [
         ("connect", has(connect, Action::Deny)),
         ("bind", any(|kind| is_refused(kind, NetworkAct::Bind))),
         ("datagram", any(|kind| is_refused(kind, NetworkAct::Send))),
@@ -185,6 +188,7 @@ pub(crate) fn recorded(events: &[Event], hooks: bool) -> Result<Proof, CanaryErr
         // Told when the call begins.
         ("deadly open", has(begun, Action::Kill)),
         ("deadly exec", has(exec, Action::Kill)),
+        ("deadly mapping", !mapped || has(map, Action::Kill)),
         ("denied open", !hooks || has(open, Action::Deny)),
         ("denied exec", !hooks || has(exec, Action::Deny)),
     ];
@@ -196,9 +200,14 @@ pub(crate) fn recorded(events: &[Event], hooks: bool) -> Result<Proof, CanaryErr
     } else {
         ""
     };
+    let thirds = if mapped {
+        ", and a third when it mapped executable memory"
+    } else {
+        ""
+    };
     Ok(Proof(format!(
         "a child that connected, bound, sent and asked for a raw socket got EPERM{refused}, and died by SIGKILL when it opened {deadly}, \
-         another when it executed it; all were recorded",
+         another when it executed it{thirds}; all were recorded",
         deadly = DEADLY.to_string_lossy()
     )))
 }

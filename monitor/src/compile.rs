@@ -17,6 +17,7 @@ use crate::automaton::{Automaton, AutomatonError};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
 use crate::tier::Tier;
+use crate::tracepoints::interrupts_tracepoints_here;
 use crate::wire::on_code;
 
 /// Why a policy cannot be enforced by the kernel's programs.
@@ -78,6 +79,8 @@ pub enum CompileError {
 pub struct Rules {
     /// What they may count on.
     pub(crate) tier: Tier,
+    /// Whether perf is to call the programs that decide, wherever they are loaded for this run alone.
+    pub(crate) by_perf: bool,
     pub(crate) table: Box<Table>,
     /// Kinds of attempt that the filter lets come to the kernel.
     reachable: BTreeSet<On>,
@@ -152,6 +155,14 @@ impl Rules {
     #[must_use]
     pub fn watched_paths(&self) -> &[WatchedPath] {
         &self.watched
+    }
+
+    /// Has perf call the programs that decide, as they are called since Linux 7, on any kernel: how they
+    /// are tried where nobody needs them.
+    #[must_use]
+    pub fn called_by_perf(mut self) -> Self {
+        self.by_perf = true;
+        self
     }
 
     /// Says what was found at the [watched paths](Self::watched_paths), in their order.
@@ -238,6 +249,7 @@ pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
     };
     Ok(Rules {
         tier,
+        by_perf: interrupts_tracepoints_here(),
         reachable: On::ALL.iter().copied().filter(allowed).collect(),
         table,
         watched: identity::watched_paths(&policy.rules)?,

@@ -33,6 +33,7 @@ pub mod shared;
 mod stream;
 mod sys;
 mod tier;
+mod tracepoints;
 mod wire;
 
 pub use automaton::AutomatonError;
@@ -49,6 +50,7 @@ pub use open::OpenError;
 pub use seat::RulesError;
 pub use shared::SharedError;
 pub use tier::{Available, Lack, Tier};
+pub use tracepoints::interrupts_tracepoints;
 
 /// What the fuzzer reaches besides; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]

@@ -5,6 +5,7 @@ use turnkey_abi::Jail;
 
 use crate::open::OpenError;
 use crate::sys::JailValue;
+use crate::tracepoints::in_one_go;
 
 /// The maps that user space speaks through.
 pub(crate) struct Maps {
@@ -46,13 +47,27 @@ impl Maps {
 
     /// What the kernel knows of a jail.
     pub(crate) fn jail(&self, cgroup_id: u64) -> Result<Jail, MapError> {
-        let JailValue(jail) = self.jails.get(&cgroup_id, 0)?;
+        let JailValue(jail) = in_one_go(|| self.jails.get(&cgroup_id, 0))?;
         Ok(jail)
+    }
+
+    /// Makes a jail known.
+    pub(crate) fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
+        in_one_go(|| self.jails.insert(cgroup_id, JailValue(jail), 0))
+    }
+
+    /// Takes a jail out that was only tried.
+    pub(crate) fn leave(&mut self, cgroup_id: u64) -> Result<(), MapError> {
+        in_one_go(|| self.jails.remove(&cgroup_id))
     }
 
     /// Forgets a jail that has no task any more. What it was condemned for is over, so system calls
     /// that nobody looks at need not look for their jail any longer, unless another is condemned.
     pub(crate) fn forget(&mut self, cgroup_id: u64) -> Result<(), MapError> {
+        in_one_go(|| self.forget_at_once(cgroup_id))
+    }
+
+    fn forget_at_once(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         let ended = self.jail(cgroup_id)?;
         self.jails.remove(&cgroup_id)?;
         if ended.condemned == 0 {

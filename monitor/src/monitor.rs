@@ -5,20 +5,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use aya::maps::MapError;
 use aya::programs::links::CgroupAttachMode;
 use aya::programs::{CgroupSock, CgroupSockAddr, ProgramError};
-use turnkey_abi::{Jail, network};
+use turnkey_abi::{Jail, network, started};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
 use crate::decode::untold;
 use crate::event::Event;
 use crate::evidence::{Evidence, FinishError};
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, Need};
 use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
 use crate::seat::RulesError;
-use crate::sys::{CanaryEnd, JailValue};
+use crate::sys::CanaryEnd;
 
 /// Why a jail could not be taken under watch.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ impl Monitor {
 
     /// Proves that rules act: under built-in rules, a child in the given cgroup is refused whatever
     /// the cgroup's programs guard, and on the tier that can refuse them an open and an exec, and is killed for an open;
-    /// another is killed for an exec.
+    /// another is killed for an exec, and where rules speak of mappings a third for one.
     ///
     /// The cgroup is a leaf of the v2 hierarchy without processes, and its id that of the kernel
     /// (its inode number). It is as before afterwards, and may be the jail's own.
@@ -125,29 +125,37 @@ impl Monitor {
         let links = self
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;
-        let seen = self.fly_both(cgroup, cgroup_id);
+        let seen = self.fly_all(cgroup, cgroup_id);
         self.detach_hooks(links)
             .map_err(canary::prepare("detaching the hooks"))?;
-        canary::recorded(&seen?, self.loaded.hooks.is_some())
+        let mapped = self.rules.need(Need::Map);
+        canary::recorded(&seen?, self.loaded.hooks.is_some(), mapped)
+    }
+
+    /// What canaries die of: of a mapping where rules speak of one.
+    fn flights(&self) -> Vec<CanaryEnd> {
+        let mut ends = vec![CanaryEnd::Open, CanaryEnd::Exec];
+        ends.extend(self.rules.need(Need::Map).then_some(CanaryEnd::Map));
+        ends
     }
 
     /// Each in a jail of its own making: the first one's is condemned when it is dead.
-    fn fly_both(
+    fn fly_all(
         &mut self,
         cgroup: BorrowedFd<'_>,
         cgroup_id: u64,
     ) -> Result<Vec<Event>, CanaryError> {
         let mut seen = Vec::new();
-        for end in [CanaryEnd::Open, CanaryEnd::Exec] {
+        for end in self.flights() {
             let jail = Jail {
-                started: 1,
+                started: started::TOLD,
                 canary: 1,
                 ..Jail::new(self.loaded.seat.index, network::NONE)
             };
             self.enter(cgroup_id, jail)
                 .map_err(canary::prepare("watching its cgroup"))?;
             let flown = canary::fly(cgroup, end, self.loaded.hooks.is_some());
-            let left = self.loaded.maps.jails.remove(&cgroup_id);
+            let left = self.loaded.maps.leave(cgroup_id);
             seen.append(&mut self.take_canary_events());
             flown?;
             left.map_err(canary::prepare("forgetting its cgroup"))?;
@@ -190,7 +198,7 @@ impl Monitor {
         if let Some(claim) = &mut seat.claim {
             claim.note(cgroup_id)?;
         }
-        maps.jails.insert(cgroup_id, JailValue(jail), 0)?;
+        maps.enter(cgroup_id, jail)?;
         maps.jail(cgroup_id).map(drop)
     }
 
@@ -247,11 +255,21 @@ impl Monitor {
         self.jail().is_ok_and(broken)
     }
 
-    /// Whether the kernel has condemned the jail because a record is lost, as the policy wants it.
+    /// Whether the jail must end because evidence is lost, as the policy wants it. For a lost record
+    /// the kernel has condemned it already; of a run of a program that it left out it tells when asked.
     #[must_use]
     pub fn condemned_for_loss(&self) -> bool {
-        let lost = |jail: Jail| jail.kill_on_loss != 0 && jail.lost_records != 0;
+        let lost = |jail: Jail| {
+            jail.kill_on_loss != 0
+                && (jail.lost_records != 0 || self.missed().is_ok_and(|it| it > 0))
+        };
         self.jail().is_ok_and(lost)
+    }
+
+    /// How many runs of the programs the kernel has left out since they were taken.
+    fn missed(&self) -> Result<u64, FinishError> {
+        let missed = self.loaded.programs.missed()?;
+        Ok(missed.saturating_sub(self.missed_before))
     }
 
     /// How many acts are in records that have not fitted the ring so far.
@@ -272,8 +290,7 @@ impl Monitor {
     pub fn finish(mut self, mut on_event: impl FnMut(Event)) -> Result<Evidence, FinishError> {
         while self.drain(&mut on_event) {}
         let mut jail = self.jail()?;
-        let missed = self.loaded.programs.missed()?;
-        let missed = missed.saturating_sub(self.missed_before);
+        let missed = self.missed()?;
         let mut seat = self.loaded.seat;
         for event in seat.repeats()?.slots.iter().filter_map(untold) {
             seat.stream.add(event, &mut jail.seq);

@@ -59,6 +59,11 @@ pub enum OpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A trace event's number is in no file.
+    #[error(
+        "no trace event can be found: since Linux 7 the monitor's programs are called for these, so mount the trace file system: mount -t tracefs tracefs /sys/kernel/tracing"
+    )]
+    NoTraceEvents(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A map or program is missing in the object.
     #[error("the eBPF object has no `{name}`: rebuild it with `cargo xtask ebpf`")]
     Incomplete {
@@ -121,7 +126,7 @@ pub(crate) fn open(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
 const ONLY_SEAT: u32 = 0;
 
 fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
-    let mut object = load::object(object, ONLY_SEAT + 1, rules.tier)?;
+    let mut object = load::object(object, ONLY_SEAT + 1, rules.tier, rules.by_perf)?;
     let furniture = Furniture::make()?;
     let mut maps = Maps::find(|(name, _)| {
         let map = object.ebpf.take_map(name);

@@ -9,15 +9,6 @@ use aya::programs::{Program, ProgramError};
 use crate::evidence::{FinishError, recursion_misses};
 use crate::open::OpenError;
 
-/// The tracepoint programs, each named like its tracepoint.
-pub(crate) const TRACEPOINTS: [&str; 5] = [
-    "sys_enter",
-    "sys_exit",
-    "sched_process_exec",
-    "sched_process_fork",
-    "sched_process_exit",
-];
-
 /// The cgroup programs for socket addresses.
 pub(crate) const ADDRESS_HOOKS: [&str; 6] = [
     "connect4", "connect6", "bind4", "bind6", "sendmsg4", "sendmsg6",

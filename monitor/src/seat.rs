@@ -14,6 +14,7 @@ use crate::open::OpenError;
 use crate::shared::Claim;
 use crate::stream::Stream;
 use crate::sys;
+use crate::tracepoints::in_one_go;
 
 /// The maps of one seat.
 pub(crate) struct Furniture {
@@ -43,10 +44,10 @@ impl Furniture {
     pub(crate) fn place(&self, index: u32, maps: &mut Maps) -> Result<(), MapError> {
         let (rooms, records, verdicts) = (&mut maps.rooms, &mut maps.records, &mut maps.verdicts);
         let all = thread::scope(|scope| {
-            let records = scope.spawn(|| records.set(index, &self.records, 0));
-            let verdicts = scope.spawn(|| verdicts.set(index, &self.verdicts, 0));
+            let records = scope.spawn(|| in_one_go(|| records.set(index, &self.records, 0)));
+            let verdicts = scope.spawn(|| in_one_go(|| verdicts.set(index, &self.verdicts, 0)));
             [
-                Ok(rooms.set(index, &self.room, 0)),
+                Ok(in_one_go(|| rooms.set(index, &self.room, 0))),
                 records.join(),
                 verdicts.join(),
             ]
@@ -100,8 +101,8 @@ impl Seat {
     pub(crate) fn set_rules(&mut self, table: &Table) -> Result<(), RulesError> {
         let mut room = sys::empty_room();
         room.table = *table;
-        sys::write_room(&self.room, &mut room)?;
-        let kept = sys::read_room(&self.room)?;
+        in_one_go(|| sys::write_room(&self.room, &mut room))?;
+        let kept = in_one_go(|| sys::read_room(&self.room))?;
         if sys::same_rules(&kept.table, table) {
             Ok(())
         } else {
@@ -111,7 +112,7 @@ impl Seat {
 
     /// What the jail's threads have repeated and not told.
     pub(crate) fn repeats(&self) -> std::io::Result<Box<Repeats>> {
-        let room = sys::read_room(&self.room)?;
+        let room = in_one_go(|| sys::read_room(&self.room))?;
         Ok(Box::new(room.repeats))
     }
 }

@@ -21,15 +21,15 @@ use std::path::PathBuf;
 use aya::maps::{Map, MapData};
 use aya::programs::links::PinnedLink;
 use aya::programs::{
-    BtfTracePoint, CgroupSock, CgroupSockAddr, CgroupSockAddrAttachType, CgroupSockAttachType, Lsm,
-    Program,
+    CgroupSock, CgroupSockAddr, CgroupSockAddrAttachType, CgroupSockAttachType, Lsm, Program,
 };
 
 use crate::maps::{Maps, NAMES};
 use crate::open::OpenError;
-use crate::programs::{ADDRESS_HOOKS, Programs, SOCKET_HOOK, TRACEPOINTS};
+use crate::programs::{ADDRESS_HOOKS, Programs, SOCKET_HOOK};
 use crate::seat::Seat;
 use crate::tier::Tier;
+use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 
 pub(crate) use claim::Claim;
 pub use folder::SharedError;
@@ -119,11 +119,10 @@ fn names(directory: PathBuf) -> Result<Vec<String>, SharedError> {
 
 fn programs(folder: &Folder, hooks: &[String]) -> Result<Vec<(String, Program)>, OpenError> {
     let path = |name: &str| folder.programs().join(name);
-    let mut programs =
-        Vec::with_capacity(TRACEPOINTS.len() + ADDRESS_HOOKS.len() + 1 + hooks.len());
-    for name in TRACEPOINTS {
-        let program = BtfTracePoint::from_pin(path(name));
-        programs.push((name.to_owned(), program.map(Program::BtfTracePoint)));
+    let mut programs = Vec::new();
+    for tracepoint in tracepoints(interrupts_tracepoints_here()) {
+        let program = tracepoint.open(&path(tracepoint.program));
+        programs.push((tracepoint.program.to_owned(), program));
     }
     for (name, kind) in ADDRESS_HOOKS.into_iter().zip(ADDRESS_KINDS) {
         let program = CgroupSockAddr::from_pin(path(name), kind);

@@ -2,8 +2,9 @@
 //!
 //! # Safety
 //!
-//! Three things need it: telling aya that the wire types are plain bytes, making a table of half a
-//! megabyte without a copy on the stack, and a child that must act before anything else runs in it.
+//! Four things need it: telling aya that the wire types are plain bytes, making a table of half a
+//! megabyte without a copy on the stack, a child that must act before anything else runs in it, and
+//! the order in which the kernel lets tasks run.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -152,6 +153,39 @@ pub(crate) fn open_cgroup(hierarchy: BorrowedFd<'_>, id: u64) -> nix::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(opened) })
 }
 
+/// Keeps the processor from everybody who is not in a hurry by right, until it is dropped.
+pub(crate) struct Hurry(Option<(libc::c_int, libc::sched_param)>);
+
+impl Hurry {
+    /// Of this thread; those that it makes meanwhile are not. Without the right to it, nothing
+    /// changes.
+    pub(crate) fn new() -> Self {
+        let mut before = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the kernel fills the parameter, which lasts for the call.
+        let (policy, known) = unsafe {
+            let policy = libc::sched_getscheduler(0);
+            (policy, libc::sched_getparam(0, &raw mut before))
+        };
+        if policy < 0 || known != 0 {
+            return Self(None);
+        }
+        let first = libc::sched_param { sched_priority: 1 };
+        let hurried = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: the kernel only reads the parameter.
+        let changed = unsafe { libc::sched_setscheduler(0, hurried, &raw const first) };
+        Self((changed == 0).then_some((policy, before)))
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        if let Some((policy, parameter)) = &self.0 {
+            // SAFETY: as in `new`; what was is allowed again.
+            unsafe { libc::sched_setscheduler(0, *policy, std::ptr::from_ref(parameter)) };
+        }
+    }
+}
+
 /// How far a canary got, as its exit status. Killed, it has none.
 pub(crate) mod canary_status {
     /// It could not enter the cgroup.
@@ -189,6 +223,8 @@ pub(crate) enum CanaryEnd {
     Open,
     /// execve(2)
     Exec,
+    /// mmap(2), of memory that is executable and holds no file
+    Map,
 }
 
 /// Paths of a canary are shorter.
@@ -243,15 +279,30 @@ fn canary(procs: BorrowedFd<'_>, flight: &Flight) -> i32 {
             .iter()
             .fold(0, |all, byte| all ^ byte),
     );
-    if flight.end == CanaryEnd::Open {
-        if let Err(status) = be_refused(flight) {
-            return status;
+    match flight.end {
+        CanaryEnd::Open => {
+            if let Err(status) = be_refused(flight) {
+                return status;
+            }
+            open(flight.deadly);
         }
-        open(flight.deadly);
-    } else {
-        execute(flight.deadly);
+        CanaryEnd::Exec => {
+            execute(flight.deadly);
+        }
+        CanaryEnd::Map => map_code(),
     }
     canary_status::ALIVE
+}
+
+/// Makes memory executable.
+fn map_code() {
+    const BYTES: usize = 4096;
+    let (protection, flags) = (
+        libc::PROT_READ | libc::PROT_EXEC,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: the kernel chooses where, and nobody uses it.
+    unsafe { libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0) };
 }
 
 /// What a hook answers with EPERM.

@@ -17,7 +17,9 @@ mod live {
     mod map;
     mod network;
     mod open;
+    mod perf;
     mod policies;
     mod process;
     mod refused;
+    mod shared;
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use turnkey_tests::{Ran, Run, measured, outside};
 
 const PREEMPT: &str = include_str!("../attacks/preempt.c");
+const GAP: &str = include_str!("../attacks/gap.c");
 
 /// As many as `preempt.c` starts.
 const THREADS: usize = 32;
@@ -146,19 +147,86 @@ mod whole {
     }
 }
 
-/// Since Linux 7.0 the programs at tracepoints can be interrupted too, and the kernel leaves one out
-/// while another task of the processor is in it.
-mod counted {
+/// A kill lands, also while somebody else has been interrupted in one of the monitor's programs.
+mod kills {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    use std::time::Instant;
+
     use super::*;
 
+    /// How often it is tried, each time by a jail of its own: the first attempt that is seen ends one.
+    const ATTEMPTS: u64 = 10;
+
+    /// Opening this file kills.
+    const DEADLY: &str = "[[rule]]\nid = \"deadly\"\non = \"open\"\n\
+        path = [\"/workspace/secret\"]\naction = \"kill\"\nwhy = \"a test\"\n";
+
+    /// A directory where `busy` leads deep down.
+    fn prepared() -> Run {
+        let run = Run::new()
+            .compiled("gap", GAP)
+            .file("secret", "leaked\n")
+            .option("--cpu 100% --pids 100 --wall 55s --cpu-time 55s");
+        fs::create_dir_all(run.path().join(deep())).unwrap();
+        fs::write(run.path().join(deep()).join("file"), "").unwrap();
+        symlink(deep().join("file"), run.path().join("busy")).unwrap();
+        run
+    }
+
+    /// Steals at a moment that differs from attempt to attempt; whether it got away with it.
+    fn steals(attempt: u64, how: &str) -> bool {
+        let millis = (200 + 3 * attempt).to_string();
+        let run = prepared().profile(DEADLY);
+        let ran = run.run(&["./gap", how, "busy", "secret", &millis]);
+        let stolen = ran.stdout.contains("leaked");
+        measured(&format!(
+            "attempt {attempt}: {}, verdict {}, {} missed, interrupted {} times",
+            if stolen { "stolen" } else { "killed" },
+            ran.at("/verdict"),
+            ran.at("/events/lost/missed").as_u64().unwrap_or(0),
+            ran.at("/usage/context_switches")
+        ));
+        if !stolen {
+            ran.expect(ran.at("/status") == "killed_by_policy", "killed for it");
+        }
+        stolen
+    }
+
     #[test]
-    fn m22_programs_that_the_kernel_left_out_are_counted_and_the_run_is_not_called_clean() {
-        let (ran, counts) = preempted();
-        let left_out = left_out(&ran);
-        expect_right_decisions(&ran, &counts);
-        ran.expect(left_out > 0, "the control: some were left out");
-        ran.expect(ran.at("/verdict") == "inconclusive", "not clean");
-        ran.expect(ran.at("/is_safe") == false, "nor safe");
-        ran.expect(ran.at("/events/complete") == false, "nor whole");
+    fn m22_a_kill_lands_while_others_of_the_jail_are_interrupted_in_the_programs() {
+        let run = prepared();
+        let path = |name: &str| run.path().join(name).display().to_string();
+        let steal = ["steal", &path("busy"), &path("secret"), "50"];
+        let (_, control) = outside(path("gap"), &steal);
+        assert_eq!(
+            control, "leaked\n",
+            "the control: without a rule it is read"
+        );
+        let stolen = (0..ATTEMPTS).filter(|&attempt| steals(attempt, "steal"));
+        assert_eq!(stolen.count(), 0, "of {ATTEMPTS} attempts");
+    }
+
+    #[test]
+    fn m22_a_kill_lands_while_another_jail_is_interrupted_in_the_programs() {
+        let run = prepared();
+        let mut command = run.command(&["./gap", "hammer", "busy", "50"]);
+        let started = Instant::now();
+        let mut hammers = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(hammers.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "hammers\n");
+        let stolen = (0..ATTEMPTS).filter(|&attempt| steals(attempt, "alone"));
+        assert_eq!(stolen.count(), 0, "of {ATTEMPTS} attempts");
+        nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(hammers.id().cast_signed()),
+            nix::sys::signal::Signal::SIGINT,
+        )
+        .unwrap();
+        let hammered = run.end(hammers, started);
+        let opens = hammered.at("/usage/system_seconds").as_f64().unwrap();
+        hammered.expect(opens > 1.0, "the control: it was busy all the time");
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::vm::support::Record;
-use crate::{command, setup, workspace};
+use crate::{command, fuzz, setup, workspace};
 use tree::File;
 
 /// Something that breaks a rule.
@@ -81,11 +81,15 @@ pub fn run() -> Result<()> {
     if format(&root).is_err() {
         failed.push("rustfmt: run `cargo fmt --all`, and again in fuzz and monitor-ebpf");
     }
-    if lock_of_fuzz(&root).is_err() {
+    let locked = lock_of_fuzz(&root);
+    if locked.is_err() {
         failed.push("fuzz/Cargo.lock: run `cargo update --workspace` in fuzz");
     }
     if lint(&root).is_err() {
         failed.push("clippy");
+    }
+    if locked.is_ok() && fuzz::check().is_err() {
+        failed.push("what the fuzzer runs");
     }
     if !failed.is_empty() {
         bail!("not tidy: {}", failed.join("; "));

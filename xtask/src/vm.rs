@@ -258,6 +258,7 @@ fn run_job(job: Job, kernels: &BTreeMap<&str, Kernel>, disks: &Disks) -> Result<
         disk: &disks.root,
         swap: &disks.swap,
         command_line: job.machine.boot.command_line,
+        megabytes: job.machine.megabytes,
         console: &job.console,
     };
     let name = job.machine.name;

@@ -3,8 +3,12 @@
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::fault;
 
-use super::{Scratch, Step, fetch_add, has, repeat};
+use super::{JailCell, Scratch, Step, fetch_add, has, repeat};
 use crate::maps::{self, HOOKS_AT_ONCE};
+
+/// How many entries one jail has at most at the same time. The other half is left to the others,
+/// whatever it does.
+const FOR_ONE_JAIL: u64 = HOOKS_AT_ONCE as u64 / 2;
 
 /// A search for an entry that nobody has.
 struct Search {
@@ -35,7 +39,20 @@ impl Step for Search {
 
 /// Work memory that nobody else touches until it is released.
 #[inline(always)]
-pub fn claim() -> Option<&'static mut Scratch> {
+pub fn claim(jail: JailCell) -> Option<&'static mut Scratch> {
+    if fetch_add(jail.working(), 1) >= FOR_ONE_JAIL {
+        fetch_add(jail.working(), u64::MAX);
+        return None;
+    }
+    let scratch = claim_any();
+    if scratch.is_none() {
+        fetch_add(jail.working(), u64::MAX);
+    }
+    scratch
+}
+
+#[inline(always)]
+fn claim_any() -> Option<&'static mut Scratch> {
     if has(fault::SCRATCH) {
         return None;
     }
@@ -58,7 +75,11 @@ pub fn claim() -> Option<&'static mut Scratch> {
 
 /// Gives work memory back.
 #[inline(always)]
-pub fn release(scratch: &mut Scratch) {
+pub fn release(scratch: &mut Scratch, jail: JailCell) {
+    if has(fault::KEEP) {
+        return;
+    }
+    fetch_add(jail.working(), u64::MAX);
     let index = scratch.cursor.claimed as usize % HOOKS_AT_ONCE;
     if let Some(claims) = maps::CLAIMS.get_ptr_mut(0) {
         // SAFETY: as in `Search::step`.

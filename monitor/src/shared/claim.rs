@@ -20,6 +20,7 @@ use crate::maps::Maps;
 use crate::open::OpenError;
 use crate::seat::{Furniture, Seat};
 use crate::sys;
+use crate::tracepoints::in_one_go;
 
 use super::folder::{Folder, SharedError, found, make, remove};
 
@@ -38,7 +39,7 @@ pub(crate) struct Claim {
 impl Claim {
     /// Leaves word of the jail, for whoever takes the seat when this process is dead.
     pub(crate) fn note(&mut self, cgroup_id: u64) -> Result<(), MapError> {
-        self.jail.set(0, cgroup_id, 0)
+        in_one_go(|| self.jail.set(0, cgroup_id, 0))
     }
 
     /// Gives the seat back. Its jail has no task any more, and the programs do not know it.
@@ -155,7 +156,7 @@ fn furnish_one(path: &Path, index: u32, maps: &mut Maps) -> Result<Furniture, Op
 /// Whether the seat's last holder died and left a jail in it that may still be alive. One that is
 /// dead is forgotten.
 fn is_left_behind(claim: &Claim, maps: &mut Maps) -> Result<bool, OpenError> {
-    let id = claim.jail.get(&0, 0)?;
+    let id = in_one_go(|| claim.jail.get(&0, 0))?;
     if id == 0 {
         return Ok(false);
     }

@@ -8,8 +8,9 @@ use turnkey_abi::SEATS;
 
 use crate::hooks;
 use crate::open::{OpenError, pin_failed};
-use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK, TRACEPOINTS};
+use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
 use crate::tier::Tier;
+use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 
 use super::folder::{
     Folder, SharedError, UNFINISHED, all, found, lock_root, make, remove, root, root_is_there,
@@ -61,7 +62,8 @@ fn fill(folder: &Folder, object: &[u8], tier: Tier) -> Result<(), OpenError> {
     for room in &rooms {
         make(room)?;
     }
-    let mut object = crate::load::object(object, SEATS, tier)?;
+    let by_perf = interrupts_tracepoints_here();
+    let mut object = crate::load::object(object, SEATS, tier, by_perf)?;
     object.load()?;
     object.attach_in(&folder.links())?;
     let hooks = match tier {
@@ -78,10 +80,9 @@ fn pin_programs(
     directory: &Path,
     hooks: &[&'static str],
 ) -> Result<(), OpenError> {
-    let names = TRACEPOINTS
-        .into_iter()
-        .chain(ADDRESS_HOOKS)
-        .chain([SOCKET_HOOK]);
+    let tracepoints = tracepoints(interrupts_tracepoints_here());
+    let tracepoints = tracepoints.iter().map(|tracepoint| tracepoint.program);
+    let names = tracepoints.chain(ADDRESS_HOOKS).chain([SOCKET_HOOK]);
     for name in names.chain(hooks.iter().copied()) {
         let path = directory.join(name);
         let program = ebpf.program_mut(name);

@@ -8,6 +8,7 @@ use turnkey_abi::ABI_VERSION;
 use crate::open::OpenError;
 use crate::sys::JailValue;
 use crate::tier::Tier;
+use crate::tracepoints::in_one_go;
 
 use super::claim::cgroup;
 use super::folder::{Folder, all};
@@ -73,7 +74,8 @@ fn version(folder: &Folder, current: &str) -> Result<SharedVersion, OpenError> {
 fn jails(folder: &Folder) -> Result<Vec<WatchedJail>, OpenError> {
     let maps = super::maps(folder)?;
     let mut jails = Vec::new();
-    for entry in maps.jails.iter() {
+    let entries: Vec<_> = in_one_go(|| maps.jails.iter().collect());
+    for entry in entries {
         let (cgroup_id, JailValue(jail)) = entry?;
         if jail.canary != 0 {
             continue;

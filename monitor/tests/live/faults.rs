@@ -8,7 +8,7 @@ use turnkey_policy::{Action, Mode, Policy};
 use super::harness::{OBJECT, Seen, kill_reading, policy, python_path, rule, run_object};
 
 /// The object, with faults in it.
-fn faulty(faults: u64) -> Vec<u8> {
+pub fn faulty(faults: u64) -> Vec<u8> {
     let mark = fault::MARK.to_ne_bytes();
     let mut object = OBJECT.to_vec();
     let found = object.windows(8).enumerate();

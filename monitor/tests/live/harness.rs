@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use turnkey_monitor::{Available, Event, Evidence, FileId, Kind, Monitor, Tier, compile};
 use turnkey_policy::{Action, Overrides, Policy};
 
@@ -91,6 +93,16 @@ fn unified_hierarchy() -> PathBuf {
         .map(|line| line.split(' ').collect::<Vec<_>>());
     let found = fields.find(|fields| fields.get(2) == Some(&"cgroup2"));
     PathBuf::from(found.expect("cgroup v2 is mounted")[1])
+}
+
+/// Gives this thread mounts of its own, and a BPF file system in which nothing is loaded for all.
+pub fn nothing_is_loaded() {
+    unshare(CloneFlags::CLONE_NEWNS).expect("a test runs as root");
+    let none: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(none, "/", none, private, none).expect("mounts can be private");
+    let (bpf, mode) = ("/sys/fs/bpf", Some("mode=0700"));
+    mount(Some("bpf"), bpf, Some("bpf"), MsFlags::empty(), mode).expect("it can be mounted");
 }
 
 /// What a run left behind.

@@ -140,3 +140,21 @@ fn programs_that_load_libraries_are_not_told_of_it() {
     ran.expect(events(&ran, "map").count() == 0, "and is quiet");
     ran.expect(violations(&ran, "code").count() == 0, "without a violation");
 }
+
+#[test]
+fn m33_where_rules_speak_of_mappings_a_canary_dies_of_one() {
+    let proof = |run: Run| {
+        let ran = run.run(&["true"]);
+        ran.expect_code(0);
+        let mut layers = ran.list("/enforcement").iter();
+        let monitor = layers.find(|layer| layer["layer"] == "monitor");
+        let proof = monitor.and_then(|layer| layer["proof"].as_str());
+        proof.expect("the monitor is proved").to_owned()
+    };
+    const THIRD: &str = "a third when it mapped executable memory";
+    let spoken = proof(Run::new().profile(&rule("code", "map", "kill", "")));
+    assert!(spoken.contains(THIRD), "{spoken}");
+    // Nobody asks about mappings here.
+    let silent = proof(Run::new());
+    assert!(!silent.contains(THIRD), "{silent}");
+}

@@ -31,6 +31,7 @@ const MOUNTS: &[(&str, &str)] = &[
     ("cgroup2", "/sys/fs/cgroup"),
     ("bpf", "/sys/fs/bpf"),
     ("securityfs", "/sys/kernel/security"),
+    ("tracefs", "/sys/kernel/tracing"),
     ("devpts", "/dev/pts"),
     ("tmpfs", "/dev/shm"),
     ("tmpfs", "/run"),

@@ -1,8 +1,7 @@
 //! Whether the kernel takes the processor from a task that is in one of the monitor's programs, and
 //! leaves the program out for the next task that comes to it there.
 
-/// The first kernel whose tracepoints can be interrupted.
-const TRACEPOINTS: (u32, u32) = (7, 0);
+use turnkey_monitor::interrupts_tracepoints;
 
 /// The first kernel that leaves no hook of BPF LSM out; stable kernels before it have learnt it too.
 const HOOKS: (u32, u32) = (6, 2);
@@ -56,10 +55,10 @@ impl Kernel<'_> {
 
     /// The programs that it can interrupt and enters only once at a time.
     fn guarded(&self) -> Option<Programs> {
-        let release = numbers(self.release)?;
-        if release >= TRACEPOINTS {
+        if interrupts_tracepoints(self.release) {
             return Some(Programs::Tracepoints);
         }
+        let release = numbers(self.release)?;
         let lets_hooks_in = release >= HOOKS || self.symbols.contains(HOOKS_SYMBOL);
         (!lets_hooks_in).then_some(Programs::Hooks)
     }

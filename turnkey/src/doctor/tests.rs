@@ -349,7 +349,12 @@ fn programs_that_the_kernel_leaves_out_are_told_where_there_are_such() {
     let none = on(Omission::Happens(Programs::Hooks), Tier::Tracepoint);
     expect(&none, State::Ok, &["tracepoint tier"]);
     let unknown = on(Omission::Unknown(Programs::Tracepoints), Tier::Tracepoint);
-    let words = ["a tracepoint", "cannot be told", "boot Linux 6"];
+    let words = [
+        "a tracepoint",
+        "cannot be told",
+        "by perf",
+        "on_loss = \"kill\"",
+    ];
     expect(&unknown, State::Limited, &words);
     expect(&on(Omission::Never, Tier::Lsm), State::Ok, &["none out"]);
 }

@@ -24,6 +24,8 @@ pub struct Parts<'a> {
     pub swap: &'a Path,
     /// What is added to the kernel's command line.
     pub command_line: &'a str,
+    /// Its memory.
+    pub megabytes: u32,
     /// Where the console's text is kept.
     pub console: &'a Path,
 }
@@ -44,8 +46,6 @@ const MACHINE: &[&str] = &[
     "max",
     "-smp",
     "1",
-    "-m",
-    "1024",
     "-nic",
     "none",
     "-display",
@@ -122,6 +122,7 @@ fn command(parts: &Parts) -> Command {
     qemu.args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"]);
     let line = format!("{COMMAND_LINE} {}", parts.command_line);
     qemu.args(MACHINE)
+        .args(["-m", &parts.megabytes.to_string()])
         .arg("-kernel")
         .arg(parts.kernel)
         .arg("-initrd")

@@ -117,26 +117,26 @@ fn preemption(facts: &Facts) -> Finding {
         Omission::Unknown(programs) => (programs, "if it preempts itself, which cannot be told"),
         Omission::Never => return check.ok("this kernel leaves none out"),
     };
-    let (place, fix) = match programs {
+    match programs {
         Programs::Hooks if facts.tier.tier != Tier::Lsm => {
-            return check.ok("this kernel leaves out hooks, which the tracepoint tier has none of");
+            check.ok("this kernel leaves out hooks, which the tracepoint tier has none of")
         }
-        Programs::Hooks => (
-            "a hook",
+        Programs::Hooks => check.limited(
+            format!(
+                "a program at a hook is left out while another task of the processor is in it ({certainty}): what it \
+                 would have seen or refused is not, and the run is called inconclusive"
+            ),
             "boot with the kernel parameter preempt=voluntary, or Linux 6.1.54 or later",
         ),
-        Programs::Tracepoints => (
-            "a tracepoint",
-            "boot Linux 6, whose tracepoints cannot be interrupted, for evidence that is whole",
+        Programs::Tracepoints => check.limited(
+            format!(
+                "a program at a tracepoint is left out while another task of the processor is in it ({certainty}): those \
+                 that decide are called by perf, and left out only while another user of eBPF is interrupted in a map \
+                 operation; those that tell of new processes can be. The run is called inconclusive then"
+            ),
+            "set on_loss = \"kill\" where no such run is to go on; Linux 6 cannot be interrupted there",
         ),
-    };
-    check.limited(
-        format!(
-            "a program at {place} is left out while another task of the processor is in it ({certainty}): what it \
-             would have seen or refused is not, and the run is called inconclusive"
-        ),
-        fix,
-    )
+    }
 }
 
 fn monitor(facts: &Facts) -> Finding {

@@ -1,0 +1,203 @@
+//! The programs at tracepoints, and the way that the kernel calls them.
+//!
+//! Since Linux 7 a task can lose the processor in the middle of a tracepoint, and the kernel leaves a
+//! program out while another task of the processor is in it. Whoever wants to break a rule need only
+//! have somebody interrupted there first. The programs that decide are called by perf then, which
+//! keeps the processor until they are done.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use aya::programs::links::FdLink;
+use aya::programs::{BtfTracePoint, Program, ProgramError, TracePoint};
+use aya::{Btf, Ebpf};
+use nix::sys::utsname::uname;
+
+use crate::open::{OpenError, explain_program};
+use crate::programs::program;
+use crate::sys::Hurry;
+
+/// The first kernel whose tracepoints can be interrupted.
+const INTERRUPTED: (u32, u32) = (7, 0);
+
+/// A program at a tracepoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracepoint {
+    /// Its name in the object.
+    pub(crate) program: &'static str,
+    way: Way,
+}
+
+/// How the kernel calls it.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// At the tracepoint of its name (`tp_btf`).
+    Direct,
+    /// For perf's trace event of this group and name.
+    Perf(&'static str, &'static str),
+}
+
+const fn direct(program: &'static str) -> Tracepoint {
+    let way = Way::Direct;
+    Tracepoint { program, way }
+}
+
+const fn perf(program: &'static str, group: &'static str, event: &'static str) -> Tracepoint {
+    let way = Way::Perf(group, event);
+    Tracepoint { program, way }
+}
+
+const WHOLE: &[Tracepoint] = &[
+    direct("sys_enter"),
+    direct("sys_exit"),
+    direct("sched_process_exec"),
+    direct("sched_process_fork"),
+    direct("sched_process_exit"),
+];
+
+/// In the order in which they are attached, which is that of their runs: what perf's program of exec
+/// has decided, the other one tells. A fork that is left out is not told, and decides nothing.
+const BY_PERF: &[Tracepoint] = &[
+    perf("perf_sys_enter", "raw_syscalls", "sys_enter"),
+    perf("perf_sys_exit", "raw_syscalls", "sys_exit"),
+    perf("perf_sched_process_exec", "sched", "sched_process_exec"),
+    perf("perf_sched_process_exit", "sched", "sched_process_exit"),
+    direct("sched_process_exec"),
+    direct("sched_process_fork"),
+];
+
+/// Those that are loaded.
+pub(crate) fn tracepoints(by_perf: bool) -> &'static [Tracepoint] {
+    if by_perf { BY_PERF } else { WHOLE }
+}
+
+/// Whether this kernel can interrupt a task in a tracepoint.
+pub(crate) fn interrupts_tracepoints_here() -> bool {
+    static ARE: OnceLock<bool> = OnceLock::new();
+    *ARE.get_or_init(|| {
+        let release = uname().map(|name| name.release().to_string_lossy().into_owned());
+        // Who does not say what it is, is taken for a new one.
+        release.map_or(true, |release| interrupts_tracepoints(&release))
+    })
+}
+
+/// Speaks to the kernel about its maps. While it reads or writes one, it leaves out the programs that
+/// perf calls on the processor (`bpf_disable_instrumentation`), so whoever took the processor from us
+/// in the middle of it would not be seen. No task of a jail can take it from one in a hurry.
+pub(crate) fn in_one_go<T>(act: impl FnOnce() -> T) -> T {
+    let _hurry = interrupts_tracepoints_here().then(Hurry::new);
+    act()
+}
+
+/// Whether a kernel of this release, as in uname(2), can interrupt a task in a tracepoint.
+#[must_use]
+pub fn interrupts_tracepoints(release: &str) -> bool {
+    let mut parts = release.split(|letter: char| !letter.is_ascii_digit());
+    let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+    number()
+        .zip(number())
+        .is_none_or(|known| known >= INTERRUPTED)
+}
+
+impl Tracepoint {
+    /// Hands it to the verifier.
+    pub(crate) fn load(self, ebpf: &mut Ebpf, btf: &Btf) -> Result<(), OpenError> {
+        let name = self.program;
+        let loaded = match self.way {
+            Way::Direct => program::<BtfTracePoint>(ebpf, name)?.load(name, btf),
+            Way::Perf(..) => program::<TracePoint>(ebpf, name)?.load(),
+        };
+        loaded.map_err(|source| explain_program(name, source))
+    }
+
+    /// Lets the kernel call it, as long as the object is there.
+    pub(crate) fn attach(self, ebpf: &mut Ebpf) -> Result<(), OpenError> {
+        let name = self.program;
+        match self.way {
+            Way::Direct => {
+                let attached = program::<BtfTracePoint>(ebpf, name)?.attach();
+                attached.map_err(|source| explain_program(name, source))?;
+            }
+            Way::Perf(group, event) => {
+                let attached = program::<TracePoint>(ebpf, name)?.attach(group, event);
+                attached.map_err(|source| explain_event(name, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::attach`], as long as somebody holds the link.
+    pub(crate) fn link(self, ebpf: &mut Ebpf) -> Result<FdLink, OpenError> {
+        let name = self.program;
+        match self.way {
+            Way::Direct => {
+                let program: &mut BtfTracePoint = program(ebpf, name)?;
+                let link = program.attach().and_then(|id| program.take_link(id));
+                let link = link.map_err(|source| explain_program(name, source))?;
+                Ok(link.into())
+            }
+            Way::Perf(group, event) => {
+                let program: &mut TracePoint = program(ebpf, name)?;
+                let link = program
+                    .attach(group, event)
+                    .and_then(|id| program.take_link(id))
+                    .map_err(|source| explain_event(name, source))?;
+                FdLink::try_from(link).map_err(|source| OpenError::Program {
+                    name,
+                    source: Box::new(source),
+                })
+            }
+        }
+    }
+
+    /// One that is loaded for all.
+    pub(crate) fn open(self, path: &Path) -> Result<Program, ProgramError> {
+        match self.way {
+            Way::Direct => BtfTracePoint::from_pin(path).map(Program::BtfTracePoint),
+            Way::Perf(..) => TracePoint::from_pin(path).map(Program::TracePoint),
+        }
+    }
+}
+
+/// Where trace events are numbered; `Documentation/trace/events.rst`.
+const TRACE_EVENTS: [&str; 2] = [
+    "/sys/kernel/tracing/events/raw_syscalls",
+    "/sys/kernel/debug/tracing/events/raw_syscalls",
+];
+
+fn explain_event(name: &'static str, error: ProgramError) -> OpenError {
+    if TRACE_EVENTS.iter().any(|path| Path::new(path).exists()) {
+        explain_program(name, error)
+    } else {
+        OpenError::NoTraceEvents(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_since_7_interrupt_tracepoints_and_so_may_those_that_do_not_say() {
+        for old in ["6.1.0-56-cloud-amd64", "6.18.5", "5.15"] {
+            assert!(!interrupts_tracepoints(old), "{old}");
+        }
+        for new in ["7.0.0", "7.2.13+deb14-cloud-amd64", "10.1", "next", ""] {
+            assert!(interrupts_tracepoints(new), "{new}");
+        }
+    }
+
+    #[test]
+    fn what_kills_is_called_by_perf_and_before_what_tells_of_the_same() {
+        let place = |name: &str| BY_PERF.iter().position(|one| one.program == name);
+        for name in ["perf_sys_enter", "perf_sys_exit", "perf_sched_process_exec"] {
+            assert!(place(name).is_some(), "{name}");
+        }
+        assert!(place("perf_sched_process_exec") < place("sched_process_exec"));
+        assert_eq!(
+            place("sys_enter").or(place("sys_exit")),
+            None,
+            "nothing is done twice"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! Programs that are loaded once: what one jail has of them, another one cannot take.
+
+use std::os::fd::AsFd;
+use std::process::{Command, Output, Stdio};
+
+use turnkey_abi::fault;
+use turnkey_monitor::{Monitor, Tier, compile, shared};
+use turnkey_policy::{Mode, Policy};
+
+use super::faults::faulty;
+use super::harness::{
+    Group, OBJECT, chain, kill_reading, nothing_is_loaded, policy, python_path, rule, tier,
+};
+
+const SECRET: &str = "/etc/passwd";
+
+/// Loads the object in a BPF file system that only this test sees.
+fn load(object: &[u8]) {
+    nothing_is_loaded();
+    shared::load(object, tier()).unwrap_or_else(|error| panic!("{}", chain(&error)));
+}
+
+/// A monitor on a group, by the programs that are loaded.
+fn watch(object: &[u8], policy: &Policy, group: &Group) -> Monitor {
+    let rules = compile(policy, tier()).expect("the policy compiles");
+    let opened = Monitor::open(object, rules);
+    let mut monitor = opened.unwrap_or_else(|error| panic!("{}", chain(&error)));
+    assert!(monitor.is_shared(), "it is loaded");
+    monitor
+        .adopt(group.directory.as_fd(), group.id())
+        .unwrap_or_else(|error| panic!("{}", chain(&error)));
+    monitor
+}
+
+/// Runs a program in a group.
+fn run(group: &Group, program: &str) -> Output {
+    Command::new("/bin/sh")
+        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+        .arg(group.path.join("cgroup.procs"))
+        .args([python_path(), "-S", "-E", "-B", "-c", program])
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell can be run")
+}
+
+const READ: &str = "print(open('/etc/passwd').read(4))";
+
+/// The jails that the kernel knows.
+fn known() -> Vec<u64> {
+    let versions = shared::status(OBJECT).expect("it can be asked");
+    let jails = versions.into_iter().filter_map(|version| version.jails);
+    jails.flatten().map(|jail| jail.cgroup_id).collect()
+}
+
+#[test]
+fn a_seat_whose_jail_outlives_its_watcher_is_nobody_elses() {
+    load(OBJECT);
+    let (first, second, third) = (Group::new(), Group::new(), Group::new());
+    let forbids = policy(&kill_reading(SECRET));
+    let allows = policy("");
+    // As when the watcher is killed: nobody takes the rules out, and the lock is free.
+    drop(watch(OBJECT, &forbids, &first));
+    let next = watch(OBJECT, &allows, &second);
+    assert_eq!(run(&second, READ).stdout, b"root\n", "the next one's rules");
+    let seen = run(&first, READ);
+    assert_eq!(
+        seen.stdout, b"",
+        "the rules of the first still act: {seen:?}"
+    );
+    assert!(known().contains(&first.id()), "and the kernel knows it");
+
+    // Once it is gone, its seat is free.
+    let gone = first.id();
+    drop(first);
+    let last = watch(OBJECT, &allows, &third);
+    assert!(!known().contains(&gone), "forgotten with its group");
+    assert_eq!(run(&third, READ).stdout, b"root\n", "the last one's rules");
+    for monitor in [next, last] {
+        monitor.finish(drop).expect("the evidence can be read");
+    }
+}
+
+/// The hooks work in memory that all jails have together. Here none of it is given back.
+#[test]
+fn m21_a_jail_that_takes_all_the_work_memory_it_can_leaves_enough_to_others() {
+    if tier() == Tier::Tracepoint {
+        // Its programs are not entered again while they run, and have their own.
+        return;
+    }
+    let object = faulty(fault::KEEP);
+    load(&object);
+    let (greedy, other) = (Group::new(), Group::new());
+    let denies = policy(&rule(
+        "secret",
+        "open",
+        "deny",
+        "path = [\"/etc/passwd\"]\naccess = [\"read\"]",
+    ));
+    let observes = Policy {
+        mode: Mode::Observe,
+        ..denies.clone()
+    };
+    let taker = watch(&object, &observes, &greedy);
+    let seen = run(&greedy, "for _ in range(600): open('/dev/null').close()");
+    assert!(seen.status.success(), "{seen:?}");
+
+    let monitor = watch(&object, &denies, &other);
+    let program = "try: open('/etc/passwd')\nexcept PermissionError: print('denied')";
+    let seen = run(&other, program);
+    assert_eq!(seen.stdout, b"denied\n", "{seen:?}");
+    assert!(!monitor.condemned(), "it has all that it needs");
+    let evidence = monitor.finish(drop).expect("the evidence can be read");
+    assert_eq!(evidence.faults, 0, "{evidence:?}");
+    let evidence = taker.finish(drop).expect("the evidence can be read");
+    assert!(evidence.faults > 100, "the control: {evidence:?}");
+}
