@@ -7,6 +7,7 @@ mod expected;
 mod host;
 mod image;
 mod kernel;
+mod left_out;
 mod machine;
 mod outcome;
 pub mod support;

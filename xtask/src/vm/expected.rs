@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 
 use super::kernel::{Build, CLOUD_6_1, CLOUD_6_12, GENERAL_6_12, NEWEST};
+use super::left_out::{BY_TIER, NOT_BY_TIER, NOT_IN_THE_GUEST, NOT_LIVE_IN_THE_GUEST};
 
 /// A kernel and how it is started: a column of docs/kernel-support.md.
 pub struct Boot {
@@ -298,147 +299,6 @@ pub const MACHINES: &[Machine] = &[
 
 const CHANGES: &str = "the kernel is another one from week to week, and no change of ours";
 
-/// What the monitor does otherwise on the tracepoint tier or on an older kernel, and what its programs
-/// cost there.
-const BY_TIER: &[&str] = &[
-    "live::cost::",
-    "live::map::",
-    "live::network::a_listen_without_a_bind",
-    "live::network::where_the_kernel_can_refuse_it",
-    "live::open::",
-    "live::perf::",
-];
-
-const NOT_BY_TIER: &str = "an emulated processor takes some seconds for each; these differ between tiers, or cost the \
-    verifier most. On 6.12 with BPF LSM and on the host all of them run";
-
-const NOT_LIVE_IN_THE_GUEST: &[LeftOut] = &[LeftOut {
-    prefix: "live::evidence::m21",
-    why: "1500 processes of an interpreter take an emulated processor longer than a test may; \
-          `monitor::evidence::m21` has smaller ones",
-}];
-
-/// Left out because the kernel has little part in them: an emulated processor takes some seconds for
-/// each run, and the rest is to stay within minutes.
-const NOT_IN_THE_GUEST: &[LeftOut] = &[
-    LeftOut {
-        prefix: "bombs::",
-        why: "the limits of memory, tasks and time are those of `limits::`, met by more programs",
-    },
-    LeftOut {
-        prefix: "crowd::",
-        why: "two hundred jails at once take an emulated processor too long",
-    },
-    LeftOut {
-        prefix: "decoys::",
-        why: "planted like other mounts and watched like other files: `filesystem::`, `monitoring::`",
-    },
-    LeftOut {
-        prefix: "exits::",
-        why: "statuses and output are handled by the command alone; every other test uses them",
-    },
-    LeftOut {
-        prefix: "explain::",
-        why: "a plan is made without asking the kernel",
-    },
-    LeftOut {
-        prefix: "export::",
-        why: "files are brought out by the command, after the jail is gone",
-    },
-    LeftOut {
-        prefix: "faults",
-        why: "hundreds of runs under ptrace, of how the command handles errors",
-    },
-    LeftOut {
-        prefix: "files::",
-        why: "what is planted and collected is looked at by the command",
-    },
-    LeftOut {
-        prefix: "monitor::evidence::m20",
-        why: "floods, which take an emulated processor long; `live::evidence::` has them there",
-    },
-    LeftOut {
-        prefix: "monitor::exec::m12",
-        why: "a run for each route to an interpreter; the hook is the one of the other `monitor::exec::`",
-    },
-    LeftOut {
-        prefix: "monitor::kills::m25",
-        why: "a run for each way to be a descendant; a jail is known by its group on every kernel",
-    },
-    LeftOut {
-        prefix: "monitor::paths::m04",
-        why: "a run for each spelling; `lsm::a_denied_file_is_opened_by_no_way` has them in one",
-    },
-    LeftOut {
-        prefix: "privileges::",
-        why: "proved from inside in every run: `monitoring::every_layer_is_proved_in_the_report`",
-    },
-    LeftOut {
-        prefix: "procfs::what_ordinary_programs_read",
-        why: "what is not covered is the same on every kernel; what is covered differs, so that runs",
-    },
-    LeftOut {
-        prefix: "profiles::compile::a_build_script_of_cargo",
-        why: "the guest has no compiler of Rust; a recipe of make is killed the same way",
-    },
-    LeftOut {
-        prefix: "profiles::compile::cargo",
-        why: "the guest has no compiler of Rust, and an emulated one would take minutes",
-    },
-    LeftOut {
-        prefix: "profiles::judge::programs_in_rust",
-        why: "the guest has no compiler of Rust; the C programs call the same",
-    },
-    LeftOut {
-        prefix: "profiles::node::",
-        why: "Node alone would double the guest's disk, and takes an emulated processor long to start",
-    },
-    LeftOut {
-        prefix: "profiles::python::an_environment_of_the_workspace_with_pips",
-        why: "pip takes an emulated processor a minute; an environment without it is made there",
-    },
-    LeftOut {
-        prefix: "profiles::python::numbers",
-        why: "the libraries would double the guest's disk; to the kernel they are files like others",
-    },
-    LeftOut {
-        prefix: "profiles::python::pip",
-        why: "pip takes an emulated processor a minute; an environment without it is made there",
-    },
-    LeftOut {
-        prefix: "profiles::shell::git",
-        why: "git would bring half of Perl along; to the kernel its files are like others",
-    },
-    LeftOut {
-        prefix: "programs::",
-        why: "which program ran is seen by the hooks of `monitoring::`",
-    },
-    LeftOut {
-        prefix: "root::",
-        why: "a tree is looked at by the command before it becomes a root",
-    },
-    LeftOut {
-        prefix: "rootless::again::",
-        why: "the same tests run here as root; what is different without is the rest of `rootless::`",
-    },
-    LeftOut {
-        prefix: "syscalls::",
-        why: "thousands of calls and a compiler, for a filter that is the same on every kernel",
-    },
-    LeftOut {
-        prefix: "terminal::",
-        why: "refused by the filter, which is the same on every kernel",
-    },
-    LeftOut {
-        prefix: "toolchain::",
-        why: "what a program belongs to is found out by the command",
-    },
-    LeftOut {
-        prefix: "usage::",
-        why: "bad command lines and profiles are refused before the kernel is asked",
-    },
-];
-
 impl Tests {
     /// The test binary.
     pub fn binary(&self) -> &'static str {
@@ -506,7 +366,7 @@ fn refuse_stale(left_out: &[LeftOut], all: &[String]) -> Result<()> {
     for line in left_out {
         if !all.iter().any(|name| name.starts_with(line.prefix)) {
             bail!(
-                "xtask/src/vm/expected.rs leaves out `{}` ({}), and no test begins so",
+                "xtask/src/vm/left_out.rs leaves out `{}` ({}), and no test begins so",
                 line.prefix,
                 line.why
             );
