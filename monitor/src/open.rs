@@ -64,6 +64,11 @@ pub enum OpenError {
         "no trace event can be found: since Linux 7 the monitor's programs are called for these, so mount the trace file system: mount -t tracefs tracefs /sys/kernel/tracing"
     )]
     NoTraceEvents(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Perf calls as many programs for one event as it will.
+    #[error(
+        "64 programs are called for a trace event already, and Linux 7 takes no more: for many jails at the same time load them once with `turnkey monitor load`"
+    )]
+    TooManyForOneEvent(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A map or program is missing in the object.
     #[error("the eBPF object has no `{name}`: rebuild it with `cargo xtask ebpf`")]
     Incomplete {
@@ -227,9 +232,14 @@ const VERIFIER_STATISTICS: [&str; 3] = ["verification time ", "stack depth ", "p
 /// Whether the kernel's answer, somewhere down the chain, was EPERM. The verifier says EACCES of a
 /// program that it does not accept, which has nothing to do with the caller.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
+    answered(error, Errno::EPERM)
+}
+
+/// Whether the kernel's answer, somewhere down the chain, was this.
+pub(crate) fn answered(error: &(dyn std::error::Error + 'static), errno: Errno) -> bool {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let mut causes = chain.filter_map(|error| error.downcast_ref::<io::Error>());
-    causes.any(|cause| cause.raw_os_error() == Some(Errno::EPERM as i32))
+    causes.any(|cause| cause.raw_os_error() == Some(errno as i32))
 }
 
 #[cfg(test)]

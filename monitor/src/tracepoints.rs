@@ -11,9 +11,10 @@ use std::sync::OnceLock;
 use aya::programs::links::FdLink;
 use aya::programs::{BtfTracePoint, Program, ProgramError, TracePoint};
 use aya::{Btf, Ebpf};
+use nix::errno::Errno;
 use nix::sys::utsname::uname;
 
-use crate::open::{OpenError, explain_program};
+use crate::open::{OpenError, answered, explain_program};
 use crate::programs::program;
 use crate::sys::Hurry;
 
@@ -166,7 +167,9 @@ const TRACE_EVENTS: [&str; 2] = [
 ];
 
 fn explain_event(name: &'static str, error: ProgramError) -> OpenError {
-    if TRACE_EVENTS.iter().any(|path| Path::new(path).exists()) {
+    if answered(&error, Errno::E2BIG) {
+        OpenError::TooManyForOneEvent(Box::new(error))
+    } else if TRACE_EVENTS.iter().any(|path| Path::new(path).exists()) {
         explain_program(name, error)
     } else {
         OpenError::NoTraceEvents(Box::new(error))
@@ -185,6 +188,16 @@ mod tests {
         for new in ["7.0.0", "7.2.13+deb14-cloud-amd64", "10.1", "next", ""] {
             assert!(interrupts_tracepoints(new), "{new}");
         }
+    }
+
+    #[test]
+    fn when_perf_takes_no_more_programs_the_way_out_is_said() {
+        let full = aya::sys::SyscallError {
+            call: "bpf_link_create",
+            io_error: Errno::E2BIG.into(),
+        };
+        let told = explain_event("perf_sys_enter", full.into()).to_string();
+        assert!(told.contains("turnkey monitor load"), "{told}");
     }
 
     #[test]
