@@ -21,11 +21,13 @@ pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 pub use record::{ADDRESS, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use room::Room;
-pub use table::{CELLS, FILES, ON, RULES, STATES, Table, WatchedFile, action, column};
+pub use table::{
+    CELLS, FILES, ON, PEERS, Peer, RULES, STATES, Table, WatchedFile, action, column, family,
+};
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;
@@ -48,4 +50,4 @@ pub const SEATS: u32 = 1024;
 
 /// The symbol by which an object says that it speaks version [`ABI_VERSION`]; the number in its
 /// name is the version.
-pub const ABI_SYMBOL: &str = "TURNKEY_ABI_2";
+pub const ABI_SYMBOL: &str = "TURNKEY_ABI_3";

@@ -20,6 +20,9 @@ pub const CELLS: usize = 1 << 18;
 /// Kinds of attempt, rounded up: see [`crate::syscalls::on`].
 pub const ON: usize = 32;
 
+/// Most entries about addresses.
+pub const PEERS: usize = 512;
+
 /// Places for files that rules know by themselves; a power of two. One less can be taken.
 pub const FILES: usize = 128;
 
@@ -49,6 +52,53 @@ impl WatchedFile {
 
 const _: () = assert!(size_of::<WatchedFile>() == 16 + 2 * column::COUNT);
 
+/// Addresses and ports that a rule speaks of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The address, in words of network byte order; IPv4 as it is written within IPv6.
+    pub network: [u32; 4],
+    /// The bits of it that count.
+    pub mask: [u32; 4],
+    /// The first port, in the machine's byte order.
+    pub first: u16,
+    /// The last port.
+    pub last: u16,
+    /// Bits of [`crate::syscalls::on`]: the kinds of attempt.
+    pub on: u32,
+    /// One of [`family`].
+    pub family: u16,
+    /// The deciding rule plus one.
+    pub rule: u16,
+}
+
+impl Peer {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        network: [0; 4],
+        mask: [0; 4],
+        first: 0,
+        last: 0,
+        on: 0,
+        family: family::EVERY,
+        rule: 0,
+    };
+}
+
+const _: () = assert!(size_of::<Peer>() == 44);
+
+/// Which addresses a [`Peer`] speaks of.
+pub mod family {
+    /// Every one, and it names no port either: nothing that the jail says to itself is meant.
+    pub const EVERY: u16 = 0;
+    /// Every one, of the ports that it names.
+    pub const ANY: u16 = 1;
+    /// Those of IPv4, also where they are written within IPv6.
+    pub const V4: u16 = 2;
+    /// Those of IPv6 but these.
+    pub const V6: u16 = 3;
+}
+
 /// One rule table.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -61,7 +111,11 @@ pub struct Table {
     pub columns: u32,
     /// How many of [`Table::files`] there are.
     pub file_count: u32,
-    /// For kinds of attempt without a path, and for memory that is made executable and holds no
+    /// How many of [`Table::peers`] there are.
+    pub peer_count: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// For kinds of attempt without a path, of which no address is known, and for memory that is made executable and holds no
     /// file that a path leads to: the deciding rule plus one, or 0.
     pub on: [u16; ON],
     /// For a file whose path is unknown or too long: the strongest rule of the column plus one,
@@ -74,6 +128,8 @@ pub struct Table {
     pub strengths: [u8; RULES + 1],
     /// In ascending order of inode, then device; [`WatchedFile::NONE`] behind them.
     pub files: [WatchedFile; FILES],
+    /// For attempts that have an address: the first of these that speaks of it decides.
+    pub peers: [Peer; PEERS],
     /// The class of each byte.
     pub classes: [u8; 256],
     /// By state and column: the deciding rule plus one, or 0.
@@ -84,11 +140,12 @@ pub struct Table {
 
 const _: () = assert!(
     size_of::<Table>()
-        == 16
+        == 24
             + 2 * ON
             + 2 * column::COUNT
             + 2 * (RULES + 1)
             + size_of::<WatchedFile>() * FILES
+            + size_of::<Peer>() * PEERS
             + 256
             + 2 * column::COUNT * STATES
             + 2 * CELLS

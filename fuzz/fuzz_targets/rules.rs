@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use turnkey_fuzz::{BARE, assert_agrees};
 use turnkey_monitor::{Tier, compile};
-use turnkey_policy::{Access, Action, Glob, On, Policy, Rule, SameFile, Severity};
+use turnkey_policy::{Access, Action, Glob, On, Policy, Rule};
 
 fuzz_target!(|text: &[u8]| {
     let lines = || text.split(|byte| *byte == b'\n');
@@ -51,15 +51,8 @@ fn rule(line: &[u8]) -> Option<Rule> {
         _ => Action::Kill,
     };
     Some(Rule {
-        id: "any".to_owned(),
-        on: on.into_iter().collect(),
         path,
         access: access.into_iter().collect(),
-        action,
-        flags: std::collections::BTreeSet::new(),
-        same_file: SameFile::default(),
-        severity: Severity::Medium,
-        technique: None,
-        why: String::new(),
+        ..Rule::new("any", on, action)
     })
 }

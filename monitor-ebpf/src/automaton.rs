@@ -62,6 +62,19 @@ pub fn verdict(table: &Table, rule: u16) -> Verdict {
     }
 }
 
+/// Of two rules plus one, the one with the stronger action; the earlier, when both are as strong.
+#[inline(always)]
+pub fn stronger(table: &Table, one: u16, other: u16) -> u16 {
+    let strength =
+        |rule: u16| table.strengths[read::opaque(u64::from(rule)) as usize % table.strengths.len()];
+    let (first, second) = (strength(one), strength(other));
+    if second > first || second == first && other < one {
+        other
+    } else {
+        one
+    }
+}
+
 /// What the table says about a kind of attempt without a path.
 #[inline(always)]
 pub fn decide_kind(table: &Table, on: u8) -> Verdict {

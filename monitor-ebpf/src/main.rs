@@ -7,6 +7,7 @@
 #![no_main]
 #![feature(asm_experimental_arch)]
 
+mod addresses;
 mod automaton;
 mod change;
 mod code;

@@ -7,6 +7,7 @@
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network};
 
+use crate::addresses::{self, Words};
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::class_of;
 use crate::emit::{self, Current};
@@ -27,6 +28,10 @@ const SOCK_STREAM: u32 = 1;
 const SOCK_DGRAM: u32 = 2;
 const IPPROTO_TCP: u32 = 6;
 const IPPROTO_UDP: u32 = 17;
+/// Bytes of `struct sockaddr_in` that hold address and port.
+const LEAST_V4: u32 = 8;
+/// Those of `struct sockaddr_in6`.
+const LEAST_V6: u32 = 24;
 
 /// A record with room for an internet address; small enough for the stack, because these hooks
 /// can be interrupted by another task of the jail.
@@ -50,8 +55,7 @@ impl Message for InternetRecord {
 #[derive(Clone, Copy)]
 pub struct Internet {
     family: u32,
-    /// For IPv4 the last word only.
-    ip: [u32; 4],
+    ip: Words,
     port: u32,
     socket_type: u32,
 }
@@ -61,14 +65,14 @@ impl Internet {
     pub fn v4((ip, port, socket_type): (u32, u32, u32)) -> Self {
         Self {
             family: AF_INET,
-            ip: [0, 0, 0, ip],
+            ip: addresses::mapped(ip),
             port,
             socket_type,
         }
     }
 
     #[inline(always)]
-    pub fn v6((ip, port, socket_type): ([u32; 4], u32, u32)) -> Self {
+    pub fn v6((ip, port, socket_type): (Words, u32, u32)) -> Self {
         Self {
             family: AF_INET6,
             ip,
@@ -87,7 +91,6 @@ impl Internet {
             return false;
         }
         match third {
-            0 if self.family == AF_INET => v4,
             0 => last <= 1,
             0xffff => v4,
             _ => false,
@@ -125,19 +128,17 @@ fn on_of(what: u16) -> u8 {
 
 /// What rules and network mode say: the verdict, and whether the act may go on.
 #[inline(always)]
-fn decide(jail: JailCell, what: u16, inside: bool) -> (Verdict, bool) {
+fn decide(jail: JailCell, what: u16, address: Internet) -> (Verdict, bool) {
     let Some(table) = emit::table(jail) else {
         return (Verdict::NONE, false);
     };
     let has_loopback = jail.network() == network::LOOPBACK;
+    let inside = address.is_loopback();
     // Connecting and sending to oneself is no attempt to get out.
     let is_server = on_of(what) == on::BIND;
     let ours = has_loopback && inside && !is_server;
-    let verdict = if ours {
-        Verdict::NONE
-    } else {
-        decide_kind(table, on_of(what))
-    };
+    let port = u16::from_be(address.port as u16);
+    let verdict = addresses::decide(table, on_of(what), (address.ip, port), ours);
     let reachable = has_loopback && (inside || is_server);
     (verdict, reachable && verdict.action < action::DENY)
 }
@@ -150,7 +151,7 @@ pub fn hook(what: u16, address: Internet) -> i32 {
         return 0;
     };
     let who = emit::current();
-    let (mut verdict, allowed) = decide(jail, what, address.is_loopback());
+    let (mut verdict, allowed) = decide(jail, what, address);
     if address.is_nobody(what) {
         verdict = Verdict::NONE;
     }
@@ -244,12 +245,10 @@ pub fn leave(
     };
     let readable = read::user_bytes(scratch, address, length);
     let errno = if result < 0 { -result as u32 } else { 0 };
-    let family = u32::from(scratch.text[0]) | u32::from(scratch.text[1]) << 8;
-    let internet = readable && (family == AF_INET || family == AF_INET6);
     let refused = errno == EPERM || errno == EACCES || errno == ENOSYS;
     let mut verdict = Verdict::NONE;
-    if internet && refused {
-        (verdict, _) = decide(jail, act_of(call), false);
+    if readable && refused {
+        verdict = decide_argument(scratch, jail, act_of(call), length).forget(scratch);
     }
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -264,6 +263,29 @@ pub fn leave(
         jail.count_unreadable();
     }
     emit::finish(scratch, jail, verdict);
+}
+
+/// What the rules say about an address that nobody but the filter of syscalls has seen, the first
+/// `length` bytes of [`Scratch::text`]. One that is cut is none.
+#[inline(always)]
+fn decide_argument(scratch: &Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
+    let text = &scratch.text;
+    let word = |at: usize| u32::from_ne_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
+    let family = u32::from(u16::from_ne_bytes([text[0], text[1]]));
+    let port = u32::from(u16::from_ne_bytes([text[2], text[3]]));
+    let address = match family {
+        AF_INET if length >= LEAST_V4 => Internet::v4((word(4), port, 0)),
+        AF_INET6 if length >= LEAST_V6 => {
+            Internet::v6(([word(8), word(12), word(16), word(20)], port, 0))
+        }
+        AF_INET | AF_INET6 => {
+            let table = emit::table(jail);
+            return table.map_or(Verdict::NONE, |table| decide_kind(table, on_of(what)));
+        }
+        _ => return Verdict::NONE,
+    };
+    let (verdict, _) = decide(jail, what, address);
+    verdict
 }
 
 /// The internet address that a `struct socket` has, if it is of such a family.
@@ -300,7 +322,8 @@ pub fn listened(scratch: &mut Scratch, jail: JailCell, who: Current, (regs, resu
     let Some(address) = local(socket) else {
         return;
     };
-    let (verdict, _) = decide(jail, act::LISTEN, false);
+    let (verdict, _) = decide(jail, act::LISTEN, address);
+    let verdict = verdict.forget(scratch);
     if verdict.kills() {
         automaton::execute(jail, who.thread);
     }
@@ -323,7 +346,7 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
     let Some(address) = local(socket) else {
         return true;
     };
-    let (verdict, allowed) = decide(jail, act::LISTEN, false);
+    let (verdict, allowed) = decide(jail, act::LISTEN, address);
     if allowed {
         return true;
     }

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode as FileMode;
 use nix::sys::wait::{WaitStatus, waitpid};
 use turnkey_abi::Table;
-use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, SameFile, Severity};
+use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
 
 use crate::compile::compile_rules;
 use crate::event::{Event, Kind, NetworkAct};
@@ -84,16 +84,11 @@ pub(crate) fn table() -> Result<Box<Table>, CanaryError> {
 
 fn rule(on: On, path: Vec<Glob>, action: Action) -> Rule {
     Rule {
-        id: String::from("canary"),
-        on: [on].into(),
         path,
         access: [Access::Read].into(),
-        flags: [].into(),
-        same_file: SameFile::No,
-        action,
         severity: Severity::Info,
-        technique: None,
         why: String::from("proves at start that rules act"),
+        ..Rule::new("canary", [on], action)
     }
 }
 

@@ -6,16 +6,19 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
-use turnkey_abi::{FILES, RULES, Table, WatchedFile, action, column, network};
+use turnkey_abi::{FILES, PEERS, RULES, Table, WatchedFile, action, column, network};
 use turnkey_policy::{
     Access, Action, Attempt, Candidate, FileFlag, Glob, Mode, Network, On, OnLoss, Policy, Rule,
+    unknown,
 };
 
 use crate::automaton::{Automaton, AutomatonError};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
+use crate::peers;
 use crate::tier::Tier;
 use crate::tracepoints::interrupts_tracepoints_here;
 use crate::wire::on_code;
@@ -62,6 +65,14 @@ pub enum CompileError {
         FILES - 1
     )]
     TooManyFiles,
+    /// More addresses and ports than the table holds.
+    #[error(
+        "the rules have {count} pairs of an address and a port, and the kernel's table holds {PEERS}: name networks in place of addresses, and ranges in place of ports"
+    )]
+    TooManyPeers {
+        /// How many there are.
+        count: usize,
+    },
     /// A syscall that the filter allows cannot be denied afterwards.
     #[error(
         "rule `{rule}` denies {syscall}(2), and `[syscalls]` allows it: take it out of `allow`, or use `action = \"kill\"`"
@@ -133,22 +144,23 @@ impl Rules {
     /// tests and for `explain`; it walks the very table that the kernel walks.
     #[must_use]
     pub fn decide_open(&self, file: Known<'_>, access: &[Access]) -> Option<(usize, Action)> {
-        let column = match (
-            access.contains(&Access::Read),
-            access.contains(&Access::Write),
-        ) {
-            (true, true) => column::BOTH,
-            (true, false) => column::READ,
-            (false, true) => column::WRITE,
-            (false, false) => return None,
-        };
-        self.decide(file, column)
+        self.decide(file, column_of(access)?)
     }
 
     /// What the kernel will say of executing a file.
     #[must_use]
     pub fn decide_exec(&self, file: Known<'_>) -> Option<(usize, Action)> {
         self.decide(file, column::EXEC)
+    }
+
+    /// What the kernel will say of a file of which it could not tell the path: of opening or executing it.
+    #[must_use]
+    pub fn decide_unknown(&self, on: On, access: &[Access]) -> Option<(usize, Action)> {
+        let column = match on {
+            On::Exec => column::EXEC,
+            _ => column_of(access)?,
+        };
+        self.decided(self.table.unknown[usize::try_from(column).ok()?])
     }
 
     /// The paths of which the rules mean the files, to be looked for when the jail's tree stands.
@@ -178,6 +190,18 @@ impl Rules {
             Some(file) => self.decide(file, column::MAP),
             None => self.decided(self.table.on[usize::from(on_code(On::Map))]),
         }
+    }
+
+    /// What the kernel will say of an attempt of a kind that has an address. `to_itself`: the jail has a
+    /// loopback of its own, and this is there.
+    #[must_use]
+    pub fn decide_peer(
+        &self,
+        on: On,
+        peer: SocketAddr,
+        to_itself: bool,
+    ) -> Option<(usize, Action)> {
+        self.decided(peers::rule_of(&self.table, on, peer, to_itself))
     }
 
     /// Whether a hook has an answer to give under these rules.
@@ -228,6 +252,20 @@ impl Rules {
     }
 }
 
+/// The column for a way of opening.
+fn column_of(access: &[Access]) -> Option<u32> {
+    let (reads, writes) = (
+        access.contains(&Access::Read),
+        access.contains(&Access::Write),
+    );
+    match (reads, writes) {
+        (true, true) => Some(column::BOTH),
+        (true, false) => Some(column::READ),
+        (false, true) => Some(column::WRITE),
+        (false, false) => None,
+    }
+}
+
 /// Compiles a policy for a tier.
 ///
 /// # Errors
@@ -274,6 +312,7 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
         let attempt = Attempt::of(on);
         table.on[usize::from(on_code(on))] = plus_one(turnkey_policy::decide(rules, &attempt));
     }
+    peers::write(rules, &mut table)?;
     compile_paths(rules, &mut table)?;
     Ok(table)
 }
@@ -388,8 +427,8 @@ impl Orders {
             .collect();
         keys.into_iter()
             .map(|(rule, pattern)| Candidate {
-                rule,
                 pattern: Some(pattern),
+                ..Candidate::of(rule)
             })
             .collect()
     }
@@ -420,14 +459,12 @@ impl Orders {
         self.each(rules, first)
     }
 
-    /// The strongest rule of each column: what holds for a path that is not known.
-    fn strongest(&self, rules: &[Rule]) -> [u16; column::COUNT] {
-        let strongest = |order: &Vec<Candidate>| {
-            let speaking = order.iter().map(|one| one.rule);
-            let speaking = speaking.filter(|rule| rules[*rule].action != Action::Allow);
-            speaking.max_by_key(|rule| strength(rules, *rule))
-        };
-        let answers = self.each(rules, strongest);
+    /// What holds in each column for a path that is not known.
+    fn unknown(&self, rules: &[Rule]) -> [u16; column::COUNT] {
+        let answers = self.each(rules, |order| {
+            let deciding = unknown(rules, order);
+            deciding.first().map(|candidate| candidate.rule)
+        });
         columns(answers, answers)
     }
 
@@ -501,7 +538,7 @@ fn compile_paths(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> 
         })
     })?;
     automaton.write(table)?;
-    table.unknown = orders.strongest(rules);
+    table.unknown = orders.unknown(rules);
     let columns = [&orders.read, &orders.write, &orders.read];
     for (column, order) in columns.into_iter().chain(&orders.rest).enumerate() {
         table.columns |= u32::from(!order.is_empty()) << column;

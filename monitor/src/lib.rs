@@ -27,6 +27,7 @@ mod maps;
 mod monitor;
 mod open;
 mod order;
+mod peers;
 mod programs;
 mod seat;
 pub mod shared;

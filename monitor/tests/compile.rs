@@ -2,12 +2,15 @@
 
 mod random;
 
+use std::net::Ipv4Addr;
+
 use proptest::prelude::*;
+use random::peers::{any_peer_rule, peer};
 use random::{FILES, any_rule, path};
 use turnkey_monitor::{CompileError, FileId, Known, Rules, Tier, compile};
 use turnkey_policy::{
     Access, Action, Attempt, FileFlag, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED, SameFile,
-    Severity, decide,
+    Subnet, decide, decide_unknown,
 };
 
 fn policy(rules: Vec<Rule>) -> Policy {
@@ -27,19 +30,12 @@ fn shipped(name: &str) -> Policy {
 
 fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> Rule {
     Rule {
-        id: id.to_owned(),
-        on: [on].into(),
         path: paths
             .iter()
             .map(|path| Glob::parse(path).expect("a pattern"))
             .collect(),
         access: access.iter().copied().collect(),
-        flags: [].into(),
-        same_file: SameFile::No,
-        action,
-        severity: Severity::Medium,
-        technique: None,
-        why: String::new(),
+        ..Rule::new(id, [on], action)
     }
 }
 
@@ -155,11 +151,52 @@ proptest! {
     ) {
         let compiled = whole(&rules);
         assert_agrees_without_a_path(&compiled, &rules);
+        for (on, access) in [(On::Exec, &[][..]), (On::Open, READ), (On::Open, BOTH)] {
+            let expected = decide_unknown(&rules, on, access);
+            let expected = expected.map(|index| (index, rules[index].action));
+            prop_assert_eq!(compiled.decide_unknown(on, access), expected);
+        }
         for (path, named, index) in &files {
             let (path, named, index) = (path.as_slice(), *named, *index);
             assert_agrees(&compiled, &rules, File { path, named, index });
         }
     }
+
+    #[test]
+    fn the_list_of_addresses_says_what_the_reference_says(
+        rules in prop::collection::vec(any_peer_rule(), 0..8),
+        peers in prop::collection::vec((peer(), any::<bool>()), 1..40),
+    ) {
+        let compiled = compile(&policy(rules.clone()), Tier::Tracepoint).expect("few rules fit");
+        for (peer, to_itself) in peers {
+            for on in [On::Connect, On::Bind, On::Send] {
+                let attempt = Attempt { address: Some(peer), to_itself, ..Attempt::of(on) };
+                let expected = decide(&rules, &attempt).map(|index| (index, rules[index].action));
+                prop_assert_eq!(compiled.decide_peer(on, peer, to_itself), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn more_addresses_than_fit_are_refused_whole_and_those_that_never_decide_are_none() {
+    let some = |count: u32| Rule {
+        address: (0..count)
+            .map(|number| Subnet::one(Ipv4Addr::from_bits(number).into()))
+            .collect(),
+        ..Rule::new("many", [On::Connect], Action::Kill)
+    };
+    let all = Rule::new("all", [On::Connect], Action::Deny);
+    let rules = compile(&policy(vec![all.clone(), some(511)]), Tier::Tracepoint).expect("512 fit");
+    let connect =
+        |last: u32| rules.decide_peer(On::Connect, (Ipv4Addr::from_bits(last), 1).into(), false);
+    assert_eq!(connect(510), Some((1, Action::Kill)));
+    assert_eq!(connect(511), Some((0, Action::Deny)));
+    // Behind a rule about everything, no other of its kind is heard.
+    let again = Rule::new("again", [On::Connect], Action::Log);
+    compile(&policy(vec![again, all, some(511)]), Tier::Tracepoint).expect("512 decide");
+    let error = compile(&policy(vec![some(513)]), Tier::Tracepoint).expect_err("513 do not");
+    assert_eq!(error, CompileError::TooManyPeers { count: 513 });
 }
 
 #[test]
@@ -178,7 +215,11 @@ fn every_shipped_profile_fits_and_says_what_it_says() {
         b"",
     ];
     for (name, _) in SHIPPED.iter().map(|profile| (profile.0, ())) {
-        let policy = shipped(name);
+        // One of them only observes; what its rules say is said of them as written.
+        let policy = Policy {
+            mode: Mode::Enforce,
+            ..shipped(name)
+        };
         let rules =
             compile(&policy, Tier::Tracepoint).unwrap_or_else(|error| panic!("{name}: {error}"));
         for path in paths {

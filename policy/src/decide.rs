@@ -4,15 +4,24 @@
 //!
 //! # The order
 //!
-//! A *candidate* is a rule without paths, or one path pattern of a rule. Among the candidates
+//! A *candidate* is a rule without paths, or one path pattern of a rule; where attempts have an
+//! address, one address of a rule with one of its ranges of ports. Among the candidates
 //! that match an attempt, the first in this order decides:
 //!
 //! 1. one of a rule with flags before one of a rule without, which speaks of every file;
 //! 2. a pattern without wildcards (an exact path) before one with wildcards;
 //! 3. a pattern with more literal bytes before one with fewer ([`Glob::specificity`]);
 //! 4. any pattern before a rule without paths, which speaks of every path;
-//! 5. the stronger action: kill, deny, log, allow;
-//! 6. the earlier rule in [`crate::Policy::rules`].
+//! 5. a longer prefix of an address before a shorter one, and any before a rule without addresses;
+//! 6. a narrower range of ports before a wider one, and any before a rule without ports;
+//! 7. the stronger action: kill, deny, log, allow;
+//! 8. the earlier rule in [`crate::Policy::rules`].
+//!
+//! An address of IPv6 that holds one of IPv4 is that one. An attempt on an unspecified address is
+//! several in one: on that address, and on what the kernel may take it for
+//! ([`crate::address::meant`]). Each is decided by itself and the stronger action stands. What a
+//! jail with a loopback of its own connects or sends to there is no attempt to get out: only rules
+//! with addresses or ports speak of it.
 //!
 //! An open for reading and writing is two attempts in one. Each access is decided by itself and
 //! the stronger action stands (the earlier rule, when both are as strong), so that a rule which
@@ -23,13 +32,20 @@
 //! action is stronger than that of the rule that decides by path. So no rule about a name shields a
 //! file that is known by itself.
 //!
+//! A file of which the kernel could not tell the path ([`FileFlag::Truncated`]) is taken for the worst
+//! there is: of all rules on such an attempt, whatever their paths, that with the strongest action
+//! decides, and one that allows never does. A rule with that flag speaks of just these files, and
+//! decides before.
+//!
 //! Memory made executable ([`On::Map`]) is asked about by the path of the file that it holds, where only
 //! rules with paths match, and, when no file of the tree holds it, without a path, where only rules
 //! without paths do. When both are asked, the stronger action stands.
 
 use std::cmp::Reverse;
+use std::net::SocketAddr;
 
-use crate::glob::{Glob, Specificity};
+use crate::address::{self, Ports, Subnet};
+use crate::glob::Glob;
 use crate::model::{Access, Action, FileFlag, On, Rule, SameFile};
 
 /// What a program tried.
@@ -42,6 +58,11 @@ pub struct Attempt<'a> {
     pub path: Option<&'a [u8]>,
     /// How the file is opened; only looked at for `open`. Without any (`O_PATH`) no rule matches.
     pub access: &'a [Access],
+    /// Where to, for kinds that have an address. Without one, only rules without addresses and ports
+    /// match.
+    pub address: Option<SocketAddr>,
+    /// Whether that is the jail's own loopback, which it has been given.
+    pub to_itself: bool,
     /// What else is known of the file: none, when only its path is.
     pub flag: Option<FileFlag>,
     /// Paths that named this very file when the run began.
@@ -56,22 +77,79 @@ impl Attempt<'_> {
             on,
             path: None,
             access: &[],
+            address: None,
+            to_itself: false,
             flag: None,
             was: &[],
         }
     }
 }
 
-/// A rule, or one path pattern of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A rule, one path pattern of a rule, or one address with one range of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
     /// Index into the rules.
     pub rule: usize,
     /// Index into [`Rule::path`]; `None` for a rule that speaks of every path.
     pub pattern: Option<usize>,
+    /// Index into [`Rule::address`]; `None` for a rule that speaks of every address.
+    pub address: Option<usize>,
+    /// Index into [`Rule::port`]; `None` for a rule that speaks of every port.
+    pub port: Option<usize>,
 }
 
 impl Candidate {
+    /// A rule as a whole.
+    #[must_use]
+    pub const fn of(rule: usize) -> Self {
+        Self {
+            rule,
+            pattern: None,
+            address: None,
+            port: None,
+        }
+    }
+
+    /// The addresses. `None` means all.
+    ///
+    /// # Panics
+    /// When the candidate was made from other rules.
+    #[must_use]
+    pub fn subnet(self, rules: &[Rule]) -> Option<Subnet> {
+        self.address.map(|index| rules[self.rule].address[index])
+    }
+
+    /// The ports. `None` means all.
+    ///
+    /// # Panics
+    /// When the candidate was made from other rules.
+    #[must_use]
+    pub fn ports(self, rules: &[Rule]) -> Option<Ports> {
+        self.port.map(|index| rules[self.rule].port[index])
+    }
+
+    /// Whether it speaks of some addresses or ports alone.
+    #[must_use]
+    pub const fn names_peer(self) -> bool {
+        self.address.is_some() || self.port.is_some()
+    }
+
+    /// Whether it speaks of every attempt of the rule's kinds, also of those of which no path and no
+    /// address is known.
+    #[must_use]
+    pub const fn is_whole(self) -> bool {
+        self.pattern.is_none() && !self.names_peer()
+    }
+
+    /// Whether it speaks of an attempt on this address and port.
+    fn reaches(self, rules: &[Rule], peer: Option<SocketAddr>) -> bool {
+        let (subnet, ports) = (self.subnet(rules), self.ports(rules));
+        peer.map_or(!self.names_peer(), |peer| {
+            subnet.is_none_or(|subnet| subnet.contains(peer.ip()))
+                && ports.is_none_or(|ports| ports.contains(peer.port()))
+        })
+    }
+
     /// Whether the candidate speaks of a file in this state.
     ///
     /// # Panics
@@ -95,6 +173,9 @@ impl Candidate {
 /// The index of the rule that decides on an attempt, if any does.
 #[must_use]
 pub fn decide(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> {
+    if let Some(peer) = attempt.address.filter(|_| attempt.on.has_address()) {
+        return decide_peer(rules, attempt, peer);
+    }
     let by_path = strongest(rules, attempt, |access| first_match(rules, attempt, access));
     let by_file = decide_same_file(rules, attempt);
     let action = |rule: Option<usize>| rule.map(|rule| rules[rule].action);
@@ -103,6 +184,17 @@ pub fn decide(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> {
     } else {
         by_path
     }
+}
+
+/// Each of the addresses that are meant by itself, and the stronger action of these.
+fn decide_peer(rules: &[Rule], attempt: &Attempt<'_>, peer: SocketAddr) -> Option<usize> {
+    let on_address = |address| Attempt {
+        address: Some(SocketAddr::new(address, peer.port())),
+        ..*attempt
+    };
+    let meant = address::meant(attempt.on, peer.ip()).into_iter();
+    let decided = meant.filter_map(|address| first_match(rules, &on_address(address), None));
+    decided.max_by_key(|rule| (rules[*rule].action, Reverse(*rule)))
 }
 
 /// The index of the rule that decides on an attempt because of which file it is, whatever its path.
@@ -145,14 +237,7 @@ fn strongest(
 /// described for the [module](mod@crate::decide).
 #[must_use]
 pub fn precedence(rules: &[Rule], on: On, access: Option<Access>) -> Vec<Candidate> {
-    let mut ordered: Vec<Candidate> = rules
-        .iter()
-        .enumerate()
-        .filter(|(_, rule)| speaks_of(rule, on, access))
-        .flat_map(|(index, rule)| candidates(index, rule))
-        .collect();
-    ordered.sort_by_key(|candidate| rank(rules, *candidate));
-    ordered
+    ordered(rules, |rule| speaks_of(rule, on, access))
 }
 
 fn speaks_of(rule: &Rule, on: On, access: Option<Access>) -> bool {
@@ -160,38 +245,65 @@ fn speaks_of(rule: &Rule, on: On, access: Option<Access>) -> bool {
         && (on != On::Open || access.is_some_and(|access| rule.access.contains(&access)))
 }
 
-/// A rule's paths bind only the kinds of attempt that have a path.
-fn candidates(rule_index: usize, rule: &Rule) -> Vec<Candidate> {
-    if rule.path.is_empty() {
-        return vec![Candidate {
-            rule: rule_index,
-            pattern: None,
-        }];
+/// Every candidate for a kind of attempt that has an address, whichever it is, in one order: that of
+/// [`precedence`] for each.
+#[must_use]
+pub fn peer_precedence(rules: &[Rule]) -> Vec<Candidate> {
+    let speaking = |rule: &Rule| rule.on.iter().any(|on| on.has_address());
+    ordered(rules, speaking)
+}
+
+fn ordered(rules: &[Rule], speaks: impl Fn(&Rule) -> bool) -> Vec<Candidate> {
+    let speaking = rules.iter().enumerate().filter(|(_, rule)| speaks(rule));
+    let mut ordered: Vec<Candidate> = speaking
+        .flat_map(|(index, rule)| candidates(index, rule))
+        .collect();
+    ordered.sort_by_key(|candidate| rank(rules, *candidate));
+    ordered
+}
+
+/// Every candidate of a rule, in the order in which it is written. A rule has paths, or addresses and
+/// ports, or neither.
+pub(crate) fn candidates(index: usize, rule: &Rule) -> Vec<Candidate> {
+    let whole = Candidate::of(index);
+    let each = |pattern| Candidate {
+        pattern: Some(pattern),
+        ..whole
+    };
+    if !rule.path.is_empty() {
+        return (0..rule.path.len()).map(each).collect();
     }
-    let patterns = 0..rule.path.len();
-    patterns
-        .map(|pattern| Candidate {
-            rule: rule_index,
-            pattern: Some(pattern),
+    let ports = indexes(&rule.port);
+    let of_address = |address| {
+        ports.iter().map(move |port| Candidate {
+            address,
+            port: *port,
+            ..whole
         })
-        .collect()
+    };
+    let addresses = indexes(&rule.address).into_iter();
+    addresses.flat_map(of_address).collect()
+}
+
+/// Each of them; `None` where there are none.
+fn indexes<T>(of: &[T]) -> Vec<Option<usize>> {
+    match of.len() {
+        0 => vec![None],
+        count => (0..count).map(Some).collect(),
+    }
 }
 
 /// Sorts ascending: the strongest candidate has the least rank.
-fn rank(
-    rules: &[Rule],
-    candidate: Candidate,
-) -> (
-    Reverse<bool>,
-    Reverse<Option<Specificity>>,
-    Reverse<Action>,
-    usize,
-) {
+fn rank(rules: &[Rule], candidate: Candidate) -> impl Ord + use<> {
     // `None < Some(_)`: a rule without paths is the least specific.
     let specificity = candidate.glob(rules).map(Glob::specificity);
+    let prefix = candidate.subnet(rules).map(Subnet::length);
+    let width = candidate.ports(rules).map(|ports| Reverse(ports.width()));
     (
         Reverse(!rules[candidate.rule].flags.is_empty()),
         Reverse(specificity),
+        Reverse(prefix),
+        Reverse(width),
         Reverse(rules[candidate.rule].action),
         candidate.rule,
     )
@@ -199,19 +311,59 @@ fn rank(
 
 /// Every candidate that matches an attempt, the one that decides in front.
 ///
-/// `access` as in [`precedence`]: that of the attempt which is asked about.
+/// `access` as in [`precedence`]: that of the attempt which is asked about. An unspecified address is
+/// asked about as it is; what else is [meant](address::meant) by it is to be asked apart.
 #[must_use]
 pub fn matching(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Vec<Candidate> {
     let ordered = precedence(rules, attempt.on, access);
+    if attempt.flag == Some(FileFlag::Truncated) {
+        return unknown(rules, &ordered);
+    }
+    let matches = |candidate: &Candidate| match candidate.glob(rules) {
+        None if attempt.on == On::Map => attempt.path.is_none(),
+        None => {
+            let is_heard = candidate.names_peer() || !attempt.to_itself;
+            is_heard && candidate.reaches(rules, attempt.address)
+        }
+        Some(glob) => attempt.path.is_some_and(|path| glob.matches(path)),
+    };
     let speaking = ordered
         .into_iter()
         .filter(|candidate| candidate.means(rules, attempt.flag));
-    speaking
-        .filter(|candidate| match candidate.glob(rules) {
-            None => attempt.on != On::Map || attempt.path.is_none(),
-            Some(glob) => attempt.path.is_some_and(|path| glob.matches(path)),
-        })
-        .collect()
+    speaking.filter(matches).collect()
+}
+
+/// Of candidates in the order in which they decide, those that do on a file whose path is not known;
+/// of rules without the flag for it, the strongest alone.
+///
+/// # Panics
+/// When a candidate was made from other rules.
+#[must_use]
+pub fn unknown(rules: &[Rule], ordered: &[Candidate]) -> Vec<Candidate> {
+    let means = |candidate: &Candidate| rules[candidate.rule].flags.contains(&FileFlag::Truncated);
+    let meant: Vec<Candidate> = ordered.iter().copied().filter(means).collect();
+    if !meant.is_empty() {
+        return meant;
+    }
+    let stopping = ordered
+        .iter()
+        .filter(|candidate| rules[candidate.rule].action != Action::Allow);
+    let strongest =
+        stopping.max_by_key(|candidate| (rules[candidate.rule].action, Reverse(candidate.rule)));
+    strongest.copied().into_iter().collect()
+}
+
+/// The rule that decides on a file whose path is not known.
+#[must_use]
+pub fn decide_unknown(rules: &[Rule], on: On, access: &[Access]) -> Option<usize> {
+    let attempt = Attempt {
+        access,
+        flag: Some(FileFlag::Truncated),
+        ..Attempt::of(on)
+    };
+    strongest(rules, &attempt, |access| {
+        first_match(rules, &attempt, access)
+    })
 }
 
 fn first_match(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Option<usize> {

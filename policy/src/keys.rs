@@ -24,6 +24,8 @@ pub enum Form {
     Duration,
     /// `50`
     Count,
+    /// `[443, "8000-8010"]`
+    Ports,
     /// `true` or `false`
     Truth,
     /// One of these words.
@@ -151,7 +153,9 @@ pub const KEYS: &[Key] = &[
     key("rule", "on", Form::Words(words::<On>), "", "the kinds of attempt it speaks of"),
     key("rule", "path", Form::Texts, "every path", "patterns; only with kinds of attempt on a file"),
     key("rule", "access", Form::Words(words::<Access>), "both", "how the file is opened; only with `open`"),
-    key("rule", "flags", Form::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`"),
+    key("rule", "address", Form::Texts, "every address", "addresses and networks, such as `10.0.0.0/8`; only with `connect`, `bind` and `send`"),
+    key("rule", "port", Form::Ports, "every port", "ports and ranges of them; only with `connect`, `bind` and `send`"),
+    key("rule", "flags", Form::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`; `truncated` without `path`"),
     key("rule", "same_file", Form::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be"),
     key("rule", "action", Form::Word(words::<Action>), "", "what to do"),
     key("rule", "severity", Form::Word(words::<Severity>), "`medium`", "for the verdict"),
@@ -203,6 +207,9 @@ impl Form {
             Self::Percent => "a percentage in quotes, such as \"100%\"".to_owned(),
             Self::Duration => "a duration in quotes, such as \"30s\"".to_owned(),
             Self::Count => "a whole number, such as 50".to_owned(),
+            Self::Ports => {
+                "a port, or a list of ports and ranges, such as [443, \"8000-8010\"]".to_owned()
+            }
             Self::Truth => "true or false".to_owned(),
             Self::Word(words) => format!("one of {}", words().join(", ")),
             Self::Words(words) => format!("one or a list of {}", words().join(", ")),

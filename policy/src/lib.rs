@@ -32,6 +32,7 @@
 //!
 //! [`decide()`] is the reference for what rules mean, and [`syscalls`] the one table of syscalls.
 
+pub mod address;
 pub mod decide;
 mod error;
 mod flags;
@@ -53,7 +54,11 @@ pub mod syscalls;
 mod values;
 pub mod visible;
 
-pub use decide::{Attempt, Candidate, decide, decide_same_file, matching, precedence};
+pub use address::{Ports, Subnet, SubnetError};
+pub use decide::{
+    Attempt, Candidate, decide, decide_same_file, decide_unknown, matching, peer_precedence,
+    precedence, unknown,
+};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use lint::check;

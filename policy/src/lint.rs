@@ -8,6 +8,8 @@ mod enforcement;
 mod fate;
 mod field;
 mod language;
+mod metadata;
+mod peers;
 mod places;
 mod universe;
 
@@ -33,6 +35,8 @@ pub enum Lint {
     Shadowed,
     /// A place that the jail can write to on the host holds a profile.
     OwnProfileWritable,
+    /// An address at which clouds hand out credentials is allowed.
+    MetadataAllowed,
     /// A layer whose absence does not end the run.
     LayerNotRequired,
     /// The rules are too many, or too entangled, to be compared all.
@@ -82,6 +86,7 @@ pub fn check(
         Err(language::TooMuch) => findings.push(not_compared()),
     }
     findings.extend(places::own_profile(&merged, &policy.files, known_as));
+    findings.extend(metadata::reached(&merged, &policy.rules));
     findings.extend(enforcement::layers(&merged, &policy));
     findings.sort_by_key(|finding| finding.lint);
     Ok(Checked { policy, findings })
@@ -103,6 +108,7 @@ impl Lint {
         Self::NeverMatches,
         Self::Shadowed,
         Self::OwnProfileWritable,
+        Self::MetadataAllowed,
         Self::LayerNotRequired,
         Self::NotCompared,
     ];
@@ -115,6 +121,7 @@ impl Lint {
             Self::NeverMatches => "never-matches",
             Self::Shadowed => "shadowed",
             Self::OwnProfileWritable => "own-profile-writable",
+            Self::MetadataAllowed => "metadata-allowed",
             Self::LayerNotRequired => "layer-not-required",
             Self::NotCompared => "not-compared",
         }
@@ -131,6 +138,9 @@ impl Lint {
             Self::Shadowed => "a rule, or one of its patterns, before which others always decide",
             Self::OwnProfileWritable => {
                 "a `write` place that holds the profile's own file, or that of one it builds on"
+            }
+            Self::MetadataAllowed => {
+                "a rule that allows an address at which clouds hand out credentials, unless it names that address alone and has a `why`"
             }
             Self::LayerNotRequired => "a layer that `enforcement.required` leaves out",
             Self::NotCompared => {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::address::{Ports, Subnet};
 use crate::glob::Glob;
 
 /// A whole policy, ready to be planned and compiled.
@@ -274,6 +275,10 @@ pub struct Rule {
     pub path: Vec<Glob>,
     /// Any of these accesses; only for `open`. Never empty for `open`.
     pub access: BTreeSet<Access>,
+    /// Any of these addresses; only for kinds that have one. Empty means every address.
+    pub address: Vec<Subnet>,
+    /// Any of these ports; only for kinds that have an address. Empty means every port.
+    pub port: Vec<Ports>,
     /// Any of these states of the file; only for `open` and `exec`. Empty means any file.
     pub flags: BTreeSet<FileFlag>,
     /// Whether the paths stand for the files that they name when the run begins, too.
@@ -286,6 +291,29 @@ pub struct Rule {
     pub technique: Option<String>,
     /// For people.
     pub why: String,
+}
+
+impl Rule {
+    /// A rule that means every attempt of these kinds, whatever it is on.
+    #[must_use]
+    pub fn new(id: impl Into<String>, on: impl IntoIterator<Item = On>, action: Action) -> Self {
+        let on: BTreeSet<On> = on.into_iter().collect();
+        let opens = on.contains(&On::Open);
+        Self {
+            id: id.into(),
+            on,
+            path: Vec::new(),
+            access: Access::ALL.iter().copied().filter(|_| opens).collect(),
+            address: Vec::new(),
+            port: Vec::new(),
+            flags: BTreeSet::new(),
+            same_file: SameFile::No,
+            action,
+            severity: Severity::Medium,
+            technique: None,
+            why: String::new(),
+        }
+    }
 }
 
 /// Kinds of attempt a rule can speak of.
@@ -352,6 +380,14 @@ impl On {
 }
 
 impl On {
+    /// Whether such an attempt is on an internet address that rules can name.
+    #[must_use]
+    pub const fn has_address(self) -> bool {
+        matches!(self, Self::Connect | Self::Bind | Self::Send)
+    }
+}
+
+impl On {
     /// Whether the state of the file is known at such an attempt.
     #[must_use]
     pub const fn has_flags(self) -> bool {
@@ -375,6 +411,9 @@ pub enum FileFlag {
     Memfd,
     /// No directory has a name of it any more, or none ever had (`O_TMPFILE`). A memory file is none.
     Deleted,
+    /// The kernel's programs could not tell its path: it is longer than 4095 bytes, or leads out of the
+    /// tree. Such a file has no other state, and no pattern matches it.
+    Truncated,
 }
 
 /// Whether a rule's paths stand for files or for names.

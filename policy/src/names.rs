@@ -94,7 +94,7 @@ names!(On {
 
 names!(Access { Read => "read", Write => "write" });
 
-names!(FileFlag { Memfd => "memfd", Deleted => "deleted" });
+names!(FileFlag { Memfd => "memfd", Deleted => "deleted", Truncated => "truncated" });
 
 names!(SameFile { No => "no", Required => "required", Optional => "optional" });
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::decide::Candidate;
 use crate::error::{At, Located, Problem};
 use crate::model::{
     Action, HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Toolchain, Workdir,
@@ -68,6 +69,20 @@ pub(crate) struct RulePlaces {
     pub(crate) action: At,
     /// One for each pattern.
     pub(crate) path: Vec<At>,
+    /// One for each address.
+    pub(crate) address: Vec<At>,
+    /// One for each range of ports.
+    pub(crate) port: Vec<At>,
+}
+
+impl RulePlaces {
+    /// Where what a candidate speaks of stands; `None` for one that speaks of everything.
+    pub(crate) fn of(&self, candidate: Candidate) -> Option<&At> {
+        let path = candidate.pattern.map(|index| &self.path[index]);
+        let address = candidate.address.map(|index| &self.address[index]);
+        let port = candidate.port.map(|index| &self.port[index]);
+        path.or(address).or(port)
+    }
 }
 
 impl Profile {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::address::{Ports, Subnet};
 use crate::decide::Candidate;
 use crate::glob::{Glob, Specificity};
 use crate::model::{Action, Rule};
@@ -22,6 +23,24 @@ pub enum Reason {
     },
     /// It has a pattern, the other speaks of every path.
     Pattern,
+    /// Its address has the longer prefix.
+    LongerPrefix {
+        /// Bits of the one that decides.
+        first: u8,
+        /// Those of the other.
+        second: u8,
+    },
+    /// It names addresses, the other speaks of every one.
+    Address,
+    /// Its range of ports is the narrower one.
+    FewerPorts {
+        /// How many the one that decides has.
+        first: u32,
+        /// Those of the other.
+        second: u32,
+    },
+    /// It names ports, the other speaks of every one.
+    Port,
     /// Both are as specific, and its action is the stronger one.
     StrongerAction {
         /// That of the one that decides.
@@ -53,11 +72,37 @@ impl Reason {
         } else if firsts != seconds {
             return Self::Pattern;
         }
+        if let Some(reason) = Self::of_peers(rules, first, second) {
+            return reason;
+        }
         let (first, second) = (rules[first.rule].action, rules[second.rule].action);
         if first == second {
             Self::Earlier
         } else {
             Self::StrongerAction { first, second }
+        }
+    }
+
+    /// `None` when both speak of as many addresses and ports.
+    fn of_peers(rules: &[Rule], first: Candidate, second: Candidate) -> Option<Self> {
+        let prefix = |candidate: Candidate| candidate.subnet(rules).map(Subnet::length);
+        match (prefix(first), prefix(second)) {
+            (Some(first), Some(second)) if first != second => {
+                return Some(Self::LongerPrefix { first, second });
+            }
+            (Some(_), None) => return Some(Self::Address),
+            _ => {}
+        }
+        let count = |ports: Ports| 1 + u32::from(ports.width());
+        match (first.ports(rules), second.ports(rules)) {
+            (Some(first), Some(second)) if first.width() != second.width() => {
+                Some(Self::FewerPorts {
+                    first: count(first),
+                    second: count(second),
+                })
+            }
+            (Some(_), None) => Some(Self::Port),
+            _ => None,
         }
     }
 
@@ -79,6 +124,10 @@ impl Reason {
             Self::Exact => "exact",
             Self::MoreLiteralBytes { .. } => "more-literal-bytes",
             Self::Pattern => "pattern",
+            Self::LongerPrefix { .. } => "longer-prefix",
+            Self::Address => "address",
+            Self::FewerPorts { .. } => "fewer-ports",
+            Self::Port => "port",
             Self::StrongerAction { .. } => "stronger-action",
             Self::Earlier => "earlier",
         }
@@ -97,6 +146,17 @@ impl fmt::Display for Reason {
                 )
             }
             Self::Pattern => formatter.write_str("it has a pattern, the other means every path"),
+            Self::LongerPrefix { first, second } => {
+                write!(
+                    formatter,
+                    "its prefix is longer: {first} bits against {second}"
+                )
+            }
+            Self::Address => formatter.write_str("it has an address, the other means every one"),
+            Self::FewerPorts { first, second } => {
+                write!(formatter, "it means fewer ports: {first} against {second}")
+            }
+            Self::Port => formatter.write_str("it has a port, the other means every one"),
             Self::StrongerAction { first, second } => {
                 write!(
                     formatter,

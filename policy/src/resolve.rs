@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::error::{Located, Problem};
 use crate::model::{
     Enforcement, Environment, Filesystem, Identity, Layer, Limits, Mode, Network, OnLoss, Policy,
-    Syscalls, Toolchain, Workdir,
+    Rule, Syscalls, Toolchain, Workdir,
 };
 use crate::profile::Profile;
 use crate::syscalls::ESSENTIAL;
@@ -21,6 +21,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
     claims::check(&profile, problems);
     check_toolchain(&profile, problems);
     check_rule_count(&profile, problems);
+    check_peer_count(&profile, problems);
     check_syscalls(&profile, problems);
     Policy {
         name: value(&profile.name, String::new()),
@@ -117,6 +118,26 @@ fn check_rule_count(profile: &Profile, problems: &mut Vec<Problem>) {
         let problem =
             Problem::new(message).help("join rules that differ in nothing but their path");
         problems.push(problem.at(&rule.at, "the first too many"));
+    }
+}
+
+/// Pairs of an address and a port of all rules: more than this are a mistake, and would not fit the
+/// kernel's maps by far.
+const MOST_PEERS: usize = 8192;
+
+fn check_peer_count(profile: &Profile, problems: &mut Vec<Problem>) {
+    let mut count = 0_usize;
+    for rule in &profile.rules {
+        let Rule { address, port, .. } = &rule.value.rule;
+        count = count.saturating_add(address.len().max(1).saturating_mul(port.len()));
+        if count > MOST_PEERS {
+            let message =
+                format!("there are more than {MOST_PEERS} pairs of an address and a port");
+            let problem = Problem::new(message)
+                .help("write networks in place of addresses, and ranges in place of ports");
+            problems.push(problem.at(&rule.at, "with those of this rule"));
+            return;
+        }
     }
 }
 

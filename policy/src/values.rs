@@ -1,5 +1,7 @@
 //! Single values of profiles and flags: from text to type, with what is wrong and the fix.
 
+mod address;
+
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +12,8 @@ use crate::model::{Network, Scratch};
 use crate::names::Named;
 use crate::quantity::{self, QuantityError};
 use crate::syscalls;
+
+pub(crate) use address::{ports, subnet};
 
 /// Why a text is not the value that was asked for.
 #[derive(Debug)]

@@ -1,25 +1,16 @@
 //! Which rule decides.
 
 use proptest::prelude::*;
-use turnkey_policy::{
-    Access, Action, Attempt, Candidate, Glob, On, Rule, SameFile, Severity, decide, precedence,
-};
+use turnkey_policy::{Access, Action, Attempt, Candidate, Glob, On, Rule, decide, precedence};
 
 fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> Rule {
     Rule {
-        id: id.to_owned(),
-        on: [on].into(),
         path: paths
             .iter()
             .map(|path| Glob::parse(path).expect("a pattern"))
             .collect(),
         access: access.iter().copied().collect(),
-        flags: [].into(),
-        same_file: SameFile::No,
-        action,
-        severity: Severity::Medium,
-        technique: None,
-        why: String::new(),
+        ..Rule::new(id, [on], action)
     }
 }
 
@@ -172,17 +163,14 @@ fn precedence_lists_every_pattern_once() {
     ];
     let expected = [
         Candidate {
-            rule: 1,
             pattern: Some(1),
+            ..Candidate::of(1)
         },
         Candidate {
-            rule: 1,
             pattern: Some(0),
+            ..Candidate::of(1)
         },
-        Candidate {
-            rule: 0,
-            pattern: None,
-        },
+        Candidate::of(0),
     ];
     assert_eq!(precedence(&rules, On::Open, Some(Access::Read)), expected);
     assert_eq!(precedence(&rules, On::Open, None), []);

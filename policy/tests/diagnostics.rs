@@ -161,3 +161,42 @@ fn unknown_profile() {
     let error = load("untrustet", &no_files, &Overrides::default()).expect_err("there is none");
     insta::assert_snapshot!("unknown_profile", render(&error));
 }
+
+/// A rule on connecting with these further lines.
+fn with_peers(lines: &str) -> String {
+    with_header(&format!(
+        "[[rule]]\nid = \"elsewhere\"\non = [\"connect\", \"send\"]\naction = \"deny\"\n{lines}\n"
+    ))
+}
+
+shown!(
+    network_with_host_bits,
+    with_peers("address = [\"10.0.0.0/8\", \"10.1.2.3/16\", \"2001:db8::1/32\"]")
+);
+shown!(
+    no_addresses,
+    with_peers(
+        "address = [\"example.com\", \"10.0.0.0/33\", \"10.0.0.0/x\", \"::ffff:10.0.0.1\", \"::ffff:10.0.0.0/104\", \"10.0.0.1:80\", \"fe80::1%eth0\", \"10.1\"]"
+    )
+);
+shown!(
+    no_ports,
+    with_peers("port = [0, 70000, \"8010-8000\", \"https\", \"80-\", true, 443]")
+);
+shown!(
+    address_without_meaning,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = [\"open\", \"connect\"]\naddress = \"10.0.0.0/8\"\nport = 1\naction = \"deny\"\n"
+    )
+);
+shown!(
+    conditions_that_there_are_not,
+    with_peers("exe = \"/usr/bin/python3*\"\nscript = \"/workspace/x.py\"\nuid = [0]")
+);
+shown!(
+    truncated_with_a_path,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"open\"\nflags = [\"deleted\", \"truncated\"]\npath = \"/srv/**\"\naction = \"deny\"\n"
+    )
+);
+shown!(empty_addresses, with_peers("address = []\nport = []"));

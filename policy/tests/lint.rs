@@ -388,6 +388,65 @@ shown!(
     )
 );
 
+// Addresses and ports.
+
+shown!(
+    an_address_behind_the_same_one,
+    &rules(&[
+        "first connect deny; address = \"10.0.0.0/8\"",
+        "second connect log; address = [\"10.0.0.0/8\", \"10.1.0.0/16\"]",
+    ])
+);
+shown!(
+    halves_that_cover_only_together,
+    &rules(&[
+        "halves connect deny; address = [\"10.0.0.0/9\", \"10.128.0.0/9\"]",
+        "whole connect kill; address = \"10.0.0.0/8\"",
+    ])
+);
+shown!(
+    ports_that_cover_only_together,
+    &rules(&[
+        "low send deny; port = \"1-1023\"",
+        "high send deny; port = \"1024-65535\"",
+        "all-of-four send kill; port = \"1-65535\"",
+        "web send kill; port = 443; address = \"::/0\"",
+    ])
+);
+shown!(
+    an_allowed_address_without_reason,
+    &rules(&["web connect allow; address = \"192.0.2.0/24\"; port = 443"])
+);
+shown!(
+    a_network_that_holds_the_metadata_of_clouds,
+    &rules(&[
+        &meant("local connect allow; address = \"169.254.0.0/16\""),
+        &meant("everything send allow; replaces = true").replace("everything", "network-send"),
+    ])
+);
+silent!(
+    an_exception_from_a_network,
+    &rules(&[
+        &meant("net connect allow; address = \"192.0.2.0/24\""),
+        "host connect deny; address = \"192.0.2.1\"",
+        "port connect deny; port = 25",
+        "net-port connect kill; address = \"192.0.2.0/24\"; port = \"20-30\"",
+    ])
+);
+silent!(
+    the_metadata_of_clouds_by_itself_and_with_a_reason,
+    &rules(&[&meant(
+        "own connect allow; address = \"169.254.169.254\"; port = 80"
+    )])
+);
+silent!(
+    a_network_with_the_metadata_taken_out,
+    &rules(&[
+        &meant("local connect allow; address = \"169.254.0.0/16\""),
+        "metadata connect kill; address = [\"169.254.169.254\", \"169.254.170.2\"]",
+    ])
+);
+
 #[test]
 fn the_place_of_a_rule_in_another_file_is_shown() {
     let text = format!(

@@ -1,22 +1,14 @@
 //! Rules about files: by their state, and by themselves.
 
 use turnkey_policy::{
-    Access, Action, Attempt, FileFlag, Glob, On, Rule, SameFile, Severity, decide,
+    Access, Action, Attempt, FileFlag, Glob, On, Rule, SameFile, decide, decide_unknown,
 };
 
 fn rule(id: &str, path: &[&str], action: Action) -> Rule {
     let path = path.iter().map(|path| Glob::parse(path));
     Rule {
-        id: id.to_owned(),
-        on: [On::Open, On::Exec].into(),
         path: path.collect::<Result<_, _>>().expect("patterns"),
-        access: Access::ALL.iter().copied().collect(),
-        flags: [].into(),
-        same_file: SameFile::No,
-        action,
-        severity: Severity::Medium,
-        technique: None,
-        why: String::new(),
+        ..Rule::new(id, [On::Open, On::Exec], action)
     }
 }
 
@@ -64,6 +56,45 @@ fn a_rule_with_flags_decides_before_any_path_and_of_nothing_else() {
     assert_eq!(decided(&rules, "/workspace/x", None, &[]), Some("here"));
     assert_eq!(decided(&rules, "/workspace/x", DELETED, &[]), Some("gone"));
     assert_eq!(decided(&rules, "memfd:x", MEMFD, &[]), Some("every"));
+}
+
+#[test]
+fn a_file_whose_path_is_not_known_is_the_worst_there_is_unless_a_rule_means_it() {
+    let mut rules = vec![
+        rule("free", &[], Action::Allow),
+        rule("one", &["/srv/one"], Action::Deny),
+        rule("other", &["/srv/other"], Action::Kill),
+        flagged("gone", &[], &[FileFlag::Deleted], Action::Kill),
+    ];
+    let unknown = |rules: &[Rule]| {
+        let rule = decide_unknown(rules, On::Open, Access::ALL);
+        rule.map(|index| rules[index].id.clone())
+    };
+    assert_eq!(
+        unknown(&rules).as_deref(),
+        Some("other"),
+        "the earlier of two"
+    );
+    assert_eq!(
+        unknown(&rules[..1]),
+        None,
+        "none that allows is meant for it"
+    );
+    rules.push(flagged("cut", &[], &[FileFlag::Truncated], Action::Log));
+    assert_eq!(unknown(&rules).as_deref(), Some("cut"));
+    rules.push(flagged(
+        "cut-too",
+        &[],
+        &[FileFlag::Truncated],
+        Action::Deny,
+    ));
+    assert_eq!(unknown(&rules).as_deref(), Some("cut-too"), "the stronger");
+    assert_eq!(
+        decided(&rules, "/srv/one", None, &[]),
+        Some("one"),
+        "of no other file"
+    );
+    assert_eq!(decided(&rules, "/srv/one", DELETED, &[]), Some("gone"));
 }
 
 #[test]

@@ -130,10 +130,13 @@ pub struct QuestionArguments {
     /// The kind of attempt, as in rules: open, exec, connect …; with --path, open if not said
     #[arg(long, value_name = "KIND")]
     pub on: Option<String>,
+    /// An attempt on this address and port, such as 10.0.0.1:443 or [2001:db8::1]:443; connect, if --on does not say otherwise
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub address: Option<String>,
     /// How the file is opened: read or write; both if not said
     #[arg(long, value_name = "HOW")]
     pub access: Vec<String>,
-    /// The state of the file: memfd or deleted
+    /// The state of the file: memfd, deleted or truncated
     #[arg(long, value_name = "STATE")]
     pub flag: Option<String>,
 }

@@ -22,12 +22,14 @@ const BUDGET: &[(&str, u32)] = &[
     ("perf_sched_proc", 20_000),
     ("sched_process_e", 20_000),
     ("sched_process_f", 10_000),
-    ("connect4", 30_000),
-    ("connect6", 15_000),
-    ("bind4", 15_000),
-    ("bind6", 15_000),
-    ("sendmsg4", 30_000),
-    ("sendmsg6", 15_000),
+    // An unspecified address is asked about as several. 6.1 needs 26500 for the first of these, and 9300
+    // to 16000 for the others.
+    ("connect4", 40_000),
+    ("connect6", 40_000),
+    ("bind4", 40_000),
+    ("bind6", 40_000),
+    ("sendmsg4", 40_000),
+    ("sendmsg6", 40_000),
     ("sock_create", 100),
     // 6.1's verifier sees less often that it was somewhere before, and needs 20000 to 33000.
     ("lsm_file_open", 70_000),

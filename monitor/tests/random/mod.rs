@@ -1,7 +1,9 @@
 //! Rules and paths at random, which meet often.
 
+pub mod peers;
+
 use proptest::prelude::*;
-use turnkey_policy::{Access, Action, FileFlag, Glob, On, Rule, SameFile, Severity};
+use turnkey_policy::{Access, Action, FileFlag, Glob, On, Rule, SameFile};
 
 /// Few letters, so that patterns and paths meet often.
 fn piece() -> impl Strategy<Value = &'static str> {
@@ -45,7 +47,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
     let on = prop::sample::subsequence(vec![On::Open, On::Exec, On::Map], 1..=3);
     let access = prop::sample::subsequence(vec![Access::Read, Access::Write], 1..=2);
     let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
-    let flags = prop::sample::subsequence(vec![FileFlag::Memfd, FileFlag::Deleted], 0..=2);
+    let flags = prop::sample::subsequence(FileFlag::ALL, 0..=3);
     let path = prop::collection::vec(pattern(), 0..4);
     let files = prop::collection::vec(exact(), 1..3);
     let more = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
@@ -53,20 +55,21 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
         |(on, path, access, action, flags, files, (flagged, by_file))| {
             let by_file = by_file && action != Action::Allow;
             let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
+            let path = if by_file { files } else { path };
+            // No pattern matches a path that is not known.
+            let can_be = |flag: &FileFlag| *flag != FileFlag::Truncated || path.is_empty();
+            let flags = flags.into_iter().filter(|flag| has_flags && can_be(flag));
+            let flags = flags.collect();
             Rule {
                 on: on.into_iter().collect(),
-                path: if by_file { files } else { path },
+                path,
                 access: access.into_iter().collect(),
-                flags: flags.into_iter().filter(|_| has_flags).collect(),
+                flags,
                 same_file: match by_file {
                     true => SameFile::Optional,
                     false => SameFile::No,
                 },
-                id: "any".to_owned(),
-                action,
-                severity: Severity::Medium,
-                technique: None,
-                why: String::new(),
+                ..Rule::new("any", [], action)
             }
         },
     )

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::field::{Field, Kind, LeftOver, State, kinds, states};
+use super::field::{Field, Kind, LeftOver, Object, State, kinds, states};
 use super::language::TooMuch;
 use super::{Finding, Lint};
-use crate::decide::Candidate;
+use crate::decide::{Candidate, candidates};
 use crate::error::{Located, Problem};
 use crate::model::{Action, HostPath, On, Rule};
 use crate::profile::{Profile, ProfileRule};
@@ -153,9 +153,9 @@ struct Hole {
     would: Action,
 }
 
-/// A path, and the rule that would stop it.
+/// A path or an address, and the rule that would stop it.
 struct Passing {
-    path: Vec<u8>,
+    object: Object,
     other: usize,
     on: On,
 }
@@ -163,10 +163,10 @@ struct Passing {
 impl Passing {
     fn around(self, profile: &Profile) -> Hole {
         let other = &profile.rules[self.other].value.rule;
-        let path = String::from_utf8_lossy(&self.path).into_owned();
+        let object = &self.object;
         let (on, id) = (self.on, &other.id);
         Hole {
-            what: format!("what the rule {id:?} is for, such as {on} of {path}"),
+            what: format!("what the rule {id:?} is for, such as {on} {object}"),
             would: other.action,
         }
     }
@@ -201,11 +201,8 @@ impl Hole {
 
 fn hole(field: &Field<'_>, index: usize) -> Result<Option<Passing>, TooMuch> {
     let rule = &field.rules[index];
-    for pattern in 0..rule.path.len() {
-        let candidate = Candidate {
-            rule: index,
-            pattern: Some(pattern),
-        };
+    let parts = candidates(index, rule).into_iter();
+    for candidate in parts.filter(|candidate| !candidate.is_whole()) {
         for kind in kinds(rule) {
             for state in states(rule, kind.0) {
                 let found = in_state(field, candidate, kind, state)?;
@@ -229,14 +226,14 @@ fn in_state(
     let mut outside = field.rivals(before, candidate, state.flag)?;
     for other in field.rivals(after, candidate, state.flag)? {
         // Without a path, such a rule on memory does not speak of files.
-        if kind.0 == On::Map && other.pattern.is_none() {
+        if kind.0 == On::Map && other.is_whole() {
             continue;
         }
         if stops(field.rules[other.rule].action) {
             let left = field.left_over(&[candidate, other], &outside, state.universe)?;
-            if let LeftOver::Path(path) = left {
+            if let LeftOver::Object(object) = left {
                 return Ok(Some(Passing {
-                    path,
+                    object,
                     other: other.rule,
                     on: kind.0,
                 }));

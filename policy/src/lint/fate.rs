@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::field::{Field, Kind, LeftOver, State, kinds, states};
 use super::language::TooMuch;
 use super::{Finding, Lint};
-use crate::decide::Candidate;
+use crate::decide::{Candidate, candidates};
 use crate::error::{At, Located, Problem};
 use crate::model::{Action, FileFlag, Rule, SameFile};
 use crate::profile::{Profile, ProfileRule};
@@ -18,14 +18,7 @@ enum Fate {
     /// It matches none.
     Never,
     /// Before it, always one of these does.
-    Shadowed(BTreeSet<Shadow>),
-}
-
-/// One that decides before another.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Shadow {
-    rule: usize,
-    pattern: Option<usize>,
+    Shadowed(BTreeSet<Candidate>),
 }
 
 pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> Result<Vec<Finding>, TooMuch> {
@@ -42,18 +35,6 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> Result<Vec<Finding>
         findings.extend(tell(profile, field, rule, fates));
     }
     Ok(findings)
-}
-
-fn candidates(index: usize, rule: &Rule) -> Vec<Candidate> {
-    let candidate = |pattern| Candidate {
-        rule: index,
-        pattern,
-    };
-    if rule.path.is_empty() {
-        return vec![candidate(None)];
-    }
-    let patterns = 0..rule.path.len();
-    patterns.map(|pattern| candidate(Some(pattern))).collect()
 }
 
 fn fate(field: &Field<'_>, candidate: Candidate) -> Result<Fate, TooMuch> {
@@ -83,27 +64,24 @@ fn in_state(
 ) -> Result<Fate, TooMuch> {
     let (before, _) = field.around(kind, candidate);
     let rivals = field.rivals(before, candidate, state.flag)?;
-    if candidate.pattern.is_none() {
-        // It also means attempts without a path, on which patterns say nothing.
-        let first = rivals.into_iter().find(|rival| rival.pattern.is_none());
+    if candidate.is_whole() {
+        // It also means attempts without a path or an address, on which the others say nothing.
+        let first = rivals.into_iter().find(|rival| rival.is_whole());
         return Ok(first.map_or(Fate::Decides, |first| shadowed([first])));
     }
     let left = field.left_over(&[candidate], &rivals, state.universe)?;
     Ok(match left {
-        LeftOver::Path(_) => Fate::Decides,
+        LeftOver::Object(_) => Fate::Decides,
         LeftOver::Nothing(by) if by.is_empty() => Fate::Never,
         LeftOver::Nothing(by) => shadowed(by),
     })
 }
 
 fn shadowed(by: impl IntoIterator<Item = Candidate>) -> Fate {
-    let shadows = by
-        .into_iter()
-        .map(|Candidate { rule, pattern }| Shadow { rule, pattern });
-    Fate::Shadowed(shadows.collect())
+    Fate::Shadowed(by.into_iter().collect())
 }
 
-/// One finding for a rule that never decides at all, else one for each of its patterns.
+/// One finding for a rule that never decides at all, else one for each of its parts.
 fn tell(
     profile: &Profile,
     field: &Field<'_>,
@@ -122,15 +100,13 @@ fn tell(
         let shadows = shadows.flatten().collect::<Vec<_>>();
         return vec![hidden(profile, field, rule, None, &shadows)];
     }
-    let told = fates.iter().filter_map(|(candidate, fate)| {
-        let part = candidate.pattern.filter(|_| !whole);
-        match fate {
-            Fate::Decides => None,
-            Fate::Never => Some(never(&rule.value, Some((candidate.pattern?, whole)))),
-            Fate::Shadowed(by) => {
-                let shadows: Vec<_> = by.iter().map(|shadow| (*candidate, *shadow)).collect();
-                Some(hidden(profile, field, rule, part, &shadows))
-            }
+    let told = fates.iter().filter_map(|(candidate, fate)| match fate {
+        Fate::Decides => None,
+        Fate::Never => Some(never(&rule.value, Some((candidate.pattern?, whole)))),
+        Fate::Shadowed(by) => {
+            let part = (!whole).then_some(*candidate);
+            let shadows: Vec<_> = by.iter().map(|shadow| (*candidate, *shadow)).collect();
+            Some(hidden(profile, field, rule, part, &shadows))
         }
     });
     told.collect()
@@ -193,31 +169,46 @@ fn cause(rule: &Rule, pattern: usize) -> (&'static str, &'static str) {
     )
 }
 
+const FIX: &str = "remove it, narrow the rule that decides first, or write more of the path out: the pattern with more literal bytes decides";
+
+const FIX_OF_PEERS: &str = "remove it, or narrow the rule that decides first: the longer prefix decides, then the fewer ports";
+
+/// What a part of a rule is called.
+fn kind_of_part(part: Candidate) -> &'static str {
+    match (part.address, part.port) {
+        (None, None) => "a pattern",
+        (Some(_), None) => "an address",
+        (None, Some(_)) => "a port",
+        (Some(_), Some(_)) => "an address with a port",
+    }
+}
+
 fn hidden(
     profile: &Profile,
     field: &Field<'_>,
     rule: &Located<ProfileRule>,
-    part: Option<usize>,
-    shadows: &[(Candidate, Shadow)],
+    part: Option<Candidate>,
+    shadows: &[(Candidate, Candidate)],
 ) -> Finding {
     let id = &rule.value.rule.id;
     let message = match part {
-        Some(_) => format!("a pattern of the rule {id:?} never decides"),
+        Some(part) => format!("{} of the rule {id:?} never decides", kind_of_part(part)),
         None => format!("the rule {id:?} never decides"),
     };
     let places = &rule.value.places;
-    let at = part.map_or(&places.id, |index| &places.path[index]);
-    let at = match places.path.as_slice() {
-        [only] => only,
+    let at = part.map_or(&places.id, |part| places.of(part).unwrap_or(&places.id));
+    let at = match (places.path.as_slice(), places.address.as_slice()) {
+        ([only], _) | ([], [only]) => only,
         _ => at,
     };
+    let names_peer = shadows.iter().any(|(candidate, _)| candidate.names_peer());
     let mut problem = Problem::new(message)
-        .help("remove it, narrow the rule that decides first, or write more of the path out: the pattern with more literal bytes decides")
+        .help(if names_peer { FIX_OF_PEERS } else { FIX })
         .at(at, "whatever this matches");
     let mut told = BTreeSet::new();
     for (candidate, shadow) in shadows {
         if told.insert(*shadow) {
-            problem = shadow.label(profile, field, *candidate, problem);
+            problem = label(profile, field, (*shadow, *candidate), problem);
         }
     }
     let actions: BTreeSet<Action> = told
@@ -243,25 +234,16 @@ fn outcome(action: Action, instead: &BTreeSet<Action>) -> String {
     "it changes nothing, and a reader is told otherwise".to_owned()
 }
 
-impl Shadow {
-    fn label(
-        self,
-        profile: &Profile,
-        field: &Field<'_>,
-        behind: Candidate,
-        problem: Problem,
-    ) -> Problem {
-        let rule = &profile.rules[self.rule].value;
-        let first = Candidate {
-            rule: self.rule,
-            pattern: self.pattern,
-        };
-        let reason = Reason::between(field.rules, first, behind);
-        let at: &At = match self.pattern {
-            Some(index) => &rule.places.path[index],
-            None => &rule.places.action,
-        };
-        let Rule { id, action, .. } = &rule.rule;
-        problem.at(at, format!("{action} by {id:?} comes first: {reason}"))
-    }
+/// Says beside what decides first that it does, and why.
+fn label(
+    profile: &Profile,
+    field: &Field<'_>,
+    (first, behind): (Candidate, Candidate),
+    problem: Problem,
+) -> Problem {
+    let rule = &profile.rules[first.rule].value;
+    let reason = Reason::between(field.rules, first, behind);
+    let at: &At = rule.places.of(first).unwrap_or(&rule.places.action);
+    let Rule { id, action, .. } = &rule.rule;
+    problem.at(at, format!("{action} by {id:?} comes first: {reason}"))
 }

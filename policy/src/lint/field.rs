@@ -2,8 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
 
 use super::language::{self, Budget, Language, TooMuch};
+use super::peers;
 use super::universe::Universe;
 use crate::decide::{Candidate, precedence};
 use crate::model::{Access, FileFlag, On, Rule};
@@ -79,10 +82,10 @@ impl<'r> Field<'r> {
         Ok(rivals.collect())
     }
 
-    /// A path that all of `inside` match and none of `outside` does; or, when there is none, those of
-    /// `outside` that suffice to match them all.
+    /// A path, or an address, that all of `inside` match and none of `outside` does; or, when there is
+    /// none, those of `outside` that suffice to match them all.
     ///
-    /// Few of many take part in an answer, so that they are taken in one by one: each path that those
+    /// Few of many take part in an answer, so that they are taken in one by one: each object that those
     /// so far leave over either answers the question, or names one more.
     pub(super) fn left_over(
         &self,
@@ -91,20 +94,29 @@ impl<'r> Field<'r> {
         universe: Universe,
     ) -> Result<LeftOver, TooMuch> {
         let mut taken: Vec<Candidate> = Vec::new();
-        if let Some(every) = outside.iter().find(|one| one.pattern.is_none()) {
+        if let Some(every) = outside.iter().find(|one| one.is_whole()) {
             return Ok(LeftOver::Nothing(vec![*every]));
         }
-        while let Some(path) = self.witness(inside, &taken, universe)? {
-            self.budget.borrow_mut().spend(path.len() * outside.len())?;
-            let matches =
-                |one: &&Candidate| one.glob(self.rules).is_some_and(|glob| glob.matches(&path));
+        while let Some(object) = self.witness(inside, &taken, universe)? {
+            let cost = object.size() * outside.len();
+            self.budget.borrow_mut().spend(cost)?;
+            let matches = |one: &&Candidate| self.matches(**one, &object);
             // The last one is the least specific, and matches most of what is left.
             match outside.iter().rev().find(matches) {
                 Some(another) => taken.push(*another),
-                None => return Ok(LeftOver::Path(path)),
+                None => return Ok(LeftOver::Object(object)),
             }
         }
         Ok(LeftOver::Nothing(taken))
+    }
+
+    fn matches(&self, candidate: Candidate, object: &Object) -> bool {
+        match object {
+            Object::Path(path) => candidate
+                .glob(self.rules)
+                .is_some_and(|glob| glob.matches(path)),
+            Object::Peer(peer) => peers::speaks_of(self.rules, candidate, *peer),
+        }
     }
 
     fn witness(
@@ -112,21 +124,53 @@ impl<'r> Field<'r> {
         inside: &[Candidate],
         outside: &[Candidate],
         universe: Universe,
-    ) -> Result<Option<Vec<u8>>, TooMuch> {
+    ) -> Result<Option<Object>, TooMuch> {
+        if inside.iter().any(|one| one.names_peer()) {
+            let mut budget = self.budget.borrow_mut();
+            let peer = peers::witness(self.rules, inside, outside, &mut budget)?;
+            return Ok(peer.map(Object::Peer));
+        }
         let languages = |candidates: &[Candidate]| -> Vec<&Language> {
             let languages = candidates.iter();
             languages.filter_map(|one| self.language(*one)).collect()
         };
         let (inside, outside) = (languages(inside), languages(outside));
         let mut budget = self.budget.borrow_mut();
-        language::witness(&inside, &outside, universe, &mut budget)
+        let path = language::witness(&inside, &outside, universe, &mut budget)?;
+        Ok(path.map(Object::Path))
     }
 }
 
-/// What some patterns match and others do not.
-pub(super) enum LeftOver {
-    /// This path, for one.
+/// What an attempt can be on.
+pub(super) enum Object {
     Path(Vec<u8>),
+    Peer(SocketAddr),
+}
+
+impl Object {
+    /// What a comparison with it costs.
+    fn size(&self) -> usize {
+        match self {
+            Self::Path(path) => path.len(),
+            Self::Peer(_) => 1,
+        }
+    }
+}
+
+/// Behind the kind of the attempt.
+impl fmt::Display for Object {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(formatter, "of {}", String::from_utf8_lossy(path)),
+            Self::Peer(peer) => write!(formatter, "to {peer}"),
+        }
+    }
+}
+
+/// What some candidates match and others do not.
+pub(super) enum LeftOver {
+    /// This, for one.
+    Object(Object),
     /// Nothing, because of these.
     Nothing(Vec<Candidate>),
 }
@@ -173,15 +217,17 @@ pub(super) fn states(rule: &Rule, on: On) -> Vec<State> {
     rule.flags.iter().map(|flag| state(Some(*flag))).collect()
 }
 
-/// A memory file is known by its path, and no other file has such a path.
+/// A memory file is known by its path, and no other file has such a path. Where the path is not known,
+/// there is none.
 fn state(flag: Option<FileFlag>) -> State {
     let memory = flag == Some(FileFlag::Memfd);
+    let others = !memory && flag != Some(FileFlag::Truncated);
     State {
         flag,
         universe: Universe {
-            names: !memory,
+            names: others,
             memory,
-            others: !memory,
+            others,
         },
     }
 }

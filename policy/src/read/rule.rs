@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::section::Section;
 use crate::error::{Located, Problem};
-use crate::model::{Access, Action, On, Rule, SameFile, Severity};
+use crate::model::{Access, Action, FileFlag, On, Rule, SameFile, Severity};
 use crate::profile::{ProfileRule, RulePlaces};
 use crate::values;
 
@@ -18,6 +18,8 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         .map(|glob| (glob.value, glob.at))
         .unzip();
     let access = words(section.list("access", values::word));
+    let address = section.list("address", values::subnet);
+    let port = section.list_with_numbers("port", values::ports);
     let flags = words(section.list("flags", values::word));
     let same_file = section.value("same_file", values::word);
     let severity = section.value("severity", values::word);
@@ -32,12 +34,16 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         id: id.at,
         action: action.at,
         path: path_places,
+        address: address.iter().map(|one| one.at.clone()).collect(),
+        port: port.iter().map(|one| one.at.clone()).collect(),
     };
     let rule = Rule {
         id: id.value,
         access: accesses(&on, access),
         on,
         path,
+        address: address.into_iter().map(|one| one.value).collect(),
+        port: port.into_iter().map(|one| one.value).collect(),
         flags,
         same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
         action: action.value,
@@ -46,6 +52,7 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         why: why.map(|why| why.value).unwrap_or_default(),
     };
     check_same_file(section, &rule);
+    check_truncated(section, &rule);
     Some(ProfileRule {
         rule,
         replaces,
@@ -66,9 +73,9 @@ fn accesses(on: &BTreeSet<On>, given: BTreeSet<Access>) -> BTreeSet<Access> {
     given
 }
 
-/// The kinds of attempt that have a path, for people.
-fn with_paths() -> String {
-    let kinds = On::ALL.iter().filter(|on| on.has_path());
+/// The kinds of attempt that have something, for people.
+fn kinds_with(has: impl Fn(On) -> bool) -> String {
+    let kinds = On::ALL.iter().filter(|on| has(**on));
     let quoted: Vec<String> = kinds.map(|on| format!("\"{on}\"")).collect();
     let (last, rest) = quoted
         .split_last()
@@ -78,7 +85,7 @@ fn with_paths() -> String {
 
 /// A key that would be without effect is a mistake, and in a policy mistakes are holes.
 fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
-    for name in ["on", "path", "access", "flags"] {
+    for name in ["on", "path", "access", "address", "port", "flags"] {
         if section.is_empty_list(name) {
             let problem = Problem::new(format!(
                 "`rule.{name}` is empty, so the rule speaks of nothing"
@@ -91,9 +98,23 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
         let problem = Problem::new("`rule.path` has no meaning for every kind of attempt in `on`")
             .help(format!(
                 "paths go with {} alone; write a second rule for the rest",
-                with_paths()
+                kinds_with(On::has_path)
             ));
         section.problem(problem, "path", "not for these attempts");
+    }
+    for name in ["address", "port"] {
+        if section.place_of(name).is_some() && !on.iter().all(|on| on.has_address()) {
+            let message = format!("`rule.{name}` has no meaning for every kind of attempt in `on`");
+            let help = format!(
+                "addresses and ports go with {} alone; write a second rule for the rest",
+                kinds_with(On::has_address)
+            );
+            section.problem(
+                Problem::new(message).help(help),
+                name,
+                "not for these attempts",
+            );
+        }
     }
     if section.place_of("access").is_some() && !on.contains(&On::Open) {
         let problem =
@@ -104,6 +125,15 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
         let problem = Problem::new("`rule.flags` has no meaning for every kind of attempt in `on`")
             .help("flags go with \"open\" and \"exec\" alone; write a second rule for the rest");
         section.problem(problem, "flags", "not for these attempts");
+    }
+}
+
+/// What the kernel could not tell is no pattern's.
+fn check_truncated(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+    if rule.flags.contains(&FileFlag::Truncated) && !rule.path.is_empty() {
+        let problem = Problem::new("`rule.path` has no meaning with the flag \"truncated\"")
+            .help("no pattern matches a path that is not known: remove `path`, or write the flag in a rule of its own");
+        section.problem(problem, "path", "never known with that flag");
     }
 }
 

@@ -19,6 +19,25 @@ pub(super) struct Section<'s, 'r, 'd> {
     place: Option<std::ops::Range<usize>>,
 }
 
+/// Conditions of rules that people look for, why there are none, and what to write instead.
+const NOT_MATCHED: &[(&str, &str, &str)] = &[
+    (
+        "exe",
+        "which program acts is told in the report, and not known where every kind of attempt is decided",
+        "remove it; a rule on \"exec\" says which programs run at all, and a profile of its own what one of them may do",
+    ),
+    (
+        "script",
+        "which script is interpreted is told in the report, and an interpreter runs others without the kernel's knowledge",
+        "remove it; a rule on \"open\" of the script's path sees every way to it",
+    ),
+    (
+        "uid",
+        "a jail has one user, who is never root",
+        "remove it; \"setuid\" in `on` speaks of attempts to become another",
+    ),
+];
+
 impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn open(
         reader: &'s mut Reader<'r>,
@@ -54,6 +73,12 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
         if (self.name, name) == ("network", "allow") {
             return Problem::new("lists of allowed addresses are not available yet")
                 .help("remove `allow`; with the mode \"none\" every address is refused");
+        }
+        if let Some((_, why, help)) = NOT_MATCHED
+            .iter()
+            .find(|(key, ..)| (self.name, name) == ("rule", *key))
+        {
+            return Problem::new(format!("rules cannot match on `{name}`: {why}")).help(*help);
         }
         let elsewhere = keys::KEYS.iter().find(|key| key.name == name);
         let help = match (values::nearest(name, known.iter().copied()), elsewhere) {
@@ -153,7 +178,16 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
         name: &str,
         parse: impl Fn(&str) -> Result<T, Wrong>,
     ) -> Option<Located<T>> {
-        let (key, value) = (self.key(name), self.get(name)?);
+        let value = self.get(name)?;
+        self.parse_number(self.key(name), value, parse)
+    }
+
+    fn parse_number<T>(
+        &mut self,
+        key: &Key,
+        value: &Value<'_>,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<Located<T>> {
         let DeValue::Integer(number) = value.get_ref() else {
             self.wrong_type(key, value);
             return None;
@@ -204,6 +238,26 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
                 .filter_map(|value| self.parse(key, value, &parse))
                 .collect(),
             Some((value, _)) => self.parse(key, value, &parse).into_iter().collect(),
+        }
+    }
+
+    /// As [`Self::list`], of texts and whole numbers.
+    pub(super) fn list_with_numbers<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Vec<Located<T>> {
+        let key = self.key(name);
+        let one = |section: &mut Self, value: &Value<'d>| match value.get_ref() {
+            DeValue::Integer(_) => section.parse_number(key, value, &parse),
+            _ => section.parse(key, value, &parse),
+        };
+        match self.get(name).map(|value| (value, value.get_ref())) {
+            None => Vec::new(),
+            Some((_, DeValue::Array(values))) => {
+                values.iter().filter_map(|value| one(self, value)).collect()
+            }
+            Some((value, _)) => one(self, value).into_iter().collect(),
         }
     }
 

@@ -6,10 +6,10 @@ use turnkey_tests::{Ran, Run, as_nobody, compile, in_the_guest, open_to_all, scr
 
 use super::{events, rule, violations};
 
-const REACH: &str = include_str!("../../attacks/reach.c");
+pub const REACH: &str = include_str!("../../attacks/reach.c");
 
 /// The ways that carry a datagram, and those that connect.
-const DATAGRAMS: [&str; 9] = [
+pub const DATAGRAMS: [&str; 9] = [
     "sendto",
     "sendto-unspecified",
     "sendto-mapped",
@@ -20,7 +20,7 @@ const DATAGRAMS: [&str; 9] = [
     "connect-again",
     "sendto-elsewhere",
 ];
-const STREAMS: [&str; 3] = ["tcp", "tcp-mapped", "fast-open"];
+pub const STREAMS: [&str; 3] = ["tcp", "tcp-mapped", "fast-open"];
 
 /// Sockets of a kind that the jail does not have, and what is answered.
 const KINDS: [(&str, i32); 6] = [
@@ -73,7 +73,7 @@ impl Peer {
     }
 }
 
-fn answered(told: &str, way: &str, errno: i32) -> bool {
+pub fn answered(told: &str, way: &str, errno: i32) -> bool {
     told.lines().any(|line| line == format!("{way} {errno}"))
 }
 

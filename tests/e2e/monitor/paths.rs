@@ -148,6 +148,31 @@ fn m31_a_path_that_is_too_long_to_be_known_is_taken_for_the_worst() {
 }
 
 #[test]
+fn m31_a_rule_means_the_files_whose_path_is_too_long_to_be_known() {
+    let program = format!("{DEEP}open('program', 'rb'); print('done', flush=True)");
+    let cut = |action: &str, more: &str| {
+        let rule = rule("cut", "open", action, more);
+        Run::new().profile(&rule).python(&program)
+    };
+    let control = cut("kill", "flags = \"deleted\"");
+    control.expect_code(121);
+    control.expect(
+        violations(&control, "cut").next().is_none(),
+        "the control: another rule",
+    );
+    let ran = cut("kill", "flags = \"truncated\"");
+    ran.expect_code(121);
+    ran.expect(!ran.stdout.contains("done"), "without effect");
+    let told = violations(&ran, "cut").any(|one| one["path_truncated"] == true);
+    ran.expect(told, "and it is told, by that rule");
+    // It speaks of them before those that take them for the worst.
+    let logged = cut("log", "flags = \"truncated\"");
+    logged.expect_code(0);
+    logged.expect(logged.stdout == "done\n", "it is only told");
+    logged.expect(violations(&logged, "cut").next().is_some(), "by that rule");
+}
+
+#[test]
 fn m31_an_argument_that_is_too_long_matches_no_list() {
     let long = "os.execv('/usr/bin/' + './' * 2500 + 'echo', ['echo', 'done'])";
     let program =

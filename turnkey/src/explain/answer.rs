@@ -32,7 +32,7 @@ pub fn write(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn head(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
-    let path = decision.path.as_deref();
+    let path = decision.path.as_ref().or(decision.address.as_ref());
     let path = path.map(|path| format!(" {path}")).unwrap_or_default();
     let flag = decision.flag;
     let flag = flag.map(|flag| format!(" ({flag})")).unwrap_or_default();
@@ -41,9 +41,10 @@ fn head(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::Result<()> {
-    let what = match asked.access {
-        Some(access) => format!("{} to {access}", decision.on),
-        None => decision.on.to_owned(),
+    let what = match (asked.access, &asked.address) {
+        (Some(access), _) => format!("{} to {access}", decision.on),
+        (None, Some(address)) => format!("{} {address}", decision.on),
+        (None, None) => decision.on.to_owned(),
     };
     if asked.matching.is_empty() {
         return writeln!(out, "\n{what}: no rule matches");
@@ -51,7 +52,7 @@ fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::R
     writeln!(out, "\n{what}: the first that matches decides")?;
     for (number, matching) in (1..).zip(&asked.matching) {
         let ranked = &matching.candidate;
-        let mut pattern = ranked.pattern.clone().unwrap_or_else(|| "(any)".to_owned());
+        let mut pattern = ranked.speaks_of();
         if !ranked.flags.is_empty() {
             pattern = format!("{pattern}, if {}", ranked.flags.join(" or "));
         }

@@ -1,9 +1,13 @@
 //! Which rule decides on an attempt, and why: `explain --path P --on KIND`.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::Serialize;
-use turnkey_policy::{Access, Candidate, Policy, Reason, Rule, decide, decide_same_file, matching};
+use turnkey_policy::{
+    Access, Attempt, Candidate, Network, On, Policy, Reason, Rule, address, decide,
+    decide_same_file, matching,
+};
 
 use super::question::Question;
 use super::rules::{Definition, Ranked, definition, ranked};
@@ -24,6 +28,8 @@ pub struct Decision {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub flag: Option<&'static str>,
     /// The rule that decides; `null` when none speaks of the attempt, and it is let through.
     pub decides: Option<Definition>,
@@ -37,11 +43,14 @@ pub struct Decision {
     pub tree: Option<TreeRow>,
 }
 
-/// One access, or an attempt that has none.
+/// One access, one address, or an attempt that has none.
 #[derive(Debug, Serialize)]
 pub struct Asked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<&'static str>,
+    /// Of an unspecified address, each that is meant by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// The first decides.
     pub matching: Vec<Match>,
 }
@@ -70,7 +79,7 @@ impl Decision {
         let rules = &policy.rules;
         // The file that is there when the run begins is the one that is meant.
         let was: Vec<&[u8]> = question.path.as_deref().into_iter().collect();
-        let attempt = question.attempt(&was);
+        let attempt = placed(policy, question.attempt(&was));
         let rule = |index: usize| -> &Rule { &rules[index] };
         Self {
             schema: SCHEMA,
@@ -78,6 +87,7 @@ impl Decision {
             mode: policy.mode.name(),
             on: question.on.name(),
             path: question.path.as_deref().map(escape),
+            address: question.address.map(|address| address.to_string()),
             flag: question.flag.map(|flag| flag.name()),
             decides: decide(rules, &attempt).map(|index| definition(rule(index), policy)),
             asked: asked(policy, question),
@@ -102,12 +112,44 @@ fn asked(policy: &Policy, question: &Question) -> Vec<Asked> {
         [] => vec![None],
         accesses => accesses.iter().copied().map(Some).collect(),
     };
-    let attempt = question.attempt(&[]);
+    let attempt = placed(policy, question.attempt(&[]));
+    if let Some(peer) = attempt.address {
+        let meant = address::meant(attempt.on, peer.ip());
+        return meant
+            .into_iter()
+            .map(|ip| asked_to(policy, &attempt, SocketAddr::new(ip, peer.port())))
+            .collect();
+    }
     let of = |access: Option<Access>| Asked {
         access: access.map(Access::name),
+        address: None,
         matching: in_order(policy, &matching(&policy.rules, &attempt, access)),
     };
     accesses.into_iter().map(of).collect()
+}
+
+fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> Asked {
+    let attempt = Attempt {
+        address: Some(peer),
+        ..*attempt
+    };
+    Asked {
+        access: None,
+        address: Some(peer.to_string()),
+        matching: in_order(policy, &matching(&policy.rules, &attempt, None)),
+    }
+}
+
+/// Says of an address whether the jail has it for itself.
+fn placed<'a>(policy: &Policy, attempt: Attempt<'a>) -> Attempt<'a> {
+    Attempt {
+        to_itself: policy.network == Network::Loopback
+            && attempt.on != On::Bind
+            && attempt
+                .address
+                .is_some_and(|peer| address::is_own(peer.ip())),
+        ..attempt
+    }
 }
 
 fn in_order(policy: &Policy, candidates: &[Candidate]) -> Vec<Match> {

@@ -1,5 +1,6 @@
 //! What `explain --path P --on KIND` asks.
 
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 
 use anyhow::{Context, bail, ensure};
@@ -13,6 +14,7 @@ use crate::cli::QuestionArguments;
 pub struct Question {
     pub on: On,
     pub path: Option<Vec<u8>>,
+    pub address: Option<SocketAddr>,
     /// Each is decided by itself; empty for kinds that have none.
     pub access: Vec<Access>,
     pub flag: Option<FileFlag>,
@@ -24,14 +26,15 @@ impl Question {
     /// # Errors
     /// When a word is not known, or parts of the question do not go together.
     pub fn new(arguments: &QuestionArguments) -> anyhow::Result<Option<Self>> {
-        let on = match (&arguments.on, &arguments.path) {
-            (Some(on), _) => word("--on", on)?,
-            (None, Some(_)) => On::Open,
-            (None, None) => {
+        let on = match (&arguments.on, &arguments.path, &arguments.address) {
+            (Some(on), ..) => word("--on", on)?,
+            (None, Some(_), _) => On::Open,
+            (None, None, Some(_)) => On::Connect,
+            (None, None, None) => {
                 let lost = !arguments.access.is_empty() || arguments.flag.is_some();
                 ensure!(
                     !lost,
-                    "--access and --flag say more of an attempt: name it with --path or --on"
+                    "--access and --flag say more of an attempt: name it with --path, --address or --on"
                 );
                 return Ok(None);
             }
@@ -40,6 +43,7 @@ impl Question {
         let question = Self {
             on,
             path: path.map(|path| spelled_out(path.as_bytes())),
+            address: arguments.address.as_deref().map(peer).transpose()?,
             access: accesses(on, &arguments.access)?,
             flag: arguments
                 .flag
@@ -56,6 +60,10 @@ impl Question {
         let on = self.on;
         match &self.path {
             Some(_) if !on.has_path() => bail!("an attempt to {on} has no path: leave --path out"),
+            Some(_) if self.flag == Some(FileFlag::Truncated) => {
+                bail!("--flag truncated is of a file whose path is not known: leave --path out")
+            }
+            None if self.flag == Some(FileFlag::Truncated) => {}
             None if on.has_path() && on != On::Map => {
                 bail!("an attempt to {on} is on a file: name it with --path")
             }
@@ -64,6 +72,10 @@ impl Question {
             }
             _ => {}
         }
+        ensure!(
+            self.address.is_none() || on.has_address(),
+            "--address goes with connect, bind and send alone"
+        );
         ensure!(
             self.flag.is_none() || on.has_flags(),
             "--flag goes with open and exec alone"
@@ -75,6 +87,7 @@ impl Question {
     pub fn attempt<'q>(&'q self, was: &'q [&'q [u8]]) -> Attempt<'q> {
         Attempt {
             path: self.path.as_deref(),
+            address: self.address,
             access: &self.access,
             flag: self.flag,
             was,
@@ -93,6 +106,12 @@ fn spelled_out(path: &[u8]) -> Vec<u8> {
         || path.to_vec(),
         |rest| [WORKSPACE.as_bytes(), rest].concat(),
     )
+}
+
+fn peer(text: &str) -> anyhow::Result<SocketAddr> {
+    text.parse().with_context(|| {
+        format!("--address: {text:?} is no address with a port; write one such as 10.0.0.1:443 or [2001:db8::1]:443")
+    })
 }
 
 fn accesses(on: On, given: &[String]) -> anyhow::Result<Vec<Access>> {

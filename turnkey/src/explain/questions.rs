@@ -52,6 +52,25 @@ id = "code-in-memory"
 on = "exec"
 flags = "memfd"
 action = "deny"
+
+[[rule]]
+id = "lab"
+on = ["connect", "send"]
+address = "10.0.0.0/8"
+action = "deny"
+
+[[rule]]
+id = "lab-web"
+on = "connect"
+address = "10.0.0.0/8"
+port = [80, "8000-8010"]
+action = "allow"
+
+[[rule]]
+id = "own"
+on = "connect"
+address = "127.0.0.1"
+action = "kill"
 "#;
 
 fn policy(head: &str) -> Policy {
@@ -95,6 +114,10 @@ answers! {
     no_rule: "", "--on rename --path /srv/app/config";
     an_attempt_without_a_path: "", "--on connect";
     the_file_itself: "", "--on exec --path /srv/app/tool";
+    an_address: "", "--address 10.0.0.1:8001";
+    an_address_within_another: "", "--on send --address [::ffff:10.1.2.3]:1";
+    an_unspecified_address: "", "--address 0.0.0.0:1";
+    an_address_of_its_own: "[network]\nmode = \"loopback\"", "--address 127.0.0.2:1";
     a_state_of_the_file: "", "--on exec --path memfd:x --flag memfd";
     rules_that_only_speak: "[enforcement]\nmode = \"observe\"", "--path /srv/app/config";
 }
@@ -131,6 +154,8 @@ fn what_does_not_go_together_is_refused() {
         "--access read",
         "--on opne --path /x",
         "--path /x --access exec",
+        "--path /x --address 10.0.0.1:1",
+        "--address 10.0.0.1",
     ];
     let told: String = lines
         .iter()

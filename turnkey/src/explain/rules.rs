@@ -48,6 +48,12 @@ pub struct Ranked {
     pub rule: String,
     /// `null` speaks of every path, or of an attempt without one.
     pub pattern: Option<String>,
+    /// The addresses that it means; without any, every address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The ports that it means; without any, every port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
     /// States of the file, any of which is meant; without any, every file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<&'static str>,
@@ -116,7 +122,28 @@ pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
     Some(Ranked {
         rule: shown(&rule.id),
         pattern: pattern.map(|glob| shown(glob.to_string())),
+        address: candidate
+            .subnet(&policy.rules)
+            .map(|subnet| subnet.to_string()),
+        port: candidate
+            .ports(&policy.rules)
+            .map(|ports| ports.to_string()),
         flags: flags(rule),
         action: policy.mode.apply(rule.action).name(),
     })
+}
+
+impl Ranked {
+    /// What it means, in one line.
+    pub fn speaks_of(&self) -> String {
+        if let Some(pattern) = &self.pattern {
+            return pattern.clone();
+        }
+        match (&self.address, &self.port) {
+            (None, None) => "(any)".to_owned(),
+            (Some(address), None) => address.clone(),
+            (None, Some(port)) => format!("port {port}"),
+            (Some(address), Some(port)) => format!("{address} port {port}"),
+        }
+    }
 }

@@ -242,7 +242,7 @@ fn precedence(kind: &Precedence, out: &mut impl Write) -> io::Result<()> {
         out,
     )?;
     for ranked in &kind.order {
-        let mut pattern = ranked.pattern.as_deref().unwrap_or("(any)").to_owned();
+        let mut pattern = ranked.speaks_of();
         if !ranked.flags.is_empty() {
             pattern = format!("{pattern}, if {}", ranked.flags.join(" or "));
         }

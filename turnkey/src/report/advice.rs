@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use turnkey_policy::{Access, Action, Glob, Rule, SameFile, syscalls};
+use turnkey_policy::{Access, Action, Glob, Ports, Rule, SameFile, Subnet, syscalls};
 
 use super::act::{Act, Object};
 use super::model::FileAccess;
@@ -111,6 +111,9 @@ fn network(address: &str) -> Opening {
 /// unless the rule is as specific: it names this path itself, or no path at all. The stronger
 /// action wins such a tie, so the part of the rule that speaks of this act has to go.
 fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
+    if let Some(allow) = allowed_peer(rule, act) {
+        return (allow, false);
+    }
     let named = act
         .object
         .path()
@@ -156,6 +159,34 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
         ..rule.clone()
     };
     (allow, false)
+}
+
+/// A rule that allows the act's address and port beside the one that decided; `None` for another kind
+/// of act, where that rule names the same or nothing at all, and for an address that means several.
+fn allowed_peer(rule: &Rule, act: &Act) -> Option<Rule> {
+    let Object::Address { address, .. } = &act.object else {
+        return None;
+    };
+    if rule.address.is_empty() && rule.port.is_empty() {
+        return None;
+    }
+    let peer: SocketAddr = address.parse().ok()?;
+    let (subnet, ports) = (
+        Subnet::one(peer.ip()),
+        Ports::new(peer.port(), peer.port())?,
+    );
+    let is_same = rule.address.contains(&subnet) && rule.port.contains(&ports);
+    if is_same || peer.ip().to_canonical().is_unspecified() {
+        return None;
+    }
+    Some(Rule {
+        id: format!("allow-{}", rule.id),
+        on: act.on.into_iter().collect(),
+        address: vec![subnet],
+        port: vec![ports],
+        action: Action::Allow,
+        ..rule.clone()
+    })
 }
 
 /// A pattern that stands for more paths than this is taken out whole.
@@ -222,6 +253,19 @@ fn snippet(rule: &Rule, replaces: bool) -> String {
             "access = {}",
             list(rule.access.iter().map(|access| access.name()))
         ));
+    }
+    let addresses = rule.address.iter().map(ToString::to_string);
+    let ports = rule.port.iter().map(ToString::to_string);
+    for (key, values) in [
+        ("address", addresses.collect::<Vec<_>>()),
+        ("port", ports.collect()),
+    ] {
+        if !values.is_empty() {
+            lines.push(format!(
+                "{key} = {}",
+                list(values.iter().map(String::as_str))
+            ));
+        }
     }
     if !rule.flags.is_empty() {
         lines.push(format!(
@@ -380,6 +424,46 @@ action = "allow""#
                 "{path}: {decided:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
+        let connect = |address: &str| Act {
+            on: Some(On::Connect),
+            object: Object::Address {
+                address: address.to_owned(),
+                socket: None,
+                name: None,
+            },
+            outcome: Outcome::Denied(Stopper::Monitor),
+            errno: 0,
+        };
+        let outbound = Rule {
+            port: Ports::new(1, 65535).into_iter().collect(),
+            ..fixture::policy().rules[fixture::OUTBOUND].clone()
+        };
+        let act = connect("[::ffff:127.0.0.1]:5432");
+        let (allow, replaces) = change(&outbound, &act);
+        assert!(!replaces);
+        let text = snippet(&allow, replaces);
+        assert!(
+            text.contains("address = [\"127.0.0.1\"]\nport = [\"5432\"]\naction = \"allow\""),
+            "{text}"
+        );
+        let rules = [outbound, allow.clone()];
+        let attempt = turnkey_policy::Attempt {
+            address: "127.0.0.1:5432".parse().ok(),
+            ..turnkey_policy::Attempt::of(On::Connect)
+        };
+        assert_eq!(turnkey_policy::decide(&rules, &attempt), Some(1));
+        let exact = Rule {
+            action: Action::Deny,
+            ..allow
+        };
+        let (instead, replaces) = change(&exact, &act);
+        assert!(replaces && instead.action == Action::Allow && instead.address == exact.address);
+        let (_, replaces) = change(&exact, &connect("0.0.0.0:5432"));
+        assert!(replaces, "it is decided on as several");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use turnkey_monitor::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 use turnkey_policy::{
     Access, Action, Enforcement, Environment, Filesystem, Glob, HostPath, Identity, Limits, Mode,
-    Network, On, OnLoss, Policy, Rule, SameFile, Scratch, Severity, Syscalls, Workdir,
+    Network, On, OnLoss, Policy, Rule, Scratch, Severity, Syscalls, Workdir,
 };
 
 use super::Clock;
@@ -99,46 +99,32 @@ fn filesystem() -> Filesystem {
 fn credentials() -> Rule {
     let globs = ["/etc/shadow", "/etc/gshadow", "**/.ssh/id_*"];
     Rule {
-        id: "credential-file".to_owned(),
-        on: BTreeSet::from([On::Open]),
         path: globs.map(|glob| Glob::parse(glob).unwrap()).to_vec(),
         access: BTreeSet::from([Access::Read]),
-        flags: [].into(),
-        same_file: SameFile::No,
-        action: Action::Kill,
         severity: Severity::Critical,
         technique: Some("T1003.008".to_owned()),
         why: "no program that we run has business here".to_owned(),
+        ..Rule::new("credential-file", [On::Open], Action::Kill)
     }
 }
 
 fn outbound() -> Rule {
     Rule {
-        id: "outbound".to_owned(),
-        on: BTreeSet::from([On::Connect, On::Send]),
-        path: Vec::new(),
-        access: BTreeSet::new(),
-        flags: [].into(),
-        same_file: SameFile::No,
-        action: Action::Deny,
-        severity: Severity::Medium,
         technique: Some("T1071".to_owned()),
         why: "there is no network".to_owned(),
+        ..Rule::new("outbound", [On::Connect, On::Send], Action::Deny)
     }
 }
 
 fn escape() -> Rule {
     Rule {
-        id: "escape".to_owned(),
-        on: BTreeSet::from([On::Ptrace, On::Mount, On::Namespace]),
-        path: Vec::new(),
-        access: BTreeSet::new(),
-        flags: [].into(),
-        same_file: SameFile::No,
-        action: Action::Log,
         severity: Severity::High,
-        technique: None,
         why: "a way out of a jail".to_owned(),
+        ..Rule::new(
+            "escape",
+            [On::Ptrace, On::Mount, On::Namespace],
+            Action::Log,
+        )
     }
 }
 

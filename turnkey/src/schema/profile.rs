@@ -7,6 +7,7 @@ use turnkey_policy::{SCHEMA, syscalls};
 /// What is written of sizes, shares and durations: `turnkey_policy::quantity`.
 const SIZE: &str = "^[0-9]+[KMGT]?$";
 const PERCENT: &str = "^[0-9]+%$";
+const PORTS: &str = "^[0-9]+(-[0-9]+)?$";
 const DURATION: &str = "^[0-9]+(ms|s|m|h)$";
 
 /// The JSON Schema, draft 2020-12, of a profile.
@@ -68,6 +69,10 @@ fn written(key: &Key) -> Value {
         Form::Percent => json!({ "type": "string", "pattern": PERCENT }),
         Form::Duration => json!({ "type": "string", "pattern": DURATION }),
         Form::Count => json!({ "type": "integer", "minimum": 0 }),
+        Form::Ports => one_or_list(&json!({ "anyOf": [
+            { "type": "integer", "minimum": 1, "maximum": u16::MAX },
+            { "type": "string", "pattern": PORTS },
+        ] })),
         Form::Truth => json!({ "type": "boolean" }),
         Form::Word(words) => json!({ "enum": words() }),
         Form::Words(words) => one_or_list(&json!({ "enum": words() })),

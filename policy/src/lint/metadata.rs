@@ -1,0 +1,75 @@
+//! Allows that reach where clouds hand out credentials to whoever asks from inside.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::{Finding, Lint};
+use crate::decide::{Attempt, Candidate, decide, matching};
+use crate::model::{Action, On, Rule};
+use crate::profile::Profile;
+
+/// All of them serve HTTP.
+const PORT: u16 = 80;
+
+const fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+}
+
+/// Where credentials are asked for, and whose.
+const SERVICES: &[(IpAddr, &str)] = &[
+    (v4(169, 254, 169, 254), "most clouds"),
+    (
+        IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+        "Amazon's cloud",
+    ),
+    (v4(169, 254, 170, 2), "Amazon's containers"),
+    (v4(100, 100, 100, 200), "Alibaba's cloud"),
+    (v4(168, 63, 129, 16), "Microsoft's cloud"),
+];
+
+/// One finding for each rule.
+pub(super) fn reached(profile: &Profile, rules: &[Rule]) -> Vec<Finding> {
+    let mut findings: Vec<(usize, Finding)> = Vec::new();
+    for (address, whose) in SERVICES {
+        for on in [On::Connect, On::Send] {
+            let attempt = Attempt {
+                address: Some(SocketAddr::new(*address, PORT)),
+                ..Attempt::of(on)
+            };
+            let Some(index) = decide(rules, &attempt) else {
+                continue;
+            };
+            let first = matching(rules, &attempt, None).into_iter().next();
+            let Some(candidate) = first.filter(|_| rules[index].action == Action::Allow) else {
+                continue;
+            };
+            let is_known = findings.iter().any(|(known, _)| *known == index);
+            if !is_known && !is_meant(rules, candidate, *address) {
+                findings.push((index, finding(profile, candidate, (*address, whose))));
+            }
+        }
+    }
+    findings.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Whether the address itself is written, with a reason.
+fn is_meant(rules: &[Rule], candidate: Candidate, address: IpAddr) -> bool {
+    let subnet = candidate.subnet(rules);
+    let is_named = subnet.is_some_and(|subnet| subnet.halves().is_none());
+    let is_explained = !rules[candidate.rule].why.trim().is_empty();
+    is_named && is_explained && subnet.is_some_and(|subnet| subnet.contains(address))
+}
+
+fn finding(profile: &Profile, candidate: Candidate, (address, whose): (IpAddr, &str)) -> Finding {
+    let rule = &profile.rules[candidate.rule].value;
+    let at = rule.places.of(candidate).unwrap_or(&rule.places.action);
+    let id = &rule.rule.id;
+    Finding {
+        lint: Lint::MetadataAllowed,
+        why: format!("there {whose} hand out the machine's credentials to whoever asks from it"),
+        problem: crate::error::Problem::new(format!(
+            "the rule {id:?} lets the program reach {address}"
+        ))
+        .help("allow smaller networks, or add a rule that denies this address; when it is meant, allow it by itself, with `why`")
+        .at(at, "this holds it"),
+    }
+}
