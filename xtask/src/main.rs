@@ -4,6 +4,7 @@ mod command;
 mod demo;
 mod ebpf;
 mod fuzz;
+mod mbpp;
 mod roll_call;
 mod run;
 mod setup;
@@ -33,6 +34,8 @@ enum Task {
     Vm(vm::Arguments),
     /// Runs every example in its jail and compares what was seen with what its header promises
     Demo(demo::Arguments),
+    /// Runs a corpus of small Python programs in the jail and outside, and writes docs/mbpp.md
+    Mbpp(mbpp::Arguments),
     /// Builds the BPF object and its lock file, or checks that they are fresh
     Ebpf(ebpf::Arguments),
     /// Gives what reads bytes from outside bytes that nobody thought of
@@ -65,6 +68,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Test(arguments) => test::run(arguments),
         Task::Vm(arguments) => vm::run(arguments),
         Task::Demo(arguments) => demo::run(arguments),
+        Task::Mbpp(arguments) => mbpp::run(arguments),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Fuzz(arguments) => fuzz::run(arguments),
         Task::Tidy => tidy::run(),
