@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     command::check(Command::new(&turnkey).args(["monitor", "load"]))?;
     let table = play_all(&turnkey, &programs, arguments.every)?;
     let page = table.page(&machine()?);
-    println!("{page}");
+    eprintln!("{page}");
     if arguments.every == 1 {
         let path = workspace::root().join(PAGE);
         fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
