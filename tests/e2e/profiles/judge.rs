@@ -256,6 +256,26 @@ int main(int count, char **words) { puts(fopen(words[1], \"r\") ? \"read\" : \"a
     );
 }
 
+/// SECURITY.md says which of these are told.
+#[test]
+fn calls_that_the_profile_leaves_out_are_refused() {
+    let source = "#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    char folder[] = \"/tmp/turnkey-XXXXXX\";
+    printf(\"%d %d %d\\n\", getppid() > 0, !mkdir(mktemp(folder), 0700), !chmod(words[0], 0700));
+    rmdir(folder);
+    return 0;
+}";
+    let answer = Answer::new(source);
+    assert_eq!(answer.outside(&[]), "1 1 1\n", "the control");
+    let ran = answer.jailed().run(&["./answer"]);
+    ran.expect(ran.stdout == "0 0 0\n", "each is refused");
+    refused(&ran, "/workspace/answer");
+}
+
 #[test]
 fn who_takes_too_much_is_ended() {
     let memory = "#include <stdlib.h>
