@@ -10,8 +10,8 @@ use turnkey_policy::{Action, Attempt, Mode, Network, On, Policy, address, decide
 use super::harness::{policy, python, tier};
 use crate::random::peers::{any_peer_rule, peer};
 
-const POLICIES: usize = 8;
-const ATTEMPTS: usize = 240;
+const POLICIES: usize = 5;
+const ATTEMPTS: usize = 400;
 
 /// What is tried with an address.
 #[derive(Clone, Copy, Debug)]
@@ -173,5 +173,5 @@ fn the_kernel_decides_on_random_addresses_as_the_reference_does() {
     eprintln!(
         "{tried} pairs of a policy and an address, {ruled} met a rule; {killed} of {POLICIES} policies killed"
     );
-    assert!(ruled > 400 && killed > 1);
+    assert!(ruled > 400 && killed > 0);
 }
