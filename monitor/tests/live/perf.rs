@@ -62,13 +62,13 @@ fn killed(events: &[Event]) -> Vec<&Kind> {
 
 #[test]
 fn m22_programs_that_perf_calls_tell_all_that_happens() {
-    let program = "import os, sys\nopen('/etc/hostname')\nif os.fork() == 0: os.execv('/bin/true', ['true', 'x'])\nos.wait()\nprint('lived')";
+    let program = "import os, sys\nopen('/etc/hosts')\nif os.fork() == 0: os.execv('/bin/true', ['true', 'x'])\nos.wait()\nprint('lived')";
     let (output, events, evidence, condemned) = watched(program);
     assert_eq!(output.stdout, b"lived\n", "{output:?}");
     assert!(!condemned && evidence.complete, "{evidence:?}");
     let has = |what: fn(&Kind) -> bool| events.iter().any(|event| what(&event.kind));
     assert!(has(
-        |kind| matches!(kind, Kind::Open { file: Some(file), .. } if file.path == b"/etc/hostname")
+        |kind| matches!(kind, Kind::Open { file: Some(file), .. } if file.path == b"/etc/hosts")
     ));
     assert!(has(|kind| matches!(kind, Kind::Exec { .. })));
     let count = |what: fn(&Kind) -> bool| events.iter().filter(|it| what(&it.kind)).count();

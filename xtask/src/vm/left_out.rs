@@ -3,20 +3,12 @@
 
 use super::expected::LeftOut;
 
-/// What the monitor does otherwise on the tracepoint tier or on an older kernel, and what its programs
-/// cost there.
-pub const BY_TIER: &[&str] = &[
-    "live::cost::",
-    "live::map::",
-    "live::network::a_listen_without_a_bind",
-    "live::network::where_the_kernel_can_refuse_it",
-    "live::open::",
-    "live::perf::",
-];
+/// What the monitor does otherwise on the tracepoint tier, and what its programs cost there.
+pub const BY_TIER: &[&str] = &["live::cost::", "live::open::"];
 
 /// Why not the others.
-pub const NOT_BY_TIER: &str = "an emulated processor takes some seconds for each; these differ between tiers, or cost the \
-    verifier most. On 6.12 with BPF LSM and on the host all of them run";
+pub const NOT_BY_TIER: &str = "an emulated processor takes some seconds for each; these are the programs that differ between \
+    tiers and cost the verifier most. On 6.12 with BPF LSM and on the host all of them run";
 
 /// Left out of the monitor's own tests.
 pub const NOT_LIVE_IN_THE_GUEST: &[LeftOut] = &[LeftOut {
