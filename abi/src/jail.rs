@@ -3,6 +3,7 @@
 use core::mem::size_of;
 
 use crate::count;
+use crate::syscalls::COUNT;
 
 /// Slots in which a socket hook leaves the thread whose syscall it has reported.
 pub const HOOKED: usize = 64;
@@ -29,6 +30,10 @@ pub struct Jail {
     pub strict: u32,
     /// Not 0: the jail is a canary's, whose end is nobody else's business.
     pub canary: u32,
+    /// Not 0: the numbers of the system calls that are made are noted in `called`.
+    pub notes_calls: u32,
+    /// Zero.
+    pub reserved: u32,
     /// The number of the next record.
     pub seq: u64,
     /// What happened, by [`count::slot`].
@@ -48,6 +53,9 @@ pub struct Jail {
     /// Threads whose socket address a cgroup program has reported in the syscall they are in; a
     /// thread's slot is its id modulo the length.
     pub hooked: [u32; HOOKED],
+    /// By number: 1 when a task has made this system call since the command was started. A byte each,
+    /// so that two processors need not agree.
+    pub called: [u8; COUNT],
 }
 
 impl Jail {
@@ -63,6 +71,8 @@ impl Jail {
             kill_on_loss: 0,
             strict: 0,
             canary: 0,
+            notes_calls: 0,
+            reserved: 0,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],
@@ -72,11 +82,12 @@ impl Jail {
             unresolved: 0,
             working: 0,
             hooked: [0; HOOKED],
+            called: [0; COUNT],
         }
     }
 }
 
-const _: () = assert!(size_of::<Jail>() == 32 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED);
+const _: () = assert!(size_of::<Jail>() == 40 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED + COUNT);
 
 /// Whether the command itself was started: from then on rules on `exec` apply.
 pub mod started {

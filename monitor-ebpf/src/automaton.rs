@@ -265,7 +265,7 @@ pub fn condemn_for_rule(jail: JailCell, thread: u32) {
 pub fn condemn(jail: JailCell) {
     jail.condemned().set(1);
     if !jail.is_canary() {
-        read::set_any_condemned();
+        read::look_at_every_call();
     }
 }
 

@@ -49,7 +49,7 @@ fn interesting(nr: i64) -> Option<u8> {
         .get(nr as usize)
         .copied()
         .unwrap_or(class::NONE);
-    (class != class::NONE || read::any_condemned()).then_some(class)
+    (class != class::NONE || read::every_call_matters()).then_some(class)
 }
 
 /// The class of the syscall that a task's user registers are from.
@@ -73,7 +73,7 @@ fn finish_off(jail: JailCell) -> bool {
 /// Kills for what a program itself met, such as a record that is lost, before the task goes on.
 #[inline(always)]
 fn after(_done: Option<i32>) -> i32 {
-    if read::any_condemned()
+    if read::every_call_matters()
         && let Some(jail) = read::current_jail()
     {
         finish_off(jail);
@@ -100,6 +100,7 @@ fn enter(context: &impl EbpfContext, regs: u64, nr: i64) -> Option<i32> {
     if finish_off(jail) {
         return None;
     }
+    jail.note_call(nr);
     match call {
         class::OPEN..=class::OPENAT2 => {
             open::enter(

@@ -9,6 +9,7 @@ use core::mem::{MaybeUninit, size_of};
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::count::SLOTS;
+use turnkey_abi::syscalls::COUNT;
 use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, Table, fault};
 
 use crate::maps;
@@ -101,21 +102,22 @@ pub fn has(which: u64) -> bool {
     unsafe { core::ptr::read_volatile(&raw const FAULTS) & which != 0 }
 }
 
-/// Not 0 since any jail was condemned. Syscalls that nobody looks at cost the host this one load.
-static mut ANY_CONDEMNED: u32 = 0;
+/// Not 0 while a jail is condemned, or has its calls noted. Syscalls that nobody looks at cost the host
+/// this one load.
+static mut EVERY_CALL: u32 = 0;
 
-/// Whether any jail was condemned.
+/// Whether every syscall of the host has to look for its jail.
 #[inline(always)]
-pub fn any_condemned() -> bool {
-    // SAFETY: an aligned word that is only ever set to 1, by volatile stores of whole words.
-    unsafe { (&raw const ANY_CONDEMNED).read_volatile() != 0 }
+pub fn every_call_matters() -> bool {
+    // SAFETY: an aligned word that programs only ever set to 1, by volatile stores of whole words.
+    unsafe { (&raw const EVERY_CALL).read_volatile() != 0 }
 }
 
 /// Lets every later syscall of the host look for its jail.
 #[inline(always)]
-pub fn set_any_condemned() {
-    // SAFETY: as in `any_condemned`.
-    unsafe { (&raw mut ANY_CONDEMNED).write_volatile(1) };
+pub fn look_at_every_call() {
+    // SAFETY: as in `every_call_matters`.
+    unsafe { (&raw mut EVERY_CALL).write_volatile(1) };
 }
 
 /// Loads one of the kernel's field offsets.
@@ -500,6 +502,20 @@ impl JailCell {
     pub fn count_fault(self) {
         // SAFETY: the pointer comes from the map of jails.
         fetch_add(unsafe { &raw mut (*self.0).faults }, 1);
+    }
+
+    /// Notes that a syscall is made, where that is asked for.
+    #[inline(always)]
+    pub fn note_call(self, nr: i64) {
+        if word!(self, notes_calls).get() == 0 || self.started().get() == 0 {
+            return;
+        }
+        let slot = opaque(nr as u64) as usize;
+        if slot < COUNT {
+            // SAFETY: the pointer comes from the map of jails, and the slot is one of the array's. A
+            // byte is whole on every processor, and all who write it write the same.
+            unsafe { (&raw mut (*self.0).called[slot % COUNT]).write_volatile(1) };
+        }
     }
 
     /// Whether a hook has told of the syscall that the thread is in; asked once.

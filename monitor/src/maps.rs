@@ -11,8 +11,8 @@ use crate::tracepoints::in_one_go;
 pub(crate) struct Maps {
     /// What the kernel knows of each jail, by the id of its cgroup.
     pub(crate) jails: HashMap<MapData, u64, JailValue>,
-    /// Not 0 since any jail was condemned: the programs' own global.
-    pub(crate) condemned: Array<MapData, u32>,
+    /// Not 0 while every system call has to look for its jail: the programs' own global.
+    pub(crate) every_call: Array<MapData, u32>,
     /// Rules, by seat.
     pub(crate) rooms: ArrayOfMaps<MapData>,
     /// The rings of what no rule decided on, by seat.
@@ -24,7 +24,7 @@ pub(crate) struct Maps {
 /// Their names in the object, each with the name of a file: a BPF file system takes no dots.
 pub(crate) const NAMES: [(&str, &str); 5] = [
     ("JAILS", "jails"),
-    (".bss", "condemned"),
+    (".bss", "every_call"),
     ("ROOMS", "rooms"),
     ("RECORDS", "records"),
     ("VERDICTS", "verdicts"),
@@ -35,10 +35,10 @@ impl Maps {
     pub(crate) fn find<E: From<OpenError>>(
         mut find: impl FnMut((&'static str, &'static str)) -> Result<Map, E>,
     ) -> Result<Self, E> {
-        let [jails, condemned, rooms, records, verdicts] = NAMES;
+        let [jails, every_call, rooms, records, verdicts] = NAMES;
         Ok(Self {
             jails: typed(find(jails)?)?,
-            condemned: typed(find(condemned)?)?,
+            every_call: typed(find(every_call)?)?,
             rooms: typed(find(rooms)?)?,
             records: typed(find(records)?)?,
             verdicts: typed(find(verdicts)?)?,
@@ -61,8 +61,13 @@ impl Maps {
         in_one_go(|| self.jails.remove(&cgroup_id))
     }
 
-    /// Forgets a jail that has no task any more. What it was condemned for is over, so system calls
-    /// that nobody looks at need not look for their jail any longer, unless another is condemned.
+    /// Lets the programs look at every system call, as a jail that they know by now needs it.
+    pub(crate) fn look_at_every_call(&mut self) -> Result<(), MapError> {
+        self.every_call.set(0, 1, 0)
+    }
+
+    /// Forgets a jail that has no task any more. System calls that nobody looks at need not look for
+    /// their jail any longer for its sake; but there may be another that needs it.
     pub(crate) fn forget(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         in_one_go(|| self.forget_at_once(cgroup_id))
     }
@@ -70,18 +75,23 @@ impl Maps {
     fn forget_at_once(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         let ended = self.jail(cgroup_id)?;
         self.jails.remove(&cgroup_id)?;
-        if ended.condemned == 0 {
+        if !needs_every_call(&ended) {
             return Ok(());
         }
-        // In this order: a program condemns its jail before it raises the flag, so whoever raised it
-        // in vain is found by the search behind.
-        self.condemned.set(0, 0, 0)?;
-        let is_condemned = |(_, JailValue(jail)): (u64, JailValue)| jail.condemned != 0;
-        if self.jails.iter().filter_map(Result::ok).any(is_condemned) {
-            self.condemned.set(0, 1, 0)?;
+        // In this order: a jail needs it before anybody raises the flag, so whoever raised it in
+        // vain is found by the search behind.
+        self.every_call.set(0, 0, 0)?;
+        let needs_it = |(_, JailValue(jail)): (u64, JailValue)| needs_every_call(&jail);
+        if self.jails.iter().filter_map(Result::ok).any(needs_it) {
+            self.look_at_every_call()?;
         }
         Ok(())
     }
+}
+
+/// Whether its end, or its notes, wait for any system call.
+fn needs_every_call(jail: &Jail) -> bool {
+    jail.condemned != 0 || jail.notes_calls != 0
 }
 
 fn typed<T>(map: Map) -> Result<T, OpenError>

@@ -57,6 +57,8 @@ pub struct Monitor {
     loaded: Loaded,
     rules: Rules,
     adopted: Option<u64>,
+    /// Whether the numbers of system calls are to be noted.
+    notes_calls: bool,
     /// How many runs of the programs the kernel had left out before.
     missed_before: u64,
 }
@@ -79,6 +81,7 @@ impl Monitor {
             loaded,
             rules,
             adopted: None,
+            notes_calls: false,
         })
     }
 
@@ -171,6 +174,26 @@ impl Monitor {
         events
     }
 
+    /// Asks for [`Monitor::calls`]. As long as the jail runs, every system call of the host then looks for
+    /// its jail. Ask before [`Monitor::adopt`].
+    pub fn note_calls(&mut self) {
+        self.notes_calls = true;
+    }
+
+    /// The numbers of the system calls that tasks of the jail have made since the command was started,
+    /// ascending; those that seccomp refused are none of them. Empty when nobody asked for it. All of
+    /// them when no task of the jail is left.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn calls(&self) -> Result<Vec<u32>, FinishError> {
+        let called = self.jail()?.called;
+        let numbers = (0..).zip(called);
+        Ok(numbers
+            .filter_map(|(number, made)| (made != 0).then_some(number))
+            .collect())
+    }
+
     /// Puts a jail under the rules. From here on, every task in this cgroup is watched, and the
     /// next exec in it counts as the start of the command.
     ///
@@ -184,9 +207,13 @@ impl Monitor {
         let jail = Jail {
             kill_on_loss: self.rules.kill_on_loss.into(),
             strict: self.rules.strict.into(),
+            notes_calls: self.notes_calls.into(),
             ..Jail::new(self.loaded.seat.index, self.rules.network)
         };
         self.enter(cgroup_id, jail)?;
+        if self.notes_calls {
+            self.loaded.maps.look_at_every_call()?;
+        }
         self.attach_hooks(cgroup)?;
         self.adopted = Some(cgroup_id);
         Ok(())

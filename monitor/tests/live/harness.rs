@@ -112,6 +112,8 @@ pub struct Seen {
     pub evidence: Evidence,
     pub condemned: bool,
     pub condemned_for_loss: bool,
+    /// The system calls that were made, where they were noted.
+    pub calls: Vec<&'static str>,
 }
 
 impl Seen {
@@ -177,9 +179,15 @@ pub fn run_in(policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
     run_object(OBJECT, policy, directory, command)
 }
 
+/// As [`run`], with system calls noted.
+pub fn run_noting(policy: &Policy, command: &[&str]) -> Seen {
+    let root = Path::new("/");
+    run_object_in(root, (OBJECT, true), policy, root, command)
+}
+
 /// As [`run_in`], watched by an object that differs from the committed one.
 pub fn run_object(object: &[u8], policy: &Policy, directory: &Path, command: &[&str]) -> Seen {
-    run_object_in(Path::new("/"), object, policy, directory, command)
+    run_object_in(Path::new("/"), (object, false), policy, directory, command)
 }
 
 /// Which file this is; none when it is not there. stat(2) tells the kernel's own device and inode on
@@ -194,7 +202,7 @@ pub fn file_id(path: &Path) -> Option<FileId> {
 /// As [`run_object`], for a command that will make `root` its root.
 fn run_object_in(
     root: &Path,
-    object: &[u8],
+    (object, notes_calls): (&[u8], bool),
     policy: &Policy,
     directory: &Path,
     command: &[&str],
@@ -210,6 +218,9 @@ fn run_object_in(
     });
     let found: Vec<_> = found.collect();
     monitor.know(&found);
+    if notes_calls {
+        monitor.note_calls();
+    }
     monitor
         .adopt(group.directory.as_fd(), group.id())
         .unwrap_or_else(|error| panic!("{}", chain(&error)));
@@ -229,6 +240,7 @@ fn run_object_in(
     wait_until_empty(&group);
     let condemned = monitor.condemned();
     let condemned_for_loss = monitor.condemned_for_loss();
+    let calls = monitor.calls().expect("the kernel answers");
     let mut events = Vec::new();
     let evidence = monitor
         .finish(|event| events.push(event))
@@ -239,6 +251,10 @@ fn run_object_in(
         evidence,
         condemned,
         condemned_for_loss,
+        calls: calls
+            .into_iter()
+            .filter_map(turnkey_policy::syscalls::name)
+            .collect(),
     }
 }
 
@@ -271,7 +287,7 @@ pub fn python(policy: &Policy, program: &str) -> Seen {
 /// As [`python`], for a program that makes `root` its root.
 pub fn python_in(root: &Path, policy: &Policy, program: &str) -> Seen {
     let command = [python_path(), "-S", "-E", "-B", "-c", program];
-    run_object_in(root, OBJECT, policy, Path::new("/"), &command)
+    run_object_in(root, (OBJECT, false), policy, Path::new("/"), &command)
 }
 
 /// An error with all its causes.

@@ -6,7 +6,9 @@ use std::process::Command;
 
 use turnkey_monitor::{Kind, Monitor, OpenError, compile};
 
-use super::harness::{Group, OBJECT, chain, kill_reading, policy, python, run, tier};
+use super::harness::{
+    Group, OBJECT, chain, kill_reading, policy, python, python_path, run, run_noting, tier,
+};
 
 #[test]
 fn the_tree_of_processes_is_told() {
@@ -201,4 +203,36 @@ fn an_object_of_another_version_is_refused() {
         "{}",
         chain(&error)
     );
+}
+
+#[test]
+fn every_call_of_every_task_is_noted() {
+    // A call of the command itself, one of a thread, and one of a child.
+    let program = "import os, threading\nos.getpriority(0, 0)\nt = threading.Thread(target=lambda: os.sched_get_priority_min(0))\nt.start()\nt.join()\nif os.fork() == 0: os._exit(os.sched_get_priority_max(0) * 0)\nos.wait()";
+    let command = [python_path(), "-S", "-E", "-B", "-c", program];
+    let seen = run_noting(&policy(""), &command);
+    seen.assert_lived();
+    for call in [
+        "getpriority",
+        "sched_get_priority_min",
+        "sched_get_priority_max",
+        "exit_group",
+        "openat",
+    ] {
+        assert!(seen.calls.contains(&call), "{call} in {:?}", seen.calls);
+    }
+    assert!(!seen.calls.contains(&"sched_rr_get_interval"));
+}
+
+#[test]
+fn calls_before_the_start_of_the_command_are_not_noted() {
+    let seen = run_noting(&policy(""), &["/bin/true"]);
+    // The shell that joins the cgroup puts its output into a file by it.
+    assert!(!seen.calls.contains(&"dup2"), "{:?}", seen.calls);
+    assert!(seen.calls.contains(&"exit_group"), "{:?}", seen.calls);
+}
+
+#[test]
+fn calls_are_noted_for_those_alone_who_ask() {
+    assert_eq!(run(&policy(""), &["/bin/true"]).calls, [""; 0]);
 }
