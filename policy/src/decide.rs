@@ -9,13 +9,14 @@
 //! that match an attempt, the first in this order decides:
 //!
 //! 1. one of a rule with flags before one of a rule without, which speaks of every file;
-//! 2. a pattern without wildcards (an exact path) before one with wildcards;
-//! 3. a pattern with more literal bytes before one with fewer ([`Glob::specificity`]);
-//! 4. any pattern before a rule without paths, which speaks of every path;
-//! 5. a longer prefix of an address before a shorter one, and any before a rule without addresses;
-//! 6. a narrower range of ports before a wider one, and any before a rule without ports;
-//! 7. the stronger action: kill, deny, log, allow;
-//! 8. the earlier rule in [`crate::Policy::rules`].
+//! 2. any pattern before a rule without paths, which speaks of every path;
+//! 3. a pattern of a rule that does not yield before one of a rule that does ([`Rule::yields`]);
+//! 4. a pattern without wildcards (an exact path) before one with wildcards;
+//! 5. a pattern with more literal bytes before one with fewer ([`Glob::specificity`]);
+//! 6. a longer prefix of an address before a shorter one, and any before a rule without addresses;
+//! 7. a narrower range of ports before a wider one, and any before a rule without ports;
+//! 8. the stronger action: kill, deny, log, allow;
+//! 9. the earlier rule in [`crate::Policy::rules`].
 //!
 //! An address of IPv6 that holds one of IPv4 is that one. An attempt on an unspecified address is
 //! several in one: on that address, and on what the kernel may take it for
@@ -301,6 +302,7 @@ fn rank(rules: &[Rule], candidate: Candidate) -> impl Ord + use<> {
     let width = candidate.ports(rules).map(|ports| Reverse(ports.width()));
     (
         Reverse(!rules[candidate.rule].flags.is_empty()),
+        (specificity.is_none(), rules[candidate.rule].yields),
         Reverse(specificity),
         Reverse(prefix),
         Reverse(width),

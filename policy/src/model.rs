@@ -283,6 +283,8 @@ pub struct Rule {
     pub flags: BTreeSet<FileFlag>,
     /// Whether the paths stand for the files that they name when the run begins, too.
     pub same_file: SameFile,
+    /// Whether its patterns decide only where no pattern of another rule does, however specific they are.
+    pub yields: bool,
     /// What to do.
     pub action: Action,
     /// For the verdict.
@@ -308,6 +310,7 @@ impl Rule {
             port: Vec::new(),
             flags: BTreeSet::new(),
             same_file: SameFile::No,
+            yields: false,
             action,
             severity: Severity::Medium,
             technique: None,

@@ -12,6 +12,8 @@ use crate::model::{Action, Rule};
 pub enum Reason {
     /// It speaks of files in a certain state, the other of every file.
     Flags,
+    /// The other's pattern yields to those of all other rules.
+    Yields,
     /// Its pattern has no wildcard.
     Exact,
     /// Its pattern has more literal bytes.
@@ -65,6 +67,10 @@ impl Reason {
         }
         let specificity = |candidate: Candidate| candidate.glob(rules).map(Glob::specificity);
         let (firsts, seconds) = (specificity(first), specificity(second));
+        let yields = |candidate: Candidate| rules[candidate.rule].yields;
+        if firsts.is_some() && seconds.is_some() && yields(first) != yields(second) {
+            return Self::Yields;
+        }
         if let (Some(first), Some(second)) = (firsts, seconds) {
             if first != second {
                 return Self::of_patterns(first, second);
@@ -121,6 +127,7 @@ impl Reason {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Flags => "flags",
+            Self::Yields => "yields",
             Self::Exact => "exact",
             Self::MoreLiteralBytes { .. } => "more-literal-bytes",
             Self::Pattern => "pattern",
@@ -138,6 +145,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flags => formatter.write_str("it speaks of files in a certain state"),
+            Self::Yields => formatter.write_str("the other yields"),
             Self::Exact => formatter.write_str("it has no wildcard"),
             Self::MoreLiteralBytes { first, second } => {
                 write!(

@@ -46,6 +46,32 @@ fn an_exact_path_decides_before_a_longer_pattern() {
 }
 
 #[test]
+fn a_pattern_that_yields_shields_nothing() {
+    let broad = Rule {
+        yields: true,
+        ..open(
+            "broad",
+            &["/workspace/**", "/workspace/exact"],
+            Action::Allow,
+        )
+    };
+    let rules = [
+        broad,
+        open("secret", &["**/.netrc", "/work**"], Action::Log),
+        open("rest", &[], Action::Kill),
+    ];
+    let read = |path| decided(&rules, path, &[Access::Read]);
+    assert_eq!(read("/workspace/.netrc"), Some("secret"));
+    assert_eq!(read("/workspace/exact"), Some("secret"));
+    assert_eq!(read("/etc/passwd"), Some("rest"));
+    let rules = [&rules[..1], &rules[2..]].concat();
+    assert_eq!(
+        decided(&rules, "/workspace/a", &[Access::Read]),
+        Some("broad")
+    );
+}
+
+#[test]
 fn more_literal_bytes_decide_before_fewer() {
     let rules = [
         open("short", &["/etc/**"], Action::Kill),

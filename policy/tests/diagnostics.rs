@@ -75,6 +75,10 @@ shown!(
     )
 );
 shown!(
+    yields_to_nobody,
+    with_header("[[rule]]\nid = \"x\"\non = \"open\"\nyields = true\naction = \"allow\"\n")
+);
+shown!(
     same_file_that_allows,
     with_header(
         "[[rule]]\nid = \"x\"\non = \"open\"\npath = \"/a\"\nsame_file = \"optional\"\naction = \"allow\"\n"

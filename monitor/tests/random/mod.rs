@@ -50,9 +50,13 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
     let flags = prop::sample::subsequence(FileFlag::ALL, 0..=3);
     let path = prop::collection::vec(pattern(), 0..4);
     let files = prop::collection::vec(exact(), 1..3);
-    let more = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    let more = (
+        prop::bool::weighted(0.3),
+        prop::bool::weighted(0.3),
+        prop::bool::weighted(0.3),
+    );
     (on, path, access, action, flags, files, more).prop_map(
-        |(on, path, access, action, flags, files, (flagged, by_file))| {
+        |(on, path, access, action, flags, files, (flagged, by_file, yields))| {
             let by_file = by_file && action != Action::Allow;
             let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
             let path = if by_file { files } else { path };
@@ -69,6 +73,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
                     true => SameFile::Optional,
                     false => SameFile::No,
                 },
+                yields,
                 ..Rule::new("any", [], action)
             }
         },

@@ -21,6 +21,7 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
     let address = section.list("address", values::subnet);
     let port = section.list_with_numbers("port", values::ports);
     let flags = words(section.list("flags", values::word));
+    let yields = section.truth("yields");
     let same_file = section.value("same_file", values::word);
     let severity = section.value("severity", values::word);
     let technique = section.value("technique", values::technique);
@@ -45,6 +46,7 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         address: address.into_iter().map(|one| one.value).collect(),
         port: port.into_iter().map(|one| one.value).collect(),
         flags,
+        yields,
         same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
         action: action.value,
         severity: severity.map_or(Severity::Medium, |severity| severity.value),
@@ -120,6 +122,11 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
         let problem =
             Problem::new("`rule.access` has no meaning without \"open\" in `on`").help("remove it");
         section.problem(problem, "access", "not for these attempts");
+    }
+    if section.place_of("yields").is_some() && section.place_of("path").is_none() {
+        let problem = Problem::new("`rule.yields` has no meaning without `path`")
+            .help("a rule without paths decides behind all patterns anyway; remove it");
+        section.problem(problem, "yields", "yields to nobody");
     }
     if section.place_of("flags").is_some() && !on.iter().all(|on| on.has_flags()) {
         let problem = Problem::new("`rule.flags` has no meaning for every kind of attempt in `on`")

@@ -30,6 +30,9 @@ pub struct Definition {
     /// Whether its paths stand for files, by whatever name, and have to be there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_file: Option<&'static str>,
+    /// Its patterns decide only where no pattern of another rule does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub yields: bool,
     pub why: String,
 }
 
@@ -95,6 +98,7 @@ pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
         technique: rule.technique.as_ref().map(shown),
         flags: flags(rule),
         same_file: (rule.same_file != SameFile::No).then(|| rule.same_file.name()),
+        yields: rule.yields,
         why: shown(&rule.why),
     }
 }

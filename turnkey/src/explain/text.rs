@@ -219,6 +219,12 @@ fn rules(rules: &Rules, out: &mut impl Write) -> io::Result<()> {
             "  {:<5}{written} {} ({}{technique}): {}",
             rule.action, rule.id, rule.severity, rule.why
         )?;
+        if rule.yields {
+            writeln!(
+                out,
+                "          it yields to the patterns of all other rules"
+            )?;
+        }
         if let Some(needed) = rule.same_file {
             writeln!(
                 out,

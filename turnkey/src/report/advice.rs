@@ -156,6 +156,7 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
         access: accesses(&act.object),
         path: vec![exact],
         action: Action::Allow,
+        yields: false,
         ..rule.clone()
     };
     (allow, false)
@@ -272,6 +273,9 @@ fn snippet(rule: &Rule, replaces: bool) -> String {
             "flags = {}",
             list(rule.flags.iter().map(|flag| flag.name()))
         ));
+    }
+    if rule.yields && !rule.path.is_empty() {
+        lines.push("yields = true".to_owned());
     }
     if rule.same_file != SameFile::No {
         lines.push(format!("same_file = \"{}\"", rule.same_file));
