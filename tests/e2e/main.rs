@@ -14,6 +14,7 @@ mod files;
 mod filesystem;
 mod kernel_objects;
 mod landlock;
+mod learn;
 mod leftovers;
 mod lifetime;
 mod limits;

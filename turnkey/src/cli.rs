@@ -27,6 +27,13 @@ pub enum Command {
     /// Look for what is wrong in profiles, and for what is most likely not meant.
     #[command(after_help = CHECK_CODES)]
     Check(CheckArguments),
+    /// Run a command in a jail whose rules only speak, and write the profile that would have allowed what
+    /// it did.
+    #[command(after_help = LEARN_CODES)]
+    Learn(LearnArguments),
+    /// Say what a run did, or a profile allows, that another profile does not allow.
+    #[command(after_help = DIFF_CODES)]
+    Diff(DiffArguments),
     /// Print what a run would do, in order, without doing any of it; or which rule decides on an attempt,
     /// and why.
     Explain(ExplainArguments),
@@ -40,6 +47,18 @@ pub enum Command {
     #[command(subcommand)]
     Monitor(MonitorCommand),
 }
+
+const LEARN_CODES: &str = "Exit codes:
+  0-119     the command's own status, and the profile is written
+  125       turnkey failed, the run was ended before its time, or not all of it was seen: no
+            profile is written
+  126, 127  command not executable, not found
+  128+N     the command died from signal N by itself, and the profile is written";
+
+const DIFF_CODES: &str = "Exit codes:
+  0    B does or allows nothing that A does not allow
+  1    it does
+  125  one of them cannot be used";
 
 const CHECK_CODES: &str = "Exit codes:
   0    nothing was found
@@ -105,6 +124,49 @@ pub struct RunArguments {
 #[derive(Debug, Args)]
 pub struct ProfilesArguments {
     /// For programs: one JSON object, schema turnkey.profiles/v1
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `turnkey learn`.
+#[derive(Debug, Args)]
+pub struct LearnArguments {
+    /// The profile that the new one builds on: a shipped one, as `turnkey profiles` lists them, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "untrusted")]
+    pub profile: String,
+    /// Write the profile here instead of to learned.toml; - for standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub out: Option<PathBuf>,
+    /// Add to this profile what it does not allow, and leave the rest of it as it is
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    pub merge: Option<PathBuf>,
+    /// Write the JSON report of the run here; - for standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub report: Option<PathBuf>,
+    /// No verdict line and no explanation on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The directory that appears as /workspace, instead of the current one
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<PathBuf>,
+    /// Flags over the profile, which the new one keeps but for limits.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `turnkey diff`.
+#[derive(Debug, Args)]
+pub struct DiffArguments {
+    /// A profile, or a stored report, whose run is then what is allowed
+    #[arg(value_name = "A")]
+    pub a: String,
+    /// A stored report of `run` or `learn`, or a profile
+    #[arg(value_name = "B")]
+    pub b: String,
+    /// For programs: one JSON object, schema turnkey.diff/v1
     #[arg(long)]
     pub json: bool,
 }

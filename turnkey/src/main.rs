@@ -5,10 +5,12 @@ mod advice;
 mod check;
 mod cli;
 mod clock;
+mod diff;
 mod doctor;
 mod elsewhere;
 mod explain;
 mod export;
+mod learn;
 mod monitor;
 mod object;
 mod outputs;
@@ -46,6 +48,8 @@ fn answer() -> ExitCode {
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
         cli::Command::Profiles(arguments) => profiles::profiles(&arguments),
+        cli::Command::Learn(arguments) => learn::learn(arguments),
+        cli::Command::Diff(arguments) => diff::diff(&arguments),
         cli::Command::Check(arguments) => check::check(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),
         cli::Command::Doctor(arguments) => doctor::doctor(&arguments),

@@ -42,6 +42,18 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    let entered = enter();
+    let policy = load(&arguments.profile, &arguments.overrides)?;
+    let done = under(arguments, policy, entered, None)?;
+    Ok(done.report.exit_code())
+}
+
+/// The namespace of a caller without privileges, or why there is none.
+pub type Entered = Result<(), rootless::RootlessError>;
+
+/// Goes where the run is made from. Before anything is opened: a file belongs to the mounts it was
+/// opened among.
+pub fn enter() -> Entered {
     // As the caller: in a namespace of their own they look like root, whom their manager does not know.
     if let Err(error) = scope::enter() {
         // Not a reason to stop: the groups are as strict where they are made now.
@@ -49,20 +61,40 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
             "the groups of this run are made without systemd's knowledge: {error:#}"
         ));
     }
-    // Before anything is opened: a file belongs to the mounts it was opened among.
-    let entered = rootless::enter();
-    let mut policy = load(&arguments.profile, &arguments.overrides)?;
+    rootless::enter().map(drop)
+}
+
+/// What came of a run.
+pub struct Done {
+    /// The report, which is written already where that was asked for.
+    pub report: Report,
+    /// The numbers of the system calls that were made; only with a look at the events.
+    pub calls: Vec<u32>,
+    /// Bytes on both of the program's outputs.
+    pub output: u64,
+}
+
+/// Somebody else who is shown every event.
+pub type Look<'l> = &'l mut dyn FnMut(&Event);
+
+/// Runs the command under a policy.
+pub fn under(
+    arguments: &RunArguments,
+    mut policy: Policy,
+    entered: Entered,
+    look: Option<Look<'_>>,
+) -> Result<Done, Failure> {
     let program = arguments.command.first().cloned().unwrap_or_default();
     toolchain::bring_in(&mut policy, &program)?;
     outputs::require_unreachable(&policy, arguments.events.as_deref())?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
     let wanted = export::Wanted::from(arguments, &policy)?;
     let clock = clock::now();
-    let mut watcher = Watcher::new(arguments, &policy, clock)?;
+    let mut watcher = Watcher::new(arguments, &policy, clock, look)?;
 
     let outcome = entered
         .map_err(anyhow::Error::from)
-        .and_then(|_| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
+        .and_then(|()| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
         Err(error) => {
@@ -71,6 +103,13 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         }
     };
     let (observations, unwritten) = watcher.finish(outcome.evidence.records);
+    let calls = outcome.calls.clone();
+    let output = outcome
+        .streams
+        .iter()
+        .flatten()
+        .map(|stream| stream.total)
+        .sum();
     let report = outcome.report(arguments, &policy, clock, observations)?;
     let written = write(&report, report_file);
 
@@ -88,7 +127,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     // What was asked for and could not be written is turnkey's own failure, whatever the program
     // did; it has been told above.
     unwritten.and(written)?;
-    Ok(report.exit_code())
+    Ok(Done {
+        report,
+        calls,
+        output,
+    })
 }
 
 fn write(report: &Report, file: Option<ReportFile>) -> anyhow::Result<()> {
@@ -113,7 +156,7 @@ fn attempt(
     arguments: &RunArguments,
     policy: &Policy,
     wanted: Option<&export::Wanted>,
-    watcher: &mut Watcher,
+    watcher: &mut Watcher<'_>,
 ) -> anyhow::Result<Outcome> {
     let plan = plan(
         policy,
@@ -132,6 +175,9 @@ fn attempt(
     watch.prove(policy, prepared.cgroup())?;
     let held = prepared.spawn()?;
     watch.know_files(&held)?;
+    if watcher.look.is_some() {
+        watch.note_calls();
+    }
     watch.adopt(held.cgroup())?;
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)
@@ -150,6 +196,7 @@ fn attempt(
     // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = watch.condemned();
     course.killed_for_loss |= watch.condemned_for_loss();
+    let calls = watch.calls()?;
     let (monitor, evidence) = watch.finish(|event| watcher.see(&event))?;
     if let Some(source) = course.exec_failed {
         let program = arguments.command[0].to_string_lossy().into_owned();
@@ -167,7 +214,11 @@ fn attempt(
         interrupted: course.interrupted,
     };
     let outcome = Outcome::ran(ran, exit, monitor, evidence, [output, error]);
-    Ok(Outcome { export, ..outcome })
+    Ok(Outcome {
+        export,
+        calls,
+        ..outcome
+    })
 }
 
 /// A reader that hung up wanted no more; a disk that is full is news.
@@ -236,20 +287,27 @@ fn colour() -> bool {
 }
 
 /// Everything that looks at events.
-struct Watcher {
+struct Watcher<'l> {
+    look: Option<Look<'l>>,
     aggregator: Aggregator,
     writer: Option<EventWriter<BufWriter<File>>>,
     failed: Option<std::io::Error>,
 }
 
-impl Watcher {
-    fn new(arguments: &RunArguments, policy: &Policy, clock: Clock) -> anyhow::Result<Watcher> {
+impl<'l> Watcher<'l> {
+    fn new(
+        arguments: &RunArguments,
+        policy: &Policy,
+        clock: Clock,
+        look: Option<Look<'l>>,
+    ) -> anyhow::Result<Watcher<'l>> {
         let writer = arguments.events.as_ref().map(|path| {
             let file = outputs::create(path)
                 .with_context(|| format!("could not write events to {}", path.display()))?;
             anyhow::Ok(EventWriter::new(policy, clock, BufWriter::new(file)))
         });
         Ok(Watcher {
+            look,
             aggregator: Aggregator::new(policy, clock),
             writer: writer.transpose()?,
             failed: None,
@@ -259,6 +317,9 @@ impl Watcher {
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
     fn see(&mut self, event: &Event) {
         self.aggregator.push(event);
+        if let Some(look) = &mut self.look {
+            look(event);
+        }
         if let Some(writer) = &mut self.writer
             && self.failed.is_none()
         {
@@ -287,6 +348,7 @@ struct Outcome {
     evidence: Evidence,
     streams: Option<[Relayed; 2]>,
     export: Option<Export>,
+    calls: Vec<u32>,
 }
 
 impl Outcome {
@@ -309,6 +371,7 @@ impl Outcome {
             evidence,
             streams: Some(streams),
             export: None,
+            calls: Vec::new(),
         }
     }
 
@@ -333,6 +396,7 @@ impl Outcome {
             evidence: Evidence::default(),
             streams: None,
             export: None,
+            calls: Vec::new(),
         }
     }
 

@@ -84,6 +84,21 @@ impl Watch {
         Ok(())
     }
 
+    /// Asks for [`Watch::calls`], before [`Watch::adopt`].
+    pub fn note_calls(&mut self) {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.note_calls();
+        }
+    }
+
+    /// The numbers of the system calls that were made, where that was asked for.
+    pub fn calls(&self) -> anyhow::Result<Vec<u32>> {
+        match &self.monitor {
+            Some(monitor) => Ok(monitor.calls()?),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// From here the kernel holds the rules over everything in the group.
     pub fn adopt(&mut self, group: Option<&Groups>) -> anyhow::Result<()> {
         match (&mut self.monitor, group) {

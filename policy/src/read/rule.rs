@@ -55,6 +55,7 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
     };
     check_same_file(section, &rule);
     check_truncated(section, &rule);
+    check_yields(section, &rule);
     Some(ProfileRule {
         rule,
         replaces,
@@ -123,11 +124,6 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
             Problem::new("`rule.access` has no meaning without \"open\" in `on`").help("remove it");
         section.problem(problem, "access", "not for these attempts");
     }
-    if section.place_of("yields").is_some() && section.place_of("path").is_none() {
-        let problem = Problem::new("`rule.yields` has no meaning without `path`")
-            .help("a rule without paths decides behind all patterns anyway; remove it");
-        section.problem(problem, "yields", "yields to nobody");
-    }
     if section.place_of("flags").is_some() && !on.iter().all(|on| on.has_flags()) {
         let problem = Problem::new("`rule.flags` has no meaning for every kind of attempt in `on`")
             .help("flags go with \"open\" and \"exec\" alone; write a second rule for the rest");
@@ -141,6 +137,15 @@ fn check_truncated(section: &mut Section<'_, '_, '_>, rule: &Rule) {
         let problem = Problem::new("`rule.path` has no meaning with the flag \"truncated\"")
             .help("no pattern matches a path that is not known: remove `path`, or write the flag in a rule of its own");
         section.problem(problem, "path", "never known with that flag");
+    }
+}
+
+/// A rule without patterns has none that could yield.
+fn check_yields(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+    if rule.yields && rule.path.is_empty() {
+        let problem = Problem::new("`rule.yields` has no meaning without `path`")
+            .help("a rule without paths decides behind all patterns anyway; remove it");
+        section.problem(problem, "yields", "yields to nobody");
     }
 }
 

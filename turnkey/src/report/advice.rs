@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use turnkey_policy::{Access, Action, Glob, Ports, Rule, SameFile, Subnet, syscalls};
+use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, syscalls};
 
 use super::act::{Act, Object};
 use super::model::FileAccess;
@@ -108,7 +108,7 @@ fn network(address: &str) -> Opening {
 /// The rule to write, and whether it replaces the one that decided.
 ///
 /// The more specific pattern decides, so allowing the exact path beside the rule is enough,
-/// unless the rule is as specific: it names this path itself, or no path at all. The stronger
+/// unless the rule is as specific: it names this path itself, or the act has none. The stronger
 /// action wins such a tie, so the part of the rule that speaks of this act has to go.
 fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
     if let Some(allow) = allowed_peer(rule, act) {
@@ -118,7 +118,9 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
         .object
         .path()
         .and_then(|path| Some((path.as_bytes(), literal(path)?)));
-    let Some((path, exact)) = named.filter(|_| !rule.path.is_empty()) else {
+    // About memory, a rule without paths speaks of what has none.
+    let by_path = !rule.path.is_empty() || matches!(act.on, Some(On::Open | On::Exec));
+    let Some((path, exact)) = named.filter(|_| by_path) else {
         return (without_kind(rule, act), true);
     };
     let by_name = rule.path.iter().any(|glob| glob.matches(path));

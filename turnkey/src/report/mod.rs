@@ -35,11 +35,12 @@ mod golden;
 #[cfg(test)]
 mod schema;
 
+pub use act::{accesses, address_text};
 pub use aggregate::{Aggregator, Observations};
 pub use build::{Captured, Inputs};
 pub use clock::Clock;
 pub use ending::{Ending, Evidence, NotStarted, Ran};
 pub use events::EventWriter;
 pub use export::Export;
-pub use model::{Host, Report};
-pub use text::escape;
+pub use model::{FileAccess, Host, Report, Status};
+pub use text::{escape, quote};

@@ -53,6 +53,10 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "what is planted and collected is looked at by the command",
     },
     LeftOut {
+        prefix: "learn::",
+        why: "each learns from one run of an interpreter and enforces it in others, which takes minutes there; which calls are made is asked in `live::process`, and rules of every kind are enforced in `monitor::`",
+    },
+    LeftOut {
         prefix: "monitor::evidence::m20",
         why: "floods, which take an emulated processor long; `live::evidence::` has them there",
     },

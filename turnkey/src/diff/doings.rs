@@ -1,0 +1,176 @@
+//! What a stored report tells of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use super::New;
+use super::allowances::Allowances;
+use crate::learn::seen::Want;
+use crate::report::escape;
+
+/// Ports from here on are the kernel's choice.
+const EPHEMERAL: u16 = 32768;
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct Doings {
+    /// How each file was used, how often, and whether with success.
+    pub files: BTreeMap<(Want, Vec<u8>), (u64, bool)>,
+    /// By act and address: how often.
+    pub addresses: BTreeMap<(String, String), u64>,
+    /// System calls, where the report has them.
+    pub calls: Option<BTreeSet<String>>,
+}
+
+impl Doings {
+    /// Reads a report.
+    pub fn read(report: &Value) -> anyhow::Result<Doings> {
+        let schema = report["schema"].as_str().unwrap_or_default();
+        ensure!(schema == "turnkey.report/v1", "its schema is {schema:?}");
+        let list = |key: &str| {
+            let list = report[key].as_array();
+            list.with_context(|| format!("it has no list `{key}`"))
+        };
+        let mut doings = Doings::default();
+        for row in list("file_operations")? {
+            let path = row["path"].as_str().map(unescape);
+            let count = row["count"].as_u64().unwrap_or(1);
+            let succeeded = row["result"] == "allowed";
+            let access = row["access"].as_array().into_iter().flatten();
+            let wants = access.filter_map(|access| match access.as_str()? {
+                "read" => Some(Want::Read),
+                "write" => Some(Want::Write),
+                "execute" => Some(Want::Run),
+                _ => None,
+            });
+            for want in wants {
+                // The start of the command itself is no rule's business.
+                let Some(path) = path.clone().filter(|path| path.starts_with(b"/")) else {
+                    continue;
+                };
+                let known = doings.files.entry((want, path)).or_default();
+                *known = (known.0 + count, known.1 || succeeded);
+            }
+        }
+        doings.forget_the_start(report);
+        for row in list("network_attempts")? {
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            let count = row["count"].as_u64().unwrap_or(1);
+            let address = without_chosen_port(&text("address"));
+            *doings.addresses.entry((text("act"), address)).or_default() += count;
+        }
+        let calls = report["syscalls"].as_array();
+        doings.calls = calls.map(|calls| {
+            let names = calls.iter().filter_map(Value::as_str);
+            names.map(str::to_owned).collect()
+        });
+        Ok(doings)
+    }
+
+    /// No rule is asked about the start of the command.
+    fn forget_the_start(&mut self, report: &Value) {
+        let processes = report["processes"].as_array().into_iter().flatten();
+        let mut executed = processes.filter_map(|process| process["exe"]["path"].as_str());
+        let Some(path) = executed.next() else { return };
+        let key = (Want::Run, unescape(path));
+        if let Some((count, _)) = self.files.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.files.remove(&key);
+            }
+        }
+    }
+
+    /// What of it is not allowed.
+    pub fn beyond<'d>(&'d self, allowances: &'d Allowances<'d>) -> impl Iterator<Item = New> + 'd {
+        let files = self
+            .files
+            .iter()
+            .filter_map(|((want, path), (count, succeeded))| {
+                let why = allowances.file(*want, path, *succeeded)?;
+                let (kind, act) = match want {
+                    Want::Read => ("file", "read"),
+                    Want::Write => ("file", "wrote"),
+                    Want::Run => ("program", "ran"),
+                };
+                let tried = if *succeeded { "" } else { "tried in vain, " };
+                Some(New {
+                    kind,
+                    what: format!("{act} {} ({tried}{})", escape(path), times(*count)),
+                    why,
+                })
+            });
+        let addresses = self.addresses.iter().filter_map(|((act, address), count)| {
+            Some(New {
+                kind: "address",
+                what: format!("{act} {address} ({})", times(*count)),
+                why: allowances.address(act, address)?,
+            })
+        });
+        let calls = self.calls.iter().flatten().filter_map(|name| {
+            Some(New {
+                kind: "syscall",
+                what: format!("{name}(2)"),
+                why: allowances.call(name)?,
+            })
+        });
+        files.chain(addresses).chain(calls)
+    }
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+fn without_chosen_port(address: &str) -> String {
+    match address.parse::<std::net::SocketAddr>() {
+        Ok(mut parsed) if parsed.port() >= EPHEMERAL => {
+            parsed.set_port(0);
+            parsed.to_string()
+        }
+        _ => address.to_owned(),
+    }
+}
+
+/// The bytes that [`escape`] has made a text of.
+pub fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        bytes.extend(rest[..at].bytes());
+        let behind = &rest[at + 1..];
+        let (byte, length): (Vec<u8>, usize) = match behind.chars().next() {
+            Some('n') => (b"\n".to_vec(), 1),
+            Some('r') => (b"\r".to_vec(), 1),
+            Some('t') => (b"\t".to_vec(), 1),
+            Some('x') => {
+                let hex = behind
+                    .get(1..3)
+                    .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+                (hex.into_iter().collect(), 3)
+            }
+            Some('u') => {
+                let end = behind.find('}').unwrap_or(behind.len() - 1);
+                let hex = behind
+                    .get(2..end)
+                    .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+                let character = hex.and_then(char::from_u32);
+                (
+                    character.map(String::from).unwrap_or_default().into_bytes(),
+                    end + 1,
+                )
+            }
+            Some(other) => (other.to_string().into_bytes(), other.len_utf8()),
+            None => (Vec::new(), 0),
+        };
+        bytes.extend(byte);
+        rest = behind.get(length..).unwrap_or_default();
+    }
+    bytes.extend(rest.bytes());
+    bytes
+}
