@@ -105,4 +105,6 @@ pub mod network {
     pub const NONE: u32 = 0;
     /// The jail's own loopback.
     pub const LOOPBACK: u32 = 1;
+    /// The same, in which some addresses of others are local; what has no route has none.
+    pub const ALLOW: u32 = 2;
 }

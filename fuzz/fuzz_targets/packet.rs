@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libfuzzer_sys::fuzz_target;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
-use turnkey_jailer::fuzzing::{Expectation, Fact, Message, PACKET, Sender, Sight, Text};
+use turnkey_jailer::fuzzing::{Expectation, Fact, Message, PACKET, Sender, Sight, Strangers, Text};
 
 thread_local! {
     static SOCKET: LazyCell<(OwnedFd, OwnedFd)> = const { LazyCell::new(|| {
@@ -95,6 +95,10 @@ fn again(message: &Message) -> Message {
             Message::Fact(fact, value) => sender.fact(*fact, *value).expect("it is sent"),
             Message::Text(text, piece) => sender.text(*text, piece).expect("it is sent"),
             Message::Ready => sender.ready().expect("it is sent"),
+            Message::Listener(index) => {
+                let socket = pair.0.as_fd();
+                sender.listener(*index, socket).expect("it is sent");
+            }
             Message::ExecFailed(errno) => sender.exec_failed(*errno),
             Message::Exited(status) => sender.exited(*status),
         }
@@ -111,6 +115,8 @@ fn expectation() -> Expectation {
         landlock: Some("ABI 6".into()),
         handled: turnkey_jailer::landlock::handled(6),
         syscalls: 200,
+        strangers: Strangers::default(),
+        listeners: 0,
         user: "nobody",
         bound_groups: 0,
         rlimits: vec![("Max file size", 67_108_864), ("Max open files", 256)],

@@ -89,6 +89,11 @@ pub enum JailError {
         #[source]
         errno: Errno,
     },
+    /// The sockets of the network mode `allow` find no room.
+    #[error(
+        "this process may not have as many open files as the network of this jail takes; raise the limit (ulimit -n), or allow fewer ports"
+    )]
+    TooManyFiles,
     /// The child said something out of turn.
     #[error("the jail's first process said what it should not: {0}")]
     Unexpected(String),
@@ -157,6 +162,8 @@ impl JailError {
                 let rule = orders.rules.get(index_in);
                 rule.map(|rule| rule.path.to_string_lossy().into_owned())
             }
+            Step::Routes => orders.routes.get(index_in).map(|route| route.place.clone()),
+            Step::Listeners => orders.listeners.get(index_in).map(ToString::to_string),
             _ => None,
         };
         match place {

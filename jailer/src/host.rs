@@ -7,9 +7,10 @@ pub mod trial;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::Policy;
+use turnkey_policy::{Network, Policy};
 
 use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
@@ -30,6 +31,8 @@ pub struct Host {
     pub hierarchies: Hierarchies,
     /// What lies behind the mounted file systems; empty unless the policy limits reads or writes.
     pub storage: Storage,
+    /// The host's own internet addresses; empty unless the policy allows hosts.
+    pub addresses: Vec<IpAddr>,
     /// What the jail's user can be.
     pub ids: Ids,
     /// The highest capability that the kernel knows.
@@ -67,6 +70,9 @@ pub enum HostError {
     /// The policy's own root.
     #[error(transparent)]
     Root(#[from] RootError),
+    /// The addresses of its interfaces.
+    #[error("could not ask for this host's own addresses, which a range must not mean")]
+    Addresses(#[source] nix::errno::Errno),
 }
 
 impl Host {
@@ -101,6 +107,7 @@ impl Host {
             landlock_abi: crate::landlock::abi(),
             hierarchies: hierarchies(&ids, policy.limits.limit_io())?,
             storage: storage(policy, root_place)?,
+            addresses: addresses(policy)?,
             ids,
             last_capability: last_capability(),
         })
@@ -110,6 +117,25 @@ impl Host {
     pub fn fact(&self, path: &Path) -> &PathFact {
         self.paths.get(path).unwrap_or(&PathFact::Missing)
     }
+}
+
+fn addresses(policy: &Policy) -> Result<Vec<IpAddr>, HostError> {
+    match policy.network {
+        Network::Allow => own_addresses(),
+        Network::None | Network::Loopback => Ok(Vec::new()),
+    }
+}
+
+/// The addresses of every interface. Without them a range could mean the host itself, so that not
+/// knowing them is an error.
+pub fn own_addresses() -> Result<Vec<IpAddr>, HostError> {
+    let all = nix::ifaddrs::getifaddrs().map_err(HostError::Addresses)?;
+    let address = |interface: nix::ifaddrs::InterfaceAddress| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    };
+    Ok(all.filter_map(address).collect())
 }
 
 /// Only where a limit asks for it: there are hosts with thousands of mounts.

@@ -3,6 +3,7 @@
 //! Runs as: the supervisor, outside the jail. Each state is a type; what it owns is cleared away
 //! when it is dropped, in whatever state that happens.
 
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -71,7 +72,7 @@ impl Prepared {
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
         self.tally.join(pid, written)?;
         init.send_byte()?;
-        let sight = init
+        let (sight, listeners) = init
             .watch_confinement()
             .map_err(|error| self.orders.blame_proc(error))
             .map_err(|error| error.blame_the_host().at(&self.orders))?;
@@ -84,8 +85,14 @@ impl Prepared {
         }
         reports.sort_by_key(|report| report.layer);
         require_program(&sight, &self.candidates, &self.program)?;
+        let listeners: Vec<TcpListener> = listeners.into_iter().map(TcpListener::from).collect();
+        if listeners.len() != self.orders.listeners.len() {
+            let came = listeners.len();
+            return Err(JailError::Unexpected(format!("{came} listeners")));
+        }
         Ok(Held {
             init,
+            listeners,
             tally: self.tally,
             overlay: self.overlay,
             reports,
@@ -128,9 +135,18 @@ pub struct Held {
     tally: Tally,
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
+    listeners: Vec<TcpListener>,
 }
 
 impl Held {
+    /// The sockets that wait in the jail's network for what the policy allows, under
+    /// [`Network::Allow`](turnkey_policy::Network::Allow); they do not block. Where a connection was to go is
+    /// its local address here, getsockname(2): the caller holds it against
+    /// [`allows`](turnkey_policy::endpoint::allows) once more and passes on what is sent. Whoever drops them refuses all connections.
+    pub fn take_listeners(&mut self) -> Vec<TcpListener> {
+        std::mem::take(&mut self.listeners)
+    }
+
     /// The groups, for the monitor; `None` where this caller can have no group.
     pub fn cgroup(&self) -> Option<&Groups> {
         self.tally.groups()

@@ -73,6 +73,7 @@ mod tree;
 /// What the fuzzer reaches besides; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
+    pub use crate::process::child::Strangers;
     pub use crate::process::proof::{Expectation, Sight};
     pub use crate::process::wire::{Fact, Message, PACKET, Sender, Text};
 }

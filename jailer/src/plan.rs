@@ -5,6 +5,7 @@
 mod environment;
 pub mod io;
 pub mod masks;
+pub mod network;
 mod places;
 mod root;
 mod tree;
@@ -23,6 +24,7 @@ use crate::process::rlimits::{self, ResourceLimit};
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use io::Io;
+use network::Reach;
 use places::{Place, places};
 use tree::{TreeBuilder, workspace_size};
 
@@ -56,6 +58,8 @@ pub struct Plan {
     pub io: Option<Io>,
     /// The limits of each of its processes.
     pub rlimits: Vec<ResourceLimit>,
+    /// What of the network it reaches.
+    pub reach: Reach,
     /// What Landlock refuses wherever no grant allows it; `None` on a host without Landlock.
     pub landlock: Option<Handled>,
     /// What Landlock allows, in order.
@@ -215,6 +219,27 @@ pub enum PlanError {
         "the working directory is {0}, which belongs to the system; start in a directory of your own, or name one with --workdir DIR"
     )]
     SystemWorkdir(PathBuf),
+    /// A name that nobody has looked up.
+    #[error("{0} is allowed, and its name has no address; check it, or write the address itself")]
+    Unresolved(String),
+    /// A name that leads to this host, its link or its credentials.
+    #[error(
+        "{entry} is allowed by its name, which leads to {address}: {what}; if that is meant, write the address itself"
+    )]
+    Rebound {
+        /// As written.
+        entry: String,
+        /// Where it leads.
+        address: std::net::IpAddr,
+        /// What that is.
+        what: &'static str,
+    },
+    /// A socket for each address and port.
+    #[error(
+        "the network that is allowed takes more than {} sockets; allow fewer ports, or a range in place of single addresses, which takes one for each port",
+        network::MOST_LISTENERS
+    )]
+    TooManyListeners,
     /// A command without a name.
     #[error("the command is empty; give the program after `--`")]
     EmptyCommand,
@@ -223,9 +248,10 @@ pub enum PlanError {
 impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
     pub fn new(policy: &Policy, host: &Host, command: Command) -> Result<Plan, PlanError> {
+        let reach = Reach::new(policy, &host.addresses)?;
         let mut builder = TreeBuilder::default();
         let filesystem = &policy.filesystem;
-        builder.reserved_files(policy)?;
+        builder.reserved_files(policy, &reach)?;
         if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
             builder.root(root, facts, &filesystem.decoys);
         }
@@ -257,6 +283,7 @@ impl Plan {
             group_limits: limits::plan(&policy.limits, &host.hierarchies, io.as_ref()),
             io,
             rlimits: rlimits::plan(&policy.limits, host),
+            reach,
             landlock: landlock::handled(host.landlock_abi),
             tree: builder.steps,
             grants: builder.grants,
@@ -300,7 +327,7 @@ impl Plan {
 
     /// Whether the jail has a loopback interface that is up.
     pub fn has_loopback(&self) -> bool {
-        self.policy.network == Network::Loopback
+        matches!(self.policy.network, Network::Loopback | Network::Allow)
     }
 }
 

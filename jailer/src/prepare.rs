@@ -25,9 +25,10 @@ use crate::landlock::{self, Handled};
 use crate::outcome::LayerReport;
 use crate::plan::io::Io;
 use crate::plan::{Plan, TreeStep, c_string};
-use crate::process::child::{Orders, Rule};
+use crate::process::child::{Orders, Rule, Strangers};
 use crate::process::keeper::Keeper;
 use crate::process::namespaces::{self, Made};
+use crate::process::netlink::Request;
 use crate::process::privileges;
 use crate::process::program::Exec;
 use crate::process::proof::{self, Expectation};
@@ -105,6 +106,8 @@ impl Plan {
             handled: self.landlock,
             syscalls: filters.allowed,
             masks: self.masks().map(Path::to_owned).collect(),
+            strangers: self.strangers(),
+            listeners: self.reach.listeners.len(),
             user: id.in_words(),
             bound_groups: self.bound_groups().len(),
             rlimits: self
@@ -117,6 +120,14 @@ impl Plan {
             start_memory: own_start_memory()?,
             hostname: c_string(self.policy.identity.hostname.as_ref()),
             loopback: self.has_loopback(),
+            routes: self
+                .reach
+                .routes
+                .iter()
+                .map(|route| Request::route(*route))
+                .collect(),
+            listeners: self.reach.listeners.clone(),
+            strangers: self.strangers(),
             inside_id: INSIDE_ID,
             leave_groups: self.host.ids.leave_groups(),
             root_options: root_options(),
@@ -143,6 +154,15 @@ impl Plan {
             program: self.arguments[0].to_string_lossy().into_owned(),
             candidates: self.candidates.clone(),
         })
+    }
+
+    /// By which addresses the routes are proved.
+    fn strangers(&self) -> Strangers {
+        let open = self.reach.routes.iter().find(|route| route.open);
+        Strangers {
+            stranger: self.reach.stranger,
+            acquaintance: open.map(|route| route.net.network()),
+        }
     }
 
     /// The jail's groups with their limits, where this caller can have any. The keeper is there

@@ -12,6 +12,7 @@
 
 mod mount;
 mod process;
+mod socket;
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -23,6 +24,7 @@ use crate::process::start_memory::StartMemory;
 
 pub use mount::{MountAttributes, attach, clone_tree, mount_setattr, new_mount};
 pub use process::{Used, block_only, default_signals, ended, kill, signal, wait};
+pub use socket::{receive_with, send_with};
 
 /// What every call here answers.
 pub type Result<T> = std::result::Result<T, Errno>;

@@ -132,14 +132,16 @@ fn decide(jail: JailCell, what: u16, address: Internet) -> (Verdict, bool) {
     let Some(table) = emit::table(jail) else {
         return (Verdict::NONE, false);
     };
-    let has_loopback = jail.network() == network::LOOPBACK;
+    let allows_others = jail.network() == network::ALLOW;
+    let has_loopback = allows_others || jail.network() == network::LOOPBACK;
     let inside = address.is_loopback();
     // Connecting and sending to oneself is no attempt to get out.
     let is_server = on_of(what) == on::BIND;
     let ours = has_loopback && inside && !is_server;
     let port = u16::from_be(address.port as u16);
     let verdict = addresses::decide(table, on_of(what), (address.ip, port), ours);
-    let reachable = has_loopback && (inside || is_server);
+    // Where there is more than loopback, the rules say what of it.
+    let reachable = allows_others || has_loopback && (inside || is_server);
     (verdict, reachable && verdict.action < action::DENY)
 }
 

@@ -321,6 +321,7 @@ fn network_code(mode: &Network) -> u32 {
     match mode {
         Network::None => network::NONE,
         Network::Loopback => network::LOOPBACK,
+        Network::Allow => network::ALLOW,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::endpoint::Allowed;
 use crate::error::{At, Located, Problem, Source};
-use crate::model::HostPath;
+use crate::model::{HostPath, Network};
 use crate::overrides::Overrides;
 use crate::profile::Profile;
 use crate::values::{self, Wrong};
@@ -103,6 +104,7 @@ fn table(overrides: &Overrides) -> Vec<(&'static str, Apply, &str)> {
         ("--read", |flag, into| push(&mut into.read, flag, host_path), &of.read),
         ("--write", |flag, into| push(&mut into.write, flag, host_path), &of.write),
         ("--scratch", |flag, into| push(&mut into.scratch, flag, values::scratch), &of.scratch),
+        ("--allow", allow, &of.allow),
         ("--env", environment, &of.env),
     ];
     let single = single
@@ -149,6 +151,27 @@ fn host_path(text: &str) -> Result<HostPath, Wrong> {
         optional: false,
         why: WHY.to_owned(),
     })
+}
+
+/// `HOST:PORT`, which means the mode `allow` as well.
+fn allow(flag: &Located<String>, profile: &mut Profile) -> Result<(), Wrong> {
+    let entry = |text: &str| {
+        Ok(Allowed {
+            to: values::endpoint(text)?,
+            why: WHY.to_owned(),
+            addresses: Vec::new(),
+        })
+    };
+    push(&mut profile.allow, flag, entry)?;
+    let mode = profile.network.get_or_insert_with(|| Located {
+        value: Network::Allow,
+        at: flag.at.clone(),
+    });
+    if mode.value == Network::Allow {
+        return Ok(());
+    }
+    let message = format!("the network mode {:?} allows no hosts", mode.value.name());
+    Err(Wrong::new(message, "leave --network out, or --allow"))
 }
 
 /// `NAME` hands a variable through, `NAME=VALUE` sets it.

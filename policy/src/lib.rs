@@ -34,6 +34,7 @@
 
 pub mod address;
 pub mod decide;
+pub mod endpoint;
 mod error;
 mod flags;
 pub mod glob;
@@ -59,6 +60,7 @@ pub use decide::{
     Attempt, Candidate, decide, decide_same_file, decide_unknown, matching, peer_precedence,
     precedence, unknown,
 };
+pub use endpoint::{Allowed, Endpoint, Peer, Special};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use lint::check;

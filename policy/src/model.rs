@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::{Ports, Subnet};
+use crate::endpoint::Allowed;
 use crate::glob::Glob;
 
 /// A whole policy, ready to be planned and compiled.
@@ -27,6 +28,8 @@ pub struct Policy {
     pub filesystem: Filesystem,
     /// What the jail may reach.
     pub network: Network,
+    /// Whom the jail may talk to under [`Network::Allow`]; means nothing otherwise.
+    pub allow: Vec<Allowed>,
     /// What the whole tree of processes may use.
     pub limits: Limits,
     /// Who the program is inside.
@@ -131,6 +134,8 @@ pub enum Network {
     None,
     /// A network namespace with its own loopback.
     Loopback,
+    /// The same, in which turnkey stands in for each host of a list, and passes on what is sent.
+    Allow,
 }
 
 /// `[limits]`: for the whole tree of processes unless said otherwise.

@@ -116,7 +116,7 @@ names!(Workdir { Overlay => "overlay", ReadOnly => "read-only", None => "none" }
 
 names!(Toolchain { None => "none", Auto => "auto" });
 
-names!(Network { None => "none", Loopback => "loopback" });
+names!(Network { None => "none", Loopback => "loopback", Allow => "allow" });
 
 #[cfg(test)]
 mod tests {

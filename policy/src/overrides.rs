@@ -44,6 +44,8 @@ pub struct Overrides {
     pub workdir_mode: Option<String>,
     /// `--network MODE`: `network.mode`
     pub network: Option<String>,
+    /// `--allow HOST:PORT`, any number: `network.allow`, and the mode `allow`
+    pub allow: Vec<String>,
     /// `--env NAME`, any number: `env.pass`; `--env NAME=VALUE`: `env.set`
     pub env: Vec<String>,
     /// `--user NAME`: `identity.user`

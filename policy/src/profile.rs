@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::decide::Candidate;
+use crate::endpoint::Allowed;
 use crate::error::{At, Located, Problem};
 use crate::model::{
     Action, HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Toolchain, Workdir,
@@ -26,6 +27,7 @@ pub(crate) struct Profile {
     pub(crate) workdir: Option<Located<Workdir>>,
     pub(crate) decoys: Vec<Located<PathBuf>>,
     pub(crate) network: Option<Located<Network>>,
+    pub(crate) allow: Vec<Located<Allowed>>,
     pub(crate) memory: Option<Located<u64>>,
     pub(crate) swap: Option<Located<u64>>,
     pub(crate) cpu: Option<Located<u32>>,
@@ -131,6 +133,7 @@ impl Profile {
         append(&mut self.write, above.write, |entry| &entry.path);
         append(&mut self.scratch, above.scratch, |entry| &entry.path);
         append(&mut self.decoys, above.decoys, |path| path);
+        append(&mut self.allow, above.allow, |entry| &entry.to);
         append(&mut self.pass, above.pass, |name| name);
         self.syscalls.extend(above.syscalls);
         self.set.extend(above.set);

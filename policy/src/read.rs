@@ -9,8 +9,9 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::endpoint::Allowed;
 use crate::error::{At, Located, Problem, Source};
-use crate::model::{HostPath, Layer, Scratch};
+use crate::model::{HostPath, Layer, Network, Scratch};
 use crate::profile::Profile;
 use crate::values::{self, Wrong};
 use crate::{LARGEST_PROFILE, SCHEMA};
@@ -156,6 +157,31 @@ fn scratch(section: &mut Section<'_, '_, '_>) -> Option<Scratch> {
 
 fn network(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     profile.network = section.value("mode", values::network);
+    profile.allow = section.tables("allow", allowed);
+    let Some(first) = profile.allow.first() else {
+        return;
+    };
+    let misread = profile.network.is_none() && section.place_of("mode").is_some();
+    let mode = profile.network.get_or_insert_with(|| Located {
+        value: Network::Allow,
+        at: first.at.clone(),
+    });
+    if !misread && mode.value != Network::Allow {
+        let message = format!("the network mode {:?} allows no hosts", mode.value.name());
+        let help = "write mode = \"allow\" beside the list, or remove the list";
+        section.problem(Problem::new(message).help(help), "allow", "this list");
+    }
+}
+
+/// An entry of `network.allow`.
+fn allowed(section: &mut Section<'_, '_, '_>) -> Option<Allowed> {
+    let why = section.value("why", values::text);
+    let to = section.required("to", values::endpoint)?.value;
+    Some(Allowed {
+        to,
+        why: why.map(|why| why.value).unwrap_or_default(),
+        addresses: Vec::new(),
+    })
 }
 
 fn limits(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {

@@ -31,6 +31,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
         mode: value(&profile.mode, Mode::Enforce),
         limits: limits(&profile),
         network: value(&profile.network, Network::None),
+        allow: values(profile.allow),
         identity: Identity {
             user: value(&profile.user, "jail".to_owned()),
             hostname: value(&profile.hostname, "jail".to_owned()),

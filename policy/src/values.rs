@@ -1,6 +1,7 @@
 //! Single values of profiles and flags: from text to type, with what is wrong and the fix.
 
 mod address;
+mod endpoint;
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -14,6 +15,7 @@ use crate::quantity::{self, QuantityError};
 use crate::syscalls;
 
 pub(crate) use address::{ports, subnet};
+pub(crate) use endpoint::endpoint;
 
 /// Why a text is not the value that was asked for.
 #[derive(Debug)]
@@ -76,13 +78,12 @@ pub(crate) fn word<T: Named>(text: &str) -> Result<T, Wrong> {
     })
 }
 
-/// The contract knows four modes; two are built.
+/// The contract knows four modes; three are built.
 pub(crate) fn network(text: &str) -> Result<Network, Wrong> {
     match text {
-        "allow" | "host" => Err(Wrong::new(
+        "host" => Err(Wrong::new(
             format!("the network mode {text:?} is not available yet"),
-            "use \"none\", or \"loopback\" for a network of the jail's own; a program that needs \
-             a real network cannot run in this release",
+            "name whom the program may talk to, with the mode \"allow\"",
         )),
         _ => word(text),
     }

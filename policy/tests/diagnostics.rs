@@ -128,8 +128,16 @@ shown!(
 shown!(missing_schema, diagnostic("[limits]\nmemory = \"1G\"\n"));
 shown!(not_toml, with_header("[limits]\nmemory = \"1G\nswap = 0\n"));
 shown!(
-    network_not_available,
-    with_header("[network]\nmode = \"allow\"\nallow = [\"example.org:443\"]\n")
+    wrong_endpoints,
+    with_header(
+        "[network]\nmode = \"allow\"\nallow = [\n  \"example.org:443\",\n  { to = \"https://example.org\" },\n  { to = \"10.1.2.3/16:80\", wy = \"\" },\n  { why = \"packages\" },\n]\n"
+    )
+);
+shown!(
+    hosts_under_another_mode,
+    with_header(
+        "[network]\nmode = \"loopback\"\nallow = [{ to = \"example.org:443\", why = \"packages\" }]\n"
+    )
 );
 shown!(
     decoy_at_home,

@@ -71,7 +71,8 @@ fn keys_of(table: &str) -> String {
     let title = match table {
         "" => "At the top".to_owned(),
         "rule" => "`[[rule]]`".to_owned(),
-        entry @ ("filesystem.read" | "filesystem.write" | "filesystem.scratch") => {
+        entry @ ("filesystem.read" | "filesystem.write" | "filesystem.scratch"
+        | "network.allow") => {
             format!("Entries of `{entry}`")
         }
         table => format!("`[{table}]`"),

@@ -104,6 +104,14 @@ fn meant(line: &str) -> String {
 // Allows without a reason.
 
 shown!(
+    host_without_reason,
+    "[network]\nallow = [\n  { to = \"example.org:443\" },\n  { to = \"169.254.169.254:80\", why = \" \" },\n]\n"
+);
+silent!(
+    host_with_reason,
+    "[network]\nallow = [{ to = \"169.254.169.254:80\", why = \"it asks for its own region\" }]\n"
+);
+shown!(
     write_without_reason,
     "[filesystem]\nwrite = [{ path = \"/srv/out\" }]\n"
 );

@@ -52,6 +52,9 @@ const START: &str = "start the first process";
 const CGROUP: &str = "make the cgroup namespace";
 const HOSTNAME: &str = "set the host name";
 const LOOPBACK: &str = "bring the loopback interface up";
+const ROUTES: &str = "make the allowed addresses local";
+const LISTENERS: &str = "open the sockets that wait there";
+const NETWORK_PROOF: &str = "the layer network-namespace was set up but did not hold";
 const IDENTITY: &str = "become the jail's user";
 const ROOT: &str = "make the new root";
 const TREE: &str = "build the jail's tree";
@@ -94,7 +97,7 @@ const INIT: &[Expected] = &[
     expect(libc::SYS_openat2, &[TREE]),
     expect(libc::SYS_symlinkat, &[TREE]),
     expect(libc::SYS_unlinkat, &[TREE]),
-    expect(libc::SYS_write, &[TREE, LANDLOCK]),
+    expect(libc::SYS_write, &[LISTENERS, TREE, LANDLOCK]),
     expect(libc::SYS_pivot_root, &[PIVOT]),
     expect(libc::SYS_umount2, &[TREE, PIVOT]),
     expect(libc::SYS_chdir, &[PIVOT]),
@@ -106,11 +109,11 @@ const INIT: &[Expected] = &[
     expect_which(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, &[PRIVILEGES]),
     // The acts that Landlock must refuse, before it does and after. Afterwards EPERM is what is
     // hoped for, so these get another errno.
-    without_eperm(libc::SYS_socket, &[LANDLOCK, LANDLOCK_PROOF]),
+    without_eperm(libc::SYS_socket, &[NETWORK_PROOF, LANDLOCK, LANDLOCK_PROOF]),
     without_eperm(libc::SYS_bind, &[LANDLOCK, LANDLOCK_PROOF]),
     expect(libc::SYS_listen, &[LANDLOCK]),
     expect(libc::SYS_getsockname, &[LANDLOCK]),
-    without_eperm(libc::SYS_connect, &[LANDLOCK_PROOF]),
+    without_eperm(libc::SYS_connect, &[NETWORK_PROOF, LANDLOCK_PROOF]),
     expect(libc::SYS_landlock_restrict_self, &[LANDLOCK]),
     expect_which(libc::SYS_fcntl, libc::F_DUPFD_CLOEXEC, &[DESCRIPTORS]),
     expect(libc::SYS_dup3, &[DESCRIPTORS]),
@@ -121,6 +124,28 @@ const INIT: &[Expected] = &[
     expect(libc::SYS_prlimit64, &[RLIMITS]),
     expect(libc::SYS_seccomp, &[SECCOMP]),
     expect(libc::SYS_clone, &[FORK]),
+];
+
+/// Those of its calls that only a run makes which may talk to somebody.
+const NETWORK: &[Expected] = &[
+    expect(libc::SYS_sendto, &[ROUTES]),
+    expect(libc::SYS_recvfrom, &[ROUTES]),
+    expect(libc::SYS_setsockopt, &[LISTENERS]),
+    expect(libc::SYS_sendmsg, &[LISTENERS]),
+    without_eperm(
+        libc::SYS_socket,
+        &[
+            LOOPBACK,
+            ROUTES,
+            LISTENERS,
+            NETWORK_PROOF,
+            LANDLOCK,
+            LANDLOCK_PROOF,
+        ],
+    ),
+    without_eperm(libc::SYS_bind, &[LISTENERS, LANDLOCK]),
+    expect(libc::SYS_listen, &[LISTENERS, LANDLOCK]),
+    without_eperm(libc::SYS_connect, &[NETWORK_PROOF, LANDLOCK_PROOF]),
 ];
 
 /// The calls of the process that becomes the program, until it does. What the kernel refuses with
@@ -373,6 +398,13 @@ fn a_failure_of_the_loopback_is_named() {
 }
 
 #[test]
+fn a_failure_of_the_network_is_named() {
+    let options = "--unmonitored --allow 192.0.2.7:443 --allow 198.51.100.0/24:80";
+    let said = fail_each_with(options, Role::Init, NETWORK, 2);
+    expect_steps(&said, &[ROUTES, LISTENERS, NETWORK_PROOF]);
+}
+
+#[test]
 fn a_failure_of_the_programs_process_is_named() {
     let said = fail_each(Role::Program, PROGRAM, 2);
     expect_steps(&said, &[SESSION, PROOF, DIRECTORY, RELEASE]);
@@ -414,7 +446,7 @@ fn every_step_of_the_child_has_its_fault() {
     assert!(steps.len() > 20, "the table was found: {steps:?}");
     let tables = INIT.iter().chain(PROGRAM);
     let mut said: BTreeSet<_> = tables.flat_map(|expected| expected.says).collect();
-    said.insert(&LOOPBACK);
+    said.extend([&LOOPBACK, &ROUTES]);
     let missing: Vec<_> = steps.iter().filter(|step| !said.contains(step)).collect();
     assert!(missing.is_empty(), "no fault is told as {missing:?}");
 }

@@ -1,5 +1,6 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
+mod allowed;
 mod bombs;
 mod check;
 mod crowd;

@@ -1,6 +1,8 @@
 //! The harness of the end-to-end tests: runs the real command, on the real kernel, and looks at
 //! what really happened.
 
+mod network;
+
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
+
+pub use network::{Server, network_of_its_own};
 
 /// No run of a test may take longer: a hang is a failure, not a wait.
 const PATIENCE: Duration = Duration::from_secs(60);

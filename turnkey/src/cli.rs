@@ -346,9 +346,12 @@ pub struct OverrideArguments {
     /// overlay, read-only or none
     #[arg(long, value_name = "MODE")]
     workdir_mode: Option<String>,
-    /// none or loopback
+    /// none, loopback or allow
     #[arg(long, value_name = "MODE")]
     network: Option<String>,
+    /// Talk to this host over TCP, such as example.org:443; --network allow
+    #[arg(long, value_name = "HOST:PORT")]
+    allow: Vec<String>,
     /// Pass this variable, or set it
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
@@ -399,6 +402,7 @@ impl OverrideArguments {
             scratch: flags.scratch.clone(),
             workdir_mode: flags.workdir_mode.clone(),
             network: flags.network.clone(),
+            allow: flags.allow.clone(),
             env: flags.env.clone(),
             user: flags.user.clone(),
             hostname: flags.hostname.clone(),

@@ -8,9 +8,13 @@ use crate::report::Clock;
 
 /// Now, by the calendar and by the clock that the kernel's programs stamp events with.
 pub fn now() -> Clock {
-    let boottime = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |time| {
+    Clock::new(SystemTime::now(), boottime())
+}
+
+/// `CLOCK_BOOTTIME`, in nanoseconds.
+pub fn boottime() -> u64 {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |time| {
         let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
         seconds * 1_000_000_000 + u64::try_from(time.tv_nsec()).unwrap_or(0)
-    });
-    Clock::new(SystemTime::now(), boottime)
+    })
 }

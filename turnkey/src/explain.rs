@@ -22,7 +22,7 @@ use turnkey_jailer::rootless::{self, RootlessError};
 use crate::cli::ExplainArguments;
 use crate::report;
 use crate::run::{self, Failure};
-use crate::{advice, tell, toolchain};
+use crate::{advice, network, tell, toolchain};
 use decision::Decision;
 use question::Question;
 use view::View;
@@ -42,6 +42,7 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
         Some(program) => drop(toolchain::bring_in(&mut policy, program)?),
         None => command.push(OsString::from(COMMAND)),
     }
+    network::resolve(&mut policy)?;
     let plan = run::plan(
         &policy,
         arguments.unmonitored,

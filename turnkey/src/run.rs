@@ -15,6 +15,7 @@ use turnkey_monitor::Event;
 use turnkey_policy::{LoadError, Policy};
 
 use crate::cli::{OverrideArguments, RunArguments};
+use crate::gateway::{self, Gateway, List, Passage};
 use crate::relay::{Relayed, Streams};
 use crate::report::{
     self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Export, Inputs, NotStarted,
@@ -23,7 +24,9 @@ use crate::report::{
 use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::Watch;
-use crate::{accept, advice, clock, elsewhere, export, outputs, scope, tell, text_file, toolchain};
+use crate::{
+    accept, advice, clock, elsewhere, export, network, outputs, scope, tell, text_file, toolchain,
+};
 
 /// Why there is no run, before a report could be written.
 #[derive(Debug)]
@@ -86,6 +89,7 @@ pub fn under(
 ) -> Result<Done, Failure> {
     let program = arguments.command.first().cloned().unwrap_or_default();
     toolchain::bring_in(&mut policy, &program)?;
+    let resolved = network::resolve(&mut policy);
     outputs::require_unreachable(&policy, arguments.events.as_deref())?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
     let wanted = export::Wanted::from(arguments, &policy)?;
@@ -94,6 +98,7 @@ pub fn under(
 
     let outcome = entered
         .map_err(anyhow::Error::from)
+        .and(resolved)
         .and_then(|()| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
@@ -173,7 +178,8 @@ fn attempt(
 
     let prepared = plan.prepare(inside)?;
     watch.prove(policy, prepared.cgroup())?;
-    let held = prepared.spawn()?;
+    gateway::make_room();
+    let mut held = prepared.spawn()?;
     watch.know_files(&held)?;
     if watcher.look.is_some() {
         watch.note_calls();
@@ -182,6 +188,8 @@ fn attempt(
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)
         .context("could not start the threads that pass the program's streams on")?;
+    let gateway = Gateway::start(held.take_listeners(), list(&plan))
+        .context("could not start the thread that passes the program's connections on")?;
     let supervisor = Supervisor::new().context("could not start the loop that watches the jail")?;
     let mut running = held.release()?;
     let mut see = |event: &Event| watcher.see(event);
@@ -192,6 +200,7 @@ fn attempt(
     }
     let exit = running.finish()?;
     let (output, error) = relays.finish();
+    let passages = gateway.finish(course.ended_by_itself() && !watch.condemned());
     tell_of_lost_output(&output);
     // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = watch.condemned();
@@ -217,8 +226,17 @@ fn attempt(
     Ok(Outcome {
         export,
         calls,
+        passages,
         ..outcome
     })
+}
+
+/// Whom connections are held against.
+fn list(plan: &Plan) -> List {
+    List {
+        allowed: plan.policy.allow.clone(),
+        own: plan.host.addresses.clone(),
+    }
 }
 
 /// A reader that hung up wanted no more; a disk that is full is news.
@@ -349,6 +367,7 @@ struct Outcome {
     streams: Option<[Relayed; 2]>,
     export: Option<Export>,
     calls: Vec<u32>,
+    passages: Vec<Passage>,
 }
 
 impl Outcome {
@@ -372,6 +391,7 @@ impl Outcome {
             streams: Some(streams),
             export: None,
             calls: Vec::new(),
+            passages: Vec::new(),
         }
     }
 
@@ -397,6 +417,7 @@ impl Outcome {
             streams: None,
             export: None,
             calls: Vec::new(),
+            passages: Vec::new(),
         }
     }
 
@@ -437,6 +458,7 @@ impl Outcome {
             written: self.written,
             evidence: self.evidence,
             export: self.export,
+            passages: &self.passages,
             observations,
         }))
     }

@@ -44,6 +44,13 @@ pub struct Course {
     more_events: bool,
 }
 
+impl Course {
+    /// Whether nobody and nothing outside put an end to it.
+    pub fn ended_by_itself(&self) -> bool {
+        self.limit.is_none() && !self.killed_for_loss && self.interrupted.is_none()
+    }
+}
+
 /// Everything that can happen.
 enum Input {
     /// The ring has events.

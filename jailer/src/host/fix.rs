@@ -26,6 +26,7 @@ impl JailError {
             | JailError::RootOutside
             | JailError::CoveredProc(_)
             | JailError::NoIdentity { .. }
+            | JailError::TooManyFiles
             | JailError::Namespaces { .. } => return None,
             JailError::Layer { layer, .. } => layer_fix(*layer),
             JailError::Proof(_) | JailError::Unexpected(_) | JailError::Filter(_) => {
@@ -66,7 +67,9 @@ impl HostError {
             HostError::Hierarchy(_) | HostError::Root(RootError::TooMany(..)) => None,
             HostError::Root(RootError::Etc(_) | RootError::Open(_, PathError::Foreign)) => None,
             HostError::Root(RootError::Open(_, PathError::System(errno))) => Some(root_fix(*errno)),
-            HostError::Root(RootError::List(_, _, errno)) => Some(by_errno(*errno)),
+            HostError::Root(RootError::List(_, _, errno)) | HostError::Addresses(errno) => {
+                Some(by_errno(*errno))
+            }
         }
     }
 }
@@ -134,6 +137,12 @@ fn step_fix(step: Step, errno: Errno) -> String {
             "a file system that it needs cannot do this here: start in another directory, or run with --workdir-mode read-only or none"
         }
         (Step::Tree, Errno::ENODEV) => "a file system is not loaded: modprobe overlay",
+        (Step::Routes | Step::Listeners, Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP) => {
+            "this kernel has no IPv6 (ipv6.disable=1): allow addresses of version 4 alone"
+        }
+        (Step::Listeners, Errno::EMFILE | Errno::ENFILE | Errno::ETOOMANYREFS) => {
+            "raise the limit of open files (ulimit -n), or allow fewer ports"
+        }
         (Step::WorkingDirectory, _) => {
             "the jail's user cannot enter the working directory: name another with --workdir"
         }
@@ -212,6 +221,7 @@ mod tests {
             JailError::NotFound(text()),
             JailError::NotExecutable(text()),
         ];
+        errors.push(JailError::TooManyFiles);
         errors.extend(Layer::ALL.iter().map(|layer| JailError::Layer {
             layer: *layer,
             reason: text(),
@@ -287,6 +297,7 @@ mod tests {
                 .into(),
             );
             hosts.push(RootError::Open(path(), errno.into()).into());
+            hosts.push(HostError::Addresses(errno));
             hosts.push(RootError::List(path(), path(), errno).into());
             callers.push(RootlessError::Map(errno));
             callers.push(RootlessError::Refused {

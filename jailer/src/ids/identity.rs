@@ -1,6 +1,7 @@
 //! The files that tell the program who and where it is. Made up for every jail; nothing of the
 //! host's accounts shows.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use turnkey_policy::{Identity, WORKSPACE};
@@ -8,8 +9,11 @@ use turnkey_policy::{Identity, WORKSPACE};
 /// The user's and group's number inside.
 pub const INSIDE_ID: u32 = 1000;
 
-/// /etc/passwd, /etc/group, /etc/hosts and /etc/hostname.
-pub fn account_files(identity: &Identity) -> [(&'static str, Vec<u8>); 4] {
+/// /etc/passwd, /etc/group, /etc/hosts with the names that are `known`, and /etc/hostname.
+pub fn account_files(
+    identity: &Identity,
+    known: &[(IpAddr, String)],
+) -> [(&'static str, Vec<u8>); 4] {
     let (user, host) = (&identity.user, &identity.hostname);
     let passwd = format!(
         "root:x:0:0:root:/:/usr/sbin/nologin\n\
@@ -17,7 +21,10 @@ pub fn account_files(identity: &Identity) -> [(&'static str, Vec<u8>); 4] {
          nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
     );
     let group = format!("root:x:0:\n{user}:x:{INSIDE_ID}:\nnogroup:x:65534:\n");
-    let hosts = format!("127.0.0.1 localhost {host}\n::1 localhost {host}\n");
+    let mut hosts = format!("127.0.0.1 localhost {host}\n::1 localhost {host}\n");
+    for (address, name) in known {
+        hosts += &format!("{address} {name}\n");
+    }
     [
         ("/etc/passwd", passwd.into_bytes()),
         ("/etc/group", group.into_bytes()),

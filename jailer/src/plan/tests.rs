@@ -53,6 +53,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
         landlock_abi: 6,
         hierarchies: Hierarchies::probe().unwrap(),
         storage: crate::host::storage::Storage::default(),
+        addresses: Vec::new(),
         last_capability: 40,
     }
 }

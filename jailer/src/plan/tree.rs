@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use turnkey_policy::{HostPath, Limits, Policy, WORKSPACE, Workdir};
 
+use super::network::Reach;
 use super::places::{is_no_workdir, is_reserved};
 use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
 use crate::host::{Host, PathFact};
@@ -44,11 +45,15 @@ pub(super) enum Origin {
 
 impl TreeBuilder {
     /// What every jail has on its root, before anything of the host.
-    pub(super) fn reserved_files(&mut self, policy: &Policy) -> Result<(), PlanError> {
+    pub(super) fn reserved_files(
+        &mut self,
+        policy: &Policy,
+        reach: &Reach,
+    ) -> Result<(), PlanError> {
         self.grant("/", Use::List, true);
         self.directory(Path::new("/etc"));
         self.grant("/etc", Use::Read, true);
-        for (path, content) in account_files(&policy.identity) {
+        for (path, content) in account_files(&policy.identity, &reach.hosts) {
             self.file(Path::new(path), content);
         }
         for path in [PROBE, EMPTY] {

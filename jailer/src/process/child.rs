@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::CString;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -22,10 +23,12 @@ use crate::host::kernel;
 use crate::landlock::Handled;
 use crate::landlock::probe::{self, Probes};
 use crate::process::init;
+use crate::process::listeners;
+use crate::process::netlink::{self, Request};
 use crate::process::program::{self, Exec};
 use crate::process::rlimits::ResourceLimit;
 use crate::process::start_memory::StartMemory;
-use crate::process::wire::{Sender, Step, wait_for_a_byte};
+use crate::process::wire::{Fact, Sender, Step, errno_of, wait_for_a_byte};
 use crate::sys::{self, MountAttributes};
 use crate::tree::{Place, Replay};
 
@@ -56,6 +59,12 @@ pub struct Orders {
     pub hostname: CString,
     /// Whether loopback comes up.
     pub loopback: bool,
+    /// What is made local.
+    pub routes: Vec<Request>,
+    /// Where sockets wait for the supervisor to take what connects.
+    pub listeners: Vec<SocketAddr>,
+    /// An address without a route, and one with, to be tried.
+    pub strangers: Strangers,
     /// User and group inside.
     pub inside_id: u32,
     /// Whether the kernel lets the supplementary groups be left.
@@ -104,6 +113,15 @@ impl Orders {
             _ => error,
         }
     }
+}
+
+/// Addresses by which the routes of the network namespace are proved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Strangers {
+    /// One that must have no route.
+    pub stranger: Option<IpAddr>,
+    /// One that must have one.
+    pub acquaintance: Option<IpAddr>,
 }
 
 /// What a step answers: nothing, or the place in it and the error.
@@ -182,6 +200,17 @@ fn confine(
             Ok(())
         }),
     )?;
+    // While this process has the capabilities of the network namespace's owner.
+    step(Step::Routes, netlink::make(&orders.routes))?;
+    step(
+        Step::Listeners,
+        listeners::hand_out(&orders.listeners, Sender(control)),
+    )?;
+    // Nothing changes the routes from here on, and later the filter may allow no socket.
+    step(
+        Step::Listeners,
+        whole(try_routes(orders.strangers, Sender(control))),
+    )?;
     // Before any file is made: a tmpfs refuses owners its namespace cannot name. The capabilities
     // stay, because the user left behind was not the namespace's root.
     step(Step::Identity, whole(become_jail_user(orders)))?;
@@ -226,6 +255,19 @@ fn die_with_supervisor() -> Result<(), Errno> {
 fn set_hostname(orders: &Orders) -> Result<(), Errno> {
     use std::os::unix::ffi::OsStrExt;
     nix::unistd::sethostname(std::ffi::OsStr::from_bytes(orders.hostname.as_bytes()))
+}
+
+fn try_routes(tried: Strangers, sender: Sender<'_>) -> Result<(), Errno> {
+    let facts = [
+        (Fact::Stranger, tried.stranger),
+        (Fact::Acquaintance, tried.acquaintance),
+    ];
+    for (fact, address) in facts {
+        if let Some(address) = address {
+            sender.fact(fact, errno_of(listeners::route_to(address)))?;
+        }
+    }
+    Ok(())
 }
 
 fn become_jail_user(orders: &Orders) -> Result<(), Errno> {

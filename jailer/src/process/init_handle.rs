@@ -73,15 +73,19 @@ impl InitHandle {
         sys::wait(self.pid).ok().map(|ended| ended.used)
     }
 
-    /// Reads messages until the child is ready; a failure is told by its step.
-    pub fn watch_confinement(&self) -> Result<Sight, JailError> {
+    /// Reads messages until the child is ready; a failure is told by its step. What it saw, and the
+    /// sockets that it handed out, in their order.
+    pub fn watch_confinement(&self) -> Result<(Sight, Vec<OwnedFd>), JailError> {
         let mut sight = Sight::default();
+        let mut listeners = Vec::new();
         loop {
             self.wait_for_message()?;
-            match self.receive()? {
+            let (message, came) = self.receive_with()?;
+            match message {
                 Some(Message::Fact(fact, value)) => sight.fact(fact, value),
                 Some(Message::Text(text, piece)) => sight.text(text, &piece),
-                Some(Message::Ready) => return Ok(sight),
+                Some(Message::Listener(_)) => listeners.extend(came),
+                Some(Message::Ready) => return Ok((sight, listeners)),
                 Some(Message::Failed { step, index, errno }) => {
                     return Err(JailError::Step { step, index, errno });
                 }
@@ -119,16 +123,22 @@ impl InitHandle {
 
     /// The next message; `None` when the last process that could send one is gone.
     pub fn receive(&self) -> Result<Option<Message>, JailError> {
+        Ok(self.receive_with()?.0)
+    }
+
+    /// The same, with the descriptor that came with it.
+    fn receive_with(&self) -> Result<(Option<Message>, Option<OwnedFd>), JailError> {
         let mut packet = [0; PACKET];
         loop {
-            match nix::unistd::read(&self.control, &mut packet) {
-                Ok(0) => return Ok(None),
-                Ok(length) => {
+            match sys::receive_with(self.control.as_fd(), &mut packet) {
+                Ok((0, _)) => return Ok((None, None)),
+                Ok((length, came)) => {
                     let message = Message::decode(&packet[..length]);
                     return message
-                        .map(Some)
+                        .map(|message| (Some(message), came))
                         .ok_or_else(|| JailError::Unexpected(format!("{length} bytes")));
                 }
+                Err(Errno::EMFILE) => return Err(JailError::TooManyFiles),
                 // It ended before it had read everything. The kernel says so once, and hands out
                 // its last words after that.
                 Err(Errno::EINTR | Errno::ECONNRESET) => {}

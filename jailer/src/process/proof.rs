@@ -2,6 +2,8 @@
 //!
 //! Pure: texts and numbers in, reports or the first failed proof out.
 
+mod routes;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -12,6 +14,7 @@ use crate::filter::Filters;
 use crate::ids::identity::INSIDE_ID;
 use crate::landlock::Handled;
 use crate::outcome::LayerReport;
+use crate::process::child::Strangers;
 use crate::process::wire::{Fact, Text};
 
 /// Everything the child handed out.
@@ -34,6 +37,10 @@ pub struct Expectation {
     pub user: &'static str,
     /// What it handles.
     pub handled: Option<Handled>,
+    /// What must have no route, and what must have one.
+    pub strangers: Strangers,
+    /// How many sockets wait in the network namespace.
+    pub listeners: usize,
     /// How many supplementary groups the caller could not leave.
     pub bound_groups: usize,
     /// Names the syscall filter allows.
@@ -104,6 +111,9 @@ impl Sight {
             let mut report = self.namespace(layer, fact, expected)?;
             if layer == Layer::UserNamespace {
                 report.effective = format!("its own; its user is {} outside", expected.user);
+            }
+            if layer == Layer::NetworkNamespace {
+                self.routes(expected, &mut report)?;
             }
             Ok(report)
         };
@@ -398,6 +408,11 @@ mod tests {
             landlock: Some("ABI 6".into()),
             handled: landlock::handled(6).map(Handled::with_tcp),
             syscalls: 200,
+            strangers: Strangers {
+                stranger: Some("192.0.2.1".parse().unwrap()),
+                acquaintance: Some("192.0.2.7".parse().unwrap()),
+            },
+            listeners: 1,
             user: "nobody",
             bound_groups: 0,
             rlimits,
@@ -422,6 +437,8 @@ mod tests {
         sight.fact(Fact::WriteToRoot, errno(Errno::EROFS));
         sight.fact(Fact::Masked, 2);
         sight.fact(Fact::Unmasked, 0);
+        sight.fact(Fact::Stranger, errno(Errno::ENETUNREACH));
+        sight.fact(Fact::Acquaintance, 0);
         sight.text(Text::Status, STATUS.as_bytes());
         sight.text(Text::Limits, LIMITS.as_bytes());
         sight.text(Text::Mounts, MOUNTS.as_bytes());
@@ -457,6 +474,21 @@ mod tests {
             }),
             Layer::TimeNamespace
         );
+    }
+
+    #[test]
+    fn a_way_out_of_the_network_namespace_is_found() {
+        for errno in [0, Errno::ECONNREFUSED as u64] {
+            let failing = failing_layer(|sight| sight.fact(Fact::Stranger, errno));
+            assert_eq!(failing, Layer::NetworkNamespace);
+        }
+        let untried = failing_layer(|sight| {
+            sight.facts.remove(&Fact::Stranger);
+        });
+        assert_eq!(untried, Layer::NetworkNamespace);
+        let closed = Errno::ENETUNREACH as u64;
+        let failing = failing_layer(|sight| sight.fact(Fact::Acquaintance, closed));
+        assert_eq!(failing, Layer::NetworkNamespace);
     }
 
     #[test]

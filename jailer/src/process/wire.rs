@@ -5,6 +5,8 @@ use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
 
+use crate::sys;
+
 /// Bytes of text in one packet.
 pub const TEXT: usize = 2048;
 const HEADER: usize = 16;
@@ -25,6 +27,10 @@ pub enum Step {
     Hostname,
     /// The loopback interface.
     Loopback,
+    /// Making the addresses local that the policy allows; the value says which.
+    Routes,
+    /// The sockets that wait there; the value says which.
+    Listeners,
     /// setresuid(2), setresgid(2), setgroups(2).
     Identity,
     /// The new root's own tmpfs.
@@ -61,12 +67,14 @@ pub enum Step {
 
 impl Step {
     /// All of them, in the order in which they are taken.
-    pub const ALL: [Step; 21] = [
+    pub const ALL: [Step; 23] = [
         Step::DieWithSupervisor,
         Step::Start,
         Step::CgroupNamespace,
         Step::Hostname,
         Step::Loopback,
+        Step::Routes,
+        Step::Listeners,
         Step::Identity,
         Step::Root,
         Step::Tree,
@@ -93,6 +101,8 @@ impl Step {
             Step::CgroupNamespace => "make the cgroup namespace",
             Step::Hostname => "set the host name",
             Step::Loopback => "bring the loopback interface up",
+            Step::Routes => "make the allowed addresses local",
+            Step::Listeners => "open the sockets that wait there",
             Step::Identity => "become the jail's user",
             Step::Root => "make the new root",
             Step::Tree => "build the jail's tree",
@@ -157,6 +167,10 @@ pub enum Fact {
     BindAfterLandlock,
     /// Which mask, counted from 1, should cover something and does not; 0 for none.
     Unmasked,
+    /// errno of a connect to an address that must have no route.
+    Stranger,
+    /// errno of a connect to one that must have one.
+    Acquaintance,
 }
 
 impl Fact {
@@ -172,7 +186,7 @@ impl Fact {
         (Fact::TimeNamespace, c"/proc/self/ns/time"),
     ];
 
-    const REST: [Fact; 12] = [
+    const REST: [Fact; 14] = [
         Fact::ConnectBeforeLandlock,
         Fact::ConnectAfterLandlock,
         Fact::BindBeforeLandlock,
@@ -185,6 +199,8 @@ impl Fact {
         Fact::Program,
         Fact::Masked,
         Fact::Unmasked,
+        Fact::Stranger,
+        Fact::Acquaintance,
     ];
 
     fn from_number(number: u8) -> Option<Fact> {
@@ -232,6 +248,9 @@ pub enum Message {
     Fact(Fact, u64),
     /// A piece of a file of /proc/self.
     Text(Text, Vec<u8>),
+    /// A socket that waits in the jail's network, which comes with the packet: which, in the order
+    /// of the plan.
+    Listener(u32),
     /// Confined, proved, waiting.
     Ready,
     /// execve(2) failed.
@@ -246,6 +265,7 @@ const TEXT_KIND: u8 = 3;
 const READY: u8 = 4;
 const EXEC_FAILED: u8 = 5;
 const EXITED: u8 = 6;
+const LISTENER: u8 = 7;
 
 impl Message {
     /// Reads a packet; `None` when it is none of ours.
@@ -266,6 +286,7 @@ impl Message {
                 Some(Message::Text(*name, text.to_vec()))
             }
             READY => Some(Message::Ready),
+            LISTENER => Some(Message::Listener(index)),
             EXEC_FAILED => Some(Message::ExecFailed(errno)),
             EXITED => Some(Message::Exited(i32::try_from(value).ok()?)),
             _ => None,
@@ -299,6 +320,14 @@ impl Sender<'_> {
             u64::from((errno as i32).unsigned_abs()),
             &[],
         );
+    }
+
+    /// A socket that waits, for the supervisor to hold.
+    pub fn listener(self, index: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut packet = [0; HEADER];
+        packet[0] = LISTENER;
+        packet[4..8].copy_from_slice(&index.to_ne_bytes());
+        sys::send_with(self.0, &packet, socket)
     }
 
     /// Something seen from inside.
@@ -389,6 +418,11 @@ mod tests {
         assert_eq!(fact, Message::Fact(Fact::Unshare, u64::MAX));
         let text = through_a_socket(|sender| sender.text(Text::Limits, b"Max\n").unwrap());
         assert_eq!(text, Message::Text(Text::Limits, b"Max\n".to_vec()));
+        let null = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(
+            through_a_socket(|sender| sender.listener(7, null.as_fd()).unwrap()),
+            Message::Listener(7)
+        );
         assert_eq!(
             through_a_socket(|sender| sender.ready().unwrap()),
             Message::Ready

@@ -70,10 +70,6 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
         } else {
             format!("in `{}`", self.name)
         };
-        if (self.name, name) == ("network", "allow") {
-            return Problem::new("lists of allowed addresses are not available yet")
-                .help("remove `allow`; with the mode \"none\" every address is refused");
-        }
         if let Some((_, why, help)) = NOT_MATCHED
             .iter()
             .find(|(key, ..)| (self.name, name) == ("rule", *key))

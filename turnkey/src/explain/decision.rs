@@ -143,7 +143,7 @@ fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> Asked {
 /// Says of an address whether the jail has it for itself.
 fn placed<'a>(policy: &Policy, attempt: Attempt<'a>) -> Attempt<'a> {
     Attempt {
-        to_itself: policy.network == Network::Loopback
+        to_itself: matches!(policy.network, Network::Loopback | Network::Allow)
             && attempt.on != On::Bind
             && attempt
                 .address

@@ -52,6 +52,7 @@ pub(super) fn host() -> Host {
             ],
         ),
         storage: Storage::default(),
+        addresses: Vec::new(),
         ids: Ids::All,
         last_capability: 40,
     }
@@ -92,6 +93,37 @@ fn untrusted() {
     view.profile.sha256 = "(of the profile)".to_owned();
     insta::assert_snapshot!("untrusted", page(&view));
     insta::assert_snapshot!("untrusted_json", object(&view));
+}
+
+#[test]
+fn hosts_that_are_allowed() {
+    let mut policy = policy("untrusted");
+    let allowed = |to: &str, addresses: &[&str]| {
+        let overrides = Overrides {
+            allow: vec![to.to_owned()],
+            ..Overrides::default()
+        };
+        let no_files = |_: &str| Err(String::new());
+        let entry = turnkey_policy::load("untrusted", &no_files, &overrides);
+        let entry = entry.expect("it is right").allow.remove(0);
+        turnkey_policy::Allowed {
+            addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            why: "packages".to_owned(),
+            ..entry
+        }
+    };
+    policy.network = turnkey_policy::Network::Allow;
+    policy.allow = vec![
+        allowed("example.org:443", &["192.0.2.7", "2001:db8::7"]),
+        allowed("169.254.0.0/15:80-81", &[]),
+    ];
+    let view = view(&policy, &["./run"]);
+    let page = page(&view);
+    let (_, page) = page.split_once("Namespaces").expect("there are some");
+    let (page, _) = page.split_once("\nIdentity").expect("and then that");
+    insta::assert_snapshot!("hosts", page);
+    let network = serde_json::to_string_pretty(&view.network).expect("it is JSON");
+    insta::assert_snapshot!("hosts_json", network);
 }
 
 #[test]

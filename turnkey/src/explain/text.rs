@@ -67,7 +67,29 @@ fn namespaces(view: &View, out: &mut impl Write) -> io::Result<()> {
             "down"
         },
         out,
-    )
+    )?;
+    hosts(view, out)
+}
+
+fn hosts(view: &View, out: &mut impl Write) -> io::Result<()> {
+    let network = &view.network;
+    if network.allow.is_empty() {
+        return Ok(());
+    }
+    section("Whom it may talk to, over TCP, passed on by turnkey", out)?;
+    for host in &network.allow {
+        let addresses = match host.addresses.as_slice() {
+            [] => String::new(),
+            addresses => format!(", now {}", addresses.join(", ")),
+        };
+        writeln!(out, "  {}{addresses}  — {}", host.to, host.why)?;
+    }
+    let sockets = network.listeners.len().to_string();
+    field("sockets that wait", &sockets, out)?;
+    for closed in &network.closed {
+        field("not meant", closed, out)?;
+    }
+    Ok(())
 }
 
 fn identity(view: &View, out: &mut impl Write) -> io::Result<()> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use turnkey_jailer::namespaces::Made;
 use turnkey_jailer::plan::io::Io;
 use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
-use turnkey_policy::{Layer, Policy};
+use turnkey_policy::{Allowed, Layer, Policy};
 
 use super::landlock::Landlock;
 use super::rules::Rules;
@@ -98,6 +98,24 @@ pub struct Rlimit {
 pub struct Network {
     pub mode: &'static str,
     pub loopback_up: bool,
+    /// Whom the program may talk to over TCP, through turnkey.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Host>,
+    /// Where sockets of turnkey's wait in the jail's network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listeners: Vec<String>,
+    /// What lies in an allowed range and is not meant by it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Host {
+    pub to: String,
+    /// What a name was resolved to, just now; the run resolves it again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
+    pub why: String,
 }
 
 /// What turnkey itself ends a run for.
@@ -138,10 +156,7 @@ impl View {
             landlock: Landlock::new(plan),
             rlimits: rlimits(plan),
             syscalls: Syscalls::new(&policy.syscalls),
-            network: Network {
-                mode: policy.network.name(),
-                loopback_up: plan.has_loopback(),
-            },
+            network: network(plan),
             rules: Rules::new(policy),
             supervisor: supervisor(policy),
             layers: layers(plan),
@@ -203,6 +218,32 @@ fn group(limit: &GroupLimit) -> Group {
         parent: limit.parent.as_deref().map(shown),
         file: limit.file,
         value: limit.value.clone(),
+    }
+}
+
+fn network(plan: &Plan) -> Network {
+    let host = |entry: &Allowed| Host {
+        to: entry.to.to_string(),
+        addresses: entry.addresses.iter().map(ToString::to_string).collect(),
+        why: escape(entry.why.as_bytes()),
+    };
+    let policy = &plan.policy;
+    let allowed = policy.allow.iter();
+    let closed = plan.reach.routes.iter().filter(|route| !route.open);
+    Network {
+        mode: policy.network.name(),
+        loopback_up: plan.has_loopback(),
+        allow: match policy.network {
+            turnkey_policy::Network::Allow => allowed.map(host).collect(),
+            _ => Vec::new(),
+        },
+        listeners: plan
+            .reach
+            .listeners
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        closed: closed.map(|route| route.net.to_string()).collect(),
     }
 }
 

@@ -18,6 +18,8 @@ use super::text::quote;
 pub enum Opening {
     /// A flag of `run`.
     Flag(String),
+    /// A flag of `run` that changes what the rules say, too.
+    Whole(String),
     /// A line of a profile.
     Line(String),
     /// Nothing helps, and why.
@@ -29,6 +31,9 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
     let opening = opening(act.outcome.stopper(), &act.object);
     if let Some(Opening::Never(why)) = opening {
         return format!("no profile can allow it: {why}");
+    }
+    if let Some(Opening::Whole(flag)) = opening {
+        return flag;
     }
     let first = match opening {
         Some(Opening::Flag(flag)) => format!("{flag}, and "),
@@ -49,7 +54,7 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
 /// How to allow an act that no rule decided on.
 pub fn for_layer(stopped_by: Option<Stopper>, object: &Object) -> Option<String> {
     match opening(stopped_by, object)? {
-        Opening::Flag(flag) => Some(flag),
+        Opening::Flag(flag) | Opening::Whole(flag) => Some(flag),
         Opening::Line(line) => Some(format!("in a profile: {line}")),
         Opening::Never(why) => Some(format!("no profile can allow it: {why}")),
     }
@@ -65,9 +70,12 @@ fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
         (Stopper::MountNamespace, Object::Address { .. }) => Some(Opening::Never(
             "sockets of the host are not shared with a jail",
         )),
-        (Stopper::CgroupProgram | Stopper::NetworkNamespace, Object::Address { address, .. }) => {
-            Some(network(address))
-        }
+        (
+            Stopper::CgroupProgram | Stopper::NetworkNamespace,
+            Object::Address {
+                address, socket, ..
+            },
+        ) => Some(network(address, *socket)),
         (Stopper::Seccomp | Stopper::CgroupProgram, Object::Syscall(name)) if name == "socket" => {
             Some(Opening::Never(
                 "a jail makes no sockets but Unix, TCP and UDP",
@@ -97,11 +105,17 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && !path.contains('\\')
 }
 
-fn network(address: &str) -> Opening {
-    let address: Option<SocketAddr> = address.parse().ok();
-    match address.is_some_and(|address| address.ip().to_canonical().is_loopback()) {
-        true => Opening::Flag("--network loopback (the jail's own, not the host's)".to_owned()),
-        false => Opening::Never("this release gives a jail no way to other hosts"),
+fn network(address: &str, socket: Option<&str>) -> Opening {
+    let peer: Option<SocketAddr> = address.parse().ok();
+    let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+    match peer {
+        Some(peer) if peer.ip().is_loopback() => {
+            Opening::Flag("--network loopback (the jail's own, not the host's)".to_owned())
+        }
+        Some(peer) if socket != Some("datagram") && peer.port() != 0 => {
+            Opening::Whole(format!("--allow {peer}"))
+        }
+        _ => Opening::Never("a jail reaches other hosts over TCP alone"),
     }
 }
 

@@ -336,6 +336,7 @@ impl Row {
             stopped_by: self.key.outcome.stopper(),
             errno: errno_name(self.key.errno),
             rule: rule_id(rules, self.key.rule),
+            passed: None,
         })
     }
 }

@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use turnkey_jailer::{self as jailer, Change, LayerReport};
 use turnkey_policy::Policy;
 
+use crate::gateway::Passage;
+
 use super::act::KINDS;
 use super::aggregate::Observations;
 use super::clock::Clock;
@@ -17,6 +19,7 @@ use super::model::{
     ChangedFile, Events, Exit, Host, Layer, Omitted, Output, Process, Profile, Report, SCHEMA,
     Usage, Verdict,
 };
+use super::passages;
 use super::text::escape;
 use super::verdict::{self, Facts};
 
@@ -51,6 +54,8 @@ pub struct Inputs<'a> {
     pub written: Option<jailer::Written>,
     /// With `--export`.
     pub export: Option<Export>,
+    /// What was passed on to hosts that the policy allows.
+    pub passages: &'a [Passage],
     /// What the monitor can vouch for.
     pub evidence: Evidence,
     /// What the events amount to.
@@ -68,7 +73,9 @@ pub struct Captured {
 
 impl Report {
     /// Judges the run and puts the report together.
-    pub fn build(inputs: Inputs<'_>) -> Self {
+    pub fn build(mut inputs: Inputs<'_>) -> Self {
+        let attempts = &mut inputs.observations.network_attempts;
+        passages::add(attempts, inputs.passages, &inputs.clock);
         let Inputs {
             policy,
             ending,

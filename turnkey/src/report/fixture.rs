@@ -41,6 +41,7 @@ pub fn policy() -> Policy {
         mode: Mode::Enforce,
         filesystem: filesystem(),
         network: Network::None,
+        allow: Vec::new(),
         limits: Limits {
             memory: 256 * MIB,
             swap: 0,

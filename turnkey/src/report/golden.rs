@@ -48,6 +48,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
         files_unlisted: 0,
         written: None,
         export: None,
+        passages: &[],
         evidence: Evidence {
             watched: true,
             lost: std::collections::BTreeMap::new(),
@@ -373,7 +374,7 @@ turnkey: blocked: reading /
 turnkey: blocked: connecting to 93.184.215.14:443
   by          python3 (pid 2): python3 rm.py
   stopped by  the network program of the control group
-  to allow    no profile can allow it: this release gives a jail no way to other hosts
+  to allow    --allow 93.184.215.14:443
 turnkey: blocked: 1 more; --report FILE lists them
 turnkey: clean — exited 0 in 0.21 s
 "

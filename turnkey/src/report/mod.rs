@@ -21,6 +21,7 @@ mod export;
 pub mod json;
 mod limit;
 mod model;
+mod passages;
 mod processes;
 mod stopper;
 mod table;

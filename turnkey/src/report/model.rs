@@ -462,6 +462,27 @@ pub struct NetworkAttempt {
     pub errno: Option<String>,
     /// The rule that decided, if any did.
     pub rule: Option<String>,
+    /// With the network mode `allow`: what turnkey passed on to that address for these connects, and
+    /// for earlier and later ones to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed: Option<Passed>,
+}
+
+/// What turnkey passed on for the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Passed {
+    /// Connections that were made from the host.
+    pub connections: u64,
+    /// Bytes from the program.
+    pub sent_bytes: u64,
+    /// Bytes to the program.
+    pub received_bytes: u64,
+    /// Connections that could not be made from the host, by the name of the error. The program saw
+    /// them made and reset.
+    pub failed: BTreeMap<String, u64>,
+    /// Connections to an address that a range of the list holds and never means, such as one of the
+    /// host's own: reset without a dial.
+    pub refused: u64,
 }
 
 /// One difference to the caller's directory.

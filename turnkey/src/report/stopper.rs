@@ -10,12 +10,13 @@
 //! These are conclusions, and pure ones. What cannot be concluded is said to have failed, with
 //! its errno, and is blamed on nobody.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use turnkey_monitor::{Address, NetworkAct};
 use turnkey_policy::syscalls::arguments;
-use turnkey_policy::{On, Policy, Syscalls, WORKSPACE};
+use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, WORKSPACE, endpoint};
 
 use super::model::Result;
 
@@ -102,6 +103,8 @@ pub struct Attribution {
     /// Absolute paths that the jail's tree holds, each with all that is below.
     tree: Vec<Vec<u8>>,
     syscalls: Syscalls,
+    /// Whom the network namespace leads to, under the mode `allow`.
+    allowed: Option<Vec<Allowed>>,
 }
 
 /// What every jail's tree holds besides what the profile names: fresh file systems, the account
@@ -142,6 +145,7 @@ impl Attribution {
         Self {
             tree: tree.map(bytes).collect(),
             syscalls: policy.syscalls.clone(),
+            allowed: (policy.network == Network::Allow).then(|| policy.allow.clone()),
         }
     }
 
@@ -162,6 +166,10 @@ impl Attribution {
     /// A connect, bind or send that the kernel answered with `errno`.
     pub fn network(&self, act: NetworkAct, address: &Address, errno: i32) -> Outcome {
         match (address, errno) {
+            // The program of the control group told of it before the kernel looked for a route.
+            (Address::Inet(peer), 0) if self.leads_nowhere(act, *peer) => {
+                Outcome::Denied(Stopper::NetworkNamespace)
+            }
             (_, 0 | libc::EINPROGRESS | libc::EALREADY | libc::EISCONN) => Outcome::Allowed,
             (_, libc::EPERM | libc::ENOSYS) if !self.allows_any(calls(act)) => {
                 Outcome::Denied(Stopper::Seccomp)
@@ -181,6 +189,16 @@ impl Attribution {
             ) => Outcome::Denied(Stopper::NetworkNamespace),
             _ => Outcome::Failed,
         }
+    }
+
+    /// Whether the network namespace has no way to an address: neither an allowed one, nor its own.
+    fn leads_nowhere(&self, act: NetworkAct, peer: SocketAddr) -> bool {
+        let goes_out = matches!(act, NetworkAct::Connect | NetworkAct::Send);
+        let address = peer.ip().to_canonical();
+        let ours = address.is_loopback() || address.is_unspecified();
+        let missing =
+            |allowed: &Vec<Allowed>| !endpoint::allows(allowed, &[], address, peer.port());
+        goes_out && !ours && self.allowed.as_ref().is_some_and(missing)
     }
 
     /// Binding makes a file. Connecting needs write permission on it, and Landlock is not asked.
@@ -399,6 +417,27 @@ mod tests {
             network(NetworkAct::Bind, &address, libc::EACCES),
             Denied(Stopper::Capabilities)
         );
+    }
+
+    #[test]
+    fn an_address_that_is_not_allowed_has_no_way_whatever_the_rules_say() {
+        let no_files = |_: &str| Err(String::new());
+        let overrides = turnkey_policy::Overrides {
+            allow: vec!["192.0.2.0/25:443".to_owned()],
+            ..turnkey_policy::Overrides::default()
+        };
+        let policy = turnkey_policy::load("untrusted", &no_files, &overrides).unwrap();
+        let connect = |address: &str| {
+            let address = Address::Inet(address.parse().unwrap());
+            Attribution::new(&policy).network(NetworkAct::Connect, &address, 0)
+        };
+        for address in ["192.0.2.7:443", "[::ffff:192.0.2.7]:443", "127.0.0.1:9"] {
+            assert_eq!(connect(address), Allowed, "{address}");
+        }
+        for address in ["192.0.2.128:443", "192.0.2.7:80", "[2001:db8::7]:443"] {
+            let denied = Denied(Stopper::NetworkNamespace);
+            assert_eq!(connect(address), denied, "{address}");
+        }
     }
 
     #[test]

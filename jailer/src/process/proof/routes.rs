@@ -1,0 +1,41 @@
+//! What leads out of the jail's network namespace.
+
+use nix::errno::Errno;
+use turnkey_policy::Layer;
+
+use super::{Expectation, ProofError, Sight, in_words};
+use crate::outcome::LayerReport;
+use crate::process::wire::Fact;
+
+impl Sight {
+    /// What leads out of the network namespace: nothing, but for the sockets that wait.
+    pub(super) fn routes(
+        &self,
+        expected: &Expectation,
+        report: &mut LayerReport,
+    ) -> Result<(), ProofError> {
+        let layer = Layer::NetworkNamespace;
+        let mut told = report.proof.take().unwrap_or_default();
+        if let Some(stranger) = expected.strangers.stranger {
+            let refused = self.expect_errno(layer, Fact::Stranger, &[Errno::ENETUNREACH])?;
+            told += &format!("; {stranger}: {refused}");
+        }
+        if let Some(acquaintance) = expected.strangers.acquaintance {
+            let seen = self.get(Fact::Acquaintance);
+            if seen != Some(0) {
+                return Err(ProofError {
+                    layer,
+                    expected: format!("a route to {acquaintance}"),
+                    seen: in_words(seen),
+                });
+            }
+            told += &format!("; {acquaintance} is local");
+        }
+        if expected.listeners > 0 {
+            let sockets = expected.listeners;
+            report.effective = format!("its own; {sockets} sockets of turnkey's wait in it");
+        }
+        report.proof = Some(told);
+        Ok(())
+    }
+}

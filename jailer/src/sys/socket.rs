@@ -1,0 +1,108 @@
+//! Descriptors on their way from one process to another, unix(7) `SCM_RIGHTS`.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+
+use super::{Result, Word, call, fd, owned, word};
+
+/// `struct iovec`.
+#[repr(C)]
+struct Piece {
+    start: *const u8,
+    length: usize,
+}
+
+/// `struct msghdr`.
+#[repr(C)]
+struct MessageHeader {
+    name: usize,
+    name_length: u32,
+    pieces: *const Piece,
+    piece_count: usize,
+    control: *mut Control,
+    control_length: usize,
+    flags: i32,
+}
+
+/// `struct cmsghdr` with one descriptor behind it, and the padding.
+#[repr(C)]
+struct Control {
+    length: usize,
+    level: i32,
+    kind: i32,
+    descriptor: RawFd,
+    padding: u32,
+}
+
+/// Header and descriptor, without the padding: `CMSG_LEN(4)`.
+const ONE_DESCRIPTOR: usize = std::mem::offset_of!(Control, padding);
+
+/// sendmsg(2) of a packet and a descriptor. One packet is sent whole or not at all.
+pub fn send_with(socket: BorrowedFd<'_>, packet: &[u8], descriptor: BorrowedFd<'_>) -> Result<()> {
+    let mut control = Control {
+        length: ONE_DESCRIPTOR,
+        level: libc::SOL_SOCKET,
+        kind: libc::SCM_RIGHTS,
+        descriptor: descriptor.as_raw_fd(),
+        padding: 0,
+    };
+    let piece = piece(packet.as_ptr(), packet.len());
+    let header = header(&piece, &raw mut control);
+    let arguments = [
+        fd(socket),
+        word((&raw const header) as usize),
+        Word::from(libc::MSG_NOSIGNAL),
+        0,
+        0,
+        0,
+    ];
+    call(libc::SYS_sendmsg, arguments).map(drop)
+}
+
+/// recvmsg(2) of a packet, and of the descriptor that came with it. `EMFILE`: one came and this
+/// process may have no more.
+pub fn receive_with(socket: BorrowedFd<'_>, packet: &mut [u8]) -> Result<(usize, Option<OwnedFd>)> {
+    let mut control = Control {
+        length: 0,
+        level: 0,
+        kind: 0,
+        descriptor: -1,
+        padding: 0,
+    };
+    let piece = piece(packet.as_mut_ptr(), packet.len());
+    let mut header = header(&piece, &raw mut control);
+    let arguments = [
+        fd(socket),
+        word((&raw mut header) as usize),
+        Word::from(libc::MSG_CMSG_CLOEXEC),
+        0,
+        0,
+        0,
+    ];
+    let length = call(libc::SYS_recvmsg, arguments)?;
+    if header.flags & libc::MSG_CTRUNC != 0 {
+        return Err(Errno::EMFILE);
+    }
+    let came = control.length == ONE_DESCRIPTOR
+        && control.level == libc::SOL_SOCKET
+        && control.kind == libc::SCM_RIGHTS;
+    let descriptor = came.then(|| owned(Word::from(control.descriptor)));
+    Ok((usize::try_from(length).unwrap_or(0), descriptor))
+}
+
+fn piece(start: *const u8, length: usize) -> Piece {
+    Piece { start, length }
+}
+
+fn header(piece: &Piece, control: *mut Control) -> MessageHeader {
+    MessageHeader {
+        name: 0,
+        name_length: 0,
+        pieces: piece,
+        piece_count: 1,
+        control,
+        control_length: std::mem::size_of::<Control>(),
+        flags: 0,
+    }
+}

@@ -1,0 +1,424 @@
+//! `HOST:PORT`: whom a jail may talk to, and which addresses no range ever means.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::address::{Ports, Subnet};
+use crate::model::{Action, On, Rule, Severity};
+
+/// An entry of `network.allow`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// Whom, at which ports.
+    pub to: Endpoint,
+    /// Why the program needs it.
+    pub why: String,
+    /// What a name has been resolved to, by whoever runs the policy; empty before, and for what is
+    /// no name.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Allowed {
+    /// The addresses that it means: those of a name, or the one range that is written.
+    pub fn nets(&self) -> impl Iterator<Item = Subnet> {
+        let written = match &self.to.peer {
+            Peer::Net(net) => Some(*net),
+            Peer::Name(_) => None,
+        };
+        let found = self.addresses.iter().copied().map(Subnet::one);
+        written.into_iter().chain(found)
+    }
+}
+
+/// Who is at the other end, and at which ports of TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Who.
+    pub peer: Peer,
+    /// At which ports.
+    pub ports: Ports,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A name, lower-case, that is resolved once before the run.
+    Name(String),
+    /// An address, or a range of them.
+    Net(Subnet),
+}
+
+/// Whether it holds one address only.
+#[must_use]
+pub fn is_one(net: Subnet) -> bool {
+    net == Subnet::one(net.network())
+}
+
+/// As it is written in a profile.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.peer {
+            Peer::Name(name) => write!(formatter, "{name}:")?,
+            Peer::Net(net) if net.network().is_ipv6() => write!(formatter, "[{net}]:")?,
+            Peer::Net(net) => write!(formatter, "{net}:")?,
+        }
+        write!(formatter, "{}", self.ports)
+    }
+}
+
+/// Addresses that lead to the machine itself, to its link or to who runs it: a range never means
+/// them, nor does a name, but only an entry that is the very address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// The machine itself, however it is written.
+    Loopback,
+    /// A service of the cloud that hands out the machine's own credentials.
+    Metadata,
+    /// Neighbours on the wire.
+    LinkLocal,
+    /// Many at once, which no connection reaches.
+    Group,
+}
+
+impl Special {
+    /// What is special about an address; `None` for most.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Option<Special> {
+        let address = match address {
+            IpAddr::V6(six) => embedded(six).map_or(address, IpAddr::V4),
+            IpAddr::V4(_) => address,
+        };
+        let found = guarded().find(|(net, _)| net.contains(address));
+        found.map(|(_, special)| special)
+    }
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Special::Loopback => "loopback",
+            Special::Metadata => "the metadata of a cloud",
+            Special::LinkLocal => "link-local",
+            Special::Group => "multicast",
+        }
+    }
+}
+
+/// What is special; the first that holds an address says how.
+const GUARDED: &[(&str, u8, Special)] = &[
+    ("169.254.169.254", 32, Special::Metadata),
+    ("169.254.170.2", 32, Special::Metadata),
+    ("100.100.100.200", 32, Special::Metadata),
+    ("192.0.0.192", 32, Special::Metadata),
+    ("168.63.129.16", 32, Special::Metadata),
+    ("fd00:ec2::254", 128, Special::Metadata),
+    ("127.0.0.0", 8, Special::Loopback),
+    ("0.0.0.0", 8, Special::Loopback),
+    ("::", 127, Special::Loopback),
+    ("169.254.0.0", 16, Special::LinkLocal),
+    ("fe80::", 10, Special::LinkLocal),
+    ("224.0.0.0", 4, Special::Group),
+    ("255.255.255.255", 32, Special::Group),
+    ("ff00::", 8, Special::Group),
+];
+
+/// Everything that is special, as ranges; the first that holds an address says how.
+pub fn guarded() -> impl Iterator<Item = (Subnet, Special)> {
+    GUARDED.iter().filter_map(|(network, length, special)| {
+        let network: IpAddr = network.parse().ok()?;
+        Some((Subnet::new(network, *length).ok()?, *special))
+    })
+}
+
+/// The address of version 4 that one of version 6 stands for: mapped, or behind a translator
+/// (64:ff9b::/96, RFC 6052).
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [first, second, third, last] = words(address);
+    let translated = first == 0x0064_ff9b && second == 0 && third == 0;
+    if translated {
+        return Some(Ipv4Addr::from_bits(last));
+    }
+    address.to_ipv4_mapped()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "each word is one quarter of the bits"
+)]
+fn words(address: Ipv6Addr) -> [u32; 4] {
+    let bits = address.to_bits();
+    [96, 64, 32, 0].map(|shift| (bits >> shift) as u32)
+}
+
+/// Whether a list of entries means an address and port: any range does, but for what is
+/// [special](Special) and for `own`, the host's own addresses, which only an entry that is the very
+/// address, or a name that was resolved to it, means.
+#[must_use]
+pub fn allows(allowed: &[Allowed], own: &[IpAddr], address: IpAddr, port: u16) -> bool {
+    // A socket of version 6 can hold an address of version 4.
+    let address = address.to_canonical();
+    let guarded = Special::of(address).is_some() || own.contains(&address);
+    allowed
+        .iter()
+        .filter(|entry| entry.to.ports.contains(port))
+        .flat_map(Allowed::nets)
+        .any(|net| net.contains(address) && (!guarded || is_one(net)))
+}
+
+/// The rules that the list implies. An allowed address is more specific than a rule that denies every
+/// connect; a rule of the profile about some addresses decides as between any two rules. `taken` are
+/// the ids of the profile's own rules.
+#[must_use]
+pub fn rules(allowed: &[Allowed], own: &[IpAddr], taken: &[Rule]) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for entry in allowed {
+        let mut rule = Rule::new(
+            free_id("network-allow", taken, &rules),
+            [On::Connect],
+            Action::Allow,
+        );
+        rule.address = entry.nets().collect();
+        rule.port = vec![entry.to.ports];
+        rule.severity = Severity::Info;
+        rule.why = format!("the profile allows {}: {}", entry.to, entry.why);
+        rules.push(rule);
+    }
+    let closed = closed(allowed, own);
+    if !closed.is_empty() {
+        let mut rule = Rule::new(
+            free_id("network-guarded", taken, &rules),
+            [On::Connect],
+            Action::Deny,
+        );
+        rule.address = closed;
+        rule.severity = Severity::High;
+        "a range never means the host itself, its link or its credentials"
+            .clone_into(&mut rule.why);
+        rules.push(rule);
+    }
+    rules
+}
+
+/// What lies in an allowed range and is never meant by it, and what a jail has not for itself.
+#[must_use]
+pub fn closed(allowed: &[Allowed], own: &[IpAddr]) -> Vec<Subnet> {
+    let special = guarded()
+        .filter(|(_, special)| matches!(special, Special::Metadata | Special::LinkLocal))
+        .map(|(net, _)| net);
+    let own = own.iter().copied();
+    let own = own.filter(|address| Special::of(*address) != Some(Special::Loopback));
+    let mut closed: Vec<Subnet> = special.chain(own.map(Subnet::one)).collect();
+    closed.sort();
+    closed.dedup();
+    let nets: Vec<Subnet> = allowed.iter().flat_map(Allowed::nets).collect();
+    closed.retain(|net| {
+        let within = nets.iter().any(|open| !is_one(*open) && open.covers(*net));
+        within && !nets.contains(net)
+    });
+    closed
+}
+
+fn free_id(name: &str, taken: &[Rule], rules: &[Rule]) -> String {
+    let is_free = |id: &String| !taken.iter().chain(rules).any(|rule| rule.id == *id);
+    let others = (2_u32..).map(|number| format!("{name}-{number}"));
+    let mut ids = std::iter::once(name.to_owned()).chain(others);
+    ids.find(is_free).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+    use crate::decide::{Attempt, decide};
+    use crate::values::endpoint;
+
+    fn allowed(text: &str) -> Allowed {
+        Allowed {
+            to: endpoint(text).unwrap(),
+            why: String::new(),
+            addresses: Vec::new(),
+        }
+    }
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for text in [
+            "example.org:443",
+            "10.1.0.0/16:8000-8010",
+            "[2001:db8::/32]:443",
+            "[::1]:1-65535",
+            "192.0.2.1:80",
+            "0.0.0.0/0:443",
+        ] {
+            assert_eq!(endpoint(text).unwrap().to_string(), text);
+        }
+        assert_eq!(
+            endpoint("Example.ORG.:443").unwrap().to_string(),
+            "example.org:443"
+        );
+        assert_eq!(
+            endpoint("192.0.2.1/32:80").unwrap().to_string(),
+            "192.0.2.1:80"
+        );
+    }
+
+    #[test]
+    fn what_is_no_endpoint_is_refused_with_the_fix() {
+        for (text, fix) in [
+            ("example.org", "such as example.org:443"),
+            ("https://example.org/x", "example.org:443"),
+            ("*.example.org:443", "name each host"),
+            ("10.1.2.3/16:80", "10.1.0.0/16"),
+            ("10.1.0.0/33:80", "0 to 32"),
+            ("10.1.0.0/-1:80", "how many first bits"),
+            ("2001:db8::1:443", "[2001:db8::1]"),
+            ("[2001:db8::1]", "behind the bracket"),
+            ("[::ffff:10.0.0.1]:80", "write 10.0.0.1"),
+            ("[::ffff:0:0/96]:80", "0.0.0.0/0"),
+            ("example.org:0", "1 to 65535"),
+            ("example.org:70000", "65535"),
+            ("example.org:https", "443"),
+            ("example.org:90-80", "80-90"),
+            ("127.0.0.0/8:80", "the one address"),
+            ("169.254.169.0/24:80", "the one address"),
+            ("[fe80::/64]:80", "the one address"),
+            ("0x7f.1:80", "version 4"),
+            ("2130706433:80", "version 4"),
+            ("10.1:80", "version 4"),
+            ("224.0.0.1:80", "a single host"),
+            ("0.0.0.0:80", "127.0.0.1"),
+            ("[fe80::1%eth0]:80", "without an interface"),
+            ("exa mple.org:80", "letters"),
+            (":80", "letters"),
+            ("-a.org:80", "letters"),
+        ] {
+            let wrong = endpoint(text).unwrap_err();
+            let told = format!("{} | {}", wrong.message, wrong.help);
+            assert!(told.contains(fix), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_range_holds_its_edges_and_nothing_beside_them() {
+        let list = [allowed("10.1.0.0/16:8000-8010")];
+        let means = |text: &str, port| allows(&list, &[], address(text), port);
+        assert!(means("10.1.0.0", 8000) && means("10.1.255.255", 8010));
+        assert!(!means("10.0.255.255", 8000) && !means("10.2.0.0", 8000));
+        assert!(!means("10.1.0.0", 7999) && !means("10.1.0.0", 8011));
+        assert!(means("::ffff:10.1.2.3", 8005), "the same, mapped");
+        let six = [allowed("[2001:db8::/33]:443")];
+        assert!(allows(&six, &[], address("2001:db8:7fff::1"), 443));
+        assert!(!allows(&six, &[], address("2001:db8:8000::"), 443));
+    }
+
+    #[test]
+    fn a_range_never_means_what_is_special() {
+        let everything = [allowed("0.0.0.0/0:1-65535"), allowed("[::/0]:1-65535")];
+        let own = [address("10.0.0.5"), address("2001:db8::5")];
+        for text in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.1.1",
+            "169.254.169.254",
+            "100.100.100.200",
+            "192.0.0.192",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b::7f00:1",
+            "10.0.0.5",
+            "::ffff:10.0.0.5",
+            "2001:db8::5",
+        ] {
+            assert!(!allows(&everything, &own, address(text), 80), "{text}");
+        }
+        assert!(allows(&everything, &own, address("10.0.0.6"), 80));
+        assert!(allows(&everything, &own, address("2001:db8::6"), 80));
+    }
+
+    #[test]
+    fn what_is_special_is_meant_when_it_is_named() {
+        let own = [address("10.0.0.5")];
+        for (entry, text) in [
+            ("127.0.0.1:80", "127.0.0.1"),
+            ("169.254.169.254:80", "169.254.169.254"),
+            ("[::1]:80", "::1"),
+            ("10.0.0.5:80", "10.0.0.5"),
+        ] {
+            let list = [allowed(entry)];
+            assert!(allows(&list, &own, address(text), 80), "{text}");
+            assert!(!allows(&list, &own, address("127.0.0.2"), 80), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_implied_rules_say_what_the_list_says() {
+        let list = [
+            allowed("10.0.0.0/8:8000-8010"),
+            allowed("0.0.0.0/0:443"),
+            allowed("169.254.169.254:80"),
+        ];
+        let own = [address("10.0.0.5"), address("127.0.0.1")];
+        let deny = Rule::new("network-allow", [On::Connect], Action::Deny);
+        let mut rules = vec![deny.clone()];
+        rules.extend(super::rules(&list, &own, &[deny]));
+        let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
+        assert_eq!(
+            ids[1..],
+            [
+                "network-allow-2",
+                "network-allow-3",
+                "network-allow-4",
+                "network-guarded"
+            ]
+        );
+        for host in [
+            "10.0.0.5",
+            "10.0.0.6",
+            "192.0.2.1",
+            "169.254.1.1",
+            "169.254.169.254",
+            "::ffff:10.0.0.6",
+        ] {
+            for port in [80, 443, 8000, 8011] {
+                let host = address(host);
+                let attempt = Attempt {
+                    address: Some(SocketAddr::new(host, port)),
+                    ..Attempt::of(On::Connect)
+                };
+                let action = decide(&rules, &attempt).map(|index| rules[index].action);
+                let means = allows(&list, &own, host, port);
+                // The one address that is named is allowed at its port alone, though a range holds it.
+                assert_eq!(action == Some(Action::Allow), means, "{host}:{port}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_means_what_it_was_resolved_to() {
+        let mut entry = allowed("example.org:443");
+        assert!(!allows(
+            std::slice::from_ref(&entry),
+            &[],
+            address("192.0.2.7"),
+            443
+        ));
+        entry.addresses = vec![address("192.0.2.7")];
+        let list = [entry];
+        assert!(allows(&list, &[], address("192.0.2.7"), 443));
+        assert!(!allows(&list, &[], address("192.0.2.8"), 443));
+    }
+}
