@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use turnkey_policy::{
-    Access, Action, Attempt, Glob, Network, On, Policy, Rule, Toolchain, WORKSPACE, Workdir, decide,
+    Access, Action, Attempt, Glob, Network, On, Policy, Rule, Toolchain, WORKSPACE, Workdir,
+    decide, endpoint,
 };
 
 use super::doings::Doings;
@@ -124,8 +125,15 @@ impl<'a> Allowances<'a> {
             return (!known).then(|| "not done before".to_owned());
         }
         let address: std::net::SocketAddr = address.parse().ok()?;
-        match self.policy?.network {
-            Network::Loopback if address.ip().to_canonical().is_loopback() => None,
+        let policy = self.policy?;
+        match policy.network {
+            Network::Loopback | Network::Allow if address.ip().to_canonical().is_loopback() => None,
+            // Names have no addresses here: what one leads to is known in a run alone.
+            Network::Allow => {
+                let (host, port) = (address.ip(), address.port());
+                let allowed = act != "send" && endpoint::allows(&policy.allow, &[], host, port);
+                (!allowed).then(|| "it is none of the hosts that are allowed".to_owned())
+            }
             Network::Loopback => Some("only the jail's own loopback can be reached".to_owned()),
             Network::None => Some("it has no network".to_owned()),
         }
