@@ -40,6 +40,10 @@ pub enum Command {
     /// Say what this host can enforce for you, and the fix for what it cannot.
     #[command(after_help = DOCTOR_CODES)]
     Doctor(DoctorArguments),
+    /// Make a profile of what another tool is told: a seccomp profile of the OCI, or settings of
+    /// sandbox-runtime.
+    #[command(after_help = IMPORT_CODES)]
+    Import(ImportArguments),
     /// Print the JSON Schema of what turnkey reads and writes, for editors and programs.
     Schema(SchemaArguments),
     /// Load the programs in the kernel once, so that runs start without loading them; or take them
@@ -64,6 +68,11 @@ const CHECK_CODES: &str = "Exit codes:
   0    nothing was found
   1    every profile can be used, and something should be looked at
   125  a profile cannot be used";
+
+const IMPORT_CODES: &str = "Exit codes:
+  0    the profile means what the file meant
+  1    a profile was made, and what of the file is not as it was is named
+  125  no profile was made";
 
 const DOCTOR_CODES: &str = "Exit codes:
   0    the default profile can be enforced whole by this caller
@@ -228,6 +237,17 @@ pub struct ExplainArguments {
     /// The command that would run; it need not exist
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `turnkey import`.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// The other tool's file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Write the profile to this new file, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// `turnkey schema`.

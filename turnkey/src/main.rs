@@ -11,7 +11,11 @@ mod elsewhere;
 mod explain;
 mod export;
 mod gateway;
+<<<<<<< HEAD
 mod learn;
+=======
+mod import;
+>>>>>>> 162c9a2 (turnkey import: profiles from seccomp profiles of the OCI and from settings of sandbox-runtime)
 mod monitor;
 mod network;
 mod object;
@@ -55,6 +59,7 @@ fn answer() -> ExitCode {
         cli::Command::Check(arguments) => check::check(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),
         cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
+        cli::Command::Import(arguments) => import::import(&arguments),
         cli::Command::Schema(arguments) => schema::schema(&arguments),
         cli::Command::Monitor(command) => monitor::monitor(&command),
     };
