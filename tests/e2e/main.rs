@@ -13,6 +13,7 @@ mod faults;
 mod faults_of_the_monitor;
 mod files;
 mod filesystem;
+mod guide;
 mod kernel_objects;
 mod landlock;
 mod learn;

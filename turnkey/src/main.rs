@@ -11,11 +11,8 @@ mod elsewhere;
 mod explain;
 mod export;
 mod gateway;
-<<<<<<< HEAD
-mod learn;
-=======
 mod import;
->>>>>>> 162c9a2 (turnkey import: profiles from seccomp profiles of the OCI and from settings of sandbox-runtime)
+mod learn;
 mod monitor;
 mod network;
 mod object;

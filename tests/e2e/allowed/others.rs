@@ -32,7 +32,7 @@ for kind, host, port in (entry.split(',') for entry in sys.argv[1:]):
 fn everybody_else_is_out_of_reach() {
     network_of_its_own();
     let servers = [8443, 8444, 22].map(Server::echo);
-    let datagrams = std::net::UdpSocket::bind("0.0.0.0:8443").unwrap();
+    let datagrams = std::net::UdpSocket::bind("0.0.0.0:8443").expect("it can be made");
     std::thread::spawn(move || {
         let mut told = [0; 16];
         while let Ok((length, who)) = datagrams.recv_from(&mut told) {
@@ -44,8 +44,8 @@ fn everybody_else_is_out_of_reach() {
         <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(
             &name,
         )
-        .unwrap();
-    let _unix = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+        .expect("it can be made");
+    let _unix = std::os::unix::net::UnixListener::bind_addr(&address).expect("it can be made");
     let tried = [
         // The port beside, the address beside, the same in version 6, and what the entries guard.
         "tcp,203.0.113.7,8444".to_owned(),

@@ -1,0 +1,214 @@
+//! The walks of `docs/guide`: what a page says is done, and what it shows is what is seen.
+//!
+//! A block that names a `file=` is written there. In a block of a console, a line that begins with `$ ` is
+//! run by sh(1), and the lines behind it are what it prints, standard error included; `…` stands for
+//! anything within a line, and alone on a line for any lines. A command that ends in `&` goes on in the
+//! background.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use turnkey_tests::{binary, eventually, scratch};
+
+/// Where a page's reader is at home.
+const HOME: &str = "/home/you";
+/// The port that pages speak of.
+const PORT: &str = "8080";
+
+#[test]
+fn a_first_profile() {
+    walk("first-profile.md");
+}
+
+/// Does what a page says, in a home and with a port of its own.
+fn walk(page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs/guide")
+        .join(page);
+    let text = std::fs::read_to_string(&path).expect("the page exists");
+    let home = scratch();
+    let home = home.path().canonicalize().expect("it is there");
+    let port = free_port().to_string();
+    let here = |text: &str| {
+        text.replace(HOME, home.to_str().expect("UTF-8"))
+            .replace(PORT, &port)
+    };
+    let mut walker = Walker {
+        directory: home.clone(),
+        background: Vec::new(),
+    };
+    let mut steps = 0;
+    for block in blocks(&here(&text)) {
+        match block {
+            Block::File { path, content } => {
+                std::fs::write(&path, content).expect("it can be written")
+            }
+            Block::Console(lines) => steps += walker.follow(&lines, port.parse().expect("a port")),
+            Block::Other => {}
+        }
+    }
+    assert!(steps > 0, "{page} does nothing");
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("it has one").port()
+}
+
+enum Block {
+    File { path: PathBuf, content: String },
+    Console(Vec<String>),
+    Other,
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else {
+            continue;
+        };
+        let inside: Vec<String> = lines
+            .by_ref()
+            .take_while(|line| *line != "```")
+            .map(str::to_owned)
+            .collect();
+        blocks.push(match info.split_once(" file=") {
+            Some((_, path)) => Block::File {
+                path: path.into(),
+                content: inside.join("\n") + "\n",
+            },
+            None if info == "console" => Block::Console(inside),
+            None => Block::Other,
+        });
+    }
+    blocks
+}
+
+/// Somebody at a shell.
+struct Walker {
+    directory: PathBuf,
+    background: Vec<Child>,
+}
+
+impl Drop for Walker {
+    fn drop(&mut self) {
+        for child in &mut self.background {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Walker {
+    /// Runs every command, and holds what it prints against what the page shows.
+    fn follow(&mut self, lines: &[String], port: u16) -> usize {
+        let mut steps = 0;
+        let mut rest = lines;
+        while let Some((command, behind)) = rest.split_first() {
+            let command = command
+                .strip_prefix("$ ")
+                .expect("a block begins with a command");
+            let shown = behind
+                .iter()
+                .take_while(|line| !line.starts_with("$ "))
+                .count();
+            self.step(command, &behind[..shown], port);
+            rest = &behind[shown..];
+            steps += 1;
+        }
+        steps
+    }
+
+    fn step(&mut self, command: &str, shown: &[String], port: u16) {
+        if let Some(command) = command.strip_suffix('&') {
+            let child = self.shell(&format!("exec {command}")).spawn();
+            self.background.push(child.expect("sh can be started"));
+            eventually("somebody listens", || {
+                TcpStream::connect(("127.0.0.1", port)).is_ok()
+            });
+            return;
+        }
+        let place = self.directory.join(".where");
+        let script = format!("{{ {command}\n}} 2>&1; pwd > {}", place.display());
+        let output = self.shell(&script).output().expect("sh can be started");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let place = std::fs::read_to_string(&place).expect("it was written");
+        self.directory = place.trim_end().into();
+        let printed: Vec<&str> = printed.lines().collect();
+        assert!(
+            is_shown(&printed, shown),
+            "$ {command}\nprinted:\n{}\nthe page shows:\n{}",
+            printed.join("\n"),
+            shown.join("\n")
+        );
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let binary = binary();
+        let folder = binary.parent().expect("it lies in a folder").display();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", script])
+            .current_dir(&self.directory)
+            .env("PATH", format!("{folder}:{path}"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        shell
+    }
+}
+
+/// Whether lines are as a page shows them.
+fn is_shown(printed: &[&str], shown: &[String]) -> bool {
+    match shown.split_first() {
+        None => printed.is_empty(),
+        Some((line, rest)) if line == "…" => {
+            (0..=printed.len()).any(|skipped| is_shown(&printed[skipped..], rest))
+        }
+        Some((line, rest)) => {
+            let first = printed.split_first();
+            first.is_some_and(|(first, behind)| is_like(first, line) && is_shown(behind, rest))
+        }
+    }
+}
+
+/// Whether a line is as a page shows it.
+fn is_like(printed: &str, shown: &str) -> bool {
+    let mut parts = shown.split('…');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = printed.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[test]
+fn a_page_shows_what_was_printed_and_nothing_else() {
+    let shown = |lines: &[&str]| {
+        lines
+            .iter()
+            .map(|line| (*line).to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(is_shown(
+        &["a 12 b", "x", "y", "end"],
+        &shown(&["a … b", "…", "end"])
+    ));
+    assert!(is_shown(&["end"], &shown(&["…", "end"])));
+    assert!(!is_shown(&["a 12 c"], &shown(&["a … b"])));
+    assert!(!is_shown(&["a", "b"], &shown(&["a"])));
+    assert!(!is_shown(&["a"], &shown(&["a", "b"])));
+    assert!(!is_shown(&[], &shown(&["a"])));
+}
