@@ -4,6 +4,7 @@
 //! named. In a jail nothing is there but what the profile shows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -193,8 +194,9 @@ fn endpoints(domain: &str, page: &mut Page) -> String {
 
 /// `denyRead`, `allowRead` and `denyWrite`.
 fn rules(filesystem: &Filesystem, home: Option<&str>, page: &mut Page) {
+    let shown = shown(filesystem, home);
     let mut rule = |id: &str, head: &str, paths: &[String]| {
-        let patterns = patterns(id, paths, home, page);
+        let patterns = patterns((id, paths), home, &shown, page);
         if !patterns.is_empty() {
             page.section(&format!(
                 "[[rule]]\nid = \"imported-{id}\"\n{head}\npath = {}\nwhy = \"{id}\"",
@@ -222,7 +224,12 @@ fn rules(filesystem: &Filesystem, home: Option<&str>, page: &mut Page) {
 }
 
 /// Each path, and what lies below it.
-fn patterns(id: &str, paths: &[String], home: Option<&str>, page: &mut Page) -> BTreeSet<String> {
+fn patterns(
+    (id, paths): (&str, &[String]),
+    home: Option<&str>,
+    shown: &[String],
+    page: &mut Page,
+) -> BTreeSet<String> {
     let mut patterns = BTreeSet::new();
     for path in paths {
         match Place::of(path, home) {
@@ -236,13 +243,30 @@ fn patterns(id: &str, paths: &[String], home: Option<&str>, page: &mut Page) -> 
                     patterns.insert(place);
                 } else if place.is_empty() {
                     patterns.insert("/**".to_owned());
-                } else {
+                } else if shown
+                    .iter()
+                    .any(|shown| Path::new(&place).starts_with(shown))
+                {
                     patterns.insert(format!("{place}{{,/**}}"));
+                } else {
+                    // Nothing of it is in the jail. Each `/**` fills much of the kernel's table.
+                    patterns.insert(place);
                 }
             }
         }
     }
     patterns
+}
+
+/// Where a jail on top of `untrusted` holds something.
+const SHOWN: [&str; 7] = [WORKSPACE, "/usr", "/bin", "/sbin", "/lib", "/etc", "/tmp"];
+
+/// The same, with what it is given to write.
+fn shown(filesystem: &Filesystem, home: Option<&str>) -> Vec<String> {
+    let given = filesystem.allow_write.iter();
+    let given = given.filter_map(|path| Place::of(path, home).ok());
+    let given = given.map(|place| literal(&place.inside()));
+    SHOWN.map(str::to_owned).into_iter().chain(given).collect()
 }
 
 /// What both mean as patterns.
