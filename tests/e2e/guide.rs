@@ -6,7 +6,7 @@
 //! background.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use turnkey_tests::{binary, eventually, scratch};
@@ -18,15 +18,11 @@ const PORT: &str = "8080";
 
 #[test]
 fn a_first_profile() {
-    walk("first-profile.md");
+    walk(include_str!("../../docs/guide/first-profile.md"));
 }
 
 /// Does what a page says, in a home and with a port of its own.
 fn walk(page: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../docs/guide")
-        .join(page);
-    let text = std::fs::read_to_string(&path).expect("the page exists");
     let home = scratch();
     let home = home.path().canonicalize().expect("it is there");
     let port = free_port().to_string();
@@ -39,7 +35,7 @@ fn walk(page: &str) {
         background: Vec::new(),
     };
     let mut steps = 0;
-    for block in blocks(&here(&text)) {
+    for block in blocks(&here(page)) {
         match block {
             Block::File { path, content } => {
                 std::fs::write(&path, content).expect("it can be written")
@@ -48,7 +44,7 @@ fn walk(page: &str) {
             Block::Other => {}
         }
     }
-    assert!(steps > 0, "{page} does nothing");
+    assert!(steps > 0, "the page does nothing");
 }
 
 fn free_port() -> u16 {
