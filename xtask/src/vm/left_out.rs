@@ -57,6 +57,10 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "what is planted and collected is looked at by the command",
     },
     LeftOut {
+        prefix: "guide::",
+        why: "a page for people, walked on the host's kernel alone so far: it needs the network mode `allow`",
+    },
+    LeftOut {
         prefix: "learn::",
         why: "each learns from one run of an interpreter and enforces it in others, which takes minutes there; which calls are made is asked in `live::process`, and rules of every kind are enforced in `monitor::`",
     },
