@@ -158,6 +158,12 @@ impl Evidence {
     }
 }
 
+/// Whether a jail whose policy says so must end for what is lost. `missed` is asked only then: the
+/// kernel is asked for each program.
+pub(crate) fn must_end_for_loss(jail: &Jail, missed: impl FnOnce() -> u64) -> bool {
+    jail.kill_on_loss != 0 && (jail.lost_records != 0 || missed() != 0)
+}
+
 /// The count in a program's `fdinfo`; kernels before 5.12 do not count.
 pub(crate) fn recursion_misses(info: &str) -> u64 {
     let line = info
@@ -239,5 +245,19 @@ mod tests {
         assert_eq!((by_kind.connect, by_kind.bind, by_kind.send), (1, 2, 3));
         assert_eq!(by_kind.listen, 4);
         assert_eq!(by_kind.total(), 10);
+    }
+
+    #[test]
+    fn a_lost_record_or_a_missed_run_ends_a_jail_whose_policy_says_so() {
+        let (whole, _) = jail();
+        let mut strict = whole;
+        strict.kill_on_loss = 1;
+        assert!(!must_end_for_loss(&strict, || 0), "nothing is lost");
+        assert!(must_end_for_loss(&strict, || 1), "a run was left out");
+        strict.lost_records = 1;
+        assert!(must_end_for_loss(&strict, || 0), "a record found no room");
+        let mut lenient = strict;
+        lenient.kill_on_loss = 0;
+        assert!(!must_end_for_loss(&lenient, || 1), "the policy marks it");
     }
 }

@@ -11,7 +11,7 @@ use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
 use crate::decode::untold;
 use crate::event::Event;
-use crate::evidence::{Evidence, FinishError};
+use crate::evidence::{Evidence, FinishError, must_end_for_loss};
 use crate::hooks::{Hooks, Need};
 use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
@@ -286,11 +286,9 @@ impl Monitor {
     /// the kernel has condemned it already; of a run of a program that it left out it tells when asked.
     #[must_use]
     pub fn condemned_for_loss(&self) -> bool {
-        let lost = |jail: Jail| {
-            jail.kill_on_loss != 0
-                && (jail.lost_records != 0 || self.missed().is_ok_and(|it| it > 0))
-        };
-        self.jail().is_ok_and(lost)
+        let missed = || self.missed().unwrap_or(0);
+        self.jail()
+            .is_ok_and(|jail| must_end_for_loss(&jail, missed))
     }
 
     /// How many runs of the programs the kernel has left out since they were taken.

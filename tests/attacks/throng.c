@@ -2,8 +2,8 @@
 //
 //   throng COUNT
 //
-// They share memory, files and a stack that none of them uses. Each is a process of its own all the
-// same: the kernel knows it by its own number, and its parent waits for it.
+// Families of them share memory, files and a stack that none of them uses. Each is a process of its
+// own all the same: the kernel knows it by its own number, and its parent waits for it.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { FAMILY = 250 };
 enum { SHARED = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | SIGCHLD };
 
 static char stack[64] __attribute__((aligned(16)));
@@ -48,18 +49,41 @@ static void act(void)
     _exit(0);
 }
 
+// One of the families: idlers who share all that can be shared, with their parent. A family is small
+// because the kernel, when the owner of a memory dies, looks for the next one among its siblings: of
+// a hundred thousand, that would be five thousand million looks.
+static void family(long members)
+{
+    pid_t head = fork();
+    if (head < 0)
+        perror("fork"), _exit(1);
+    if (head > 0)
+        return;
+    for (long number = 1; number < members; number++) {
+        long child = idler();
+        if (child < 0)
+            fprintf(stderr, "process %ld of a family: %ld\n", number, child), _exit(1);
+    }
+    for (;;)
+        pause();
+}
+
+// The numbers of a jail's processes go up by one: when this one has been given, the others live.
+static void wait_for(long process)
+{
+    while (kill(process, 0) != 0)
+        usleep(10000);
+}
+
 int main(int count, char **arguments)
 {
     if (count != 2)
         return 2;
     long most = atol(arguments[1]);
-    for (long number = 1; number < most; number++) {
-        long child = idler();
-        if (child < 0) {
-            fprintf(stderr, "process %ld: %ld\n", number, child);
-            return 1;
-        }
-    }
+    long own = getpid();
+    for (long begun = 1; begun < most; begun += FAMILY)
+        family(most - begun < FAMILY ? most - begun : FAMILY);
+    wait_for(own + most - 1);
     pid_t last = fork();
     if (last == 0)
         act();
