@@ -27,6 +27,7 @@ mod privileges;
 mod procfs;
 mod profiles;
 mod programs;
+mod report;
 mod root;
 mod rootless;
 mod shared;

@@ -31,6 +31,9 @@ pub enum Command {
     /// it did.
     #[command(after_help = LEARN_CODES)]
     Learn(LearnArguments),
+    /// Render a stored report again: the text of the terminal, or the same for browsers and other programs.
+    #[command(after_help = REPORT_CODES)]
+    Report(ReportArguments),
     /// Say what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
@@ -58,6 +61,10 @@ const LEARN_CODES: &str = "Exit codes:
             profile is written
   126, 127  command not executable, not found
   128+N     the command died from signal N by itself, and the profile is written";
+
+const REPORT_CODES: &str = "Exit codes:
+  0    it was rendered, whatever the verdict in it
+  125  the file is no report that this turnkey can read, or the output could not be written";
 
 const DIFF_CODES: &str = "Exit codes:
   0    B does or allows nothing that A does not allow
@@ -164,6 +171,29 @@ pub struct LearnArguments {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `turnkey report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// What `turnkey run --report FILE` has written; - for standard input
+    #[arg(value_name = "FILE|-")]
+    pub file: PathBuf,
+    /// What to make of it
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: ReportFormat,
+    /// Write it here instead of to standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub out: Option<PathBuf>,
+}
+
+/// What `turnkey report` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReportFormat {
+    /// What `run` said on the terminal
+    Text,
+    /// The report itself, as this turnkey writes it: turnkey.report/v1
+    Json,
 }
 
 /// `turnkey diff`.

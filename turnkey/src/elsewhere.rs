@@ -1,7 +1,6 @@
 //! What a program looked for in vain, and the host has: the most common reason why a harmless
 //! program fails in a jail, and one that no layer reports as a refusal.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use crate::report::Report;
@@ -11,22 +10,12 @@ const MOST: usize = 5;
 /// Trees that programs probe all the time and do without.
 const PROBED: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
-/// Tells of it, for a program that failed. A program that succeeded needed nothing.
-pub fn tell(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    if report.exit_code == Some(0) {
-        return Ok(());
+/// Notes it in the report of a program that failed. One that succeeded needed nothing.
+pub fn note(report: &mut Report) {
+    if report.exit_code != Some(0) {
+        let paths = missing(report, |path| path.exists());
+        report.on_host = paths.into_iter().map(str::to_owned).collect();
     }
-    let paths = missing(report, |path| path.exists());
-    if paths.is_empty() {
-        return Ok(());
-    }
-    let flags: Vec<String> = paths.iter().map(|path| format!("--read {path}")).collect();
-    writeln!(
-        out,
-        "turnkey: looked for and not in the jail, though this host has it: {}",
-        paths.join(", ")
-    )?;
-    writeln!(out, "  to allow    {}", flags.join(" "))
 }
 
 /// The first few paths, in the order they were tried.

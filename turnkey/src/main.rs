@@ -21,6 +21,7 @@ mod profiles;
 mod relay;
 mod report;
 mod report_file;
+mod retell;
 mod run;
 mod schema;
 mod scope;
@@ -52,6 +53,7 @@ fn answer() -> ExitCode {
         cli::Command::Run(arguments) => run::run(&arguments),
         cli::Command::Profiles(arguments) => profiles::profiles(&arguments),
         cli::Command::Learn(arguments) => learn::learn(arguments),
+        cli::Command::Report(arguments) => retell::report(&arguments),
         cli::Command::Diff(arguments) => diff::diff(&arguments),
         cli::Command::Check(arguments) => check::check(&arguments),
         cli::Command::Explain(arguments) => explain::explain(&arguments),

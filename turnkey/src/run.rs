@@ -100,13 +100,10 @@ pub fn under(
         .map_err(anyhow::Error::from)
         .and(resolved)
         .and_then(|()| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
-    let (outcome, failure) = match outcome {
-        Ok(outcome) => (outcome, None),
-        Err(error) => {
-            let message = advice::explain_run(&error, &policy, &program);
-            (Outcome::not_started(&error, &message), Some(message))
-        }
-    };
+    let outcome = outcome.unwrap_or_else(|error| {
+        let message = advice::explain_run(&error, &policy, &program);
+        Outcome::not_started(&error, &message)
+    });
     let (observations, unwritten) = watcher.finish(outcome.evidence.records);
     let calls = outcome.calls.clone();
     let output = outcome
@@ -115,20 +112,11 @@ pub fn under(
         .flatten()
         .map(|stream| stream.total)
         .sum();
-    let report = outcome.report(arguments, &policy, clock, observations)?;
+    let mut report = outcome.report(arguments, &policy, clock, observations)?;
+    elsewhere::note(&mut report);
     let written = write(&report, report_file);
 
-    if let Some(export) = &report.export {
-        let mut text = Vec::new();
-        // Into memory, which does not fail.
-        let _ = export.tell(arguments.quiet, &mut text);
-        tell::text(&String::from_utf8_lossy(&text));
-    }
-    match failure {
-        Some(message) => tell::line(&message),
-        None if arguments.quiet => {}
-        None => tell_verdict(&report),
-    }
+    tell_story(&report, arguments.quiet);
     // What was asked for and could not be written is turnkey's own failure, whatever the program
     // did; it has been told above.
     unwritten.and(written)?;
@@ -148,11 +136,15 @@ fn write(report: &Report, file: Option<ReportFile>) -> anyhow::Result<()> {
     file.write(&text).context("could not write the report")
 }
 
-fn tell_verdict(report: &Report) {
+/// Why nothing ran, and what an export lacks, are told even to those who want to hear nothing.
+fn tell_story(report: &Report, quiet: bool) {
     let mut text = Vec::new();
     // Into memory, which does not fail.
-    let _ = elsewhere::tell(report, &mut text);
-    let _ = report::terminal::render(report, &mut text, colour());
+    let _ = match &report.export {
+        Some(export) if quiet && report.error.is_none() => export.tell(true, &mut text),
+        None if quiet && report.error.is_none() => Ok(()),
+        _ => report::terminal::story(report, &mut text, colour()),
+    };
     tell::text(&String::from_utf8_lossy(&text));
 }
 

@@ -3,7 +3,7 @@
 use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw, dns};
 use turnkey_policy::{Action, On, syscalls};
 
-use super::model::{Argument, FileAccess, MemoryTrait};
+use super::model::{Argument, FileAccess, MemoryTrait, SocketType};
 use super::stopper::{Attribution, Outcome, Stopper};
 use super::text::escape;
 
@@ -43,7 +43,7 @@ pub enum Object {
         /// Escaped.
         address: String,
         /// The word for the socket's type.
-        socket: Option<&'static str>,
+        socket: Option<SocketType>,
         /// What was asked there, as in [`super::model::NetworkAttempt::name`].
         name: Option<String>,
     },
@@ -357,13 +357,13 @@ pub fn address_text(address: &Address) -> String {
 }
 
 /// The word for a `SOCK_*` type; 0 means that it is not known.
-pub fn socket_word(socket_type: u32) -> Option<&'static str> {
+pub fn socket_word(socket_type: u32) -> Option<SocketType> {
     match i32::try_from(socket_type).ok()? {
-        libc::SOCK_STREAM => Some("stream"),
-        libc::SOCK_DGRAM => Some("datagram"),
-        libc::SOCK_RAW => Some("raw"),
-        libc::SOCK_SEQPACKET => Some("seqpacket"),
-        libc::SOCK_RDM => Some("rdm"),
+        libc::SOCK_STREAM => Some(SocketType::Stream),
+        libc::SOCK_DGRAM => Some(SocketType::Datagram),
+        libc::SOCK_RAW => Some(SocketType::Raw),
+        libc::SOCK_SEQPACKET => Some(SocketType::Seqpacket),
+        libc::SOCK_RDM => Some(SocketType::Rdm),
         _ => None,
     }
 }

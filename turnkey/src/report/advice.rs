@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, syscalls};
 
 use super::act::{Act, Object};
-use super::model::FileAccess;
+use super::model::{FileAccess, SocketType};
 use super::stopper::Stopper;
 use super::text::quote;
 
@@ -105,14 +105,14 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && !path.contains('\\')
 }
 
-fn network(address: &str, socket: Option<&str>) -> Opening {
+fn network(address: &str, socket: Option<SocketType>) -> Opening {
     let peer: Option<SocketAddr> = address.parse().ok();
     let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
     match peer {
         Some(peer) if peer.ip().is_loopback() => {
             Opening::Flag("--network loopback (the jail's own, not the host's)".to_owned())
         }
-        Some(peer) if socket != Some("datagram") && peer.port() != 0 => {
+        Some(peer) if socket != Some(SocketType::Datagram) && peer.port() != 0 => {
             Opening::Whole(format!("--allow {peer}"))
         }
         _ => Opening::Never("a jail reaches other hosts over TCP alone"),

@@ -324,7 +324,7 @@ impl Row {
             return None;
         };
         Some(NetworkAttempt {
-            act: self.key.on.name(),
+            act: self.key.on,
             address,
             socket,
             name,

@@ -15,8 +15,9 @@ use super::clock::Clock;
 use super::ending::{Ending, Evidence, Ran};
 use super::export::Export;
 use super::limit;
+use super::model;
 use super::model::{
-    ChangedFile, Events, Exit, Host, Layer, Omitted, Output, Process, Profile, Report, SCHEMA,
+    ChangedFile, Events, Exit, Host, Layer, Omitted, Output, Process, Profile, Report, Schema,
     Usage, Verdict,
 };
 use super::passages;
@@ -100,7 +101,7 @@ impl Report {
         let exit = verdict::exit_code(ending, lost, policy.enforcement.on_loss);
         let (exit_code, signal) = own_end(ending);
         Self {
-            schema: SCHEMA,
+            schema: Schema::Report1,
             started_at: inputs.clock.started_at(),
             command: inputs
                 .command
@@ -127,6 +128,7 @@ impl Report {
             enforcement: inputs.enforcement.iter().map(layer).collect(),
             files_changed: inputs.files_changed.iter().map(changed).collect(),
             events,
+            on_host: Vec::new(),
             exit: with_export(exit, inputs.export.as_ref()),
             export: inputs.export,
             id: inputs.id,
@@ -276,7 +278,7 @@ fn usage(usage: &jailer::Usage) -> Usage {
 fn layer(report: &LayerReport) -> Layer {
     let optional = |text: &Option<String>| text.as_ref().map(|text| escape(text.as_bytes()));
     Layer {
-        layer: report.layer.name(),
+        layer: report.layer,
         requested: escape(report.requested.as_bytes()),
         effective: escape(report.effective.as_bytes()),
         proof: optional(&report.proof),
@@ -286,9 +288,9 @@ fn layer(report: &LayerReport) -> Layer {
 
 fn changed(file: &jailer::ChangedFile) -> ChangedFile {
     let change = match file.change {
-        Change::Added => "added",
-        Change::Modified => "modified",
-        Change::Deleted => "deleted",
+        Change::Added => model::Change::Added,
+        Change::Modified => model::Change::Modified,
+        Change::Deleted => model::Change::Deleted,
     };
     ChangedFile {
         path: escape(&file.path),

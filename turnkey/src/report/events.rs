@@ -13,11 +13,12 @@ use super::act::{Act, Object, asked, errno_name, kind_name};
 use super::clock::Clock;
 use super::json;
 use super::model::{
-    Argument, Executable, Exit, FileAccess, MemoryTrait, Result, by_name, is_false,
+    Argument, Executable, Exit, FileAccess, MemoryTrait, Result, SocketType, is_false,
 };
 use super::processes::{Processes, escape_all, exec_id, executable, exit};
 use super::stopper::{Attribution, Stopper};
 use super::text::escape;
+use super::words;
 
 /// Writes the lines of one run.
 #[derive(Debug)]
@@ -81,11 +82,11 @@ enum What {
     },
     Address {
         address: String,
-        socket: Option<&'static str>,
+        socket: Option<SocketType>,
     },
     Question {
         address: String,
-        socket: Option<&'static str>,
+        socket: Option<SocketType>,
         questions: Vec<Asked>,
         bytes: usize,
         #[serde(skip_serializing_if = "is_false")]
@@ -145,7 +146,7 @@ struct Child {
 #[derive(Serialize)]
 struct Decided<'a> {
     rule: &'a str,
-    #[serde(serialize_with = "by_name")]
+    #[serde(serialize_with = "words::serialize")]
     action: Action,
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnkey_jailer::export::{Exported, Scope, Skipped as LeftBehind};
 
 use super::limit::size;
@@ -13,12 +13,12 @@ use super::text::{escape, quote};
 const NAMED: usize = 5;
 
 /// The files of the workspace that were brought out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Export {
     /// Where they are.
     pub directory: String,
     /// `everything` or `changes`.
-    pub scope: &'static str,
+    pub scope: Extent,
     /// Files written.
     pub files: u64,
     /// Bytes in them.
@@ -35,8 +35,18 @@ pub struct Export {
     pub omitted: u64,
 }
 
+/// How much of the workspace was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// Every file.
+    Everything,
+    /// Those that the run added or modified.
+    Changes,
+}
+
 /// Something that stayed behind.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skipped {
     /// Relative to the workspace.
     pub path: String,
@@ -56,8 +66,8 @@ impl Export {
                 directory.as_os_str(),
             )),
             scope: match scope {
-                Scope::Everything => "everything",
-                Scope::Changes => "changes",
+                Scope::Everything => Extent::Everything,
+                Scope::Changes => Extent::Changes,
             },
             files: exported.files,
             bytes: exported.bytes,

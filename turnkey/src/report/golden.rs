@@ -457,7 +457,7 @@ fn nothing_ran() {
     insta::assert_snapshot!("nothing_ran", json(&report));
     assert_eq!(
         terminal(&report),
-        "turnkey: nothing ran: no such program in the jail: pyhton3\n"
+        "turnkey: no such program in the jail: pyhton3\n"
     );
 }
 

@@ -4,7 +4,8 @@
 //! ```text
 //! Event ─┬─ Aggregator ── Observations ─┐
 //!        └─ EventWriter (--events)      ├─ Report::build ─┬─ json::write (--report)
-//! how the run ended, usage, layers ─────┘                 └─ terminal::render (stderr)
+//! how the run ended, usage, layers ─────┘            ▲    └─ terminal::story (stderr)
+//!                     a stored report ── Stored::read ┘
 //! ```
 //!
 //! Everything here is pure but for writing to what the caller hands in. Bytes become text in
@@ -23,11 +24,13 @@ mod limit;
 mod model;
 mod passages;
 mod processes;
+mod read;
 mod stopper;
 mod table;
 pub mod terminal;
 mod text;
 mod verdict;
+mod words;
 
 #[cfg(test)]
 mod fixture;
@@ -44,4 +47,5 @@ pub use ending::{Ending, Evidence, NotStarted, Ran};
 pub use events::EventWriter;
 pub use export::Export;
 pub use model::{FileAccess, Host, Report, Status};
+pub use read::{LARGEST, Stored};
 pub use text::{escape, quote};

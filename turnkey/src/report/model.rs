@@ -7,19 +7,26 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::export::Export;
 use super::stopper::Stopper;
+use super::words;
 
-/// The value of `schema`.
-pub const SCHEMA: &str = "turnkey.report/v1";
+/// The value of `schema`: any other is another kind of file, or a version that this turnkey cannot read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Schema {
+    /// The only version there is.
+    #[default]
+    #[serde(rename = "turnkey.report/v1")]
+    Report1,
+}
 
 /// One run, told afterwards.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Always [`SCHEMA`].
-    pub schema: &'static str,
+    /// Always `turnkey.report/v1`.
+    pub schema: Schema,
     /// Names the run; no two runs of a machine share it.
     pub id: String,
     /// RFC 3339, UTC.
@@ -68,6 +75,10 @@ pub struct Report {
     pub network_attempts: Vec<NetworkAttempt>,
     /// Differences of the throw-away overlay to the caller's directory.
     pub files_changed: Vec<ChangedFile>,
+    /// What the program looked for in vain, and the host has: for a program that failed, the first
+    /// few paths in the order they were tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_host: Vec<String>,
     /// With `--export`; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,
@@ -75,7 +86,7 @@ pub struct Report {
     pub events: Events,
     /// What the bounds of the lists left out.
     pub omitted: Omitted,
-    /// Turnkey's own exit code.
+    /// Turnkey's own exit code; of a report that was read, 0.
     #[serde(skip)]
     pub(super) exit: u8,
 }
@@ -88,7 +99,7 @@ impl Report {
 }
 
 /// The profile that was enforced.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// Its `name`.
     pub name: String,
@@ -97,7 +108,7 @@ pub struct Profile {
 }
 
 /// The machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// As from `uname -r`.
     pub kernel: String,
@@ -106,7 +117,7 @@ pub struct Host {
 }
 
 /// How the run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The command called exit(2).
@@ -126,7 +137,7 @@ pub enum Status {
 }
 
 /// What the run shows about the program: see [`super::verdict`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Everything was seen and nothing spoke against it.
@@ -140,12 +151,12 @@ pub enum Verdict {
 }
 
 /// One part of the score.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule's id, or one of the names that begin with `turnkey:`.
     pub id: String,
     /// Of the rule; of the finding itself otherwise.
-    #[serde(serialize_with = "by_name")]
+    #[serde(with = "words")]
     pub severity: turnkey_policy::Severity,
     /// What it adds to the score.
     pub score: u32,
@@ -156,7 +167,7 @@ pub struct Finding {
 }
 
 /// Captured output.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Output {
     /// The bytes, when they are UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +182,7 @@ pub struct Output {
 }
 
 /// What the tree used. `null` where the kernel does not say.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// From the first instruction to the end.
     pub wall_seconds: f64,
@@ -198,10 +209,11 @@ pub struct Usage {
 }
 
 /// One layer of the jail.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
     /// As in a profile's `enforcement.required`.
-    pub layer: &'static str,
+    #[serde(with = "words")]
+    pub layer: turnkey_policy::Layer,
     /// In words.
     pub requested: String,
     /// In words.
@@ -213,7 +225,7 @@ pub struct Layer {
 }
 
 /// Attempts that differ in nothing but their time and thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Violation {
     /// Of the first one.
     pub time: String,
@@ -222,15 +234,15 @@ pub struct Violation {
     /// The rule that decided.
     pub rule: String,
     /// The rule's.
-    #[serde(serialize_with = "by_name")]
+    #[serde(with = "words")]
     pub severity: turnkey_policy::Severity,
     /// The rule's, a MITRE ATT&CK id.
     pub technique: Option<String>,
     /// What the kernel did, after the mode was applied.
-    #[serde(serialize_with = "by_name")]
+    #[serde(with = "words")]
     pub action: turnkey_policy::Action,
     /// The kind of attempt, as in a rule's `on`.
-    #[serde(serialize_with = "by_name")]
+    #[serde(with = "words")]
     pub on: turnkey_policy::On,
     /// What kept the act from having its effect; `null` when nothing did.
     pub stopped_by: Option<Stopper>,
@@ -240,13 +252,13 @@ pub struct Violation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub path_truncated: bool,
     /// For `open`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<FileAccess>,
     /// For `map`: why no file of the tree holds what is executed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryTrait>,
     /// For `connect`, `bind` and `send`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -267,7 +279,7 @@ pub struct Violation {
 }
 
 /// An argument read from the program's memory: an allegation.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Argument {
     /// As far as it was read.
     pub text: String,
@@ -278,7 +290,7 @@ pub struct Argument {
 }
 
 /// A process, named in a violation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Actor {
     /// Which row of `processes`; `null` when that list was full.
     pub exec_id: Option<u32>,
@@ -295,7 +307,7 @@ pub struct Actor {
 }
 
 /// One program image of one process.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// Counts from 1 in the order of appearance.
     pub exec_id: u32,
@@ -325,7 +337,7 @@ pub struct Process {
 }
 
 /// The file of a program image, as the kernel resolved it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Executable {
     /// Seen from the jail's root; `memfd:NAME` for a memory file.
     pub path: String,
@@ -340,7 +352,7 @@ pub struct Executable {
 }
 
 /// How a process ended. One of the two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     /// It called exit(2).
@@ -350,7 +362,7 @@ pub enum Exit {
 }
 
 /// How a file was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// Opened for reading.
@@ -372,7 +384,7 @@ pub enum FileAccess {
 }
 
 /// Why no file of the tree holds what executable memory holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTrait {
     /// It has no file.
@@ -388,7 +400,7 @@ pub enum MemoryTrait {
 }
 
 /// How an attempt went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Result {
     /// It had its effect.
@@ -402,18 +414,18 @@ pub enum Result {
 }
 
 /// Uses of one path.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileOperation {
     /// The kernel's own path when it resolved one, the argument otherwise; `null` when the
     /// argument could not be read, and for memory without a file.
     pub path: Option<String>,
     /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub path_truncated: bool,
     /// Empty for `O_PATH`.
     pub access: Vec<FileAccess>,
     /// For `map`: why no file of the tree holds what is executed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryTrait>,
     /// How many.
     pub count: u64,
@@ -434,14 +446,15 @@ pub struct FileOperation {
 }
 
 /// Uses of one address.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkAttempt {
     /// `connect`, `bind` or `send`.
-    pub act: &'static str,
+    #[serde(with = "words")]
+    pub act: turnkey_policy::On,
     /// `IP:PORT`, `unix:PATH`, `unix-abstract:NAME`, `family NUMBER:HEX` or `unreadable`.
     pub address: String,
     /// `stream`, `datagram`, or another word for the socket's type; `null` when not known.
-    pub socket: Option<&'static str>,
+    pub socket: Option<SocketType>,
     /// The name that a name server was asked for, as in `questions` of the event; of several, all
     /// with spaces between them. Such a row is there besides that of the send.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -469,7 +482,7 @@ pub struct NetworkAttempt {
 }
 
 /// What turnkey passed on for the program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// Connections that were made from the host.
     pub connections: u64,
@@ -485,13 +498,41 @@ pub struct Passed {
     pub refused: u64,
 }
 
+/// What kind of socket was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketType {
+    /// `SOCK_STREAM`
+    Stream,
+    /// `SOCK_DGRAM`
+    Datagram,
+    /// `SOCK_RAW`
+    Raw,
+    /// `SOCK_SEQPACKET`
+    Seqpacket,
+    /// `SOCK_RDM`
+    Rdm,
+}
+
+/// How a file differs from the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It is not there on the host.
+    Added,
+    /// It is another on the host.
+    Modified,
+    /// It is there on the host alone.
+    Deleted,
+}
+
 /// One difference to the caller's directory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangedFile {
     /// Relative to the working directory.
     pub path: String,
     /// `added`, `modified` or `deleted`.
-    pub change: &'static str,
+    pub change: Change,
     /// Bytes, for regular files that are still there.
     pub size: Option<u64>,
     /// Of the content, for regular files that are still there and not too large.
@@ -499,7 +540,7 @@ pub struct ChangedFile {
 }
 
 /// How complete the evidence is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Events {
     /// What happened, by kind, whether or not it is lost.
     pub seen: BTreeMap<String, u64>,
@@ -511,7 +552,7 @@ pub struct Events {
 
 /// How many occurrences found no row because a list was full. Those of events are counted in
 /// `events.seen` and in `findings`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Omitted {
     /// Attempts without a row in `violations`.
     pub violations: u64,
@@ -533,12 +574,4 @@ pub struct Omitted {
 )]
 pub(super) fn is_false(flag: &bool) -> bool {
     !*flag
-}
-
-/// Writes a word of the policy by its one name.
-pub(super) fn by_name<T: std::fmt::Display, S: serde::Serializer>(
-    word: &T,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_str(word)
 }

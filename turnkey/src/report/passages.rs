@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use turnkey_policy::On;
+
 use crate::gateway::Passage;
 
 use super::act::errno_name;
 use super::clock::Clock;
-use super::model::{NetworkAttempt, Passed, Result};
+use super::model::{NetworkAttempt, Passed, Result, SocketType};
 
 /// Puts each beside the allowed connects to its address. Where nobody watched there are none, and
 /// it has a row of its own.
@@ -14,9 +16,9 @@ pub fn add(rows: &mut Vec<NetworkAttempt>, passages: &[Passage], clock: &Clock) 
     for passage in passages {
         let address = passage.to.to_string();
         let seen = rows.iter_mut().find(|row| {
-            row.act == "connect"
+            row.act == On::Connect
                 && row.address == address
-                && row.socket != Some("datagram")
+                && row.socket != Some(SocketType::Datagram)
                 && row.result == Result::Allowed
         });
         match seen {
@@ -51,9 +53,9 @@ fn row(passage: &Passage, address: String, clock: &Clock) -> NetworkAttempt {
         _ => Result::Allowed,
     };
     NetworkAttempt {
-        act: "connect",
+        act: On::Connect,
         address,
-        socket: Some("stream"),
+        socket: Some(SocketType::Stream),
         name: None,
         count: passage.connections + failed + passage.refused,
         first_time: clock.date(passage.first_ns),

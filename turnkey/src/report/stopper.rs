@@ -13,7 +13,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnkey_monitor::{Address, NetworkAct};
 use turnkey_policy::syscalls::arguments;
 use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, WORKSPACE, endpoint};
@@ -21,7 +21,7 @@ use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, WORKSPACE, endpoint
 use super::model::Result;
 
 /// What kept an attempt from having its effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopper {
     /// The path is not in the jail's tree; whether the host has it is not said.

@@ -26,9 +26,22 @@ const ALSO: usize = 4;
 /// Characters of a command line.
 const COMMAND: usize = 160;
 
-/// Writes the blocks and the verdict line, for stderr. Fails only when `out` does.
+/// Writes what was exported, the blocks and the verdict line: all that `run` says on stderr, and
+/// `turnkey report` on stdout. Fails only when `out` does.
+pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
+    if let Some(export) = &report.export {
+        export.tell(false, out)?;
+    }
+    render(report, out, colour)
+}
+
+/// Writes the blocks and the verdict line. Fails only when `out` does.
 pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
     let mut page = Page { out, colour };
+    if let Some(error) = &report.error {
+        return page.line(&format!("turnkey: {error}"));
+    }
+    page.elsewhere(&report.on_host)?;
     for finding in &report.findings {
         let rows: Vec<_> = report
             .violations
@@ -75,6 +88,19 @@ impl Paint {
 }
 
 impl<W: Write> Page<'_, W> {
+    /// The most common reason why a harmless program fails.
+    fn elsewhere(&mut self, paths: &[String]) -> io::Result<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let flags: Vec<String> = paths.iter().map(|path| format!("--read {path}")).collect();
+        self.line(&format!(
+            "turnkey: looked for and not in the jail, though this host has it: {}",
+            paths.join(", ")
+        ))?;
+        self.field("to allow", &flags.join(" "))
+    }
+
     /// One rule that was violated, told by its gravest attempt.
     fn rule(&mut self, finding: &Finding, rows: &[&Violation]) -> io::Result<()> {
         // `max_by_key` keeps the last of equals, and the first attempt tells most.
@@ -183,8 +209,9 @@ impl<W: Write> Page<'_, W> {
     /// Layers of which less than was asked for is in force, with the reason.
     fn weaker(&mut self, report: &Report) -> io::Result<()> {
         let layers = report.enforcement.iter();
-        let weaker =
-            by_reason(layers.filter_map(|layer| Some((layer.layer, layer.degraded.as_deref()?))));
+        let weaker = by_reason(
+            layers.filter_map(|layer| Some((layer.layer.name(), layer.degraded.as_deref()?))),
+        );
         if !weaker.is_empty() {
             self.head("less is enforced than was asked for")?;
         }
@@ -195,9 +222,6 @@ impl<W: Write> Page<'_, W> {
     }
 
     fn verdict(&mut self, report: &Report) -> io::Result<()> {
-        if let Some(error) = &report.error {
-            return self.head(&format!("nothing ran: {error}"));
-        }
         let (word, paint) = match report.verdict {
             Verdict::Clean => ("clean", Paint::Green),
             Verdict::Suspicious => ("suspicious", Paint::Yellow),
@@ -278,7 +302,7 @@ impl Blocked {
         };
         let what = match &row.name {
             Some(name) => format!("asking {} for {name}", row.address),
-            None => format!("{} {}", on_words(row.act), row.address),
+            None => format!("{} {}", on_words(row.act.name()), row.address),
         };
         Some(Self {
             what,

@@ -62,6 +62,10 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "what is planted and collected is looked at by the command",
     },
     LeftOut {
+        prefix: "report::",
+        why: "a stored report is rendered by the command alone, without a jail; the runs that fill it are ordinary ones",
+    },
+    LeftOut {
         prefix: "guide::",
         why: "a page for people, walked on the host's kernel alone so far: it needs the network mode `allow`",
     },

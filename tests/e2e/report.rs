@@ -1,0 +1,148 @@
+//! `turnkey report`: a stored report rendered again.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use turnkey_tests::{binary, finish, scratch};
+
+/// A directory with the report of a run, and what that run said on standard error.
+struct Told {
+    directory: tempfile::TempDir,
+    stderr: String,
+}
+
+impl Told {
+    fn report(&self) -> PathBuf {
+        self.directory.path().join("report.json")
+    }
+}
+
+/// Runs a program with its report kept.
+fn told(options: &[&str], program: &[&str]) -> Told {
+    let directory = scratch();
+    let mut command = Command::new(binary());
+    command
+        .arg("run")
+        .args(options)
+        .args(["--report", "report.json", "--"])
+        .args(program)
+        .current_dir(directory.path())
+        .stdin(Stdio::null());
+    let output = run(&mut command);
+    Told {
+        stderr: String::from_utf8(output.stderr).expect("it is UTF-8"),
+        directory,
+    }
+}
+
+fn run(command: &mut Command) -> Output {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(piped.spawn().expect("it can be started"))
+}
+
+/// `turnkey report FILE` with these arguments.
+fn render(report: &Path, arguments: &[&str]) -> Output {
+    run(Command::new(binary())
+        .arg("report")
+        .arg(report)
+        .args(arguments))
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("it is UTF-8")
+}
+
+#[test]
+fn the_text_is_what_the_run_said_and_the_json_what_it_wrote() {
+    let hostile = "open('/etc/passwd').read(); open('/tmp/\x1b[2J\\x9b/.ssh/id_rsa')";
+    let stories = [
+        told(&["--quiet", "--mode", "observe"], &["python3", "-c", "1"]),
+        told(&[], &["python3", "-c", hostile]),
+        told(
+            &["--export", "out"],
+            &["sh", "-c", "ln -s a b; cat /root/none; cat /root; exit 3"],
+        ),
+        told(&["--memory", "32M"], &["python3", "-c", "b'x' * (1 << 28)"]),
+        told(&[], &["no-such-program"]),
+    ];
+    for (index, story) in stories.iter().enumerate() {
+        let rendered = render(&story.report(), &[]);
+        assert!(rendered.status.success(), "{}", text(&rendered.stderr));
+        // The first was asked to say nothing.
+        if index > 0 {
+            let program_said = |line: &&str| line.starts_with("cat: ") || line.contains("rror");
+            let said: Vec<&str> = story
+                .stderr
+                .lines()
+                .filter(|line| !program_said(line))
+                .collect();
+            let told: Vec<&str> = text(&rendered.stdout).lines().collect();
+            assert!(
+                !told.is_empty() && said.ends_with(&told),
+                "{said:#?}\n{told:#?}"
+            );
+        }
+        let json = render(&story.report(), &["--format", "json"]);
+        let stored = std::fs::read(story.report()).expect("there is a report");
+        assert_eq!(text(&json.stdout), text(&stored));
+        assert_eq!(text(&json.stderr), "");
+    }
+}
+
+#[test]
+fn what_is_rendered_can_go_to_a_file_and_come_from_a_pipe() {
+    let story = told(&["--quiet"], &["true"]);
+    let out = story.directory.path().join("out.txt");
+    let place = out.display().to_string();
+    let rendered = render(&story.report(), &["--out", &place]);
+    assert!(rendered.status.success() && rendered.stdout.is_empty());
+    let written = std::fs::read_to_string(&out).expect("it was written");
+    assert!(written.starts_with("turnkey: clean"), "{written}");
+    let report = std::fs::File::open(story.report()).expect("there is a report");
+    let piped = run(Command::new(binary()).args(["report", "-"]).stdin(report));
+    assert_eq!(text(&piped.stdout), written);
+}
+
+#[test]
+fn a_hostile_report_neither_crashes_it_nor_steers_the_terminal() {
+    let directory = scratch();
+    let ten_megabytes = 10 << 20;
+    let hostile = [
+        Vec::new(),
+        vec![0; ten_megabytes],
+        b"[".repeat(ten_megabytes),
+        b"{\"schema\":".repeat(ten_megabytes / 10),
+        format!(
+            "{{\"schema\":\"\x1b[2J{}\"}}",
+            "\u{9b}".repeat(ten_megabytes / 2)
+        )
+        .into_bytes(),
+        b"{\"schema\":\"turnkey.report/v1\",\"id\":7}".to_vec(),
+    ];
+    for (index, bytes) in hostile.iter().enumerate() {
+        let file = directory.path().join(format!("{index}.json"));
+        std::fs::write(&file, bytes).expect("a test can write its own directory");
+        for format in ["text", "json"] {
+            let refused = render(&file, &["--format", format]);
+            let said = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(125), "{index}: {said}");
+            assert!(refused.stdout.is_empty() && said.len() < 2000, "{index}");
+            assert!(said.contains("fix: "), "{index}: {said}");
+            assert!(
+                said.chars().all(|c| c == '\n' || !c.is_control()),
+                "{said:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let refused = render(Path::new("/nowhere/report.json"), &[]);
+    assert_eq!(refused.status.code(), Some(125));
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("/nowhere/report.json") && said.contains("No such file"),
+        "{said}"
+    );
+}

@@ -1,0 +1,198 @@
+//! A stored report, read back: as far as it can be trusted to be one, and no further.
+//!
+//! The file may come from anywhere. Reading is bounded in bytes and depth, every key and word is
+//! held against the model, and what is unprintable is escaped as [`super::text`] does it, so that
+//! nothing which is rendered from it can steer a terminal. Keys that this turnkey does not know
+//! are left out and counted: a later version may have added them. That a report tells the truth
+//! is not checked, and cannot be.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::Value;
+use turnkey_policy::visible::is_printable;
+
+use super::model::Report;
+use super::text::escape;
+
+/// The most bytes of a report that are read.
+pub const LARGEST: usize = 64 << 20;
+/// Characters of what a parser has to say.
+const COMPLAINT: usize = 400;
+/// Unknown keys that are named.
+const NAMED: usize = 5;
+
+/// Why a text is no report, where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is longer than [`LARGEST`].
+    #[error(
+        "it is larger than {} MiB, and no more is read; fix: run again with a smaller limits.output, or without --capture",
+        LARGEST >> 20
+    )]
+    TooLarge,
+    /// It is not what the model says.
+    #[error(
+        "{place}: {complaint}; fix: give it a file that `turnkey run --report FILE` wrote, whole and unchanged"
+    )]
+    Wrong {
+        /// Keys and numbers from the top, such as `violations[3].action`.
+        place: String,
+        /// With line and column.
+        complaint: String,
+    },
+}
+
+/// A report, and what of the file is not in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// What was read.
+    pub report: Report,
+    /// The first few keys that this turnkey does not know.
+    unknown: Vec<String>,
+    /// How many there are.
+    unknown_count: u64,
+}
+
+impl Stored {
+    /// Reads a report from the bytes of a file.
+    pub fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
+        if bytes.len() > LARGEST {
+            return Err(Unreadable::TooLarge);
+        }
+        let (mut unknown, mut unknown_count) = (Vec::new(), 0);
+        let mut note = |path: serde_ignored::Path<'_>| {
+            unknown_count += 1;
+            if unknown.len() < NAMED {
+                // A question mark stands for a value that may be null.
+                let path = path.to_string().replace(".?", "");
+                unknown.push(shortened(&escape(path.as_bytes())));
+            }
+        };
+        let mut track = serde_path_to_error::Track::new();
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+        let read = Report::deserialize(serde_ignored::Deserializer::new(tracked, &mut note));
+        let read = read.and_then(|report| json.end().map(|()| report));
+        let report = read.map_err(|error| wrong(&track.path().to_string(), &error))?;
+        let report = visible(report)?;
+        Ok(Self {
+            report,
+            unknown,
+            unknown_count,
+        })
+    }
+
+    /// What was left out, in words; `None` when nothing was.
+    pub fn left_out(&self) -> Option<String> {
+        let mut words = format!(
+            "left out what only another version of turnkey knows: {}",
+            self.unknown.join(", ")
+        );
+        let more = self.unknown_count - self.unknown.len() as u64;
+        if more > 0 {
+            // Writing to a String cannot fail.
+            let _ = write!(words, " and {more} more");
+        }
+        (self.unknown_count > 0).then_some(words)
+    }
+}
+
+fn wrong(place: &str, error: &serde_json::Error) -> Unreadable {
+    let place = match place {
+        "." | "?" => "the file".to_owned(),
+        place => shortened(&escape(place.as_bytes())),
+    };
+    Unreadable::Wrong {
+        place,
+        complaint: complaint(error),
+    }
+}
+
+/// The parser repeats words of the file, so what it says is as hostile as they are. The place comes last,
+/// and is kept.
+fn complaint(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let at = format!(" at line {} column {}", error.line(), error.column());
+    let what = said.strip_suffix(&at).unwrap_or(&said);
+    let at = if error.line() == 0 { "" } else { &at };
+    format!("{}{at}", shortened(&escape(what.as_bytes())))
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(COMPLAINT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The report with every text escaped that turnkey itself would have escaped.
+///
+/// It goes by way of a value, so that no text can be forgotten, and only when there is one to escape.
+fn visible(report: Report) -> Result<Report, Unreadable> {
+    let failed = |error: serde_json::Error| wrong("?", &error);
+    let mut value = serde_json::to_value(&report).map_err(failed)?;
+    if !escape_all(&mut value, "") {
+        return Ok(report);
+    }
+    serde_json::from_value(value).map_err(failed)
+}
+
+/// Keys whose texts are turnkey's or the profile's own words, in which breaks between lines are meant.
+const LINES: &[&str] = &["advice", "degraded", "error", "reason", "why"];
+/// The captured output, a value as it is, which no format but JSON shows.
+const VALUES: &[&str] = &["stdout", "stderr"];
+
+/// Escapes what is unprintable; whether there was anything.
+fn escape_all(value: &mut Value, key: &str) -> bool {
+    match value {
+        Value::String(text) => escape_text(text, LINES.contains(&key)),
+        Value::Array(list) => list
+            .iter_mut()
+            .fold(false, |changed, value| escape_all(value, key) | changed),
+        Value::Object(map) => {
+            let mut changed = false;
+            for (key, value) in map.iter_mut() {
+                changed |= !VALUES.contains(&key.as_str()) && escape_all(value, key);
+            }
+            escape_keys(map) | changed
+        }
+        _ => false,
+    }
+}
+
+fn escape_text(text: &mut String, lines: bool) -> bool {
+    let shown = |c: char| is_printable(c) || (lines && c == '\n');
+    if text.chars().all(shown) {
+        return false;
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // A backslash already is the escape of one.
+            c if shown(c) => escaped.push(c),
+            c => escaped.push_str(&escape(c.encode_utf8(&mut [0; 4]).as_bytes())),
+        }
+    }
+    *text = escaped;
+    true
+}
+
+/// Keys of counts by name can be anything.
+fn escape_keys(map: &mut serde_json::Map<String, Value>) -> bool {
+    if map.keys().all(|key| key.chars().all(is_printable)) {
+        return false;
+    }
+    *map = std::mem::take(map)
+        .into_iter()
+        .map(|(mut key, value)| {
+            escape_text(&mut key, false);
+            (key, value)
+        })
+        .collect();
+    true
+}
+
+#[cfg(test)]
+#[path = "read/tests.rs"]
+mod tests;

@@ -1,0 +1,25 @@
+//! Words of the policy in a report: written and read by their one name.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serializer};
+use turnkey_policy::Named;
+
+/// Writes the name.
+pub fn serialize<T: std::fmt::Display, S: Serializer>(
+    word: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(word)
+}
+
+/// Reads the name, or lists those that there are.
+pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    T::from_name(&name).ok_or_else(|| {
+        let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
+        D::Error::custom(format!(
+            "unknown word {name:?}, expected one of {}",
+            names.join(", ")
+        ))
+    })
+}

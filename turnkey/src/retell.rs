@@ -1,0 +1,68 @@
+//! `turnkey report`: a stored report rendered again, for people, browsers and other programs.
+
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::cli::{ReportArguments, ReportFormat};
+use crate::report::{self, LARGEST, Report, Stored, escape};
+use crate::report_file::ReportFile;
+use crate::run::Failure;
+use crate::tell;
+
+/// Renders the report to standard output or to a file.
+pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
+    let out = arguments
+        .out
+        .as_deref()
+        .filter(|out| *out != Path::new("-"));
+    let file = out.map(open).transpose()?;
+    let name = escape(arguments.file.as_os_str().as_encoded_bytes());
+    let bytes = read(&arguments.file).with_context(|| format!("could not read {name}"))?;
+    let stored = Stored::read(&bytes).with_context(|| format!("{name} is no report"))?;
+    if let Some(words) = stored.left_out() {
+        tell::line(&words);
+    }
+    let page = render(&stored.report, arguments.format, colour(out.is_none()));
+    match file {
+        Some(file) => file.write(&page),
+        None => tell::page(&page),
+    }
+    .context("could not write what was rendered")?;
+    Ok(0)
+}
+
+fn open(path: &Path) -> anyhow::Result<ReportFile> {
+    ReportFile::open(path).with_context(|| format!("could not write to {}", path.display()))
+}
+
+/// The file, or of a larger one what shows that it is too large.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let bound = LARGEST as u64 + 1;
+    if path == Path::new("-") {
+        std::io::stdin()
+            .lock()
+            .take(bound)
+            .read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(bound).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn colour(to_stdout: bool) -> bool {
+    to_stdout && std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Into memory, which does not fail.
+fn render(report: &Report, format: ReportFormat, colour: bool) -> Vec<u8> {
+    let mut page = Vec::new();
+    let _ = match format {
+        ReportFormat::Text => report::terminal::story(report, &mut page, colour),
+        ReportFormat::Json => report::json::write(report, &mut page),
+    };
+    page
+}
