@@ -122,7 +122,7 @@ fn a_hostile_report_neither_crashes_it_nor_steers_the_terminal() {
     for (index, bytes) in hostile.iter().enumerate() {
         let file = directory.path().join(format!("{index}.json"));
         std::fs::write(&file, bytes).expect("a test can write its own directory");
-        for format in ["text", "json"] {
+        for format in ["text", "json", "sarif", "ocsf", "junit"] {
             let refused = render(&file, &["--format", format]);
             let said = text(&refused.stderr);
             assert_eq!(refused.status.code(), Some(125), "{index}: {said}");
@@ -145,4 +145,43 @@ fn a_file_that_is_not_there_is_named() {
         said.contains("/nowhere/report.json") && said.contains("No such file"),
         "{said}"
     );
+}
+
+const JUNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/schemas/junit-4.xsd");
+
+#[test]
+fn the_xml_is_what_build_servers_read() {
+    let evil = "open('/tmp/<script>&\"]]>/.ssh/id_rsa')";
+    for story in [
+        told(&[], &["true", "<&\">"]),
+        told(&[], &["python3", "-c", evil]),
+        told(&[], &["none"]),
+    ] {
+        let out = story
+            .directory
+            .path()
+            .join("junit.xml")
+            .display()
+            .to_string();
+        let rendered = render(&story.report(), &["--format", "junit", "--out", &out]);
+        assert!(rendered.status.success(), "{}", text(&rendered.stderr));
+        // No entity or schema may be fetched for it.
+        let judge = ["--nonet", "--noout", "--schema", JUNIT, &out];
+        let judged = run(Command::new("xmllint").args(judge));
+        assert!(judged.status.success(), "{}", text(&judged.stderr));
+    }
+}
+
+#[test]
+fn a_run_is_told_in_the_words_of_other_programs() {
+    let story = told(&[], &["python3", "-c", "open('/home/you/.ssh/id_rsa')"]);
+    let json = |format: &str| -> serde_json::Value {
+        let rendered = render(&story.report(), &["--format", format]);
+        serde_json::from_slice(&rendered.stdout).expect("one line is one value")
+    };
+    let result = &json("sarif")["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "private-key", "{result:#}");
+    let event = json("ocsf");
+    assert_eq!(event["class_uid"], 2004);
+    assert_eq!(event["evidences"][0]["file"]["name"], "id_rsa", "{event:#}");
 }

@@ -194,6 +194,12 @@ pub enum ReportFormat {
     Text,
     /// The report itself, as this turnkey writes it: turnkey.report/v1
     Json,
+    /// SARIF 2.1.0, for tools that show results of analyses
+    Sarif,
+    /// OCSF 1.5.0, a Detection Finding on a line for each finding, for lakes of security events
+    Ocsf,
+    /// XML as of JUnit, for build servers: a suite for the run, a case for each finding
+    Junit,
 }
 
 /// `turnkey diff`.

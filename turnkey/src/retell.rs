@@ -1,13 +1,13 @@
 //! `turnkey report`: a stored report rendered again, for people, browsers and other programs.
 
 use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
 
 use crate::cli::{ReportArguments, ReportFormat};
-use crate::report::{self, LARGEST, Report, Stored, escape};
+use crate::report::{self, LARGEST, Report, Stored, escape, formats};
 use crate::report_file::ReportFile;
 use crate::run::Failure;
 use crate::tell;
@@ -63,6 +63,11 @@ fn render(report: &Report, format: ReportFormat, colour: bool) -> Vec<u8> {
     let _ = match format {
         ReportFormat::Text => report::terminal::story(report, &mut page, colour),
         ReportFormat::Json => report::json::write(report, &mut page),
+        ReportFormat::Sarif => report::json::write(&formats::sarif::log(report), &mut page),
+        ReportFormat::Ocsf => formats::ocsf::events(report)
+            .iter()
+            .try_for_each(|event| report::json::write_line(event, &mut page)),
+        ReportFormat::Junit => page.write_all(formats::junit::document(report).as_bytes()),
     };
     page
 }

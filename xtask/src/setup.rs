@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use needs::{BPF_COMPILER, BPF_LINKER, Need};
-pub use needs::{BUILD, EXAMPLES, FUZZ, GUEST, PROFILES};
+pub use needs::{BUILD, EXAMPLES, FUZZ, GUEST, PROFILES, REPORTS};
 use programs::ensure_bpf_linker;
 pub use programs::ensure_nextest;
 
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.check {
         check(arguments.ebpf)?;
     } else {
-        ensure(&[BUILD, EXAMPLES, FUZZ, GUEST, PROFILES])?;
+        ensure(&[BUILD, EXAMPLES, FUZZ, GUEST, PROFILES, REPORTS])?;
         ensure_nextest()?;
         if arguments.ebpf {
             ensure_ebpf()?;
@@ -81,7 +81,7 @@ fn ebpf_needs() -> Vec<&'static [Need]> {
 
 /// Names what is missing.
 fn check(with_ebpf: bool) -> Result<()> {
-    let mut lists = vec![BUILD, EXAMPLES, FUZZ, GUEST, PROFILES];
+    let mut lists = vec![BUILD, EXAMPLES, FUZZ, GUEST, PROFILES, REPORTS];
     if with_ebpf {
         lists.extend(ebpf_needs());
     }

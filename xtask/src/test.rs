@@ -24,7 +24,12 @@ const END_TO_END: &str = "turnkey-tests";
 /// Installs what is missing, builds, and becomes the test runner, so that its summary is the last
 /// line and its exit code ours.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES, setup::PROFILES])?;
+    setup::ensure(&[
+        setup::BUILD,
+        setup::EXAMPLES,
+        setup::PROFILES,
+        setup::REPORTS,
+    ])?;
     setup::ensure_nextest()?;
     let turnkey = workspace::build_turnkey()?;
     let nextest = |subcommand: &str| {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::New;
 use super::allowances::Allowances;
 use crate::learn::seen::Want;
-use crate::report::escape;
+use crate::report::{escape, unescape};
 
 /// Ports from here on are the kernel's choice.
 const EPHEMERAL: u16 = 32768;
@@ -135,42 +135,4 @@ fn without_chosen_port(address: &str) -> String {
         }
         _ => address.to_owned(),
     }
-}
-
-/// The bytes that [`escape`] has made a text of.
-pub fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        bytes.extend(rest[..at].bytes());
-        let behind = &rest[at + 1..];
-        let (byte, length): (Vec<u8>, usize) = match behind.chars().next() {
-            Some('n') => (b"\n".to_vec(), 1),
-            Some('r') => (b"\r".to_vec(), 1),
-            Some('t') => (b"\t".to_vec(), 1),
-            Some('x') => {
-                let hex = behind
-                    .get(1..3)
-                    .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-                (hex.into_iter().collect(), 3)
-            }
-            Some('u') => {
-                let end = behind.find('}').unwrap_or(behind.len() - 1);
-                let hex = behind
-                    .get(2..end)
-                    .and_then(|hex| u32::from_str_radix(hex, 16).ok());
-                let character = hex.and_then(char::from_u32);
-                (
-                    character.map(String::from).unwrap_or_default().into_bytes(),
-                    end + 1,
-                )
-            }
-            Some(other) => (other.to_string().into_bytes(), other.len_utf8()),
-            None => (Vec::new(), 0),
-        };
-        bytes.extend(byte);
-        rest = behind.get(length..).unwrap_or_default();
-    }
-    bytes.extend(rest.bytes());
-    bytes
 }

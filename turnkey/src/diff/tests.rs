@@ -122,6 +122,9 @@ fn what_was_escaped_comes_back() {
         b"/\xff\xfe",
         "/\u{202e}x".as_bytes(),
     ] {
-        assert_eq!(doings::unescape(&crate::report::escape(bytes)), bytes);
+        assert_eq!(
+            crate::report::unescape(&crate::report::escape(bytes)),
+            bytes
+        );
     }
 }

@@ -45,6 +45,13 @@ fn rfc3339(at: OffsetDateTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micro:06}Z")
 }
 
+/// The way back, of a date as reports have them; `None` for any other text.
+pub fn read(date: &str) -> Option<OffsetDateTime> {
+    let format = &time::format_description::well_known::Rfc3339;
+    let date = OffsetDateTime::parse(date, format).ok()?;
+    (rfc3339(date).len() == "2026-01-02T03:04:05.000000Z".len()).then_some(date)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -166,6 +166,14 @@ pub struct Finding {
     pub reason: String,
 }
 
+impl Finding {
+    /// The attempts that it speaks of, as far as they are listed.
+    pub fn violations<'r>(&'r self, report: &'r Report) -> impl Iterator<Item = &'r Violation> {
+        let all = report.violations.iter();
+        all.filter(|violation| violation.rule == self.id)
+    }
+}
+
 /// Captured output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Output {

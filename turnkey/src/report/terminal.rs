@@ -43,20 +43,24 @@ pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result
     }
     page.elsewhere(&report.on_host)?;
     for finding in &report.findings {
-        let rows: Vec<_> = report
-            .violations
-            .iter()
-            .filter(|violation| violation.rule == finding.id)
-            .collect();
-        match rows.first() {
-            Some(_) => page.rule(finding, &rows)?,
-            None => page.remark(finding)?,
-        }
+        page.finding(report, finding)?;
     }
     page.unruled(report)?;
     page.unlisted(report)?;
     page.weaker(report)?;
     page.verdict(report)
+}
+
+/// The block of one finding, without colours.
+pub(super) fn block(report: &Report, finding: &Finding) -> String {
+    let mut out = Vec::new();
+    let mut page = Page {
+        out: &mut out,
+        colour: false,
+    };
+    // Into memory, which does not fail.
+    let _ = page.finding(report, finding);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Where it is written.
@@ -88,6 +92,14 @@ impl Paint {
 }
 
 impl<W: Write> Page<'_, W> {
+    fn finding(&mut self, report: &Report, finding: &Finding) -> io::Result<()> {
+        let rows: Vec<_> = finding.violations(report).collect();
+        match rows.first() {
+            Some(_) => self.rule(finding, &rows),
+            None => self.remark(finding),
+        }
+    }
+
     /// The most common reason why a harmless program fails.
     fn elsewhere(&mut self, paths: &[String]) -> io::Result<()> {
         if paths.is_empty() {
@@ -322,7 +334,8 @@ fn is_telling(stopper: Stopper) -> bool {
     !matches!(stopper, Stopper::MountNamespace | Stopper::FilePermissions)
 }
 
-fn headline(violation: &Violation) -> String {
+/// What was tried on what, and what became of it.
+pub(super) fn headline(violation: &Violation) -> String {
     let verb = match (violation.action, violation.stopped_by) {
         (Action::Kill, _) => "killed for",
         (_, Some(_)) => "blocked:",
@@ -340,7 +353,8 @@ fn headline(violation: &Violation) -> String {
     format!("{verb} {what}")
 }
 
-fn object(violation: &Violation) -> Option<&str> {
+/// What an attempt was aimed at.
+pub(super) fn object(violation: &Violation) -> Option<&str> {
     violation
         .path
         .as_deref()
@@ -396,11 +410,13 @@ fn rule(violation: &Violation) -> String {
     )
 }
 
-fn actor(process: &Actor) -> String {
+/// Who tried, by the arguments.
+pub(super) fn actor(process: &Actor) -> String {
     command_line(&process.comm, process.pid, &process.argv)
 }
 
-fn command(process: &Process) -> String {
+/// Who a process is, by its arguments.
+pub(super) fn command(process: &Process) -> String {
     command_line(&process.comm, process.pid, &process.argv)
 }
 
@@ -418,7 +434,7 @@ fn command_line(comm: &str, pid: u32, argv: &[String]) -> String {
 }
 
 /// How it ended and when.
-fn ending(report: &Report) -> String {
+pub(super) fn ending(report: &Report) -> String {
     let wall = report
         .usage
         .as_ref()

@@ -115,6 +115,13 @@ pub const PROFILES: &[Need] = &[
     },
 ];
 
+/// For looking at what `turnkey report` writes.
+pub const REPORTS: &[Need] = &[Need {
+    package: "libxml2-utils",
+    probe: Probe::File("/usr/bin/xmllint"),
+    why: "holds XML against its schema",
+}];
+
 /// For `cargo xtask fuzz`.
 pub const FUZZ: &[Need] = &[Need {
     package: "g++",
@@ -270,6 +277,7 @@ mod tests {
             FUZZ,
             GUEST,
             PROFILES,
+            REPORTS,
             BPF_COMPILER,
             BPF_LINKER,
         ] {
