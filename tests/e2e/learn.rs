@@ -304,7 +304,7 @@ fn what_another_version_does_besides_is_told() {
     assert_eq!(diff(&profile, &first).0, Some(0));
     job(
         &stage,
-        "import os; print(open('/etc/hostname').read()); os.execv('/bin/echo', ['echo', 'ran'])",
+        "import os, socket; socket.socketpair(); print(open('/etc/hostname').read()); os.execv('/bin/echo', ['echo', 'ran'])",
     );
     Command::new(binary())
         .current_dir(stage.directory.path())
@@ -313,6 +313,7 @@ fn what_another_version_does_besides_is_told() {
             "--quiet",
             "--profile",
             "python",
+            "--syscalls",
             "--report",
             &second,
             "--",
@@ -327,6 +328,7 @@ fn what_another_version_does_besides_is_told() {
         let told = page["new"].to_string();
         assert!(told.contains("read /etc/hostname"), "{told}");
         assert!(told.contains("ran /usr/bin/echo"), "{told}");
+        assert!(told.contains("socketpair(2)"), "{told}");
     }
     assert_eq!(diff("python", "python").0, Some(0));
     assert_eq!(diff(&profile, "python").0, Some(1));

@@ -112,6 +112,10 @@ pub struct RunArguments {
     /// Keep the program's output in the report as well
     #[arg(long)]
     pub capture: bool,
+    /// Tell in the report which system calls were made; until the end of the run every call on the host
+    /// takes a little longer
+    #[arg(long, requires = "report")]
+    pub syscalls: bool,
     /// Bring the workspace's files out to this new or empty directory when the run is over
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,

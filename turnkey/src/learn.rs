@@ -58,10 +58,8 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     }
     require_whole(&done, &seen)?;
 
-    let made = done
-        .calls
-        .iter()
-        .filter_map(|number| syscalls::name(*number));
+    let made = done.calls.iter().flatten();
+    let made = made.filter_map(|number| syscalls::name(*number));
     let made: BTreeSet<&'static str> = made.collect();
     let sources = Sources {
         seen: &seen,
@@ -177,6 +175,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         report: arguments.report,
         events: None,
         capture: false,
+        syscalls: true,
         export: None,
         export_changes: false,
         quiet: arguments.quiet,

@@ -71,8 +71,8 @@ pub fn enter() -> Entered {
 pub struct Done {
     /// The report, which is written already where that was asked for.
     pub report: Report,
-    /// The numbers of the system calls that were made; only with a look at the events.
-    pub calls: Vec<u32>,
+    /// The numbers of the system calls that were made, where that was asked for.
+    pub calls: Option<Vec<u32>>,
     /// Bytes on both of the program's outputs.
     pub output: u64,
 }
@@ -173,7 +173,7 @@ fn attempt(
     gateway::make_room();
     let mut held = prepared.spawn()?;
     watch.know_files(&held)?;
-    if watcher.look.is_some() {
+    if arguments.syscalls {
         watch.note_calls();
     }
     watch.adopt(held.cgroup())?;
@@ -197,7 +197,7 @@ fn attempt(
     // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = watch.condemned();
     course.killed_for_loss |= watch.condemned_for_loss();
-    let calls = watch.calls()?;
+    let calls = arguments.syscalls.then(|| watch.calls()).transpose()?.flatten();
     let (monitor, evidence) = watch.finish(|event| watcher.see(&event))?;
     if let Some(source) = course.exec_failed {
         let program = arguments.command[0].to_string_lossy().into_owned();
@@ -358,7 +358,7 @@ struct Outcome {
     evidence: Evidence,
     streams: Option<[Relayed; 2]>,
     export: Option<Export>,
-    calls: Vec<u32>,
+    calls: Option<Vec<u32>>,
     passages: Vec<Passage>,
 }
 
@@ -382,7 +382,7 @@ impl Outcome {
             evidence,
             streams: Some(streams),
             export: None,
-            calls: Vec::new(),
+            calls: None,
             passages: Vec::new(),
         }
     }
@@ -408,7 +408,7 @@ impl Outcome {
             evidence: Evidence::default(),
             streams: None,
             export: None,
-            calls: Vec::new(),
+            calls: None,
             passages: Vec::new(),
         }
     }
@@ -451,6 +451,7 @@ impl Outcome {
             evidence: self.evidence,
             export: self.export,
             passages: &self.passages,
+            calls: self.calls.as_deref(),
             observations,
         }))
     }

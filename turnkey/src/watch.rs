@@ -91,12 +91,10 @@ impl Watch {
         }
     }
 
-    /// The numbers of the system calls that were made, where that was asked for.
-    pub fn calls(&self) -> anyhow::Result<Vec<u32>> {
-        match &self.monitor {
-            Some(monitor) => Ok(monitor.calls()?),
-            None => Ok(Vec::new()),
-        }
+    /// The numbers of the system calls that were made, where that was asked for and somebody watched.
+    pub fn calls(&self) -> anyhow::Result<Option<Vec<u32>>> {
+        let calls = self.monitor.as_ref().map(Monitor::calls);
+        Ok(calls.transpose()?)
     }
 
     /// From here the kernel holds the rules over everything in the group.

@@ -57,6 +57,8 @@ pub struct Inputs<'a> {
     pub export: Option<Export>,
     /// What was passed on to hosts that the policy allows.
     pub passages: &'a [Passage],
+    /// The numbers of the system calls that were made, where that was asked for.
+    pub calls: Option<&'a [u32]>,
     /// What the monitor can vouch for.
     pub evidence: Evidence,
     /// What the events amount to.
@@ -142,8 +144,19 @@ impl Report {
             processes: inputs.observations.processes,
             file_operations: inputs.observations.file_operations,
             network_attempts: inputs.observations.network_attempts,
+            syscalls: inputs.calls.map(syscalls),
         }
     }
+}
+
+fn syscalls(numbers: &[u32]) -> Vec<String> {
+    let name = |number: &u32| {
+        let known = turnkey_policy::syscalls::name(*number);
+        known.map_or_else(|| format!("syscall {number}"), str::to_owned)
+    };
+    let mut names: Vec<String> = numbers.iter().map(name).collect();
+    names.sort();
+    names
 }
 
 /// A script that goes on after a 0 must find all that it asked for. Any other code already says

@@ -49,6 +49,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
         written: None,
         export: None,
         passages: &[],
+        calls: None,
         evidence: Evidence {
             watched: true,
             lost: std::collections::BTreeMap::new(),
@@ -285,6 +286,7 @@ fn a_clean_run() {
     let report = Report::build(Inputs {
         command: &command,
         ending: exited(7),
+        calls: Some(&[0, 257, 9999]),
         stdout: Some(Captured {
             bytes: b"42\n".to_vec(),
             total: 3,

@@ -73,6 +73,9 @@ pub struct Report {
     pub file_operations: Vec<FileOperation>,
     /// connect, bind and send with an address, aggregated in the same way.
     pub network_attempts: Vec<NetworkAttempt>,
+    /// Names of the system calls that were made, in alphabetical order; only where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syscalls: Option<Vec<String>>,
     /// Differences of the throw-away overlay to the caller's directory.
     pub files_changed: Vec<ChangedFile>,
     /// What the program looked for in vain, and the host has: for a program that failed, the first
