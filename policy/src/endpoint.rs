@@ -39,6 +39,14 @@ pub struct Endpoint {
     pub ports: Ports,
 }
 
+impl Endpoint {
+    /// From what a profile or a flag says; `None` for what neither may say.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        crate::values::endpoint(text).ok()
+    }
+}
+
 /// Who is at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {

@@ -126,8 +126,8 @@ pub enum Workdir {
     None,
 }
 
-/// `[network]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// `[network]`, from least to most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Network {
     /// An empty network namespace; even loopback is down.
     #[default]

@@ -1,6 +1,7 @@
 //! What `turnkey learn` writes: what was done runs as before, and what was not is stopped.
 
 mod examples;
+mod network;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

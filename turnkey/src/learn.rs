@@ -2,8 +2,10 @@
 //! allowed what it did, and nothing that looks dangerous.
 
 mod calls;
+mod contacts;
 mod draft;
 mod limits;
+mod network;
 pub mod places;
 pub mod seen;
 #[cfg(test)]
@@ -19,8 +21,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
-use turnkey_policy::{Mode, On, Overrides, Policy, syscalls};
+use turnkey_policy::{Endpoint, Mode, On, Overrides, Policy, syscalls};
 
 use crate::cli::{LearnArguments, RunArguments};
 use crate::report::{Status, escape, quote};
@@ -28,6 +31,7 @@ use crate::run::{self, Done, Failure};
 use crate::{tell, text_file, toolchain};
 use draft::{Draft, Sources};
 use limits::Measured;
+use network::Around;
 use seen::Seen;
 use text::Profile;
 
@@ -61,10 +65,13 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     let made = done.calls.iter().flatten();
     let made = made.filter_map(|number| syscalls::name(*number));
     let made: BTreeSet<&'static str> = made.collect();
+    let around = around(&flags, &done)?;
     let sources = Sources {
         seen: &seen,
         policy: &below.policy,
         calls: &made,
+        around: &around,
+        is_added_to: below.added_to.is_some(),
         installations: &installations,
     };
     let words = run_arguments.command.iter();
@@ -205,12 +212,24 @@ fn require_whole(done: &Done, seen: &Seen) -> anyhow::Result<()> {
         report.events.complete,
         "not everything that the program did was seen, and nothing was learned: run it again, with fewer things at once"
     );
+    let omitted = seen.omitted + seen.contacts.omitted;
     ensure!(
-        seen.omitted == 0,
-        "the program did more different things than can be kept, {} of them in vain, and nothing was learned: let it do less at a time, and add the rest with --merge",
-        seen.omitted
+        omitted == 0,
+        "the program did more different things than can be kept, {omitted} of them in vain, and nothing was learned: let it do less at a time, and add the rest with --merge"
     );
     Ok(())
+}
+
+/// What the run has talked through.
+fn around(flags: &Overrides, done: &Done) -> anyhow::Result<Around> {
+    let written = flags.allow.iter().filter_map(|flag| Endpoint::parse(flag));
+    Ok(Around {
+        allowed: done.allowed.clone(),
+        flags: written.map(|to| to.to_string()).collect(),
+        own: own_addresses()?,
+        passages: done.passages.clone(),
+        is_mode_given: flags.network.is_some() || !flags.allow.is_empty(),
+    })
 }
 
 fn measured(done: &Done) -> Measured {
@@ -282,6 +301,7 @@ fn write(
     let added_to = added_to.map(|(_, policy)| policy);
     let mut profile = Profile::parse(&text)?;
     profile.keep_flags(flags)?;
+    profile.let_talk(&draft.talk)?;
     let needs = limits::needs(measured);
     let policy = sources.policy;
     profile.limit(&needs, added_to.map(|policy| &policy.limits))?;
@@ -394,8 +414,13 @@ fn tell_summary(place: &Place, draft: &Draft) {
         0 | 1 => "",
         _ => "; the patterns are broad, as narrower ones do not fit the kernel's table",
     };
+    let hosts = match draft.talk.hosts.len() {
+        0 => String::new(),
+        1 => " and one host".to_owned(),
+        count => format!(" and {count} hosts"),
+    };
     tell::line(&format!(
-        "learned: {} allows {patterns} patterns; {to_decide}{folded}",
+        "learned: {} allows {patterns} patterns{hosts}; {to_decide}{folded}",
         place.path.as_ref().map_or("the profile".into(), |path| path
             .to_string_lossy()
             .into_owned()),

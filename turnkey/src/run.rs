@@ -12,7 +12,7 @@ use turnkey_jailer::{
     rootless,
 };
 use turnkey_monitor::Event;
-use turnkey_policy::{LoadError, Policy};
+use turnkey_policy::{Allowed, LoadError, Policy};
 
 use crate::cli::{OverrideArguments, RunArguments};
 use crate::gateway::{self, Gateway, List, Passage};
@@ -73,6 +73,10 @@ pub struct Done {
     pub report: Report,
     /// The numbers of the system calls that were made, where that was asked for.
     pub calls: Option<Vec<u32>>,
+    /// Whom the policy allowed, each name with what it led to.
+    pub allowed: Vec<Allowed>,
+    /// What was passed on to them.
+    pub passages: Vec<Passage>,
     /// Bytes on both of the program's outputs.
     pub output: u64,
 }
@@ -106,6 +110,7 @@ pub fn under(
     });
     let (observations, unwritten) = watcher.finish(outcome.evidence.records);
     let calls = outcome.calls.clone();
+    let passages = outcome.passages.clone();
     let output = outcome
         .streams
         .iter()
@@ -123,6 +128,8 @@ pub fn under(
     Ok(Done {
         report,
         calls,
+        allowed: policy.allow,
+        passages,
         output,
     })
 }
@@ -197,7 +204,11 @@ fn attempt(
     // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = watch.condemned();
     course.killed_for_loss |= watch.condemned_for_loss();
-    let calls = arguments.syscalls.then(|| watch.calls()).transpose()?.flatten();
+    let calls = arguments
+        .syscalls
+        .then(|| watch.calls())
+        .transpose()?
+        .flatten();
     let (monitor, evidence) = watch.finish(|event| watcher.see(&event))?;
     if let Some(source) = course.exec_failed {
         let program = arguments.command[0].to_string_lossy().into_owned();

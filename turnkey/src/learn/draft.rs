@@ -7,6 +7,7 @@ use turnkey_policy::{
     Access, Action, Attempt, Glob, On, Policy, Rule, SameFile, WORKSPACE, Workdir, decide,
 };
 
+use super::network::{self, Around, Talk};
 use super::places::{self, Fold};
 use super::seen::{By, Seen, Use, Want};
 use super::witness::witnesses;
@@ -65,6 +66,8 @@ pub struct Draft {
     pub left_out: Vec<LeftOut>,
     /// What was done beside files, and nothing is against.
     pub notes: Vec<String>,
+    /// Whom it may talk to.
+    pub talk: Talk,
     /// How far the patterns were folded.
     pub level: u8,
 }
@@ -77,6 +80,10 @@ pub struct Sources<'s> {
     pub policy: &'s Policy,
     /// Names of the system calls that were made.
     pub calls: &'s BTreeSet<&'static str>,
+    /// What it has talked through.
+    pub around: &'s Around,
+    /// There is a profile that is added to.
+    pub is_added_to: bool,
     /// Where toolchains lie that the command has brought along.
     pub installations: &'s [Vec<u8>],
 }
@@ -135,6 +142,9 @@ pub fn draft(sources: &Sources<'_>, level: u8) -> Draft {
             None => drop(notes.insert(words)),
         }
     }
+    let talk = network::talk(&seen.contacts, policy, sources.around, sources.is_added_to);
+    left_out.extend(talk.left_out.iter().cloned());
+    notes.extend(talk.notes.iter().cloned());
     let trees = match level {
         0 => BTreeMap::new(),
         _ => take_trees(&mut lines),
@@ -145,6 +155,7 @@ pub fn draft(sources: &Sources<'_>, level: u8) -> Draft {
         trees: settle(trees),
         left_out: left_out.into_iter().collect(),
         notes: notes.into_iter().collect(),
+        talk,
         level,
     }
 }
@@ -240,7 +251,8 @@ fn fate(sources: &Sources<'_>, wanted: &Use, by: &By) -> Fate {
     Fate::Allow
 }
 
-fn against(rule: &Rule) -> String {
+/// Which rule is against something, and why.
+pub fn against(rule: &Rule) -> String {
     format!(
         "rule `{}` is against it, {}",
         rule.id,
@@ -424,5 +436,8 @@ pub fn stopped_by(policy: &Policy, sources: &Sources<'_>) -> Vec<String> {
         let rule = verdict(&policy.rules, wanted.want, &wanted.path);
         rule.is_some_and(|rule| rule.action >= Action::Deny)
     });
-    stopped.map(|(wanted, _)| in_words(wanted)).collect()
+    let files = stopped.map(|(wanted, _)| in_words(wanted));
+    let contacts = &sources.seen.contacts;
+    let contacts = network::stopped_by(policy, contacts, sources.policy, sources.around);
+    files.chain(contacts).collect()
 }

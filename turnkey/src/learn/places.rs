@@ -131,6 +131,10 @@ fn data(level: u8, parts: &[&[u8]], directory: bool) -> String {
 /// The installation that a file belongs to.
 fn installed(level: u8, parts: &[&[u8]], depth: usize) -> String {
     let (root, rest) = parts.split_at(depth);
+    // A tree does not hold its own root.
+    if rest.is_empty() && (level < 4 || parts.len() == 1) {
+        return join_all(root);
+    }
     if level >= 4 {
         return join(&parts[..1], "**");
     }
@@ -139,7 +143,7 @@ fn installed(level: u8, parts: &[&[u8]], depth: usize) -> String {
     if rest.len() > 1 && is_triplet(rest[0]) {
         return installed(level, parts, depth + 1);
     }
-    if level >= 3 || root.last() == Some(&&b"include"[..]) && !rest.is_empty() {
+    if level >= 3 || root.last() == Some(&&b"include"[..]) {
         return join(root, "**");
     }
     match rest {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use turnkey_monitor::{Event, File, Kind, NetworkAct, Raw};
 use turnkey_policy::{WORKSPACE, syscalls};
 
+use super::contacts::Contacts;
 use crate::report::{FileAccess, accesses, address_text, escape};
 
 /// Different uses that are kept. Whatever does more is not learned from one run.
@@ -88,6 +89,8 @@ pub struct Seen {
     pub acts: BTreeMap<(Option<usize>, String), By>,
     /// Uses for which there was no room.
     pub omitted: u64,
+    /// Internet addresses.
+    pub contacts: Contacts,
     /// Names of programs, by process.
     programs: HashMap<u32, String>,
     started: bool,
@@ -96,6 +99,12 @@ pub struct Seen {
 impl Seen {
     /// Takes in an event.
     pub fn see(&mut self, event: &Event) {
+        if matches!(event.kind, Kind::Network { .. } | Kind::Question { .. }) {
+            let by = self.by(event);
+            if self.contacts.see(event, by) {
+                return;
+            }
+        }
         match &event.kind {
             Kind::Fork { child_pid, .. } => {
                 if let Some(program) = self.programs.get(&event.task.pid).cloned() {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use turnkey_policy::Action;
 
+use super::contacts::{Act, Contact};
 use super::seen::{By, Use, Want};
 use super::*;
 use crate::text_file;
@@ -38,6 +39,8 @@ fn text(seen: &Seen, calls: &[&'static str], level: u8) -> String {
         seen,
         policy: &below.policy,
         calls: &calls,
+        around: &Around::default(),
+        is_added_to: false,
         installations: &[],
     };
     let draft = draft::draft(&sources, level);
@@ -85,7 +88,15 @@ fn a_learned_profile() {
         (Want::Run, b"/usr/bin/sort"),
     ]);
     seen.acts
-        .insert((None, "connect to 127.0.0.1:80".to_owned()), by("cat", 2));
+        .insert((None, "connect to unix:/run/x".to_owned()), by("cat", 2));
+    let contact = Contact {
+        act: Act::Connect,
+        datagrams: false,
+        address: "198.51.100.7:443".parse().expect("an address"),
+    };
+    let made = seen.contacts.made.entry(contact).or_default();
+    made.by.join(&by("cat", 3));
+    made.names.insert("example.org".to_owned());
     insta::assert_snapshot!(text(&seen, &["openat", "nanosleep", "read"], 0));
 }
 
@@ -139,6 +150,15 @@ fn names_are_folded_by_where_they_are() {
     }
     let directory = places::patterns(fold, Want::Read, b"/workspace/data", true);
     assert_eq!(directory, ["/workspace/data"]);
+    for (level, root) in [(3, "/usr/include"), (4, "/usr/include"), (4, "/lib")] {
+        let fold = places::Fold { level, ..fold };
+        let patterns = places::patterns(fold, Want::Read, root.as_bytes(), false);
+        let glob = turnkey_policy::Glob::parse(&patterns[0]).expect("a pattern");
+        assert!(
+            glob.matches(root.as_bytes()),
+            "{patterns:?} at level {level}"
+        );
+    }
     let program = places::patterns(fold, Want::Run, b"/usr/lib/gcc/12/cc1", false);
     assert_eq!(program, ["/usr/lib/gcc/12/cc1"]);
 }
@@ -224,7 +244,7 @@ proptest! {
         let below = below();
         let calls = calls.iter().copied().collect();
         let sources = Sources { seen: &seen, policy: &below.policy, calls: &calls,
-            installations: &[],
+            around: &Around::default(), is_added_to: false, installations: &[],
         };
         let stopped = draft::stopped_by(&policy, &sources);
         prop_assert!(stopped.is_empty(), "{stopped:?}\n{text}");
@@ -256,7 +276,7 @@ proptest! {
         };
         let calls = BTreeSet::new();
         let sources = Sources { seen: &seen, policy: &policy, calls: &calls,
-            installations: &[],
+            around: &Around::default(), is_added_to: true, installations: &[],
         };
         let draft = draft::draft(&sources, level);
         let (measured, flags) = (Measured::default(), Overrides::default());

@@ -6,6 +6,7 @@ use turnkey_policy::{Limits, Overrides, SCHEMA};
 use super::calls::Kept;
 use super::draft::{Draft, LEFT_OUT, Line, STOPPING};
 use super::limits::Need;
+use super::network::Talk;
 use super::seen::Want;
 
 /// The profile is not of the form that can be added to.
@@ -74,7 +75,37 @@ impl Profile {
             .collect()
     }
 
-    /// Says the flags that the jail was made with, but for limits.
+    /// Says whom the program may talk to, besides those that are named already.
+    pub fn let_talk(&mut self, talk: &Talk) -> Result<(), TextError> {
+        if let Some((mode, why)) = &talk.mode {
+            let mut word = value(mode.name());
+            comment(&mut word, why);
+            section(&mut self.document, "network")?["mode"] = word;
+        }
+        if talk.hosts.is_empty() {
+            return Ok(());
+        }
+        let list = array(
+            section(&mut self.document, "network")?,
+            "allow",
+            "network.allow",
+        )?;
+        for host in &talk.hosts {
+            if names(list, "to", &host.pattern) {
+                continue;
+            }
+            let mut entry = InlineTable::new();
+            entry.insert("to", host.pattern.as_str().into());
+            entry.insert("why", host.why.as_str().into());
+            let entry = Value::from(entry).decorated("\n    ", "");
+            list.push_formatted(entry);
+            list.set_trailing_comma(true);
+            list.set_trailing("\n");
+        }
+        Ok(())
+    }
+
+    /// Says the flags that the jail was made with, but for limits and whom it may talk to.
     pub fn keep_flags(&mut self, flags: &Overrides) -> Result<(), TextError> {
         const WHY: &str = "given as a flag when this was learned";
         let mut given = |key: &'static str, paths: &[String]| {
@@ -84,7 +115,7 @@ impl Profile {
                     key,
                     "filesystem",
                 )?;
-                if names(list, path) {
+                if names(list, "path", path) {
                     continue;
                 }
                 let mut entry = InlineTable::new();
@@ -117,7 +148,6 @@ impl Profile {
         let single = [
             ("filesystem", "root", &flags.root),
             ("filesystem", "toolchain", &flags.toolchain),
-            ("network", "mode", &flags.network),
             ("identity", "user", &flags.user),
             ("identity", "hostname", &flags.hostname),
         ];
@@ -411,12 +441,12 @@ fn rule<'d>(
     rules.get_mut(index).ok_or(TextError::Form("rule"))
 }
 
-/// Whether one of the entries is about this path.
-fn names(list: &Array, path: &str) -> bool {
-    let paths = list
+/// Whether one of the entries says this under the key.
+fn names(list: &Array, key: &str, text: &str) -> bool {
+    let mut texts = list
         .iter()
-        .filter_map(|entry| entry.as_inline_table()?.get("path")?.as_str());
-    paths.into_iter().any(|known| known == path)
+        .filter_map(|entry| entry.as_inline_table()?.get(key)?.as_str());
+    texts.any(|known| known == text)
 }
 
 fn add(list: &mut Array, lines: &[Line]) {

@@ -40,7 +40,7 @@ mod golden;
 #[cfg(test)]
 mod schema;
 
-pub use act::{accesses, address_text};
+pub use act::{accesses, address_text, asked, errno_name};
 pub use aggregate::{Aggregator, Observations};
 pub use build::{Captured, Inputs};
 pub use clock::Clock;
