@@ -1,5 +1,7 @@
 //! `turnkey report`: a stored report rendered again.
 
+mod browser;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -122,7 +124,7 @@ fn a_hostile_report_neither_crashes_it_nor_steers_the_terminal() {
     for (index, bytes) in hostile.iter().enumerate() {
         let file = directory.path().join(format!("{index}.json"));
         std::fs::write(&file, bytes).expect("a test can write its own directory");
-        for format in ["text", "json", "sarif", "ocsf", "junit"] {
+        for format in ["text", "json", "html", "sarif", "ocsf", "junit"] {
             let refused = render(&file, &["--format", format]);
             let said = text(&refused.stderr);
             assert_eq!(refused.status.code(), Some(125), "{index}: {said}");

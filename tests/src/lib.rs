@@ -1,6 +1,7 @@
 //! The harness of the end-to-end tests: runs the real command, on the real kernel, and looks at
 //! what really happened.
 
+mod browser;
 mod network;
 
 use std::ffi::OsStr;
@@ -14,6 +15,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 
+pub use browser::Browser;
 pub use network::{Server, network_of_its_own};
 
 /// No run of a test may take longer: a hang is a failure, not a wait.

@@ -198,6 +198,8 @@ pub enum ReportFormat {
     Text,
     /// The report itself, as this turnkey writes it: turnkey.report/v1
     Json,
+    /// One page for a browser, which fetches nothing
+    Html,
     /// SARIF 2.1.0, for tools that show results of analyses
     Sarif,
     /// OCSF 1.5.0, a Detection Finding on a line for each finding, for lakes of security events

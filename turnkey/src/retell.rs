@@ -63,6 +63,7 @@ fn render(report: &Report, format: ReportFormat, colour: bool) -> Vec<u8> {
     let _ = match format {
         ReportFormat::Text => report::terminal::story(report, &mut page, colour),
         ReportFormat::Json => report::json::write(report, &mut page),
+        ReportFormat::Html => page.write_all(formats::html::document(report).as_bytes()),
         ReportFormat::Sarif => report::json::write(&formats::sarif::log(report), &mut page),
         ReportFormat::Ocsf => formats::ocsf::events(report)
             .iter()

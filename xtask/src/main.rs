@@ -7,6 +7,7 @@ mod fuzz;
 mod mbpp;
 mod roll_call;
 mod run;
+mod screenshot;
 mod setup;
 mod test;
 mod tidy;
@@ -36,6 +37,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Runs a corpus of small Python programs in the jail and outside, and writes docs/mbpp.md
     Mbpp(mbpp::Arguments),
+    /// Runs a hostile example and keeps a picture of its report as docs/report.png
+    Screenshot,
     /// Builds the BPF object and its lock file, or checks that they are fresh
     Ebpf(ebpf::Arguments),
     /// Gives what reads bytes from outside bytes that nobody thought of
@@ -69,6 +72,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Vm(arguments) => vm::run(arguments),
         Task::Demo(arguments) => demo::run(arguments),
         Task::Mbpp(arguments) => mbpp::run(arguments),
+        Task::Screenshot => screenshot::run(),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Fuzz(arguments) => fuzz::run(arguments),
         Task::Tidy => tidy::run(),

@@ -17,8 +17,8 @@ use super::export::Export;
 use super::limit;
 use super::model;
 use super::model::{
-    ChangedFile, Events, Exit, Host, Layer, Omitted, Output, Process, Profile, Report, Schema,
-    Usage, Verdict,
+    ChangedFile, Events, Exit, Host, Layer, Limits, Omitted, Output, Process, Profile, Report,
+    Schema, Usage, Verdict,
 };
 use super::passages;
 use super::text::escape;
@@ -127,6 +127,7 @@ impl Report {
             findings,
             is_safe: verdict == Verdict::Clean,
             usage: inputs.usage.as_ref().map(usage),
+            limits: inputs.usage.as_ref().map(|_| limits(&policy.limits)),
             enforcement: inputs.enforcement.iter().map(layer).collect(),
             files_changed: inputs.files_changed.iter().map(changed).collect(),
             events,
@@ -285,6 +286,21 @@ fn usage(usage: &jailer::Usage) -> Usage {
         io_read_bytes: usage.io_read,
         io_written_bytes: usage.io_written,
         context_switches: usage.context_switches,
+    }
+}
+
+fn limits(limits: &turnkey_policy::Limits) -> Limits {
+    Limits {
+        wall_seconds: limits.wall.as_secs_f64(),
+        cpu_seconds: limits.cpu_time.as_secs_f64(),
+        cpu_percent: limits.cpu_percent,
+        memory_bytes: limits.memory,
+        swap_bytes: limits.swap,
+        pids: limits.pids.into(),
+        output_bytes: limits.output,
+        disk_bytes: limits.disk,
+        file_size_bytes: limits.file_size,
+        open_files: limits.open_files.into(),
     }
 }
 

@@ -5,6 +5,9 @@
 //! Lists stand in the order in which their rows were first seen. A key whose value is `null` is
 //! one that the kernel did not answer in this run.
 
+mod network;
+mod usage;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::export::Export;
 use super::stopper::Stopper;
 use super::words;
+
+pub use network::{NetworkAttempt, Passed, SocketType};
+pub use usage::{Limits, Usage};
 
 /// The value of `schema`: any other is another kind of file, or a version that this turnkey cannot read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +69,9 @@ pub struct Report {
     /// What the whole tree of processes used; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// How much the tree might have used; absent in reports of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// Every layer, as asked for and as it was.
     pub enforcement: Vec<Layer>,
     /// Attempts that a rule speaks of, except those it allows.
@@ -190,33 +199,6 @@ pub struct Output {
     pub bytes: u64,
     /// Whether more was read than is kept here.
     pub truncated: bool,
-}
-
-/// What the tree used. `null` where the kernel does not say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
-    /// From the first instruction to the end.
-    pub wall_seconds: f64,
-    /// In user mode.
-    pub user_seconds: Option<f64>,
-    /// In the kernel.
-    pub system_seconds: Option<f64>,
-    /// Waiting because the share of processor time was used up.
-    pub throttled_seconds: Option<f64>,
-    /// At most, at once.
-    pub memory_peak_bytes: Option<u64>,
-    /// Swapped out, at most, at once.
-    pub swap_peak_bytes: Option<u64>,
-    /// Tasks, at most, at once.
-    pub pids_peak: Option<u64>,
-    /// Processes that the kernel's memory killer ended.
-    pub oom_kills: u64,
-    /// Read from block devices.
-    pub io_read_bytes: Option<u64>,
-    /// Written to block devices.
-    pub io_written_bytes: Option<u64>,
-    /// Times a task gave up its processor or lost it.
-    pub context_switches: Option<u64>,
 }
 
 /// One layer of the jail.
@@ -454,75 +436,6 @@ pub struct FileOperation {
     pub errno: Option<String>,
     /// The rule that decided, if any did.
     pub rule: Option<String>,
-}
-
-/// Uses of one address.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NetworkAttempt {
-    /// `connect`, `bind` or `send`.
-    #[serde(with = "words")]
-    pub act: turnkey_policy::On,
-    /// `IP:PORT`, `unix:PATH`, `unix-abstract:NAME`, `family NUMBER:HEX` or `unreadable`.
-    pub address: String,
-    /// `stream`, `datagram`, or another word for the socket's type; `null` when not known.
-    pub socket: Option<SocketType>,
-    /// The name that a name server was asked for, as in `questions` of the event; of several, all
-    /// with spaces between them. Such a row is there besides that of the send.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// How many.
-    pub count: u64,
-    /// Of the first one.
-    pub first_time: String,
-    /// Of the last one.
-    pub last_time: String,
-    /// The row of `processes` that did the first one; `null` when that list was full.
-    pub first_exec_id: Option<u32>,
-    /// How they went.
-    pub result: Result,
-    /// With `denied`.
-    pub stopped_by: Option<Stopper>,
-    /// The name of the error, when there was one.
-    pub errno: Option<String>,
-    /// The rule that decided, if any did.
-    pub rule: Option<String>,
-    /// With the network mode `allow`: what turnkey passed on to that address for these connects, and
-    /// for earlier and later ones to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub passed: Option<Passed>,
-}
-
-/// What turnkey passed on for the program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Passed {
-    /// Connections that were made from the host.
-    pub connections: u64,
-    /// Bytes from the program.
-    pub sent_bytes: u64,
-    /// Bytes to the program.
-    pub received_bytes: u64,
-    /// Connections that could not be made from the host, by the name of the error. The program saw
-    /// them made and reset.
-    pub failed: BTreeMap<String, u64>,
-    /// Connections to an address that a range of the list holds and never means, such as one of the
-    /// host's own: reset without a dial.
-    pub refused: u64,
-}
-
-/// What kind of socket was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SocketType {
-    /// `SOCK_STREAM`
-    Stream,
-    /// `SOCK_DGRAM`
-    Datagram,
-    /// `SOCK_RAW`
-    Raw,
-    /// `SOCK_SEQPACKET`
-    Seqpacket,
-    /// `SOCK_RDM`
-    Rdm,
 }
 
 /// How a file differs from the caller's.

@@ -17,6 +17,9 @@ use super::text::escape;
 
 /// The most bytes of a report that are read.
 pub const LARGEST: usize = 64 << 20;
+/// The most rows of a list: more than any run fills, so that what is made of a hostile report takes bounded
+/// time.
+const MOST_ROWS: usize = 16_384;
 /// Characters of what a parser has to say.
 const COMPLAINT: usize = 400;
 /// Unknown keys that are named.
@@ -75,6 +78,7 @@ impl Stored {
         let read = Report::deserialize(serde_ignored::Deserializer::new(tracked, &mut note));
         let read = read.and_then(|report| json.end().map(|()| report));
         let report = read.map_err(|error| wrong(&track.path().to_string(), &error))?;
+        bounded(&report)?;
         let report = visible(report)?;
         Ok(Self {
             report,
@@ -95,6 +99,27 @@ impl Stored {
             let _ = write!(words, " and {more} more");
         }
         (self.unknown_count > 0).then_some(words)
+    }
+}
+
+fn bounded(report: &Report) -> Result<(), Unreadable> {
+    let lists = [
+        ("command", report.command.len()),
+        ("findings", report.findings.len()),
+        ("on_host", report.on_host.len()),
+        ("enforcement", report.enforcement.len()),
+        ("violations", report.violations.len()),
+        ("processes", report.processes.len()),
+        ("file_operations", report.file_operations.len()),
+        ("network_attempts", report.network_attempts.len()),
+        ("files_changed", report.files_changed.len()),
+    ];
+    match lists.iter().find(|(_, rows)| *rows > MOST_ROWS) {
+        None => Ok(()),
+        Some((place, rows)) => Err(Unreadable::Wrong {
+            place: (*place).to_owned(),
+            complaint: format!("{rows} rows, and no more than {MOST_ROWS} are read"),
+        }),
     }
 }
 

@@ -116,11 +116,23 @@ pub const PROFILES: &[Need] = &[
 ];
 
 /// For looking at what `turnkey report` writes.
-pub const REPORTS: &[Need] = &[Need {
-    package: "libxml2-utils",
-    probe: Probe::File("/usr/bin/xmllint"),
-    why: "holds XML against its schema",
-}];
+pub const REPORTS: &[Need] = &[
+    Need {
+        package: "chromium",
+        probe: Probe::File("/usr/bin/chromium"),
+        why: "shows the page of a report, in tests and for docs/report.png",
+    },
+    Need {
+        package: "fonts-dejavu-core",
+        probe: Probe::File("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"),
+        why: "makes that page look the same everywhere",
+    },
+    Need {
+        package: "libxml2-utils",
+        probe: Probe::File("/usr/bin/xmllint"),
+        why: "holds XML against its schema",
+    },
+];
 
 /// For `cargo xtask fuzz`.
 pub const FUZZ: &[Need] = &[Need {

@@ -171,6 +171,15 @@ fn depth_and_size_are_bounded() {
     assert_eq!(Stored::read(&large), Err(Unreadable::TooLarge));
 }
 
+#[test]
+fn no_list_is_longer_than_any_run_makes_it() {
+    let mut value = clean();
+    let row = value["processes"][0].clone();
+    value["processes"] = vec![row; MOST_ROWS + 1].into();
+    let told = refusal(&value);
+    assert!(told.starts_with("processes: 16385 rows, "), "{told}");
+}
+
 /// Any JSON, not too deep.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
