@@ -1,6 +1,7 @@
 //! `turnkey report`: a stored report rendered again.
 
 mod browser;
+mod redaction;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

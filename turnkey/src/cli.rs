@@ -116,6 +116,9 @@ pub struct RunArguments {
     /// takes a little longer
     #[arg(long, requires = "report")]
     pub syscalls: bool,
+    /// Keep credentials in arguments, paths and addresses of the report and the events as they are
+    #[arg(long)]
+    pub no_redact: bool,
     /// Bring the workspace's files out to this new or empty directory when the run is over
     #[arg(long, value_name = "DIR")]
     pub export: Option<PathBuf>,

@@ -182,6 +182,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         report: arguments.report,
         events: None,
         capture: false,
+        no_redact: false,
         syscalls: true,
         export: None,
         export_changes: false,

@@ -119,6 +119,9 @@ pub fn under(
         .sum();
     let mut report = outcome.report(arguments, &policy, clock, observations)?;
     elsewhere::note(&mut report);
+    if !arguments.no_redact {
+        report = report::redact::report(report).context("could not redact the report")?;
+    }
     let written = write(&report, report_file);
 
     tell_story(&report, arguments.quiet);
@@ -325,7 +328,11 @@ impl<'l> Watcher<'l> {
         let writer = arguments.events.as_ref().map(|path| {
             let file = outputs::create(path)
                 .with_context(|| format!("could not write events to {}", path.display()))?;
-            anyhow::Ok(EventWriter::new(policy, clock, BufWriter::new(file)))
+            let writer = EventWriter::new(policy, clock, BufWriter::new(file));
+            anyhow::Ok(match arguments.no_redact {
+                true => writer.unredacted(),
+                false => writer,
+            })
         });
         Ok(Watcher {
             look,

@@ -3,6 +3,7 @@
 //! Events come in the order of their numbers, which count without gaps. Where one is missing, it is
 //! lost, and a line of kind `gap` says so. `docs/events.md` is the reference.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -16,6 +17,7 @@ use super::model::{
     Argument, Executable, Exit, FileAccess, MemoryTrait, Result, SocketType, is_false,
 };
 use super::processes::{Processes, escape_all, exec_id, executable, exit};
+use super::redact;
 use super::stopper::{Attribution, Stopper};
 use super::text::escape;
 use super::words;
@@ -29,6 +31,7 @@ pub struct EventWriter<W> {
     attribution: Attribution,
     processes: Processes,
     next_seq: u64,
+    redacts: bool,
 }
 
 /// One line.
@@ -107,6 +110,38 @@ enum What {
     },
 }
 
+impl What {
+    /// Without credentials, in every text that is the program's.
+    fn redacted(mut self) -> Self {
+        match &mut self {
+            Self::Exec { exe, argv, raw, .. } => {
+                redact::arguments(argv);
+                let raw = raw.iter_mut().map(|raw| &mut raw.text);
+                raw.chain([&mut exe.path]).for_each(redact_in_place);
+            }
+            Self::File { path, raw, to, .. } => {
+                let raw = raw.iter_mut().map(|raw| &mut raw.text);
+                raw.chain(path).chain(to).for_each(redact_in_place);
+            }
+            Self::Address { address, .. } => redact_in_place(address),
+            Self::Question {
+                address, questions, ..
+            } => {
+                let names = questions.iter_mut().map(|asked| &mut asked.name);
+                names.chain([address]).for_each(redact_in_place);
+            }
+            Self::Syscall { .. } | Self::Fork { .. } | Self::Exit { .. } => {}
+        }
+        self
+    }
+}
+
+fn redact_in_place(text: &mut String) {
+    if let Cow::Owned(redacted) = redact::text(text) {
+        *text = redacted;
+    }
+}
+
 /// What a name server was asked.
 #[derive(Serialize)]
 struct Asked {
@@ -168,7 +203,14 @@ impl<W: Write> EventWriter<W> {
             attribution: Attribution::new(policy),
             processes: Processes::default(),
             next_seq: 0,
+            redacts: true,
         }
+    }
+
+    /// With credentials as they are.
+    pub fn unredacted(mut self) -> Self {
+        self.redacts = false;
+        self
     }
 
     /// Writes the event, and what is missing before it. Fails only when the writer does.
@@ -225,7 +267,8 @@ impl<W: Write> EventWriter<W> {
                 stopped_by: act.outcome.stopper(),
                 errno: errno_name(act.errno),
             }),
-            what: what(&event.kind, act),
+            what: what(&event.kind, act)
+                .map(|what| if self.redacts { what.redacted() } else { what }),
             decision,
         }
     }

@@ -26,6 +26,7 @@ mod model;
 mod passages;
 mod processes;
 mod read;
+pub mod redact;
 mod stopper;
 mod table;
 pub mod terminal;

@@ -10,6 +10,8 @@ pub mod sarif;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub use tests::golden;
 
 use super::model::{Finding, Report, Status, Verdict};
 use super::terminal;

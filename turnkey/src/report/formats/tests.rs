@@ -11,7 +11,7 @@ const SARIF: &str = include_str!("../../../../tests/data/schemas/sarif-2.1.0.jso
 const OCSF: &str = include_str!("../../../../tests/data/schemas/ocsf-1.5.0-detection-finding.json");
 
 /// The golden report of this name, changed.
-fn golden(name: &str, change: impl Fn(&mut Value)) -> Report {
+pub fn golden(name: &str, change: impl Fn(&mut Value)) -> Report {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/report/snapshots");
     let file = format!("{folder}/turnkey__report__golden__{name}.snap");
     let text = std::fs::read_to_string(file).unwrap();

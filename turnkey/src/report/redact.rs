@@ -1,0 +1,218 @@
+//! Credentials in what a run tells are replaced by what they are: `[redacted: github-token]`.
+//!
+//! This is done to texts that are finished, after every decision: no rule, no finding and no verdict sees
+//! a redacted text. What looks like a credential is told by its shape alone, from the tables below; the
+//! matcher takes time linear in the text. Captured output is the program's own word and stays.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex, RegexSet};
+use serde_json::Value;
+
+use super::model::Report;
+
+/// Shapes that are credentials wherever they stand: the kind, and the shape. Of several groups the first
+/// stays in front of what is redacted, and the last behind it.
+const SHAPES: &[(&str, &str)] = &[
+    (
+        "private-key",
+        r"()-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)()",
+    ),
+    (
+        "aws-access-key",
+        r"()(?-u:\b)(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?-u:\b)()",
+    ),
+    (
+        "github-token",
+        r"()(?-u:\b)(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})(?-u:\b)()",
+    ),
+    (
+        "gitlab-token",
+        r"()(?-u:\b)gl(?:pat|ptt|rt|dt|oas|cbt|ft|soat|imt|agent)-[A-Za-z0-9_.-]{20,}()",
+    ),
+    (
+        "slack-token",
+        r"()(?-u:\b)(?:xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})()",
+    ),
+    (
+        "slack-webhook",
+        r"((?-u:\b)hooks\.slack\.com/services/)T[A-Z0-9]{6,20}/B[A-Z0-9]{6,20}/[A-Za-z0-9]{20,40}()",
+    ),
+    (
+        "anthropic-key",
+        r"()(?-u:\b)sk-ant-[a-z0-9]{2,20}-[A-Za-z0-9_-]{20,}()",
+    ),
+    (
+        "openai-key",
+        r"()(?-u:\b)sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{40,}|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|[A-Za-z0-9]{48})()",
+    ),
+    (
+        "google-key",
+        r"()(?-u:\b)(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,})()",
+    ),
+    (
+        "jwt",
+        r"()(?-u:\b)eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}()",
+    ),
+    (
+        "url-password",
+        r"((?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://[^/\s:@?#]*:)[^/\s@\[]{1,}(@)",
+    ),
+    (
+        "url-token",
+        r"((?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://)[A-Za-z0-9_-]{20,}(@)",
+    ),
+    (
+        "authorization",
+        r#"((?i-u:\bauthorization *[:=] *(?:basic|bearer|token|digest|negotiate)) +)[^\s"'\\\[]{3,}()"#,
+    ),
+    // Longer than the name of any scheme.
+    (
+        "authorization",
+        r#"((?i-u:\bauthorization) *[:=] *)[^\s"'\\\[]{10,}()"#,
+    ),
+];
+
+/// Names whose value is a secret, when they are the end of a name: `GITHUB_TOKEN`, `--api-key`.
+const SECRETS: &str = "[A-Za-z0-9_-]*(?:password|passwd|passphrase|[_-]pwd|secret|token|apikey|api[_-]key|access[_-]key|private[_-]key)";
+/// A value: in quotes, or to the next blank or separator; not a variable, a comparison or nothing.
+const VALUE: &str = r#"(?:"[^"\[$][^"]*"|'[^'\[$][^']*'|[^\s"'&;,|$=<>({\[\\-][^\s"'&;,|)]*)"#;
+
+struct Shapes {
+    /// Which of them a text has at all: most have none, and are done with after one pass.
+    any: RegexSet,
+    each: Vec<(&'static str, Regex)>,
+    /// A flag alone, whose value is the next argument.
+    flag: Regex,
+}
+
+/// The tables, compiled once. They are constants that a test compiles, so none is left out.
+static ALL: LazyLock<Shapes> = LazyLock::new(|| {
+    let named = [
+        (
+            "secret",
+            format!("((?:^|[^A-Za-z0-9_-]|--?)(?i-u:{SECRETS})=){VALUE}()"),
+        ),
+        (
+            "secret",
+            format!("([\"'](?i-u:{SECRETS})[\"'] *: *){VALUE}()"),
+        ),
+        ("secret", format!("((?:^| )--(?i-u:{SECRETS}) +){VALUE}()")),
+    ];
+    let shapes = SHAPES
+        .iter()
+        .map(|(kind, shape)| (*kind, (*shape).to_owned()));
+    let shapes: Vec<(&str, String)> = shapes.chain(named).collect();
+    let any = RegexSet::new(shapes.iter().map(|(_, shape)| shape)).unwrap_or_default();
+    let each = shapes.iter();
+    let each = each.filter_map(|(kind, shape)| Some((*kind, Regex::new(shape).ok()?)));
+    Shapes {
+        any,
+        each: each.collect(),
+        flag: Regex::new(&format!("(?i-u)^--{SECRETS}$")).unwrap_or_else(|_| never()),
+    }
+});
+
+fn never() -> Regex {
+    #[expect(clippy::unwrap_used, reason = "the empty pattern is one")]
+    Regex::new("").unwrap()
+}
+
+/// The text without credentials.
+pub fn text(text: &str) -> Cow<'_, str> {
+    let found = ALL.any.matches(text);
+    if !found.matched_any() {
+        return Cow::Borrowed(text);
+    }
+    let mut redacted = Cow::Borrowed(text);
+    // All of them: what one takes out can be what hid another.
+    for (kind, shape) in &ALL.each {
+        let replace = |found: &Captures<'_>| {
+            let part = |index| found.get(index).map_or("", |part| part.as_str());
+            format!("{}{}{}", part(1), mark(kind), part(2))
+        };
+        if let Cow::Owned(changed) = shape.replace_all(&redacted, replace) {
+            redacted = Cow::Owned(changed);
+        }
+    }
+    redacted
+}
+
+/// The arguments of a program without credentials: a value can stand behind its flag.
+pub fn arguments(arguments: &mut [String]) {
+    let program = arguments.first().cloned().unwrap_or_default();
+    let is_curl = program.rsplit('/').next() == Some("curl");
+    let mut before = String::new();
+    for argument in arguments {
+        let kept = std::mem::take(&mut before);
+        before.clone_from(argument);
+        let is_flag = argument.starts_with('-');
+        if !is_flag && !argument.is_empty() && ALL.flag.is_match(&kept) {
+            *argument = mark("secret");
+        } else if is_curl && matches!(kept.as_str(), "-u" | "--user") && argument.contains(':') {
+            *argument = mark("password");
+        } else if let Cow::Owned(redacted) = text(argument) {
+            *argument = redacted;
+        }
+    }
+}
+
+fn mark(kind: &str) -> String {
+    format!("[redacted: {kind}]")
+}
+
+/// The report without credentials, but for captured output.
+///
+/// It goes by way of a value, so that no text can be forgotten.
+///
+/// # Errors
+/// When the value is no report any more, which no redaction makes of one.
+pub fn report(report: Report) -> serde_json::Result<Report> {
+    let mut value = serde_json::to_value(&report)?;
+    if !redact(&mut value, "") {
+        return Ok(report);
+    }
+    let exit = report.exit;
+    let redacted: Report = serde_json::from_value(value)?;
+    Ok(Report { exit, ..redacted })
+}
+
+/// Keys of captured output.
+const OUTPUT: &[&str] = &["stdout", "stderr"];
+/// Keys of lists that are the arguments of one program.
+const ARGUMENTS: &[&str] = &["argv", "command"];
+
+/// Whether there was anything to redact.
+fn redact(value: &mut Value, key: &str) -> bool {
+    match value {
+        Value::String(whole) => match text(whole) {
+            Cow::Borrowed(_) => false,
+            Cow::Owned(redacted) => {
+                *whole = redacted;
+                true
+            }
+        },
+        Value::Array(list) if ARGUMENTS.contains(&key) => {
+            let words = list.iter().filter_map(Value::as_str).map(str::to_owned);
+            let words: Vec<String> = words.collect();
+            let mut redacted = words.clone();
+            arguments(&mut redacted);
+            let changed = redacted != words;
+            *list = redacted.into_iter().map(Value::from).collect();
+            changed
+        }
+        Value::Array(list) => list
+            .iter_mut()
+            .fold(false, |changed, value| redact(value, key) | changed),
+        Value::Object(map) => map
+            .iter_mut()
+            .filter(|(key, _)| !OUTPUT.contains(&key.as_str()))
+            .fold(false, |changed, (key, value)| redact(value, key) | changed),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "redact/tests.rs"]
+mod tests;
