@@ -107,4 +107,6 @@ pub mod network {
     pub const LOOPBACK: u32 = 1;
     /// The same, in which some addresses of others are local; what has no route has none.
     pub const ALLOW: u32 = 2;
+    /// Whatever the host reaches; its loopback is not the jail's own.
+    pub const HOST: u32 = 3;
 }

@@ -7,6 +7,7 @@ pub mod trial;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,8 @@ pub struct Host {
     pub storage: Storage,
     /// The host's own internet addresses; empty unless the policy allows hosts.
     pub addresses: Vec<IpAddr>,
+    /// How it finds addresses; empty unless the policy gives the jail its network.
+    pub names: Names,
     /// What the jail's user can be.
     pub ids: Ids,
     /// The highest capability that the kernel knows.
@@ -59,6 +62,15 @@ pub enum PathFact {
     Special,
     /// A symlink over which another user decides: never followed.
     Foreign,
+}
+
+/// How a host finds the addresses of names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The lines of its hosts(5).
+    pub hosts: Vec<(IpAddr, String)>,
+    /// Its resolv.conf(5), when there is one.
+    pub resolver: Option<Vec<u8>>,
 }
 
 /// Why the host's facts could not be gathered.
@@ -108,6 +120,7 @@ impl Host {
             hierarchies: hierarchies(&ids, policy.limits.limit_io())?,
             storage: storage(policy, root_place)?,
             addresses: addresses(policy)?,
+            names: names(policy),
             ids,
             last_capability: last_capability(),
         })
@@ -122,8 +135,52 @@ impl Host {
 fn addresses(policy: &Policy) -> Result<Vec<IpAddr>, HostError> {
     match policy.network {
         Network::Allow => own_addresses(),
-        Network::None | Network::Loopback => Ok(Vec::new()),
+        Network::None | Network::Loopback | Network::Host => Ok(Vec::new()),
     }
+}
+
+/// What is read of a file of names: whatever is longer is not one that people write.
+const LONGEST_NAMES: u64 = 64 << 10;
+
+/// How the host finds addresses: of use in its own network alone.
+fn names(policy: &Policy) -> Names {
+    if policy.network != Network::Host {
+        return Names::default();
+    }
+    let read = |path: &str| {
+        let mut text = Vec::new();
+        let file = std::fs::File::open(path).ok()?;
+        file.take(LONGEST_NAMES).read_to_end(&mut text).ok()?;
+        Some(text)
+    };
+    Names {
+        hosts: read("/etc/hosts")
+            .map(|text| hosts(&text))
+            .unwrap_or_default(),
+        resolver: read("/etc/resolv.conf"),
+    }
+}
+
+/// The lines of hosts(5).
+fn hosts(text: &[u8]) -> Vec<(IpAddr, String)> {
+    let text = String::from_utf8_lossy(text);
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default());
+    let entries = lines.flat_map(|line| {
+        let mut words = line.split_whitespace();
+        let address = words.next().and_then(|word| word.parse().ok());
+        let names = words.map(move |name| Some((address?, name.to_owned())));
+        names.collect::<Vec<_>>()
+    });
+    let is_name = |name: &str| {
+        let part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        name.bytes().all(part)
+    };
+    entries
+        .flatten()
+        .filter(|(_, name)| is_name(name))
+        .collect()
 }
 
 /// The addresses of every interface. Without them a range could mean the host itself, so that not

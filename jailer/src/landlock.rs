@@ -79,6 +79,12 @@ pub struct Handled {
 }
 
 impl Handled {
+    /// Whether abstract Unix sockets from before the jail are out of its reach, in whatever network.
+    #[must_use]
+    pub fn keeps_abstract_sockets_apart(self) -> bool {
+        BitFlags::<Scope>::from_bits_truncate(self.scopes).contains(Scope::AbstractUnixSocket)
+    }
+
     /// With TCP, where the kernel can.
     #[must_use]
     pub fn with_tcp(self) -> Handled {

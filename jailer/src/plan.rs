@@ -240,6 +240,12 @@ pub enum PlanError {
         network::MOST_LISTENERS
     )]
     TooManyListeners,
+    /// Nothing else keeps the host's abstract sockets from a jail in the host's network.
+    #[error(
+        "the network mode \"host\" needs Landlock's scope of abstract Unix sockets, without which a program could talk to services of the host that wait at one: \
+         boot Linux 6.12 or later with `landlock` in `lsm=`, or name whom the program may talk to, with the mode \"allow\""
+    )]
+    AbstractSockets,
     /// A command without a name.
     #[error("the command is empty; give the program after `--`")]
     EmptyCommand,
@@ -248,10 +254,19 @@ pub enum PlanError {
 impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
     pub fn new(policy: &Policy, host: &Host, command: Command) -> Result<Plan, PlanError> {
-        let reach = Reach::new(policy, &host.addresses)?;
+        let landlock = landlock::handled(host.landlock_abi);
+        let shares_network = policy.network == Network::Host;
+        if shares_network && !landlock.is_some_and(Handled::keeps_abstract_sockets_apart) {
+            return Err(PlanError::AbstractSockets);
+        }
+        let mut reach = Reach::new(policy, &host.addresses)?;
+        if shares_network {
+            reach.hosts.clone_from(&host.names.hosts);
+        }
         let mut builder = TreeBuilder::default();
         let filesystem = &policy.filesystem;
         builder.reserved_files(policy, &reach)?;
+        builder.resolver(policy, &host.names);
         if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
             builder.root(root, facts, &filesystem.decoys);
         }
@@ -279,12 +294,12 @@ impl Plan {
         let candidates = candidates(&command.arguments, &environment)?;
         let io = Io::new(&policy.limits, &builder.steps, host);
         Ok(Plan {
-            namespaces: namespaces::ALL.to_vec(),
+            namespaces: namespaces::of(shares_network),
             group_limits: limits::plan(&policy.limits, &host.hierarchies, io.as_ref()),
             io,
             rlimits: rlimits::plan(&policy.limits, host),
             reach,
-            landlock: landlock::handled(host.landlock_abi),
+            landlock,
             tree: builder.steps,
             grants: builder.grants,
             arguments: command.arguments,
@@ -300,7 +315,7 @@ impl Plan {
     /// the policy gives no network to use it on.
     #[must_use]
     pub fn unwatched(mut self) -> Plan {
-        if !self.has_loopback() {
+        if self.policy.network == Network::None {
             self.landlock = self.landlock.map(Handled::with_tcp);
         }
         self
@@ -325,7 +340,7 @@ impl Plan {
         })
     }
 
-    /// Whether the jail has a loopback interface that is up.
+    /// Whether the jail's own loopback interface is brought up.
     pub fn has_loopback(&self) -> bool {
         matches!(self.policy.network, Network::Loopback | Network::Allow)
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
-use turnkey_policy::Layer;
+use turnkey_policy::{Layer, Network};
 
 use crate::error::JailError;
 use crate::filter::Filters;
@@ -103,6 +103,7 @@ impl Plan {
                 let rules = self.landlock_rules().count();
                 format!("{}; {rules} rules", landlock::describe(handled))
             }),
+            shares_network: self.policy.network == Network::Host,
             handled: self.landlock,
             syscalls: filters.allowed,
             masks: self.masks().map(Path::to_owned).collect(),

@@ -132,8 +132,9 @@ fn decide(jail: JailCell, what: u16, address: Internet) -> (Verdict, bool) {
     let Some(table) = emit::table(jail) else {
         return (Verdict::NONE, false);
     };
-    let allows_others = jail.network() == network::ALLOW;
-    let has_loopback = allows_others || jail.network() == network::LOOPBACK;
+    let mode = jail.network();
+    let allows_others = mode == network::ALLOW || mode == network::HOST;
+    let has_loopback = mode == network::ALLOW || mode == network::LOOPBACK;
     let inside = address.is_loopback();
     // Connecting and sending to oneself is no attempt to get out.
     let is_server = on_of(what) == on::BIND;

@@ -322,6 +322,7 @@ fn network_code(mode: &Network) -> u32 {
         Network::None => network::NONE,
         Network::Loopback => network::LOOPBACK,
         Network::Allow => network::ALLOW,
+        Network::Host => network::HOST,
     }
 }
 

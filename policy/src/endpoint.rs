@@ -207,6 +207,39 @@ pub fn rules(allowed: &[Allowed], own: &[IpAddr], taken: &[Rule]) -> Vec<Rule> {
     rules
 }
 
+/// The rules that the mode `host` implies: everybody is allowed who is named by no rule of the profile's
+/// own, but for services that hand out the host's credentials. `rules` are the profile's own.
+#[must_use]
+pub fn rules_of_host(rules: &[Rule]) -> Vec<Rule> {
+    let acts = [On::Connect, On::Send];
+    let mut open = Rule::new(free_id("network-host", rules, &[]), acts, Action::Allow);
+    open.address = [
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ]
+    .into_iter()
+    .filter_map(|every| Subnet::new(every, 0).ok())
+    .collect();
+    open.severity = Severity::Info;
+    "the profile gives the program the host's network".clone_into(&mut open.why);
+    let mut guarded_by = Rule::new(free_id("network-guarded", rules, &[]), acts, Action::Deny);
+    let metadata = guarded().filter(|(_, special)| *special == Special::Metadata);
+    let is_named = |net: &Subnet| {
+        let mut named = rules.iter().flat_map(|rule| &rule.address);
+        named.any(|other| other == net)
+    };
+    let metadata = metadata.map(|(net, _)| net);
+    guarded_by.address = metadata.filter(|net| !is_named(net)).collect();
+    guarded_by.severity = Severity::High;
+    "the host's network is not its credentials; a rule that names the address alone can allow it"
+        .clone_into(&mut guarded_by.why);
+    let mut implied = vec![open];
+    if !guarded_by.address.is_empty() {
+        implied.push(guarded_by);
+    }
+    implied
+}
+
 /// What lies in an allowed range and is never meant by it, and what a jail has not for itself.
 #[must_use]
 pub fn closed(allowed: &[Allowed], own: &[IpAddr]) -> Vec<Subnet> {
@@ -413,6 +446,33 @@ mod tests {
                 assert_eq!(action == Some(Action::Allow), means, "{host}:{port}");
             }
         }
+    }
+
+    #[test]
+    fn the_hosts_network_is_everybody_but_its_credentials_and_whom_a_rule_names() {
+        let deny = Rule::new("network-connect", [On::Connect, On::Send], Action::Deny);
+        let mut neighbours = Rule::new("neighbours", [On::Connect], Action::Deny);
+        neighbours.address = vec![Subnet::new(address("10.0.0.0"), 8).unwrap()];
+        let mut meant = Rule::new("credentials", [On::Connect], Action::Allow);
+        meant.address = vec![Subnet::one(address("100.100.100.200"))];
+        let mut rules = vec![deny, neighbours, meant];
+        rules.extend(rules_of_host(&rules));
+        let action = |on, host: &str| {
+            let attempt = Attempt {
+                address: Some(SocketAddr::new(address(host), 80)),
+                ..Attempt::of(on)
+            };
+            decide(&rules, &attempt).map(|index| rules[index].action)
+        };
+        for host in ["192.0.2.1", "127.0.0.1", "2001:db8::1", "::1", "0.0.0.0"] {
+            assert_eq!(action(On::Connect, host), Some(Action::Allow), "{host}");
+            assert_eq!(action(On::Send, host), Some(Action::Allow), "{host}");
+        }
+        assert_eq!(action(On::Connect, "10.1.2.3"), Some(Action::Deny));
+        assert_eq!(action(On::Connect, "169.254.169.254"), Some(Action::Deny));
+        assert_eq!(action(On::Send, "fd00:ec2::254"), Some(Action::Deny));
+        assert_eq!(action(On::Connect, "100.100.100.200"), Some(Action::Allow));
+        assert_eq!(action(On::Bind, "0.0.0.0"), None);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn table(overrides: &Overrides) -> Vec<(&'static str, Apply, &str)> {
         ("--open-files", |flag, into| put(&mut into.open_files, flag, values::open_files), &of.open_files),
         ("--export-size", |flag, into| put(&mut into.export_size, flag, values::size), &of.export_size),
         ("--workdir-mode", |flag, into| put(&mut into.workdir, flag, values::word), &of.workdir_mode),
-        ("--network", |flag, into| put(&mut into.network, flag, values::network), &of.network),
+        ("--network", |flag, into| put(&mut into.network, flag, values::word), &of.network),
         ("--user", |flag, into| put(&mut into.user, flag, values::user), &of.user),
         ("--hostname", |flag, into| put(&mut into.hostname, flag, values::hostname), &of.hostname),
         ("--mode", |flag, into| put(&mut into.mode, flag, values::word), &of.mode),

@@ -87,6 +87,7 @@ pub fn check(
         Err(language::TooMuch) => findings.push(not_compared()),
     }
     findings.extend(places::own_profile(&merged, &policy.files, known_as));
+    findings.extend(hosts::shared(&merged));
     findings.extend(hosts::allowed(&merged));
     findings.extend(metadata::reached(&merged, &policy.rules));
     findings.extend(enforcement::layers(&merged, &policy));
@@ -134,7 +135,7 @@ impl Lint {
     pub const fn about(self) -> &'static str {
         match self {
             Self::AllowWithoutReason => {
-                "something dangerous is allowed without `why`: a `write` place, a `read` place that holds secrets or sockets of the host, a host to talk to, or a rule that lets pass what another rule would deny or kill"
+                "something dangerous is allowed without `why`: a `write` place, a `read` place that holds secrets or sockets of the host, a host to talk to, the host's own network, or a rule that lets pass what another rule would deny or kill"
             }
             Self::NeverMatches => "a rule, or one of its patterns, that no attempt can ever meet",
             Self::Shadowed => "a rule, or one of its patterns, before which others always decide",

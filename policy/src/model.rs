@@ -136,6 +136,8 @@ pub enum Network {
     Loopback,
     /// The same, in which turnkey stands in for each host of a list, and passes on what is sent.
     Allow,
+    /// The host's own network: no network namespace stands between.
+    Host,
 }
 
 /// `[limits]`: for the whole tree of processes unless said otherwise.

@@ -116,7 +116,8 @@ names!(Workdir { Overlay => "overlay", ReadOnly => "read-only", None => "none" }
 
 names!(Toolchain { None => "none", Auto => "auto" });
 
-names!(Network { None => "none", Loopback => "loopback", Allow => "allow" });
+names!(Network { None => "none", Loopback => "loopback", Allow => "allow",
+    Host => "host" });
 
 #[cfg(test)]
 mod tests {

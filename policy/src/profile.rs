@@ -27,6 +27,8 @@ pub(crate) struct Profile {
     pub(crate) workdir: Option<Located<Workdir>>,
     pub(crate) decoys: Vec<Located<PathBuf>>,
     pub(crate) network: Option<Located<Network>>,
+    /// Why it is that mode.
+    pub(crate) network_why: Option<Located<String>>,
     pub(crate) allow: Vec<Located<Allowed>>,
     pub(crate) memory: Option<Located<u64>>,
     pub(crate) swap: Option<Located<u64>>,
@@ -95,7 +97,12 @@ impl Profile {
         override_with(&mut self.name, above.name);
         override_with(&mut self.description, above.description);
         override_with(&mut self.workdir, above.workdir);
+        if above.network.is_some() {
+            // A reason is for the mode that it stands beside.
+            self.network_why = None;
+        }
         override_with(&mut self.network, above.network);
+        override_with(&mut self.network_why, above.network_why);
         override_with(&mut self.memory, above.memory);
         override_with(&mut self.swap, above.swap);
         override_with(&mut self.cpu, above.cpu);

@@ -156,7 +156,8 @@ fn scratch(section: &mut Section<'_, '_, '_>) -> Option<Scratch> {
 }
 
 fn network(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
-    profile.network = section.value("mode", values::network);
+    profile.network = section.value("mode", values::word);
+    profile.network_why = section.value("why", values::text);
     profile.allow = section.tables("allow", allowed);
     let Some(first) = profile.allow.first() else {
         return;

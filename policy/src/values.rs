@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::WORKSPACE;
 use crate::glob::{Glob, Token};
-use crate::model::{Network, Scratch};
+use crate::model::Scratch;
 use crate::names::Named;
 use crate::quantity::{self, QuantityError};
 use crate::syscalls;
@@ -76,17 +76,6 @@ pub(crate) fn word<T: Named>(text: &str) -> Result<T, Wrong> {
         let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
         Wrong::new(format!("{text:?} is not known here"), suggest(text, &names))
     })
-}
-
-/// The contract knows four modes; three are built.
-pub(crate) fn network(text: &str) -> Result<Network, Wrong> {
-    match text {
-        "host" => Err(Wrong::new(
-            format!("the network mode {text:?} is not available yet"),
-            "name whom the program may talk to, with the mode \"allow\"",
-        )),
-        _ => word(text),
-    }
 }
 
 pub(crate) fn size(text: &str) -> Result<u64, Wrong> {

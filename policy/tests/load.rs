@@ -422,8 +422,8 @@ fn a_wrong_flag_is_named() {
         r#"`--scratch`: "/tmp" has no size"#
     );
     assert_eq!(
-        message(overridden(|flags| flags.network = some("host"))),
-        r#"`--network`: the network mode "host" is not available yet"#
+        message(overridden(|flags| flags.network = some("hosts"))),
+        r#"`--network`: "hosts" is not known here"#
     );
 }
 

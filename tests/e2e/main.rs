@@ -14,6 +14,7 @@ mod faults_of_the_monitor;
 mod files;
 mod filesystem;
 mod guide;
+mod host_network;
 mod kernel_objects;
 mod landlock;
 mod learn;

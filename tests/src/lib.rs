@@ -16,7 +16,7 @@ use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 
 pub use browser::Browser;
-pub use network::{Server, network_of_its_own};
+pub use network::{Server, name_server, network_of_its_own};
 
 /// No run of a test may take longer: a hang is a failure, not a wait.
 const PATIENCE: Duration = Duration::from_secs(60);

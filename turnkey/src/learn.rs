@@ -23,7 +23,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
-use turnkey_policy::{Endpoint, Mode, On, Overrides, Policy, syscalls};
+use turnkey_policy::{Endpoint, Mode, Network, On, Overrides, Policy, syscalls};
 
 use crate::cli::{LearnArguments, RunArguments};
 use crate::report::{Status, escape, quote};
@@ -65,7 +65,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     let made = done.calls.iter().flatten();
     let made = made.filter_map(|number| syscalls::name(*number));
     let made: BTreeSet<&'static str> = made.collect();
-    let around = around(&flags, &done)?;
+    let around = around(&flags, &done, &below.policy, &seen)?;
     let sources = Sources {
         seen: &seen,
         policy: &below.policy,
@@ -221,12 +221,23 @@ fn require_whole(done: &Done, seen: &Seen) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Names that are looked up of those a program has asked for.
+const MOST_NAMES: usize = 64;
+
 /// What the run has talked through.
-fn around(flags: &Overrides, done: &Done) -> anyhow::Result<Around> {
+fn around(flags: &Overrides, done: &Done, policy: &Policy, seen: &Seen) -> anyhow::Result<Around> {
+    // These questions have left the host before, by the program itself.
+    let asked = seen.contacts.asked.iter();
+    let asked = asked.filter(|(_, by)| policy.network == Network::Host && by.succeeded);
+    let names = asked.take(MOST_NAMES).filter_map(|(name, _)| {
+        let found = crate::network::look_up(name).ok()?;
+        Some((name.clone(), found))
+    });
     let written = flags.allow.iter().filter_map(|flag| Endpoint::parse(flag));
     Ok(Around {
         allowed: done.allowed.clone(),
         flags: written.map(|to| to.to_string()).collect(),
+        names: names.collect(),
         own: own_addresses()?,
         passages: done.passages.clone(),
         is_mode_given: flags.network.is_some() || !flags.allow.is_empty(),

@@ -21,10 +21,16 @@ pub struct Unresolved {
     source: std::io::Error,
 }
 
-/// Puts the addresses of each allowed name beside it, and adds the rules that the list implies.
+/// Puts the addresses of each allowed name beside it, and adds the rules that the list or the mode implies.
 pub fn resolve(policy: &mut Policy) -> anyhow::Result<()> {
-    if policy.network != Network::Allow {
-        return Ok(());
+    match policy.network {
+        Network::None | Network::Loopback => return Ok(()),
+        Network::Host => {
+            let implied = endpoint::rules_of_host(&policy.rules);
+            policy.rules.extend(implied);
+            return Ok(());
+        }
+        Network::Allow => {}
     }
     look_up_all(policy)?;
     let own = own_addresses()?;
@@ -51,7 +57,8 @@ fn look_up_all(policy: &mut Policy) -> Result<(), Unresolved> {
     Ok(())
 }
 
-fn look_up(name: &str) -> std::io::Result<Vec<IpAddr>> {
+/// The addresses of a name, as this host finds them.
+pub fn look_up(name: &str) -> std::io::Result<Vec<IpAddr>> {
     let mut addresses = Vec::new();
     for found in (name, ANY_PORT).to_socket_addrs()? {
         let address = found.ip().to_canonical();

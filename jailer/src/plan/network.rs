@@ -51,11 +51,16 @@ pub struct Route {
 impl Reach {
     /// What the policy means on a host with these addresses of its own.
     pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<Reach, PlanError> {
-        if policy.network != Network::Allow {
-            return Ok(Reach {
-                stranger: Some(STRANGERS[0]),
-                ..Reach::default()
-            });
+        match policy.network {
+            Network::None | Network::Loopback => {
+                return Ok(Reach {
+                    stranger: Some(STRANGERS[0]),
+                    ..Reach::default()
+                });
+            }
+            // Its routes are the host's.
+            Network::Host => return Ok(Reach::default()),
+            Network::Allow => {}
         }
         for entry in &policy.allow {
             check_name(entry, own)?;

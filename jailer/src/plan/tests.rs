@@ -54,8 +54,29 @@ fn host(more: &[(&str, PathFact)]) -> Host {
         hierarchies: Hierarchies::probe().unwrap(),
         storage: crate::host::storage::Storage::default(),
         addresses: Vec::new(),
+        names: crate::host::Names::default(),
         last_capability: 40,
     }
+}
+
+#[test]
+fn the_hosts_network_is_not_entered_without_what_keeps_its_abstract_sockets_apart() {
+    let policy = policy(|policy| policy.network = turnkey_policy::Network::Host);
+    for abi in 0..6 {
+        let old = Host {
+            landlock_abi: abi,
+            ..host(&[])
+        };
+        let refused = plan(&policy, &old).err();
+        assert_eq!(refused, Some(PlanError::AbstractSockets), "{abi}");
+    }
+    let plan = plan(&policy, &host(&[])).unwrap();
+    assert_eq!(plan.namespaces.len(), 7);
+    assert!(!plan.has_loopback() && plan.reach.stranger.is_none());
+    assert!(
+        !plan.unwatched().landlock.unwrap().tcp,
+        "there is TCP to use"
+    );
 }
 
 fn command(arguments: &[&str]) -> Command {

@@ -8,7 +8,7 @@ use turnkey_policy::{HostPath, Limits, Policy, WORKSPACE, Workdir};
 use super::network::Reach;
 use super::places::{is_no_workdir, is_reserved};
 use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
-use crate::host::{Host, PathFact};
+use crate::host::{Host, Names, PathFact};
 use crate::ids::identity::{self, account_files};
 use crate::landlock::Use;
 
@@ -62,6 +62,19 @@ impl TreeBuilder {
         self.mount(TreeStep::Proc("/proc".into()), "/proc", Use::Read)?;
         self.steps.extend(masks::steps());
         Ok(())
+    }
+
+    /// How the host asks for names, in a jail that has its network, unless the profile says how.
+    pub(super) fn resolver(&mut self, policy: &Policy, names: &Names) {
+        let path = Path::new("/etc/resolv.conf");
+        let filesystem = &policy.filesystem;
+        let is_given = filesystem.read.iter().any(|named| named.path == path);
+        if let Some(content) = &names.resolver
+            && !is_given
+            && filesystem.root.is_none()
+        {
+            self.file(path, content.clone());
+        }
     }
 
     pub(super) fn host_path(

@@ -28,7 +28,7 @@ const fn born(layer: Layer, flag: i32) -> Namespace {
     Namespace { layer, flag, made }
 }
 
-/// What every jail has.
+/// What a jail has; all but the network in each.
 pub const ALL: [Namespace; 8] = [
     born(Layer::UserNamespace, libc::CLONE_NEWUSER),
     born(Layer::MountNamespace, libc::CLONE_NEWNS),
@@ -43,6 +43,13 @@ pub const ALL: [Namespace; 8] = [
         made: Made::OnceInItsGroups,
     },
 ];
+
+/// What a jail has, which may share the host's network.
+pub fn of(shares_network: bool) -> Vec<Namespace> {
+    let is_own =
+        |namespace: &&Namespace| !(shares_network && namespace.layer == Layer::NetworkNamespace);
+    ALL.iter().filter(is_own).copied().collect()
+}
 
 /// The flags of those that are made then, for the kernel.
 pub(crate) fn flags(namespaces: &[Namespace], made: Made) -> i32 {

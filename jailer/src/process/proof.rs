@@ -35,6 +35,8 @@ pub struct Expectation {
     pub landlock: Option<String>,
     /// Who the jail's user is outside, in words.
     pub user: &'static str,
+    /// Whether the jail shares the host's network on purpose.
+    pub shares_network: bool,
     /// What it handles.
     pub handled: Option<Handled>,
     /// What must have no route, and what must have one.
@@ -108,6 +110,9 @@ impl Sight {
             (Layer::TimeNamespace, Fact::TimeNamespace),
         ];
         let judge = |(layer, fact)| {
+            if layer == Layer::NetworkNamespace && expected.shares_network {
+                return self.shared_network(expected);
+            }
             let mut report = self.namespace(layer, fact, expected)?;
             if layer == Layer::UserNamespace {
                 report.effective = format!("its own; its user is {} outside", expected.user);
@@ -406,6 +411,7 @@ mod tests {
         Expectation {
             own_namespaces,
             landlock: Some("ABI 6".into()),
+            shares_network: false,
             handled: landlock::handled(6).map(Handled::with_tcp),
             syscalls: 200,
             strangers: Strangers {
@@ -474,6 +480,30 @@ mod tests {
             }),
             Layer::TimeNamespace
         );
+    }
+
+    #[test]
+    fn the_hosts_network_is_told_as_such_and_nothing_else_is() {
+        let shared = Expectation {
+            shares_network: true,
+            ..expectation()
+        };
+        let mut sight = good();
+        assert!(
+            sight.verify(&shared).is_err(),
+            "one of its own was not asked for"
+        );
+        sight.fact(Fact::NetworkNamespace, 1);
+        let reports = sight.verify(&shared).unwrap();
+        let network = reports
+            .iter()
+            .find(|report| report.layer == Layer::NetworkNamespace)
+            .unwrap();
+        assert!(
+            network.requested.starts_with("not requested"),
+            "{network:?}"
+        );
+        assert_eq!(network.effective, "the host's");
     }
 
     #[test]

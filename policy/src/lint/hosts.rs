@@ -6,6 +6,25 @@ use crate::error::{Located, Problem};
 use crate::model::Network;
 use crate::profile::Profile;
 
+/// The host's own network, where nobody explains it.
+pub(super) fn shared(profile: &Profile) -> Option<Finding> {
+    let mode = profile.network.as_ref();
+    let mode = mode.filter(|mode| mode.value == Network::Host)?;
+    let why = profile.network_why.as_ref();
+    if why.is_some_and(|why| !why.value.trim().is_empty()) {
+        return None;
+    }
+    let message = "the program has the host's network, and nothing says why";
+    Some(Finding {
+        lint: Lint::AllowWithoutReason,
+        why: "it reaches everybody that the host reaches, the host's own services included, and listens at its ports"
+            .to_owned(),
+        problem: Problem::new(message)
+            .help("name whom it may talk to, with the mode \"allow\", or add `why = \"…\"` with the reason that a reviewer would ask for")
+            .at(&mode.at, "without `why`"),
+    })
+}
+
 /// Those that nobody explains, and those that hand out credentials.
 pub(super) fn allowed(profile: &Profile) -> Vec<Finding> {
     let mode = profile.network.as_ref().map(|mode| mode.value);

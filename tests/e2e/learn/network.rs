@@ -1,6 +1,6 @@
 //! Whom a learned profile lets a program talk to.
 
-use turnkey_tests::{Server, network_of_its_own};
+use turnkey_tests::{Server, name_server, network_of_its_own};
 
 use super::{PYTHON, Stage};
 
@@ -103,6 +103,50 @@ fn a_host_that_was_allowed_by_its_name_is_kept_by_it() {
     ran.expect(ran.stdout == "server.test hello\n", "it is reached");
     ran.expect(ran.at("/verdict") == "clean", "clean");
     assert_eq!(server.came(), 2);
+}
+
+/// Where everything works, it is learned at once; what is written is a list all the same.
+#[test]
+fn in_the_hosts_network_a_list_is_learned_by_names() {
+    network_of_its_own();
+    name_server([203, 0, 113, 9]);
+    let server = Server::echo(8443);
+    let stage = Stage::new();
+    caller(
+        &stage,
+        &[
+            ("mirror.test", 8443),
+            ("203.0.113.7", 8443),
+            ("127.0.0.1", 8443),
+        ],
+    );
+    let learned = stage.learn(&["--profile", "python", "--network", "host"], PYTHON);
+    let everybody = "mirror.test hello\n203.0.113.7 hello\n127.0.0.1 hello\n";
+    assert_eq!(learned.stdout, everybody, "{}", learned.stderr);
+    let text = stage.text();
+    assert!(text.contains("mode = \"allow\""), "{text}");
+    assert!(
+        is_allowed(
+            &text,
+            "mirror.test:8443",
+            ", after asking for mirror.test\" }"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("{ to = \"203.0.113.7:8443\""), "{text}");
+    assert!(
+        is_commented(&text, "connect to 127.0.0.1:8443", "a service of this host"),
+        "{text}"
+    );
+    assert_eq!(server.came(), 3);
+    let ran = stage.run(None, PYTHON);
+    let others = "mirror.test hello\n203.0.113.7 hello\n127.0.0.1 ";
+    ran.expect(ran.stdout.starts_with(others), "these are reached");
+    ran.expect(
+        ran.stdout.matches("hello").count() == 2,
+        "and the host is not",
+    );
+    assert_eq!(server.came(), 5);
 }
 
 #[test]

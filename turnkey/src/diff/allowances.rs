@@ -134,6 +134,22 @@ impl<'a> Allowances<'a> {
                 let allowed = act != "send" && endpoint::allows(&policy.allow, &[], host, port);
                 (!allowed).then(|| "it is none of the hosts that are allowed".to_owned())
             }
+            Network::Host => {
+                let on = match act {
+                    "connect" => On::Connect,
+                    "send" => On::Send,
+                    _ => On::Bind,
+                };
+                let mut rules = policy.rules.clone();
+                rules.extend(endpoint::rules_of_host(&policy.rules));
+                let attempt = Attempt {
+                    address: Some(address),
+                    ..Attempt::of(on)
+                };
+                let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
+                let rule = rule.filter(|rule| rule.action >= Action::Deny)?;
+                Some(format!("rule `{}` would {} it", rule.id, rule.action))
+            }
             Network::Loopback => Some("only the jail's own loopback can be reached".to_owned()),
             Network::None => Some("it has no network".to_owned()),
         }

@@ -23,13 +23,16 @@ pub fn new(below: &Policy, above: &Policy) -> BTreeSet<New> {
     new.extend(limits(&below.limits, &above.limits));
     let calls = above.syscalls.allow.difference(&below.syscalls.allow);
     new.extend(calls.map(|name| one("syscall", &format!("{name}(2)"), "its filter refuses it")));
-    if above.network == Network::Loopback && below.network == Network::None {
-        new.insert(one(
-            "address",
-            "the jail's own loopback",
-            "it has no network",
-        ));
-    }
+    let network = match (above.network, below.network) {
+        (Network::Loopback, Network::None) => {
+            Some(("the jail's own loopback", "it has no network"))
+        }
+        (Network::Host, Network::None | Network::Loopback | Network::Allow) => {
+            Some(("the host's own network", "it has a network of its own"))
+        }
+        _ => None,
+    };
+    new.extend(network.map(|(what, why)| one("address", what, why)));
     let given = |policy: &Policy| -> BTreeSet<String> {
         let environment = &policy.environment;
         let set = environment.set.keys();

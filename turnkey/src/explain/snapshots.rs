@@ -53,6 +53,7 @@ pub(super) fn host() -> Host {
         ),
         storage: Storage::default(),
         addresses: Vec::new(),
+        names: turnkey_jailer::host::Names::default(),
         ids: Ids::All,
         last_capability: 40,
     }
@@ -124,6 +125,18 @@ fn hosts_that_are_allowed() {
     insta::assert_snapshot!("hosts", page);
     let network = serde_json::to_string_pretty(&view.network).expect("it is JSON");
     insta::assert_snapshot!("hosts_json", network);
+}
+
+#[test]
+fn the_hosts_network() {
+    let mut policy = policy("untrusted");
+    policy.network = turnkey_policy::Network::Host;
+    crate::network::resolve(&mut policy).expect("nothing is asked for");
+    let view = view(&policy, &["./run"]);
+    let page = page(&view);
+    let (_, page) = page.split_once("Namespaces").expect("there are some");
+    let (page, _) = page.split_once("\nIdentity").expect("and then that");
+    insta::assert_snapshot!("the_hosts_network", page);
 }
 
 #[test]

@@ -61,14 +61,35 @@ fn namespaces(view: &View, out: &mut impl Write) -> io::Result<()> {
     field("network", view.network.mode, out)?;
     field(
         "loopback",
-        if view.network.loopback_up {
-            "up"
-        } else {
-            "down"
+        match (view.network.mode, view.network.loopback_up) {
+            (HOST, _) => "the host's",
+            (_, true) => "up",
+            (_, false) => "down",
         },
         out,
     )?;
+    if view.network.mode == HOST {
+        return shared(view, out);
+    }
     hosts(view, out)
+}
+
+const HOST: &str = turnkey_policy::Network::Host.name();
+
+fn shared(view: &View, out: &mut impl Write) -> io::Result<()> {
+    section("In the host's network", out)?;
+    for line in [
+        "reaches     everybody that the host reaches, its own services included, unless a rule is against it",
+        "waits       at ports of the host, where everybody can come who reaches the host",
+        "sees        connections and interfaces of the host, in /proc/net",
+        "not reached abstract Unix sockets of the host (Landlock), netlink, raw and packet sockets (seccomp)",
+    ] {
+        writeln!(out, "  {line}")?;
+    }
+    for closed in &view.network.closed {
+        field("not meant", closed, out)?;
+    }
+    Ok(())
 }
 
 fn hosts(view: &View, out: &mut impl Write) -> io::Result<()> {

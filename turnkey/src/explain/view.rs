@@ -8,7 +8,7 @@ use serde::Serialize;
 use turnkey_jailer::namespaces::Made;
 use turnkey_jailer::plan::io::Io;
 use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
-use turnkey_policy::{Allowed, Layer, Policy};
+use turnkey_policy::{Action, Allowed, Layer, Policy, Rule, Special, Subnet, endpoint};
 
 use super::landlock::Landlock;
 use super::rules::Rules;
@@ -230,6 +230,10 @@ fn network(plan: &Plan) -> Network {
     let policy = &plan.policy;
     let allowed = policy.allow.iter();
     let closed = plan.reach.routes.iter().filter(|route| !route.open);
+    let closed: Vec<_> = match policy.network {
+        turnkey_policy::Network::Host => guarded(policy),
+        _ => closed.map(|route| route.net.to_string()).collect(),
+    };
     Network {
         mode: policy.network.name(),
         loopback_up: plan.has_loopback(),
@@ -243,8 +247,19 @@ fn network(plan: &Plan) -> Network {
             .iter()
             .map(ToString::to_string)
             .collect(),
-        closed: closed.map(|route| route.net.to_string()).collect(),
+        closed,
     }
+}
+
+/// What rules keep a jail in the host's network from that hands out the host's credentials.
+fn guarded(policy: &Policy) -> Vec<String> {
+    let metadata = endpoint::guarded().filter(|(_, special)| *special == Special::Metadata);
+    let is_denied = |net: &Subnet| {
+        let denies = |rule: &&Rule| rule.action == Action::Deny && rule.address.contains(net);
+        policy.rules.iter().any(|rule| denies(&rule))
+    };
+    let nets = metadata.map(|(net, _)| net).filter(is_denied);
+    nets.map(|net| net.to_string()).collect()
 }
 
 fn rlimits(plan: &Plan) -> Vec<Rlimit> {

@@ -82,8 +82,15 @@ impl Contacts {
                 true
             }
             Kind::Question {
-                data, socket_type, ..
+                data,
+                socket_type,
+                errno,
+                ..
             } => {
+                let by = By {
+                    succeeded: *errno == 0,
+                    ..by
+                };
                 for question in asked(data, *socket_type) {
                     self.ask(event.task.pid, question.name, &by);
                 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use turnkey_policy::{
-    Action, Allowed, Attempt, Network, On, Policy, Special, address, decide, endpoint,
+    Action, Allowed, Attempt, Endpoint, Network, On, Policy, Special, address, decide, endpoint,
 };
 
 use super::contacts::{Act, Contact, Contacts, Made, NAME_SERVER};
@@ -29,6 +29,8 @@ pub struct Around {
     pub flags: BTreeSet<String>,
     /// The host's own addresses.
     pub own: Vec<IpAddr>,
+    /// What names led to that the program had asked for itself, in the host's network.
+    pub names: BTreeMap<String, Vec<IpAddr>>,
     /// What turnkey has passed on.
     pub passages: Vec<Passage>,
     /// The mode was given as a flag, or follows from one.
@@ -67,7 +69,7 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
     let mut to_itself = By::default();
     let mut needed = Network::None;
     for (contact, made) in &contacts.made {
-        match fate(contact, made, policy, around) {
+        match fate((contact, made), contacts, policy, around) {
             Fate::ToItself => {
                 needed = needed.max(Network::Loopback);
                 to_itself.join(&made.by);
@@ -104,9 +106,15 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
     });
     talk.hosts = lines.collect();
     name_the_rest(contacts, around, &hosts, &mut talk);
-    let lowest = if is_added_to { policy.network } else { needed };
+    // What is to be learned in the host's network is how to do without it.
+    let is_wide_to_learn = around.is_mode_given && policy.network == Network::Host;
+    let lowest = match is_added_to && !is_wide_to_learn {
+        true => policy.network,
+        false => needed,
+    };
     let mode = needed.max(lowest);
-    if mode != policy.network || around.is_mode_given && mode != Network::None {
+    let is_said = is_added_to && mode == Network::None;
+    if !is_said && (mode != policy.network || around.is_mode_given && mode != Network::None) {
         let words = match mode {
             Network::None => "nobody was talked to".to_owned(),
             Network::Loopback => format!("{} on its own loopback", to_itself.words()),
@@ -117,7 +125,12 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
     talk
 }
 
-fn fate(contact: &Contact, made: &Made, policy: &Policy, around: &Around) -> Fate {
+fn fate(
+    (contact, made): (&Contact, &Made),
+    contacts: &Contacts,
+    policy: &Policy,
+    around: &Around,
+) -> Fate {
     let (address, port) = (contact.address.ip(), contact.address.port());
     let rule = made.by.rule.and_then(|rule| policy.rules.get(rule));
     let rule = rule.filter(|rule| !rule.address.is_empty() || !rule.port.is_empty());
@@ -125,7 +138,7 @@ fn fate(contact: &Contact, made: &Made, policy: &Policy, around: &Around) -> Fat
         return Fate::Decide(against(rule));
     }
     if contact.act == Act::Wait {
-        return waits(address, policy);
+        return waits(contact, policy);
     }
     if !contact.datagrams && endpoint::allows(&around.allowed, &around.own, address, port) {
         let means = |entry: &&Allowed| {
@@ -147,7 +160,7 @@ fn fate(contact: &Contact, made: &Made, policy: &Policy, around: &Around) -> Fat
         );
     }
     if address::is_own(address) {
-        return Fate::ToItself;
+        return talks_home(contact, policy, contacts);
     }
     if contact.datagrams {
         return Fate::Decide("to others a jail talks over TCP alone".to_owned());
@@ -157,15 +170,50 @@ fn fate(contact: &Contact, made: &Made, policy: &Policy, around: &Around) -> Fat
             "{what}; who means it writes {{ to = \"{}\", why = \"…\" }}",
             contact.address
         )),
-        None => Fate::Host(contact.address.to_string()),
+        None => Fate::Host(by_name(contact, made, around)),
     }
 }
 
-fn waits(address: IpAddr, policy: &Policy) -> Fate {
-    match address {
+/// The name that led there, where it is known: a program that asks for it finds it in the jail then.
+fn by_name(contact: &Contact, made: &Made, around: &Around) -> String {
+    let (address, port) = (contact.address.ip(), contact.address.port());
+    let leads_there = |name: &&String| {
+        let found = around.names.get(*name);
+        found.is_some_and(|found| found.contains(&address))
+    };
+    let mut names = made.names.iter().filter(leads_there);
+    let entry = names.find_map(|name| Endpoint::parse(&format!("{name}:{port}")));
+    entry.map_or_else(|| contact.address.to_string(), |entry| entry.to_string())
+}
+
+/// In the host's network the loopback is everybody's: only who waits there itself talks to itself.
+fn talks_home(contact: &Contact, policy: &Policy, contacts: &Contacts) -> Fate {
+    let port = contact.address.port();
+    let waits = |other: &&Contact| {
+        let address = other.address.ip();
+        // The kernel has chosen a port, which no event tells.
+        let may_be_it = other.address.port() == port || other.address.port() == 0;
+        other.act == Act::Wait && may_be_it && address::is_own(address)
+    };
+    if policy.network != Network::Host || contacts.made.keys().any(|other| waits(&other)) {
+        return Fate::ToItself;
+    }
+    Fate::Decide(format!(
+        "a service of this host; who means it writes {{ to = \"{}\", why = \"…\" }}",
+        contact.address
+    ))
+}
+
+fn waits(contact: &Contact, policy: &Policy) -> Fate {
+    match contact.address.ip() {
         address if address.is_loopback() => Fate::ToItself,
         // Whoever has given the jail a loopback has decided.
-        address if address.is_unspecified() && policy.network != Network::None => Fate::ToItself,
+        address
+            if address.is_unspecified()
+                && matches!(policy.network, Network::Loopback | Network::Allow) =>
+        {
+            Fate::ToItself
+        }
         address if address.is_unspecified() => Fate::Decide(
             "it waits for whoever comes, which is nobody outside of the jail; who means it writes mode = \"loopback\""
                 .to_owned(),
@@ -320,7 +368,7 @@ pub fn stopped_by(
         policy.network < needed || rule.is_some_and(|rule| rule.action >= Action::Deny)
     };
     let stopped = contacts.made.iter().filter(|(contact, made)| {
-        let fate = fate(contact, made, below, around);
+        let fate = fate((contact, made), contacts, below, around);
         is_stopped(contact, &fate)
     });
     stopped.map(|(contact, _)| in_words(contact)).collect()

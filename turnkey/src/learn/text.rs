@@ -1,7 +1,7 @@
 //! The profile as a text, new or added to. What a person has written in it stays as it is.
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
-use turnkey_policy::{Limits, Overrides, SCHEMA};
+use turnkey_policy::{Limits, Named, Network, Overrides, SCHEMA};
 
 use super::calls::Kept;
 use super::draft::{Draft, LEFT_OUT, Line, STOPPING};
@@ -78,9 +78,13 @@ impl Profile {
     /// Says whom the program may talk to, besides those that are named already.
     pub fn let_talk(&mut self, talk: &Talk) -> Result<(), TextError> {
         if let Some((mode, why)) = &talk.mode {
-            let mut word = value(mode.name());
-            comment(&mut word, why);
-            section(&mut self.document, "network")?["mode"] = word;
+            let table = section(&mut self.document, "network")?;
+            let said = table.get("mode").and_then(Item::as_str);
+            if said.and_then(Network::from_name) < Some(*mode) {
+                let mut word = value(mode.name());
+                comment(&mut word, why);
+                table["mode"] = word;
+            }
         }
         if talk.hosts.is_empty() {
             return Ok(());

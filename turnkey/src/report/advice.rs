@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, syscalls};
+use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, address, syscalls};
 
 use super::act::{Act, Object};
 use super::model::{FileAccess, SocketType};
@@ -28,7 +28,7 @@ pub enum Opening {
 
 /// How to allow an act that `rule`, of the profile named `profile`, decided on.
 pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
-    let opening = opening(act.outcome.stopper(), &act.object);
+    let opening = opening_for(act);
     if let Some(Opening::Never(why)) = opening {
         return format!("no profile can allow it: {why}");
     }
@@ -40,6 +40,11 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
         Some(Opening::Line(line)) => format!("{line} and, "),
         _ => String::new(),
     };
+    first + &for_rule_alone(profile, rule, act)
+}
+
+/// The same where no layer is in the way besides.
+pub fn for_rule_alone(profile: &str, rule: &Rule, act: &Act) -> String {
     let change = match act.object.path() {
         // Turned into a pattern, an escape would be some other path.
         Some(path) if !is_plain(path) => " a rule with action = \"allow\" for that path".to_owned(),
@@ -48,7 +53,7 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
             format!("\n{}", snippet(&change, replaces))
         }
     };
-    format!("{first}in a profile that extends {profile:?}:{change}")
+    format!("in a profile that extends {profile:?}:{change}")
 }
 
 /// How to allow an act that no rule decided on.
@@ -58,6 +63,32 @@ pub fn for_layer(stopped_by: Option<Stopper>, object: &Object) -> Option<String>
         Opening::Line(line) => Some(format!("in a profile: {line}")),
         Opening::Never(why) => Some(format!("no profile can allow it: {why}")),
     }
+}
+
+/// What the layer that stopped an act asks for, as far as more is known than on what it was.
+fn opening_for(act: &Act) -> Option<Opening> {
+    let stopped_by = act.outcome.stopper()?;
+    // Of a family that no jail has the filter says so by another number.
+    let is_left_out = matches!(act.errno, libc::EPERM | libc::ENOSYS);
+    if stopped_by == Stopper::Seccomp && is_left_out && is_socket(&act.object) {
+        return Some(Opening::Line(
+            "[syscalls] allow = [\"@network-local\"]".to_owned(),
+        ));
+    }
+    let opening = opening(Some(stopped_by), &act.object)?;
+    Some(match opening {
+        // What a jail says to itself is no attempt to get out, and no rule is asked.
+        Opening::Flag(flag)
+            if matches!(act.object, Object::Address { .. }) && act.on != Some(On::Bind) =>
+        {
+            Opening::Whole(flag)
+        }
+        other => other,
+    })
+}
+
+fn is_socket(object: &Object) -> bool {
+    matches!(object, Object::Syscall(name) if name == "socket")
 }
 
 /// What the layer that stopped an act asks for; `None` when it is not a layer's business.
@@ -76,11 +107,9 @@ fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
                 address, socket, ..
             },
         ) => Some(network(address, *socket)),
-        (Stopper::Seccomp | Stopper::CgroupProgram, Object::Syscall(name)) if name == "socket" => {
-            Some(Opening::Never(
-                "a jail makes no sockets but Unix, TCP and UDP",
-            ))
-        }
+        (Stopper::Seccomp | Stopper::CgroupProgram, object) if is_socket(object) => Some(
+            Opening::Never("a jail makes no sockets but Unix, TCP and UDP"),
+        ),
         (Stopper::Seccomp, Object::Syscall(name)) => Some(match syscalls::allowable(name) {
             Some(name) => Opening::Line(format!("[syscalls] allow = [\"{name}\"]")),
             None => Opening::Never("that syscall leads out of a jail"),
@@ -109,8 +138,13 @@ fn network(address: &str, socket: Option<SocketType>) -> Opening {
     let peer: Option<SocketAddr> = address.parse().ok();
     let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
     match peer {
-        Some(peer) if peer.ip().is_loopback() => {
-            Opening::Flag("--network loopback (the jail's own, not the host's)".to_owned())
+        Some(peer) if address::is_own(peer.ip()) => {
+            let other = match socket {
+                Some(SocketType::Datagram) => String::new(),
+                _ if !peer.ip().is_loopback() || peer.port() == 0 => String::new(),
+                _ => format!(", or --allow {peer} (the host's)"),
+            };
+            Opening::Flag(format!("--network loopback (the jail's own){other}"))
         }
         Some(peer) if socket != Some(SocketType::Datagram) && peer.port() != 0 => {
             Opening::Whole(format!("--allow {peer}"))
@@ -484,6 +518,56 @@ action = "allow""#
         assert!(replaces && instead.action == Action::Allow && instead.address == exact.address);
         let (_, replaces) = change(&exact, &connect("0.0.0.0:5432"));
         assert!(replaces, "it is decided on as several");
+    }
+
+    #[test]
+    fn talking_to_itself_takes_a_loopback_and_no_rule() {
+        let rule = &fixture::policy().rules[fixture::OUTBOUND];
+        let act = |address: &str, on| Act {
+            on: Some(on),
+            object: Object::Address {
+                address: address.to_owned(),
+                socket: Some(SocketType::Stream),
+                name: None,
+            },
+            outcome: Outcome::Denied(Stopper::CgroupProgram),
+            errno: libc::EPERM,
+        };
+        assert_eq!(
+            for_rule("mine", rule, &act("127.0.0.1:80", On::Connect)),
+            "--network loopback (the jail's own), or --allow 127.0.0.1:80 (the host's)"
+        );
+        assert_eq!(
+            for_rule("mine", rule, &act("0.0.0.0:80", On::Connect)),
+            "--network loopback (the jail's own)"
+        );
+        let bind = for_rule("mine", rule, &act("127.0.0.1:80", On::Bind));
+        assert!(bind.contains("[[rule]]"), "{bind}");
+        let alone = for_rule_alone("mine", rule, &act("192.0.2.7:80", On::Connect));
+        assert!(alone.starts_with("in a profile"), "{alone}");
+    }
+
+    #[test]
+    fn a_socket_that_the_filter_leaves_out_is_told_from_one_of_a_kind_that_no_jail_has() {
+        let rule = &fixture::policy().rules[fixture::OUTBOUND];
+        let socket = |stopper, errno| Act {
+            on: Some(On::Connect),
+            object: Object::Syscall("socket".to_owned()),
+            outcome: Outcome::Denied(stopper),
+            errno,
+        };
+        let left_out = for_rule("judge", rule, &socket(Stopper::Seccomp, libc::EPERM));
+        assert!(
+            left_out.starts_with("[syscalls] allow = [\"@network-local\"]"),
+            "{left_out}"
+        );
+        for (stopper, errno) in [
+            (Stopper::Seccomp, libc::EAFNOSUPPORT),
+            (Stopper::CgroupProgram, libc::EPERM),
+        ] {
+            let never = for_rule("mine", rule, &socket(stopper, errno));
+            assert!(never.contains("Unix, TCP and UDP"), "{never}");
+        }
     }
 
     #[test]

@@ -218,7 +218,10 @@ impl Aggregator {
             time: self.clock.date(event.time_ns),
             count: 1 + event.repeated,
             process: self.processes.actor(process, &event.task),
-            advice: advice::for_rule(&self.profile, rule, act),
+            advice: match self.attribution.shares_network() {
+                true => advice::for_rule_alone(&self.profile, rule, act),
+                false => advice::for_rule(&self.profile, rule, act),
+            },
             ..unattended(rule, key)
         };
         self.violations.record(key, first, |violation| {

@@ -337,14 +337,7 @@ fn a_port_scan_is_one_block_and_one_finding() {
   rule        outbound (medium, T1071): there is no network
   stopped by  the network program of the control group
   also        127.0.0.1:2, 127.0.0.1:3, 127.0.0.1:4, 127.0.0.1:5 and 251 more; 1000 attempts in all
-  to allow    --network loopback (the jail's own, not the host's), and in a profile that extends "untrusted":
-              [[rule]]
-              id = "outbound"
-              replaces = true
-              on = ["send"]
-              action = "deny"
-              severity = "medium"
-              technique = "T1071"
+  to allow    --network loopback (the jail's own), or --allow 127.0.0.1:1 (the host's)
 turnkey: suspicious — exited 0 in 0.21 s, risk score 25
 "#
     );

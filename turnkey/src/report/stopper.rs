@@ -105,6 +105,8 @@ pub struct Attribution {
     syscalls: Syscalls,
     /// Whom the network namespace leads to, under the mode `allow`.
     allowed: Option<Vec<Allowed>>,
+    /// There is no network namespace between.
+    shares_network: bool,
 }
 
 /// What every jail's tree holds besides what the profile names: fresh file systems, the account
@@ -146,7 +148,13 @@ impl Attribution {
             tree: tree.map(bytes).collect(),
             syscalls: policy.syscalls.clone(),
             allowed: (policy.network == Network::Allow).then(|| policy.allow.clone()),
+            shares_network: policy.network == Network::Host,
         }
+    }
+
+    /// Whether the jail has the host's own network, in which rules alone stand in the way.
+    pub fn shares_network(&self) -> bool {
+        self.shares_network
     }
 
     /// An open or an exec of `path` that the kernel answered with `errno` (0 for success).
@@ -186,7 +194,7 @@ impl Attribution {
             (
                 Address::Inet(_),
                 libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EADDRNOTAVAIL | libc::ENETDOWN,
-            ) => Outcome::Denied(Stopper::NetworkNamespace),
+            ) if !self.shares_network => Outcome::Denied(Stopper::NetworkNamespace),
             _ => Outcome::Failed,
         }
     }
@@ -438,6 +446,19 @@ mod tests {
             let denied = Denied(Stopper::NetworkNamespace);
             assert_eq!(connect(address), denied, "{address}");
         }
+    }
+
+    #[test]
+    fn what_the_hosts_network_does_not_reach_is_stopped_by_nobody() {
+        let policy = Policy {
+            network: Network::Host,
+            ..super::super::fixture::policy()
+        };
+        let address = Address::Inet("192.0.2.7:80".parse().unwrap());
+        let connect =
+            |errno| Attribution::new(&policy).network(NetworkAct::Connect, &address, errno);
+        assert_eq!(connect(libc::ENETUNREACH), Failed);
+        assert_eq!(connect(libc::EPERM), Denied(Stopper::CgroupProgram));
     }
 
     #[test]

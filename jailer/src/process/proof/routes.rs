@@ -3,11 +3,32 @@
 use nix::errno::Errno;
 use turnkey_policy::Layer;
 
-use super::{Expectation, ProofError, Sight, in_words};
+use super::{Expectation, ProofError, Sight, held, in_words};
 use crate::outcome::LayerReport;
 use crate::process::wire::Fact;
 
 impl Sight {
+    /// That the jail has the very network that was meant.
+    pub(super) fn shared_network(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+        let layer = Layer::NetworkNamespace;
+        let fact = Fact::NetworkNamespace;
+        let inside = self.get(fact);
+        let outside = expected.own_namespaces.get(&fact).copied();
+        match (inside, outside) {
+            (Some(inside), Some(outside)) if inside == outside => Ok(held(
+                layer,
+                "not requested: the network mode is \"host\"",
+                "the host's",
+                format!("inode {inside}, as the host's"),
+            )),
+            _ => Err(ProofError {
+                layer,
+                expected: "the host's own".into(),
+                seen: format!("inode {inside:?} inside, {outside:?} outside"),
+            }),
+        }
+    }
+
     /// What leads out of the network namespace: nothing, but for the sockets that wait.
     pub(super) fn routes(
         &self,
