@@ -3,13 +3,13 @@
 //! A block that names a `file=` is written there. In a block of a console, a line that begins with `$ ` is
 //! run by sh(1), and the lines behind it are what it prints, standard error included; `…` stands for
 //! anything within a line, and alone on a line for any lines. A command that ends in `&` goes on in the
-//! background.
+//! background. A block with `if=FILE` is for machines that have the file.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use turnkey_tests::{binary, eventually, scratch};
+use turnkey_tests::{binary, eventually, measured, scratch};
 
 /// Where a page's reader is at home.
 const HOME: &str = "/home/you";
@@ -19,6 +19,11 @@ const PORT: &str = "8080";
 #[test]
 fn a_first_profile() {
     walk(include_str!("../../docs/guide/first-profile.md"));
+}
+
+#[test]
+fn profiles_from_what_programs_do() {
+    walk(include_str!("../../docs/guide/learn.md"));
 }
 
 /// Does what a page says, in a home and with a port of its own.
@@ -70,12 +75,19 @@ fn blocks(text: &str) -> Vec<Block> {
             .take_while(|line| *line != "```")
             .map(str::to_owned)
             .collect();
+        if let Some((_, needed)) = info.split_once(" if=")
+            && !Path::new(needed).exists()
+        {
+            measured(&format!("a block is left out, as there is no {needed}"));
+            continue;
+        }
+        let kind = info.split(" if=").next().unwrap_or_default();
         blocks.push(match info.split_once(" file=") {
             Some((_, path)) => Block::File {
                 path: path.into(),
                 content: inside.join("\n") + "\n",
             },
-            None if info == "console" => Block::Console(inside),
+            None if kind == "console" => Block::Console(inside),
             None => Block::Other,
         });
     }
@@ -144,12 +156,12 @@ impl Walker {
     fn shell(&self, script: &str) -> Command {
         let binary = binary();
         let folder = binary.parent().expect("it lies in a folder").display();
-        let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("sh");
         shell
             .args(["-c", script])
             .current_dir(&self.directory)
-            .env("PATH", format!("{folder}:{path}"))
+            // The system's own programs, whatever else this machine has.
+            .env("PATH", format!("{folder}:/usr/local/bin:/usr/bin:/bin"))
             .stdin(Stdio::null())
             .stderr(Stdio::null());
         shell
