@@ -117,6 +117,7 @@ fn expectation() -> Expectation {
         syscalls: 200,
         strangers: Strangers::default(),
         listeners: 0,
+        shares_network: false,
         user: "nobody",
         bound_groups: 0,
         rlimits: vec![("Max file size", 67_108_864), ("Max open files", 256)],

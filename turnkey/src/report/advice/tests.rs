@@ -1,0 +1,260 @@
+//! What is advised, act by act.
+
+use super::super::fixture;
+use super::super::stopper::Outcome;
+use super::*;
+use turnkey_policy::On;
+
+fn read(path: &str, outcome: Outcome) -> Act {
+    let access = vec![FileAccess::Read];
+    let object = Object::File {
+        path: Some(path.to_owned()),
+        truncated: false,
+        access,
+        raw: None,
+        to: None,
+        memory: Vec::new(),
+    };
+    Act {
+        on: Some(On::Open),
+        object,
+        outcome,
+        errno: 0,
+    }
+}
+
+fn rule(paths: &[&str]) -> Rule {
+    let path = paths
+        .iter()
+        .map(|path| Glob::parse(path).unwrap())
+        .collect();
+    Rule {
+        path,
+        ..fixture::policy().rules[fixture::CREDENTIALS].clone()
+    }
+}
+
+fn advice(paths: &[&str], path: &str) -> String {
+    for_rule(
+        "untrusted",
+        &rule(paths),
+        &read(path, Outcome::Denied(Stopper::Monitor)),
+    )
+}
+
+#[test]
+fn a_path_under_a_wildcard_is_allowed_beside_the_rule() {
+    assert_eq!(
+        advice(&["**/.ssh/id_*"], "/workspace/.ssh/id_{old}"),
+        r#"in a profile that extends "untrusted":
+[[rule]]
+id = "allow-credential-file"
+on = ["open"]
+path = ["/workspace/.ssh/id_\\{old\\}"]
+access = ["read"]
+action = "allow""#
+    );
+}
+
+#[test]
+fn a_path_that_the_rule_names_is_taken_out_of_it() {
+    let text = advice(&["/etc/{shadow,passwd}-", "**/key"], "/etc/passwd-");
+    assert!(text.contains("replaces = true"), "{text}");
+    assert!(
+        text.contains(r#"path = ["**/key", "/etc/shadow-"]"#),
+        "{text}"
+    );
+    assert!(text.contains(r#"action = "kill""#), "{text}");
+}
+
+#[test]
+fn the_longer_name_wins_over_alternatives_with_a_shorter_one() {
+    // Specificity counts the shortest alternative, so the exact path is more specific.
+    let text = advice(&["/etc/{a,gshadow}"], "/etc/gshadow");
+    assert!(text.contains(r#"id = "allow-credential-file""#), "{text}");
+}
+
+#[test]
+fn a_rule_that_says_nothing_else_is_turned_into_allow() {
+    let text = advice(&["/etc/shadow"], "/etc/shadow");
+    assert!(text.contains("replaces = true"), "{text}");
+    assert!(text.ends_with(r#"action = "allow""#), "{text}");
+}
+
+#[test]
+fn what_another_layer_stopped_needs_its_flag_as_well() {
+    let act = read(
+        "/root/.ssh/id_rsa",
+        Outcome::Denied(Stopper::MountNamespace),
+    );
+    let text = for_rule("untrusted", &rule(&["**/.ssh/id_*"]), &act);
+    assert!(
+        text.starts_with("--read /root/.ssh/id_rsa, and in a profile"),
+        "{text}"
+    );
+}
+
+#[test]
+fn following_the_advice_allows_the_act() {
+    use turnkey_policy::decide::{Attempt, decide};
+    let cases: [&[&str]; 4] = [
+        &["**/.ssh/id_*"],
+        &["/etc/{shadow,passwd}-", "**/key"],
+        &["/etc/{a,gshadow}"],
+        &["/etc/shadow"],
+    ];
+    let paths = [
+        "/root/.ssh/id_rsa",
+        "/etc/passwd-",
+        "/etc/gshadow",
+        "/etc/shadow",
+    ];
+    for (patterns, path) in cases.into_iter().zip(paths) {
+        let old = rule(patterns);
+        let (new, replaces) = change(&old, &read(path, Outcome::Unknown));
+        let rules = if replaces { vec![new] } else { vec![old, new] };
+        let attempt = Attempt {
+            path: Some(path.as_bytes()),
+            access: &[Access::Read],
+            ..Attempt::of(On::Open)
+        };
+        let decided = decide(&rules, &attempt).map(|index| rules[index].action);
+        assert!(
+            decided.is_none_or(|action| action == Action::Allow),
+            "{path}: {decided:?}"
+        );
+    }
+}
+
+#[test]
+fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
+    let connect = |address: &str| Act {
+        on: Some(On::Connect),
+        object: Object::Address {
+            address: address.to_owned(),
+            socket: None,
+            name: None,
+        },
+        outcome: Outcome::Denied(Stopper::Monitor),
+        errno: 0,
+    };
+    let outbound = Rule {
+        port: Ports::new(1, 65535).into_iter().collect(),
+        ..fixture::policy().rules[fixture::OUTBOUND].clone()
+    };
+    let act = connect("[::ffff:127.0.0.1]:5432");
+    let (allow, replaces) = change(&outbound, &act);
+    assert!(!replaces);
+    let text = snippet(&allow, replaces);
+    assert!(
+        text.contains("address = [\"127.0.0.1\"]\nport = [\"5432\"]\naction = \"allow\""),
+        "{text}"
+    );
+    let rules = [outbound, allow.clone()];
+    let attempt = turnkey_policy::Attempt {
+        address: "127.0.0.1:5432".parse().ok(),
+        ..turnkey_policy::Attempt::of(On::Connect)
+    };
+    assert_eq!(turnkey_policy::decide(&rules, &attempt), Some(1));
+    let exact = Rule {
+        action: Action::Deny,
+        ..allow
+    };
+    let (instead, replaces) = change(&exact, &act);
+    assert!(replaces && instead.action == Action::Allow && instead.address == exact.address);
+    let (_, replaces) = change(&exact, &connect("0.0.0.0:5432"));
+    assert!(replaces, "it is decided on as several");
+}
+
+#[test]
+fn talking_to_itself_takes_a_loopback_and_no_rule() {
+    let rule = &fixture::policy().rules[fixture::OUTBOUND];
+    let act = |address: &str, on| Act {
+        on: Some(on),
+        object: Object::Address {
+            address: address.to_owned(),
+            socket: Some(SocketType::Stream),
+            name: None,
+        },
+        outcome: Outcome::Denied(Stopper::CgroupProgram),
+        errno: libc::EPERM,
+    };
+    assert_eq!(
+        for_rule("mine", rule, &act("127.0.0.1:80", On::Connect)),
+        "--network loopback (the jail's own), or --allow 127.0.0.1:80 (the host's)"
+    );
+    assert_eq!(
+        for_rule("mine", rule, &act("0.0.0.0:80", On::Connect)),
+        "--network loopback (the jail's own)"
+    );
+    let bind = for_rule("mine", rule, &act("127.0.0.1:80", On::Bind));
+    assert!(bind.contains("[[rule]]"), "{bind}");
+    let alone = for_rule_alone("mine", rule, &act("192.0.2.7:80", On::Connect));
+    assert!(alone.starts_with("in a profile"), "{alone}");
+}
+
+#[test]
+fn a_socket_that_the_filter_leaves_out_is_told_from_one_of_a_kind_that_no_jail_has() {
+    let rule = &fixture::policy().rules[fixture::OUTBOUND];
+    let socket = |stopper, errno| Act {
+        on: Some(On::Connect),
+        object: Object::Syscall("socket".to_owned()),
+        outcome: Outcome::Denied(stopper),
+        errno,
+    };
+    let left_out = for_rule("judge", rule, &socket(Stopper::Seccomp, libc::EPERM));
+    assert!(
+        left_out.starts_with("[syscalls] allow = [\"@network-local\"]"),
+        "{left_out}"
+    );
+    for (stopper, errno) in [
+        (Stopper::Seccomp, libc::EAFNOSUPPORT),
+        (Stopper::CgroupProgram, libc::EPERM),
+    ] {
+        let never = for_rule("mine", rule, &socket(stopper, errno));
+        assert!(never.contains("Unix, TCP and UDP"), "{never}");
+    }
+}
+
+#[test]
+fn layers_without_a_rule_name_their_flag() {
+    let file = |path: &str, access| Object::File {
+        path: Some(path.to_owned()),
+        truncated: false,
+        access,
+        raw: None,
+        to: None,
+        memory: Vec::new(),
+    };
+    let write = file("/usr/a b", vec![FileAccess::Write]);
+    assert_eq!(
+        for_layer(Some(Stopper::Mounts), &write).as_deref(),
+        Some("--write '/usr/a b'")
+    );
+    let escaped = file("/usr/\\xff", vec![FileAccess::Read]);
+    assert_eq!(for_layer(Some(Stopper::Landlock), &escaped), None);
+    let relative = file("notes", vec![FileAccess::Read]);
+    assert_eq!(for_layer(Some(Stopper::Mounts), &relative), None);
+    assert_eq!(for_layer(Some(Stopper::FilePermissions), &write), None);
+    let mapped = Object::Address {
+        address: "[::ffff:127.0.0.1]:80".to_owned(),
+        socket: None,
+        name: None,
+    };
+    let advice = for_layer(Some(Stopper::CgroupProgram), &mapped).unwrap();
+    assert!(advice.starts_with("--network loopback"), "{advice}");
+}
+
+#[test]
+fn syscalls_that_lead_out_are_never_allowed() {
+    let syscall =
+        |name: &str| for_layer(Some(Stopper::Seccomp), &Object::Syscall(name.to_owned())).unwrap();
+    assert_eq!(
+        syscall("ptrace"),
+        "no profile can allow it: that syscall leads out of a jail"
+    );
+    assert_eq!(
+        syscall("execveat"),
+        "in a profile: [syscalls] allow = [\"execveat\"]"
+    );
+}
