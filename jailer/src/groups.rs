@@ -111,6 +111,17 @@ impl GroupNames {
     }
 }
 
+/// What a tree uses at one moment. `None` where nobody counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// In bytes; with the page cache of its files.
+    pub memory: Option<u64>,
+    /// Processes and threads, the jail's first process among them.
+    pub tasks: Option<u64>,
+    /// So far, user and system together.
+    pub cpu_time: Option<Duration>,
+}
+
 /// The groups of one jail. Dropping them kills whatever is inside and removes them.
 #[derive(Debug)]
 pub struct Groups {
@@ -246,6 +257,21 @@ impl Groups {
     fn cpu_stat(&self, key: &str) -> Option<Duration> {
         let text = fs::read_to_string(self.names.unified.join("cpu.stat")).ok()?;
         flat_keyed(&text, key).map(Duration::from_micros)
+    }
+
+    /// What the tree uses at this moment.
+    pub fn now(&self) -> Now {
+        let number = |controller, file| self.read(controller, file)?.parse().ok();
+        let memory = if self.is_legacy(Controller::Memory) {
+            "memory.usage_in_bytes"
+        } else {
+            "memory.current"
+        };
+        Now {
+            memory: number(Controller::Memory, memory),
+            tasks: number(Controller::Pids, "pids.current"),
+            cpu_time: self.cpu_time(),
+        }
     }
 
     /// What the tree used, beside what is known without groups.

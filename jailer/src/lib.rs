@@ -82,7 +82,7 @@ pub use error::JailError;
 pub use filter::FilterError;
 pub use groups::limits::GroupLimit;
 pub use groups::own::OwnGroup;
-pub use groups::{GroupError, GroupNames, Groups};
+pub use groups::{GroupError, GroupNames, Groups, Now};
 pub use host::{Host, HostError};
 pub use ids::identity::INSIDE_ID;
 pub use ids::idmap::HOST_ID;

@@ -28,6 +28,7 @@ mod privileges;
 mod procfs;
 mod profiles;
 mod programs;
+mod progress;
 mod report;
 mod root;
 mod rootless;

@@ -10,9 +10,9 @@ use turnkey_tests::Run;
 const ATTACK: &str = include_str!("../attacks/terminal.py");
 
 /// What came of a program that had a terminal as its controlling one and on all three streams.
-struct Scene {
+pub struct Scene {
     /// What the program printed, by way of the terminal.
-    shown: String,
+    pub shown: String,
     /// What is in the terminal's input, as if somebody had typed it.
     typed: String,
     /// Whether the terminal still edits lines and echoes.
@@ -20,7 +20,7 @@ struct Scene {
 }
 
 /// Starts `command` the way a shell in a terminal would.
-fn in_a_terminal(command: &Command) -> Scene {
+pub fn in_a_terminal(command: &Command) -> Scene {
     let OpenptyResult { master, slave } = openpty(None, None).expect("a terminal can be made");
     let stream = || Stdio::from(slave.try_clone().expect("a descriptor can be doubled"));
     let mut shell = Command::new("setsid");

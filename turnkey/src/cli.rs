@@ -128,6 +128,14 @@ pub struct RunArguments {
     /// No verdict line and no explanation on standard error
     #[arg(long, short)]
     pub quiet: bool,
+    /// Colours on standard error; by itself, where that is a terminal
+    #[arg(
+        long = "color",
+        value_name = "WHEN",
+        value_enum,
+        default_value = "auto"
+    )]
+    pub colour: ColourWhen,
     /// Do without the monitor, and without whatever else an unprivileged caller cannot have: no
     /// rule acts, and the verdict is inconclusive at best
     #[arg(long)]
@@ -192,6 +200,25 @@ pub struct ReportArguments {
     /// Write it here instead of to standard output
     #[arg(long, value_name = "FILE|-")]
     pub out: Option<PathBuf>,
+    /// Colours in the text; by itself, where standard output is a terminal
+    #[arg(
+        long = "color",
+        value_name = "WHEN",
+        value_enum,
+        default_value = "auto"
+    )]
+    pub colour: ColourWhen,
+}
+
+/// When to write in colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColourWhen {
+    /// To a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// In any case
+    Always,
+    /// Not at all
+    Never,
 }
 
 /// What `turnkey report` writes.

@@ -25,7 +25,7 @@ use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
 use turnkey_policy::{Endpoint, Mode, Network, On, Overrides, Policy, syscalls};
 
-use crate::cli::{LearnArguments, RunArguments};
+use crate::cli::{ColourWhen, LearnArguments, RunArguments};
 use crate::report::{Status, escape, quote};
 use crate::run::{self, Done, Failure};
 use crate::{tell, text_file, toolchain};
@@ -183,6 +183,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         events: None,
         capture: false,
         no_redact: false,
+        colour: ColourWhen::Auto,
         syscalls: true,
         export: None,
         export_changes: false,

@@ -4,7 +4,7 @@
 //! One thread per stream, because a caller that does not read our standard output must not keep
 //! the supervisor from enforcing the clock.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -160,7 +160,20 @@ enum Target {
 }
 
 impl Target {
+    /// On a terminal there may be a line of turnkey's own, which makes way.
     fn write(self, bytes: &[u8]) -> io::Result<()> {
+        let is_terminal = match self {
+            Target::Output => io::stdout().is_terminal(),
+            Target::Error => io::stderr().is_terminal(),
+        };
+        if is_terminal {
+            crate::progress::apart(bytes, || self.pass_on(bytes))
+        } else {
+            self.pass_on(bytes)
+        }
+    }
+
+    fn pass_on(self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Target::Output => {
                 let mut stream = io::stdout().lock();

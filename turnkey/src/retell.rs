@@ -1,16 +1,16 @@
 //! `turnkey report`: a stored report rendered again, for people, browsers and other programs.
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
 
-use crate::cli::{ReportArguments, ReportFormat};
+use crate::cli::{ColourWhen, ReportArguments, ReportFormat};
 use crate::report::{self, LARGEST, Report, Stored, escape, formats};
 use crate::report_file::ReportFile;
 use crate::run::Failure;
-use crate::tell;
+use crate::{colour, tell};
 
 /// Renders the report to standard output or to a file.
 pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
@@ -25,7 +25,11 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
     if let Some(words) = stored.left_out() {
         tell::line(&words);
     }
-    let page = render(&stored.report, arguments.format, colour(out.is_none()));
+    let page = render(
+        &stored.report,
+        arguments.format,
+        colour(arguments.colour, out.is_none()),
+    );
     match file {
         Some(file) => file.write(&page),
         None => tell::page(&page),
@@ -53,8 +57,12 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn colour(to_stdout: bool) -> bool {
-    to_stdout && std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+/// A file is no terminal, whatever standard output is.
+fn colour(when: ColourWhen, to_stdout: bool) -> bool {
+    match (when, to_stdout) {
+        (ColourWhen::Auto, false) => false,
+        (when, _) => colour::wanted(when, &std::io::stdout()),
+    }
 }
 
 /// Into memory, which does not fail.

@@ -16,6 +16,7 @@ use turnkey_policy::{Allowed, LoadError, Policy};
 
 use crate::cli::{OverrideArguments, RunArguments};
 use crate::gateway::{self, Gateway, List, Passage};
+use crate::progress::Progress;
 use crate::relay::{Relayed, Streams};
 use crate::report::{
     self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Export, Inputs, NotStarted,
@@ -25,7 +26,8 @@ use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::Watch;
 use crate::{
-    accept, advice, clock, elsewhere, export, network, outputs, scope, tell, text_file, toolchain,
+    accept, advice, clock, colour, elsewhere, export, network, outputs, scope, tell, text_file,
+    toolchain,
 };
 
 /// Why there is no run, before a report could be written.
@@ -124,7 +126,7 @@ pub fn under(
     }
     let written = write(&report, report_file);
 
-    tell_story(&report, arguments.quiet);
+    tell_story(&report, arguments);
     // What was asked for and could not be written is turnkey's own failure, whatever the program
     // did; it has been told above.
     unwritten.and(written)?;
@@ -147,13 +149,15 @@ fn write(report: &Report, file: Option<ReportFile>) -> anyhow::Result<()> {
 }
 
 /// Why nothing ran, and what an export lacks, are told even to those who want to hear nothing.
-fn tell_story(report: &Report, quiet: bool) {
+fn tell_story(report: &Report, arguments: &RunArguments) {
+    let quiet = arguments.quiet;
+    let colour = colour::wanted(arguments.colour, &std::io::stderr());
     let mut text = Vec::new();
     // Into memory, which does not fail.
     let _ = match &report.export {
         Some(export) if quiet && report.error.is_none() => export.tell(true, &mut text),
         None if quiet && report.error.is_none() => Ok(()),
-        _ => report::terminal::story(report, &mut text, colour()),
+        _ => report::terminal::story(report, &mut text, colour),
     };
     tell::text(&String::from_utf8_lossy(&text));
 }
@@ -193,15 +197,28 @@ fn attempt(
     let gateway = Gateway::start(held.take_listeners(), list(&plan))
         .context("could not start the thread that passes the program's connections on")?;
     let supervisor = Supervisor::new().context("could not start the loop that watches the jail")?;
+    let progress = Progress::start(&policy.limits, arguments.quiet);
     let mut running = held.release()?;
-    let mut see = |event: &Event| watcher.see(event);
-    let mut course = supervise(supervisor, &mut running, &mut watch, policy, told, &mut see)?;
+    let mut see = |event: &Event| {
+        progress.saw(event.repeated);
+        watcher.see(event);
+    };
+    let mut course = supervise(
+        supervisor,
+        &mut running,
+        &mut watch,
+        policy,
+        told,
+        &mut see,
+        &progress,
+    )?;
 
     if course.limit.is_none() {
         course.limit = running.exceeded();
     }
     let exit = running.finish()?;
     let (output, error) = relays.finish();
+    drop(progress);
     let passages = gateway.finish(course.ended_by_itself() && !watch.condemned());
     tell_of_lost_output(&output);
     // Everything inside is dead: what the kernel holds now is all there will be.
@@ -303,11 +320,6 @@ fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Com
         environment: std::env::vars_os().collect(),
         workdir,
     })
-}
-
-fn colour() -> bool {
-    use std::io::IsTerminal;
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// Everything that looks at events.

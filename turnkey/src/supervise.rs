@@ -18,6 +18,7 @@ use turnkey_jailer::{JailError, Limit, News, Running};
 use turnkey_monitor::Event;
 use turnkey_policy::Policy;
 
+use crate::progress::Progress;
 use crate::relay::TooMuchOutput;
 use crate::signals::{Arrived, Signals};
 use crate::watch::Watch;
@@ -98,6 +99,7 @@ pub fn supervise(
     policy: &Policy,
     output: UnboundedReceiver<TooMuchOutput>,
     see: &mut dyn FnMut(&Event),
+    progress: &Progress,
 ) -> anyhow::Result<Course> {
     let Supervisor { runtime, signals } = supervisor;
     runtime.block_on(async {
@@ -112,6 +114,9 @@ pub fn supervise(
                     News::Ended => {}
                 }
                 continue;
+            }
+            if matches!(input, Input::Tick) {
+                progress.look(running);
             }
             if answer(&input, running, watch, &mut course, see) {
                 running.kill()?;

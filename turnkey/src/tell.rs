@@ -12,7 +12,8 @@ pub fn line(words: &str) {
 
 /// A text as it is.
 pub fn text(words: &str) {
-    let _ = std::io::stderr().lock().write_all(words.as_bytes());
+    let bytes = words.as_bytes();
+    let _ = crate::progress::apart(bytes, || std::io::stderr().lock().write_all(bytes));
 }
 
 /// What a command was asked for, on standard output. A reader such as head(1) that has seen enough is no

@@ -48,6 +48,7 @@ pub use clock::Clock;
 pub use ending::{Ending, Evidence, NotStarted, Ran};
 pub use events::EventWriter;
 pub use export::Export;
+pub use limit::{seconds, size};
 pub use model::{FileAccess, Host, Report, Status};
 pub use read::{LARGEST, Stored};
 pub use text::{escape, quote, unescape};

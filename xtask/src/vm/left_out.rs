@@ -58,6 +58,10 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "what is planted and collected is looked at by the command",
     },
     LeftOut {
+        prefix: "progress::",
+        why: "what is shown on a terminal meanwhile is the command's alone, and takes seconds to appear",
+    },
+    LeftOut {
         prefix: "report::",
         why: "a stored report is rendered by the command alone, without a jail; the runs that fill it are ordinary ones",
     },
