@@ -32,8 +32,8 @@ pub struct Jail {
     pub canary: u32,
     /// Not 0: the numbers of the system calls that are made are noted in `called`.
     pub notes_calls: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Not 0: rules name who acts, so every process has a role.
+    pub has_roles: u32,
     /// The number of the next record.
     pub seq: u64,
     /// What happened, by [`count::slot`].
@@ -72,7 +72,7 @@ impl Jail {
             strict: 0,
             canary: 0,
             notes_calls: 0,
-            reserved: 0,
+            has_roles: 0,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],

@@ -6,6 +6,7 @@
 //! and a reader must expect any value.
 #![no_std]
 
+mod actor;
 mod jail;
 mod offsets;
 mod record;
@@ -16,18 +17,20 @@ mod table;
 pub mod fault;
 pub mod syscalls;
 
+pub use actor::{ACTORS, Actor, Process};
 pub use jail::{HOOKED, Jail, network, started};
 pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 pub use record::{ADDRESS, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use room::Room;
 pub use table::{
-    CELLS, FILES, ON, PEERS, Peer, RULES, STATES, Table, WatchedFile, action, column, family,
+    CELLS, FILES, KINDS, ON, PEERS, Peer, ROLES, ROWS, RULES, STATES, Table, WatchedFile, action,
+    column, family, role,
 };
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the
 /// monitor refuses to load another.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Bytes of the ring that carries what no rule decided on.
 pub const RING: u32 = 8 << 20;
@@ -50,4 +53,4 @@ pub const SEATS: u32 = 1024;
 
 /// The symbol by which an object says that it speaks version [`ABI_VERSION`]; the number in its
 /// name is the version.
-pub const ABI_SYMBOL: &str = "TURNKEY_ABI_3";
+pub const ABI_SYMBOL: &str = "TURNKEY_ABI_4";

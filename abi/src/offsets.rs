@@ -41,7 +41,7 @@ macro_rules! offsets {
 pub const ABSENT: u32 = u32::MAX;
 
 /// Fields that not every kernel has, and does without.
-pub const OPTIONAL: &[(&str, &str)] = &[("backing_file", "user_path")];
+pub const OPTIONAL: &[(&str, &str)] = &[("backing_file", "user_path"), ("fs_struct", "users")];
 
 offsets! {
     task_tgid = "task_struct" "tgid",
@@ -87,6 +87,7 @@ offsets! {
     fdtable_fd = "fdtable" "fd",
     fs_root = "fs_struct" "root",
     fs_pwd = "fs_struct" "pwd",
+    fs_users = "fs_struct" "users",
     path_mnt = "path" "mnt",
     path_dentry = "path" "dentry",
     file_f_path = "file" "f_path",

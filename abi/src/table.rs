@@ -4,6 +4,10 @@
 //! one transition per byte of the path, and the state after the last byte names, for each column,
 //! the rule that decides. What decides over what was settled when the table was made.
 //!
+//! Where rules name who acts, every process has a *role*: which of those rules are about it. Each role has
+//! answers of its own. Which role a program comes to, the same automaton tells from its path, by a start of
+//! its own.
+//!
 //! Beside them stand the files that rules know by themselves, sorted, each with its own answers.
 
 use core::mem::size_of;
@@ -16,6 +20,15 @@ pub const STATES: usize = 4096;
 
 /// Most transitions: states times byte classes, each count rounded up to a power of two.
 pub const CELLS: usize = 1 << 18;
+
+/// Most sets of answers: one for all states that answer alike, in each role.
+pub const ROWS: usize = 4096;
+
+/// Most roles, with [`role::UNKNOWN`]. A power of two, and no more than the bits of [`Peer::roles`].
+pub const ROLES: usize = 32;
+
+/// Most sets of patterns of programs, or of scripts, that paths can match together.
+pub const KINDS: usize = 32;
 
 /// Kinds of attempt, rounded up: see [`crate::syscalls::on`].
 pub const ON: usize = 32;
@@ -70,6 +83,8 @@ pub struct Peer {
     pub family: u16,
     /// The deciding rule plus one.
     pub rule: u16,
+    /// Bits of roles: those in which the rule may be meant. All of them are set when it names nobody.
+    pub roles: u32,
 }
 
 impl Peer {
@@ -82,10 +97,18 @@ impl Peer {
         on: 0,
         family: family::EVERY,
         rule: 0,
+        roles: 0,
     };
 }
 
-const _: () = assert!(size_of::<Peer>() == 44);
+const _: () = assert!(size_of::<Peer>() == 48);
+
+/// Who acts, as far as the rules tell actors apart.
+pub mod role {
+    /// The only one where no rule names actors. Where some do, that of a process of which nobody knows
+    /// what it executes: its answers are the strongest of all that it might have.
+    pub const UNKNOWN: u32 = 0;
+}
 
 /// Which addresses a [`Peer`] speaks of.
 pub mod family {
@@ -115,12 +138,23 @@ pub struct Table {
     pub peer_count: u32,
     /// Zero.
     pub reserved: u32,
-    /// For kinds of attempt without a path, of which no address is known, and for memory that is made executable and holds no
-    /// file that a path leads to: the deciding rule plus one, or 0.
-    pub on: [u16; ON],
-    /// For a file whose path is unknown or too long: the strongest rule of the column plus one,
+    /// How many roles there are; 1 when no rule names actors.
+    pub role_count: u32,
+    /// The state before the first byte of the path of a program or a script.
+    pub actor_start: u32,
+    /// How many sets of patterns of scripts there are, with that of no script; 1 when no rule names any.
+    pub script_count: u32,
+    /// Zero.
+    pub reserved_too: u32,
+    /// By role, for kinds of attempt without a path, of which no address is known, and for memory that is
+    /// made executable and holds no file that a path leads to: the deciding rule plus one, or 0.
+    pub on: [[u16; ON]; ROLES],
+    /// By role, for a file whose path is unknown or too long: the strongest rule of the column plus one,
     /// or 0. Not knowing must not be the way round a rule.
-    pub unknown: [u16; column::COUNT],
+    pub unknown: [[u16; column::COUNT]; ROLES],
+    /// The role by what the program's path is ([`column::EXE`]), then by what the script's is
+    /// ([`column::SCRIPT`], or 0 without one).
+    pub roles: [[u8; KINDS]; KINDS],
     /// [`crate::action`] by rule plus one, after the policy's mode was applied. At 0 it is none.
     pub actions: [u8; RULES + 1],
     /// [`crate::action`] by rule plus one, as it was written: what is stronger does not depend on the
@@ -132,22 +166,26 @@ pub struct Table {
     pub peers: [Peer; PEERS],
     /// The class of each byte.
     pub classes: [u8; 256],
-    /// By state and column: the deciding rule plus one, or 0.
-    pub accept: [[u16; column::COUNT]; STATES],
+    /// By state: the first of its [`Table::rows`].
+    pub accept: [u16; STATES],
+    /// By column: the deciding rule plus one, or 0. Those of a state stand one behind the other, by role.
+    pub rows: [[u16; column::COUNT]; ROWS],
     /// The next state.
     pub transitions: [u16; CELLS],
 }
 
 const _: () = assert!(
     size_of::<Table>()
-        == 24
-            + 2 * ON
-            + 2 * column::COUNT
+        == 40
+            + 2 * ON * ROLES
+            + 2 * column::COUNT * ROLES
+            + KINDS * KINDS
             + 2 * (RULES + 1)
             + size_of::<WatchedFile>() * FILES
             + size_of::<Peer>() * PEERS
             + 256
-            + 2 * column::COUNT * STATES
+            + 2 * STATES
+            + 2 * column::COUNT * ROWS
             + 2 * CELLS
 );
 
@@ -171,6 +209,10 @@ pub mod column {
     pub const CHMOD: u32 = 7;
     /// Making memory executable that holds a file.
     pub const MAP: u32 = 8;
+    /// No attempt: which set of patterns of programs the path matches.
+    pub const EXE: u32 = 9;
+    /// No attempt: which set of patterns of scripts the path matches; never 0.
+    pub const SCRIPT: u32 = 10;
     /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
     pub const NAMELESS: u32 = 12;
     /// How many columns there are; some are free.

@@ -42,9 +42,12 @@ pub fn assert_agrees(table: &Rules, rules: &[Rule], path: &[u8]) {
     };
     for access in WAYS {
         assert_eq!(
-            table.decide_open(Known::at(path), access),
+            table.to(None).open(Known::at(path), access),
             reference(On::Open, access)
         );
     }
-    assert_eq!(table.decide_exec(Known::at(path)), reference(On::Exec, &[]));
+    assert_eq!(
+        table.to(None).exec(Known::at(path)),
+        reference(On::Exec, &[])
+    );
 }

@@ -1,13 +1,16 @@
 //! The rules about addresses: the first in their list that speaks of an attempt decides.
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{PEERS, Peer, Table, family};
+use turnkey_abi::{PEERS, Peer, Table, family, role};
 
 use crate::automaton::{self, Verdict};
 use crate::read::{Step, repeat};
 
 /// An address of IPv6, or one of IPv4 as it is written there: words in network byte order.
 pub type Words = [u32; 4];
+
+/// The bit of the role of an actor that nobody knows.
+const IS_UNKNOWN: u32 = 1 << role::UNKNOWN;
 
 /// What makes an address of IPv4 one of IPv6.
 const MAPPED: u32 = 0xffff_u32.to_be();
@@ -37,6 +40,8 @@ struct Search {
     /// The bit of the kind of attempt.
     on: u32,
     to_itself: bool,
+    /// The bit of the actor's role.
+    role: u32,
     /// The deciding rule plus one, or 0.
     rule: u16,
 }
@@ -48,11 +53,12 @@ impl Step for Search {
             return false;
         }
         let peer = &self.table.peers[round as usize % PEERS];
-        let speaks = self.is_of(peer) && self.is_in(peer);
-        if speaks {
-            self.rule = peer.rule;
+        if !self.is_of(peer) || !self.is_in(peer) {
+            return true;
         }
-        !speaks
+        self.rule = automaton::stronger(self.table, peer.rule, self.rule);
+        // Of one that nobody knows, what names actors may be meant or not.
+        self.role == IS_UNKNOWN && peer.roles != u32::MAX
     }
 }
 
@@ -69,7 +75,7 @@ impl Search {
             family::ANY => true,
             family => family == own,
         };
-        is_meant && peer.on & self.on != 0
+        is_meant && peer.on & self.on != 0 && peer.roles & self.role != 0
     }
 
     #[inline(always)]
@@ -94,13 +100,20 @@ impl Search {
 /// What the rules say of an attempt of this kind on an address. `to_itself`: the jail has a loopback of
 /// its own, and this is there.
 #[inline(always)]
-pub fn decide(table: &'static Table, on: u8, (ip, port): (Words, u16), to_itself: bool) -> Verdict {
+pub fn decide(
+    table: &'static Table,
+    role: u32,
+    on: u8,
+    (ip, port): (Words, u16),
+    to_itself: bool,
+) -> Verdict {
     let mut search = Search {
         table,
         ip,
         port,
         on: 1 << (on & 31),
         to_itself,
+        role: 1 << (role & 31),
         rule: 0,
     };
     let mut rule = search.ask(ip);

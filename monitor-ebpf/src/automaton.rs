@@ -1,6 +1,6 @@
 //! The rules' automaton, run over a path.
 
-use turnkey_abi::{CELLS, PATH, STATES, Table, action, column};
+use turnkey_abi::{CELLS, KINDS, ON, PATH, ROLES, ROWS, STATES, Table, action, column};
 
 use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch, Step, repeat};
@@ -75,10 +75,11 @@ pub fn stronger(table: &Table, one: u16, other: u16) -> u16 {
     }
 }
 
-/// What the table says about a kind of attempt without a path.
+/// What the table says about a kind of attempt without a path, by an actor of this role.
 #[inline(always)]
-pub fn decide_kind(table: &Table, on: u8) -> Verdict {
-    verdict(table, table.on[on as usize % turnkey_abi::ON])
+pub fn decide_kind(table: &Table, role: u32, on: u8) -> Verdict {
+    let of_role = &table.on[read::opaque(u64::from(role)) as usize % ROLES];
+    verdict(table, of_role[read::opaque(u64::from(on)) as usize % ON])
 }
 
 /// Whether any rule can decide in a column.
@@ -89,14 +90,29 @@ pub fn speaks_of(table: &Table, column: u32) -> bool {
 
 /// What the table says about a file whose path is not known.
 #[inline(always)]
-pub fn decide_unknown(table: &Table, column: u32) -> Verdict {
-    verdict(table, table.unknown[index(column)])
+pub fn decide_unknown(scratch: &Scratch, table: &Table, column: u32) -> Verdict {
+    let of_role = &table.unknown[read::opaque(u64::from(scratch.cursor.role)) as usize % ROLES];
+    verdict(table, of_role[index(column)])
 }
 
 #[inline(always)]
-fn decide_state(table: &Table, state: u32, column: u32) -> Verdict {
-    let accept = &table.accept[state as usize % STATES];
-    verdict(table, accept[index(column)])
+fn decide_state(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
+    verdict(table, answer(table, state, scratch.cursor.role, column))
+}
+
+/// What stands in a state's row of this number.
+#[inline(always)]
+fn answer(table: &Table, state: u32, row: u32, column: u32) -> u16 {
+    let first = table.accept[state as usize % STATES];
+    let row = read::opaque(u64::from(first) + u64::from(row)) as usize % ROWS;
+    table.rows[row][index(column)]
+}
+
+/// The role of a program and a script of these kinds.
+#[inline(always)]
+pub fn role_of(table: &Table, exe: u32, script: u32) -> u32 {
+    let of_exe = &table.roles[read::opaque(u64::from(exe)) as usize % KINDS];
+    u32::from(of_exe[read::opaque(u64::from(script)) as usize % KINDS])
 }
 
 /// A column as an index. Opaque: the compiler knows the few columns that a caller has, and would
@@ -143,7 +159,20 @@ pub fn decide_path(
     path: Resolved,
     column: u32,
 ) -> Verdict {
-    scratch.cursor.state = table.start;
+    let state = walk_path(scratch, table, table.start, path);
+    decide_state(scratch, table, state, column)
+}
+
+/// Which patterns of programs match the path in [`Scratch::path`].
+#[inline(always)]
+pub fn kind_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolved) -> u32 {
+    let state = walk_path(scratch, table, table.actor_start, path);
+    u32::from(answer(table, state, 0, column::EXE))
+}
+
+#[inline(always)]
+fn walk_path(scratch: &mut Scratch, table: &'static Table, start: u32, path: Resolved) -> u32 {
+    scratch.cursor.state = start;
     let mut walk = Plain {
         scratch,
         table,
@@ -151,7 +180,7 @@ pub fn decide_path(
         length: path.length,
     };
     repeat(PATH as u32, &mut walk);
-    decide_state(table, scratch.cursor.state, column)
+    scratch.cursor.state
 }
 
 /// A walk over a path as it was written, which drops `//` and `/./` and steps back at `/../`.
@@ -208,8 +237,11 @@ fn end_component(scratch: &mut Scratch) {
         // Two paths of `PATH` bytes together have fewer than `PATH` components.
         cursor.depth += 1;
         scratch.states[cursor.depth as usize % PATH] = cursor.state as u16;
-    } else if cursor.length == 2 && cursor.depth > 0 {
-        cursor.depth -= 1;
+    } else if cursor.length == 2 {
+        cursor.stepped = 1;
+        if cursor.depth > 0 {
+            cursor.depth -= 1;
+        }
     }
     cursor.length = 0;
     cursor.dots = 0;
@@ -225,10 +257,37 @@ pub fn decide_written(
     length: u32,
     column: u32,
 ) -> Verdict {
+    let state = walk_written(scratch, table, table.start, base, length);
+    decide_state(scratch, table, state, column)
+}
+
+/// Which patterns of scripts match such a path. Whether `..` was in it, [`Cursor::stepped`] says.
+///
+/// [`Cursor::stepped`]: read::Cursor::stepped
+#[inline(always)]
+pub fn kind_of_written(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    base: Resolved,
+    length: u32,
+) -> u32 {
+    let state = walk_written(scratch, table, table.actor_start, base, length);
+    u32::from(answer(table, state, 0, column::SCRIPT))
+}
+
+#[inline(always)]
+fn walk_written(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    start: u32,
+    base: Resolved,
+    length: u32,
+) -> u32 {
+    scratch.cursor.stepped = 0;
     scratch.cursor.depth = 0;
     scratch.cursor.length = 0;
     scratch.cursor.dots = 0;
-    scratch.states[0] = table.start as u16;
+    scratch.states[0] = start as u16;
     let mut walk = Written {
         scratch,
         table,
@@ -248,7 +307,7 @@ pub fn decide_written(
     if depth == 0 {
         state = next(table, state, b'/');
     }
-    decide_state(table, state, column)
+    state
 }
 
 /// Condemns the jail because `thread` broke a rule.

@@ -180,7 +180,7 @@ fn judge(scratch: &mut Scratch, jail: JailCell, task: u64, code: Code) -> (Verdi
     if code.is_fileless()
         && let Some(table) = emit::table(jail)
     {
-        verdict = decide_kind(table, on::MAP);
+        verdict = decide_kind(table, scratch.cursor.role, on::MAP);
     }
     verdict = verdict.forget(scratch);
     let mut resolved = Resolved::UNKNOWN;

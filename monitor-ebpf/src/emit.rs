@@ -2,6 +2,7 @@
 
 use turnkey_abi::{COMM, PATH, Record, Table, count, flag};
 
+use crate::actor;
 use crate::automaton::{self, Verdict};
 use crate::path::{self, Resolved};
 use crate::read::{self, JailCell, Message, Scratch, UNREADABLE, offset};
@@ -193,7 +194,7 @@ pub fn scratch(jail: JailCell, program: u32) -> Option<&'static mut Scratch> {
     if scratch.is_none() {
         fault(jail);
     }
-    scratch
+    in_role(scratch, jail)
 }
 
 /// Work memory for a hook of BPF LSM, to be released. That there is none is a fault.
@@ -203,7 +204,15 @@ pub fn claim(jail: JailCell) -> Option<&'static mut Scratch> {
     if scratch.is_none() {
         fault(jail);
     }
-    scratch
+    in_role(scratch, jail)
+}
+
+/// Notes who acts: the rules answer by that.
+#[inline(always)]
+fn in_role(scratch: Option<&'static mut Scratch>, jail: JailCell) -> Option<&'static mut Scratch> {
+    let scratch = scratch?;
+    scratch.cursor.role = actor::role(jail);
+    Some(scratch)
 }
 
 /// A program could not do its work: nobody knows what was done here.

@@ -1,8 +1,9 @@
 //! execve(2), execveat(2), and the images that they start.
 
 use turnkey_abi::syscalls::class;
-use turnkey_abi::{PATH, column, flag, kind, started};
+use turnkey_abi::{Actor, PATH, column, flag, kind, started};
 
+use crate::actor;
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
 use crate::open::{decide_argument, decide_file};
@@ -76,6 +77,7 @@ pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs
     if jail.started().get() == started::NOT {
         return;
     }
+    actor::asks(jail, who);
     let (length, verdict) = decide(scratch, jail, who.task, arguments(call, regs));
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -121,10 +123,12 @@ fn tell_attempt(
 }
 
 /// After an exec succeeded, before the new image's first instruction: the kernel's own file and
-/// its own copy of the name decide.
+/// its own copy of the name decide. `thread` is who asked for it: by now it has its process's id.
 #[inline(always)]
-pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) {
+pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, binprm): (u32, u64)) {
     let first = jail.started().get() != started::TOLD;
+    let before = actor::before(scratch, jail, who.task, thread);
+    scratch.cursor.role = before.caller();
     jail.started().set(started::TOLD);
     let filename: u64 = read::kernel(binprm + u64::from(offset!(binprm_filename)));
     let length = read::kernel_text(scratch, filename);
@@ -141,6 +145,8 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
     if interpreter != filename {
         scratch.record.flags |= flag::SCRIPT;
     }
+    let traits = (interpreter != filename, before.steady || first);
+    let script = actor::script(scratch, jail, who.task, traits, length);
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
     emit::describe_file(&mut scratch.record, file);
     let resolved = emit::resolve_file(scratch, who.task, file);
@@ -149,6 +155,7 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
     if first {
         verdict = Verdict::NONE;
     }
+    actor::executes(scratch, jail, who.task, resolved, (script, Actor::new(0)));
     if verdict.kills() {
         automaton::execute(jail, who.thread);
     }
@@ -160,8 +167,13 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64
 /// kills. The name is that of the trace event, the file that of the new memory.
 #[inline(always)]
 pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, filename: u64) {
+    let before = actor::before(scratch, jail, who.task, 0);
+    let memory: u64 = read::kernel(who.task + u64::from(offset!(task_mm)));
+    let file: u64 = read::kernel(memory + u64::from(offset!(mm_exe_file)));
     if jail.started().get() == started::NOT {
         jail.started().set(started::UNTOLD);
+        let resolved = emit::resolve_file(scratch, who.task, file);
+        becomes(scratch, jail, who.task, resolved, before);
         return;
     }
     let length = read::kernel_text(scratch, filename);
@@ -171,14 +183,26 @@ pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, filename: u64)
     if length == UNREADABLE || !base.is_whole() {
         by_name = decide_file(scratch, jail, Resolved::UNKNOWN, column::EXEC);
     }
-    let memory: u64 = read::kernel(who.task + u64::from(offset!(task_mm)));
-    let file: u64 = read::kernel(memory + u64::from(offset!(mm_exe_file)));
     let resolved = emit::resolve_file(scratch, who.task, file);
     let verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);
+    becomes(scratch, jail, who.task, resolved, before);
     if verdict.kills() {
         automaton::execute(jail, who.thread);
         tell_attempt(scratch, jail, who, (length, 0), verdict);
     }
+}
+
+/// Settles who acts from here on. Whether a script was started is not known here: where rules ask for
+/// that, it is the worst until the exec is told.
+#[inline(always)]
+fn becomes(scratch: &mut Scratch, jail: JailCell, task: u64, exe: Resolved, before: actor::Before) {
+    let names_scripts = emit::table(jail).is_some_and(|table| table.script_count > 1);
+    let script = if names_scripts {
+        actor::LOST
+    } else {
+        actor::NO_SCRIPT
+    };
+    actor::executes(scratch, jail, task, exe, (script, before.untold()));
 }
 
 /// Puts the new image's arguments behind the path.

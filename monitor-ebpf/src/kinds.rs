@@ -2,6 +2,7 @@
 
 use turnkey_abi::{Record, kind};
 
+use crate::actor;
 use crate::automaton::{self, decide_kind};
 use crate::emit::{self, Current};
 use crate::read::{self, JailCell, offset};
@@ -16,7 +17,7 @@ pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
     let Some(table) = emit::table(jail) else {
         return !jail.strict();
     };
-    let verdict = decide_kind(table, on);
+    let verdict = decide_kind(table, actor::role(jail), on);
     if !verdict.refuses() {
         return true;
     }

@@ -7,6 +7,7 @@
 #![no_main]
 #![feature(asm_experimental_arch)]
 
+mod actor;
 mod addresses;
 mod automaton;
 mod change;
@@ -193,18 +194,18 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
 // sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
 #[btf_tracepoint(function = "sched_process_exec")]
 fn sched_process_exec(context: BtfTracePointContext) -> i32 {
-    after(replaced(context.arg(2)))
+    after(replaced(context.arg(1), context.arg(2)))
 }
 
 #[inline(always)]
-fn replaced(binprm: u64) -> Option<i32> {
+fn replaced(thread: u32, binprm: u64) -> Option<i32> {
     let jail = read::current_jail()?;
     finish_off(jail);
     exec::replaced(
         emit::scratch(jail, program::EXEC)?,
         jail,
         emit::current(),
-        binprm,
+        (thread, binprm),
     );
     None
 }

@@ -3,7 +3,7 @@
 use aya_ebpf::btf_maps::{self, ArrayOfMaps};
 use aya_ebpf::macros::{btf_map, map};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
-use turnkey_abi::{Jail, Room, SEATS};
+use turnkey_abi::{ACTORS as MOST_ACTORS, Jail, Process, Room, SEATS};
 
 use crate::read::Scratch;
 
@@ -32,6 +32,13 @@ pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 /// What the kernel tells of acts that a rule decided on, by seat.
 #[btf_map]
 pub static VERDICTS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
+
+/// Made as they are needed: most jails have rules that do not ask who acts.
+const NO_PREALLOC: u32 = 1;
+
+/// What processes execute, as [`turnkey_abi::Actor`] writes it: those of jails whose rules name actors.
+#[map]
+pub static ACTORS: HashMap<Process, u64> = HashMap::with_max_entries(MOST_ACTORS, NO_PREALLOC);
 
 /// Work memory of the programs that the kernel does not enter again on a processor before it has left
 /// them there: one entry for each in [`program`].

@@ -7,6 +7,7 @@
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network};
 
+use crate::actor;
 use crate::addresses::{self, Words};
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::class_of;
@@ -128,7 +129,7 @@ fn on_of(what: u16) -> u8 {
 
 /// What rules and network mode say: the verdict, and whether the act may go on.
 #[inline(always)]
-fn decide(jail: JailCell, what: u16, address: Internet) -> (Verdict, bool) {
+fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, bool) {
     let Some(table) = emit::table(jail) else {
         return (Verdict::NONE, false);
     };
@@ -140,7 +141,7 @@ fn decide(jail: JailCell, what: u16, address: Internet) -> (Verdict, bool) {
     let is_server = on_of(what) == on::BIND;
     let ours = has_loopback && inside && !is_server;
     let port = u16::from_be(address.port as u16);
-    let verdict = addresses::decide(table, on_of(what), (address.ip, port), ours);
+    let verdict = addresses::decide(table, role, on_of(what), (address.ip, port), ours);
     // Where there is more than loopback, the rules say what of it.
     let reachable = allows_others || has_loopback && (inside || is_server);
     (verdict, reachable && verdict.action < action::DENY)
@@ -154,7 +155,7 @@ pub fn hook(what: u16, address: Internet) -> i32 {
         return 0;
     };
     let who = emit::current();
-    let (mut verdict, allowed) = decide(jail, what, address);
+    let (mut verdict, allowed) = decide(jail, actor::role(jail), what, address);
     if address.is_nobody(what) {
         verdict = Verdict::NONE;
     }
@@ -274,6 +275,7 @@ pub fn leave(
 fn decide_argument(scratch: &Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
     let text = &scratch.text;
     let word = |at: usize| u32::from_ne_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
+    let role = scratch.cursor.role;
     let family = u32::from(u16::from_ne_bytes([text[0], text[1]]));
     let port = u32::from(u16::from_ne_bytes([text[2], text[3]]));
     let address = match family {
@@ -283,11 +285,11 @@ fn decide_argument(scratch: &Scratch, jail: JailCell, what: u16, length: u32) ->
         }
         AF_INET | AF_INET6 => {
             let table = emit::table(jail);
-            return table.map_or(Verdict::NONE, |table| decide_kind(table, on_of(what)));
+            return table.map_or(Verdict::NONE, |table| decide_kind(table, role, on_of(what)));
         }
         _ => return Verdict::NONE,
     };
-    let (verdict, _) = decide(jail, what, address);
+    let (verdict, _) = decide(jail, role, what, address);
     verdict
 }
 
@@ -325,7 +327,7 @@ pub fn listened(scratch: &mut Scratch, jail: JailCell, who: Current, (regs, resu
     let Some(address) = local(socket) else {
         return;
     };
-    let (verdict, _) = decide(jail, act::LISTEN, address);
+    let (verdict, _) = decide(jail, scratch.cursor.role, act::LISTEN, address);
     let verdict = verdict.forget(scratch);
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -349,7 +351,7 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
     let Some(address) = local(socket) else {
         return true;
     };
-    let (verdict, allowed) = decide(jail, act::LISTEN, address);
+    let (verdict, allowed) = decide(jail, actor::role(jail), act::LISTEN, address);
     if allowed {
         return true;
     }

@@ -174,7 +174,7 @@ pub fn decide_file(
         let column = identity::column_of(scratch, resolved.inode, column);
         automaton::decide_path(scratch, table, resolved, column)
     } else {
-        automaton::decide_unknown(table, column)
+        automaton::decide_unknown(scratch, table, column)
     };
     let by_path = verdict.forget(scratch);
     identity::or_by_file(scratch, table, resolved.inode, column, by_path)

@@ -6,7 +6,6 @@
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 
-use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
@@ -14,18 +13,22 @@ use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, 
 
 use crate::maps;
 
+mod actor;
 mod area;
 mod claim;
 mod event;
 mod rings;
 mod slot;
+mod socket;
 
+pub use actor::{actor, forget_actor, keep_actor};
 pub use area::{Area, area, area_at};
 pub use claim::{claim, release};
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
+pub use socket::{socket, socket_address4, socket_address6};
 
 /// The length of a text that cannot be read.
 pub const UNREADABLE: u32 = u32::MAX;
@@ -65,6 +68,10 @@ pub struct Cursor {
     pub dots: u32,
     /// The automaton's state.
     pub state: u32,
+    /// The role of the current process, by which it answers.
+    pub role: u32,
+    /// Not 0: the path being normalised has a `..` in it.
+    pub stepped: u32,
     /// How many of the watched files are known to be in front of the one that is sought.
     pub place: u64,
     /// Where [`forgotten`] lets values pass through.
@@ -88,7 +95,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_3: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_4: u32 = ABI_VERSION;
 
 /// Which faults to have: none but in the object of a test.
 #[unsafe(no_mangle)]
@@ -443,6 +450,12 @@ impl JailCell {
         word!(self, seat).get()
     }
 
+    /// Whether rules name who acts.
+    #[inline(always)]
+    pub fn has_roles(self) -> bool {
+        word!(self, has_roles).get() != 0
+    }
+
     #[inline(always)]
     pub fn is_canary(self) -> bool {
         word!(self, canary).get() != 0
@@ -563,33 +576,4 @@ pub fn current_registers() -> u64 {
 pub fn now() -> u64 {
     // SAFETY: the helper has no preconditions.
     unsafe { helper::bpf_ktime_get_boot_ns() }
-}
-
-/// The context of a socket address hook; the verifier allows these fields only, whole words only.
-#[inline(always)]
-pub fn socket_address4(address: *mut bpf_sock_addr) -> (u32, u32, u32) {
-    // SAFETY: the kernel hands a valid context to every run of the program.
-    unsafe { ((*address).user_ip4, (*address).user_port, (*address).type_) }
-}
-
-/// As [`socket_address4`], for IPv6.
-#[inline(always)]
-pub fn socket_address6(address: *mut bpf_sock_addr) -> ([u32; 4], u32, u32) {
-    // SAFETY: the kernel hands a valid context to every run of the program.
-    unsafe {
-        let ip = [
-            (*address).user_ip6[0],
-            (*address).user_ip6[1],
-            (*address).user_ip6[2],
-            (*address).user_ip6[3],
-        ];
-        (ip, (*address).user_port, (*address).type_)
-    }
-}
-
-/// Type and protocol of a socket being made.
-#[inline(always)]
-pub fn socket(socket: *mut bpf_sock) -> (u32, u32) {
-    // SAFETY: the kernel hands a valid context to every run of the program.
-    unsafe { ((*socket).type_, (*socket).protocol) }
 }

@@ -96,7 +96,7 @@ pub fn leave(
     let meaning = meaning(call, regs, result)?;
     let table = emit::table(jail)?;
     let verdict = if meaning.rules {
-        decide_kind(table, meaning.on)
+        decide_kind(table, scratch.cursor.role, meaning.on)
     } else {
         Verdict::NONE
     };

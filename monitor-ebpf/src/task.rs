@@ -2,6 +2,7 @@
 
 use turnkey_abi::kind;
 
+use crate::actor;
 use crate::automaton::Verdict;
 use crate::emit::{self, Current};
 use crate::read::{self, JailCell, Scratch, offset};
@@ -15,6 +16,7 @@ pub fn forked(scratch: &mut Scratch, jail: JailCell, who: Current, child: u64) {
     if thread != process {
         return;
     }
+    actor::forked(scratch, jail, child);
     emit::begin(&mut scratch.record, kind::FORK, who);
     let start: u64 = read::kernel(child + u64::from(offset!(task_start_boottime)));
     let inner = emit::innermost_id(child);
@@ -31,6 +33,7 @@ pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
         repeat::interrupt(jail, who.thread);
         return;
     }
+    actor::exited(jail, who.task);
     emit::begin(&mut scratch.record, kind::EXIT, who);
     scratch.record.errno = status(who.task, signal);
     emit::finish_single(scratch, jail, Verdict::NONE);

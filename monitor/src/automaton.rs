@@ -4,10 +4,10 @@ mod hash;
 mod minimize;
 mod nfa;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 
-use turnkey_abi::{CELLS, STATES, Table, column};
+use turnkey_abi::{CELLS, ROWS, STATES, Table};
 use turnkey_policy::Glob;
 
 use hash::QuickMap;
@@ -29,10 +29,15 @@ pub enum AutomatonError {
         /// How many byte classes, rounded up to a power of two.
         classes: usize,
     },
+    /// Too many different answers.
+    #[error(
+        "they are answered in {rows} ways, by whoever acts, and the table holds {ROWS}: name fewer programs and scripts"
+    )]
+    Rows {
+        /// How many there are.
+        rows: usize,
+    },
 }
-
-/// For each column, the deciding rule plus one, or 0.
-pub(crate) type Winners = [u16; column::COUNT];
 
 /// The automaton. State 0 is where it starts.
 #[derive(Debug)]
@@ -40,7 +45,8 @@ pub(crate) struct Automaton {
     classes: Classes,
     /// By state, then by class.
     rows: Vec<Vec<u32>>,
-    accept: Vec<Winners>,
+    /// By state: what the path that ends there is answered, as a number.
+    accept: Vec<u32>,
 }
 
 /// Bytes that no pattern tells apart are one class.
@@ -75,21 +81,28 @@ impl Classes {
 const STATES_BEFORE: usize = 8 * STATES;
 
 impl Automaton {
-    /// Builds the automaton. `winners` says what a set of matching patterns, by index, decides.
+    /// Builds the automaton, which tells at least these bytes apart. `answer` numbers what a set of matching
+    /// patterns, by index, is answered.
     pub(crate) fn build(
         patterns: &[&Glob],
-        winners: impl Fn(&BTreeSet<usize>) -> Winners,
+        bytes: &BTreeSet<u8>,
+        mut answer: impl FnMut(&BTreeSet<usize>) -> u32,
     ) -> Result<Self, AutomatonError> {
         let nfa = Nfa::new(patterns.iter().copied());
         let mut subsets = Subsets::new(&nfa);
-        let classes = Classes::of(&subsets.named_bytes());
+        let classes = Classes::of(&(bytes | &nfa.named_bytes()));
         let (mut rows, mut accept) = (Vec::new(), Vec::new());
+        let mut answers: BTreeMap<BTreeSet<usize>, u32> = BTreeMap::new();
         while let Some(subset) = subsets.found.order.get(rows.len()).cloned() {
             if rows.len() == STATES_BEFORE {
                 return Err(AutomatonError::States);
             }
             rows.push(subsets.row(&subset, &classes.examples));
-            accept.push(winners(&subsets.complete(&subset)));
+            let matched = subsets.complete(&subset);
+            let known = answers.get(&matched).copied();
+            let number = known.unwrap_or_else(|| answer(&matched));
+            answers.insert(matched, number);
+            accept.push(number);
         }
         Ok(minimize::minimized(Self {
             classes,
@@ -98,9 +111,10 @@ impl Automaton {
         }))
     }
 
-    /// Writes the automaton into a table.
-    pub(crate) fn write(&self, table: &mut Table) -> Result<(), AutomatonError> {
-        let states = self.rows.len();
+    /// Writes it into a table, behind the first `before` states of another one that tells the same bytes
+    /// apart; the number of states then. Its answers are the numbers of their first rows.
+    pub(crate) fn write(&self, table: &mut Table, before: usize) -> Result<usize, AutomatonError> {
+        let states = before + self.rows.len();
         if states > STATES {
             return Err(AutomatonError::States);
         }
@@ -108,18 +122,24 @@ impl Automaton {
         if states * classes > CELLS {
             return Err(AutomatonError::Cells { states, classes });
         }
-        table.start = 0;
         table.shift = classes.trailing_zeros();
         table.classes = self.classes.of;
-        for (state, row) in self.rows.iter().enumerate() {
-            table.accept[state] = self.accept[state];
+        for (state, (row, answer)) in (before..).zip(self.rows.iter().zip(&self.accept)) {
+            // No state exceeds STATES, and no row ROWS.
+            let small = |number: usize| u16::try_from(number).unwrap_or(0);
+            let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+            table.accept[state] = small(index(*answer));
             for (class, next) in row.iter().enumerate() {
-                // No state exceeds STATES.
-                table.transitions[state * classes + class] = u16::try_from(*next).unwrap_or(0);
+                table.transitions[state * classes + class] = small(before + index(*next));
             }
         }
-        Ok(())
+        Ok(states)
     }
+}
+
+/// The bytes that any of these patterns tells from others.
+pub(crate) fn bytes_of(patterns: &[&Glob]) -> BTreeSet<u8> {
+    Nfa::new(patterns.iter().copied()).named_bytes()
 }
 
 /// The subset construction: each set of states that some path leads to is one state.
@@ -139,19 +159,6 @@ impl<'a> Subsets<'a> {
             closures,
             found,
         }
-    }
-
-    /// The bytes that any step tells from others.
-    fn named_bytes(&self) -> BTreeSet<u8> {
-        let mut named = BTreeSet::from([b'/']);
-        let states = 0..self.closures.len();
-        let states = states.filter_map(|state| State::try_from(state).ok());
-        for (step, _) in states.flat_map(|state| self.nfa.steps(state)) {
-            if let Step::Byte(byte) = step {
-                named.insert(*byte);
-            }
-        }
-        named
     }
 
     /// Where a set leads, by class.

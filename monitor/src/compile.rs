@@ -6,19 +6,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
-use turnkey_abi::{FILES, PEERS, RULES, Table, WatchedFile, action, column, network};
+use turnkey_abi::{FILES, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column, network};
 use turnkey_policy::{
-    Access, Action, Attempt, Candidate, FileFlag, Glob, Mode, Network, On, OnLoss, Policy, Rule,
-    unknown,
+    Access, Action, Candidate, FileFlag, Glob, Mode, Network, On, OnLoss, Policy, Rule, deciding,
+    precedence, unknown,
 };
 
-use crate::automaton::{Automaton, AutomatonError};
+use crate::automaton::{self, Automaton, AutomatonError};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
 use crate::peers;
+use crate::roles::{self, Role};
+use crate::rows::Rows;
 use crate::tier::Tier;
 use crate::tracepoints::interrupts_tracepoints_here;
 use crate::wire::on_code;
@@ -65,6 +66,12 @@ pub enum CompileError {
         FILES - 1
     )]
     TooManyFiles,
+    /// More programs and scripts than the table tells apart.
+    #[error(
+        "the rules tell more kinds of actors apart by `exe` and `script` than the kernel's table holds, which is {}: give rules the same lists of programs and scripts, or fewer rules such lists",
+        ROLES - 1
+    )]
+    TooManyActors,
     /// More addresses and ports than the table holds.
     #[error(
         "the rules have {count} pairs of an address and a port, and the kernel's table holds {PEERS}: name networks in place of addresses, and ranges in place of ports"
@@ -116,53 +123,7 @@ impl std::fmt::Debug for Rules {
     }
 }
 
-/// What the kernel knows of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known<'a> {
-    /// Its path.
-    pub path: &'a [u8],
-    /// No directory has a name of it.
-    pub nameless: bool,
-    /// Which file it is.
-    pub id: Option<FileId>,
-}
-
-impl<'a> Known<'a> {
-    /// A file of which the path alone is known.
-    #[must_use]
-    pub const fn at(path: &'a [u8]) -> Self {
-        Self {
-            path,
-            nameless: false,
-            id: None,
-        }
-    }
-}
-
 impl Rules {
-    /// What the kernel will say of opening a file: the rule's index and the action taken. For
-    /// tests and for `explain`; it walks the very table that the kernel walks.
-    #[must_use]
-    pub fn decide_open(&self, file: Known<'_>, access: &[Access]) -> Option<(usize, Action)> {
-        self.decide(file, column_of(access)?)
-    }
-
-    /// What the kernel will say of executing a file.
-    #[must_use]
-    pub fn decide_exec(&self, file: Known<'_>) -> Option<(usize, Action)> {
-        self.decide(file, column::EXEC)
-    }
-
-    /// What the kernel will say of a file of which it could not tell the path: of opening or executing it.
-    #[must_use]
-    pub fn decide_unknown(&self, on: On, access: &[Access]) -> Option<(usize, Action)> {
-        let column = match on {
-            On::Exec => column::EXEC,
-            _ => column_of(access)?,
-        };
-        self.decided(self.table.unknown[usize::try_from(column).ok()?])
-    }
-
     /// The paths of which the rules mean the files, to be looked for when the jail's tree stands.
     #[must_use]
     pub fn watched_paths(&self) -> &[WatchedPath] {
@@ -182,28 +143,6 @@ impl Rules {
         identity::write(&mut self.table, &self.definitions, &self.watched, found);
     }
 
-    /// What the kernel will say of making memory executable: that holds a file, or with `None` one that
-    /// no file of the tree holds.
-    #[must_use]
-    pub fn decide_map(&self, file: Option<Known<'_>>) -> Option<(usize, Action)> {
-        match file {
-            Some(file) => self.decide(file, column::MAP),
-            None => self.decided(self.table.on[usize::from(on_code(On::Map))]),
-        }
-    }
-
-    /// What the kernel will say of an attempt of a kind that has an address. `to_itself`: the jail has a
-    /// loopback of its own, and this is there.
-    #[must_use]
-    pub fn decide_peer(
-        &self,
-        on: On,
-        peer: SocketAddr,
-        to_itself: bool,
-    ) -> Option<(usize, Action)> {
-        self.decided(peers::rule_of(&self.table, on, peer, to_itself))
-    }
-
     /// Whether a hook has an answer to give under these rules.
     pub(crate) fn need(&self, need: Need) -> bool {
         match need {
@@ -215,54 +154,12 @@ impl Rules {
     }
 
     fn refuses(&self, on: On) -> bool {
-        let rule = self.table.on[usize::from(on_code(on))];
-        u16::from(self.table.actions[usize::from(rule)]) >= action::DENY
-    }
-
-    fn decide(&self, file: Known<'_>, column: u32) -> Option<(usize, Action)> {
-        let table = &self.table;
-        let by_file = file.id.map_or(0, |id| {
-            identity::rule_of(table, id, usize::try_from(column).unwrap_or(usize::MAX))
-        });
-        let asked = if file.nameless {
-            column::nameless(column)
-        } else {
-            column
-        };
-        let next = |state: usize, byte: &u8| {
-            let class = usize::from(table.classes[usize::from(*byte)]);
-            usize::from(table.transitions[state << table.shift | class])
-        };
-        let start = usize::try_from(table.start).ok()?;
-        let state = file.path.iter().fold(start, next);
-        let by_path = table.accept[state][usize::try_from(asked).ok()?];
-        let strength = |rule: u16| table.strengths[usize::from(rule)];
-        self.decided(if strength(by_file) > strength(by_path) {
-            by_file
-        } else {
-            by_path
-        })
-    }
-
-    /// What a rule of the table comes to: its index and the action taken.
-    fn decided(&self, rule: u16) -> Option<(usize, Action)> {
-        let index = usize::from(rule).checked_sub(1)?;
-        let action = self.table.actions[usize::from(rule)];
-        Some((index, crate::wire::action(u16::from(action))?))
-    }
-}
-
-/// The column for a way of opening.
-fn column_of(access: &[Access]) -> Option<u32> {
-    let (reads, writes) = (
-        access.contains(&Access::Read),
-        access.contains(&Access::Write),
-    );
-    match (reads, writes) {
-        (true, true) => Some(column::BOTH),
-        (true, false) => Some(column::READ),
-        (false, true) => Some(column::WRITE),
-        (false, false) => None,
+        let mut rules = self
+            .table
+            .on
+            .iter()
+            .map(|rules| rules[usize::from(on_code(on))]);
+        rules.any(|rule| u16::from(self.table.actions[usize::from(rule)]) >= action::DENY)
     }
 }
 
@@ -307,14 +204,51 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
         *strength = action_code(rule.action, Mode::Enforce);
     }
     table.files.fill(WatchedFile::NONE);
+    let patterns = Patterns::of(rules);
+    let mut rows = Rows::default();
+    let bytes = bytes_of(rules, &patterns);
+    let (roles, by_actor) = roles::settle(rules, &bytes, &mut table, &mut rows)?;
+    for (role, answers) in roles.all.iter().zip(&mut table.on) {
+        compile_kinds(rules, role, answers);
+    }
+    peers::write(rules, &roles, &mut table)?;
+    let orders: Vec<Orders> = roles
+        .all
+        .iter()
+        .map(|role| Orders::of(rules, role))
+        .collect();
+    let by_path = Automaton::build(&patterns.all(), &bytes, |matched| {
+        rows.place(
+            orders
+                .iter()
+                .map(|one| one.winners(rules, &patterns, matched))
+                .collect(),
+        )
+    })?;
+    for (unknown, orders) in table.unknown.iter_mut().zip(&orders) {
+        *unknown = orders.unknown(rules);
+    }
+    // The first role is meant by every rule.
+    table.columns = orders.first().map_or(0, Orders::columns);
+    rows.write(&mut table)?;
+    let states = by_path.write(&mut table, 0)?;
+    if let Some(by_actor) = by_actor {
+        table.actor_start = u32::try_from(states).unwrap_or(0);
+        by_actor.write(&mut table, states)?;
+    }
+    Ok(table)
+}
+
+/// What is answered of attempts of which their kind alone is known.
+fn compile_kinds(rules: &[Rule], role: &Role, answers: &mut [u16; ON]) {
     let without_path = |on: &On| !on.has_path() || *on == On::Map;
     for on in On::ALL.iter().copied().filter(without_path) {
-        let attempt = Attempt::of(on);
-        table.on[usize::from(on_code(on))] = plus_one(turnkey_policy::decide(rules, &attempt));
+        let order = precedence(rules, on, None).into_iter();
+        let speaking =
+            order.filter(|one| role.means(one.rule) && one.is_whole() && one.means(rules, None));
+        let rule = deciding(rules, speaking, role.is_known);
+        answers[usize::from(on_code(on))] = plus_one(rule);
     }
-    peers::write(rules, &mut table)?;
-    compile_paths(rules, &mut table)?;
-    Ok(table)
 }
 
 fn network_code(mode: &Network) -> u32 {
@@ -388,8 +322,10 @@ fn is_of(on: On, of: u8) -> bool {
         || on == On::Namespace && matches!(of, class::CLONE | class::CLONE3)
 }
 
-/// The order of decision in each column that one access or kind stands for.
+/// The order of decision in each column that one access or kind stands for, by actors of one role.
 struct Orders {
+    /// Whether it is known who acts.
+    is_known: bool,
     read: Vec<Candidate>,
     write: Vec<Candidate>,
     /// The columns behind [`column::BOTH`], in their order.
@@ -407,12 +343,18 @@ const REST: [On; 6] = [
 ];
 
 impl Orders {
-    fn of(rules: &[Rule]) -> Self {
+    fn of(rules: &[Rule], role: &Role) -> Self {
+        let of = |on: On, access: Option<Access>| {
+            let mut order = precedence(rules, on, access);
+            order.retain(|candidate| role.means(candidate.rule));
+            order
+        };
         Self {
-            read: turnkey_policy::precedence(rules, On::Open, Some(Access::Read)),
-            write: turnkey_policy::precedence(rules, On::Open, Some(Access::Write)),
+            is_known: role.is_known,
+            read: of(On::Open, Some(Access::Read)),
+            write: of(On::Open, Some(Access::Write)),
             rest: REST.map(|on| {
-                let mut order = turnkey_policy::precedence(rules, on, None);
+                let mut order = of(on, None);
                 // Those without paths speak of memory that no file holds.
                 order.retain(|candidate| on != On::Map || candidate.pattern.is_some());
                 order
@@ -420,28 +362,15 @@ impl Orders {
         }
     }
 
-    /// Every pattern that any column asks for, in a fixed order.
-    fn patterns(&self) -> Vec<Candidate> {
-        let rest = self.rest.iter().flatten();
-        let all = self.read.iter().chain(&self.write).chain(rest);
-        let keys: BTreeSet<(usize, usize)> = all
-            .filter_map(|candidate| Some((candidate.rule, candidate.pattern?)))
-            .collect();
-        keys.into_iter()
-            .map(|(rule, pattern)| Candidate {
-                pattern: Some(pattern),
-                ..Candidate::of(rule)
-            })
-            .collect()
-    }
-
-    /// The deciding rule of each column, given which candidates match a path.
+    /// The deciding rule of each column, given which patterns match a path.
     fn winners(
         &self,
         rules: &[Rule],
-        is_memory: bool,
-        matches: impl Fn(&Candidate) -> bool,
+        patterns: &Patterns<'_>,
+        matched: &BTreeSet<usize>,
     ) -> [u16; column::COUNT] {
+        let matches = |candidate: &Candidate| patterns.has_matched(candidate, matched);
+        let is_memory = patterns.has_memory_matched(matched);
         let memory = is_memory.then_some(FileFlag::Memfd);
         let named = self.answers(rules, |candidate| {
             matches(candidate) && candidate.means(rules, memory)
@@ -452,22 +381,34 @@ impl Orders {
         columns(named, nameless)
     }
 
-    /// The first candidate of each column that `speaks`.
+    /// What decides in each column of those that `speak`.
     fn answers(&self, rules: &[Rule], speaks: impl Fn(&Candidate) -> bool) -> Answers {
-        let first = |order: &Vec<Candidate>| {
-            let deciding = order.iter().find(|candidate| speaks(candidate));
-            deciding.map(|candidate| candidate.rule)
-        };
-        self.each(rules, first)
+        self.each(rules, |order| {
+            let speaking = order.iter().filter(|candidate| speaks(candidate));
+            deciding(rules, speaking.copied(), self.is_known)
+        })
     }
 
     /// What holds in each column for a path that is not known.
     fn unknown(&self, rules: &[Rule]) -> [u16; column::COUNT] {
         let answers = self.each(rules, |order| {
-            let deciding = unknown(rules, order);
-            deciding.first().map(|candidate| candidate.rule)
+            let matching = unknown(rules, order, self.is_known);
+            deciding(rules, matching, self.is_known)
         });
         columns(answers, answers)
+    }
+
+    /// Those in which any rule can decide.
+    fn columns(&self) -> u32 {
+        let columns = [&self.read, &self.write, &self.read].into_iter();
+        let mut bits = 0;
+        for (column, order) in columns.chain(&self.rest).enumerate() {
+            bits |= u32::from(!order.is_empty()) << column;
+        }
+        if !self.write.is_empty() {
+            bits |= 1 << column::BOTH;
+        }
+        bits
     }
 
     fn each(&self, rules: &[Rule], decide: impl Fn(&Vec<Candidate>) -> Option<usize>) -> Answers {
@@ -515,38 +456,55 @@ fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
 /// The paths that memory files have, and no other.
 const MEMORY_FILES: &str = "memfd:**";
 
-fn compile_paths(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> {
-    let orders = Orders::of(rules);
-    let patterns = orders.patterns();
-    let mut globs: Vec<&Glob> = patterns
-        .iter()
-        .filter_map(|candidate| candidate.glob(rules))
-        .collect();
-    let index_of = |candidate: &Candidate| {
-        let key = (candidate.rule, candidate.pattern);
-        patterns
-            .binary_search_by_key(&key, |one| (one.rule, one.pattern))
-            .ok()
-    };
-    // Whether a path is that of a memory file is one more question to it.
-    let memory = Glob::parse(MEMORY_FILES).ok();
-    let memory = memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty()));
-    globs.extend(&memory);
-    let automaton = Automaton::build(&globs, |matched| {
-        let is_memory = memory.is_some() && matched.contains(&patterns.len());
-        orders.winners(rules, is_memory, |candidate| {
-            candidate.pattern.is_none()
-                || index_of(candidate).is_some_and(|index| matched.contains(&index))
+/// Every pattern of paths, in a fixed order.
+struct Patterns<'r> {
+    globs: Vec<&'r Glob>,
+    /// Of each, its rule and its number there.
+    of: Vec<(usize, usize)>,
+    /// Whether a path is that of a memory file is one more question to it.
+    memory: Option<Glob>,
+}
+
+impl<'r> Patterns<'r> {
+    fn of(rules: &'r [Rule]) -> Self {
+        let with_path = rules.iter().enumerate();
+        let with_path = with_path.filter(|(_, rule)| rule.on.iter().any(|on| on.has_path()));
+        let all = with_path.flat_map(|(index, rule)| {
+            let own = rule.path.iter().enumerate();
+            own.map(move |(number, glob)| ((index, number), glob))
+        });
+        let (of, globs) = all.unzip();
+        let memory = Glob::parse(MEMORY_FILES).ok();
+        Self {
+            globs,
+            of,
+            memory: memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty())),
+        }
+    }
+
+    /// With the one for memory files behind them, if it is asked for.
+    fn all(&self) -> Vec<&Glob> {
+        self.globs.iter().copied().chain(&self.memory).collect()
+    }
+
+    fn has_memory_matched(&self, matched: &BTreeSet<usize>) -> bool {
+        matched.contains(&self.globs.len())
+    }
+
+    /// Whether a candidate's pattern is among those that match.
+    fn has_matched(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
+        candidate.pattern.is_none_or(|number| {
+            let index = self.of.binary_search(&(candidate.rule, number));
+            index.is_ok_and(|index| matched.contains(&index))
         })
-    })?;
-    automaton.write(table)?;
-    table.unknown = orders.unknown(rules);
-    let columns = [&orders.read, &orders.write, &orders.read];
-    for (column, order) in columns.into_iter().chain(&orders.rest).enumerate() {
-        table.columns |= u32::from(!order.is_empty()) << column;
     }
-    if !orders.write.is_empty() {
-        table.columns |= 1 << column::BOTH;
-    }
-    Ok(())
+}
+
+/// The bytes that any pattern of any rule tells apart. One automaton is written behind the other.
+fn bytes_of(rules: &[Rule], patterns: &Patterns<'_>) -> BTreeSet<u8> {
+    let actors = rules
+        .iter()
+        .flat_map(|rule| rule.exe.iter().chain(&rule.script));
+    let all: Vec<&Glob> = patterns.all().into_iter().chain(actors).collect();
+    automaton::bytes_of(&all)
 }

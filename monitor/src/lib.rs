@@ -10,6 +10,7 @@
 //! The kernel decides; what happens here only tells about it. The monitor does not know how the
 //! jail was made: it is given a cgroup.
 
+mod answer;
 mod automaton;
 mod btf;
 mod canary;
@@ -29,6 +30,8 @@ mod open;
 mod order;
 mod peers;
 mod programs;
+mod roles;
+mod rows;
 mod seat;
 pub mod shared;
 mod stream;
@@ -37,10 +40,11 @@ mod tier;
 mod tracepoints;
 mod wire;
 
+pub use answer::{Answers, Known};
 pub use automaton::AutomatonError;
 pub use btf::BtfError;
 pub use canary::{CanaryError, Proof};
-pub use compile::{CompileError, Known, Rules, compile};
+pub use compile::{CompileError, Rules, compile};
 pub use decode::{DecodeError, decode};
 pub use event::*;
 pub use evidence::{ByKind, Evidence, FinishError};

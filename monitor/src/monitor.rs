@@ -208,6 +208,7 @@ impl Monitor {
             kill_on_loss: self.rules.kill_on_loss.into(),
             strict: self.rules.strict.into(),
             notes_calls: self.notes_calls.into(),
+            has_roles: self.rules.have_roles().into(),
             ..Jail::new(self.loaded.seat.index, self.rules.network)
         };
         self.enter(cgroup_id, jail)?;

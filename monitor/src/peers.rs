@@ -5,21 +5,27 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use turnkey_abi::{PEERS, Peer, Table, family};
+use turnkey_abi::{PEERS, Peer, Table, family, role};
 use turnkey_policy::{Candidate, On, Rule, Subnet, address, peer_precedence};
 
 use crate::compile::{CompileError, plus_one};
+use crate::roles::{self, Roles};
 use crate::wire::on_code;
 
 /// Writes the rules of attempts that have an address.
-pub(crate) fn write(rules: &[Rule], table: &mut Table) -> Result<(), CompileError> {
+pub(crate) fn write(
+    rules: &[Rule],
+    roles: &Roles<'_>,
+    table: &mut Table,
+) -> Result<(), CompileError> {
     let mut entries = Vec::new();
     // Kinds of attempt of which every one is spoken of by now.
     let mut settled = 0;
     for candidate in peer_precedence(rules) {
         let mut entry = entry(rules, candidate);
+        entry.roles = roles::bits(roles, rules, candidate.rule);
         entry.on &= !settled;
-        if entry.family == family::EVERY {
+        if entry.family == family::EVERY && !rules[candidate.rule].names_actors() {
             settled |= entry.on;
         }
         if entry.on != 0 {
@@ -57,6 +63,7 @@ fn entry(rules: &[Rule], candidate: Candidate) -> Peer {
         on: kinds.fold(0, |bits, on| bits | bit(*on)),
         family: of_kind,
         rule: plus_one(Some(candidate.rule)),
+        roles: 0,
     }
 }
 
@@ -93,25 +100,39 @@ fn in_network_order(bytes: [u8; 16]) -> [u32; 4] {
     words
 }
 
-/// What the table says of an attempt on an address: a rule plus one, or 0.
-pub(crate) fn rule_of(table: &Table, on: On, peer: SocketAddr, to_itself: bool) -> u16 {
+/// What the table says of an attempt on an address by somebody of this role: a rule plus one, or 0.
+pub(crate) fn rule_of(
+    table: &Table,
+    role: u32,
+    (on, peer): (On, SocketAddr),
+    to_itself: bool,
+) -> u16 {
     let meant = address::meant(on, peer.ip());
     let asked = meant.into_iter();
-    let asked = asked.map(|address| first(table, on, (address, peer.port()), to_itself));
-    let strength = |rule: u16| table.strengths[usize::from(rule)];
-    let stronger = |one: u16, other: u16| {
-        let is_stronger = strength(other) > strength(one);
-        let is_earlier = strength(other) == strength(one) && other < one;
-        if is_stronger || is_earlier {
-            other
-        } else {
-            one
-        }
-    };
-    asked.reduce(stronger).unwrap_or(0)
+    let asked = asked.map(|ip| of_one(table, role, (on, (ip, peer.port())), to_itself));
+    asked
+        .reduce(|one, other| stronger(table, one, other))
+        .unwrap_or(0)
 }
 
-fn first(table: &Table, on: On, (address, port): (IpAddr, u16), to_itself: bool) -> u16 {
+/// The rule plus one with the stronger action, and the earlier, when both are as strong.
+fn stronger(table: &Table, one: u16, other: u16) -> u16 {
+    let strength = |rule: u16| table.strengths[usize::from(rule)];
+    let is_stronger = strength(other) > strength(one);
+    let is_earlier = strength(other) == strength(one) && other < one;
+    if is_stronger || is_earlier {
+        other
+    } else {
+        one
+    }
+}
+
+fn of_one(
+    table: &Table,
+    role: u32,
+    (on, (address, port)): (On, (IpAddr, u16)),
+    to_itself: bool,
+) -> u16 {
     let own = match address {
         IpAddr::V4(_) => family::V4,
         IpAddr::V6(_) => family::V6,
@@ -124,10 +145,18 @@ fn first(table: &Table, on: On, (address, port): (IpAddr, u16), to_itself: bool)
             family::ANY => true,
             family => family == own,
         };
-        peer.on & bit(on) != 0 && is_there && is_meant && (peer.first..=peer.last).contains(&port)
+        let is_of = peer.on & bit(on) != 0 && peer.roles & 1 << role != 0;
+        is_of && is_there && is_meant && (peer.first..=peer.last).contains(&port)
     };
     // No count exceeds PEERS.
     let count = usize::try_from(table.peer_count).unwrap_or(0);
-    let found = table.peers[..count].iter().find(speaks);
-    found.map_or(0, |peer| peer.rule)
+    let mut answer = 0;
+    for peer in table.peers[..count].iter().filter(speaks) {
+        answer = stronger(table, peer.rule, answer);
+        // Of one that nobody knows, what names actors may be meant or not.
+        if role != role::UNKNOWN || peer.roles == u32::MAX {
+            break;
+        }
+    }
+    answer
 }

@@ -5,12 +5,13 @@ mod random;
 use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
+use random::actors::acting;
 use random::peers::{any_peer_rule, peer};
 use random::{FILES, any_rule, path};
-use turnkey_monitor::{CompileError, FileId, Known, Rules, Tier, compile};
+use turnkey_monitor::{AutomatonError, CompileError, FileId, Known, Rules, Tier, compile};
 use turnkey_policy::{
-    Access, Action, Attempt, FileFlag, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED, SameFile,
-    Subnet, decide, decide_unknown,
+    Access, Action, Actor, Attempt, FileFlag, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED,
+    SameFile, Subnet, decide, decide_unknown,
 };
 
 fn policy(rules: Vec<Rule>) -> Policy {
@@ -53,7 +54,13 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn reference(&self, rules: &[Rule], on: On, access: &[Access]) -> Option<(usize, Action)> {
+    fn reference(
+        &self,
+        rules: &[Rule],
+        actor: Option<Actor<'_>>,
+        on: On,
+        access: &[Access],
+    ) -> Option<(usize, Action)> {
         let was: Vec<&[u8]> = self.index.map_or(vec![], |index| {
             FILES[index].iter().map(|path| path.as_bytes()).collect()
         });
@@ -67,6 +74,7 @@ impl File<'_> {
             access,
             flag,
             was: &was,
+            actor,
             ..Attempt::of(on)
         };
         decide(rules, &attempt).map(|index| (index, rules[index].action))
@@ -106,33 +114,38 @@ fn whole(rules: &[Rule]) -> Rules {
 }
 
 #[track_caller]
-fn assert_agrees(rules: &Rules, of: &[Rule], file: File<'_>) {
+fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>, file: File<'_>) {
+    let answers = rules.to(actor);
     for access in [READ, &[Access::Write], BOTH, &[]] {
         assert_eq!(
-            rules.decide_open(file.known(), access),
-            file.reference(of, On::Open, access),
-            "{access:?} {:?}",
+            answers.open(file.known(), access),
+            file.reference(of, actor, On::Open, access),
+            "{access:?} {:?} {actor:?}",
             file.known()
         );
     }
     assert_eq!(
-        rules.decide_exec(file.known()),
-        file.reference(of, On::Exec, &[]),
-        "exec {:?}",
+        answers.exec(file.known()),
+        file.reference(of, actor, On::Exec, &[]),
+        "exec {:?} {actor:?}",
         file.known()
     );
     assert_eq!(
-        rules.decide_map(Some(file.known())),
-        file.reference(of, On::Map, &[]),
-        "map {:?}",
+        answers.map(Some(file.known())),
+        file.reference(of, actor, On::Map, &[]),
+        "map {:?} {actor:?}",
         file.known()
     );
 }
 
 #[track_caller]
-fn assert_agrees_without_a_path(rules: &Rules, of: &[Rule]) {
-    let expected = decide(of, &Attempt::of(On::Map)).map(|index| (index, of[index].action));
-    assert_eq!(rules.decide_map(None), expected);
+fn assert_agrees_without_a_path(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>) {
+    let attempt = Attempt {
+        actor,
+        ..Attempt::of(On::Map)
+    };
+    let expected = decide(of, &attempt).map(|index| (index, of[index].action));
+    assert_eq!(rules.to(actor).map(None), expected);
 }
 
 fn any_file() -> impl Strategy<Value = (Vec<u8>, bool, Option<usize>)> {
@@ -141,38 +154,64 @@ fn any_file() -> impl Strategy<Value = (Vec<u8>, bool, Option<usize>)> {
     (path, any::<bool>(), prop::option::of(0..FILES.len()))
 }
 
+/// Patterns of programs and scripts that meet [`ACTORS`] often.
+const PATTERNS: &[&str] = &[
+    "/a", "/b", "/a/*", "/{a,b}", "/a/b", "/**", "**/b", "memfd:**",
+];
+
+/// Paths of programs and scripts.
+const ACTORS: [&str; 7] = ["/a", "/b", "/a/b", "/a/c", "/c", "/c/d/b", "memfd:b"];
+
+/// The paths of a program and of a script; `None` when nobody knows who acts.
+type Acting = Option<(&'static str, Option<&'static str>)>;
+
+fn actor() -> impl Strategy<Value = Acting> {
+    let path = || prop::sample::select(&ACTORS[..]);
+    prop::option::weighted(0.8, (path(), prop::option::of(path())))
+}
+
+fn named(known: Acting) -> Option<Actor<'static>> {
+    known.map(|(exe, script)| Actor {
+        exe: exe.as_bytes(),
+        script: script.map(str::as_bytes),
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_table_says_what_the_reference_says(
-        rules in prop::collection::vec(any_rule(), 0..6),
-        files in prop::collection::vec(any_file(), 1..20),
+        rules in prop::collection::vec(acting(any_rule(), PATTERNS), 0..6),
+        files in prop::collection::vec((any_file(), actor()), 1..20),
+        somebody in actor(),
     ) {
         let compiled = whole(&rules);
-        assert_agrees_without_a_path(&compiled, &rules);
+        let somebody = named(somebody);
+        assert_agrees_without_a_path(&compiled, &rules, somebody);
         for (on, access) in [(On::Exec, &[][..]), (On::Open, READ), (On::Open, BOTH)] {
-            let expected = decide_unknown(&rules, on, access);
+            let expected = decide_unknown(&rules, on, access, somebody);
             let expected = expected.map(|index| (index, rules[index].action));
-            prop_assert_eq!(compiled.decide_unknown(on, access), expected);
+            prop_assert_eq!(compiled.to(somebody).unknown(on, access), expected);
         }
-        for (path, named, index) in &files {
-            let (path, named, index) = (path.as_slice(), *named, *index);
-            assert_agrees(&compiled, &rules, File { path, named, index });
+        for ((path, has_name, index), actor) in &files {
+            let file = File { path, named: *has_name, index: *index };
+            assert_agrees(&compiled, &rules, named(*actor), file);
         }
     }
 
     #[test]
     fn the_list_of_addresses_says_what_the_reference_says(
-        rules in prop::collection::vec(any_peer_rule(), 0..8),
-        peers in prop::collection::vec((peer(), any::<bool>()), 1..40),
+        rules in prop::collection::vec(acting(any_peer_rule(), PATTERNS), 0..8),
+        peers in prop::collection::vec((peer(), any::<bool>(), actor()), 1..40),
     ) {
         let compiled = compile(&policy(rules.clone()), Tier::Tracepoint).expect("few rules fit");
-        for (peer, to_itself) in peers {
+        for (peer, to_itself, actor) in peers {
+            let actor = named(actor);
             for on in [On::Connect, On::Bind, On::Send] {
-                let attempt = Attempt { address: Some(peer), to_itself, ..Attempt::of(on) };
+                let attempt = Attempt { address: Some(peer), to_itself, actor, ..Attempt::of(on) };
                 let expected = decide(&rules, &attempt).map(|index| (index, rules[index].action));
-                prop_assert_eq!(compiled.decide_peer(on, peer, to_itself), expected);
+                prop_assert_eq!(compiled.to(actor).peer(on, peer, to_itself), expected);
             }
         }
     }
@@ -188,8 +227,11 @@ fn more_addresses_than_fit_are_refused_whole_and_those_that_never_decide_are_non
     };
     let all = Rule::new("all", [On::Connect], Action::Deny);
     let rules = compile(&policy(vec![all.clone(), some(511)]), Tier::Tracepoint).expect("512 fit");
-    let connect =
-        |last: u32| rules.decide_peer(On::Connect, (Ipv4Addr::from_bits(last), 1).into(), false);
+    let connect = |last: u32| {
+        rules
+            .to(None)
+            .peer(On::Connect, (Ipv4Addr::from_bits(last), 1).into(), false)
+    };
     assert_eq!(connect(510), Some((1, Action::Kill)));
     assert_eq!(connect(511), Some((0, Action::Deny)));
     // Behind a rule about everything, no other of its kind is heard.
@@ -225,7 +267,7 @@ fn every_shipped_profile_fits_and_says_what_it_says() {
         for path in paths {
             for named in [true, false] {
                 let index = None;
-                assert_agrees(&rules, &policy.rules, File { path, named, index });
+                assert_agrees(&rules, &policy.rules, None, File { path, named, index });
             }
         }
     }
@@ -241,14 +283,14 @@ fn observing_turns_every_action_but_allow_into_log() {
     policy.mode = Mode::Observe;
     let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
     assert_eq!(
-        rules.decide_open(Known::at(b"/k"), READ),
+        rules.to(None).open(Known::at(b"/k"), READ),
         Some((0, Action::Log))
     );
     assert_eq!(
-        rules.decide_open(Known::at(b"/a"), READ),
+        rules.to(None).open(Known::at(b"/a"), READ),
         Some((1, Action::Allow))
     );
-    assert_eq!(rules.decide_open(Known::at(b"/x"), READ), None);
+    assert_eq!(rules.to(None).open(Known::at(b"/x"), READ), None);
 }
 
 #[test]
@@ -323,14 +365,14 @@ fn as_many_rules_as_fit_all_count() {
         .collect();
     let rules = compile(&policy(rules), Tier::Tracepoint).expect("1023 rules fit");
     assert_eq!(
-        rules.decide_open(Known::at(b"/0"), READ),
+        rules.to(None).open(Known::at(b"/0"), READ),
         Some((0, Action::Kill))
     );
     assert_eq!(
-        rules.decide_open(Known::at(b"/1022"), READ),
+        rules.to(None).open(Known::at(b"/1022"), READ),
         Some((1022, Action::Kill))
     );
-    assert_eq!(rules.decide_open(Known::at(b"/1023"), READ), None);
+    assert_eq!(rules.to(None).open(Known::at(b"/1023"), READ), None);
 }
 
 /// A rule that means a file by whatever name.
@@ -357,7 +399,7 @@ fn more_files_than_fit_are_refused_whole() {
             id: Some(FileId::new((8, 1), inode)),
             ..Known::at(b"/other")
         };
-        assert!(most.decide_open(file, READ).is_some(), "{inode}");
+        assert!(most.to(None).open(file, READ).is_some(), "{inode}");
     }
     assert_eq!(
         compile(&rules(128), Tier::Tracepoint).map(|_| ()),
@@ -382,4 +424,77 @@ fn a_file_that_nobody_can_know_is_refused_and_the_error_says_what_to_do() {
             "{text}"
         );
     }
+}
+
+/// A rule for each of so many programs, and as many for scripts.
+fn by_actor(programs: usize, scripts: usize) -> Vec<Rule> {
+    let named = |number: usize| vec![Glob::parse(&format!("/{number}")).expect("a pattern")];
+    let of_program = (0..programs).map(|number| Rule {
+        exe: named(number),
+        ..rule("exe", On::Open, &["/x"], READ, Action::Kill)
+    });
+    let of_script = (0..scripts).map(|number| Rule {
+        script: named(number),
+        ..rule("script", On::Open, &["/x"], READ, Action::Kill)
+    });
+    of_program.chain(of_script).collect()
+}
+
+#[test]
+fn more_kinds_of_actors_than_fit_are_refused_whole() {
+    let fits = |programs, scripts| {
+        let rules = policy(by_actor(programs, scripts));
+        compile(&rules, Tier::Tracepoint).map(|_| ())
+    };
+    // One of 31 roles is that of all others.
+    assert_eq!(fits(30, 0), Ok(()));
+    assert_eq!(fits(31, 0), Err(CompileError::TooManyActors));
+    assert_eq!(fits(0, 30), Ok(()));
+    assert_eq!(fits(0, 31), Err(CompileError::TooManyActors));
+    assert_eq!(fits(4, 5), Ok(()));
+    assert_eq!(fits(5, 5), Err(CompileError::TooManyActors));
+}
+
+#[test]
+fn the_thirtieth_actor_is_told_from_the_others() {
+    let rules = compile(&policy(by_actor(30, 0)), Tier::Tracepoint).expect("they fit");
+    let opens = |exe: &str| {
+        let exe = exe.as_bytes();
+        let actor = Actor { exe, script: None };
+        rules.to(Some(actor)).open(Known::at(b"/x"), READ)
+    };
+    assert_eq!(opens("/0"), Some((0, Action::Kill)));
+    assert_eq!(opens("/29"), Some((29, Action::Kill)));
+    assert_eq!(opens("/30"), None);
+    assert_eq!(opens("/2"), Some((2, Action::Kill)));
+    assert_eq!(
+        rules.to(None).open(Known::at(b"/x"), READ),
+        Some((0, Action::Kill))
+    );
+}
+
+#[test]
+fn answers_in_more_ways_than_fit_are_refused_whole() {
+    // Each path has a rule of its own, and each of them an answer for each role.
+    let mut rules: Vec<Rule> = (0..200)
+        .map(|number| {
+            rule(
+                "any",
+                On::Open,
+                &[&format!("/{number}")],
+                READ,
+                Action::Kill,
+            )
+        })
+        .collect();
+    assert!(compile(&policy(rules.clone()), Tier::Tracepoint).is_ok());
+    rules.extend(by_actor(30, 0));
+    let error = compile(&policy(rules), Tier::Tracepoint).map(|_| ());
+    assert!(
+        matches!(
+            error,
+            Err(CompileError::Patterns(AutomatonError::Rows { .. }))
+        ),
+        "{error:?}"
+    );
 }

@@ -8,6 +8,7 @@ mod random;
 mod live {
     pub mod harness;
 
+    mod actors;
     mod addresses;
     mod change;
     mod cost;

@@ -15,8 +15,10 @@
 //! 5. a pattern with more literal bytes before one with fewer ([`Glob::specificity`]);
 //! 6. a longer prefix of an address before a shorter one, and any before a rule without addresses;
 //! 7. a narrower range of ports before a wider one, and any before a rule without ports;
-//! 8. the stronger action: kill, deny, log, allow;
-//! 9. the earlier rule in [`crate::Policy::rules`].
+//! 8. a rule with `script` before one without, and of two the one whose least specific pattern for
+//!    scripts is the more specific; then likewise by `exe`;
+//! 9. the stronger action: kill, deny, log, allow;
+//! 10. the earlier rule in [`crate::Policy::rules`].
 //!
 //! An address of IPv6 that holds one of IPv4 is that one. An attempt on an unspecified address is
 //! several in one: on that address, and on what the kernel may take it for
@@ -38,6 +40,10 @@
 //! decides, and one that allows never does. A rule with that flag speaks of just these files, and
 //! decides before.
 //!
+//! A rule with `exe` or `script` speaks of what such programs do ([`crate::Actor`]), and of an exec by who
+//! asks for it. Where it is not known who acts, each such rule may be meant or not: of all the answers
+//! that this leaves, that with the strongest action stands.
+//!
 //! Memory made executable ([`On::Map`]) is asked about by the path of the file that it holds, where only
 //! rules with paths match, and, when no file of the tree holds it, without a path, where only rules
 //! without paths do. When both are asked, the stronger action stands.
@@ -45,6 +51,7 @@
 use std::cmp::Reverse;
 use std::net::SocketAddr;
 
+use crate::actor::{Actor, narrowness};
 use crate::address::{self, Ports, Subnet};
 use crate::glob::Glob;
 use crate::model::{Access, Action, FileFlag, On, Rule, SameFile};
@@ -68,6 +75,8 @@ pub struct Attempt<'a> {
     pub flag: Option<FileFlag>,
     /// Paths that named this very file when the run began.
     pub was: &'a [&'a [u8]],
+    /// The program that makes it; `None` when that is not known.
+    pub actor: Option<Actor<'a>>,
 }
 
 impl Attempt<'_> {
@@ -82,6 +91,7 @@ impl Attempt<'_> {
             to_itself: false,
             flag: None,
             was: &[],
+            actor: None,
         }
     }
 }
@@ -296,7 +306,7 @@ fn indexes<T>(of: &[T]) -> Vec<Option<usize>> {
 
 /// Sorts ascending: the strongest candidate has the least rank.
 fn rank(rules: &[Rule], candidate: Candidate) -> impl Ord + use<> {
-    // `None < Some(_)`: a rule without paths is the least specific.
+    // `None < Some(_)`: a rule without paths is the least specific, and so on.
     let specificity = candidate.glob(rules).map(Glob::specificity);
     let prefix = candidate.subnet(rules).map(Subnet::length);
     let width = candidate.ports(rules).map(|ports| Reverse(ports.width()));
@@ -306,20 +316,26 @@ fn rank(rules: &[Rule], candidate: Candidate) -> impl Ord + use<> {
         Reverse(specificity),
         Reverse(prefix),
         Reverse(width),
+        Reverse(narrowness(&rules[candidate.rule])),
         Reverse(rules[candidate.rule].action),
         candidate.rule,
     )
 }
 
-/// Every candidate that matches an attempt, the one that decides in front.
+/// Every candidate that matches an attempt, the one that decides in front; where it is not known who
+/// acts, also those that match some actors alone ([`deciding`] says what then).
 ///
 /// `access` as in [`precedence`]: that of the attempt which is asked about. An unspecified address is
 /// asked about as it is; what else is [meant](address::meant) by it is to be asked apart.
 #[must_use]
 pub fn matching(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Vec<Candidate> {
-    let ordered = precedence(rules, attempt.on, access);
+    let mut ordered = precedence(rules, attempt.on, access);
+    ordered.retain(|candidate| {
+        let actor = attempt.actor;
+        actor.is_none_or(|actor| actor.is_meant_by(&rules[candidate.rule]))
+    });
     if attempt.flag == Some(FileFlag::Truncated) {
-        return unknown(rules, &ordered);
+        return unknown(rules, &ordered, attempt.actor.is_some());
     }
     let matches = |candidate: &Candidate| match candidate.glob(rules) {
         None if attempt.on == On::Map => attempt.path.is_none(),
@@ -335,16 +351,42 @@ pub fn matching(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -
     speaking.filter(matches).collect()
 }
 
-/// Of candidates in the order in which they decide, those that do on a file whose path is not known;
-/// of rules without the flag for it, the strongest alone.
+/// Of candidates that match an attempt, in their order, the rule that decides: that of the first. Unless
+/// the actor `is_known`, those in front that name actors may not be meant; then it is the strongest of
+/// them and of the first that names none.
 ///
 /// # Panics
 /// When a candidate was made from other rules.
 #[must_use]
-pub fn unknown(rules: &[Rule], ordered: &[Candidate]) -> Vec<Candidate> {
+pub fn deciding(
+    rules: &[Rule],
+    matching: impl IntoIterator<Item = Candidate>,
+    is_known: bool,
+) -> Option<usize> {
+    let mut strongest: Option<usize> = None;
+    for Candidate { rule, .. } in matching {
+        let strength = |rule: usize| (rules[rule].action, Reverse(rule));
+        if strongest.is_none_or(|other| strength(rule) > strength(other)) {
+            strongest = Some(rule);
+        }
+        if is_known || !rules[rule].names_actors() {
+            break;
+        }
+    }
+    strongest
+}
+
+/// Of candidates in the order in which they decide, those that do on a file whose path is not known;
+/// of rules without the flag for it, the strongest alone. `is_known` as for [`deciding`].
+///
+/// # Panics
+/// When a candidate was made from other rules.
+#[must_use]
+pub fn unknown(rules: &[Rule], ordered: &[Candidate], is_known: bool) -> Vec<Candidate> {
     let means = |candidate: &Candidate| rules[candidate.rule].flags.contains(&FileFlag::Truncated);
-    let meant: Vec<Candidate> = ordered.iter().copied().filter(means).collect();
-    if !meant.is_empty() {
+    let mut meant: Vec<Candidate> = ordered.iter().copied().filter(means).collect();
+    let is_for_certain = |one: &Candidate| is_known || !rules[one.rule].names_actors();
+    if meant.iter().any(is_for_certain) {
         return meant;
     }
     let stopping = ordered
@@ -352,14 +394,21 @@ pub fn unknown(rules: &[Rule], ordered: &[Candidate]) -> Vec<Candidate> {
         .filter(|candidate| rules[candidate.rule].action != Action::Allow);
     let strongest =
         stopping.max_by_key(|candidate| (rules[candidate.rule].action, Reverse(candidate.rule)));
-    strongest.copied().into_iter().collect()
+    meant.extend(strongest);
+    meant
 }
 
 /// The rule that decides on a file whose path is not known.
 #[must_use]
-pub fn decide_unknown(rules: &[Rule], on: On, access: &[Access]) -> Option<usize> {
+pub fn decide_unknown(
+    rules: &[Rule],
+    on: On,
+    access: &[Access],
+    actor: Option<Actor<'_>>,
+) -> Option<usize> {
     let attempt = Attempt {
         access,
+        actor,
         flag: Some(FileFlag::Truncated),
         ..Attempt::of(on)
     };
@@ -369,6 +418,6 @@ pub fn decide_unknown(rules: &[Rule], on: On, access: &[Access]) -> Option<usize
 }
 
 fn first_match(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Option<usize> {
-    let first = matching(rules, attempt, access).into_iter().next();
-    first.map(|candidate| candidate.rule)
+    let matching = matching(rules, attempt, access);
+    deciding(rules, matching, attempt.actor.is_some())
 }

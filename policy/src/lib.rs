@@ -32,6 +32,7 @@
 //!
 //! [`decide()`] is the reference for what rules mean, and [`syscalls`] the one table of syscalls.
 
+mod actor;
 pub mod address;
 pub mod decide;
 pub mod endpoint;
@@ -55,10 +56,11 @@ pub mod syscalls;
 mod values;
 pub mod visible;
 
+pub use actor::Actor;
 pub use address::{Ports, Subnet, SubnetError};
 pub use decide::{
-    Attempt, Candidate, decide, decide_same_file, decide_unknown, matching, peer_precedence,
-    precedence, unknown,
+    Attempt, Candidate, decide, decide_same_file, decide_unknown, deciding, matching,
+    peer_precedence, precedence, unknown,
 };
 pub use endpoint::{Allowed, Endpoint, Peer, Special};
 pub use error::{LoadError, Problem};

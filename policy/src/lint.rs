@@ -3,6 +3,7 @@
 //! Every question about patterns is answered exactly, as a question about sets of paths, and by the
 //! order in which rules decide ([`mod@crate::decide`]); nothing is guessed from how they look.
 
+mod actors;
 mod allows;
 mod enforcement;
 mod fate;
@@ -32,6 +33,8 @@ pub enum Lint {
     AllowWithoutReason,
     /// A rule, or one of its patterns, that no attempt can ever meet.
     NeverMatches,
+    /// A rule that lets programs pass in whose place the jail can put another.
+    ActorWritable,
     /// A rule, or one of its patterns, before which another one always decides.
     Shadowed,
     /// A place that the jail can write to on the host holds a profile.
@@ -86,6 +89,8 @@ pub fn check(
         Ok((allows, fates)) => findings.extend(allows.into_iter().chain(fates)),
         Err(language::TooMuch) => findings.push(not_compared()),
     }
+    findings.extend(actors::writable(&merged, &policy));
+    findings.extend(actors::impossible(&merged));
     findings.extend(places::own_profile(&merged, &policy.files, known_as));
     findings.extend(hosts::shared(&merged));
     findings.extend(hosts::allowed(&merged));
@@ -109,6 +114,7 @@ impl Lint {
     pub const ALL: &'static [Self] = &[
         Self::AllowWithoutReason,
         Self::NeverMatches,
+        Self::ActorWritable,
         Self::Shadowed,
         Self::OwnProfileWritable,
         Self::MetadataAllowed,
@@ -122,6 +128,7 @@ impl Lint {
         match self {
             Self::AllowWithoutReason => "allow-without-reason",
             Self::NeverMatches => "never-matches",
+            Self::ActorWritable => "actor-writable",
             Self::Shadowed => "shadowed",
             Self::OwnProfileWritable => "own-profile-writable",
             Self::MetadataAllowed => "metadata-allowed",
@@ -138,6 +145,9 @@ impl Lint {
                 "something dangerous is allowed without `why`: a `write` place, a `read` place that holds secrets or sockets of the host, a host to talk to, the host's own network, or a rule that lets pass what another rule would deny or kill"
             }
             Self::NeverMatches => "a rule, or one of its patterns, that no attempt can ever meet",
+            Self::ActorWritable => {
+                "a rule that lets programs or scripts pass by a pattern that meets a place where the jail can write, or a program in memory"
+            }
             Self::Shadowed => "a rule, or one of its patterns, before which others always decide",
             Self::OwnProfileWritable => {
                 "a `write` place that holds the profile's own file, or that of one it builds on"

@@ -292,6 +292,12 @@ pub struct Rule {
     pub same_file: SameFile,
     /// Whether its patterns decide only where no pattern of another rule does, however specific they are.
     pub yields: bool,
+    /// The programs whose attempts it speaks of: any of these patterns of [`crate::Actor::exe`]. Empty
+    /// means every program.
+    pub exe: Vec<Glob>,
+    /// The scripts whose attempts it speaks of: any of these patterns of [`crate::Actor::script`]. Empty
+    /// means every process, also one that runs none.
+    pub script: Vec<Glob>,
     /// What to do.
     pub action: Action,
     /// For the verdict.
@@ -318,6 +324,8 @@ impl Rule {
             flags: BTreeSet::new(),
             same_file: SameFile::No,
             yields: false,
+            exe: Vec::new(),
+            script: Vec::new(),
             action,
             severity: Severity::Medium,
             technique: None,

@@ -77,6 +77,10 @@ pub(crate) struct RulePlaces {
     pub(crate) address: Vec<At>,
     /// One for each range of ports.
     pub(crate) port: Vec<At>,
+    /// One for each pattern of programs.
+    pub(crate) exe: Vec<At>,
+    /// One for each pattern of scripts.
+    pub(crate) script: Vec<At>,
 }
 
 impl RulePlaces {

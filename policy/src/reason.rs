@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::actor::narrowness;
 use crate::address::{Ports, Subnet};
 use crate::decide::Candidate;
 use crate::glob::{Glob, Specificity};
@@ -43,6 +44,8 @@ pub enum Reason {
     },
     /// It names ports, the other speaks of every one.
     Port,
+    /// It names scripts or programs, the other names none, or less narrowly.
+    Actor,
     /// Both are as specific, and its action is the stronger one.
     StrongerAction {
         /// That of the one that decides.
@@ -80,6 +83,10 @@ impl Reason {
         }
         if let Some(reason) = Self::of_peers(rules, first, second) {
             return reason;
+        }
+        let narrowness = |candidate: Candidate| narrowness(&rules[candidate.rule]);
+        if narrowness(first) != narrowness(second) {
+            return Self::Actor;
         }
         let (first, second) = (rules[first.rule].action, rules[second.rule].action);
         if first == second {
@@ -135,6 +142,7 @@ impl Reason {
             Self::Address => "address",
             Self::FewerPorts { .. } => "fewer-ports",
             Self::Port => "port",
+            Self::Actor => "actor",
             Self::StrongerAction { .. } => "stronger-action",
             Self::Earlier => "earlier",
         }
@@ -165,6 +173,9 @@ impl fmt::Display for Reason {
                 write!(formatter, "it means fewer ports: {first} against {second}")
             }
             Self::Port => formatter.write_str("it has a port, the other means every one"),
+            Self::Actor => {
+                formatter.write_str("it names who acts, the other everybody or less narrowly")
+            }
             Self::StrongerAction { first, second } => {
                 write!(
                     formatter,

@@ -201,9 +201,17 @@ shown!(
         "[[rule]]\nid = \"x\"\non = [\"open\", \"connect\"]\naddress = \"10.0.0.0/8\"\nport = 1\naction = \"deny\"\n"
     )
 );
+shown!(conditions_that_there_are_not, with_peers("uid = [0]"));
 shown!(
-    conditions_that_there_are_not,
-    with_peers("exe = \"/usr/bin/python3*\"\nscript = \"/workspace/x.py\"\nuid = [0]")
+    wrong_actors,
+    with_peers("exe = [\"python3\", \"/usr/bin/\", 3]\nscript = \"./x.py\"")
+);
+shown!(no_actors, with_peers("exe = []\nscript = []"));
+shown!(
+    same_file_of_somebody,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"open\"\npath = \"/a\"\nexe = \"/b\"\nsame_file = \"optional\"\naction = \"kill\"\n"
+    )
 );
 shown!(
     truncated_with_a_path,

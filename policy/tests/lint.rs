@@ -216,6 +216,69 @@ silent!(
     &rules(&["run open kill **; flags = \"memfd\""])
 );
 
+shown!(
+    programs_and_scripts_that_there_are_none_of,
+    &rules(&[
+        "odd open kill /srv/a; exe = [\"/usr/bin/tool\", \"/usr/*/{..,.}/tool\"]",
+        "memory open kill /srv/b; script = \"memfd:**\"",
+    ])
+);
+
+// Who acts.
+
+shown!(
+    an_allow_for_programs_that_the_jail_can_make,
+    &rules(&[
+        &meant("own open allow /srv/a; exe = [\"/usr/bin/git\", \"/workspace/bin/*\"]"),
+        &meant("any open allow /srv/b; exe = \"**/git\""),
+        &meant("temporary open log /srv/c; script = \"/tmp/run\""),
+        &meant("memory open allow /srv/d; exe = \"memfd:git\""),
+    ])
+);
+silent!(
+    an_allow_for_programs_that_the_jail_cannot_make,
+    &rules(&[
+        &meant("git open allow /srv/a; exe = [\"/usr/bin/git\", \"/usr/lib/git-core/**\"]"),
+        &meant("both open allow /srv/b; exe = \"/usr/bin/python3*\"; script = \"/workspace/run\""),
+    ])
+);
+silent!(
+    a_stop_for_programs_that_the_jail_can_make,
+    &rules(&["own open kill /srv/a; exe = \"/workspace/**\""])
+);
+shown!(
+    an_exception_for_one_program_without_a_reason,
+    &rules(&[
+        "all open kill /srv/a",
+        "git open allow /srv/a; exe = \"/usr/bin/git\""
+    ])
+);
+silent!(
+    exceptions_for_programs_take_nothing_from_other_rules,
+    &rules(&[
+        "all open kill /srv/a",
+        &meant("git open allow /srv/a; exe = \"/usr/bin/git\""),
+        &meant("tool open allow /srv/a; exe = \"/usr/bin/tool\""),
+        "late open log /srv/**; script = \"/srv/script\"; why = \"it is meant\"",
+    ])
+);
+silent!(
+    a_stop_of_one_program_is_not_what_another_is_let_through,
+    &rules(&[
+        "tool open kill /srv/a; exe = \"/usr/bin/tool\"",
+        "git open allow /srv/a; exe = \"/usr/bin/git\""
+    ])
+);
+shown!(
+    one_program_behind_a_rule_for_it_and_others,
+    &rules(&[
+        "first open deny /srv/a; exe = [\"/usr/bin/git\", \"/usr/bin/vim\"]",
+        "second open log /srv/a; exe = \"/usr/bin/vim\"",
+        "third open deny /srv/*; exe = \"/usr/bin/vim\"",
+        "fourth open log /srv/*; exe = \"/usr/bin/vim\"",
+    ])
+);
+
 // Rules behind others.
 
 shown!(

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use turnkey_policy::lint::{Checked, Lint};
-use turnkey_policy::{Access, Attempt, FileFlag, On, check, decide};
+use turnkey_policy::{Access, Actor, Attempt, FileFlag, On, check, decide};
 
 const PATTERNS: &[&str] = &[
     "/a/*", "/a/**", "/a/?", "/a/b", "**/b", "/a/*/**", "/a/{b,?}", "memfd:*", "memfd:**", "**",
@@ -45,18 +45,27 @@ struct Drawn {
     action: &'static str,
     flags: Vec<&'static str>,
     access: &'static str,
+    exe: Option<&'static str>,
 }
+
+/// Programs, and patterns of them.
+const PROGRAMS: [&str; 3] = ["/p/a", "/p/b", "/c"];
 
 fn drawn() -> impl Strategy<Value = Drawn> {
     let patterns = prop::collection::vec(prop::sample::select(PATTERNS), 0..3);
     let action = prop::sample::select(&["allow", "log", "deny", "kill"][..]);
     let flags = prop::sample::subsequence(&["memfd", "deleted"][..], 0..=2);
     let access = prop::sample::select(&["read", "write"][..]);
-    (patterns, action, flags, access).prop_map(|(patterns, action, flags, access)| Drawn {
-        patterns,
-        action,
-        flags,
-        access,
+    let exe = prop::sample::select(&["/p/a", "/p/b", "/p/*", "/**"][..]);
+    let exe = prop::option::weighted(0.2, exe);
+    (patterns, action, flags, access, exe).prop_map(|(patterns, action, flags, access, exe)| {
+        Drawn {
+            patterns,
+            action,
+            flags,
+            access,
+            exe,
+        }
     })
 }
 
@@ -70,7 +79,9 @@ fn checked(rules: &[Drawn]) -> Checked {
             action,
             flags,
             access,
+            exe,
         } = rule;
+        let exe = exe.map_or(String::new(), |exe| format!("exe = {exe:?}\n"));
         let list = |key: &str, words: &[&str]| match words {
             [] => String::new(),
             words => format!("{key} = {words:?}\n"),
@@ -78,7 +89,7 @@ fn checked(rules: &[Drawn]) -> Checked {
         let (path, flags) = (list("path", patterns), list("flags", flags));
         let _ = writeln!(
             text,
-            "[[rule]]\nid = \"r{index}\"\non = \"open\"\naccess = \"{access}\"\naction = \"{action}\"\nwhy = \"x\"\n{path}{flags}"
+            "[[rule]]\nid = \"r{index}\"\non = \"open\"\naccess = \"{access}\"\naction = \"{action}\"\nwhy = \"x\"\n{path}{flags}{exe}"
         );
     }
     check("./x.toml", &|_| Ok(text.clone()), &|_| Vec::new())
@@ -89,7 +100,9 @@ fn checked(rules: &[Drawn]) -> Checked {
 fn deciding(checked: &Checked) -> BTreeSet<usize> {
     let rules = &checked.policy.rules;
     let mut deciding = BTreeSet::new();
-    for access in [Access::Read, Access::Write] {
+    let accesses = [Access::Read, Access::Write].into_iter();
+    let ways = accesses.flat_map(|access| PROGRAMS.map(|exe| (access, exe)));
+    for (access, exe) in ways {
         for path in PATHS.iter().map(|path| Some(path.as_bytes())).chain([None]) {
             let is_memory = path.is_some_and(|path| path.starts_with(b"memfd:"));
             let flags = match (path, is_memory) {
@@ -105,6 +118,10 @@ fn deciding(checked: &Checked) -> BTreeSet<usize> {
                         path,
                         access,
                         flag,
+                        actor: Some(Actor {
+                            exe: exe.as_bytes(),
+                            script: None,
+                        }),
                         ..Attempt::of(On::Open)
                     },
                 )
@@ -128,6 +145,11 @@ proptest! {
         });
         let said: BTreeSet<usize> = (0..rules.len()).filter(dead).collect();
         let silent: BTreeSet<usize> = (0..rules.len()).filter(|rule| !deciding.contains(rule)).collect();
-        prop_assert_eq!(said, silent);
+        // Lists of programs are compared as they are written: what several rules leave nobody is not said.
+        if rules.iter().all(|rule| rule.exe.is_none()) {
+            prop_assert_eq!(said, silent);
+        } else {
+            prop_assert!(said.is_subset(&silent), "{:?} are said, {:?} are silent", said, silent);
+        }
     }
 }

@@ -67,7 +67,7 @@ fn a_file_whose_path_is_not_known_is_the_worst_there_is_unless_a_rule_means_it()
         flagged("gone", &[], &[FileFlag::Deleted], Action::Kill),
     ];
     let unknown = |rules: &[Rule]| {
-        let rule = decide_unknown(rules, On::Open, Access::ALL);
+        let rule = decide_unknown(rules, On::Open, Access::ALL, None);
         rule.map(|index| rules[index].id.clone())
     };
     assert_eq!(

@@ -4,6 +4,7 @@
 //! What a rule forbids may have happened before its author is dead: that is the honest difference
 //! between the monitor's tiers. So what is asserted is that nothing came of it.
 
+mod actors;
 mod addresses;
 mod calls;
 mod descriptors;

@@ -282,6 +282,12 @@ pub struct QuestionArguments {
     /// The state of the file: memfd, deleted or truncated
     #[arg(long, value_name = "STATE")]
     pub flag: Option<String>,
+    /// By the program of this path, as the kernel writes it; who acts is not known, if not said
+    #[arg(long, value_name = "PATH")]
+    pub exe: Option<OsString>,
+    /// By the script that was started by this absolute name, which --exe interprets
+    #[arg(long, value_name = "PATH", requires = "exe")]
+    pub script: Option<OsString>,
 }
 
 /// `turnkey explain`.

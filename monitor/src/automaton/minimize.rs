@@ -1,7 +1,7 @@
 //! States that no path tells apart become one (Moore's algorithm).
 
+use super::Automaton;
 use super::hash::QuickMap;
-use super::{Automaton, Winners};
 
 /// The same automaton with as few states as there can be.
 pub(super) fn minimized(full: Automaton) -> Automaton {
@@ -29,11 +29,11 @@ pub(super) fn minimized(full: Automaton) -> Automaton {
 /// The block of each state: split by what states decide, then by where they lead, until nothing
 /// splits any more.
 fn blocks(full: &Automaton) -> Vec<u32> {
-    let mut numbers: QuickMap<Winners, u32> = QuickMap::default();
+    let mut numbers: QuickMap<u32, u32> = QuickMap::default();
     let mut blocks: Vec<u32> = full
         .accept
         .iter()
-        .map(|winners| number(&mut numbers, winners))
+        .map(|answer| number(&mut numbers, answer))
         .collect();
     let mut count = numbers.len();
     loop {

@@ -1,5 +1,7 @@
 //! All patterns as one automaton that may be in many states at once.
 
+use std::collections::BTreeSet;
+
 use turnkey_policy::{Glob, Token};
 
 /// What a step takes.
@@ -53,6 +55,17 @@ impl Nfa {
     /// The steps out of a state.
     pub(super) fn steps(&self, state: State) -> &[(Step, State)] {
         &self.steps[at(state)]
+    }
+
+    /// The bytes that any step tells from others.
+    pub(super) fn named_bytes(&self) -> BTreeSet<u8> {
+        let mut named = BTreeSet::from([b'/']);
+        for (step, _) in self.steps.iter().flatten() {
+            if let Step::Byte(byte) = step {
+                named.insert(*byte);
+            }
+        }
+        named
     }
 
     /// The pattern that is complete in a state.

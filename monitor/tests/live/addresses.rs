@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turnkey_monitor::{Event, Kind, compile};
-use turnkey_policy::{Action, Attempt, Mode, Network, On, Policy, address, decide};
+use turnkey_policy::{Action, Actor, Attempt, Mode, Network, On, Policy, address, decide};
 
-use super::harness::{policy, python, tier};
+use super::harness::{ACTORS, policy, python, python_executed, tier};
+use crate::random::actors::acting;
 use crate::random::peers::{any_peer_rule, peer};
 
 const POLICIES: usize = 5;
@@ -64,7 +65,12 @@ impl Try {
         }
         let on = self.on();
         let has_loopback = policy.network == Network::Loopback;
+        let python = python_executed();
         let attempt = Attempt {
+            actor: Some(Actor {
+                exe: python.as_os_str().as_encoded_bytes(),
+                script: None,
+            }),
             address: Some(self.peer),
             to_itself: has_loopback && address::is_own(self.peer.ip()) && on != On::Bind,
             ..Attempt::of(on)
@@ -100,7 +106,9 @@ fn any<S: Strategy>(strategy: &S, runner: &mut TestRunner) -> S::Value {
 }
 
 fn any_policy(runner: &mut TestRunner, number: usize) -> Policy {
-    let rules = (0..6).map(|_| any(&any_peer_rule(), runner)).collect();
+    let rules = (0..6)
+        .map(|_| any(&acting(any_peer_rule(), ACTORS), runner))
+        .collect();
     let network = match number % 2 {
         0 => Network::None,
         _ => Network::Loopback,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use turnkey_monitor::{Available, Event, Evidence, FileId, Kind, Monitor, Tier, compile};
+use turnkey_monitor::{Available, Event, Evidence, FileId, Kind, Monitor, Rules, Tier, compile};
 use turnkey_policy::{Action, Overrides, Policy};
 
 /// The object that the command embeds.
@@ -207,8 +207,23 @@ fn run_object_in(
     directory: &Path,
     command: &[&str],
 ) -> Seen {
-    let group = Group::new();
     let rules = compile(policy, tier()).expect("the policy compiles");
+    run_rules_in(root, (object, notes_calls), rules, directory, command)
+}
+
+/// As [`run_object`], under rules that are compiled already.
+pub fn run_rules(object: &[u8], rules: Rules, directory: &Path, command: &[&str]) -> Seen {
+    run_rules_in(Path::new("/"), (object, false), rules, directory, command)
+}
+
+fn run_rules_in(
+    root: &Path,
+    (object, notes_calls): (&[u8], bool),
+    rules: Rules,
+    directory: &Path,
+    command: &[&str],
+) -> Seen {
+    let group = Group::new();
     let mut monitor =
         Monitor::open(object, rules).unwrap_or_else(|error| panic!("{}", chain(&error)));
     let found = monitor.watched_paths().iter();
@@ -276,6 +291,15 @@ pub fn python_path() -> &'static str {
     known
         .find(|path| Path::new(path).exists())
         .expect("python3 is installed")
+}
+
+/// Patterns of programs, of which some mean the interpreter that makes the attempts.
+pub const ACTORS: &[&str] = &["/usr/bin/**", "**/python3*", "/usr/bin/cat", "/a/**"];
+
+/// What the kernel executes by that path.
+pub fn python_executed() -> PathBuf {
+    let path = Path::new(python_path()).canonicalize();
+    path.expect("it is installed")
 }
 
 /// Runs a Python program in a watched cgroup.

@@ -13,7 +13,7 @@ use super::harness::{
 };
 
 /// Lets this test see the kernel's trace events, where the host has not mounted them.
-fn see_trace_events() {
+pub fn see_trace_events() {
     const PLACE: &str = "/sys/kernel/tracing";
     if !Path::new(PLACE).join("events").exists() {
         let (kind, none) = (Some("tracefs"), None::<&str>);

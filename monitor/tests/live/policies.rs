@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turnkey_monitor::{Event, Kind, compile};
-use turnkey_policy::{Access, Action, Attempt, Mode, On, Policy, SameFile, decide};
+use turnkey_policy::{Access, Action, Actor, Attempt, Mode, On, Policy, SameFile, decide};
 
-use super::harness::{file_id, policy, python_in, tier};
+use super::harness::{ACTORS, file_id, policy, python_executed, python_in, tier};
 use super::open::normalised;
+use crate::random::actors::acting;
 use crate::random::{FILES, any_rule, path};
 
 const POLICIES: usize = 10;
@@ -58,6 +59,10 @@ impl Try {
                 path,
                 access,
                 was: &was,
+                actor: Some(Actor {
+                    exe: python_executed().as_os_str().as_encoded_bytes(),
+                    script: None,
+                }),
                 ..Attempt::of(on)
             },
         )
@@ -111,9 +116,9 @@ fn any<S: Strategy>(strategy: &S, runner: &mut TestRunner) -> S::Value {
 /// A policy that this kernel takes.
 fn any_policy(runner: &mut TestRunner) -> Policy {
     loop {
-        let rules = (0..6).map(|_| any(&any_rule(), runner)).collect();
+        let rules = (0..6).map(|_| any(&acting(any_rule(), ACTORS), runner));
         let policy = Policy {
-            rules,
+            rules: rules.collect(),
             ..policy("")
         };
         if compile(&policy, tier()).is_ok() {

@@ -1,5 +1,6 @@
 //! Rules and paths at random, which meet often.
 
+pub mod actors;
 pub mod peers;
 
 use proptest::prelude::*;

@@ -224,7 +224,7 @@ fn in_state(
 ) -> Result<Option<Passing>, TooMuch> {
     let (before, after) = field.around(kind, candidate);
     let mut outside = field.rivals(before, candidate, state.flag)?;
-    for other in field.rivals(after, candidate, state.flag)? {
+    for other in field.rivals_of_some(after, candidate, state.flag)? {
         // Without a path, such a rule on memory does not speak of files.
         if kind.0 == On::Map && other.is_whole() {
             continue;
@@ -239,7 +239,9 @@ fn in_state(
                 }));
             }
         }
-        outside.push(other);
+        if field.means_all_actors_of(other, candidate) {
+            outside.push(other);
+        }
     }
     Ok(None)
 }

@@ -9,6 +9,7 @@ use super::language::{self, Budget, Language, TooMuch};
 use super::peers;
 use super::universe::Universe;
 use crate::decide::{Candidate, precedence};
+use crate::glob::Glob;
 use crate::model::{Access, FileFlag, On, Rule};
 
 /// Steps of all walks and comparisons together: a second or two.
@@ -63,8 +64,25 @@ impl<'r> Field<'r> {
     }
 
     /// Of these candidates, those of other rules that speak of such a file and may match what
-    /// `candidate` does.
+    /// `candidate` does; of whomever that speaks of.
     pub(super) fn rivals(
+        &self,
+        among: &[Candidate],
+        candidate: Candidate,
+        flag: Option<FileFlag>,
+    ) -> Result<Vec<Candidate>, TooMuch> {
+        let mut rivals = self.rivals_of_some(among, candidate, flag)?;
+        rivals.retain(|other| self.means_all_actors_of(*other, candidate));
+        Ok(rivals)
+    }
+
+    /// Whether `other` speaks of whomever `candidate` does.
+    pub(super) fn means_all_actors_of(&self, other: Candidate, candidate: Candidate) -> bool {
+        self.rules[other.rule].means_all_actors_of(&self.rules[candidate.rule])
+    }
+
+    /// As [`Self::rivals`], but it is enough that they speak of some of the actors.
+    pub(super) fn rivals_of_some(
         &self,
         among: &[Candidate],
         candidate: Candidate,
@@ -77,9 +95,27 @@ impl<'r> Field<'r> {
             _ => true,
         };
         let rivals = among.iter().copied().filter(|other| {
-            other.rule != candidate.rule && other.means(self.rules, flag) && meets(*other)
+            other.rule != candidate.rule
+                && other.means(self.rules, flag)
+                && meets(*other)
+                && self.may_share_actors(*other, candidate)
         });
         Ok(rivals.collect())
+    }
+
+    /// Whether somebody may be meant by the rules of both; a quick look that never wrongly says no.
+    fn may_share_actors(&self, one: Candidate, other: Candidate) -> bool {
+        let (one, other) = (&self.rules[one.rule], &self.rules[other.rule]);
+        let meet = |ones: &[Glob], others: &[Glob]| {
+            let meets = |one: &Glob| {
+                let one = Language::new(one);
+                others
+                    .iter()
+                    .any(|other| one.may_meet(&Language::new(other)))
+            };
+            ones.is_empty() || others.is_empty() || ones.iter().any(meets)
+        };
+        meet(&one.exe, &other.exe) && meet(&one.script, &other.script)
     }
 
     /// A path, or an address, that all of `inside` match and none of `outside` does; or, when there is

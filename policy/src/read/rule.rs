@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::section::Section;
-use crate::error::{Located, Problem};
+use crate::error::{At, Located, Problem};
+use crate::glob::Glob;
 use crate::model::{Access, Action, FileFlag, On, Rule, SameFile, Severity};
 use crate::profile::{ProfileRule, RulePlaces};
 use crate::values;
@@ -12,17 +13,15 @@ use crate::values;
 pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
     section.require("on");
     let on: BTreeSet<On> = words(section.list("on", values::word));
-    let patterns = section.list("path", values::pattern);
-    let (path, path_places) = patterns
-        .into_iter()
-        .map(|glob| (glob.value, glob.at))
-        .unzip();
+    let (path, path_places) = patterns(section, "path");
     let access = words(section.list("access", values::word));
     let address = section.list("address", values::subnet);
     let port = section.list_with_numbers("port", values::ports);
     let flags = words(section.list("flags", values::word));
     let yields = section.truth("yields");
     let same_file = section.value("same_file", values::word);
+    let (exe, exe_places) = patterns(section, "exe");
+    let (script, script_places) = patterns(section, "script");
     let severity = section.value("severity", values::word);
     let technique = section.value("technique", values::technique);
     let why = section.value("why", values::text);
@@ -37,6 +36,8 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         path: path_places,
         address: address.iter().map(|one| one.at.clone()).collect(),
         port: port.iter().map(|one| one.at.clone()).collect(),
+        exe: exe_places,
+        script: script_places,
     };
     let rule = Rule {
         id: id.value,
@@ -48,6 +49,8 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         flags,
         yields,
         same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
+        exe,
+        script,
         action: action.value,
         severity: severity.map_or(Severity::Medium, |severity| severity.value),
         technique: technique.map(|technique| technique.value),
@@ -62,6 +65,12 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         replaced: None,
         places,
     })
+}
+
+/// A list of patterns, and where each stands.
+fn patterns(section: &mut Section<'_, '_, '_>, name: &str) -> (Vec<Glob>, Vec<At>) {
+    let patterns = section.list(name, values::pattern).into_iter();
+    patterns.map(|glob| (glob.value, glob.at)).unzip()
 }
 
 fn words<T: Ord>(located: Vec<Located<T>>) -> BTreeSet<T> {
@@ -88,7 +97,9 @@ fn kinds_with(has: impl Fn(On) -> bool) -> String {
 
 /// A key that would be without effect is a mistake, and in a policy mistakes are holes.
 fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
-    for name in ["on", "path", "access", "address", "port", "flags"] {
+    for name in [
+        "on", "path", "access", "address", "port", "flags", "exe", "script",
+    ] {
         if section.is_empty_list(name) {
             let problem = Problem::new(format!(
                 "`rule.{name}` is empty, so the rule speaks of nothing"
@@ -175,6 +186,9 @@ fn check_same_file(section: &mut Section<'_, '_, '_>, rule: &Rule) {
             .help("allow by path alone")
     } else if !rule.flags.is_empty() {
         Problem::new("`rule.same_file` and `rule.flags` do not go together").help("write two rules")
+    } else if rule.names_actors() {
+        Problem::new("`rule.same_file` means a file for every program")
+            .help("write a second rule with `exe` or `script`, and paths alone")
     } else {
         return;
     };

@@ -20,23 +20,11 @@ pub(super) struct Section<'s, 'r, 'd> {
 }
 
 /// Conditions of rules that people look for, why there are none, and what to write instead.
-const NOT_MATCHED: &[(&str, &str, &str)] = &[
-    (
-        "exe",
-        "which program acts is told in the report, and not known where every kind of attempt is decided",
-        "remove it; a rule on \"exec\" says which programs run at all, and a profile of its own what one of them may do",
-    ),
-    (
-        "script",
-        "which script is interpreted is told in the report, and an interpreter runs others without the kernel's knowledge",
-        "remove it; a rule on \"open\" of the script's path sees every way to it",
-    ),
-    (
-        "uid",
-        "a jail has one user, who is never root",
-        "remove it; \"setuid\" in `on` speaks of attempts to become another",
-    ),
-];
+const NOT_MATCHED: &[(&str, &str, &str)] = &[(
+    "uid",
+    "a jail has one user, who is never root",
+    "remove it; \"setuid\" in `on` speaks of attempts to become another",
+)];
 
 impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn open(

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use turnkey_policy::quantity::{format_duration, format_size};
 use turnkey_policy::{
-    Access, Action, Attempt, Limits, Mode, Network, On, OnLoss, Policy, Rule, Workdir, decide,
+    Access, Action, Actor, Attempt, Glob, Limits, Mode, Network, On, OnLoss, Policy, Rule, Workdir,
+    decide,
 };
 
 use super::New;
@@ -99,10 +100,14 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
         .collect();
     // Where no pattern speaks, rules without any decide.
     patterns.insert("/srv/anything-else".to_owned());
+    let somebody = Somebody::all(&[&below.rules, &above.rules]);
+    let passes = |attempt: Attempt<'_>| {
+        let by = |who: &Somebody| passes(below, above, &who.makes(attempt), who);
+        somebody.iter().find_map(by)
+    };
     for on in On::ALL.iter().copied() {
         if !on.has_path() {
-            let attempt = Attempt::of(on);
-            if let Some(why) = passes(below, above, &attempt) {
+            if let Some(why) = passes(Attempt::of(on)) {
                 new.insert(one("rule", &format!("{on}"), &why));
             }
             continue;
@@ -121,7 +126,7 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
                     access,
                     ..Attempt::of(on)
                 };
-                Some((passes(below, above, &attempt)?, escape(&path)))
+                Some((passes(attempt)?, escape(&path)))
             });
             if let Some((why, path)) = against {
                 let act = access.first().map_or(on.name(), |access| access.name());
@@ -133,8 +138,68 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
     new
 }
 
-/// Why the other side stops what this one lets pass.
-fn passes(below: &Allowances<'_>, above: &Policy, attempt: &Attempt<'_>) -> Option<String> {
+/// Who acts, as far as rules ask for that.
+struct Somebody {
+    /// `None` where no rule asks.
+    exe: Option<Vec<u8>>,
+    script: Option<Vec<u8>>,
+}
+
+impl Somebody {
+    /// One for each pattern of a program with each of a script, and those whom no pattern means.
+    fn all(sides: &[&[Rule]]) -> Vec<Self> {
+        let rules = || sides.iter().flat_map(|rules| rules.iter());
+        if !rules().any(Rule::names_actors) {
+            let nobody = Self {
+                exe: None,
+                script: None,
+            };
+            return vec![nobody];
+        }
+        let all = |globs: fn(&Rule) -> &[Glob]| -> BTreeSet<Vec<u8>> {
+            let globs = rules().flat_map(globs);
+            globs.flat_map(|glob| witnesses(glob.as_str())).collect()
+        };
+        let mut exe = all(|rule| &rule.exe);
+        exe.insert(b"/usr/bin/anything-else".to_vec());
+        let script = all(|rule| &rule.script).into_iter().map(Some);
+        let script: Vec<Option<Vec<u8>>> = script.chain([None]).collect();
+        let with_scripts = |exe: &Vec<u8>| -> Vec<Self> {
+            let each = script.iter().map(|script| Self {
+                exe: Some(exe.clone()),
+                script: script.clone(),
+            });
+            each.collect()
+        };
+        exe.iter().flat_map(with_scripts).collect()
+    }
+
+    fn makes<'a>(&'a self, attempt: Attempt<'a>) -> Attempt<'a> {
+        let script = self.script.as_deref();
+        let exe = self.exe.as_deref();
+        Attempt {
+            actor: exe.map(|exe| Actor { exe, script }),
+            ..attempt
+        }
+    }
+
+    /// For people; nothing where it does not matter.
+    fn told(&self) -> String {
+        let name = |what: &str, name: &Option<Vec<u8>>| {
+            let name = name.as_ref();
+            name.map_or(String::new(), |name| format!(", {what} {}", escape(name)))
+        };
+        name("by", &self.exe) + &name("in the script", &self.script)
+    }
+}
+
+/// Why the other side stops what this one lets pass, when somebody tries it.
+fn passes(
+    below: &Allowances<'_>,
+    above: &Policy,
+    attempt: &Attempt<'_>,
+    who: &Somebody,
+) -> Option<String> {
     let stops = |rules: &[Rule]| {
         let rule = decide(rules, attempt)?;
         (rules[rule].action >= Action::Deny).then_some(rule)
@@ -144,7 +209,12 @@ fn passes(below: &Allowances<'_>, above: &Policy, attempt: &Attempt<'_>) -> Opti
         return None;
     }
     let rule = &below.rules[rule];
-    Some(format!("rule `{}` would {} it", rule.id, rule.action))
+    Some(format!(
+        "rule `{}` would {} it{}",
+        rule.id,
+        rule.action,
+        who.told()
+    ))
 }
 
 fn places(below: &Policy, above: &Policy) -> Vec<New> {

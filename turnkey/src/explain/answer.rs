@@ -36,8 +36,17 @@ fn head(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
     let path = path.map(|path| format!(" {path}")).unwrap_or_default();
     let flag = decision.flag;
     let flag = flag.map(|flag| format!(" ({flag})")).unwrap_or_default();
+    let by = |what: &str, name: &Option<String>| {
+        let name = name.as_ref();
+        name.map(|name| format!(", {what} {name}"))
+            .unwrap_or_default()
+    };
+    let actor = by("by", &decision.exe) + &by("in the script", &decision.script);
     let (on, profile, mode) = (decision.on, &decision.profile, decision.mode);
-    writeln!(out, "{on}{path}{flag} under the profile {profile} ({mode})")
+    writeln!(
+        out,
+        "{on}{path}{flag}{actor} under the profile {profile} ({mode})"
+    )
 }
 
 fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::Result<()> {
@@ -49,13 +58,15 @@ fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::R
     if asked.matching.is_empty() {
         return writeln!(out, "\n{what}: no rule matches");
     }
-    writeln!(out, "\n{what}: the first that matches decides")?;
+    let how = if decision.is_about_nobody(asked) {
+        "who acts is not known (--exe), so of those that name actors and the first that names none the strongest decides"
+    } else {
+        "the first that matches decides"
+    };
+    writeln!(out, "\n{what}: {how}")?;
     for (number, matching) in (1..).zip(&asked.matching) {
         let ranked = &matching.candidate;
-        let mut pattern = ranked.speaks_of();
-        if !ranked.flags.is_empty() {
-            pattern = format!("{pattern}, if {}", ranked.flags.join(" or "));
-        }
+        let pattern = ranked.means();
         let line = format!(
             "{number:>4}  {:<5} {pattern:<44} {}",
             ranked.action, ranked.rule

@@ -31,6 +31,11 @@ pub struct Decision {
     pub address: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flag: Option<&'static str>,
+    /// The program that acts; `null` when it is not known, and every rule that names one may be meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exe: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// The rule that decides; `null` when none speaks of the attempt, and it is let through.
     pub decides: Option<Definition>,
     /// Those that match by what was tried, for each way in which the file is opened.
@@ -89,6 +94,8 @@ impl Decision {
             path: question.path.as_deref().map(escape),
             address: question.address.map(|address| address.to_string()),
             flag: question.flag.map(|flag| flag.name()),
+            exe: question.exe.as_deref().map(escape),
+            script: question.script.as_deref().map(escape),
             decides: decide(rules, &attempt).map(|index| definition(rule(index), policy)),
             asked: asked(policy, question),
             same_file: decide_same_file(rules, &attempt).map(|index| shown(&rule(index).id)),
@@ -101,6 +108,12 @@ impl Decision {
 }
 
 impl Decision {
+    /// Whether it depends on who acts, and that is not known.
+    pub fn is_about_nobody(&self, asked: &Asked) -> bool {
+        let names = |one: &Match| !one.candidate.exe.is_empty() || !one.candidate.script.is_empty();
+        self.exe.is_none() && asked.matching.iter().any(names)
+    }
+
     /// Whether it is about a path of the jail's tree; a memory file lies outside.
     pub fn is_in_the_tree(&self) -> bool {
         self.path.as_ref().is_some_and(|path| path.starts_with('/'))

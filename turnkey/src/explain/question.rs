@@ -1,11 +1,12 @@
 //! What `explain --path P --on KIND` asks.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 
 use anyhow::{Context, bail, ensure};
 use turnkey_policy::names::Named;
-use turnkey_policy::{Access, Attempt, FileFlag, On, WORKSPACE};
+use turnkey_policy::{Access, Actor, Attempt, FileFlag, On, WORKSPACE};
 
 use crate::cli::QuestionArguments;
 
@@ -18,6 +19,9 @@ pub struct Question {
     /// Each is decided by itself; empty for kinds that have none.
     pub access: Vec<Access>,
     pub flag: Option<FileFlag>,
+    /// Who acts, as far as it is known: the program, and the script that it interprets.
+    pub exe: Option<Vec<u8>>,
+    pub script: Option<Vec<u8>>,
 }
 
 impl Question {
@@ -31,10 +35,12 @@ impl Question {
             (None, Some(_), _) => On::Open,
             (None, None, Some(_)) => On::Connect,
             (None, None, None) => {
-                let lost = !arguments.access.is_empty() || arguments.flag.is_some();
+                let lost = !arguments.access.is_empty()
+                    || arguments.flag.is_some()
+                    || arguments.exe.is_some();
                 ensure!(
                     !lost,
-                    "--access and --flag say more of an attempt: name it with --path, --address or --on"
+                    "--access, --flag and --exe say more of an attempt: name it with --path, --address or --on"
                 );
                 return Ok(None);
             }
@@ -50,6 +56,8 @@ impl Question {
                 .as_ref()
                 .map(|flag| word("--flag", flag))
                 .transpose()?,
+            exe: given(&arguments.exe),
+            script: given(&arguments.script),
         };
         question.check()?;
         Ok(Some(question))
@@ -76,11 +84,29 @@ impl Question {
             self.address.is_none() || on.has_address(),
             "--address goes with connect, bind and send alone"
         );
+        let is_program = |path: &Vec<u8>| path.starts_with(b"/") || path.starts_with(b"memfd:");
+        ensure!(
+            self.exe.as_ref().is_none_or(is_program),
+            "--exe is to be as the kernel writes it: absolute, or memfd:NAME"
+        );
+        ensure!(
+            self.script
+                .as_ref()
+                .is_none_or(|path| path.starts_with(b"/")),
+            "--script is to be absolute"
+        );
         ensure!(
             self.flag.is_none() || on.has_flags(),
             "--flag goes with open and exec alone"
         );
         Ok(())
+    }
+
+    /// Who acts, if that is known.
+    fn actor(&self) -> Option<Actor<'_>> {
+        let exe = self.exe.as_deref()?;
+        let script = self.script.as_deref();
+        Some(Actor { exe, script })
     }
 
     /// The same, as the rules are asked.
@@ -90,10 +116,15 @@ impl Question {
             address: self.address,
             access: &self.access,
             flag: self.flag,
+            actor: self.actor(),
             was,
             ..Attempt::of(self.on)
         }
     }
+}
+
+fn given(path: &Option<OsString>) -> Option<Vec<u8>> {
+    path.as_ref().map(|path| spelled_out(path.as_bytes()))
 }
 
 /// As rules spell the program's home.

@@ -54,6 +54,27 @@ flags = "memfd"
 action = "deny"
 
 [[rule]]
+id = "own"
+on = "open"
+path = "/srv/own"
+action = "kill"
+
+[[rule]]
+id = "own-git"
+on = "open"
+path = "/srv/own"
+exe = ["/usr/bin/git", "/usr/lib/git-core/**"]
+action = "allow"
+why = "it is git's own"
+
+[[rule]]
+id = "own-run"
+on = "open"
+path = "/srv/own"
+script = "/workspace/run"
+action = "log"
+
+[[rule]]
 id = "lab"
 on = ["connect", "send"]
 address = "10.0.0.0/8"
@@ -67,7 +88,7 @@ port = [80, "8000-8010"]
 action = "allow"
 
 [[rule]]
-id = "own"
+id = "own-loopback"
 on = "connect"
 address = "127.0.0.1"
 action = "kill"
@@ -119,6 +140,10 @@ answers! {
     an_unspecified_address: "", "--address 0.0.0.0:1";
     an_address_of_its_own: "[network]\nmode = \"loopback\"", "--address 127.0.0.2:1";
     a_state_of_the_file: "", "--on exec --path memfd:x --flag memfd";
+    somebody: "", "--path /srv/own --exe /usr/bin/git";
+    somebody_else: "", "--path /srv/own --exe /usr/bin/vi --access read";
+    a_script: "", "--path /srv/own --exe /usr/bin/dash --script ~/run --access read";
+    nobody_known: "", "--path /srv/own --access read";
     rules_that_only_speak: "[enforcement]\nmode = \"observe\"", "--path /srv/app/config";
 }
 
@@ -156,6 +181,10 @@ fn what_does_not_go_together_is_refused() {
         "--path /x --access exec",
         "--path /x --address 10.0.0.1:1",
         "--address 10.0.0.1",
+        "--exe /usr/bin/git",
+        "--path /x --exe git",
+        "--path /x --script /run",
+        "--path /x --exe /bin/sh --script run",
     ];
     let told: String = lines
         .iter()

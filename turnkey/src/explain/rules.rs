@@ -1,7 +1,7 @@
 //! The monitor's rules, in the order in which they decide.
 
 use serde::Serialize;
-use turnkey_policy::{Access, Candidate, On, Policy, Rule, SameFile, precedence};
+use turnkey_policy::{Access, Candidate, Glob, On, Policy, Rule, SameFile, precedence};
 
 use super::view::shown;
 
@@ -27,6 +27,12 @@ pub struct Definition {
     /// States of a file that it speaks of alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<&'static str>,
+    /// Programs whose attempts it speaks of alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exe: Vec<String>,
+    /// Scripts whose attempts it speaks of alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub script: Vec<String>,
     /// Whether its paths stand for files, by whatever name, and have to be there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_file: Option<&'static str>,
@@ -60,6 +66,12 @@ pub struct Ranked {
     /// States of the file, any of which is meant; without any, every file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<&'static str>,
+    /// Programs, any of which has to act; without any, everybody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exe: Vec<String>,
+    /// Scripts, any of which has to act.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub script: Vec<String>,
     pub action: &'static str,
 }
 
@@ -97,6 +109,8 @@ pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
         severity: rule.severity.name(),
         technique: rule.technique.as_ref().map(shown),
         flags: flags(rule),
+        exe: patterns(&rule.exe),
+        script: patterns(&rule.script),
         same_file: (rule.same_file != SameFile::No).then(|| rule.same_file.name()),
         yields: rule.yields,
         why: shown(&rule.why),
@@ -105,6 +119,10 @@ pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
 
 fn flags(rule: &Rule) -> Vec<&'static str> {
     rule.flags.iter().map(|flag| flag.name()).collect()
+}
+
+fn patterns(globs: &[Glob]) -> Vec<String> {
+    globs.iter().map(|glob| shown(glob.to_string())).collect()
 }
 
 fn ranking(on: On, access: Option<Access>, policy: &Policy) -> Precedence {
@@ -133,13 +151,28 @@ pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
             .ports(&policy.rules)
             .map(|ports| ports.to_string()),
         flags: flags(rule),
+        exe: patterns(&rule.exe),
+        script: patterns(&rule.script),
         action: policy.mode.apply(rule.action).name(),
     })
 }
 
 impl Ranked {
-    /// What it means, in one line.
-    pub fn speaks_of(&self) -> String {
+    /// What it means, in one line: the object, its state, and who acts.
+    pub fn means(&self) -> String {
+        let mut means = self.speaks_of();
+        if !self.flags.is_empty() {
+            means = format!("{means}, if {}", self.flags.join(" or "));
+        }
+        for (what, names) in [("by", &self.exe), ("in the script", &self.script)] {
+            if !names.is_empty() {
+                means = format!("{means}, {what} {}", names.join(" or "));
+            }
+        }
+        means
+    }
+
+    fn speaks_of(&self) -> String {
         if let Some(pattern) = &self.pattern {
             return pattern.clone();
         }

@@ -291,10 +291,7 @@ fn precedence(kind: &Precedence, out: &mut impl Write) -> io::Result<()> {
         out,
     )?;
     for ranked in &kind.order {
-        let mut pattern = ranked.speaks_of();
-        if !ranked.flags.is_empty() {
-            pattern = format!("{pattern}, if {}", ranked.flags.join(" or "));
-        }
+        let pattern = ranked.means();
         writeln!(out, "  {:<5} {pattern:<44} {}", ranked.action, ranked.rule)?;
     }
     Ok(())

@@ -324,6 +324,11 @@ fn snippet(rule: &Rule, replaces: bool) -> String {
             list(rule.flags.iter().map(|flag| flag.name()))
         ));
     }
+    for (key, globs) in [("exe", &rule.exe), ("script", &rule.script)] {
+        if !globs.is_empty() {
+            lines.push(format!("{key} = {}", list(globs.iter().map(Glob::as_str))));
+        }
+    }
     if rule.yields && !rule.path.is_empty() {
         lines.push("yields = true".to_owned());
     }

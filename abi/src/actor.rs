@@ -1,0 +1,85 @@
+//! What the kernel knows of the processes whose programs rules name.
+
+/// Most processes, of all jails together, whose role is known at the same time.
+pub const ACTORS: u32 = 1 << 16;
+
+/// A process: the start of its first thread, and its id in the host's namespace. No other ever has both.
+pub type Process = [u64; 2];
+
+/// What a process executes, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Actor(pub u64);
+
+impl Actor {
+    const ROLE: u64 = 0xff;
+    const CALLER: u32 = 8;
+    const JUDGED: u64 = 1 << 16;
+
+    /// A process of this role.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(role: u32) -> Self {
+        Self(role as u64 & Self::ROLE)
+    }
+
+    /// The same, whose exec by a process of the role `caller` is decided on and not told yet.
+    #[must_use]
+    #[inline(always)]
+    pub const fn judged(self, caller: u32) -> Self {
+        let caller = (caller as u64 & Self::ROLE) << Self::CALLER;
+        Self(self.0 & !(Self::ROLE << Self::CALLER) | caller | Self::JUDGED)
+    }
+
+    /// The same, of which this thread asks for an exec, and has its working directory for itself. 0: none
+    /// does.
+    #[must_use]
+    #[inline(always)]
+    pub const fn alone(self, thread: u32) -> Self {
+        Self(self.0 << 32 >> 32 | (thread as u64) << 32)
+    }
+
+    /// The same in another role.
+    #[must_use]
+    #[inline(always)]
+    pub const fn in_role(self, role: u32) -> Self {
+        Self(self.0 & !Self::ROLE | role as u64 & Self::ROLE)
+    }
+
+    /// The thread that asks for an exec, and has its working directory for itself.
+    #[must_use]
+    #[inline(always)]
+    pub const fn thread(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Its role.
+    #[must_use]
+    #[inline(always)]
+    pub const fn role(self) -> u32 {
+        (self.0 & Self::ROLE) as u32
+    }
+
+    /// The role of who asked for its exec, as long as that is not told; else its own.
+    #[must_use]
+    #[inline(always)]
+    pub const fn caller(self) -> u32 {
+        let is_judged = self.0 & Self::JUDGED != 0;
+        let shift = if is_judged { Self::CALLER } else { 0 };
+        (self.0 >> shift & Self::ROLE) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caller_of_an_exec_is_remembered_until_it_is_told() {
+        let actor = Actor::new(9).alone(u32::MAX).judged(3).in_role(7);
+        assert_eq!((actor.role(), actor.caller()), (7, 3));
+        assert_eq!(actor.thread(), u32::MAX);
+        assert_eq!(actor.alone(5).thread(), 5);
+        let told = Actor::new(actor.role());
+        assert_eq!((told.role(), told.caller()), (7, 7));
+    }
+}

@@ -1,0 +1,219 @@
+//! Who acts: which role a process has among the rules that name programs and scripts.
+//!
+//! The role follows from what the process executed last, and is settled there. It does not depend on what
+//! the process can change afterwards, such as names, links, or the file that /proc says it executes.
+//! Whatever is not known for certain comes to the role whose answers are the strongest.
+
+use turnkey_abi::{ABSENT, Actor, Process, Table, fault, role};
+
+use crate::automaton;
+use crate::emit::{self, Current};
+use crate::path::{self, Resolved};
+use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+
+const AT_FDCWD: i32 = -100;
+
+/// Without a script.
+pub const NO_SCRIPT: u32 = 0;
+/// It is not known which script.
+pub const LOST: u32 = u32::MAX;
+
+/// As it is for good, also when another thread than the first one executes a program.
+#[inline(always)]
+fn process_of(task: u64) -> Process {
+    let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
+    let start: u64 = read::kernel(leader + u64::from(offset!(task_start_boottime)));
+    let id: u32 = read::kernel(leader + u64::from(offset!(task_tgid)));
+    [start, u64::from(id)]
+}
+
+/// The `struct file` that a task executes.
+#[inline(always)]
+fn executed_by(task: u64) -> u64 {
+    let memory: u64 = read::kernel(task + u64::from(offset!(task_mm)));
+    read::kernel(memory + u64::from(offset!(mm_exe_file)))
+}
+
+/// The role of the current process.
+#[inline(always)]
+pub fn role(jail: JailCell) -> u32 {
+    if !jail.has_roles() {
+        return role::UNKNOWN;
+    }
+    let task = read::current_task();
+    let own = read::actor(&process_of(task)).role();
+    if own == role::UNKNOWN {
+        inherited(task)
+    } else {
+        own
+    }
+}
+
+/// The role of a process whose making was not told. As long as it executes the very file that its parent
+/// does, opened by the same exec, it has done so since it was made.
+#[inline(always)]
+fn inherited(task: u64) -> u32 {
+    let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
+    let parent: u64 = read::kernel(leader + u64::from(offset!(task_real_parent)));
+    let file = executed_by(task);
+    if file == 0 || file != executed_by(parent) {
+        return role::UNKNOWN;
+    }
+    let actor = Actor::new(read::actor(&process_of(parent)).role());
+    if actor.role() != role::UNKNOWN {
+        // The parent may be gone when it is needed again. Nothing is lost without.
+        read::keep_actor(&process_of(task), actor);
+    }
+    actor.role()
+}
+
+/// A new process has its parent's role, which is the current one.
+#[inline(always)]
+pub fn forked(scratch: &Scratch, jail: JailCell, child: u64) {
+    let actor = Actor::new(scratch.cursor.role);
+    if jail.has_roles() && actor.role() != role::UNKNOWN && !read::has(fault::FORKS) {
+        read::keep_actor(&process_of(child), actor);
+    }
+}
+
+/// A process has ended.
+#[inline(always)]
+pub fn exited(jail: JailCell, task: u64) {
+    if jail.has_roles() {
+        read::forget_actor(&process_of(task));
+    }
+}
+
+/// Before an exec: whether nobody else can change the directory that a relative path starts from until it
+/// is done.
+#[inline(always)]
+pub fn asks(jail: JailCell, who: Current) {
+    let names_scripts = emit::table(jail).is_some_and(|table| table.script_count > 1);
+    if !names_scripts {
+        return;
+    }
+    let process = process_of(who.task);
+    let actor = read::actor(&process);
+    let thread = if is_alone(who.task) { who.thread } else { 0 };
+    if actor.thread() != thread {
+        read::keep_actor(&process, actor.alone(thread));
+    }
+}
+
+/// Whether nobody else has the task's working directory.
+#[inline(always)]
+fn is_alone(task: u64) -> bool {
+    let users = offset!(fs_users);
+    let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
+    users != ABSENT && read::kernel::<u32>(fs + u64::from(users)) == 1
+}
+
+/// What executes another program.
+#[derive(Clone, Copy)]
+pub struct Before {
+    actor: Actor,
+    /// Its working directory is what it was then.
+    pub steady: bool,
+}
+
+/// Of the current process, which was the thread `thread` before.
+#[inline(always)]
+pub fn before(scratch: &mut Scratch, jail: JailCell, task: u64, thread: u32) -> Before {
+    let mut actor = Actor::new(role::UNKNOWN);
+    if jail.has_roles() {
+        actor = read::actor(&process_of(task));
+    }
+    let actor = Actor(read::forgotten(scratch, actor.0));
+    Before {
+        actor,
+        steady: actor.thread() == thread,
+    }
+}
+
+impl Before {
+    /// The role of who asked for the exec.
+    #[inline(always)]
+    pub fn caller(self) -> u32 {
+        self.actor.caller()
+    }
+
+    /// What is to be kept for whoever tells of the exec.
+    #[inline(always)]
+    pub fn untold(self) -> Actor {
+        self.actor.judged(self.actor.role())
+    }
+}
+
+/// Which script was started, by the name of it that is in the first `length` bytes of
+/// [`Scratch::text`]. Ask before anything else is put into [`Scratch::path`].
+#[inline(always)]
+pub fn script(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (is_script, steady): (bool, bool),
+    length: u32,
+) -> u32 {
+    let kind = match emit::table(jail) {
+        Some(table) if is_script && table.script_count > 1 => {
+            script_of(scratch, table, task, steady, length)
+        }
+        _ => NO_SCRIPT,
+    };
+    read::forgotten(scratch, u64::from(kind)) as u32
+}
+
+#[inline(always)]
+fn script_of(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    task: u64,
+    steady: bool,
+    length: u32,
+) -> u32 {
+    let relative = scratch.text[0] != b'/';
+    if length == 0 || length == UNREADABLE || relative && !steady {
+        return LOST;
+    }
+    let mut base = Resolved::EMPTY;
+    if relative {
+        base = path::resolve(scratch, task, path::base(task, AT_FDCWD));
+    }
+    if !base.is_whole() {
+        return LOST;
+    }
+    let base = base.forget(scratch);
+    let kind = automaton::kind_of_written(scratch, table, base, length);
+    // What `..` leads to is another place behind a symlink.
+    if scratch.cursor.stepped != 0 {
+        return LOST;
+    }
+    kind
+}
+
+/// The current process executes the file whose path is in [`Scratch::path`] now. What `actor` knows besides
+/// its role stays.
+#[inline(always)]
+pub fn executes(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    exe: Resolved,
+    (script, actor): (u32, Actor),
+) {
+    if !jail.has_roles() {
+        return;
+    }
+    let Some(table) = emit::table(jail) else {
+        return;
+    };
+    let mut role = role::UNKNOWN;
+    if exe.is_whole() && script != LOST {
+        let exe = automaton::kind_of_path(scratch, table, exe);
+        role = automaton::role_of(table, exe, script);
+    }
+    let role = read::forgotten(scratch, u64::from(role)) as u32;
+    if !read::keep_actor(&process_of(task), actor.in_role(role)) {
+        emit::fault(jail);
+    }
+}

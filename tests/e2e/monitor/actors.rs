@@ -1,0 +1,200 @@
+//! Rules that name who acts, in jails: what is one program's own is nobody else's.
+
+use turnkey_tests::Run;
+
+use super::{Attack, rule, violations};
+
+/// The profile below kills for reading stored credentials; this says whose own they are.
+fn own(who: &str) -> String {
+    let path = "path = \"**/.git-credentials\"\naccess = \"read\"";
+    rule("owner", "open", "allow", &format!("{path}\n{who}"))
+}
+
+const GUARD: &str = "stored-credential";
+
+fn jail(who: &str) -> Run {
+    let run = Run::new().file(".git-credentials", "token\n");
+    run.profile(&own(who)).with_events()
+}
+
+const OWNER: &str = "exe = \"/usr/bin/cat\"";
+const PATHS: [&str; 2] = ["/workspace/.git-credentials", ".git-credentials"];
+
+#[track_caller]
+fn assert_killed(jail: &dyn Fn() -> Run, program: &[&str]) {
+    let attack = Attack {
+        jail,
+        program,
+        mark: "token",
+        rule: GUARD,
+        paths: &PATHS,
+    };
+    attack.is_survived();
+}
+
+#[test]
+fn m09_its_credentials_are_the_programs_own() {
+    let owner = jail(OWNER).run(&["cat", ".git-credentials"]);
+    owner.expect_code(0);
+    owner.expect(owner.stdout == "token\n", "the owner reads it");
+    owner.expect(violations(&owner, GUARD).next().is_none(), "and may");
+    assert_killed(&|| jail(OWNER), &["head", ".git-credentials"]);
+}
+
+/// Where no rule acts each of these works and is told as what the guard is for; where they act, those
+/// that are `killed` are.
+#[track_caller]
+fn assert_all_are_guarded(jail: &dyn Fn() -> Run, scripts: &[&str], killed: &[&str]) {
+    let all = scripts.join("\n");
+    let control = jail().option("--mode observe").shell(&all);
+    let worked = control.stdout.matches("token").count();
+    control.expect(worked == scripts.len(), "the control: each works");
+    let told: u64 = violations(&control, GUARD)
+        .filter_map(|violation| violation["count"].as_u64().or(Some(1)))
+        .sum();
+    control.expect(told >= scripts.len() as u64, "and each is told");
+    for script in killed {
+        let ran = jail().shell(script);
+        ran.expect_code(121);
+        ran.expect(!ran.stdout.contains("token"), "without effect");
+        ran.expect(violations(&ran, GUARD).next().is_some(), "and told");
+    }
+}
+
+/// Who is not the owner, and seems to be.
+const PRETENDERS: [&str; 5] = [
+    "cp /usr/bin/head cat; ./cat .git-credentials",
+    // M10: it is the loader that is executed.
+    "/lib64/ld-linux-x86-64.so.2 /usr/bin/cat .git-credentials",
+    "python3 -c \"import ctypes; ctypes.CDLL(None).prctl(15, b'cat'); print(open('.git-credentials').read())\"",
+    "cp /usr/bin/cat copy; ./copy .git-credentials",
+    // The owner's own name, and not the owner.
+    "mkdir usr; cp /usr/bin/head usr/cat; cd usr; PATH=. cat ../.git-credentials; cd ..",
+];
+
+#[test]
+fn m09_m10_a_pretender_is_not_the_program() {
+    assert_all_are_guarded(&|| jail(OWNER), &PRETENDERS, &PRETENDERS[..3]);
+}
+
+#[test]
+fn m11_a_copy_in_memory_is_not_the_program() {
+    let program = "import os
+fd = os.memfd_create('/usr/bin/cat')
+os.write(fd, open('/usr/bin/cat', 'rb').read())
+os.execve(fd, ['/usr/bin/cat', '.git-credentials'], {})";
+    // The profile below has a rule of its own on programs in memory.
+    let allowed = || {
+        let rules = own(OWNER)
+            + &rule(
+                "in-memory",
+                "exec",
+                "allow",
+                "flags = \"memfd\"\npath = \"memfd:**\"",
+            );
+        Run::new()
+            .file(".git-credentials", "token\n")
+            .profile(&rules)
+    };
+    assert_killed(&allowed, &["python3", "-c", program]);
+}
+
+/// What /proc shows as executed is the process's own to set, for who has the right.
+#[test]
+fn m09_what_proc_says_it_executes_decides_nothing() {
+    let program = "import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open('/usr/bin/cat', os.O_RDONLY)
+print(libc.prctl(35, 13, fd, 0, 0), os.readlink('/proc/self/exe').startswith('/usr/bin/python'), flush=True)
+print(open('.git-credentials').read())";
+    let attack = Attack {
+        jail: &|| jail(OWNER),
+        program: &["python3", "-c", program],
+        mark: "token",
+        rule: GUARD,
+        paths: &PATHS,
+    };
+    let control = attack.works_and_is_told();
+    control.expect(
+        control.stdout.starts_with("-1 True\n"),
+        "nobody in a jail may set it",
+    );
+    attack.is_killed();
+}
+
+#[test]
+fn m27_children_and_threads_are_who_their_process_is() {
+    let program = "import os, threading
+def read(): print(open('.git-credentials').read(), end='', flush=True)
+thread = threading.Thread(target=read); thread.start(); thread.join()
+if os.fork() == 0:
+    if os.fork() == 0: read(); os._exit(0)
+    os.wait(); os._exit(0)
+os.wait()";
+    let who = "exe = \"/usr/bin/python3*\"";
+    let ran = jail(who).run(&["/usr/bin/python3", "-c", program]);
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "token\ntoken\n", "both read");
+    let replaced = "import os, threading
+threading.Thread(target=lambda: os.execv('/usr/bin/head', ['head', '.git-credentials'])).start()";
+    assert_killed(&|| jail(who), &["/usr/bin/python3", "-c", replaced]);
+}
+
+const SCRIPT: &str = "#!/bin/sh\nread token < /workspace/.git-credentials; echo $token\n";
+
+#[test]
+fn a_script_is_who_it_was_started_as() {
+    let with_script = || {
+        let run = jail("script = \"/workspace/run\"").file("run", SCRIPT);
+        let run = run.file("other", SCRIPT);
+        for name in ["run", "other"] {
+            let path = run.path().join(name);
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(path, mode).expect("the file is ours");
+        }
+        run
+    };
+    let owner = with_script().shell("/workspace/run; ./run; exit $?");
+    owner.expect_code(0);
+    owner.expect(
+        owner.stdout == "token\ntoken\n",
+        "both ways it is the script",
+    );
+    let others = [
+        // What `..` leads to behind a symlink, nobody knows.
+        "mkdir -p d/d; ln -s d/d l; cp other d/run; ./l/../run",
+        "cp run mine; ./mine",
+        "./other",
+        "sh ./run",
+        "ln -s other else; ./else",
+    ];
+    assert_all_are_guarded(&with_script, &others, &others[..2]);
+}
+
+#[test]
+fn addresses_and_calls_are_asked_about_by_who_acts() {
+    let by = |who: &str| {
+        rule(
+            "out",
+            "connect",
+            "kill",
+            &format!("address = \"192.0.2.1\"\nexe = \"{who}\""),
+        )
+    };
+    let program = "import socket
+try: socket.socket().connect(('192.0.2.1', 80))
+except OSError: pass
+print('went on')";
+    let python = "/usr/bin/python3*";
+    let others = Run::new()
+        .profile(&by("/usr/bin/cat"))
+        .run(&["/usr/bin/python3", "-c", program]);
+    others.expect_code(0);
+    others.expect(others.stdout == "went on\n", "it is not meant");
+    let meant = Run::new()
+        .profile(&by(python))
+        .run(&["/usr/bin/python3", "-c", program]);
+    meant.expect_code(121);
+    meant.expect(meant.stdout.is_empty(), "it is meant");
+    meant.expect(violations(&meant, "out").next().is_some(), "and told");
+}
