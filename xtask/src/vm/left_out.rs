@@ -25,6 +25,11 @@ pub const NOT_LIVE_IN_THE_GUEST: &[LeftOut] = &[
               for every test",
     },
     LeftOut {
+        prefix: "live::actors::of_a_fork",
+        why: "loads an object of its own, which takes an emulated processor half a minute; what the kernel has to do with \
+              it is in the other tests of who acts",
+    },
+    LeftOut {
         prefix: "live::evidence::m21",
         why: "1500 processes of an interpreter take an emulated processor longer than a test may; \
               `monitor::evidence::m21` has smaller ones",
