@@ -188,16 +188,8 @@ fn shadow_read_under_enforce() {
   rule        credential-file (critical, T1003.008): no program that we run has business here
   stopped by  the monitor: it killed the jail
   asked as    /proc/self/root/etc/shadow
-  to allow    in a profile that extends "untrusted":
-              [[rule]]
-              id = "credential-file"
-              replaces = true
-              on = ["open"]
-              path = ["/etc/gshadow", "**/.ssh/id_*"]
-              access = ["read"]
-              action = "kill"
-              severity = "critical"
-              technique = "T1003.008"
+  to allow    in a profile that extends "untrusted": a rule, which the report has
+turnkey: there is more: --report FILE keeps it, turnkey report FILE --format html shows it
 turnkey: violated — killed by policy after 0.21 s, risk score 90
 "#
     );

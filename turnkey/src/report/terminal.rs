@@ -3,6 +3,8 @@
 //! Everything from the jail is escaped long before it comes here, so the only control sequences
 //! are the colours that this file writes when the caller wants them.
 
+mod brief;
+
 use std::io::{self, Write};
 
 use turnkey_policy::{Action, On};
@@ -35,8 +37,15 @@ pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<
     render(report, out, colour)
 }
 
-/// Writes the blocks and the verdict line. Fails only when `out` does.
+/// Writes the blocks and the verdict line, as far as a screen has room for them. Fails only when `out`
+/// does.
 pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
+    let mut page = Vec::new();
+    whole(report, &mut page, colour)?;
+    out.write_all(brief::fit(&String::from_utf8_lossy(&page)).as_bytes())
+}
+
+fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
     let mut page = Page { out, colour };
     if let Some(error) = &report.error {
         return page.line(&format!("turnkey: {error}"));
@@ -225,7 +234,7 @@ impl<W: Write> Page<'_, W> {
             layers.filter_map(|layer| Some((layer.layer.name(), layer.degraded.as_deref()?))),
         );
         if !weaker.is_empty() {
-            self.head("less is enforced than was asked for")?;
+            self.head(brief::KEPT)?;
         }
         for (layers, reason) in weaker {
             self.line(&format!("  {layers}: {}", reason.replace('\n', "\n  ")))?;

@@ -47,10 +47,11 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
     };
     seen.failure = match place {
         Place::Outside => None,
-        Place::Jail(_) => read_report(&report, &mut seen)
+        Place::Jail(turnkey) => read_report(&report, &mut seen)
             .err()
             .map(|error| format!("{error:#}"))
             .or_else(|| harm(stage, &seen))
+            .or_else(|| story_of(turnkey, &report, &seen))
             .or_else(|| left_behind(child.id())),
     };
     if status.is_none() {
@@ -160,6 +161,32 @@ fn harm(stage: &Stage, seen: &Seen) -> Option<String> {
     let shadow = fs::read("/etc/shadow").unwrap_or_default();
     let leaked = lines(&shadow).any(|line| lines(&seen.stdout).any(|printed| printed == line));
     leaked.then(|| "a line of the host's /etc/shadow came out on stdout".to_owned())
+}
+
+/// Lines that turnkey may say about a run.
+const MOST_LINES: usize = 15;
+
+/// What is wrong with what turnkey said in the end: it is on one screen, its last line is the verdict, and a
+/// stored report tells the same.
+fn story_of(turnkey: &Path, report: &Path, seen: &Seen) -> Option<String> {
+    let rendered = Command::new(turnkey).arg("report").arg(report).output();
+    let story = rendered.map(|rendered| rendered.stdout).unwrap_or_default();
+    if story.is_empty() || !seen.stderr.ends_with(&story) {
+        return Some("`turnkey report` does not tell what the run told".to_owned());
+    }
+    let story = String::from_utf8_lossy(&story).into_owned();
+    let (count, last) = (
+        story.lines().count(),
+        story.lines().last().unwrap_or_default(),
+    );
+    let verdict = seen.text("verdict").unwrap_or_default();
+    if count > MOST_LINES {
+        return Some(format!(
+            "turnkey said {count} lines, {MOST_LINES} are the most:\n{story}"
+        ));
+    }
+    let is_verdict = last.starts_with(&format!("turnkey: {verdict} "));
+    (!is_verdict).then(|| format!("the last line is not the verdict: {last}"))
 }
 
 /// A control group of the turnkey with this process id that is still there.
