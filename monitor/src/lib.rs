@@ -12,6 +12,7 @@
 
 mod answer;
 mod automaton;
+pub mod behaviour;
 mod btf;
 mod canary;
 mod compile;

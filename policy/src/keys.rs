@@ -1,6 +1,7 @@
 //! The one table of a profile's keys: what the reader accepts, what error messages suggest and
 //! what the reference in `docs/profile.md` lists.
 
+use crate::behaviour::Response;
 use crate::model::{
     Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, SameFile, Severity, Toolchain,
     Workdir,
@@ -99,6 +100,8 @@ pub const KEYS: &[Key] = &[
     key("", "env", Form::Table, "", "what the program finds in its environment"),
     key("", "syscalls", Form::Table, "", "which syscalls pass the filter"),
     key("", "enforcement", Form::Table, "", "what must hold, and what happens when it does not"),
+    key("", "behaviour", Form::Table, "", "what courses of acts lead to: see [Behaviours](behaviours.md)"),
+    key("", "accept", Form::Tables, "", "findings that are known and no reason for suspicion"),
     key("", "rule", Form::Tables, "", "what an attempt means"),
 
     key("filesystem", "inherit", Form::Truth, "`true`", "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away"),
@@ -152,6 +155,27 @@ pub const KEYS: &[Key] = &[
     key("enforcement", "required", Form::Words(layers_or_all), "`\"all\"`", "layers without which the run fails; the rest is reported when missing"),
     key("enforcement", "on_loss", Form::Word(words::<OnLoss>), "`mark`", "what lost events mean: the verdict is inconclusive, exit code 120 too, or the jail is killed"),
     key("enforcement", "mode", Form::Word(words::<Mode>), "`enforce`", "whether rules act, or every one that would only logs"),
+
+    key("behaviour", "credential-access", Form::Word(words::<Response>), "`log`", "what it leads to that the program goes after secrets of several kinds, or takes a decoy"),
+    key("behaviour", "discovery", Form::Word(words::<Response>), "`log`", "what it leads to that the program asks in a burst what machine, user and network it is on"),
+    key("behaviour", "reverse-shell", Form::Word(words::<Response>), "`log`", "what it leads to that the program ties a shell to a connection, for somebody far away"),
+    key("behaviour", "download-execute", Form::Word(words::<Response>), "`log`", "what it leads to that the program executes what came over the network"),
+    key("behaviour", "fileless-execution", Form::Word(words::<Response>), "`log`", "what it leads to that the program executes what no directory names"),
+    key("behaviour", "port-scan", Form::Word(words::<Response>), "`log`", "what it leads to that the program tries ports or hosts one after the other"),
+    key("behaviour", "exfiltration", Form::Word(words::<Response>), "`log`", "what it leads to that the program reads a secret, then speaks to the network"),
+    key("behaviour", "dns-tunnel", Form::Word(words::<Response>), "`log`", "what it leads to that the program carries data in the names that it asks for"),
+    key("behaviour", "mass-change", Form::Word(words::<Response>), "`log`", "what it leads to that the program deletes, overwrites or renames files that it did not make, many and of many kinds"),
+    key("behaviour", "persistence", Form::Word(words::<Response>), "`log`", "what it leads to that the program writes what would run later by itself"),
+    key("behaviour", "privilege-escalation", Form::Word(words::<Response>), "`log`", "what it leads to that the program tries to become another user or to gain capabilities"),
+    key("behaviour", "jail-escape", Form::Word(words::<Response>), "`log`", "what it leads to that the program reaches for what lies outside of every jail"),
+    key("behaviour", "exhaustion", Form::Word(words::<Response>), "`log`", "what it leads to that the program takes all it can have of memory, processes or disk"),
+    key("behaviour", "evasion", Form::Word(words::<Response>), "`log`", "what it leads to that the program removes itself, looks for a jail or a virtual machine, or waits until nobody looks"),
+    key("behaviour", "process-killing", Form::Word(words::<Response>), "`log`", "what it leads to that the program ends processes that it did not start"),
+    key("behaviour", "injection", Form::Word(words::<Response>), "`log`", "what it leads to that the program brings code into other programs"),
+
+    key("accept", "finding", Form::Text, "", "its id in a report: a rule's, `behaviour:…` or `turnkey:…`"),
+    key("accept", "why", Form::Text, "", "why it is no reason for suspicion"),
+    key("accept", "until", Form::Text, "", "the last day on which it is accepted, as `2027-12-31`, in UTC"),
 
     key("rule", "id", Form::Text, "", "unique; lower-case words joined by `-`"),
     key("rule", "on", Form::Words(words::<On>), "", "the kinds of attempt it speaks of"),

@@ -34,6 +34,7 @@
 
 mod actor;
 pub mod address;
+mod behaviour;
 pub mod decide;
 pub mod endpoint;
 mod error;
@@ -58,6 +59,7 @@ pub mod visible;
 
 pub use actor::Actor;
 pub use address::{Ports, Subnet, SubnetError};
+pub use behaviour::{Accepted, Behaviour, Response};
 pub use decide::{
     Attempt, Candidate, decide, decide_same_file, decide_unknown, deciding, matching,
     peer_precedence, precedence, unknown,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::{Ports, Subnet};
+use crate::behaviour::{Accepted, Behaviour, Response};
 use crate::endpoint::Allowed;
 use crate::glob::Glob;
 
@@ -42,6 +43,23 @@ pub struct Policy {
     pub enforcement: Enforcement,
     /// Rules on attempts, in the order of the files. Which one decides: see [`mod@crate::decide`].
     pub rules: Vec<Rule>,
+    /// What each behaviour leads to; one that is not here is logged.
+    pub behaviours: BTreeMap<Behaviour, Response>,
+    /// Findings that are known and no reason for suspicion, at most one of each id.
+    pub accepted: Vec<Accepted>,
+}
+
+impl Policy {
+    /// What a behaviour leads to, after `mode` was applied.
+    #[must_use]
+    pub fn response(&self, behaviour: Behaviour) -> Response {
+        let said = self.behaviours.get(&behaviour);
+        let said = said.copied().unwrap_or(Response::Log);
+        match self.mode {
+            Mode::Enforce => said,
+            Mode::Observe => said.min(Response::Log),
+        }
+    }
 }
 
 /// Whether rules act.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::behaviour::{Behaviour, Response};
 use crate::model::{
     Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, SameFile, Severity, Toolchain,
     Workdir,
@@ -108,6 +109,27 @@ names!(Severity {
     Critical => "critical",
 });
 
+names!(Behaviour {
+    CredentialAccess => "credential-access",
+    Discovery => "discovery",
+    ReverseShell => "reverse-shell",
+    DownloadExecute => "download-execute",
+    FilelessExecution => "fileless-execution",
+    PortScan => "port-scan",
+    Exfiltration => "exfiltration",
+    DnsTunnel => "dns-tunnel",
+    MassChange => "mass-change",
+    Persistence => "persistence",
+    PrivilegeEscalation => "privilege-escalation",
+    JailEscape => "jail-escape",
+    Exhaustion => "exhaustion",
+    Evasion => "evasion",
+    ProcessKilling => "process-killing",
+    Injection => "injection",
+});
+
+names!(Response { Off => "off", Log => "log", Kill => "kill" });
+
 names!(Mode { Enforce => "enforce", Observe => "observe" });
 
 names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
@@ -143,6 +165,8 @@ mod tests {
         assert_round_trip::<Severity>();
         assert_round_trip::<Mode>();
         assert_round_trip::<OnLoss>();
+        assert_round_trip::<Behaviour>();
+        assert_round_trip::<Response>();
         assert_round_trip::<Toolchain>();
         assert_round_trip::<Workdir>();
         assert_round_trip::<Network>();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::behaviour::{Accepted, Behaviour, Response};
 use crate::decide::Candidate;
 use crate::endpoint::Allowed;
 use crate::error::{At, Located, Problem};
@@ -53,6 +54,8 @@ pub(crate) struct Profile {
     pub(crate) required: Option<Located<BTreeSet<Layer>>>,
     pub(crate) on_loss: Option<Located<OnLoss>>,
     pub(crate) mode: Option<Located<Mode>>,
+    pub(crate) behaviours: BTreeMap<Behaviour, Response>,
+    pub(crate) accepted: Vec<Located<Accepted>>,
     pub(crate) rules: Vec<Located<ProfileRule>>,
 }
 
@@ -148,6 +151,8 @@ impl Profile {
         append(&mut self.pass, above.pass, |name| name);
         self.syscalls.extend(above.syscalls);
         self.set.extend(above.set);
+        self.behaviours.extend(above.behaviours);
+        append(&mut self.accepted, above.accepted, |entry| &entry.finding);
         for rule in above.rules {
             self.add_rule(rule, problems);
         }

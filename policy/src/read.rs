@@ -9,6 +9,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::behaviour::{Accepted, Behaviour, Response};
 use crate::endpoint::Allowed;
 use crate::error::{At, Located, Problem, Source};
 use crate::model::{HostPath, Layer, Network, Scratch};
@@ -73,6 +74,8 @@ impl Reader<'_> {
             profile.syscalls = section.list("allow", values::syscalls);
         });
         top.section("enforcement", |section| enforcement(section, profile));
+        top.section("behaviour", |section| behaviours(section, profile));
+        profile.accepted = top.tables("accept", accepted);
         profile.rules = top.tables("rule", rule::rule);
     }
 
@@ -209,6 +212,27 @@ fn identity(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
 fn environment(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     profile.pass = section.list("pass", values::variable_name);
     profile.set = section.text_table("set", values::variable_name, values::variable_value);
+}
+
+fn behaviours(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+    for behaviour in Behaviour::ALL {
+        let said = section.value(behaviour.name(), values::word::<Response>);
+        profile
+            .behaviours
+            .extend(said.map(|said| (*behaviour, said.value)));
+    }
+}
+
+/// An entry of `accept`.
+fn accepted(section: &mut Section<'_, '_, '_>) -> Option<Accepted> {
+    let finding = section.required("finding", values::text);
+    let why = section.required("why", values::reason);
+    let until = section.required("until", values::date);
+    Some(Accepted {
+        finding: finding?.value,
+        why: why?.value,
+        until: until?.value,
+    })
 }
 
 fn enforcement(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {

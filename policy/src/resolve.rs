@@ -1,5 +1,6 @@
 //! The merged profile to a [`Policy`]: defaults, and what only the whole can get wrong.
 
+mod accepted;
 mod claims;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
     check_rule_count(&profile, problems);
     check_peer_count(&profile, problems);
     check_syscalls(&profile, problems);
+    accepted::check(&profile, problems);
     Policy {
         name: value(&profile.name, String::new()),
         description: value(&profile.description, String::new()),
@@ -52,6 +54,8 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
             .into_iter()
             .map(|rule| rule.rule)
             .collect(),
+        behaviours: profile.behaviours,
+        accepted: values(profile.accepted),
         filesystem: Filesystem {
             workdir: value(&profile.workdir, Workdir::Overlay),
             toolchain: value(&profile.toolchain, Toolchain::None),

@@ -70,6 +70,30 @@ pub(crate) fn text(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
+/// A reason that somebody has to give.
+pub(crate) fn reason(text: &str) -> Result<String, Wrong> {
+    if text.trim().is_empty() {
+        return Err(Wrong::new(
+            "a reason has to say something",
+            "write in one sentence why it is no reason for suspicion",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// A day, as in RFC 3339.
+pub(crate) fn date(text: &str) -> Result<time::Date, Wrong> {
+    time::Date::parse(text, &time::format_description::well_known::Iso8601::DATE)
+        .ok()
+        .filter(|_| text.len() == "2027-12-31".len())
+        .ok_or_else(|| {
+            Wrong::new(
+                format!("{text:?} is no day"),
+                "write year, month and day, such as \"2027-12-31\"",
+            )
+        })
+}
+
 /// One word of a closed set.
 pub(crate) fn word<T: Named>(text: &str) -> Result<T, Wrong> {
     T::from_name(text).ok_or_else(|| {

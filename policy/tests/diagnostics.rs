@@ -220,3 +220,19 @@ shown!(
     )
 );
 shown!(empty_addresses, with_peers("address = []\nport = []"));
+shown!(
+    behaviours_that_there_are_not,
+    with_header("[behaviour]\nport-scann = \"kill\"\ndiscovery = \"deny\"\n")
+);
+shown!(
+    findings_that_no_report_has,
+    with_header(
+        "[[accept]]\nfinding = \"behaviour:discovry\"\nwhy = \"known\"\nuntil = \"2027-12-31\"\n\
+         [[accept]]\nfinding = \"credential-fle\"\nwhy = \"known\"\nuntil = \"2027-12-31\"\n\
+         [[accept]]\nfinding = \"turnkey:evidence\"\nwhy = \"known\"\nuntil = \"2027-12-31\"\n"
+    )
+);
+shown!(
+    acceptance_without_reason_or_end,
+    with_header("[[accept]]\nfinding = \"credential-file\"\nwhy = \" \"\nuntil = \"2027-13-01\"\n")
+);

@@ -70,7 +70,7 @@ fn every_key() -> String {
 fn keys_of(table: &str) -> String {
     let title = match table {
         "" => "At the top".to_owned(),
-        "rule" => "`[[rule]]`".to_owned(),
+        "rule" | "accept" => format!("`[[{table}]]`"),
         entry @ ("filesystem.read" | "filesystem.write" | "filesystem.scratch"
         | "network.allow") => {
             format!("Entries of `{entry}`")

@@ -12,6 +12,7 @@ use turnkey_jailer::{
     rootless,
 };
 use turnkey_monitor::Event;
+use turnkey_monitor::behaviour::Judge;
 use turnkey_policy::{Allowed, LoadError, Policy};
 
 use crate::cli::{OverrideArguments, RunArguments};
@@ -110,7 +111,7 @@ pub fn under(
         let message = advice::explain_run(&error, &policy, &program);
         Outcome::not_started(&error, &message)
     });
-    let (observations, unwritten) = watcher.finish(outcome.evidence.records);
+    let (seen, unwritten) = watcher.finish(outcome.evidence.records);
     let calls = outcome.calls.clone();
     let passages = outcome.passages.clone();
     let output = outcome
@@ -119,7 +120,7 @@ pub fn under(
         .flatten()
         .map(|stream| stream.total)
         .sum();
-    let mut report = outcome.report(arguments, &policy, clock, observations)?;
+    let mut report = outcome.report(arguments, &policy, clock, seen)?;
     elsewhere::note(&mut report);
     if !arguments.no_redact {
         report = report::redact::report(report).context("could not redact the report")?;
@@ -229,7 +230,9 @@ fn attempt(
         .then(|| watch.calls())
         .transpose()?
         .flatten();
-    let (monitor, evidence) = watch.finish(|event| watcher.see(&event))?;
+    let (monitor, evidence) = watch.finish(|event| {
+        watcher.see(&event);
+    })?;
     if let Some(source) = course.exec_failed {
         let program = arguments.command[0].to_string_lossy().into_owned();
         return Err(JailError::ExecFailed { program, source }.into());
@@ -240,7 +243,7 @@ fn attempt(
     let export = wanted.map(|wanted| wanted.take(&exit, policy));
     let ran = Ran {
         status: exit.status,
-        condemned,
+        condemned: condemned || course.killed_for_behaviour,
         killed_for_loss: course.killed_for_loss,
         limit: course.limit,
         interrupted: course.interrupted,
@@ -322,10 +325,14 @@ fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Com
     })
 }
 
+/// What the events amount to, and what courses of acts they are.
+type Seen = (Observations, Judge);
+
 /// Everything that looks at events.
 struct Watcher<'l> {
     look: Option<Look<'l>>,
     aggregator: Aggregator,
+    judge: Judge,
     writer: Option<EventWriter<BufWriter<File>>>,
     failed: Option<std::io::Error>,
 }
@@ -349,13 +356,16 @@ impl<'l> Watcher<'l> {
         Ok(Watcher {
             look,
             aggregator: Aggregator::new(policy, clock),
+            judge: Judge::new(policy),
             writer: writer.transpose()?,
             failed: None,
         })
     }
 
+    /// Whether the jail is to die of a behaviour that this event completes.
+    ///
     /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
-    fn see(&mut self, event: &Event) {
+    fn see(&mut self, event: &Event) -> bool {
         self.aggregator.push(event);
         if let Some(look) = &mut self.look {
             look(event);
@@ -365,15 +375,16 @@ impl<'l> Watcher<'l> {
         {
             self.failed = writer.push(event).err();
         }
+        self.judge.see(event)
     }
 
     /// What was seen, and why not all of it could be written.
-    fn finish(self, records: Option<u64>) -> (Observations, anyhow::Result<()>) {
+    fn finish(self, records: Option<u64>) -> (Seen, anyhow::Result<()>) {
         let finish = |writer: EventWriter<_>| writer.finish(records);
         let written = self.writer.map(finish).transpose().map(drop);
         let failed = self.failed.map_or(Ok(()), Err);
         let written = failed.and(written).context("could not write the events");
-        (self.aggregator.finish(), written)
+        ((self.aggregator.finish(), self.judge), written)
     }
 }
 
@@ -448,7 +459,7 @@ impl Outcome {
         arguments: &RunArguments,
         policy: &Policy,
         clock: Clock,
-        observations: Observations,
+        (observations, judge): Seen,
     ) -> anyhow::Result<Report> {
         let uname = nix::sys::utsname::uname()?;
         let text = |field: &std::ffi::OsStr| field.to_string_lossy().into_owned();
@@ -483,6 +494,7 @@ impl Outcome {
             passages: &self.passages,
             calls: self.calls.as_deref(),
             observations,
+            judge,
         }))
     }
 }

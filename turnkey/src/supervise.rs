@@ -1,7 +1,7 @@
 //! The loop around a running jail: one closed set of inputs, one place where each is answered.
 //!
 //! Nothing here decides a kill for a rule: that has happened in the kernel. What is decided here
-//! are limits that the kernel does not know (the clock, the output), and the end of the rest of a
+//! are behaviours, which no single act shows, limits that the kernel does not know (the clock, the output), and the end of the rest of a
 //! jail that the kernel has condemned.
 
 use std::io;
@@ -35,6 +35,8 @@ pub struct Course {
     pub limit: Option<Limit>,
     /// Killed because evidence was lost.
     pub killed_for_loss: bool,
+    /// Killed because of a behaviour that the policy has it die of.
+    pub killed_for_behaviour: bool,
     /// The signal that asked for an end. The program was told.
     asked: Option<i32>,
     /// The same, when the jail was killed for it.
@@ -46,9 +48,13 @@ pub struct Course {
 }
 
 impl Course {
+    fn killed(&self) -> bool {
+        self.killed_for_loss || self.killed_for_behaviour
+    }
+
     /// Whether nobody and nothing outside put an end to it.
     pub fn ended_by_itself(&self) -> bool {
-        self.limit.is_none() && !self.killed_for_loss && self.interrupted.is_none()
+        self.limit.is_none() && !self.killed() && self.interrupted.is_none()
     }
 }
 
@@ -87,7 +93,8 @@ impl Supervisor {
     }
 }
 
-/// Watches `running` until nothing of it is left, handing every event to `see`.
+/// Watches `running` until nothing of it is left, handing every event to `see`, which answers whether
+/// the jail is to die of what the event completes.
 ///
 /// # Errors
 /// When the jail's first process breaks the protocol, or the machinery of waiting fails; the
@@ -98,7 +105,7 @@ pub fn supervise(
     watch: &mut Watch,
     policy: &Policy,
     output: UnboundedReceiver<TooMuchOutput>,
-    see: &mut dyn FnMut(&Event),
+    see: &mut dyn FnMut(&Event) -> bool,
     progress: &Progress,
 ) -> anyhow::Result<Course> {
     let Supervisor { runtime, signals } = supervisor;
@@ -134,13 +141,13 @@ fn answer(
     running: &mut Running,
     watch: &mut Watch,
     course: &mut Course,
-    see: &mut dyn FnMut(&Event),
+    see: &mut dyn FnMut(&Event) -> bool,
 ) -> bool {
     match input {
         Input::News(_) => false,
         Input::Events => {
-            course.more_events = watch.drain(|event| see(&event));
-            ended_by_kernel(watch, course)
+            course.more_events = watch.drain(|event| course.killed_for_behaviour |= see(&event));
+            course.killed_for_behaviour || ended_by_kernel(watch, course)
         }
         Input::Output => reached(course, Limit::Output),
         Input::Deadline => reached(course, Limit::Wall),

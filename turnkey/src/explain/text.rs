@@ -308,6 +308,20 @@ fn supervisor(view: &View, out: &mut impl Write) -> io::Result<()> {
     )?;
     field("output", &format!("{} bytes", ends.output_bytes), out)?;
     field("lost events", ends.on_loss, out)?;
+    if !ends.behaviours.is_empty() {
+        field("behaviours", &ends.behaviours.join(", "), out)?;
+    }
+    if !ends.overlooked.is_empty() {
+        section("Behaviours that nobody looks for", out)?;
+        writeln!(out, "  {}", ends.overlooked.join(", "))?;
+    }
+    if !ends.accepted.is_empty() {
+        section("Findings that are accepted, and until when", out)?;
+    }
+    for accepted in &ends.accepted {
+        let until = format!("{} until {}", accepted.finding, accepted.until);
+        writeln!(out, "  {until:<44} {}", accepted.why)?;
+    }
     section("Layers", out)?;
     names(
         "required: without any of these nothing runs, status 125",

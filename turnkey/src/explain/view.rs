@@ -8,7 +8,9 @@ use serde::Serialize;
 use turnkey_jailer::namespaces::Made;
 use turnkey_jailer::plan::io::Io;
 use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
-use turnkey_policy::{Action, Allowed, Layer, Policy, Rule, Special, Subnet, endpoint};
+use turnkey_policy::{
+    Action, Allowed, Behaviour, Layer, Policy, Response, Rule, Special, Subnet, endpoint,
+};
 
 use super::landlock::Landlock;
 use super::rules::Rules;
@@ -125,6 +127,22 @@ pub struct Supervisor {
     pub cpu_seconds: f64,
     pub output_bytes: u64,
     pub on_loss: &'static str,
+    /// Behaviours that it ends the run for, as soon as it recognises them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub behaviours: Vec<&'static str>,
+    /// Behaviours that it does not look for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overlooked: Vec<&'static str>,
+    /// Findings that add nothing to the score.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<Accepted>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Accepted {
+    pub finding: String,
+    pub until: String,
+    pub why: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -280,6 +298,24 @@ fn supervisor(policy: &Policy) -> Supervisor {
         cpu_seconds: limits.cpu_time.as_secs_f64(),
         output_bytes: limits.output,
         on_loss: policy.enforcement.on_loss.name(),
+        behaviours: behaviours(policy, Response::Kill),
+        overlooked: behaviours(policy, Response::Off),
+        accepted: policy.accepted.iter().map(accepted).collect(),
+    }
+}
+
+/// Those that lead to this.
+fn behaviours(policy: &Policy, response: Response) -> Vec<&'static str> {
+    let all = Behaviour::ALL.iter();
+    let those = all.filter(|one| policy.response(**one) == response);
+    those.map(|one| one.name()).collect()
+}
+
+fn accepted(accepted: &turnkey_policy::Accepted) -> Accepted {
+    Accepted {
+        finding: accepted.finding.clone(),
+        until: accepted.until.to_string(),
+        why: escape(accepted.why.as_bytes()),
     }
 }
 

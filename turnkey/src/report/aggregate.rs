@@ -359,7 +359,10 @@ fn findings(rules: &[Rule], tallies: &BTreeMap<usize, Tally>) -> Vec<Finding> {
             severity: rule.severity,
             score: 0,
             count: tally.count,
+            technique: rule.technique.clone(),
             reason,
+            evidence: Vec::new(),
+            accepted: None,
         })
     };
     ordered.into_iter().filter_map(finding).collect()

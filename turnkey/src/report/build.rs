@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use turnkey_jailer::{self as jailer, Change, LayerReport};
+use turnkey_monitor::behaviour::Judge;
 use turnkey_policy::Policy;
 
 use crate::gateway::Passage;
 
 use super::act::KINDS;
 use super::aggregate::Observations;
+use super::behaviour;
 use super::clock::Clock;
 use super::ending::{Ending, Evidence, Ran};
 use super::export::Export;
@@ -63,6 +65,8 @@ pub struct Inputs<'a> {
     pub evidence: Evidence,
     /// What the events amount to.
     pub observations: Observations,
+    /// What courses of acts they were seen to be.
+    pub judge: Judge,
 }
 
 /// Output that was kept.
@@ -79,6 +83,16 @@ impl Report {
     pub fn build(mut inputs: Inputs<'_>) -> Self {
         let attempts = &mut inputs.observations.network_attempts;
         passages::add(attempts, inputs.passages, &inputs.clock);
+        let disk = inputs.written.as_ref().and_then(limit::disk);
+        let end = behaviour::end(
+            inputs.policy,
+            &inputs.ending,
+            inputs.usage.as_ref(),
+            disk.as_ref(),
+        );
+        let judge = std::mem::replace(&mut inputs.judge, Judge::blind());
+        let found = behaviour::findings(judge.finish(&end), &inputs.clock);
+        inputs.observations.findings.extend(found);
         let Inputs {
             policy,
             ending,
@@ -94,10 +108,12 @@ impl Report {
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
             limit: limit_words(policy, ending, inputs.usage.as_ref()),
-            disk: inputs.written.as_ref().and_then(limit::disk),
+            disk,
+            accepted: &policy.accepted,
+            clock: &inputs.clock,
         };
-        let verdict = verdict::verdict(&facts);
         let findings = verdict::findings(&facts);
+        let verdict = verdict::verdict(&facts, &findings);
         // Where nobody was to watch, nothing is lost: the policy or the caller did without.
         let lost = inputs.evidence.watched && !events.complete;
         let exit = verdict::exit_code(ending, lost, policy.enforcement.on_loss);

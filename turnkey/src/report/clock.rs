@@ -25,6 +25,11 @@ impl Clock {
         rfc3339(self.started_at)
     }
 
+    /// The day of the start, in UTC.
+    pub fn day(&self) -> time::Date {
+        self.started_at.to_offset(time::UtcOffset::UTC).date()
+    }
+
     /// The date of a kernel time, `CLOCK_BOOTTIME` in nanoseconds.
     pub fn date(&self, boottime_ns: u64) -> String {
         let since = i128::from(boottime_ns) - i128::from(self.boottime_ns);

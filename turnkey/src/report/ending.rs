@@ -34,7 +34,7 @@ pub enum NotStarted {
 pub struct Ran {
     /// The command's own end.
     pub status: Status,
-    /// The monitor condemned the jail: a rule killed it.
+    /// The monitor condemned the jail: a rule killed it, or a behaviour that the policy has it die of.
     pub condemned: bool,
     /// The jail was killed because events were lost and `on_loss` is `kill`.
     pub killed_for_loss: bool,

@@ -73,6 +73,8 @@ pub fn policy() -> Policy {
             on_loss: OnLoss::Mark,
         },
         rules: vec![credentials(), outbound(), escape()],
+        behaviours: std::collections::BTreeMap::new(),
+        accepted: Vec::new(),
     }
 }
 

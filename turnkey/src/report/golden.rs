@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use turnkey_jailer::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
+use turnkey_monitor::behaviour::Judge;
 use turnkey_policy::{Action, Layer, Mode, On, OnLoss, Policy};
 
 use super::fixture::{
@@ -17,7 +18,11 @@ use super::*;
 /// A run that went well, to be spoilt by each story.
 fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
     let mut aggregator = Aggregator::new(policy, clock());
-    story.events.iter().for_each(|event| aggregator.push(event));
+    let mut judge = Judge::new(policy);
+    for event in &story.events {
+        aggregator.push(event);
+        judge.see(event);
+    }
     Inputs {
         policy,
         clock: clock(),
@@ -56,6 +61,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
             records: None,
         },
         observations: aggregator.finish(),
+        judge,
     }
 }
 
@@ -190,7 +196,7 @@ fn shadow_read_under_enforce() {
   asked as    /proc/self/root/etc/shadow
   to allow    in a profile that extends "untrusted": a rule, which the report has
 turnkey: there is more: --report FILE keeps it, turnkey report FILE --format html shows it
-turnkey: violated — killed by policy after 0.21 s, risk score 90
+turnkey: violated — killed by policy after 0.21 s, risk score 100
 "#
     );
 }
@@ -225,7 +231,7 @@ fn shadow_read_under_observe() {
         "{text}"
     );
     assert!(
-        text.ends_with("turnkey: violated — exited 0 in 0.21 s, risk score 90\n"),
+        text.ends_with("turnkey: violated — exited 0 in 0.21 s, risk score 100\n"),
         "{text}"
     );
 }
@@ -316,7 +322,8 @@ fn a_port_scan_is_one_block_and_one_finding() {
     }
     let report = Report::build(inputs(&policy, &story));
     assert_eq!(report.verdict, Verdict::Suspicious);
-    assert_eq!(report.risk_score, 25);
+    // Of the rule, and of the behaviour.
+    assert_eq!(report.risk_score, 25 + 25);
     assert_eq!(report.findings[0].count, 1000);
     assert_eq!(report.network_attempts.len(), 1000);
     assert_eq!(report.violations.len(), 256);
@@ -330,7 +337,8 @@ fn a_port_scan_is_one_block_and_one_finding() {
   stopped by  the network program of the control group
   also        127.0.0.1:2, 127.0.0.1:3, 127.0.0.1:4, 127.0.0.1:5 and 251 more; 1000 attempts in all
   to allow    --network loopback (the jail's own), or --allow 127.0.0.1:1 (the host's)
-turnkey: suspicious — exited 0 in 0.21 s, risk score 25
+turnkey: port-scan (medium, T1046): tried 10 ports of 127.0.0.1 within ten seconds
+turnkey: suspicious — exited 0 in 0.21 s, risk score 50
 "#
     );
 }
@@ -389,7 +397,8 @@ fn out_of_memory() {
         terminal(&report),
         "\
 turnkey: memory: used 256 MiB of 256 MiB; the kernel killed 1 process; allow more with --memory 512M
-turnkey: suspicious — out of memory after 0.48 s, risk score 10
+turnkey: exhaustion (medium, T1499): memory: used 256 MiB of 256 MiB
+turnkey: suspicious — out of memory after 0.48 s, risk score 35
 "
     );
 }
@@ -519,7 +528,8 @@ turnkey: blocked: calling ptrace
   stopped by  seccomp: the profile does not allow that syscall
   also        mount; 2 attempts in all
   to allow    no profile can allow it: that syscall leads out of a jail
-turnkey: violated — exited 0 in 0.21 s, risk score 50
+turnkey: jail-escape (critical, T1611): called ptrace and 1 more
+turnkey: violated — exited 0 in 0.21 s, risk score 100
 "
     );
 }

@@ -14,6 +14,7 @@
 mod act;
 mod advice;
 mod aggregate;
+mod behaviour;
 mod build;
 mod clock;
 mod ending;

@@ -165,7 +165,7 @@ pub enum Verdict {
 /// One part of the score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The rule's id, or one of the names that begin with `turnkey:`.
+    /// The rule's id, or a name that begins with `behaviour:` or `turnkey:`.
     pub id: String,
     /// Of the rule; of the finding itself otherwise.
     #[serde(with = "words")]
@@ -174,8 +174,59 @@ pub struct Finding {
     pub score: u32,
     /// How often it was seen.
     pub count: u64,
+    /// A MITRE ATT&CK id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub technique: Option<String>,
     /// For people.
     pub reason: String,
+    /// For a behaviour: the acts that show it, at most eight. Those of a rule are `violations`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceStep>,
+    /// Where the profile says that it is known; then it adds nothing to the score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Acceptance>,
+}
+
+impl Finding {
+    /// Whether it speaks against the program: it is not accepted, or not any longer.
+    pub fn counts(&self) -> bool {
+        self.accepted
+            .as_ref()
+            .is_none_or(|accepted| accepted.expired)
+    }
+}
+
+/// One act that shows a behaviour.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvidenceStep {
+    /// When; absent for what is known of the run as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Who.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<StepProcess>,
+    /// What, in words.
+    pub what: String,
+}
+
+/// Who did it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepProcess {
+    /// Inside the jail.
+    pub pid: u32,
+    /// The kernel's short name of the task.
+    pub comm: String,
+}
+
+/// Why a finding is no reason for suspicion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Acceptance {
+    /// The profile's words.
+    pub why: String,
+    /// The last day on which it holds, in UTC.
+    pub until: String,
+    /// That day was over when the run began: the finding counts.
+    pub expired: bool,
 }
 
 impl Finding {

@@ -13,6 +13,7 @@ use crate::accept::by_reason;
 
 use super::act::Object;
 use super::advice;
+use super::behaviour;
 use super::limit::seconds;
 use super::model::{
     Actor, FileAccess, FileOperation, Finding, NetworkAttempt, Process, Report, Status, Verdict,
@@ -53,6 +54,11 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     page.elsewhere(&report.on_host)?;
     for finding in &report.findings {
         page.finding(report, finding)?;
+    }
+    for finding in &report.findings {
+        if behaviour::is_one(finding) && finding.counts() {
+            page.behaviour(finding)?;
+        }
     }
     page.unruled(report)?;
     page.unlisted(report)?;
@@ -104,7 +110,10 @@ impl<W: Write> Page<'_, W> {
     fn finding(&mut self, report: &Report, finding: &Finding) -> io::Result<()> {
         let rows: Vec<_> = finding.violations(report).collect();
         match rows.first() {
+            _ if !finding.counts() => self.accepted(finding),
             Some(_) => self.rule(finding, &rows),
+            // After all that was stopped: see `render`.
+            None if behaviour::is_one(finding) => Ok(()),
             None => self.remark(finding),
         }
     }
@@ -147,6 +156,31 @@ impl<W: Write> Page<'_, W> {
         }
         self.also(finding, gravest, rows)?;
         self.field("to allow", &gravest.advice)
+    }
+
+    /// A course of acts in one line, with the act that began it.
+    fn behaviour(&mut self, finding: &Finding) -> io::Result<()> {
+        let name = finding.id.trim_start_matches(behaviour::PREFIX);
+        let technique = finding.technique.as_deref().unwrap_or("no technique");
+        let steps = &finding.evidence;
+        let first = steps
+            .first()
+            .map_or(finding.reason.as_str(), |step| &step.what);
+        let more = match steps.len() {
+            0 | 1 => String::new(),
+            steps => format!(" and {} more", steps - 1),
+        };
+        let severity = finding.severity;
+        self.head(&format!("{name} ({severity}, {technique}): {first}{more}"))
+    }
+
+    /// Something that the profile knows of.
+    fn accepted(&mut self, finding: &Finding) -> io::Result<()> {
+        let Some(accepted) = &finding.accepted else {
+            return Ok(());
+        };
+        let (id, why, until) = (&finding.id, &accepted.why, &accepted.until);
+        self.head(&format!("accepted until {until}: {id}, {why}"))
     }
 
     /// Other objects of the same rule.

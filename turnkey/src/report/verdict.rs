@@ -40,10 +40,17 @@
 
 use turnkey_jailer as jailer;
 use turnkey_jailer::Limit;
-use turnkey_policy::{OnLoss, Severity};
+use turnkey_policy::{Accepted, OnLoss, Severity};
 
+use super::behaviour;
+use super::clock::Clock;
 use super::ending::{Ending, NotStarted, Ran};
 use super::model::{Finding, Status, Verdict};
+
+/// How the ids of turnkey's own findings begin.
+const OWN: &str = "turnkey:";
+const LIMIT: &str = "turnkey:limit";
+const SIGSYS: &str = "turnkey:sigsys";
 
 /// All that verdict and score depend on.
 #[derive(Clone, Debug)]
@@ -56,8 +63,13 @@ pub struct Facts<'a> {
     pub watched: bool,
     /// How many events are lost.
     pub lost: u64,
-    /// One finding for every rule that was violated; the scores are not looked at.
+    /// One finding for every rule that was violated and every behaviour that was seen; the scores
+    /// are not looked at.
     pub rules: &'a [Finding],
+    /// What the profile accepts, and the day that decides how long.
+    pub accepted: &'a [Accepted],
+    /// When the run began.
+    pub clock: &'a Clock,
     /// Processes that ended by `SIGSYS`.
     pub sigsys: u64,
     /// The sentence about the limit that ended the run, if one did.
@@ -118,8 +130,11 @@ fn own_code(ran: &Ran) -> u8 {
 }
 
 /// What the run shows: see the module's list.
-pub fn verdict(facts: &Facts<'_>) -> Verdict {
-    let worst = facts.rules.iter().map(|finding| finding.severity).max();
+pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
+    let counting = || findings.iter().filter(|finding| finding.counts());
+    let seen = counting().filter(|finding| !finding.id.starts_with(OWN));
+    let worst = seen.map(|finding| finding.severity).max();
+    let own = |id: &str| counting().any(|finding| finding.id == id);
     let condemned = matches!(
         facts.ending,
         Ending::Ran(Ran {
@@ -131,7 +146,7 @@ pub fn verdict(facts: &Facts<'_>) -> Verdict {
         Verdict::Violated
     } else if !facts.complete || matches!(facts.ending, Ending::NotStarted { .. }) {
         Verdict::Inconclusive
-    } else if worst >= Some(Severity::Low) || facts.limit.is_some() || facts.sigsys > 0 {
+    } else if worst >= Some(Severity::Low) || own(LIMIT) || own(SIGSYS) {
         Verdict::Suspicious
     } else {
         Verdict::Clean
@@ -144,8 +159,9 @@ pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     findings.extend(own_findings(facts));
     // Stable: what weighs the same stays in the order in which it was seen.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    behaviour::accept(&mut findings, facts.accepted, facts.clock);
     let mut left = 100;
-    for finding in &mut findings {
+    for finding in findings.iter_mut().filter(|finding| finding.counts()) {
         finding.score = weight(finding.severity).min(left);
         left -= finding.score;
     }
@@ -181,12 +197,12 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
     });
     let sigsys = (facts.sigsys > 0).then(|| {
         let reason = "ended by SIGSYS, as the filter ends what calls the kernel through another architecture's table";
-        own("turnkey:sigsys", Severity::Medium, facts.sigsys, reason)
+        own(SIGSYS, Severity::Medium, facts.sigsys, reason)
     });
     let limit = facts
         .limit
         .as_ref()
-        .map(|words| own("turnkey:limit", Severity::Low, 1, words));
+        .map(|words| own(LIMIT, Severity::Low, 1, words));
     let disk = facts
         .disk
         .as_ref()
@@ -203,7 +219,10 @@ fn own(id: &str, severity: Severity, count: u64, reason: &str) -> Finding {
         severity,
         score: 0,
         count,
+        technique: None,
         reason: reason.to_owned(),
+        evidence: Vec::new(),
+        accepted: None,
     }
 }
 
@@ -220,6 +239,7 @@ pub fn weight(severity: Severity) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::clock;
     use super::*;
     use jailer::Status as Own;
     use proptest::prelude::*;
@@ -250,7 +270,13 @@ mod tests {
             sigsys: 0,
             limit,
             disk: None,
+            accepted: &[],
+            clock: Box::leak(Box::new(clock())),
         }
+    }
+
+    fn judged(facts: &Facts<'_>) -> Verdict {
+        verdict(facts, &findings(facts))
     }
 
     fn code(ran: Ran) -> u8 {
@@ -321,7 +347,7 @@ mod tests {
             };
             assert_eq!(exit_code(&ending, false, OnLoss::Fail), expected);
             assert_eq!(status(&ending), Status::SetupFailed);
-            assert_eq!(verdict(&facts(&ending, &[])), Verdict::Inconclusive);
+            assert_eq!(judged(&facts(&ending, &[])), Verdict::Inconclusive);
         }
     }
 
@@ -355,7 +381,7 @@ mod tests {
         assert_eq!(exit_code(&ending, false, OnLoss::Fail), 121);
         assert_eq!(status(&ending), Status::KilledByPolicy);
         assert_eq!(
-            verdict(&Facts {
+            judged(&Facts {
                 complete: false,
                 lost: 9,
                 ..facts(&ending, &[])
@@ -389,9 +415,9 @@ mod tests {
             (Severity::Critical, Verdict::Violated),
         ] {
             let rules = [rule("first", Severity::Info), rule("worst", severity)];
-            assert_eq!(verdict(&facts(&ending, &rules)), expected, "{severity:?}");
+            assert_eq!(judged(&facts(&ending, &rules)), expected, "{severity:?}");
         }
-        assert_eq!(verdict(&facts(&ending, &[])), Verdict::Clean);
+        assert_eq!(judged(&facts(&ending, &[])), Verdict::Clean);
     }
 
     #[test]
@@ -400,13 +426,13 @@ mod tests {
             limit: Some(Limit::Wall),
             ..EXITED
         });
-        assert_eq!(verdict(&facts(&ending, &[])), Verdict::Suspicious);
+        assert_eq!(judged(&facts(&ending, &[])), Verdict::Suspicious);
         let ending = Ending::Ran(Ran {
             status: Own::Signaled(libc::SIGSYS),
             ..EXITED
         });
         assert_eq!(
-            verdict(&Facts {
+            judged(&Facts {
                 sigsys: 1,
                 ..facts(&ending, &[])
             }),
@@ -481,8 +507,8 @@ mod tests {
         fn lost_evidence_is_never_clean(ran in any_ran(), lost in 0_u64..3) {
             let ending = Ending::Ran(ran);
             let facts = Facts { complete: false, lost, ..facts(&ending, &[]) };
-            prop_assert_ne!(verdict(&facts), Verdict::Clean);
-            prop_assert_ne!(verdict(&facts), Verdict::Suspicious);
+            prop_assert_ne!(judged(&facts), Verdict::Clean);
+            prop_assert_ne!(judged(&facts), Verdict::Suspicious);
         }
 
         #[test]
@@ -493,15 +519,63 @@ mod tests {
             let facts = Facts { complete, ..facts(&ending, &rules) };
             let score: u32 = findings(&facts).iter().map(|finding| finding.score).sum();
             prop_assert!(score <= 100);
-            prop_assert_eq!(score == 0, verdict(&facts) == Verdict::Clean || killed_for_info(&facts));
+            prop_assert_eq!(score == 0, judged(&facts) == Verdict::Clean || killed_for_info(&facts));
         }
+    }
+
+    fn accepted(id: &str, until: time::Date) -> Accepted {
+        Accepted {
+            finding: id.to_owned(),
+            why: "known".to_owned(),
+            until,
+        }
+    }
+
+    #[test]
+    fn an_accepted_finding_weighs_nothing_until_its_day_is_over() {
+        let ending = Ending::Ran(EXITED);
+        let rules = [rule("one", Severity::High), rule("other", Severity::Low)];
+        let today = clock().day();
+        let yesterday = today.previous_day().unwrap();
+        for (until, verdict, score) in [
+            (today, Verdict::Suspicious, 10),
+            (yesterday, Verdict::Violated, 60),
+        ] {
+            let accepted = [accepted("one", until)];
+            let facts = Facts {
+                accepted: &accepted,
+                ..facts(&ending, &rules)
+            };
+            let findings = findings(&facts);
+            assert_eq!(super::verdict(&facts, &findings), verdict);
+            let sum: u32 = findings.iter().map(|finding| finding.score).sum();
+            assert_eq!(sum, score);
+            let one = findings.iter().find(|finding| finding.id == "one").unwrap();
+            let said = one.accepted.as_ref().unwrap();
+            assert_eq!((said.why.as_str(), said.expired), ("known", until < today));
+        }
+    }
+
+    #[test]
+    fn no_acceptance_makes_a_killed_jail_anything_but_violated() {
+        let ending = Ending::Ran(Ran {
+            condemned: true,
+            ..EXITED
+        });
+        let rules = [rule("one", Severity::High)];
+        let accepted = [accepted("one", clock().day())];
+        let facts = Facts {
+            accepted: &accepted,
+            ..facts(&ending, &rules)
+        };
+        assert_eq!(judged(&facts), Verdict::Violated);
     }
 
     /// A rule of severity `info` that kills: the author's own contradiction.
     fn killed_for_info(facts: &Facts<'_>) -> bool {
         let worst = facts.rules.iter().map(|finding| finding.severity).max();
         worst == Some(Severity::Info)
-            && verdict(facts) == Verdict::Violated
+            && judged(facts) == Verdict::Violated
             && facts.complete
             && facts.limit.is_none()
     }

@@ -1,0 +1,186 @@
+//! An event as detectors look at it: what was wanted, whichever way it went.
+
+use std::borrow::Cow;
+
+use turnkey_policy::{On, WORKSPACE};
+
+use super::scene::Scene;
+use crate::dns::{self, Question};
+use crate::event::{Address, Event, File, Kind, NetworkAct, Raw};
+
+/// `O_*` of open(2), as the kernel's table for this processor has them.
+mod flag {
+    pub const ACCESS: u32 = 0o3;
+    pub const WRITE_ONLY: u32 = 0o1;
+    pub const READ_WRITE: u32 = 0o2;
+    pub const CREATE: u32 = 0o100;
+    pub const TRUNCATE: u32 = 0o1000;
+    pub const DIRECTORY: u32 = 0o200_000;
+    pub const PATH: u32 = 0o10_000_000;
+}
+
+/// `SOCK_STREAM`
+const STREAM: u32 = 1;
+
+/// An event and what it means.
+#[derive(Debug)]
+pub struct Act<'e> {
+    /// Where it comes from.
+    pub event: &'e Event,
+    /// What was wanted.
+    pub what: What<'e>,
+}
+
+/// What was wanted.
+#[derive(Debug)]
+pub enum What<'e> {
+    /// A program was started.
+    Executed {
+        /// The file that runs, and whether a directory names it.
+        file: &'e File,
+        /// The script that it interprets.
+        script: Option<Cow<'e, [u8]>>,
+        /// Its arguments.
+        argv: &'e [Vec<u8>],
+    },
+    /// A program was to be started, and was not.
+    Execution(Cow<'e, [u8]>),
+    /// A file or directory was opened, or was to be.
+    Opened(Opened<'e>),
+    /// A name in a directory was changed, or was to be.
+    Changed {
+        /// `Link`, `Rename`, `Unlink` or `Chmod`.
+        on: On,
+        /// The name.
+        path: Cow<'e, [u8]>,
+        /// The new name.
+        new: Option<Cow<'e, [u8]>>,
+        /// It had its effect.
+        done: bool,
+    },
+    /// An address was spoken to, or was to be: connect or send.
+    Spoke(&'e Address),
+    /// An address was taken: bind.
+    Bound(&'e Address),
+    /// A name server was asked.
+    Asked(Vec<Question>),
+    /// A syscall of the watch-list was called.
+    Called {
+        /// The kernel's name.
+        name: &'static str,
+        /// What rules know it by.
+        on: Option<On>,
+        /// The first three arguments.
+        args: [u64; 3],
+    },
+    /// Nothing that a detector looks at.
+    Other,
+}
+
+/// An open.
+#[derive(Debug)]
+pub struct Opened<'e> {
+    /// The kernel's own path where there is one, else the argument's.
+    pub path: Cow<'e, [u8]>,
+    /// For reading.
+    pub reads: bool,
+    /// For writing, or to truncate or create.
+    pub writes: bool,
+    /// `O_CREAT`
+    pub creates: bool,
+    /// `O_TRUNC`
+    pub truncates: bool,
+    /// `O_DIRECTORY`
+    pub directory: bool,
+    /// It had its effect.
+    pub done: bool,
+}
+
+impl<'e> Act<'e> {
+    /// What `event` means. The scene knows of it from now on.
+    pub(super) fn of(event: &'e Event, scene: &mut Scene) -> Self {
+        let what = match &event.kind {
+            Kind::Exec {
+                file,
+                raw,
+                script,
+                argv,
+                ..
+            } => What::Executed {
+                file,
+                script: raw.as_deref().filter(|_| *script).map(absolute),
+                argv,
+            },
+            Kind::ExecAttempt { raw, errno } if *errno != 0 || event.decision.is_some() => {
+                What::Execution(path_of(raw))
+            }
+            Kind::Open {
+                file,
+                raw,
+                flags,
+                errno,
+            } => What::Opened(opened(file.as_ref(), raw, *flags, *errno)),
+            Kind::Change {
+                on,
+                object,
+                new,
+                errno,
+                ..
+            } => What::Changed {
+                on: *on,
+                path: path_of(object),
+                new: new.as_deref().map(absolute),
+                done: *errno == 0,
+            },
+            Kind::Network { act, address, .. } => match act {
+                NetworkAct::Connect | NetworkAct::Send => What::Spoke(address),
+                NetworkAct::Bind | NetworkAct::Listen => What::Bound(address),
+            },
+            Kind::Question {
+                data, socket_type, ..
+            } => What::Asked(dns::questions(data, *socket_type == STREAM)),
+            Kind::Refused { nr, on, args, .. } => What::Called {
+                name: crate::syscall_name(*nr).unwrap_or_default(),
+                on: *on,
+                args: *args,
+            },
+            _ => What::Other,
+        };
+        let act = Self { event, what };
+        scene.note(&act);
+        act
+    }
+}
+
+fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32, errno: i32) -> Opened<'e> {
+    let has = |bit| flags & bit != 0;
+    let mode = flags & flag::ACCESS;
+    let only_a_handle = has(flag::PATH);
+    Opened {
+        path: file.map_or_else(|| path_of(raw), |file| Cow::Borrowed(&file.path[..])),
+        reads: !only_a_handle && (mode == 0 || mode == flag::READ_WRITE),
+        writes: !only_a_handle
+            && (mode == flag::WRITE_ONLY
+                || mode == flag::READ_WRITE
+                || has(flag::TRUNCATE | flag::CREATE)),
+        creates: has(flag::CREATE),
+        truncates: has(flag::TRUNCATE),
+        directory: has(flag::DIRECTORY),
+        done: errno == 0 && file.is_some(),
+    }
+}
+
+fn path_of(raw: &Raw) -> Cow<'_, [u8]> {
+    let path = raw.path();
+    Cow::Owned(absolute(&path).into_owned())
+}
+
+/// Where a relative name starts is not known for every call; nearly always it is the workspace, where
+/// programs begin.
+fn absolute(path: &[u8]) -> Cow<'_, [u8]> {
+    if path.first() == Some(&b'/') || path.is_empty() {
+        return Cow::Borrowed(path);
+    }
+    let path = path.strip_prefix(b"./").unwrap_or(path);
+    Cow::Owned([WORKSPACE.as_bytes(), b"/", path].concat())
+}

@@ -1,0 +1,114 @@
+//! Discovery: within ten seconds, five different things were asked of the machine, its users and its
+//! network, by commands that do nothing else, files that tell it, or listings of its directories.
+//!
+//! What the C library and interpreters look at by themselves does not count: see
+//! [`super::places::TELLING`]. A `configure` script asks fewer: it starts `uname` over and over.
+
+use std::collections::BTreeMap;
+
+use turnkey_policy::Behaviour;
+
+use super::act::{Act, What};
+use super::places::telling_directory;
+use super::scene::{Scene, base_name};
+use super::{Detector, Sighting, Step};
+
+/// Different things that make a burst.
+const THINGS: usize = 5;
+
+/// Nanoseconds within which they are asked.
+const BURST: u64 = 10_000_000_000;
+
+/// Programs that tell of the machine and do nothing else.
+const COMMANDS: &[&str] = &[
+    "arp",
+    "df",
+    "dmesg",
+    "dmidecode",
+    "findmnt",
+    "free",
+    "getent",
+    "groups",
+    "hostname",
+    "hostnamectl",
+    "id",
+    "ifconfig",
+    "ip",
+    "last",
+    "lastlog",
+    "lsb_release",
+    "lsblk",
+    "lscpu",
+    "lshw",
+    "lsmod",
+    "lsof",
+    "lspci",
+    "lsusb",
+    "netstat",
+    "nproc",
+    "printenv",
+    "ps",
+    "pstree",
+    "route",
+    "ss",
+    "sysctl",
+    "systemctl",
+    "uname",
+    "uptime",
+    "users",
+    "w",
+    "who",
+    "whoami",
+];
+
+/// When each thing was asked last.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    asked: BTreeMap<Vec<u8>, Step>,
+}
+
+impl Detector for Discovery {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let Some(thing) = thing(act, scene) else {
+            return;
+        };
+        let now = act.event.time_ns;
+        let soon = |step: &Step| step.time_ns.is_some_and(|then| then + BURST >= now);
+        self.asked.retain(|_, step| soon(step));
+        let words: &[u8] = match act.what {
+            What::Opened(_) => b"looked at ",
+            _ => b"ran ",
+        };
+        let step = Step::of(act.event, &[words, &thing]);
+        self.asked.insert(thing, step);
+        if self.asked.len() >= THINGS {
+            let mut steps: Vec<Step> = std::mem::take(&mut self.asked).into_values().collect();
+            steps.sort_by_key(|step| step.time_ns);
+            tell(Sighting::new(Behaviour::Discovery, steps));
+        }
+    }
+}
+
+/// What is asked by it.
+fn thing(act: &Act<'_>, scene: &Scene) -> Option<Vec<u8>> {
+    match &act.what {
+        What::Executed { argv, file, .. } => {
+            // A program of many names goes by the one it was called by.
+            let called = argv.first().map_or(&file.path[..], |name| &name[..]);
+            let name = base_name(called);
+            let is_one = COMMANDS.iter().any(|one| one.as_bytes() == name);
+            is_one.then(|| name.to_vec())
+        }
+        What::Execution(path) => {
+            let name = base_name(path);
+            let is_one = COMMANDS.iter().any(|one| one.as_bytes() == name);
+            is_one.then(|| name.to_vec())
+        }
+        What::Opened(opened) => {
+            let listing = opened.directory && telling_directory(&opened.path);
+            let tells = opened.reads && (listing || scene.traits(&opened.path).tells);
+            tells.then(|| opened.path.to_vec())
+        }
+        _ => None,
+    }
+}

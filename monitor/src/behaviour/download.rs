@@ -1,0 +1,137 @@
+//! Download and execute: a process that spoke to the internet wrote a file, and that file was executed,
+//! as a program, as a script, or by an interpreter that was given its name; or a shell without a script
+//! was started beside a downloader, by the same parent, within two seconds (`curl … | sh`).
+//!
+//! A compiler writes what is executed next, too; it does not speak to the internet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turnkey_policy::Behaviour;
+
+use super::act::{Act, What};
+use super::scene::{Scene, base_name};
+use super::shell::{is_shell, waits_for_orders};
+use super::{Detector, Sighting, Step};
+
+/// Files that are remembered.
+const FILES: usize = 4096;
+/// Downloaders that are remembered, by the process that started them.
+const DOWNLOADERS: usize = 64;
+/// Nanoseconds between the starts of the two ends of a pipe.
+const TOGETHER: u64 = 2_000_000_000;
+
+/// Programs that write what they fetch to their output.
+const FETCHERS: &[&str] = &["curl", "wget", "fetch", "aria2c", "lynx", "ftp"];
+
+/// What was written by whom had the network, and the parents of downloaders and of waiting shells.
+#[derive(Debug, Default)]
+pub struct Download {
+    written: BTreeMap<Vec<u8>, Step>,
+    fetchers: BTreeMap<u32, Step>,
+    shells: BTreeMap<u32, Step>,
+    /// A file is told of once.
+    told: BTreeSet<Vec<u8>>,
+}
+
+impl Detector for Download {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        match &act.what {
+            What::Opened(opened) if opened.writes && opened.done => {
+                self.note(act, scene, &opened.path);
+            }
+            What::Changed {
+                path,
+                new: Some(new),
+                done: true,
+                ..
+            } => {
+                if let Some(step) = self.written.get(&**path).cloned() {
+                    self.remember(new, step);
+                }
+            }
+            What::Executed { file, script, argv } => {
+                let names = [Some(&file.path[..]), script.as_deref()];
+                let given = argv.iter().skip(1).map(|argument| absolute(argument));
+                let given: Vec<Vec<u8>> = given.take(4).collect();
+                let all = names
+                    .into_iter()
+                    .flatten()
+                    .chain(given.iter().map(Vec::as_slice));
+                for path in all {
+                    self.execute(act, path, tell);
+                }
+                self.pipe(act, &file.path, argv, tell);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Download {
+    fn note(&mut self, act: &Act<'_>, scene: &Scene, path: &[u8]) {
+        let process = scene.process(&act.event.task);
+        let Some(peer) = process.and_then(|process| process.network.as_deref()) else {
+            return;
+        };
+        let step = Step::of(act.event, &[b"spoke to ", peer, b" and wrote ", path]);
+        self.remember(path, step);
+    }
+
+    fn remember(&mut self, path: &[u8], step: Step) {
+        if self.written.len() < FILES {
+            self.written.insert(path.to_vec(), step);
+        }
+    }
+
+    fn execute(&mut self, act: &Act<'_>, path: &[u8], tell: &mut dyn FnMut(Sighting)) {
+        let Some(written) = self.written.get(path) else {
+            return;
+        };
+        if self.told.insert(path.to_vec()) {
+            let run = Step::of(act.event, &[b"executed ", path]);
+            let steps = vec![written.clone(), run];
+            tell(Sighting::new(Behaviour::DownloadExecute, steps));
+        }
+    }
+
+    /// The two ends of a pipe are started one after the other, in either order.
+    fn pipe(
+        &mut self,
+        act: &Act<'_>,
+        exe: &[u8],
+        argv: &[Vec<u8>],
+        tell: &mut dyn FnMut(Sighting),
+    ) {
+        let parent = act.event.task.parent_pid;
+        let step = Step::of(act.event, &[b"started ", &argv.join(&b' ')]);
+        let fetches = FETCHERS.iter().any(|one| one.as_bytes() == base_name(exe));
+        let waits = is_shell(exe) && argv.len() <= 2 && waits_for_orders(argv);
+        let (own, others) = match (fetches, waits) {
+            (true, _) => (&mut self.fetchers, &self.shells),
+            (_, true) => (&mut self.shells, &self.fetchers),
+            _ => return,
+        };
+        let other = others
+            .get(&parent)
+            .filter(|other| near(other, act.event.time_ns));
+        if let Some(other) = other {
+            let steps = vec![other.clone(), step.clone()];
+            tell(Sighting::new(Behaviour::DownloadExecute, steps));
+        }
+        if own.len() < DOWNLOADERS {
+            own.insert(parent, step);
+        }
+    }
+}
+
+fn near(step: &Step, now: u64) -> bool {
+    step.time_ns.is_some_and(|then| then + TOGETHER >= now)
+}
+
+fn absolute(argument: &[u8]) -> Vec<u8> {
+    if argument.first() == Some(&b'/') {
+        return argument.to_vec();
+    }
+    let name = argument.strip_prefix(b"./").unwrap_or(argument);
+    [turnkey_policy::WORKSPACE.as_bytes(), b"/", name].concat()
+}

@@ -1,0 +1,81 @@
+//! Evasion: a program deleted its own file or script; or two different files were looked at that tell a
+//! jail or a virtual machine; or the run waited, doing nothing, until the clock ended it.
+//!
+//! A look at one such file is what a library does that counts processors.
+
+use std::collections::BTreeMap;
+
+use turnkey_policy::{Behaviour, On};
+
+use super::act::{Act, What};
+use super::scene::Scene;
+use super::{Detector, End, Sighting, Step};
+
+/// Different files that make a search.
+const PROBES: usize = 2;
+
+/// The files that were looked at.
+#[derive(Debug, Default)]
+pub struct Evasion {
+    probes: BTreeMap<Vec<u8>, Step>,
+    told: bool,
+}
+
+impl Detector for Evasion {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        match &act.what {
+            What::Changed {
+                on: On::Unlink,
+                path,
+                done: true,
+                ..
+            } => {
+                let own = scene.process(&act.event.task).is_some_and(|process| {
+                    process.exe == **path
+                        || process.script.as_deref() == Some(&**path)
+                        || runs(&process.argv, path)
+                });
+                if own {
+                    let step = Step::of(act.event, &[b"deleted itself: ", path]);
+                    tell(Sighting::new(Behaviour::Evasion, vec![step]));
+                }
+            }
+            What::Opened(opened) if !self.told && scene.traits(&opened.path).probes => {
+                let step = Step::of(
+                    act.event,
+                    &[b"looked for a jail or a virtual machine in ", &opened.path],
+                );
+                self.probes.entry(opened.path.to_vec()).or_insert(step);
+                if self.probes.len() >= PROBES {
+                    self.told = true;
+                    let steps = std::mem::take(&mut self.probes).into_values().collect();
+                    tell(Sighting::new(Behaviour::Evasion, steps));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        if let Some(idle) = &end.idle {
+            tell(Sighting::new(
+                Behaviour::Evasion,
+                vec![Step::of_run(idle.clone())],
+            ));
+        }
+    }
+}
+
+/// Whether an interpreter was started with this file: `python3 name`, the first argument that is no
+/// option.
+fn runs(argv: &[Vec<u8>], path: &[u8]) -> bool {
+    let mut names = argv
+        .iter()
+        .skip(1)
+        .filter(|argument| argument.first() != Some(&b'-'));
+    names.next().is_some_and(|name| {
+        let name = name.strip_prefix(b"./").unwrap_or(name);
+        let workspace = [turnkey_policy::WORKSPACE.as_bytes(), b"/", name].concat();
+        name == path || workspace == path
+    })
+}

@@ -1,0 +1,36 @@
+//! Exhaustion: when the run ended, a limit of memory, processes or disk had been reached.
+
+use turnkey_policy::Behaviour;
+
+use super::act::Act;
+use super::scene::Scene;
+use super::{Detector, Sighting, Step};
+
+/// What is known at the end of a run besides its events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// The limits that the run reached, each in words.
+    pub reached: Vec<String>,
+    /// The wall clock ended the run, and it had used less than a hundredth of that time on a
+    /// processor; in words.
+    pub idle: Option<String>,
+}
+
+/// Remembers nothing.
+#[derive(Debug)]
+pub struct Exhaustion;
+
+impl Detector for Exhaustion {
+    fn see(&mut self, _: &Act<'_>, _: &Scene, _: &mut dyn FnMut(Sighting)) {}
+
+    fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
+        let steps: Vec<Step> = end
+            .reached
+            .iter()
+            .map(|what| Step::of_run(what.clone()))
+            .collect();
+        if !steps.is_empty() {
+            tell(Sighting::new(Behaviour::Exhaustion, steps));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Injection: a program of the system loaded its first library from a place that the jail can write, as
+//! `LD_PRELOAD` and `LD_LIBRARY_PATH` have it; or the list of preloaded libraries, or the code of an
+//! installed package of Python or Node, was written to by something that is no installer.
+//!
+//! A program of the workspace finds libraries beside itself, which is how it was built.
+
+use std::collections::{BTreeSet, HashMap};
+
+use turnkey_policy::Behaviour;
+
+use super::act::{Act, Opened, What};
+use super::persistence::installs;
+use super::places::is_system;
+use super::scene::Scene;
+use super::{Detector, Sighting, Step};
+
+/// Processes that are remembered between their start and their first library.
+const STARTING: usize = 1024;
+/// Paths that are told of.
+const TOLD: usize = 256;
+
+/// Directories of installed packages.
+const PACKAGES: &[&[u8]] = &[b"/site-packages/", b"/dist-packages/", b"/node_modules/"];
+
+/// Who has started and not loaded a library yet.
+#[derive(Debug, Default)]
+pub struct Injection {
+    starting: HashMap<(u32, u64), Vec<u8>>,
+    told: BTreeSet<Vec<u8>>,
+}
+
+impl Detector for Injection {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let key = (act.event.task.pid, act.event.task.start_ns);
+        match &act.what {
+            What::Executed { file, .. } => {
+                self.starting.remove(&key);
+                if is_system(&file.path) && self.starting.len() < STARTING {
+                    self.starting.insert(key, file.path.clone());
+                }
+            }
+            What::Opened(opened) => {
+                if let Some(program) = self.starting.remove(&key) {
+                    first_open(act, opened, &program, tell);
+                }
+                self.write(act, opened, scene, tell);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The loader opens what is to be preloaded before anything else but its own cache.
+fn first_open(act: &Act<'_>, opened: &Opened<'_>, program: &[u8], tell: &mut dyn FnMut(Sighting)) {
+    let is_library = opened.path.windows(3).any(|part| part == b".so");
+    let own = is_system(&opened.path) || opened.path.starts_with(b"/etc/");
+    if is_library && !own && opened.reads {
+        let words: [&[u8]; 4] = [
+            program,
+            b" loaded ",
+            &opened.path,
+            b" before its own libraries",
+        ];
+        let step = Step::of(act.event, &words);
+        tell(Sighting::new(Behaviour::Injection, vec![step]));
+    }
+}
+
+impl Injection {
+    fn write(
+        &mut self,
+        act: &Act<'_>,
+        opened: &Opened<'_>,
+        scene: &Scene,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
+        if !opened.writes
+            || opened.path.ends_with(b".pyc")
+            || contains(&opened.path, b"/__pycache__/")
+        {
+            return;
+        }
+        let package = PACKAGES.iter().any(|one| contains(&opened.path, one))
+            && scene.traits(&opened.path).startup.is_none();
+        let code = opened.path.ends_with(b".py")
+            || opened.path.ends_with(b".js")
+            || opened.path.ends_with(b".so");
+        let injects =
+            scene.traits(&opened.path).library || package && code && !installs(act, scene);
+        if injects && self.told.len() < TOLD && self.told.insert(opened.path.to_vec()) {
+            let step = Step::of(act.event, &[b"wrote into ", &opened.path]);
+            tell(Sighting::new(Behaviour::Injection, vec![step]));
+        }
+    }
+}
+
+fn contains(path: &[u8], part: &[u8]) -> bool {
+    path.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,207 @@
+//! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
+//! read, overwritten, and they are of three or more classes (documents, pictures, archives, data, …);
+//! or six or more were given a new name by appending the same suffix, whatever their class.
+//!
+//! A formatter overwrites many files of one class. What builds make again (`target`, `node_modules`,
+//! `__pycache__`, …), temporary files and the run's own files do not count.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use turnkey_policy::{Behaviour, On};
+
+use super::act::{Act, What};
+use super::scene::{Scene, base_name};
+use super::{Detector, Sighting, Step};
+
+/// Files of different classes that were lost.
+const MANY: usize = 12;
+/// Classes of them.
+const CLASSES: usize = 3;
+/// Files with the same new suffix.
+const RENAMED: usize = 6;
+/// Nanoseconds within which it happens.
+const WINDOW: u64 = 60_000_000_000;
+/// Files that are remembered.
+const FILES: usize = 4096;
+
+/// Directories whose contents are made again.
+const MADE_AGAIN: &[&str] = &[
+    "node_modules",
+    "__pycache__",
+    ".git",
+    "target",
+    "build",
+    "dist",
+    "out",
+    ".cache",
+    ".venv",
+    "venv",
+    ".tox",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    "CMakeFiles",
+    "coverage",
+];
+
+/// Endings by the class of what they name. Everything else is one more class.
+const ENDINGS: &[(&str, &[&str])] = &[
+    (
+        "documents",
+        &[
+            "doc", "docx", "odt", "pdf", "rtf", "xls", "xlsx", "ods", "ppt", "pptx", "odp", "epub",
+        ],
+    ),
+    (
+        "pictures",
+        &[
+            "jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "svg", "webp", "heic", "psd", "raw",
+        ],
+    ),
+    (
+        "recordings",
+        &[
+            "mp3", "wav", "flac", "ogg", "mp4", "mov", "avi", "mkv", "webm", "m4a",
+        ],
+    ),
+    (
+        "archives",
+        &["zip", "tar", "gz", "bz2", "xz", "7z", "rar", "zst", "bak"],
+    ),
+    (
+        "databases",
+        &["db", "sqlite", "sqlite3", "sql", "mdb", "accdb", "parquet"],
+    ),
+    ("keys", &["pem", "key", "p12", "pfx", "kdbx", "gpg", "crt"]),
+    (
+        "texts",
+        &[
+            "txt", "md", "rst", "csv", "tsv", "json", "xml", "yaml", "yml", "toml", "ini", "log",
+            "html",
+        ],
+    ),
+    (
+        "sources",
+        &[
+            "c", "h", "cc", "cpp", "hpp", "rs", "py", "js", "mjs", "ts", "jsx", "tsx", "go",
+            "java", "rb", "php", "sh", "pl", "cs", "css", "scss", "vue",
+        ],
+    ),
+    (
+        "objects",
+        &[
+            "o", "a", "so", "d", "class", "pyc", "obj", "lib", "dll", "exe", "elf", "map",
+        ],
+    ),
+];
+
+/// What was read, and what was lost and when.
+#[derive(Debug, Default)]
+pub struct MassChange {
+    read: BTreeSet<Vec<u8>>,
+    /// The last ones of each class, at most as many as make the whole.
+    lost: BTreeMap<&'static str, VecDeque<(u64, Vec<u8>)>>,
+    suffixes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+}
+
+impl Detector for MassChange {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        match &act.what {
+            What::Opened(opened) if opened.done && counts(&opened.path) => {
+                if opened.writes && self.read.contains(&*opened.path) {
+                    self.lose(act, &opened.path, b"overwrote ", tell);
+                } else if opened.reads && !scene.made(&opened.path) && self.read.len() < FILES {
+                    self.read.insert(opened.path.to_vec());
+                }
+            }
+            What::Changed {
+                on,
+                path,
+                new,
+                done: true,
+            } if counts(path) && !scene.made(path) => match (on, new) {
+                (On::Unlink, _) => self.lose(act, path, b"deleted ", tell),
+                (On::Rename, Some(new)) => self.rename(act, path, new, tell),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+impl MassChange {
+    fn lose(&mut self, act: &Act<'_>, path: &[u8], how: &[u8], tell: &mut dyn FnMut(Sighting)) {
+        let now = act.event.time_ns;
+        let lost = self.lost.entry(class(path)).or_default();
+        if lost.iter().any(|(_, one)| one == path) {
+            return;
+        }
+        if lost.len() == MANY {
+            lost.pop_front();
+        }
+        lost.push_back((now, path.to_vec()));
+        for lost in self.lost.values_mut() {
+            while lost.front().is_some_and(|(then, _)| then + WINDOW < now) {
+                lost.pop_front();
+            }
+        }
+        self.lost.retain(|_, lost| !lost.is_empty());
+        let files: usize = self.lost.values().map(VecDeque::len).sum();
+        if files >= MANY && self.lost.len() >= CLASSES {
+            let classes: Vec<&str> = self.lost.keys().copied().collect();
+            let all = format!("took {files} files within a minute: {}", classes.join(", "));
+            let steps = vec![
+                Step::of(act.event, &[all.as_bytes()]),
+                Step::of(act.event, &[how, path]),
+            ];
+            self.lost.clear();
+            tell(Sighting::new(Behaviour::MassChange, steps));
+        }
+    }
+
+    fn rename(&mut self, act: &Act<'_>, path: &[u8], new: &[u8], tell: &mut dyn FnMut(Sighting)) {
+        let suffix = new
+            .strip_prefix(path)
+            .filter(|suffix| suffix.first() == Some(&b'.'));
+        let Some(suffix) = suffix else {
+            return;
+        };
+        if self.suffixes.len() >= FILES && !self.suffixes.contains_key(suffix) {
+            return;
+        }
+        let files = self.suffixes.entry(suffix.to_vec()).or_default();
+        if files.len() < FILES {
+            files.insert(path.to_vec());
+        }
+        if files.len() == RENAMED {
+            let steps = vec![Step::of(
+                act.event,
+                &[b"renamed the sixth file to end in ", suffix, b": ", path],
+            )];
+            tell(Sighting::new(Behaviour::MassChange, steps));
+        }
+    }
+}
+
+/// Whether the loss of such a file is a loss.
+fn counts(path: &[u8]) -> bool {
+    const PASSING: &[&[u8]] = &[b"/tmp/", b"/var/tmp/", b"/dev/", b"/proc/", b"/run/"];
+    let again = |component: &[u8]| MADE_AGAIN.iter().any(|one| one.as_bytes() == component);
+    let name = base_name(path);
+    let directories = path.split(|byte| *byte == b'/').rev().skip(1);
+    !PASSING.iter().any(|one| path.starts_with(one))
+        && !directories.into_iter().any(again)
+        && !name.ends_with(b"~")
+        && !name.ends_with(b".lock")
+        && !name.ends_with(b".tmp")
+}
+
+fn class(path: &[u8]) -> &'static str {
+    let name = base_name(path);
+    let ending = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    let ending = String::from_utf8_lossy(ending).to_ascii_lowercase();
+    let found = ENDINGS
+        .iter()
+        .find(|(_, endings)| endings.contains(&&*ending));
+    found.map_or("others", |(class, _)| class)
+}

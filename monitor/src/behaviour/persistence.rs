@@ -1,0 +1,77 @@
+//! Persistence: a file was opened for writing, or a name was given to one, that something runs later by
+//! itself: see [`super::places::STARTUPS`]. The attempt counts.
+//!
+//! An installer of Python packages writes `.pth` files, which is its work.
+
+use std::collections::BTreeSet;
+
+use turnkey_policy::{Behaviour, On};
+
+use super::act::{Act, What};
+use super::scene::{Scene, base_name};
+use super::{Detector, Sighting, Step};
+
+/// Paths that are told of.
+const TOLD: usize = 256;
+
+/// Each path is told of once.
+#[derive(Debug, Default)]
+pub struct Persistence {
+    told: BTreeSet<Vec<u8>>,
+}
+
+impl Detector for Persistence {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let path: &[u8] = match &act.what {
+            What::Opened(opened) if opened.writes => &opened.path,
+            What::Changed {
+                on: On::Rename | On::Link,
+                new: Some(new),
+                ..
+            } => new,
+            _ => return,
+        };
+        let Some(startup) = scene.traits(path).startup else {
+            return;
+        };
+        if path.ends_with(b".pth") && installs(act, scene) {
+            return;
+        }
+        if self.told.len() < TOLD && self.told.insert(path.to_vec()) {
+            let step = Step::of(act.event, &[b"wrote for ", startup.as_bytes(), b": ", path]);
+            tell(Sighting::new(Behaviour::Persistence, vec![step]));
+        }
+    }
+}
+
+/// Whether an installer of packages acts: by its own name, or as a module of Python.
+pub fn installs(act: &Act<'_>, scene: &Scene) -> bool {
+    const INSTALLERS: &[&[u8]] = &[
+        b"pip",
+        b"pip3",
+        b"ensurepip",
+        b"venv",
+        b"virtualenv",
+        b"uv",
+        b"poetry",
+        b"conda",
+        b"npm",
+        b"npx",
+        b"yarn",
+        b"pnpm",
+        b"apt",
+        b"dpkg",
+    ];
+    let Some(process) = scene.process(&act.event.task) else {
+        return false;
+    };
+    let names = process
+        .argv
+        .iter()
+        .take(4)
+        .map(|argument| base_name(argument));
+    let names = names.chain(process.script.as_deref().map(base_name));
+    let names = names.map(|name| name.strip_suffix(b"-cli.js").unwrap_or(name));
+    let mut names = names.chain([base_name(&process.exe)]);
+    names.any(|name| INSTALLERS.contains(&name))
+}

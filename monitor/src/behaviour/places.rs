@@ -1,0 +1,361 @@
+//! What paths are known for. One table, so that documentation, detectors and tests speak of the same.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use turnkey_policy::Glob;
+
+/// Answers that are remembered; a path is looked at again after that many others.
+const REMEMBERED: usize = 4096;
+
+/// What a path is known for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// Reading it is going after a secret of this kind.
+    pub secret: Option<&'static str>,
+    /// What is written there runs later, in this way.
+    pub startup: Option<&'static str>,
+    /// Reading it tells of the machine, its users or its network.
+    pub tells: bool,
+    /// Reading it tells a jail or a virtual machine from a machine.
+    pub probes: bool,
+    /// Writing it reaches past every jail; `Reach::Read`: opening it at all does.
+    pub outside: Option<Reach>,
+    /// Programs load code from it.
+    pub library: bool,
+}
+
+/// What it takes to reach past a jail with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Any open.
+    Open,
+    /// An open for writing.
+    Write,
+}
+
+/// Kinds of secrets and where they lie. Public halves of keys are left out in [`secret`].
+pub const SECRETS: &[(&str, &[&str])] = &[
+    (
+        "password hashes",
+        &["/etc/{shadow,gshadow}{,-}", "/etc/security/opasswd"],
+    ),
+    (
+        "SSH keys",
+        &["**/.ssh/{id_*,identity}", "/etc/ssh/ssh_host_*_key"],
+    ),
+    (
+        "private keys",
+        &[
+            "**/.gnupg/{private-keys-v1.d/*,secring.gpg}",
+            "/etc/ssl/private/*",
+        ],
+    ),
+    (
+        "cloud accounts",
+        &[
+            "**/.aws/credentials",
+            "**/.azure/{accessTokens.json,msal_token_cache*}",
+            "**/.config/gcloud/{*.db,*.json,legacy_credentials/*/*}",
+        ],
+    ),
+    (
+        "clusters and registries",
+        &[
+            "**/.kube/config",
+            "**/.docker/config.json",
+            "{/run,/var/run}/secrets/{*,kubernetes.io/serviceaccount/token}",
+        ],
+    ),
+    (
+        "code hosts",
+        &[
+            "**/.git-credentials",
+            "**/.config/gh/hosts.yml",
+            "**/.netrc",
+        ],
+    ),
+    (
+        "package registries",
+        &["**/.pypirc", "**/.cargo/credentials{,.toml}"],
+    ),
+    ("databases", &["**/.pgpass"]),
+    (
+        "vaults",
+        &["**/.vault-token", "**/*.kdbx", "**/.password-store/*.gpg"],
+    ),
+    (
+        "browsers",
+        &[
+            "**/.mozilla/firefox/*/{logins.json,key4.db,cookies.sqlite}",
+            "**/.config/{google-chrome,chromium,microsoft-edge}/*/{Login Data,Cookies,Web Data}",
+        ],
+    ),
+    (
+        "wallets",
+        &[
+            "**/.{bitcoin,litecoin,dogecoin}/wallet.dat",
+            "**/.ethereum/keystore/*",
+            "**/.electrum/wallets/*",
+        ],
+    ),
+    ("histories", &["**/.{bash,zsh,mysql,psql}_history"]),
+];
+
+/// What runs later by itself, and where it is written.
+pub const STARTUPS: &[(&str, &[&str])] = &[
+    (
+        "the start of a shell",
+        &[
+            "**/.{bashrc,bash_profile,bash_login,bash_logout,profile,zshrc,zshenv,zprofile,zlogin}",
+            "**/.config/fish/config.fish",
+            "/etc/{profile,bash.bashrc,environment}",
+            "/etc/profile.d/*",
+        ],
+    ),
+    (
+        "cron",
+        &[
+            "/etc/{crontab,anacrontab}",
+            "/etc/cron.*/*",
+            "/var/spool/cron/{*,crontabs/*}",
+        ],
+    ),
+    (
+        "the start of the machine or of a session",
+        &[
+            "{/etc,/lib,/usr/lib,/run}/systemd/{system,user}/*",
+            "**/.config/{systemd/user,autostart}/*",
+            "/etc/{init.d/*,rc.local}",
+        ],
+    ),
+    (
+        "a login",
+        &[
+            "**/.ssh/{authorized_keys,authorized_keys2,rc}",
+            "/etc/{passwd,group,shadow,sudoers}",
+            "/etc/sudoers.d/*",
+        ],
+    ),
+    (
+        "the start of Python",
+        &[
+            "**/{site,dist}-packages/*.pth",
+            "**/{sitecustomize,usercustomize}.py",
+        ],
+    ),
+    (
+        "a command of git",
+        &[
+            "**/.git/hooks/{pre,post}-{commit,merge,push,checkout,rewrite,receive,rebase}",
+            "**/.git/hooks/{commit-msg,prepare-commit-msg,update}",
+        ],
+    ),
+];
+
+/// What tells of the machine. Files that the C library or an interpreter opens by itself are not here:
+/// accounts, resolver, cpuinfo, meminfo, the process's own files.
+pub const TELLING: &[&str] = &[
+    "/etc/{issue,issue.net,motd,redhat-release,debian_version,lsb-release,machine-id,hostname,fstab,exports,crontab,sudoers,ssh/sshd_config}",
+    "/proc/{version,cmdline,modules,partitions,mounts,uptime,loadavg,interrupts,iomem,devices,swaps}",
+    "/proc/net/{tcp,tcp6,udp,udp6,arp,route,dev,unix}",
+    "/proc/*/net/{tcp,tcp6,udp,udp6,arp,route,dev,unix}",
+    "/sys/class/{net,block,dmi/id}/*",
+    "/var/log/{auth.log,syslog,messages,secure,wtmp,lastlog,dpkg.log}",
+    "/run/utmp",
+];
+
+/// Directories whose listing tells of the machine.
+pub const TELLING_DIRECTORIES: &[&str] = &[
+    "/", "/etc", "/home", "/root", "/boot", "/var", "/var/log", "/var/www", "/opt", "/srv", "/mnt",
+    "/media", "/app", "/proc", "/sys", "/dev",
+];
+
+/// What tells a jail or a virtual machine.
+pub const PROBES: &[&str] = &[
+    "/.dockerenv",
+    "/run/.containerenv",
+    "/proc/1/{cgroup,sched,environ,mountinfo}",
+    "/sys/class/dmi/id/{product_name,sys_vendor,board_vendor,bios_vendor}",
+    "/sys/devices/virtual/dmi/id/{product_name,sys_vendor,board_vendor,bios_vendor}",
+    "/sys/hypervisor/{type,uuid}",
+    "/proc/{xen,vz,bc,scsi/scsi}",
+    "/sys/kernel/{tracing,debug}/*",
+    "/sys/kernel/debug/tracing/*",
+];
+
+/// What reaches past a jail when it is written.
+const WRITTEN_OUTSIDE: &[&str] = &[
+    "/proc/sys/kernel/{core_pattern,modprobe,hotplug}",
+    "/proc/sys/fs/binfmt_misc/*",
+    "/proc/sysrq-trigger",
+    "/sys/kernel/uevent_helper",
+    "**/release_agent",
+    "/sys/fs/cgroup/**/cgroup.procs",
+];
+
+/// What reaches past a jail when it is opened.
+const OPENED_OUTSIDE: &[&str] = &[
+    "/dev/{mem,kmem,port}",
+    "/dev/{sd,vd,xvd,nvme,mmcblk,dm-,loop}*",
+    "/proc/kcore",
+    "/proc/1/{root,cwd,mem}",
+    "/proc/1/root/**",
+    "{/run,/var/run}/{docker.sock,crio/crio.sock,containerd/containerd.sock,podman/podman.sock}",
+];
+
+/// Where programs find code of others.
+const LIBRARIES: &[&str] = &["/etc/ld.so.preload"];
+
+struct Table {
+    secrets: Vec<(&'static str, Glob)>,
+    startups: Vec<(&'static str, Glob)>,
+    tells: Vec<Glob>,
+    probes: Vec<Glob>,
+    outside: Vec<(Reach, Glob)>,
+    libraries: Vec<Glob>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
+    secrets: named(SECRETS),
+    startups: named(STARTUPS),
+    tells: globs(TELLING),
+    probes: globs(PROBES),
+    outside: globs(WRITTEN_OUTSIDE)
+        .into_iter()
+        .map(|glob| (Reach::Write, glob))
+        .chain(
+            globs(OPENED_OUTSIDE)
+                .into_iter()
+                .map(|glob| (Reach::Open, glob)),
+        )
+        .collect(),
+    libraries: globs(LIBRARIES),
+});
+
+/// A test parses every one of them.
+fn globs(texts: &[&str]) -> Vec<Glob> {
+    texts
+        .iter()
+        .filter_map(|text| Glob::parse(text).ok())
+        .collect()
+}
+
+fn named(table: &[(&'static str, &[&str])]) -> Vec<(&'static str, Glob)> {
+    let rows = table.iter();
+    rows.flat_map(|(name, texts)| globs(texts).into_iter().map(|glob| (*name, glob)))
+        .collect()
+}
+
+/// The table with what it said last.
+#[derive(Debug, Default)]
+pub struct Places {
+    said: RefCell<HashMap<Vec<u8>, Traits>>,
+}
+
+impl Places {
+    /// What a path is known for.
+    pub fn of(&self, path: &[u8]) -> Traits {
+        if let Some(said) = self.said.borrow().get(path) {
+            return *said;
+        }
+        let traits = look_up(path);
+        let mut said = self.said.borrow_mut();
+        if said.len() >= REMEMBERED {
+            said.clear();
+        }
+        said.insert(path.to_vec(), traits);
+        traits
+    }
+}
+
+fn look_up(path: &[u8]) -> Traits {
+    let any = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(path));
+    let first = |globs: &[(&'static str, Glob)]| {
+        let found = globs.iter().find(|(_, glob)| glob.matches(path));
+        found.map(|(name, _)| *name)
+    };
+    let table = &*TABLE;
+    let outside = table.outside.iter().find(|(_, glob)| glob.matches(path));
+    Traits {
+        // The public half of a key is no secret.
+        secret: first(&table.secrets).filter(|_| !path.ends_with(b".pub")),
+        startup: first(&table.startups),
+        tells: any(&table.tells),
+        probes: any(&table.probes),
+        outside: outside.map(|(reach, _)| *reach),
+        library: any(&table.libraries),
+    }
+}
+
+/// Whether listing this directory tells of the machine.
+pub fn telling_directory(path: &[u8]) -> bool {
+    let path = match path {
+        [b'/'] => path,
+        _ => path.strip_suffix(b"/").unwrap_or(path),
+    };
+    TELLING_DIRECTORIES.iter().any(|one| one.as_bytes() == path)
+}
+
+/// Whether a path lies where the system keeps what it runs, which a jail cannot write.
+pub fn is_system(path: &[u8]) -> bool {
+    const SYSTEM: &[&[u8]] = &[
+        b"/usr/", b"/bin/", b"/sbin/", b"/lib/", b"/lib64/", b"/lib32/", b"/opt/", b"/etc/",
+    ];
+    SYSTEM.iter().any(|one| path.starts_with(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_of_the_table_is_one() {
+        let named = SECRETS
+            .iter()
+            .chain(STARTUPS)
+            .flat_map(|(_, texts)| texts.iter());
+        let plain = [TELLING, PROBES, WRITTEN_OUTSIDE, OPENED_OUTSIDE, LIBRARIES];
+        for text in named.chain(plain.into_iter().flatten()) {
+            assert!(Glob::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_known_for_what_the_table_says() {
+        let places = Places::default();
+        let of = |path: &str| places.of(path.as_bytes());
+        assert_eq!(of("/etc/shadow").secret, Some("password hashes"));
+        assert_eq!(of("/etc/shadow-").secret, Some("password hashes"));
+        assert_eq!(of("/root/.ssh/id_rsa").secret, Some("SSH keys"));
+        assert_eq!(of("/root/.ssh/id_rsa.pub").secret, None);
+        assert_eq!(of("/etc/passwd").secret, None);
+        assert_eq!(of("/root/.bashrc").startup, Some("the start of a shell"));
+        assert_eq!(
+            of("/w/.git/hooks/pre-commit").startup,
+            Some("a command of git")
+        );
+        assert_eq!(of("/w/.git/hooks/pre-commit.sample").startup, None);
+        assert_eq!(of("/proc/1/root/etc/shadow").outside, Some(Reach::Open));
+        assert_eq!(
+            of("/proc/sys/kernel/core_pattern").outside,
+            Some(Reach::Write)
+        );
+        assert_eq!(of("/usr/lib/libc.so.6"), Traits::default());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_the_same() {
+        let places = Places::default();
+        for number in 0..3 * REMEMBERED {
+            assert_eq!(
+                places.of(format!("/f/{number}").as_bytes()),
+                Traits::default()
+            );
+            assert!(places.said.borrow().len() <= REMEMBERED);
+        }
+        assert!(places.of(b"/etc/shadow").secret.is_some());
+        assert!(places.of(b"/etc/shadow").secret.is_some());
+    }
+}

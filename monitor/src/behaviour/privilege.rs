@@ -1,0 +1,55 @@
+//! Privilege escalation: a program that changes users was started, or was to be; or a call to become
+//! root, to gain capabilities or to make a user namespace was refused.
+//!
+//! `make` sets the user that it is already, which succeeds and is no attempt.
+
+use turnkey_policy::{Behaviour, On};
+
+use super::act::{Act, What};
+use super::scene::{Scene, base_name};
+use super::{Detector, Sighting, Step};
+
+/// Programs whose purpose is another user.
+const PROGRAMS: &[&str] = &[
+    "sudo", "sudoedit", "su", "doas", "pkexec", "runuser", "newgrp",
+];
+
+/// Remembers nothing.
+#[derive(Debug)]
+pub struct Privilege;
+
+impl Detector for Privilege {
+    fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let step = match &act.what {
+            What::Executed { file, .. } if changes_users(&file.path) => {
+                Step::of(act.event, &[b"ran ", &file.path])
+            }
+            What::Execution(path) if changes_users(path) => {
+                Step::of(act.event, &[b"wanted to run ", path])
+            }
+            What::Called {
+                name,
+                on: Some(On::Setuid),
+                args,
+            } if *name == "capset" || args.contains(&0) => Step::of(
+                act.event,
+                &[b"called ", name.as_bytes(), b" for privileges"],
+            ),
+            What::Called {
+                name,
+                on: Some(On::Namespace),
+                ..
+            } => Step::of(
+                act.event,
+                &[b"called ", name.as_bytes(), b" for namespaces of its own"],
+            ),
+            _ => return,
+        };
+        tell(Sighting::new(Behaviour::PrivilegeEscalation, vec![step]));
+    }
+}
+
+fn changes_users(path: &[u8]) -> bool {
+    let name = base_name(path);
+    PROGRAMS.iter().any(|one| one.as_bytes() == name)
+}

@@ -1,0 +1,130 @@
+//! Who is on stage: the processes of the jail, what each runs, and what it has had to do with the
+//! network.
+
+use std::collections::{HashMap, HashSet};
+
+use super::act::{Act, What};
+use super::places::{Places, Traits};
+use crate::event::{Address, Event, Kind, Task};
+
+/// Processes that are remembered. A jail of more is told by their first.
+const PROCESSES: usize = 4096;
+
+/// Paths that are remembered as made by the run, and as found there.
+const PATHS: usize = 16_384;
+
+/// What is known of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// The file that runs.
+    pub exe: Vec<u8>,
+    /// The script that it interprets.
+    pub script: Option<Vec<u8>>,
+    /// Its arguments.
+    pub argv: Vec<Vec<u8>>,
+    /// It, or the image that forked it, spoke to the internet, or tried.
+    pub network: Option<Vec<u8>>,
+}
+
+/// The processes by their id and start, and the files that they made.
+#[derive(Debug, Default)]
+pub struct Scene {
+    processes: HashMap<(u32, u64), Process>,
+    made: HashSet<Vec<u8>>,
+    found: HashSet<Vec<u8>>,
+    places: Places,
+}
+
+impl Scene {
+    /// What is known of the process that acts.
+    pub fn process(&self, task: &Task) -> Option<&Process> {
+        self.processes.get(&(task.pid, task.start_ns))
+    }
+
+    /// Whether the run made this file, as far as it was seen.
+    pub fn made(&self, path: &[u8]) -> bool {
+        self.made.contains(path)
+    }
+
+    /// What a path is known for.
+    pub fn traits(&self, path: &[u8]) -> Traits {
+        self.places.of(path)
+    }
+
+    /// Notes what has to be known before detectors look at the act.
+    pub(super) fn note(&mut self, act: &Act<'_>) {
+        let key = (act.event.task.pid, act.event.task.start_ns);
+        if let What::Spoke(Address::Inet(address)) = &act.what {
+            if let Some(process) = self.entry(key) {
+                process
+                    .network
+                    .get_or_insert_with(|| address.to_string().into_bytes());
+            }
+        }
+        let What::Executed { file, script, argv } = &act.what else {
+            return;
+        };
+        if let Some(process) = self.entry(key) {
+            process.exe.clone_from(&file.path);
+            process.script = script.as_deref().map(<[u8]>::to_vec);
+            process.argv = argv.to_vec();
+        }
+    }
+
+    /// Notes what matters to later acts.
+    pub(super) fn follow(&mut self, act: &Act<'_>) {
+        self.follow_process(act.event);
+        match &act.what {
+            What::Opened(opened)
+                if opened.done && opened.creates && !self.found.contains(&*opened.path) =>
+            {
+                insert(&mut self.made, &opened.path);
+            }
+            What::Opened(opened) if opened.done => insert(&mut self.found, &opened.path),
+            What::Changed {
+                path,
+                new: Some(new),
+                done: true,
+                ..
+            } if self.made.contains(&**path) => insert(&mut self.made, new),
+            _ => {}
+        }
+    }
+
+    fn follow_process(&mut self, event: &Event) {
+        let key = (event.task.pid, event.task.start_ns);
+        match &event.kind {
+            Kind::Fork {
+                child_pid,
+                child_start_ns,
+                ..
+            } => {
+                let parent = self.processes.get(&key).cloned().unwrap_or_default();
+                if let Some(child) = self.entry((*child_pid, *child_start_ns)) {
+                    *child = parent;
+                }
+            }
+            Kind::Exit { .. } => drop(self.processes.remove(&key)),
+            _ => {}
+        }
+    }
+
+    fn entry(&mut self, key: (u32, u64)) -> Option<&mut Process> {
+        let room = self.processes.len() < PROCESSES;
+        if !room && !self.processes.contains_key(&key) {
+            return None;
+        }
+        Some(self.processes.entry(key).or_default())
+    }
+}
+
+fn insert(paths: &mut HashSet<Vec<u8>>, path: &[u8]) {
+    if paths.len() < PATHS && !paths.contains(path) {
+        paths.insert(path.to_vec());
+    }
+}
+
+/// The last component of a path.
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}

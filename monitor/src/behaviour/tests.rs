@@ -1,0 +1,783 @@
+//! Each detector's stories: what it names, and the near misses at which it must stay silent.
+
+use turnkey_policy::{Behaviour, Mode, Policy, Response};
+
+use super::fixture::{Story, policy, response};
+use super::*;
+
+/// The process of most stories.
+const P: u32 = 10;
+
+#[track_caller]
+fn names(tell: impl FnOnce(&mut Story), expected: Behaviour) {
+    let mut story = Story::new();
+    tell(&mut story);
+    let found = story.found();
+    assert!(found.iter().any(|(one, _)| *one == expected), "{found:?}");
+}
+
+#[track_caller]
+fn is_silent(tell: impl FnOnce(&mut Story)) {
+    let mut story = Story::new();
+    tell(&mut story);
+    assert_eq!(story.found(), []);
+}
+
+#[test]
+fn a_sweep_over_secrets_or_a_decoy_is_credential_access() {
+    let expected = Behaviour::CredentialAccess;
+    names(
+        |story| {
+            story.wants(P, "/root/.ssh/id_rsa", 0);
+            story.wants(P, "/root/.aws/credentials", 0);
+        },
+        expected,
+    );
+    // A decoy of the profile.
+    names(
+        |story| {
+            story.wants(P, "/etc/shadow", 0);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn one_kind_of_secret_and_public_halves_are_no_sweep() {
+    is_silent(|story| {
+        story.reads(P, "/root/.ssh/id_rsa");
+        story.reads(P, "/root/.ssh/id_ed25519");
+        story.reads(P, "/root/.ssh/known_hosts");
+    });
+    is_silent(|story| {
+        story.reads(P, "/root/.ssh/id_rsa.pub");
+        story.reads(P, "/root/.aws/config");
+        story.reads(P, "/etc/passwd");
+        story.writes(P, "/root/.docker/config.json");
+        story.reads(P, "/root/.netrc");
+    });
+}
+
+#[test]
+fn five_questions_in_a_burst_are_discovery() {
+    names(
+        |story| {
+            for (pid, command) in ["id", "whoami", "uname", "ps", "ip"].iter().enumerate() {
+                let pid = 20 + u32::try_from(pid).unwrap();
+                story.exec(pid, &format!("/usr/bin/{command}"), &[command]);
+            }
+        },
+        Behaviour::Discovery,
+    );
+    names(
+        |story| {
+            story.reads(P, "/proc/version").reads(P, "/proc/net/tcp");
+            story.reads(P, "/etc/issue").lists(P, "/home");
+            story.lists(P, "/root");
+        },
+        Behaviour::Discovery,
+    );
+}
+
+#[test]
+fn the_same_question_again_or_slow_ones_are_no_discovery() {
+    is_silent(|story| {
+        for pid in 20..60 {
+            story.exec(pid, "/usr/bin/uname", &["uname", "-m"]);
+        }
+    });
+    is_silent(|story| {
+        for command in ["id", "whoami", "uname", "ps", "ip", "ss"] {
+            story.exec(P, &format!("/usr/bin/{command}"), &[command]);
+            story.wait(11);
+        }
+    });
+    // What the C library and interpreters look at by themselves.
+    is_silent(|story| {
+        for path in [
+            "/etc/passwd",
+            "/etc/group",
+            "/etc/nsswitch.conf",
+            "/etc/resolv.conf",
+            "/etc/hosts",
+            "/proc/cpuinfo",
+            "/proc/meminfo",
+            "/proc/self/status",
+            "/proc/self/maps",
+            "/etc/os-release",
+        ] {
+            story.reads(P, path);
+        }
+    });
+}
+
+#[test]
+fn a_shell_on_a_connection_is_a_reverse_shell() {
+    let expected = Behaviour::ReverseShell;
+    names(
+        |story| {
+            story.connects(P, "203.0.113.9:4444");
+            story.exec(P, "/usr/bin/bash", &["bash", "-i"]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/python3.11", &["python3", "x.py"]);
+            story.connects(P, "203.0.113.9:4444").fork(P, 11);
+            story.exec(11, "/usr/bin/dash", &["/bin/sh"]);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn a_shell_with_a_command_after_a_fetch_is_none() {
+    is_silent(|story| {
+        story.connects(P, "203.0.113.9:443").fork(P, 11).fork(P, 12);
+        story.exec(11, "/usr/bin/dash", &["/bin/sh", "-c", "ls"]);
+        story.exec(12, "/usr/bin/bash", &["bash", "build.sh"]);
+    });
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/bash", &["bash", "-i"]);
+    });
+}
+
+#[test]
+fn what_came_over_the_network_and_runs_is_download_and_execute() {
+    let expected = Behaviour::DownloadExecute;
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/curl", &["curl", "-o", "x", "http://h/x"]);
+            story
+                .connects(P, "203.0.113.9:80")
+                .writes(P, "/workspace/x");
+            story.exec(11, "/workspace/x", &["./x"]);
+        },
+        expected,
+    );
+    // Renamed on the way, and given to an interpreter.
+    names(
+        |story| {
+            story.connects(P, "203.0.113.9:80").writes(P, "/tmp/x.part");
+            story.renames(P, "/tmp/x.part", "/tmp/x.py");
+            story.exec(11, "/usr/bin/python3.11", &["python3", "/tmp/x.py"]);
+        },
+        expected,
+    );
+    // curl … | sh
+    names(
+        |story| {
+            story.exec(11, "/usr/bin/dash", &["sh"]);
+            story.exec(12, "/usr/bin/curl", &["curl", "http://h/x"]);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn a_compiler_that_writes_what_runs_next_downloads_nothing() {
+    is_silent(|story| {
+        story
+            .exec(P, "/usr/bin/ld", &["ld"])
+            .writes(P, "/workspace/a.out");
+        story.exec(11, "/workspace/a.out", &["./a.out"]);
+    });
+    is_silent(|story| {
+        story.exec(
+            P,
+            "/usr/bin/curl",
+            &["curl", "-o", "page.html", "http://h/"],
+        );
+        story
+            .connects(P, "203.0.113.9:80")
+            .writes(P, "/workspace/page.html");
+        story.reads(11, "/workspace/page.html");
+        story.exec(12, "/usr/bin/dash", &["sh", "-c", "wc -l page.html"]);
+    });
+}
+
+#[test]
+fn a_program_that_no_directory_names_is_fileless() {
+    let expected = Behaviour::FilelessExecution;
+    names(
+        |story| {
+            story.nameless(P, "memfd:x");
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.nameless(P, "/tmp/deleted");
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.exec(P, "/dev/shm/x", &["x"]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.script(P, "/dev/fd/3");
+        },
+        expected,
+    );
+}
+
+#[test]
+fn a_program_that_deletes_its_temporary_files_is_not_fileless() {
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/python3.11", &["python3"]);
+        story.writes(P, "/tmp/x").deletes(P, "/tmp/x");
+        story.exec(11, "/tmp/tool", &["tool"]);
+    });
+}
+
+#[test]
+fn many_ports_or_many_hosts_at_once_are_a_scan() {
+    let expected = Behaviour::PortScan;
+    names(
+        |story| {
+            for port in 20..30 {
+                story.connects(P, &format!("127.0.0.1:{port}"));
+            }
+        },
+        expected,
+    );
+    names(
+        |story| {
+            for host in 1..=10 {
+                story.connects(P, &format!("192.168.1.{host}:22"));
+            }
+        },
+        expected,
+    );
+}
+
+#[test]
+fn trying_again_few_ports_and_public_hosts_are_no_scan() {
+    is_silent(|story| {
+        for _ in 0..100 {
+            story.connects(P, "127.0.0.1:5432");
+        }
+        for port in 8000..8009 {
+            story.connects(P, &format!("127.0.0.2:{port}"));
+        }
+    });
+    is_silent(|story| {
+        for host in 1..100 {
+            story.connects(P, &format!("203.0.113.{host}:443"));
+        }
+    });
+    is_silent(|story| {
+        for port in 20..40 {
+            story.connects(P, &format!("127.0.0.1:{port}")).wait(3);
+        }
+    });
+}
+
+#[test]
+fn a_secret_that_was_read_before_the_network_is_exfiltration() {
+    names(
+        |story| {
+            story.reads(P, "/root/.aws/credentials");
+            story.connects(11, "203.0.113.9:443");
+        },
+        Behaviour::Exfiltration,
+    );
+    // A listener of the host on loopback is not the jail's own.
+    names(
+        |story| {
+            story.reads(P, "/root/.ssh/id_rsa");
+            story.connects(P, "127.0.0.1:5758");
+        },
+        Behaviour::Exfiltration,
+    );
+}
+
+#[test]
+fn a_secret_that_was_not_there_cannot_leave() {
+    is_silent(|story| {
+        story.wants(P, "/root/.netrc", 0);
+        story.connects(P, "203.0.113.9:443");
+    });
+    is_silent(|story| {
+        story.connects(P, "203.0.113.9:443");
+        story.reads(P, "/root/.ssh/id_rsa");
+    });
+    is_silent(|story| {
+        story.listens(P, "127.0.0.1:8080").reads(P, "/root/.netrc");
+        story.connects(P, "127.0.0.1:8080");
+    });
+}
+
+#[test]
+fn long_names_below_one_domain_are_a_tunnel() {
+    let expected = Behaviour::DnsTunnel;
+    names(
+        |story| {
+            for number in 0..10 {
+                story.asks(
+                    P,
+                    &format!("{number}4d5a90000300000004000000ffff.example.org"),
+                );
+            }
+        },
+        expected,
+    );
+    names(
+        |story| {
+            let data = "a".repeat(60);
+            for number in 0..3 {
+                story.asks(P, &format!("{number}{data}.{data}.example.org"));
+            }
+        },
+        expected,
+    );
+}
+
+#[test]
+fn many_short_names_and_one_long_are_no_tunnel() {
+    is_silent(|story| {
+        for number in 0..100 {
+            story.asks(P, &format!("host{number}.example.org"));
+        }
+        for _ in 0..50 {
+            story.asks(
+                P,
+                "d111111abcdef8.very-long-name-of-a-content-network.example.net",
+            );
+        }
+    });
+}
+
+/// Files of a home, of several classes.
+const HOME: &[&str] = &[
+    "letter.docx",
+    "taxes.pdf",
+    "sheet.xlsx",
+    "cat.jpg",
+    "dog.png",
+    "song.mp3",
+    "film.mp4",
+    "old.zip",
+    "notes.txt",
+    "data.csv",
+    "app.db",
+    "key.pem",
+];
+
+#[test]
+fn files_of_many_classes_lost_within_a_minute_are_a_mass_change() {
+    let expected = Behaviour::MassChange;
+    names(
+        |story| {
+            for name in HOME {
+                story.reads(P, &format!("/workspace/{name}"));
+                story.writes(P, &format!("/workspace/{name}"));
+            }
+        },
+        expected,
+    );
+    names(
+        |story| {
+            for name in HOME {
+                story.deletes(P, &format!("/workspace/{name}"));
+            }
+        },
+        expected,
+    );
+    names(
+        |story| {
+            for number in 0..6 {
+                let name = format!("/workspace/{number}.txt");
+                story.renames(P, &name, &format!("{name}.locked"));
+            }
+        },
+        expected,
+    );
+}
+
+#[test]
+fn a_formatter_a_clean_build_and_own_files_are_none() {
+    is_silent(|story| {
+        for number in 0..200 {
+            let name = format!("/workspace/src/{number}.py");
+            story.reads(P, &name).writes(P, &name);
+        }
+    });
+    is_silent(|story| {
+        for number in 0..100 {
+            story.deletes(P, &format!("/workspace/{number}.o"));
+        }
+        for name in HOME {
+            story.deletes(P, &format!("/workspace/node_modules/some/{name}"));
+            story.deletes(P, &format!("/tmp/{name}"));
+        }
+    });
+    is_silent(|story| {
+        for name in HOME {
+            story.writes(P, &format!("/workspace/{name}"));
+            story.deletes(P, &format!("/workspace/{name}"));
+        }
+    });
+    is_silent(|story| {
+        for name in HOME {
+            story.deletes(P, &format!("/workspace/{name}")).wait(10);
+        }
+    });
+}
+
+#[test]
+fn what_is_written_to_run_later_is_persistence() {
+    let expected = Behaviour::Persistence;
+    for path in [
+        "/root/.bashrc",
+        "/etc/cron.d/x",
+        "/workspace/.git/hooks/pre-commit",
+        "/etc/systemd/system/x.service",
+        "/root/.ssh/authorized_keys",
+        "/workspace/venv/lib/python3.11/site-packages/x.pth",
+        "/etc/passwd",
+    ] {
+        names(
+            |story| {
+                story.wants(P, path, 0o2101);
+            },
+            expected,
+        );
+    }
+    names(
+        |story| {
+            story.renames(P, "/tmp/x", "/root/.profile");
+        },
+        expected,
+    );
+}
+
+#[test]
+fn reading_them_samples_of_git_and_an_installer_are_none() {
+    is_silent(|story| {
+        story.reads(P, "/root/.bashrc").reads(P, "/etc/passwd");
+        story.writes(P, "/workspace/.git/hooks/pre-commit.sample");
+        story.exec(
+            11,
+            "/usr/bin/python3.11",
+            &["python3", "-m", "pip", "install", "x"],
+        );
+        story.writes(11, "/workspace/venv/lib/python3.11/site-packages/x.pth");
+    });
+}
+
+#[test]
+fn another_user_or_privileges_are_an_escalation() {
+    let expected = Behaviour::PrivilegeEscalation;
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/sudo", &["sudo", "id"]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.calls(P, "setuid", [0; 3]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.calls(P, "capset", [1; 3]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.calls(P, "unshare", [1 << 28, 0, 0]);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn another_ordinary_user_is_no_escalation() {
+    is_silent(|story| {
+        story.calls(P, "setuid", [1000; 3]);
+        story.exec(P, "/usr/bin/sum", &["sum"]);
+    });
+}
+
+#[test]
+fn what_lies_outside_every_jail_is_an_escape() {
+    let expected = Behaviour::JailEscape;
+    for call in ["mount", "bpf", "init_module"] {
+        names(
+            |story| {
+                story.calls(P, call, [0; 3]);
+            },
+            expected,
+        );
+    }
+    names(
+        |story| {
+            story.calls(P, "ptrace", [16, 1, 0]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.wants(P, "/proc/1/root/etc/hostname", 0);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.wants(P, "/proc/sys/kernel/core_pattern", 1);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.connects_to_path(P, "/var/run/docker.sock");
+        },
+        expected,
+    );
+}
+
+#[test]
+fn event_loops_debuggers_and_looks_are_no_escape() {
+    is_silent(|story| {
+        story.calls(P, "io_uring_setup", [64, 0, 0]);
+        story.calls(P, "ptrace", [0; 3]);
+        story.reads(P, "/proc/sys/kernel/core_pattern");
+        story.reads(P, "/proc/self/mountinfo");
+        story.connects_to_path(P, "/run/nscd/socket");
+    });
+}
+
+#[test]
+fn a_limit_that_was_reached_is_exhaustion() {
+    let end = End {
+        reached: vec!["memory: used 256 MiB of 256 MiB".to_owned()],
+        idle: None,
+    };
+    let found = Story::new().ended(&end);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].behaviour, Behaviour::Exhaustion);
+    assert_eq!(found[0].steps[0].what, b"memory: used 256 MiB of 256 MiB");
+    assert_eq!(Story::new().ended(&End::default()), []);
+}
+
+#[test]
+fn removing_itself_looking_around_and_waiting_are_evasion() {
+    let expected = Behaviour::Evasion;
+    names(
+        |story| {
+            story.exec(P, "/workspace/x", &["./x"]);
+            story.deletes(P, "/workspace/x");
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/python3.11", &["python3", "-S", "x.py"]);
+            story.deletes(P, "/workspace/x.py");
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.wants(P, "/.dockerenv", 0);
+            story.wants(P, "/sys/class/dmi/id/sys_vendor", 0);
+        },
+        expected,
+    );
+    let idle = End {
+        reached: Vec::new(),
+        idle: Some("did nothing for 30 s".to_owned()),
+    };
+    assert_eq!(Story::new().ended(&idle)[0].behaviour, expected);
+}
+
+#[test]
+fn one_look_and_somebody_elses_file_are_no_evasion() {
+    is_silent(|story| {
+        story.wants(P, "/.dockerenv", 0);
+        story.wants(P, "/.dockerenv", 0);
+        story.exec(P, "/usr/bin/python3.11", &["python3", "make.py"]);
+        story
+            .writes(P, "/workspace/x.py")
+            .deletes(P, "/workspace/x.py");
+    });
+}
+
+#[test]
+fn ending_processes_by_name_or_all_is_process_killing() {
+    let expected = Behaviour::ProcessKilling;
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/pgrep", &["pkill", "-9", "sshd"]);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/kill", &["kill", "-9", "-1"]);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn ending_a_child_by_its_number_is_none() {
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/kill", &["kill", "-9", "1234"]);
+        story.exec(P, "/usr/bin/kill", &["kill", "-1", "1234"]);
+    });
+}
+
+#[test]
+fn code_in_other_programs_is_injection() {
+    let expected = Behaviour::Injection;
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/ls", &["ls"]);
+            story
+                .reads(P, "/workspace/evil.so")
+                .reads(P, "/etc/ld.so.cache");
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.wants(P, "/etc/ld.so.preload", 0o101);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.exec(P, "/usr/bin/python3.11", &["python3", "x.py"]);
+            story.writes(
+                P,
+                "/workspace/venv/lib/python3.11/site-packages/requests/api.py",
+            );
+        },
+        expected,
+    );
+}
+
+#[test]
+fn libraries_of_the_workspace_caches_and_installers_are_none() {
+    is_silent(|story| {
+        story.exec(P, "/workspace/tool", &["./tool"]);
+        story.reads(P, "/workspace/lib/libtool.so");
+        story.exec(11, "/usr/bin/python3.11", &["python3"]);
+        story
+            .reads(11, "/etc/ld.so.cache")
+            .reads(11, "/workspace/fast.so");
+        story.writes(11, "/w/site-packages/x/__pycache__/x.cpython-311.pyc");
+        story.exec(
+            12,
+            "/usr/bin/node",
+            &["node", "/usr/share/nodejs/npm/bin/npm-cli.js", "install"],
+        );
+        story.writes(12, "/workspace/node_modules/x/index.js");
+    });
+}
+
+#[test]
+fn the_page_names_every_behaviour_with_its_weight() {
+    let page = include_str!("../../../docs/behaviours.md");
+    for behaviour in Behaviour::ALL {
+        let (severity, technique) = (behaviour.severity(), behaviour.technique());
+        let row = format!("| `{behaviour}` | {severity} | {technique} |");
+        assert!(page.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn every_behaviour_has_a_story_that_names_it() {
+    let here = include_str!("tests.rs");
+    for behaviour in Behaviour::ALL {
+        let variant = format!("Behaviour::{behaviour:?}");
+        assert!(here.contains(&variant), "{behaviour}");
+    }
+}
+
+fn scan(policy: &Policy) -> Story {
+    let mut story = Story::under(policy);
+    for port in 20..30 {
+        story.connects(P, &format!("127.0.0.1:{port}"));
+    }
+    story
+}
+
+#[test]
+fn a_jail_dies_of_a_behaviour_where_the_policy_says_so() {
+    let scan_is = |said| response(Behaviour::PortScan, said);
+    assert!(scan(&scan_is(Response::Kill)).dies);
+    assert!(!scan(&scan_is(Response::Log)).dies);
+    assert!(!scan(&policy("")).dies);
+    assert_eq!(scan(&scan_is(Response::Off)).found(), []);
+    let observed = Policy {
+        mode: Mode::Observe,
+        ..scan_is(Response::Kill)
+    };
+    assert!(!scan(&observed).dies);
+}
+
+#[test]
+fn evidence_is_bounded_and_every_time_counts() {
+    let mut story = Story::new();
+    for number in 0..100 {
+        story.exec(P, "/usr/bin/sudo", &["sudo", &number.to_string()]);
+    }
+    let found = story.ended(&End::default());
+    let one = &found[0];
+    assert_eq!(
+        (one.behaviour, one.count),
+        (Behaviour::PrivilegeEscalation, 100)
+    );
+    assert_eq!(one.steps.len(), STEPS);
+}
+
+/// One of everything that detectors remember, all different.
+fn bustle(story: &mut Story, number: u32) {
+    let name = format!("/workspace/{number:08}.{:02}", number % 97);
+    let address = format!(
+        "10.{}.{}.1:{}",
+        number >> 8 & 255,
+        number & 255,
+        1 + number % 50_000
+    );
+    story.fork(1, number).connects(number, &address);
+    story.writes(number, &name).reads(number, &name);
+    story.reads(
+        number,
+        &format!("/workspace/old/{number:08}.{:02}", number % 97),
+    );
+    story.deletes(
+        number,
+        &format!("/workspace/new/{number:08}.{:02}", number % 97),
+    );
+    story.renames(number, &name, &format!("{name}.{number:08}"));
+    story.listens(number, &address);
+    story.asks(number, &format!("{}.{number:08}.org", "a".repeat(40)));
+}
+
+#[test]
+fn memory_is_bounded_whatever_the_jail_does() {
+    let mut story = Story::new();
+    let mut numbers = 100..40_100;
+    for number in numbers.by_ref().take(20_000) {
+        bustle(&mut story, number);
+    }
+    let half = story.weight();
+    for number in numbers {
+        bustle(&mut story, number);
+    }
+    let whole = story.weight();
+    assert!(whole < half + half / 20, "{half}, then {whole}");
+    assert!(whole < 32 << 20, "{whole}");
+}

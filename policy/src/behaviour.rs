@@ -1,0 +1,135 @@
+//! What a program may be seen to do over time, beyond what any single attempt tells: the names, and
+//! what each weighs. Who recognises them is the monitor's side; docs/behaviours.md defines them.
+
+use crate::model::Severity;
+
+/// A course of acts that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Behaviour {
+    /// Goes after secrets of several kinds, or takes a decoy.
+    CredentialAccess,
+    /// Asks in a burst what machine, user and network it is on.
+    Discovery,
+    /// Ties a shell to a connection.
+    ReverseShell,
+    /// Executes what came over the network.
+    DownloadExecute,
+    /// Executes what no directory names.
+    FilelessExecution,
+    /// Tries ports or hosts one after the other.
+    PortScan,
+    /// Reads a secret, then speaks to the network.
+    Exfiltration,
+    /// Carries data in the names that it asks for.
+    DnsTunnel,
+    /// Deletes, overwrites or renames files that it did not make, many and of many kinds.
+    MassChange,
+    /// Writes what would run later by itself.
+    Persistence,
+    /// Tries to become another user or to gain capabilities.
+    PrivilegeEscalation,
+    /// Reaches for what lies outside of every jail.
+    JailEscape,
+    /// Takes all it can have of memory, processes or disk.
+    Exhaustion,
+    /// Removes itself, looks for a jail or a virtual machine, or waits until nobody looks.
+    Evasion,
+    /// Ends processes that it did not start.
+    ProcessKilling,
+    /// Brings code into other programs, by the loader or by their libraries.
+    Injection,
+}
+
+impl Behaviour {
+    /// What one sighting of it means, at most.
+    #[must_use]
+    pub const fn severity(self) -> Severity {
+        match self {
+            Self::ReverseShell | Self::Exfiltration | Self::JailEscape => Severity::Critical,
+            Self::CredentialAccess
+            | Self::DownloadExecute
+            | Self::FilelessExecution
+            | Self::DnsTunnel
+            | Self::MassChange
+            | Self::Persistence
+            | Self::PrivilegeEscalation
+            | Self::Injection => Severity::High,
+            Self::PortScan | Self::Discovery | Self::Exhaustion | Self::ProcessKilling => {
+                Severity::Medium
+            }
+            Self::Evasion => Severity::Low,
+        }
+    }
+
+    /// The MITRE ATT&CK technique.
+    #[must_use]
+    pub const fn technique(self) -> &'static str {
+        match self {
+            Self::CredentialAccess => "T1552",
+            Self::Discovery => "T1082",
+            Self::ReverseShell => "T1059.004",
+            Self::DownloadExecute => "T1105",
+            Self::FilelessExecution => "T1620",
+            Self::PortScan => "T1046",
+            Self::Exfiltration => "T1048",
+            Self::DnsTunnel => "T1071.004",
+            Self::MassChange => "T1486",
+            Self::Persistence => "T1546",
+            Self::PrivilegeEscalation => "T1548",
+            Self::JailEscape => "T1611",
+            Self::Exhaustion => "T1499",
+            Self::Evasion => "T1497",
+            Self::ProcessKilling => "T1489",
+            Self::Injection => "T1574",
+        }
+    }
+
+    /// One sentence for people.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::CredentialAccess => "goes after secrets of several kinds, or takes a decoy",
+            Self::Discovery => "asks in a burst what machine, user and network it is on",
+            Self::ReverseShell => "ties a shell to a connection, for somebody far away",
+            Self::DownloadExecute => "executes what came over the network",
+            Self::FilelessExecution => "executes what no directory names",
+            Self::PortScan => "tries ports or hosts one after the other",
+            Self::Exfiltration => "reads a secret, then speaks to the network",
+            Self::DnsTunnel => "carries data in the names that it asks for",
+            Self::MassChange => {
+                "deletes, overwrites or renames files that it did not make, many and of many kinds"
+            }
+            Self::Persistence => "writes what would run later by itself",
+            Self::PrivilegeEscalation => "tries to become another user or to gain capabilities",
+            Self::JailEscape => "reaches for what lies outside of every jail",
+            Self::Exhaustion => "takes all it can have of memory, processes or disk",
+            Self::Evasion => {
+                "removes itself, looks for a jail or a virtual machine, or waits until nobody looks"
+            }
+            Self::ProcessKilling => "ends processes that it did not start",
+            Self::Injection => "brings code into other programs",
+        }
+    }
+}
+
+/// What a behaviour leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Response {
+    /// Nobody looks for it.
+    Off,
+    /// A finding in the report.
+    Log,
+    /// That, and the jail dies as soon as it is recognised: by turnkey, after the act.
+    Kill,
+}
+
+/// A finding that is known and no reason for suspicion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its id: a rule's, `behaviour:…` or `turnkey:…`.
+    pub finding: String,
+    /// Why it is no reason for suspicion.
+    pub why: String,
+    /// The last day on which it is accepted, in UTC.
+    pub until: time::Date,
+}
