@@ -27,7 +27,6 @@ mod shell;
 mod tunnel;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use turnkey_policy::{Behaviour, Policy, Response};
 
@@ -121,7 +120,7 @@ impl Judge {
     pub fn new(policy: &Policy) -> Self {
         let all = Behaviour::ALL.iter();
         Self {
-            scene: Scene::default(),
+            scene: Scene::new(policy.network),
             detectors: vec![
                 Box::new(credential::Credentials::new(&policy.filesystem.decoys)),
                 Box::new(discovery::Discovery::default()),
@@ -207,11 +206,6 @@ impl Judge {
         found.steps.extend(sighting.steps.into_iter().take(room));
         kills
     }
-}
-
-/// Whether an address is one of the machine itself.
-fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
 }
 
 #[cfg(test)]

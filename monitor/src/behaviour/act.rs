@@ -21,6 +21,8 @@ mod flag {
 
 /// `SOCK_STREAM`
 const STREAM: u32 = 1;
+/// `EINPROGRESS`: connect(2) of a socket that does not wait.
+const IN_PROGRESS: i32 = 115;
 
 /// An event and what it means.
 #[derive(Debug)]
@@ -59,9 +61,14 @@ pub enum What<'e> {
         done: bool,
     },
     /// An address was spoken to, or was to be: connect or send.
-    Spoke(&'e Address),
-    /// An address was taken: bind.
-    Bound(&'e Address),
+    Spoke {
+        /// Which.
+        address: &'e Address,
+        /// It was let through. Whether somebody answered is not known.
+        done: bool,
+    },
+    /// An internet address was taken: bind, or listen without one.
+    Served,
     /// A name server was asked.
     Asked(Vec<Question>),
     /// A syscall of the watch-list was called.
@@ -132,9 +139,17 @@ impl<'e> Act<'e> {
                 new: new.as_deref().map(absolute),
                 done: *errno == 0,
             },
-            Kind::Network { act, address, .. } => match act {
-                NetworkAct::Connect | NetworkAct::Send => What::Spoke(address),
-                NetworkAct::Bind | NetworkAct::Listen => What::Bound(address),
+            Kind::Network {
+                act,
+                address,
+                errno,
+                ..
+            } => match act {
+                NetworkAct::Connect | NetworkAct::Send => What::Spoke {
+                    address,
+                    done: *errno == 0 || *errno == IN_PROGRESS,
+                },
+                NetworkAct::Bind | NetworkAct::Listen => What::Served,
             },
             Kind::Question {
                 data, socket_type, ..

@@ -43,9 +43,10 @@ impl Detector for Escape {
                 }
                 _ => return,
             },
-            What::Spoke(Address::UnixPath(path)) if scene.traits(path).outside.is_some() => {
-                Step::of(act.event, &[b"spoke to ", path])
-            }
+            What::Spoke {
+                address: Address::UnixPath(path),
+                ..
+            } if scene.traits(path).outside.is_some() => Step::of(act.event, &[b"spoke to ", path]),
             _ => return,
         };
         tell(Sighting::new(Behaviour::JailEscape, vec![step]));

@@ -1,5 +1,5 @@
 //! Exfiltration: a secret or a decoy was read, and later the jail spoke to an address of the internet,
-//! or tried: one that it does not listen at itself.
+//! or tried: one where it does not answer itself.
 //!
 //! Reading is what counts: a secret that could not be opened cannot leave.
 
@@ -10,17 +10,16 @@ use turnkey_policy::Behaviour;
 
 use super::act::{Act, What};
 use super::scene::Scene;
-use super::{Detector, Sighting, Step, is_loopback};
+use super::{Detector, Sighting, Step};
 use crate::event::Address;
 
-/// Ports and addresses that are remembered.
+/// Addresses that are remembered.
 const REMEMBERED: usize = 256;
 
-/// The first secret that was read, the jail's own ports, and who was told of.
+/// The first secret that was read, and who was spoken to.
 #[derive(Debug, Default)]
 pub struct Exfiltration {
     read: Option<Step>,
-    own_ports: BTreeSet<u16>,
     told: BTreeSet<SocketAddr>,
 }
 
@@ -33,14 +32,14 @@ impl Detector for Exfiltration {
                     Step::of(act.event, &[b"read ", kind.as_bytes(), b": ", &opened.path])
                 });
             }
-            What::Bound(Address::Inet(address)) if self.own_ports.len() < REMEMBERED => {
-                self.own_ports.insert(address.port());
-            }
-            What::Spoke(Address::Inet(address)) => {
+            What::Spoke {
+                address: Address::Inet(address),
+                done,
+            } => {
                 let Some(read) = &self.read else {
                     return;
                 };
-                let own = is_loopback(*address) && self.own_ports.contains(&address.port());
+                let own = *done && scene.is_own(*address);
                 if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
                     let spoke =
                         Step::of(act.event, &[b"spoke to ", address.to_string().as_bytes()]);

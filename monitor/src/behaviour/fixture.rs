@@ -139,19 +139,31 @@ impl Story {
     }
 
     pub fn connects(&mut self, pid: u32, address: &str) -> &mut Self {
-        self.network(pid, NetworkAct::Connect, address)
+        self.network(pid, address, 0)
     }
 
-    pub fn listens(&mut self, pid: u32, address: &str) -> &mut Self {
-        self.network(pid, NetworkAct::Bind, address)
-    }
-
-    fn network(&mut self, pid: u32, act: NetworkAct, address: &str) -> &mut Self {
+    /// Waits for connections at a port of its own.
+    pub fn serves(&mut self, pid: u32) -> &mut Self {
         let kind = Kind::Network {
-            act,
-            address: Address::Inet(address.parse().expect("an address and a port")),
+            act: NetworkAct::Bind,
+            address: Address::Inet("127.0.0.1:0".parse().expect("an address and a port")),
             socket_type: 1,
             errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
+    /// A connection that is refused.
+    pub fn knocks(&mut self, pid: u32, address: &str) -> &mut Self {
+        self.network(pid, address, 111)
+    }
+
+    fn network(&mut self, pid: u32, address: &str, errno: i32) -> &mut Self {
+        let kind = Kind::Network {
+            act: NetworkAct::Connect,
+            address: Address::Inet(address.parse().expect("an address and a port")),
+            socket_type: 1,
+            errno,
         };
         self.tell(pid, kind)
     }

@@ -31,7 +31,11 @@ pub struct Scan {
 
 impl Detector for Scan {
     fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
-        let What::Spoke(Address::Inet(address)) = &act.what else {
+        let What::Spoke {
+            address: Address::Inet(address),
+            ..
+        } = &act.what
+        else {
             return;
         };
         let (host, port) = (address.ip().to_canonical(), address.port());

@@ -2,6 +2,9 @@
 //! network.
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+
+use turnkey_policy::Network;
 
 use super::act::{Act, What};
 use super::places::{Places, Traits};
@@ -22,7 +25,7 @@ pub struct Process {
     pub script: Option<Vec<u8>>,
     /// Its arguments.
     pub argv: Vec<Vec<u8>>,
-    /// It, or the image that forked it, spoke to the internet, or tried.
+    /// It, or the image that forked it, spoke to somebody outside of the jail: to whom.
     pub network: Option<Vec<u8>>,
 }
 
@@ -33,9 +36,27 @@ pub struct Scene {
     made: HashSet<Vec<u8>>,
     found: HashSet<Vec<u8>>,
     places: Places,
+    /// Loopback leads nowhere but to the jail itself.
+    own_loopback: bool,
+    /// Somebody of the jail waits for connections, or could.
+    serves: bool,
 }
 
 impl Scene {
+    /// Of a jail with this network.
+    pub fn new(network: Network) -> Self {
+        Self {
+            own_loopback: matches!(network, Network::None | Network::Loopback),
+            ..Self::default()
+        }
+    }
+
+    /// Whether who answers at an address is the jail itself. Where nothing of it waits for connections,
+    /// somebody else was meant, who is out of reach.
+    pub fn is_own(&self, address: SocketAddr) -> bool {
+        self.serves && self.own_loopback && address.ip().to_canonical().is_loopback()
+    }
+
     /// What is known of the process that acts.
     pub fn process(&self, task: &Task) -> Option<&Process> {
         self.processes.get(&(task.pid, task.start_ns))
@@ -54,13 +75,19 @@ impl Scene {
     /// Notes what has to be known before detectors look at the act.
     pub(super) fn note(&mut self, act: &Act<'_>) {
         let key = (act.event.task.pid, act.event.task.start_ns);
-        if let What::Spoke(Address::Inet(address)) = &act.what {
+        if let What::Spoke {
+            address: Address::Inet(address),
+            done: true,
+        } = &act.what
+            && !self.is_own(*address)
+        {
             if let Some(process) = self.entry(key) {
                 process
                     .network
                     .get_or_insert_with(|| address.to_string().into_bytes());
             }
         }
+        self.serves |= matches!(act.what, What::Served);
         let What::Executed { file, script, argv } = &act.what else {
             return;
         };

@@ -177,6 +177,15 @@ fn what_came_over_the_network_and_runs_is_download_and_execute() {
 
 #[test]
 fn a_compiler_that_writes_what_runs_next_downloads_nothing() {
+    // Who speaks to itself, or to nobody, has fetched nothing.
+    is_silent(|story| {
+        story
+            .serves(P)
+            .connects(P, "127.0.0.1:8080")
+            .knocks(P, "203.0.113.9:80");
+        story.writes(P, "/workspace/tool");
+        story.exec(11, "/workspace/tool", &["./tool"]);
+    });
     is_silent(|story| {
         story
             .exec(P, "/usr/bin/ld", &["ld"])
@@ -287,7 +296,7 @@ fn a_secret_that_was_read_before_the_network_is_exfiltration() {
         },
         Behaviour::Exfiltration,
     );
-    // A listener of the host on loopback is not the jail's own.
+    // A listener of the host was meant, who is out of reach.
     names(
         |story| {
             story.reads(P, "/root/.ssh/id_rsa");
@@ -308,7 +317,7 @@ fn a_secret_that_was_not_there_cannot_leave() {
         story.reads(P, "/root/.ssh/id_rsa");
     });
     is_silent(|story| {
-        story.listens(P, "127.0.0.1:8080").reads(P, "/root/.netrc");
+        story.serves(P).reads(P, "/root/.netrc");
         story.connects(P, "127.0.0.1:8080");
     });
 }
@@ -762,7 +771,6 @@ fn bustle(story: &mut Story, number: u32) {
         &format!("/workspace/new/{number:08}.{:02}", number % 97),
     );
     story.renames(number, &name, &format!("{name}.{number:08}"));
-    story.listens(number, &address);
     story.asks(number, &format!("{}.{number:08}.org", "a".repeat(40)));
 }
 

