@@ -202,7 +202,7 @@ fn attempt(
     let mut running = held.release()?;
     let mut see = |event: &Event| {
         progress.saw(event.repeated);
-        watcher.see(event);
+        watcher.see(event)
     };
     let mut course = supervise(
         supervisor,

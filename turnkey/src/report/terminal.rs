@@ -52,13 +52,13 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
         return page.line(&format!("turnkey: {error}"));
     }
     page.elsewhere(&report.on_host)?;
-    for finding in &report.findings {
+    // What was stopped and how to allow it comes before what it amounts to.
+    let (behaviours, others): (Vec<_>, Vec<_>) = report
+        .findings
+        .iter()
+        .partition(|one| behaviour::is_one(one));
+    for finding in others.into_iter().chain(behaviours) {
         page.finding(report, finding)?;
-    }
-    for finding in &report.findings {
-        if behaviour::is_one(finding) && finding.counts() {
-            page.behaviour(finding)?;
-        }
     }
     page.unruled(report)?;
     page.unlisted(report)?;
@@ -112,8 +112,7 @@ impl<W: Write> Page<'_, W> {
         match rows.first() {
             _ if !finding.counts() => self.accepted(finding),
             Some(_) => self.rule(finding, &rows),
-            // After all that was stopped: see `render`.
-            None if behaviour::is_one(finding) => Ok(()),
+            None if behaviour::is_one(finding) => self.behaviour(finding),
             None => self.remark(finding),
         }
     }

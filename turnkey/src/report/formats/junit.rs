@@ -1,5 +1,5 @@
 //! XML as JUnit has made it common, for build servers: a suite for the run, a case for each finding
-//! and one for the verdict. A finding of severity `info` is no failure.
+//! and one for the verdict. A finding of severity `info` is no failure, nor is one that the profile accepts.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ fn verdict(report: &Report) -> Case {
 fn case(report: &Report, finding: &Finding) -> Case {
     Case {
         name: finding.id.clone(),
-        kind: (finding.severity > Severity::Info).then_some("failure"),
+        kind: (finding.severity > Severity::Info && finding.counts()).then_some("failure"),
         severity: finding.severity.to_string(),
         message: title(finding).to_owned(),
         text: terminal::block(report, finding),

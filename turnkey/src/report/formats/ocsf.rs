@@ -19,7 +19,9 @@ pub fn events(report: &Report) -> Vec<Value> {
 
 fn event(report: &Report, finding: &Finding) -> Value {
     let attempts: Vec<&Violation> = finding.violations(report).collect();
-    let times = attempts.iter().filter_map(|it| milliseconds(&it.time));
+    let steps = finding.evidence.iter().filter_map(|it| it.time.as_deref());
+    let times = attempts.iter().map(|it| it.time.as_str()).chain(steps);
+    let times = times.filter_map(milliseconds);
     let time = times.min().or_else(|| milliseconds(&report.started_at));
     let time = time.unwrap_or_default();
     let (severity_id, severity) = severity(finding.severity);
@@ -40,8 +42,8 @@ fn event(report: &Report, finding: &Finding) -> Value {
         "severity_id": severity_id,
         "severity": severity,
         "risk_score": finding.score,
-        "status_id": 1,
-        "status": "New",
+        "status_id": if finding.counts() { 1 } else { SUPPRESSED },
+        "status": if finding.counts() { "New" } else { "Suppressed" },
         "is_alert": finding.severity >= Severity::High,
         "action_id": if denied { 2 } else { 3 },
         "action": if denied { "Denied" } else { "Observed" },
@@ -62,7 +64,7 @@ fn event(report: &Report, finding: &Finding) -> Value {
             "created_time": time,
             "analytic": { "type_id": 1, "type": "Rule", "uid": finding.id, "name": finding.id },
         },
-        "evidences": evidences(report, &attempts),
+        "evidences": evidences(report, finding, &attempts),
         "unmapped": {
             "verdict": verdict_word(report.verdict),
             "status": status_word(report.status),
@@ -71,7 +73,7 @@ fn event(report: &Report, finding: &Finding) -> Value {
             "arch": report.host.arch,
         },
     });
-    if let Some(technique) = attempts.iter().find_map(|it| it.technique.as_ref()) {
+    if let Some(technique) = &finding.technique {
         event["attacks"] = json!([attack(technique)]);
         event["finding_info"]["attacks"] = json!([attack(technique)]);
     }
@@ -102,6 +104,8 @@ fn severity(severity: Severity) -> (u8, &'static str) {
 }
 
 const BLOCKED: u8 = 2;
+/// The profile accepts it.
+const SUPPRESSED: u8 = 3;
 
 /// What became of it: blocked only when no attempt had its effect.
 fn disposition(attempts: &[&Violation]) -> (u8, &'static str) {
@@ -124,8 +128,14 @@ fn attack(technique: &str) -> Value {
     }
 }
 
-/// Of a finding without attempts, the program itself is what there is to show.
-fn evidences(report: &Report, attempts: &[&Violation]) -> Vec<Value> {
+/// Of a finding without attempts and acts, the program itself is what there is to show.
+fn evidences(report: &Report, finding: &Finding, attempts: &[&Violation]) -> Vec<Value> {
+    if !finding.evidence.is_empty() {
+        let steps = finding.evidence.iter();
+        return steps
+            .map(|step| json!({ "name": step.what, "data": step }))
+            .collect();
+    }
     if attempts.is_empty() {
         let first = report.processes.first().into_iter();
         let process = first.map(|first| json!({ "process": process(report, first) }));

@@ -54,7 +54,7 @@ fn rule(finding: &Finding) -> Value {
                 Severity::High => "8.0",
                 Severity::Critical => "9.5",
             },
-            "tags": ["security"],
+            "tags": std::iter::once("security").chain(finding.technique.as_deref()).collect::<Vec<_>>(),
         },
     })
 }
@@ -99,9 +99,20 @@ fn results(report: &Report, finding: &Finding, index: usize) -> Vec<Value> {
     let attempts = finding.violations(report);
     let mut results: Vec<Value> = attempts.map(|it| attempt(it, finding, index)).collect();
     if results.is_empty() {
-        results.push(result(finding, index, title(finding), finding.count));
+        results.push(whole(finding, index));
     }
     results
+}
+
+/// What has no attempts, with the acts that show it.
+fn whole(finding: &Finding, index: usize) -> Value {
+    let steps = finding.evidence.iter().map(|step| step.what.as_str());
+    let text: Vec<&str> = std::iter::once(title(finding)).chain(steps).collect();
+    let mut result = result(finding, index, &text.join("; "), finding.count);
+    if !finding.evidence.is_empty() {
+        result["properties"]["evidence"] = json!(finding.evidence);
+    }
+    result
 }
 
 fn attempt(violation: &Violation, finding: &Finding, index: usize) -> Value {
@@ -126,7 +137,7 @@ fn attempt(violation: &Violation, finding: &Finding, index: usize) -> Value {
 }
 
 fn result(finding: &Finding, index: usize, text: &str, count: u64) -> Value {
-    json!({
+    let mut result = json!({
         "ruleId": finding.id,
         "ruleIndex": index,
         "kind": "fail",
@@ -135,7 +146,12 @@ fn result(finding: &Finding, index: usize, text: &str, count: u64) -> Value {
         // The format counts from one, and no further than most programs.
         "occurrenceCount": count.clamp(1, i32::MAX.unsigned_abs().into()),
         "properties": { "severity": finding.severity.name() },
-    })
+    });
+    if let Some(accepted) = finding.accepted.as_ref().filter(|it| !it.expired) {
+        let words = format!("{} (until {})", accepted.why, accepted.until);
+        result["suppressions"] = json!([{ "kind": "external", "justification": words }]);
+    }
+    result
 }
 
 fn place(violation: &Violation) -> Value {

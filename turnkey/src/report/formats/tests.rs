@@ -45,7 +45,9 @@ fn all() -> Vec<Report> {
             value["command"] = json!(["<script>", "a&b\"'", "]]>"]);
             value["started_at"] = json!("soon");
             value["findings"][0]["reason"] = json!("");
-            let behaviour = json!({"id": "behaviour:download-and-run", "severity": "high", "score": 10, "count": 1, "reason": "fetched a program\nand ran it"});
+            let behaviour = json!({"id": "behaviour:download-and-run", "severity": "high", "score": 10, "count": 1, "technique": "T1105", "reason": "fetched a program\nand ran it",
+                "evidence": [{"what": "<b>"}, {"time": "soon", "process": {"pid": 2, "comm": "<i>"}, "what": "ran"}],
+                "accepted": {"why": "<u>", "until": "2999-12-31", "expired": false}});
             value["findings"].as_array_mut().unwrap().push(behaviour);
         }));
     }
@@ -114,9 +116,14 @@ fn sarif_names_rule_place_and_process() {
 #[test]
 fn ocsf_says_who_did_what_and_what_became_of_it() {
     let events = ocsf::events(&golden("shadow_read_under_enforce", |_| {}));
-    let [event] = events.as_slice() else {
+    let [event, behaviour] = events.as_slice() else {
         panic!("{events:?}")
     };
+    assert_eq!(
+        behaviour["evidences"][0]["name"],
+        "opened the decoy /etc/shadow"
+    );
+    assert_eq!(behaviour["attacks"][0]["technique"]["uid"], "T1552");
     let at = |pointer: &str| event.pointer(pointer).unwrap_or(&Value::Null);
     assert_eq!(at("/time"), 1_767_323_045_003_u64);
     assert_eq!(
@@ -161,7 +168,24 @@ fn junit_counts_what_is_not_well() {
         (count("failure"), count("error"))
     };
     assert_eq!(counts(&golden("a_clean_run", |_| {})), (0, 0));
-    assert_eq!(counts(&golden("shadow_read_under_enforce", |_| {})), (2, 0));
+    // The verdict, the rule and the behaviour; less what is accepted.
+    assert_eq!(counts(&golden("shadow_read_under_enforce", |_| {})), (3, 0));
+    let accepted = golden("shadow_read_under_enforce", |value| {
+        let known = json!({"why": "known", "until": "2999-12-31", "expired": false});
+        value["findings"][1]["accepted"] = known;
+    });
+    assert_eq!(counts(&accepted), (2, 0));
+    let log = sarif::log(&accepted);
+    let told = &log["runs"][0]["results"][1];
+    assert_eq!(
+        told["suppressions"][0]["justification"],
+        "known (until 2999-12-31)"
+    );
+    assert_eq!(
+        told["message"]["text"],
+        "goes after secrets of several kinds, or takes a decoy; opened the decoy /etc/shadow"
+    );
+    assert_eq!(ocsf::events(&accepted)[1]["status"], "Suppressed");
     assert_eq!(counts(&golden("nothing_ran", |_| {})).1, 1);
     let info = golden("a_clean_run", |value| {
         let disk = json!({"id": "turnkey:disk", "severity": "info", "score": 0, "count": 1, "reason": "full"});

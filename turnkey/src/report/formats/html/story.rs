@@ -42,13 +42,14 @@ fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {
         Some(first) => terminal::headline(first),
         None => title(finding).to_owned(),
     };
-    let technique = attempts.iter().find_map(|it| it.technique.as_deref());
+    let technique = finding.technique.as_deref();
     let count = match finding.count {
         1 => "once".to_owned(),
         count => format!("{count} times"),
     };
     let facts = [Some(finding.id.as_str()), technique, Some(count.as_str())];
     let facts: Vec<&str> = facts.into_iter().flatten().collect();
+    let is_bare = attempts.is_empty() && finding.evidence.is_empty();
     let why = if attempts.is_empty() {
         Markup::default()
     } else {
@@ -68,13 +69,13 @@ fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {
     let rows = attempts.iter().take(MOST).map(|it| attempt(it));
     let more = attempts.len().saturating_sub(MOST);
     let more = (more > 0).then(|| say("p", "dim", &format!("and {more} more")));
-    let body = Markup::all(rows.chain(more));
+    let body = Markup::all(rows.chain(steps(finding)).chain(more));
     let class = format!("card finding {}", finding.severity.name());
     let mut attributes = vec![("class", class.as_str())];
     if open {
         attributes.push(("open", ""));
     }
-    if attempts.is_empty() {
+    if is_bare {
         return of(
             "div",
             &format!("{class} alone"),
@@ -84,9 +85,30 @@ fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {
     Markup::element("details", &attributes, [head, body])
 }
 
+/// The acts that show a behaviour.
+fn steps(finding: &Finding) -> Option<Markup> {
+    let items = finding.evidence.iter().map(|step| {
+        let time = step.time.as_deref().map(time_of_day);
+        let who = step.process.as_ref();
+        let who = who.map(|one| format!("{} (pid {})", one.comm, one.pid));
+        let aside: Vec<&str> = time.into_iter().chain(who.as_deref()).collect();
+        of(
+            "li",
+            "",
+            [
+                Markup::text(&step.what),
+                say("span", "dim facts", &aside.join(" · ")),
+            ],
+        )
+    });
+    let list = Markup::element("ul", &[("class", "steps")], [Markup::all(items)]);
+    (!finding.evidence.is_empty()).then_some(list)
+}
+
 /// What it adds to the score, of which nothing is left when others have filled it.
 fn points(finding: &Finding) -> String {
     match finding.score {
+        _ if !finding.counts() => "accepted".to_owned(),
         0 => String::new(),
         score => format!("+{score}"),
     }
