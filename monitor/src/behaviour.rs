@@ -124,7 +124,7 @@ impl Judge {
             detectors: vec![
                 Box::new(credential::Credentials::new(&policy.filesystem.decoys)),
                 Box::new(discovery::Discovery::default()),
-                Box::new(shell::ReverseShell::default()),
+                Box::new(shell::ReverseShell),
                 Box::new(download::Download::default()),
                 Box::new(fileless::Fileless),
                 Box::new(scan::Scan::default()),

