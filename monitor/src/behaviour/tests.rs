@@ -2,6 +2,8 @@
 
 use turnkey_policy::{Behaviour, Mode, Policy, Response};
 
+mod network;
+
 use super::fixture::{Story, policy, response};
 use super::*;
 
@@ -112,101 +114,6 @@ fn the_same_question_again_or_slow_ones_are_no_discovery() {
 }
 
 #[test]
-fn a_shell_on_a_connection_is_a_reverse_shell() {
-    let expected = Behaviour::ReverseShell;
-    names(
-        |story| {
-            story.connects(P, "203.0.113.9:4444");
-            story.exec(P, "/usr/bin/bash", &["bash", "-i"]);
-        },
-        expected,
-    );
-    names(
-        |story| {
-            story.exec(P, "/usr/bin/python3.11", &["python3", "x.py"]);
-            story.connects(P, "203.0.113.9:4444").fork(P, 11);
-            story.exec(11, "/usr/bin/dash", &["/bin/sh"]);
-        },
-        expected,
-    );
-}
-
-#[test]
-fn a_shell_with_a_command_after_a_fetch_is_none() {
-    is_silent(|story| {
-        story.connects(P, "203.0.113.9:443").fork(P, 11).fork(P, 12);
-        story.exec(11, "/usr/bin/dash", &["/bin/sh", "-c", "ls"]);
-        story.exec(12, "/usr/bin/bash", &["bash", "build.sh"]);
-    });
-    is_silent(|story| {
-        story.exec(P, "/usr/bin/bash", &["bash", "-i"]);
-    });
-}
-
-#[test]
-fn what_came_over_the_network_and_runs_is_download_and_execute() {
-    let expected = Behaviour::DownloadExecute;
-    names(
-        |story| {
-            story.exec(P, "/usr/bin/curl", &["curl", "-o", "x", "http://h/x"]);
-            story
-                .connects(P, "203.0.113.9:80")
-                .writes(P, "/workspace/x");
-            story.exec(11, "/workspace/x", &["./x"]);
-        },
-        expected,
-    );
-    // Renamed on the way, and given to an interpreter.
-    names(
-        |story| {
-            story.connects(P, "203.0.113.9:80").writes(P, "/tmp/x.part");
-            story.renames(P, "/tmp/x.part", "/tmp/x.py");
-            story.exec(11, "/usr/bin/python3.11", &["python3", "/tmp/x.py"]);
-        },
-        expected,
-    );
-    // curl … | sh
-    names(
-        |story| {
-            story.exec(11, "/usr/bin/dash", &["sh"]);
-            story.exec(12, "/usr/bin/curl", &["curl", "http://h/x"]);
-        },
-        expected,
-    );
-}
-
-#[test]
-fn a_compiler_that_writes_what_runs_next_downloads_nothing() {
-    // Who speaks to itself, or to nobody, has fetched nothing.
-    is_silent(|story| {
-        story
-            .serves(P)
-            .connects(P, "127.0.0.1:8080")
-            .knocks(P, "203.0.113.9:80");
-        story.writes(P, "/workspace/tool");
-        story.exec(11, "/workspace/tool", &["./tool"]);
-    });
-    is_silent(|story| {
-        story
-            .exec(P, "/usr/bin/ld", &["ld"])
-            .writes(P, "/workspace/a.out");
-        story.exec(11, "/workspace/a.out", &["./a.out"]);
-    });
-    is_silent(|story| {
-        story.exec(
-            P,
-            "/usr/bin/curl",
-            &["curl", "-o", "page.html", "http://h/"],
-        );
-        story
-            .connects(P, "203.0.113.9:80")
-            .writes(P, "/workspace/page.html");
-        story.reads(11, "/workspace/page.html");
-        story.exec(12, "/usr/bin/dash", &["sh", "-c", "wc -l page.html"]);
-    });
-}
-
-#[test]
 fn a_program_that_no_directory_names_is_fileless() {
     let expected = Behaviour::FilelessExecution;
     names(
@@ -241,124 +148,6 @@ fn a_program_that_deletes_its_temporary_files_is_not_fileless() {
         story.exec(P, "/usr/bin/python3.11", &["python3"]);
         story.writes(P, "/tmp/x").deletes(P, "/tmp/x");
         story.exec(11, "/tmp/tool", &["tool"]);
-    });
-}
-
-#[test]
-fn many_ports_or_many_hosts_at_once_are_a_scan() {
-    let expected = Behaviour::PortScan;
-    names(
-        |story| {
-            for port in 20..30 {
-                story.connects(P, &format!("127.0.0.1:{port}"));
-            }
-        },
-        expected,
-    );
-    names(
-        |story| {
-            for host in 1..=10 {
-                story.connects(P, &format!("192.168.1.{host}:22"));
-            }
-        },
-        expected,
-    );
-}
-
-#[test]
-fn trying_again_few_ports_and_public_hosts_are_no_scan() {
-    is_silent(|story| {
-        for _ in 0..100 {
-            story.connects(P, "127.0.0.1:5432");
-        }
-        for port in 8000..8009 {
-            story.connects(P, &format!("127.0.0.2:{port}"));
-        }
-    });
-    is_silent(|story| {
-        for host in 1..100 {
-            story.connects(P, &format!("203.0.113.{host}:443"));
-        }
-    });
-    is_silent(|story| {
-        for port in 20..40 {
-            story.connects(P, &format!("127.0.0.1:{port}")).wait(3);
-        }
-    });
-}
-
-#[test]
-fn a_secret_that_was_read_before_the_network_is_exfiltration() {
-    names(
-        |story| {
-            story.reads(P, "/root/.aws/credentials");
-            story.connects(11, "203.0.113.9:443");
-        },
-        Behaviour::Exfiltration,
-    );
-    // A listener of the host was meant, who is out of reach.
-    names(
-        |story| {
-            story.reads(P, "/root/.ssh/id_rsa");
-            story.connects(P, "127.0.0.1:5758");
-        },
-        Behaviour::Exfiltration,
-    );
-}
-
-#[test]
-fn a_secret_that_was_not_there_cannot_leave() {
-    is_silent(|story| {
-        story.wants(P, "/root/.netrc", 0);
-        story.connects(P, "203.0.113.9:443");
-    });
-    is_silent(|story| {
-        story.connects(P, "203.0.113.9:443");
-        story.reads(P, "/root/.ssh/id_rsa");
-    });
-    is_silent(|story| {
-        story.serves(P).reads(P, "/root/.netrc");
-        story.connects(P, "127.0.0.1:8080");
-    });
-}
-
-#[test]
-fn long_names_below_one_domain_are_a_tunnel() {
-    let expected = Behaviour::DnsTunnel;
-    names(
-        |story| {
-            for number in 0..10 {
-                story.asks(
-                    P,
-                    &format!("{number}4d5a90000300000004000000ffff.example.org"),
-                );
-            }
-        },
-        expected,
-    );
-    names(
-        |story| {
-            let data = "a".repeat(60);
-            for number in 0..3 {
-                story.asks(P, &format!("{number}{data}.{data}.example.org"));
-            }
-        },
-        expected,
-    );
-}
-
-#[test]
-fn many_short_names_and_one_long_are_no_tunnel() {
-    is_silent(|story| {
-        for number in 0..100 {
-            story.asks(P, &format!("host{number}.example.org"));
-        }
-        for _ in 0..50 {
-            story.asks(
-                P,
-                "d111111abcdef8.very-long-name-of-a-content-network.example.net",
-            );
-        }
     });
 }
 
@@ -707,7 +496,7 @@ fn the_page_names_every_behaviour_with_its_weight() {
 
 #[test]
 fn every_behaviour_has_a_story_that_names_it() {
-    let here = include_str!("tests.rs");
+    let here = concat!(include_str!("tests.rs"), include_str!("tests/network.rs"));
     for behaviour in Behaviour::ALL {
         let variant = format!("Behaviour::{behaviour:?}");
         assert!(here.contains(&variant), "{behaviour}");
