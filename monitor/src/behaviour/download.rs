@@ -103,7 +103,7 @@ impl Download {
         tell: &mut dyn FnMut(Sighting),
     ) {
         let parent = act.event.task.parent_pid;
-        let step = Step::of(act.event, &[b"started ", &argv.join(&b' ')]);
+        let step = Step::of(act.event, &[b"started ", exe]);
         let fetches = FETCHERS.iter().any(|one| one.as_bytes() == base_name(exe));
         let waits = is_shell(exe) && argv.len() <= 2 && waits_for_orders(argv);
         let (own, others) = match (fetches, waits) {
