@@ -195,6 +195,7 @@ fn shadow_read_under_enforce() {
   stopped by  the monitor: it killed the jail
   asked as    /proc/self/root/etc/shadow
   to allow    in a profile that extends "untrusted": a rule, which the report has
+turnkey: credential-access (high, T1552): opened the decoy /etc/shadow
 turnkey: there is more: --report FILE keeps it, turnkey report FILE --format html shows it
 turnkey: violated — killed by policy after 0.21 s, risk score 100
 "#
