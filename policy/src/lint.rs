@@ -15,6 +15,7 @@ mod peers;
 mod places;
 mod universe;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ use crate::error::{LoadError, Problem};
 use crate::load;
 use crate::model::Policy;
 use crate::overrides::Overrides;
+use crate::profile::Profile;
 use field::Field;
 
 /// What is looked for.
@@ -83,14 +85,14 @@ pub fn check(
     let policy = gathered.resolve()?;
     let field = Field::new(&policy.rules);
     let mut findings = allows::places(&merged);
-    let compared = allows::rules(&merged, &field)
-        .and_then(|allows| Ok((allows, fate::rules(&merged, &field)?)));
-    match compared {
-        Ok((allows, fates)) => findings.extend(allows.into_iter().chain(fates)),
-        Err(language::TooMuch) => findings.push(not_compared()),
+    let mut given_up = BTreeSet::new();
+    for (found, without) in [allows::rules(&merged, &field), fate::rules(&merged, &field)] {
+        findings.extend(found);
+        given_up.extend(without);
     }
     findings.extend(actors::writable(&merged, &policy));
     findings.extend(actors::impossible(&merged));
+    findings.extend(not_compared(&merged, &given_up));
     findings.extend(places::own_profile(&merged, &policy.files, known_as));
     findings.extend(hosts::shared(&merged));
     findings.extend(hosts::allowed(&merged));
@@ -100,13 +102,29 @@ pub fn check(
     Ok(Checked { policy, findings })
 }
 
-fn not_compared() -> Finding {
-    Finding {
+/// Of these rules it takes too long to tell; of all others it was told.
+fn not_compared(profile: &Profile, given_up: &BTreeSet<usize>) -> Option<Finding> {
+    const NAMED: usize = 3;
+    if given_up.is_empty() {
+        return None;
+    }
+    let ids = given_up.iter().take(NAMED);
+    let ids = ids.map(|index| format!("{:?}", profile.rules[*index].value.rule.id));
+    let mut message = format!(
+        "it takes too long to compare {} of {} rules with all others: {}",
+        given_up.len(),
+        profile.rules.len(),
+        ids.collect::<Vec<_>>().join(", ")
+    );
+    if given_up.len() > NAMED {
+        message += &format!(" and {} more", given_up.len() - NAMED);
+    }
+    Some(Finding {
         lint: Lint::NotCompared,
         why: "a rule that never decides, or an allow that opens a hole, may be among them".to_owned(),
-        problem: Problem::new("there are too many rules to compare each with all others")
+        problem: Problem::new(message)
             .help("join rules that differ in nothing but their path, and write fewer `**` in the middle of patterns"),
-    }
+    })
 }
 
 impl Lint {

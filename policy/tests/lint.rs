@@ -573,6 +573,6 @@ fn rules_that_are_too_many_are_not_compared_and_it_is_said() {
         .iter()
         .map(|finding| finding.lint())
         .collect();
-    assert_eq!(lints, [Lint::NotCompared], "not_compared");
+    assert!(lints.contains(&Lint::NotCompared), "not_compared");
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }

@@ -126,9 +126,9 @@ impl Sensitive {
     }
 }
 
-/// Rules that let pass what another would stop.
-pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> Result<Vec<Finding>, TooMuch> {
-    let mut findings = Vec::new();
+/// Rules that let pass what another would stop; and the rules of which it takes too long to tell.
+pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<usize>) {
+    let (mut findings, mut given_up) = (Vec::new(), Vec::new());
     for (index, rule) in profile.rules.iter().enumerate() {
         let meant = &rule.value.rule;
         if stops(meant.action) || !is_blank(&meant.why) {
@@ -136,11 +136,18 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> Result<Vec<Finding>
         }
         let hole = match rule.value.replaced {
             Some(replaced) if stops(replaced) => Some(Hole::replaced(replaced)),
-            _ => hole(field, index)?.map(|hole| hole.around(profile)),
+            _ => {
+                field.next_question();
+                let Ok(hole) = hole(field, index) else {
+                    given_up.push(index);
+                    continue;
+                };
+                hole.map(|hole| hole.around(profile))
+            }
         };
         findings.extend(hole.map(|hole| hole.tell(&rule.value)));
     }
-    Ok(findings)
+    (findings, given_up)
 }
 
 fn stops(action: Action) -> bool {

@@ -21,20 +21,24 @@ enum Fate {
     Shadowed(BTreeSet<Candidate>),
 }
 
-pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> Result<Vec<Finding>, TooMuch> {
-    let mut findings = Vec::new();
+pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<usize>) {
+    let (mut findings, mut given_up) = (Vec::new(), Vec::new());
     for (index, rule) in profile.rules.iter().enumerate() {
         // Such a rule decides by file as well, whatever happens to its paths.
         if rule.value.rule.same_file != SameFile::No {
             continue;
         }
+        field.next_question();
         let fates = candidates(index, &rule.value.rule)
             .into_iter()
             .map(|candidate| Ok((candidate, fate(field, candidate)?)))
-            .collect::<Result<Vec<_>, _>>()?;
-        findings.extend(tell(profile, field, rule, fates));
+            .collect::<Result<Vec<_>, TooMuch>>();
+        match fates {
+            Ok(fates) => findings.extend(tell(profile, field, rule, fates)),
+            Err(TooMuch) => given_up.push(index),
+        }
     }
-    Ok(findings)
+    (findings, given_up)
 }
 
 fn fate(field: &Field<'_>, candidate: Candidate) -> Result<Fate, TooMuch> {

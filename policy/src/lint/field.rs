@@ -63,6 +63,11 @@ impl<'r> Field<'r> {
         Some(&self.languages[candidate.rule][pattern])
     }
 
+    /// Begins with a question about another rule.
+    pub(super) fn next_question(&self) {
+        self.budget.borrow_mut().next_question();
+    }
+
     /// Of these candidates, those of other rules that speak of such a file and may match what
     /// `candidate` does; of whomever that speaks of.
     pub(super) fn rivals(

@@ -145,7 +145,15 @@ impl Language {
 
 /// How much looking is left, so that a hostile profile costs no more than a bounded time.
 #[derive(Debug)]
-pub(super) struct Budget(usize);
+pub(super) struct Budget {
+    left: usize,
+    /// Of that, for one question: an entangled one shall not keep the others from being answered.
+    for_this: usize,
+    for_each: usize,
+}
+
+/// So many entangled questions are given up before everything is.
+const ENTANGLED: usize = 8;
 
 /// The question was given up, as answering it takes too long.
 #[derive(Debug)]
@@ -153,11 +161,22 @@ pub(super) struct TooMuch;
 
 impl Budget {
     pub(super) fn new(steps: usize) -> Self {
-        Self(steps)
+        let for_each = steps / ENTANGLED;
+        Self {
+            left: steps,
+            for_this: for_each,
+            for_each,
+        }
+    }
+
+    /// What comes now is another question.
+    pub(super) fn next_question(&mut self) {
+        self.for_this = self.for_each;
     }
 
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), TooMuch> {
-        self.0 = self.0.checked_sub(steps).ok_or(TooMuch)?;
+        self.for_this = self.for_this.checked_sub(steps).ok_or(TooMuch)?;
+        self.left = self.left.checked_sub(steps).ok_or(TooMuch)?;
         Ok(())
     }
 }
@@ -318,5 +337,19 @@ mod tests {
         let language = Language::new(&glob);
         let mut budget = Budget::new(10);
         assert!(witness(&[&language], &[&language], Universe::ALL, &mut budget).is_err());
+    }
+
+    #[test]
+    fn a_question_that_is_given_up_leaves_something_for_the_others() {
+        let mut budget = Budget::new(80);
+        for _ in 0..7 {
+            budget.next_question();
+            assert!(budget.spend(10).is_ok());
+            assert!(budget.spend(1).is_err(), "an eighth is for one");
+        }
+        budget.next_question();
+        assert!(budget.spend(9).is_ok() && budget.spend(1).is_ok());
+        budget.next_question();
+        assert!(budget.spend(1).is_err(), "and all of it for all");
     }
 }

@@ -66,10 +66,10 @@ const ROOMS: [Room; 10] = [
         below: &["turnkey-guest"],
         never: &["aya", "libseccomp"],
     },
-    // Sees the command from outside, as a user does.
+    // Sees the command from outside, as a user does; the version of the wire types is what it names.
     Room {
         name: "turnkey-tests",
-        below: &["turnkey-policy"],
+        below: &["turnkey-abi", "turnkey-policy"],
         never: &["aya", "libseccomp"],
     },
     // Runs the tests in a guest; knows nothing of what they test.
