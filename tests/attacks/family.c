@@ -10,18 +10,30 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static char stack[65536] __attribute__((aligned(16)));
 
+// How many have acted and live, in memory of the whole family.
+static volatile int *acted;
+
 static int act(void *unused)
 {
     (void)unused;
     if (open("/etc/shadow", O_RDONLY) >= 0)
         write(STDOUT_FILENO, "opened\n", 7);
+    __sync_fetch_and_add(acted, 1);
     return 0;
+}
+
+// Whoever leaves first takes the others along, however long they need to come to act.
+static void wait_for(int count)
+{
+    for (int patience = 0; *acted < count && patience < 2000; patience++)
+        usleep(10000);
 }
 
 static void *act_in_thread(void *unused)
@@ -99,11 +111,12 @@ static const struct {
 
 int main(int count, char **arguments)
 {
+    acted = mmap(NULL, sizeof *acted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int index = 1; index < count; index++) {
         for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
             if (strcmp(arguments[index], ways[way].name) == 0)
                 ways[way].make();
-        usleep(150000);
+        wait_for(index);
     }
     puts("lived");
     return 0;
