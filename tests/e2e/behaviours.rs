@@ -39,29 +39,8 @@ fn a_sweep_over_secrets_is_credential_access() {
 
 #[test]
 fn a_burst_of_questions_is_discovery() {
-    let ran =
-        observed().shell("id; uname -a; hostname; ls /etc /root /home; cat /proc/version; true");
+    let ran = observed().shell("id; uname -a; whoami; cat /proc/version; ls /etc /proc");
     is_named(&ran, "discovery");
-}
-
-/// Somebody on the host who says this to the first who calls, and hears the answer.
-fn says(what: &'static str) -> (String, std::thread::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket of loopback works");
-    let address = listener
-        .local_addr()
-        .expect("a socket of loopback works")
-        .to_string();
-    let told = std::thread::spawn(move || {
-        let (mut caller, _) = listener.accept().expect("a socket of loopback works");
-        caller
-            .write_all(what.as_bytes())
-            .expect("a socket of loopback works");
-        let mut answer = String::new();
-        // A jail that is killed breaks the connection.
-        let _ = caller.read_to_string(&mut answer);
-        answer
-    });
-    (address, told)
 }
 
 #[test]
@@ -212,7 +191,8 @@ fn a_program_that_removes_itself_evades() {
 
 #[test]
 fn a_program_that_waits_for_the_end_evades() {
-    let ran = Run::new().option("--wall 2s").shell("sleep 60");
+    // A start takes an emulated processor some hundredths of a second.
+    let ran = Run::new().option("--wall 8s").shell("sleep 60");
     ran.expect_code(124);
     is_named(&ran, "evasion");
 }
