@@ -52,11 +52,13 @@ impl Behaviour {
             | Self::DnsTunnel
             | Self::MassChange
             | Self::Persistence
-            | Self::PrivilegeEscalation
             | Self::Injection => Severity::High,
-            Self::PortScan | Self::Discovery | Self::Exhaustion | Self::ProcessKilling => {
-                Severity::Medium
-            }
+            // Scripts that were written for another machine call sudo, too.
+            Self::PrivilegeEscalation
+            | Self::PortScan
+            | Self::Discovery
+            | Self::Exhaustion
+            | Self::ProcessKilling => Severity::Medium,
             Self::Evasion => Severity::Low,
         }
     }

@@ -43,6 +43,26 @@ fn a_burst_of_questions_is_discovery() {
     is_named(&ran, "discovery");
 }
 
+/// Somebody on the host who says this to the first who calls, and hears the answer.
+fn says(what: &'static str) -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket of loopback works");
+    let address = listener
+        .local_addr()
+        .expect("a socket of loopback works")
+        .to_string();
+    let told = std::thread::spawn(move || {
+        let (mut caller, _) = listener.accept().expect("a socket of loopback works");
+        caller
+            .write_all(what.as_bytes())
+            .expect("a socket of loopback works");
+        let mut answer = String::new();
+        // A jail that is killed breaks the connection.
+        let _ = caller.read_to_string(&mut answer);
+        answer
+    });
+    (address, told)
+}
+
 #[test]
 fn a_shell_on_a_connection_is_a_reverse_shell() {
     let (address, told) = says("echo $((6 * 7))\nexit\n");
