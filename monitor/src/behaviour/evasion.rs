@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use turnkey_policy::{Behaviour, On};
 
 use super::act::{Act, What};
-use super::scene::Scene;
+use super::scene::{Process, Scene, base_name};
 use super::{Detector, End, Sighting, Step};
 
 /// Different files that make a search.
@@ -33,7 +33,7 @@ impl Detector for Evasion {
                 let own = scene.process(&act.event.task).is_some_and(|process| {
                     process.exe == **path
                         || process.script.as_deref() == Some(&**path)
-                        || runs(&process.argv, path)
+                        || runs(process, path)
                 });
                 if own {
                     let step = Step::of(act.event, &[b"deleted itself: ", path]);
@@ -66,13 +66,21 @@ impl Detector for Evasion {
     }
 }
 
+/// Programs that are given a file to run.
+const INTERPRETERS: &[&str] = &[
+    "python", "node", "perl", "ruby", "php", "lua", "sh", "bash", "dash", "zsh", "ksh",
+];
+
 /// Whether an interpreter was started with this file: `python3 name`, the first argument that is no
-/// option.
-fn runs(argv: &[Vec<u8>], path: &[u8]) -> bool {
-    let mut names = argv
-        .iter()
-        .skip(1)
-        .filter(|argument| argument.first() != Some(&b'-'));
+/// option. To other programs such an argument is something to work on: `rm name`.
+fn runs(process: &Process, path: &[u8]) -> bool {
+    let program = String::from_utf8_lossy(base_name(&process.exe));
+    let program = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if !INTERPRETERS.contains(&program) {
+        return false;
+    }
+    let words = process.argv.iter().skip(1);
+    let mut names = words.filter(|argument| argument.first() != Some(&b'-'));
     names.next().is_some_and(|name| {
         let name = name.strip_prefix(b"./").unwrap_or(name);
         let workspace = [turnkey_policy::WORKSPACE.as_bytes(), b"/", name].concat();

@@ -407,6 +407,8 @@ fn one_look_and_somebody_elses_file_are_no_evasion() {
         story
             .writes(P, "/workspace/x.py")
             .deletes(P, "/workspace/x.py");
+        story.exec(11, "/usr/bin/rm", &["rm", "-f", "/tmp/scratch"]);
+        story.deletes(11, "/tmp/scratch");
     });
 }
 
