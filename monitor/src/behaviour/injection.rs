@@ -1,6 +1,6 @@
 //! Injection: a program of the system loaded its first library from a place that the jail can write, as
-//! `LD_PRELOAD` and `LD_LIBRARY_PATH` have it; or the list of preloaded libraries, or the code of an
-//! installed package of Python or Node, was written to by something that is no installer.
+//! `LD_PRELOAD` and `LD_LIBRARY_PATH` have it; or the list of preloaded libraries, or the code of a
+//! package of Python or Node that was there already, was written to by something that is no installer.
 //!
 //! A program of the workspace finds libraries beside itself, which is how it was built.
 
@@ -40,7 +40,10 @@ impl Detector for Injection {
                 }
             }
             What::Opened(opened) => {
-                if let Some(program) = self.starting.remove(&key) {
+                // What is not there is looked for in the next place.
+                if opened.done
+                    && let Some(program) = self.starting.remove(&key)
+                {
                     first_open(act, opened, &program, tell);
                 }
                 self.write(act, opened, scene, tell);
@@ -85,8 +88,13 @@ impl Injection {
         let code = opened.path.ends_with(b".py")
             || opened.path.ends_with(b".js")
             || opened.path.ends_with(b".so");
-        let injects =
-            scene.traits(&opened.path).library || package && code && !installs(act, scene);
+        // A new file is nobody's code yet; whether it is new is not always known.
+        let theirs = is_system(&opened.path)
+            || scene.found(&opened.path)
+            || !opened.truncates && !scene.made(&opened.path);
+        let own = scene.made_environment_of(&opened.path);
+        let injects = scene.traits(&opened.path).library
+            || package && code && theirs && !own && !installs(act, scene);
         if injects && self.told.len() < TOLD && self.told.insert(opened.path.to_vec()) {
             let step = Step::of(act.event, &[b"wrote into ", &opened.path]);
             tell(Sighting::new(Behaviour::Injection, vec![step]));

@@ -1,7 +1,8 @@
 //! Persistence: a file was opened for writing, or a name was given to one, that something runs later by
 //! itself: see [`super::places::STARTUPS`]. The attempt counts.
 //!
-//! An installer of Python packages writes `.pth` files, which is its work.
+//! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
+//! run made itself goes with it.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +35,7 @@ impl Detector for Persistence {
         let Some(startup) = scene.traits(path).startup else {
             return;
         };
-        if path.ends_with(b".pth") && installs(act, scene) {
+        if path.ends_with(b".pth") && (installs(act, scene) || scene.made_environment_of(path)) {
             return;
         }
         if self.told.len() < TOLD && self.told.insert(path.to_vec()) {

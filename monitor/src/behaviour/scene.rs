@@ -16,6 +16,9 @@ const PROCESSES: usize = 4096;
 /// Paths that are remembered as made by the run, and as found there.
 const PATHS: usize = 16_384;
 
+/// Where an environment of Python holds its packages.
+const LIBRARY: &[u8] = b"/lib/";
+
 /// What is known of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
@@ -65,6 +68,19 @@ impl Scene {
     /// Whether the run made this file, as far as it was seen.
     pub fn made(&self, path: &[u8]) -> bool {
         self.made.contains(path)
+    }
+
+    /// Whether the run was seen to open this file before, and did not make it.
+    pub fn found(&self, path: &[u8]) -> bool {
+        self.found.contains(path) && !self.made(path)
+    }
+
+    /// Whether the run made the environment of Python that a package lies in: what is put there
+    /// is new to nobody else.
+    pub fn made_environment_of(&self, path: &[u8]) -> bool {
+        let mut ends = path.windows(LIBRARY.len()).enumerate();
+        let end = ends.find(|(_, part)| *part == LIBRARY).map(|(at, _)| at);
+        end.is_some_and(|end| self.made(&[&path[..end], b"/pyvenv.cfg"].concat()))
     }
 
     /// What a path is known for.

@@ -458,10 +458,14 @@ fn code_in_other_programs_is_injection() {
     names(
         |story| {
             story.exec(P, "/usr/bin/python3.11", &["python3", "x.py"]);
-            story.writes(
-                P,
-                "/workspace/venv/lib/python3.11/site-packages/requests/api.py",
-            );
+            let code = "/workspace/venv/lib/python3.11/site-packages/requests/api.py";
+            story.reads(P, code).writes(P, code);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.writes(P, "/usr/lib/python3/dist-packages/requests/api.py");
         },
         expected,
     );
@@ -483,6 +487,22 @@ fn libraries_of_the_workspace_caches_and_installers_are_none() {
             &["node", "/usr/share/nodejs/npm/bin/npm-cli.js", "install"],
         );
         story.writes(12, "/workspace/node_modules/x/index.js");
+    });
+    // The place that LD_LIBRARY_PATH names is looked at first, and has nothing.
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/gcc", &["gcc"]);
+        story.wants(P, "/workspace/target/debug/deps/libc.so.6", 0);
+        story.reads(P, "/etc/ld.so.cache");
+    });
+    // An environment that the run makes, and what is put there.
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/python3.11", &["python3", "-c", "…"]);
+        story.writes(P, "/workspace/env/pyvenv.cfg");
+        let packages = "/workspace/env/lib/python3.11/site-packages";
+        story.writes(P, &format!("{packages}/x.pth"));
+        let code = format!("{packages}/x/__init__.py");
+        story.writes(P, &code).reads(P, &code).writes(P, &code);
+        story.writes(P, "/workspace/node_modules/.cache/new.js");
     });
 }
 
