@@ -2,6 +2,7 @@
 
 use turnkey_policy::{Behaviour, Mode, Policy, Response};
 
+mod injection;
 mod network;
 
 use super::fixture::{Story, policy, response};
@@ -438,75 +439,6 @@ fn ending_a_child_by_its_number_is_none() {
 }
 
 #[test]
-fn code_in_other_programs_is_injection() {
-    let expected = Behaviour::Injection;
-    names(
-        |story| {
-            story.exec(P, "/usr/bin/ls", &["ls"]);
-            story
-                .reads(P, "/workspace/evil.so")
-                .reads(P, "/etc/ld.so.cache");
-        },
-        expected,
-    );
-    names(
-        |story| {
-            story.wants(P, "/etc/ld.so.preload", 0o101);
-        },
-        expected,
-    );
-    names(
-        |story| {
-            story.exec(P, "/usr/bin/python3.11", &["python3", "x.py"]);
-            let code = "/workspace/venv/lib/python3.11/site-packages/requests/api.py";
-            story.reads(P, code).writes(P, code);
-        },
-        expected,
-    );
-    names(
-        |story| {
-            story.writes(P, "/usr/lib/python3/dist-packages/requests/api.py");
-        },
-        expected,
-    );
-}
-
-#[test]
-fn libraries_of_the_workspace_caches_and_installers_are_none() {
-    is_silent(|story| {
-        story.exec(P, "/workspace/tool", &["./tool"]);
-        story.reads(P, "/workspace/lib/libtool.so");
-        story.exec(11, "/usr/bin/python3.11", &["python3"]);
-        story
-            .reads(11, "/etc/ld.so.cache")
-            .reads(11, "/workspace/fast.so");
-        story.writes(11, "/w/site-packages/x/__pycache__/x.cpython-311.pyc");
-        story.exec(
-            12,
-            "/usr/bin/node",
-            &["node", "/usr/share/nodejs/npm/bin/npm-cli.js", "install"],
-        );
-        story.writes(12, "/workspace/node_modules/x/index.js");
-    });
-    // The place that LD_LIBRARY_PATH names is looked at first, and has nothing.
-    is_silent(|story| {
-        story.exec(P, "/usr/bin/gcc", &["gcc"]);
-        story.wants(P, "/workspace/target/debug/deps/libc.so.6", 0);
-        story.reads(P, "/etc/ld.so.cache");
-    });
-    // An environment that the run makes, and what is put there.
-    is_silent(|story| {
-        story.exec(P, "/usr/bin/python3.11", &["python3", "-c", "…"]);
-        story.writes(P, "/workspace/env/pyvenv.cfg");
-        let packages = "/workspace/env/lib/python3.11/site-packages";
-        story.writes(P, &format!("{packages}/x.pth"));
-        let code = format!("{packages}/x/__init__.py");
-        story.writes(P, &code).reads(P, &code).writes(P, &code);
-        story.writes(P, "/workspace/node_modules/.cache/new.js");
-    });
-}
-
-#[test]
 fn the_page_names_every_behaviour_with_its_weight() {
     let page = include_str!("../../../docs/behaviours.md");
     for behaviour in Behaviour::ALL {
@@ -518,7 +450,11 @@ fn the_page_names_every_behaviour_with_its_weight() {
 
 #[test]
 fn every_behaviour_has_a_story_that_names_it() {
-    let here = concat!(include_str!("tests.rs"), include_str!("tests/network.rs"));
+    let here = concat!(
+        include_str!("tests.rs"),
+        include_str!("tests/network.rs"),
+        include_str!("tests/injection.rs")
+    );
     for behaviour in Behaviour::ALL {
         let variant = format!("Behaviour::{behaviour:?}");
         assert!(here.contains(&variant), "{behaviour}");
