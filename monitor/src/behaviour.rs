@@ -90,8 +90,6 @@ pub struct Found {
     pub count: u64,
     /// The acts that show it: of the first sightings, at most eight.
     pub steps: Vec<Step>,
-    /// Whether the policy has the jail die of it.
-    pub kills: bool,
 }
 
 /// Looks at a jail's events in their order.
@@ -198,7 +196,6 @@ impl Judge {
                 behaviour: sighting.behaviour,
                 count: 0,
                 steps: Vec::new(),
-                kills,
             }
         });
         found.count += 1;

