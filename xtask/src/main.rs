@@ -1,5 +1,6 @@
 //! `cargo xtask`: everything with more than one step, one file per subcommand.
 
+mod bench;
 mod command;
 mod demo;
 mod ebpf;
@@ -37,6 +38,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Runs a corpus of small Python programs in the jail and outside, and writes docs/mbpp.md
     Mbpp(mbpp::Arguments),
+    /// Measures what turnkey costs, beside others, and writes docs/benchmarks.md
+    Bench(bench::Arguments),
     /// Runs a hostile example and keeps a picture of its report as docs/report.png
     Screenshot,
     /// Builds the BPF object and its lock file, or checks that they are fresh
@@ -72,6 +75,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Vm(arguments) => vm::run(arguments),
         Task::Demo(arguments) => demo::run(arguments),
         Task::Mbpp(arguments) => mbpp::run(arguments),
+        Task::Bench(arguments) => bench::run(arguments),
         Task::Screenshot => screenshot::run(),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Fuzz(arguments) => fuzz::run(arguments),

@@ -115,6 +115,35 @@ pub const PROFILES: &[Need] = &[
     },
 ];
 
+/// For `cargo xtask bench` alone: whom turnkey is measured beside.
+pub const PEERS: &[Need] = &[
+    Need {
+        package: "bpftrace",
+        probe: Probe::File("/usr/bin/bpftrace"),
+        why: "watches from inside the kernel, too, and is the witness of a kill",
+    },
+    Need {
+        package: "bubblewrap",
+        probe: Probe::File("/usr/bin/bwrap"),
+        why: "jails",
+    },
+    Need {
+        package: "firejail",
+        probe: Probe::File("/usr/bin/firejail"),
+        why: "jails",
+    },
+    Need {
+        package: "runc",
+        probe: Probe::File("/usr/sbin/runc"),
+        why: "jails",
+    },
+    Need {
+        package: "strace",
+        probe: Probe::File("/usr/bin/strace"),
+        why: "watches",
+    },
+];
+
 /// For looking at what `turnkey report` writes.
 pub const REPORTS: &[Need] = &[
     Need {
@@ -288,6 +317,7 @@ mod tests {
             EXAMPLES,
             FUZZ,
             GUEST,
+            PEERS,
             PROFILES,
             REPORTS,
             BPF_COMPILER,

@@ -1,0 +1,353 @@
+//! What watching costs while a program runs: the same work bare, in a jail, watched, and watched by others.
+
+use anyhow::{Context, Result};
+
+use super::findings::{Block, Findings, Section, Unit};
+use super::peers::{GVISOR, Present};
+use super::rounds::{Contestant, Extent, Phase, Results, play};
+use super::stage::{Stage, printed};
+use super::start::{PYTHON, turnkey};
+use super::statistics::Ratio;
+use super::{plots, work};
+use crate::command;
+
+/// A kind of work.
+struct Kind {
+    /// Names it among the ratios, and in its contestants' names.
+    name: &'static str,
+    /// For people.
+    what: &'static str,
+    /// Of `loops.c`.
+    does: &'static str,
+    /// So often it is done for one measurement.
+    count: u32,
+    /// So often where each time takes a hundred times as long.
+    few: u32,
+    /// What it is done with.
+    with: &'static [&'static str],
+    /// How long one takes is shown in it.
+    unit: Unit,
+}
+
+/// Modules that cover most of what the standard library of Python has.
+const IMPORTS: &str = "import argparse, ast, asyncio, base64, bz2, calendar, cgi, codecs, collections, \
+concurrent.futures, configparser, contextlib, csv, ctypes, dataclasses, datetime, decimal, difflib, email, \
+email.mime.text, enum, fractions, ftplib, functools, getpass, glob, gzip, hashlib, heapq, hmac, html.parser, \
+http.client, http.server, imaplib, inspect, ipaddress, itertools, json, logging.handlers, lzma, mailbox, \
+multiprocessing, optparse, os, pathlib, pickle, platform, plistlib, pprint, pydoc, queue, random, re, sched, \
+secrets, selectors, shelve, shlex, shutil, smtplib, socketserver, sqlite3, ssl, statistics, string, struct, \
+subprocess, tarfile, tempfile, textwrap, threading, timeit, tkinter.constants, tokenize, tracemalloc, typing, \
+unittest.mock, urllib.request, uuid, venv, wave, weakref, xml.dom.minidom, xml.etree.ElementTree, \
+xmlrpc.client, zipfile, zoneinfo";
+
+const PATH: &str = "/usr/bin/env";
+
+const KINDS: [Kind; 10] = [
+    Kind {
+        name: "open",
+        what: "open and close of the same file",
+        does: "open",
+        count: 10_000,
+        few: 400,
+        with: &[PATH],
+        unit: Unit::Microseconds,
+    },
+    Kind {
+        name: "stat",
+        what: "stat of the same file",
+        does: "stat",
+        count: 20_000,
+        few: 800,
+        with: &[PATH],
+        unit: Unit::Microseconds,
+    },
+    Kind {
+        name: "getppid",
+        what: "getppid",
+        does: "getppid",
+        count: 100_000,
+        few: 1000,
+        with: &[],
+        unit: Unit::Microseconds,
+    },
+    Kind {
+        name: "mmap",
+        what: "mmap and munmap of a page",
+        does: "mmap",
+        count: 10_000,
+        few: 400,
+        with: &[],
+        unit: Unit::Microseconds,
+    },
+    Kind {
+        name: "connect",
+        what: "TCP connection over loopback, there and away",
+        does: "connect",
+        count: 1000,
+        few: 100,
+        with: &[],
+        unit: Unit::Microseconds,
+    },
+    Kind {
+        name: "spawn",
+        what: "fork and exec of `/bin/true`",
+        does: "spawn",
+        count: 30,
+        few: 10,
+        with: &["/bin/true"],
+        unit: Unit::Milliseconds,
+    },
+    Kind {
+        name: "import",
+        what: "`python3` importing its standard library",
+        does: "spawn",
+        count: 1,
+        few: 1,
+        with: &[PYTHON, "-I", "-B", "-W", "ignore", "-c", IMPORTS],
+        unit: Unit::Milliseconds,
+    },
+    Kind {
+        name: "compile",
+        what: "C compile",
+        does: "spawn",
+        count: 1,
+        few: 1,
+        with: &["/usr/bin/gcc", "-O1", "-c", work::UNIT, "-o", "unit.o"],
+        unit: Unit::Milliseconds,
+    },
+    Kind {
+        name: "walk",
+        what: "walk through a tree, stat of every file",
+        does: "walk",
+        count: 1,
+        few: 1,
+        with: &[work::TREE],
+        unit: Unit::Milliseconds,
+    },
+    Kind {
+        name: "read",
+        what: "the same, every file opened",
+        does: "read",
+        count: 1,
+        few: 1,
+        with: &[work::TREE],
+        unit: Unit::Milliseconds,
+    },
+];
+
+/// Where the work is done.
+const BARE: &str = "bare";
+const OUTSIDE: &str = "bare, while turnkey watches others";
+const JAILED: &str = "turnkey, unmonitored";
+const WATCHED: &str = "turnkey";
+const STRACE: &str = "strace -f";
+const BPFTRACE: &str = "bpftrace";
+const PLACES: [&str; 7] = [BARE, OUTSIDE, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR];
+
+/// Calls that strace is compared on, as each is one call and little else.
+const CALLS: [&str; 3] = ["open", "stat", "getppid"];
+
+const INTRODUCTION: &str = "The work measures itself, so starts do not count. *bpftrace* prints every open, exec and connect \
+of the user whom the work belongs to. *strace* writes every call to `/dev/null`. Both jails of turnkey are the same, \
+with the profile `untrusted` but for room enough, a loopback device and a tree of files; one is unmonitored.";
+
+/// Measures it.
+pub fn measure(
+    stage: &Stage,
+    extent: Extent,
+    peers: &[Present],
+    files: usize,
+    findings: &mut Findings,
+) -> Result<()> {
+    work::prepare(stage, files)?;
+    let mut contestants = Vec::new();
+    for kind in &KINDS {
+        add(stage, peers, kind, &mut contestants)?;
+    }
+    let results = play(&mut contestants, extent, |phase| stage.enter(phase))?;
+    keep(&results, findings);
+    findings.sections.push(Section {
+        title: "Cost while running",
+        blocks: vec![
+            Block::text(format!("{INTRODUCTION} The tree has {files} files.")),
+            absolute(&results),
+            Block::text("The same as multiples of bare, round by round:"),
+            relative(&results),
+            plots::factors("cost", "Multiples of bare", &relatives(&results))?,
+            Block::text("The commands:"),
+            commands(stage)?,
+        ],
+    });
+    Ok(())
+}
+
+fn add<'a>(
+    stage: &'a Stage,
+    peers: &'a [Present],
+    kind: &'static Kind,
+    contestants: &mut Vec<Contestant<'a>>,
+) -> Result<()> {
+    let profile = work::profile(stage);
+    let often = words(stage, kind, kind.count);
+    let seldom = words(stage, kind, kind.few);
+    let jail = |flags: &[&str]| {
+        let words: Vec<&str> = often.iter().map(String::as_str).collect();
+        turnkey(stage, &[&["--profile", &profile], flags].concat(), &words)
+    };
+    let strace = command::find_program("strace").context("strace is gone")?;
+    let traced = strace_words(&strace.to_string_lossy(), &seldom);
+    let mut all = vec![
+        (BARE, Phase::Unloaded, stage.as_user(&often)),
+        (
+            JAILED,
+            Phase::Unloaded,
+            stage.as_root(&jail(&["--unmonitored"])),
+        ),
+        (STRACE, Phase::Unloaded, stage.as_user(&traced)),
+        (BPFTRACE, Phase::Bpftrace, stage.as_user(&often)),
+        (OUTSIDE, Phase::Loaded, stage.as_user(&often)),
+        (WATCHED, Phase::Loaded, stage.as_root(&jail(&[]))),
+    ];
+    if let Some(gvisor) = peers.iter().find(|peer| peer.name == GVISOR) {
+        let words: Vec<&str> = seldom.iter().map(String::as_str).collect();
+        all.push((GVISOR, Phase::Unloaded, gvisor.command(stage, &words)?));
+    }
+    for (place, phase, mut command) in all {
+        let measure = move || nanoseconds(&printed(&mut command)?);
+        contestants.push(Contestant::new(name(kind, place), phase, measure));
+    }
+    Ok(())
+}
+
+fn name(kind: &Kind, place: &str) -> String {
+    format!("{}, {place}", kind.name)
+}
+
+fn words(stage: &Stage, kind: &Kind, count: u32) -> Vec<String> {
+    let front = [
+        work::LOOPS.to_owned(),
+        kind.does.to_owned(),
+        count.to_string(),
+    ];
+    let with = kind.with.iter().map(|word| work::resolved(stage, word));
+    front.into_iter().chain(with).collect()
+}
+
+fn strace_words(strace: &str, program: &[String]) -> Vec<String> {
+    let front = [strace, "-f", "-qq", "-o", "/dev/null"];
+    front
+        .iter()
+        .map(ToString::to_string)
+        .chain(program.iter().cloned())
+        .collect()
+}
+
+/// The work prints how many nanoseconds one took.
+fn nanoseconds(text: &str) -> Result<f64> {
+    let line = text.lines().last().unwrap_or_default();
+    let nanoseconds: f64 = line
+        .parse()
+        .with_context(|| format!("no number: {line:?}"))?;
+    Ok(nanoseconds * 1e-9)
+}
+
+/// What the goals and `--check` are about.
+fn keep(results: &Results, findings: &mut Findings) {
+    let of = |kind: &str| KINDS.iter().find(|known| known.name == kind);
+    let ratio = |kind: &str, ours: &str, theirs: &str| {
+        let kind = of(kind)?;
+        results.ratio(&name(kind, ours), &name(kind, theirs))
+    };
+    for kind in &KINDS {
+        let reference = match kind.name {
+            "spawn" | "compile" | "import" => JAILED,
+            _ => BARE,
+        };
+        let watched = ratio(kind.name, WATCHED, reference);
+        findings.keep(&format!("cost.{}.watched", kind.name), watched);
+        let outside = ratio(kind.name, OUTSIDE, BARE);
+        findings.keep(&format!("cost.{}.outside", kind.name), outside);
+    }
+    let against = CALLS.iter().filter_map(|kind| ratio(kind, STRACE, WATCHED));
+    let least = against.min_by(|one, other| one.value.total_cmp(&other.value));
+    findings.keep("cost.strace", least);
+}
+
+fn absolute(results: &Results) -> Block {
+    rows(results, |kind, place| {
+        let summary = results.summary(&name(kind, place))?;
+        let [median, _] = kind.unit.shown(summary);
+        Some(median)
+    })
+}
+
+fn relative(results: &Results) -> Block {
+    rows(results, |kind, place| {
+        let ratio = to_bare(results, kind, place)?;
+        Some(format!("{:.2} ± {:.2}", ratio.value, ratio.noise))
+    })
+}
+
+fn to_bare(results: &Results, kind: &Kind, place: &str) -> Option<Ratio> {
+    results.ratio(&name(kind, place), &name(kind, BARE))
+}
+
+/// For the picture: a row of multiples for each place but the bare one.
+fn relatives(results: &Results) -> Vec<(String, Vec<(String, f64)>)> {
+    let places = PLACES.iter().filter(|place| **place != BARE);
+    let rows = places.map(|place| {
+        let all = KINDS.iter().filter_map(|kind| {
+            let ratio = to_bare(results, kind, place)?;
+            Some((kind.name.to_owned(), ratio.value))
+        });
+        ((*place).to_owned(), all.collect::<Vec<_>>())
+    });
+    rows.filter(|(_, row)| !row.is_empty()).collect()
+}
+
+/// A row for every kind, a column for every place that was measured.
+fn rows(results: &Results, cell: impl Fn(&Kind, &str) -> Option<String>) -> Block {
+    let is_there = |place: &&&str| results.summary(&name(&KINDS[0], place)).is_some();
+    let places: Vec<_> = PLACES.iter().filter(is_there).copied().collect();
+    let head = [&[""], &*places].concat();
+    let rows = KINDS.iter().map(|kind| {
+        let cells = places
+            .iter()
+            .map(|place| cell(kind, place).unwrap_or_default());
+        std::iter::once(kind.what.to_owned()).chain(cells).collect()
+    });
+    Block::table(&head, rows.collect())
+}
+
+fn commands(stage: &Stage) -> Result<Block> {
+    let loops = [work::LOOPS.to_owned(), "KIND".into(), "COUNT".into()];
+    let words: Vec<&str> = loops.iter().map(String::as_str).collect();
+    let profile = work::profile(stage);
+    let watched = turnkey(stage, &["--profile", &profile], &words);
+    let unwatched = turnkey(stage, &["--profile", &profile, "--unmonitored"], &words);
+    let strace = strace_words("strace", &loops);
+    let lines = [watched, unwatched, strace].map(|words| stage.shown(&words));
+    let mut lines = Vec::from(lines);
+    lines.push(stage.shown(&super::bpftrace::words(super::bpftrace::WATCH)));
+    Ok(Block::Commands(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_the_figure() {
+        let seconds = nanoseconds("something else\n1500.5\n").expect("a number");
+        assert!((seconds - 1.5005e-6).abs() < 1e-12);
+        assert!(nanoseconds("lived\n").is_err());
+    }
+
+    #[test]
+    fn kinds_are_told_apart_by_name() {
+        let mut names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), KINDS.len());
+    }
+}

@@ -1,0 +1,226 @@
+//! What is to be reached, as ratios, and whether it is.
+
+use std::collections::BTreeMap;
+
+use super::findings::Block;
+use super::statistics::Ratio;
+
+/// One line of the table.
+pub struct Goal {
+    /// Names the ratio among those that are measured.
+    pub ratio: &'static str,
+    /// For people.
+    pub what: &'static str,
+    /// What is reached with this, or on the good side of it.
+    pub limit: f64,
+    /// Which side that is.
+    pub better: Better,
+    /// What is said after a figure.
+    pub unit: &'static str,
+}
+
+/// Which ratios are good ones.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// Low ones.
+    Less,
+    /// High ones.
+    More,
+}
+
+use Better::{Less, More};
+
+const fn goal(
+    ratio: &'static str,
+    what: &'static str,
+    better: Better,
+    limit: f64,
+    unit: &'static str,
+) -> Goal {
+    Goal {
+        ratio,
+        what,
+        limit,
+        better,
+        unit,
+    }
+}
+
+/// All of them.
+pub const GOALS: &[Goal] = &[
+    goal(
+        START_WARM,
+        "warm start of `/bin/true`, every layer and the monitor on",
+        Less,
+        1.0,
+        "× bubblewrap, all namespaces",
+    ),
+    goal(
+        START_COLD,
+        "cold start of `/bin/true`, programs loaded from nothing",
+        Less,
+        4.0,
+        "× bubblewrap, all namespaces",
+    ),
+    goal(START_PYTHON, "`python3 -c pass`, warm", Less, 1.3, "× bare"),
+    goal(
+        "cost.open.watched",
+        "open and close of the same file, watched",
+        Less,
+        1.15,
+        "× bare",
+    ),
+    goal(
+        "cost.getppid.watched",
+        "getppid, watched",
+        Less,
+        1.5,
+        "× bare",
+    ),
+    goal(
+        "cost.getppid.outside",
+        "getppid outside any jail",
+        Less,
+        1.25,
+        "× without turnkey",
+    ),
+    goal(
+        "cost.spawn.watched",
+        "fork and exec, watched",
+        Less,
+        1.15,
+        "× same jail, unwatched",
+    ),
+    goal(
+        "cost.compile.watched",
+        "C compile, watched",
+        Less,
+        1.05,
+        "× same jail, unwatched",
+    ),
+    goal(
+        "cost.import.watched",
+        "import of the standard library, watched",
+        Less,
+        1.05,
+        "× same jail, unwatched",
+    ),
+    goal(
+        "cost.strace",
+        "against `strace -f` on the same calls, where it is least",
+        More,
+        20.0,
+        "× faster",
+    ),
+    goal(
+        "kill.further",
+        "further system calls of the offender after the forbidden one",
+        Less,
+        0.0,
+        "",
+    ),
+    goal(
+        "scale.rate",
+        "jails per second, 4 at once",
+        More,
+        1.4,
+        "× bubblewrap, unprivileged",
+    ),
+    goal(
+        "scale.memory",
+        "memory of turnkey for each living jail, besides its rings",
+        Less,
+        3.0,
+        "MiB",
+    ),
+];
+
+/// The ratios of the starts.
+pub const START_WARM: &str = "start.true.warm";
+/// The same, cold.
+pub const START_COLD: &str = "start.true.cold";
+/// Of the interpreter.
+pub const START_PYTHON: &str = "start.python.warm";
+
+impl Goal {
+    /// Whether that is good enough.
+    pub fn is_reached(&self, ratio: Ratio) -> bool {
+        match self.better {
+            Less => ratio.value <= self.limit,
+            More => ratio.value >= self.limit,
+        }
+    }
+
+    fn wanted(&self) -> String {
+        let sign = match self.better {
+            Less => "≤",
+            More => "≥",
+        };
+        format!("{sign} {} {}", self.limit, self.unit)
+            .trim_end()
+            .to_owned()
+    }
+}
+
+/// The table of goals, with what was measured beside them.
+pub fn table(ratios: &BTreeMap<String, Ratio>) -> Block {
+    let head = ["", "goal", "measured", "noise", "reached"];
+    let rows = GOALS.iter().map(|goal| {
+        let measured = ratios.get(goal.ratio);
+        let [value, noise, reached] = match measured {
+            None => ["not measured".to_owned(), String::new(), String::new()],
+            Some(&ratio) => [
+                format!("{:.2}", ratio.value),
+                format!("± {:.2}", ratio.noise),
+                if goal.is_reached(ratio) {
+                    "yes"
+                } else {
+                    "**no**"
+                }
+                .to_owned(),
+            ],
+        };
+        vec![goal.what.to_owned(), goal.wanted(), value, noise, reached]
+    });
+    Block::table(&head, rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_goal_is_about_another_ratio() {
+        let mut names: Vec<_> = GOALS.iter().map(|goal| goal.ratio).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), GOALS.len());
+    }
+
+    #[test]
+    fn a_goal_is_reached_on_its_good_side_and_on_its_edge() {
+        let [low, high] = [0, 9].map(|index| &GOALS[index]);
+        assert!(low.better == Less && high.better == More);
+        for (goal, good, bad) in [(low, 0.9, 1.1), (high, 21.0, 19.0)] {
+            assert!(goal.is_reached(Ratio::exact(good)));
+            assert!(goal.is_reached(Ratio::exact(goal.limit)));
+            assert!(!goal.is_reached(Ratio::exact(bad)));
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_said_and_is_not_reached() {
+        let measured = BTreeMap::from([(
+            START_WARM.to_owned(),
+            Ratio {
+                value: 1.5,
+                noise: 0.1,
+            },
+        )]);
+        let text = table(&measured).markdown();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + GOALS.len());
+        assert!(lines[2].contains("| 1.50 | ± 0.10 | **no** |"), "{text}");
+        assert!(lines[3].contains("| not measured |  |  |"), "{text}");
+    }
+}

@@ -1,0 +1,163 @@
+//! How long a start takes: of programs that do nothing, from the caller's call to the end of the command.
+
+use anyhow::Result;
+
+use super::findings::{Block, Findings, Section, Unit, times};
+use super::goals::{START_COLD, START_PYTHON, START_WARM};
+use super::peers::{BUBBLEWRAP, Present};
+use super::plots;
+use super::rounds::{Contestant, Extent, Phase, Results, play};
+use super::stage::{Stage, timed};
+
+/// The same everywhere, whatever else is on the search path.
+pub const PYTHON: &str = "/usr/bin/python3";
+
+const TRUE: [&str; 1] = ["/bin/true"];
+const PASS: [&str; 3] = [PYTHON, "-c", "pass"];
+
+const BARE: &str = "bare";
+const COLD: &str = "turnkey, cold";
+const WARM: &str = "turnkey, warm";
+const UNMONITORED: &str = "turnkey, unmonitored";
+const UNPRIVILEGED: &str = "turnkey, unprivileged and unmonitored";
+
+const INTRODUCTION: &str = "From the caller's fork to the reaped command, as the caller sees it. *Cold* loads \
+turnkey's programs into the kernel first; *warm* finds them loaded by `turnkey monitor load`. Others, and \
+starts from nothing, are measured while no programs of turnkey are loaded. turnkey runs as root, because the \
+monitor needs it, with the profile `untrusted`, every layer on; everybody else as a user without privileges.";
+
+/// Measures it.
+pub fn measure(
+    stage: &Stage,
+    extent: Extent,
+    peers: &[Present],
+    findings: &mut Findings,
+) -> Result<()> {
+    let of_true = starts(stage, extent, peers, &TRUE)?;
+    let of_python = starts(stage, extent, peers, &PASS)?;
+    findings.keep(START_WARM, of_true.ratio(WARM, BUBBLEWRAP));
+    findings.keep(START_COLD, of_true.ratio(COLD, BUBBLEWRAP));
+    findings.keep(START_PYTHON, of_python.ratio(WARM, BARE));
+    let mut blocks = vec![
+        Block::text(INTRODUCTION),
+        Block::text("`/bin/true`:"),
+        times(&of_true, Unit::Milliseconds, BARE),
+        plots::bars(
+            "start-true",
+            "Start of /bin/true, milliseconds",
+            &of_true,
+            1e3,
+        )?,
+        Block::text("`python3 -c pass`:"),
+        times(&of_python, Unit::Milliseconds, BARE),
+        plots::bars(
+            "start-python",
+            "Start of python3 -c pass, milliseconds",
+            &of_python,
+            1e3,
+        )?,
+    ];
+    blocks.extend(layers(stage, extent)?);
+    blocks.push(Block::text(
+        "The commands, with what comes before the program:",
+    ));
+    blocks.push(commands(stage, peers));
+    findings.sections.push(Section {
+        title: "Start",
+        blocks,
+    });
+    Ok(())
+}
+
+fn starts(stage: &Stage, extent: Extent, peers: &[Present], program: &[&str]) -> Result<Results> {
+    let mut bare = stage.as_user(program);
+    let mut contestants = vec![Contestant::new(BARE, Phase::Unloaded, move || {
+        timed(&mut bare)
+    })];
+    for peer in peers {
+        let mut command = peer.command(stage, program)?;
+        let measure = move || timed(&mut command);
+        contestants.push(Contestant::new(peer.name, Phase::Unloaded, measure));
+    }
+    for (name, phase, flags) in ours() {
+        let words = turnkey(stage, flags, program);
+        let mut command = match name {
+            UNPRIVILEGED => stage.as_user(&words),
+            _ => stage.as_root(&words),
+        };
+        contestants.push(Contestant::new(name, phase, move || timed(&mut command)));
+    }
+    play(&mut contestants, extent, |phase| stage.enter(phase))
+}
+
+/// The ways in which turnkey is started, with flags of `run`.
+fn ours() -> [(&'static str, Phase, &'static [&'static str]); 4] {
+    [
+        (UNPRIVILEGED, Phase::Unloaded, &["--unmonitored"]),
+        (UNMONITORED, Phase::Unloaded, &["--unmonitored"]),
+        (COLD, Phase::Unloaded, &[]),
+        (WARM, Phase::Loaded, &[]),
+    ]
+}
+
+/// The words of a quiet run with those flags.
+pub fn turnkey(stage: &Stage, flags: &[&str], program: &[&str]) -> Vec<String> {
+    let command = stage.turnkey().to_string_lossy().into_owned();
+    let front = [command, "run".into(), "--quiet".into()];
+    let words = [flags, &["--"], program].concat();
+    front
+        .into_iter()
+        .chain(words.iter().map(ToString::to_string))
+        .collect()
+}
+
+/// A warm start, and the same with a layer less.
+const LAYERS: [(&str, &str); 4] = [
+    ("everything", ""),
+    (
+        "no workspace, hence no overlay",
+        "[filesystem]\nworkdir = { mode = \"none\" }\n",
+    ),
+    (
+        "the host's network, hence no network namespace",
+        "[network]\nmode = \"host\"\n",
+    ),
+    (
+        "four directories of the system, no files of /etc, no decoys, no /tmp",
+        "[filesystem]\ninherit = false\nread = [{ path = \"/usr\" }, { path = \"/bin\" }, { path = \"/lib\" }, { path = \"/lib64\" }]\n",
+    ),
+];
+
+/// What each layer has to do with it.
+fn layers(stage: &Stage, extent: Extent) -> Result<Vec<Block>> {
+    let mut contestants = Vec::new();
+    for (number, (name, text)) in LAYERS.iter().enumerate() {
+        let profile = stage.path(&format!("layer-{number}.toml"));
+        let head =
+            "schema = \"turnkey.profile/v1\"\nname = \"layer\"\nextends = [\"untrusted\"]\n\n";
+        stage.write(&profile, &format!("{head}{text}"))?;
+        let profile = profile.to_string_lossy().into_owned();
+        let mut command = stage.as_root(&turnkey(stage, &["--profile", &profile], &TRUE));
+        let measure = move || timed(&mut command);
+        contestants.push(Contestant::new(*name, Phase::Loaded, measure));
+    }
+    let mut unmonitored = stage.as_root(&turnkey(stage, &["--unmonitored"], &TRUE));
+    let measure = move || timed(&mut unmonitored);
+    contestants.push(Contestant::new("no monitor", Phase::Loaded, measure));
+    let results = play(&mut contestants, extent, |phase| stage.enter(phase))?;
+    Ok(vec![
+        Block::text(
+            "A warm start of `/bin/true` with one thing less each; what is missing from 1 is its share:",
+        ),
+        times(&results, Unit::Milliseconds, LAYERS[0].0),
+    ])
+}
+
+fn commands(stage: &Stage, peers: &[Present]) -> Block {
+    let ours = stage.shown(&turnkey(stage, &[], &[]));
+    let theirs = peers.iter().map(|peer| {
+        let words = stage.shown(&peer.shown_words());
+        format!("# {}, {}\n{words}", peer.name, peer.version)
+    });
+    Block::Commands(std::iter::once(ours).chain(theirs).collect())
+}
