@@ -69,6 +69,8 @@ impl Prepared {
             act: "map the jail's user",
             source,
         })?;
+        init.send_byte()?;
+        // Meanwhile it makes its tree.
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
         self.tally.join(pid, written)?;
         init.send_byte()?;

@@ -4,7 +4,7 @@ mod hash;
 mod minimize;
 mod nfa;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::Hash;
 
 use turnkey_abi::{CELLS, ROWS, STATES, Table};
@@ -74,6 +74,11 @@ impl Classes {
         }
         Self { of, examples }
     }
+
+    /// The class of a byte.
+    fn class(&self, byte: u8) -> usize {
+        usize::from(self.of[usize::from(byte)])
+    }
 }
 
 /// Most states before those that no path tells apart are joined: what bounds the time for
@@ -92,23 +97,46 @@ impl Automaton {
         let mut subsets = Subsets::new(&nfa);
         let classes = Classes::of(&(bytes | &nfa.named_bytes()));
         let (mut rows, mut accept) = (Vec::new(), Vec::new());
-        let mut answers: BTreeMap<BTreeSet<usize>, u32> = BTreeMap::new();
+        let mut answers: QuickMap<Vec<usize>, u32> = QuickMap::default();
         while let Some(subset) = subsets.found.order.get(rows.len()).cloned() {
             if rows.len() == STATES_BEFORE {
                 return Err(AutomatonError::States);
             }
-            rows.push(subsets.row(&subset, &classes.examples));
+            rows.push(subsets.row(&subset, &classes));
             let matched = subsets.complete(&subset);
-            let known = answers.get(&matched).copied();
-            let number = known.unwrap_or_else(|| answer(&matched));
-            answers.insert(matched, number);
+            let number = match answers.get(&matched) {
+                Some(known) => *known,
+                None => {
+                    let number = answer(&matched.iter().copied().collect());
+                    answers.insert(matched, number);
+                    number
+                }
+            };
             accept.push(number);
         }
-        Ok(minimize::minimized(Self {
+        Ok(Self {
             classes,
             rows,
             accept,
-        }))
+        })
+    }
+
+    /// With as few states as there can be. It takes longer than to build it: for those that do not fit.
+    pub(crate) fn minimized(self) -> Self {
+        minimize::minimized(self)
+    }
+
+    /// Whether these, which tell the same bytes apart, fit a table one behind the other.
+    pub(crate) fn fit<'a>(all: impl IntoIterator<Item = &'a Self>) -> bool {
+        let mut all = all.into_iter().peekable();
+        let classes = all.peek().map_or(1, |one| one.width());
+        let states: usize = all.map(|one| one.rows.len()).sum();
+        states <= STATES && states * classes <= CELLS
+    }
+
+    /// The cells of a state in a table.
+    fn width(&self) -> usize {
+        self.classes.examples.len().next_power_of_two()
     }
 
     /// Writes it into a table, behind the first `before` states of another one that tells the same bytes
@@ -118,7 +146,7 @@ impl Automaton {
         if states > STATES {
             return Err(AutomatonError::States);
         }
-        let classes = self.classes.examples.len().next_power_of_two();
+        let classes = self.width();
         if states * classes > CELLS {
             return Err(AutomatonError::Cells { states, classes });
         }
@@ -162,44 +190,45 @@ impl<'a> Subsets<'a> {
     }
 
     /// Where a set leads, by class.
-    fn row(&mut self, subset: &[State], examples: &[u8]) -> Vec<u32> {
-        let bytes = self.told_apart(subset);
-        let mut other = None;
-        let next = examples.iter().map(|byte| {
-            if bytes.contains(byte) {
-                return self.next(subset, *byte);
-            }
-            // Most bytes are not what any pattern waits for here: they all lead to one place.
-            *other.get_or_insert_with(|| self.next(subset, *byte))
-        });
-        next.collect()
-    }
-
-    /// The bytes that lead elsewhere than most.
-    fn told_apart(&self, subset: &[State]) -> BTreeSet<u8> {
-        let mut bytes = BTreeSet::from([b'/']);
-        for (step, _) in subset.iter().flat_map(|state| self.nfa.steps(*state)) {
-            if let Step::Byte(byte) = step {
-                bytes.insert(*byte);
+    ///
+    /// Most bytes are not what any pattern waits for in a state, and lead to one place; only the others are
+    /// worth a look each.
+    fn row(&mut self, subset: &[State], classes: &Classes) -> Vec<u32> {
+        let slash = classes.class(b'/');
+        let (mut by_any, mut by_most) = (Vec::new(), Vec::new());
+        let mut by_class: Vec<Vec<State>> = vec![Vec::new(); classes.examples.len()];
+        for (step, next) in subset.iter().flat_map(|state| self.nfa.steps(*state)) {
+            let to = match step {
+                Step::Byte(byte) => &mut by_class[classes.class(*byte)],
+                Step::NotSlash => &mut by_most,
+                Step::Any => &mut by_any,
+            };
+            to.extend(self.closure(*next));
+        }
+        by_most.extend(&by_any);
+        let by_any = sorted(by_any);
+        let by_most = sorted(by_most);
+        let other = self.found.number(by_most.clone());
+        let mut row = vec![other; classes.examples.len()];
+        for (class, own) in by_class.into_iter().enumerate() {
+            let common = if class == slash { &by_any } else { &by_most };
+            if !own.is_empty() || class == slash {
+                row[class] = self
+                    .found
+                    .number(sorted([common.as_slice(), &own].concat()));
             }
         }
-        bytes
+        row
     }
 
-    fn next(&mut self, subset: &[State], byte: u8) -> u32 {
-        let steps = subset.iter().flat_map(|state| self.nfa.steps(*state));
-        let taken = steps.filter(|(step, _)| step.takes(byte));
-        let ends = taken.filter_map(|(_, next)| self.closures.get(usize::try_from(*next).ok()?));
-        let reached = sorted(ends.flatten().copied().collect());
-        self.found.number(reached)
+    fn closure(&self, state: State) -> &[State] {
+        usize::try_from(state).map_or(&[], |state| &self.closures[state])
     }
 
-    /// The patterns that match when the path ends here.
-    fn complete(&self, subset: &[State]) -> BTreeSet<usize> {
-        subset
-            .iter()
-            .filter_map(|state| self.nfa.complete(*state))
-            .collect()
+    /// The patterns that match when the path ends here, in a fixed order.
+    fn complete(&self, subset: &[State]) -> Vec<usize> {
+        let complete = |state: &State| self.nfa.complete(*state);
+        subset.iter().filter_map(complete).collect()
     }
 }
 

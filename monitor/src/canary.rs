@@ -1,14 +1,11 @@
 //! Proof, before every run, that a kill and a refusal really happen in this kernel now.
 
 use std::ffi::CStr;
-use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat};
 use nix::libc;
 use nix::sys::signal::Signal;
-use nix::sys::stat::Mode as FileMode;
 use nix::sys::wait::{WaitStatus, waitpid};
 use turnkey_abi::Table;
 use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
@@ -35,7 +32,7 @@ pub enum CanaryError {
     },
     /// The child could not do its part.
     #[error(
-        "the canary could not {0}: check that the cgroup is a leaf of a writable cgroup v2 hierarchy"
+        "the canary could not {0}: have a look at the limits of this process and of its groups"
     )]
     Hindered(&'static str),
     /// A hook does not refuse.
@@ -102,18 +99,19 @@ where
     }
 }
 
+/// How it may fail to be born.
+const BIRTH: &str =
+    "making a process in its cgroup, which must be a leaf of a writable cgroup v2 hierarchy";
+
 /// Lets a child break the rules inside the cgroup, and checks how it ended.
 pub(crate) fn fly(cgroup: BorrowedFd<'_>, end: CanaryEnd, hooks: bool) -> Result<(), CanaryError> {
-    let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-    let procs = openat(cgroup, c"cgroup.procs", flags, FileMode::empty());
-    let procs = File::from(procs.map_err(prepare("opening cgroup.procs"))?);
     let flight = Flight {
         port: PORT,
         denied: hooks.then_some((DENIED_FILE, DENIED_PROGRAM)),
         deadly: DEADLY,
         end,
     };
-    let child = spawn_canary(procs.as_fd(), &flight).map_err(prepare("making a process"))?;
+    let child = spawn_canary(cgroup, &flight).map_err(prepare(BIRTH))?;
     judge(wait(child).map_err(prepare("waiting for it"))?)
 }
 
@@ -129,9 +127,6 @@ fn wait(child: nix::unistd::Pid) -> nix::Result<WaitStatus> {
 fn judge(ended: WaitStatus) -> Result<(), CanaryError> {
     match ended {
         WaitStatus::Signaled(_, Signal::SIGKILL, _) => Ok(()),
-        WaitStatus::Exited(_, canary_status::OUTSIDE) => {
-            Err(CanaryError::Hindered("enter its cgroup"))
-        }
         WaitStatus::Exited(_, canary_status::NO_SOCKET) => {
             Err(CanaryError::Hindered("make a socket"))
         }

@@ -207,7 +207,7 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
     let patterns = Patterns::of(rules);
     let mut rows = Rows::default();
     let bytes = bytes_of(rules, &patterns);
-    let (roles, by_actor) = roles::settle(rules, &bytes, &mut table, &mut rows)?;
+    let (roles, mut by_actor) = roles::settle(rules, &bytes, &mut table, &mut rows)?;
     for (role, answers) in roles.all.iter().zip(&mut table.on) {
         compile_kinds(rules, role, answers);
     }
@@ -217,7 +217,7 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
         .iter()
         .map(|role| Orders::of(rules, role))
         .collect();
-    let by_path = Automaton::build(&patterns.all(), &bytes, |matched| {
+    let mut by_path = Automaton::build(&patterns.all(), &bytes, |matched| {
         rows.place(
             orders
                 .iter()
@@ -231,6 +231,10 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
     // The first role is meant by every rule.
     table.columns = orders.first().map_or(0, Orders::columns);
     rows.write(&mut table)?;
+    if !Automaton::fit(by_actor.iter().chain([&by_path])) {
+        by_path = by_path.minimized();
+        by_actor = by_actor.map(Automaton::minimized);
+    }
     let states = by_path.write(&mut table, 0)?;
     if let Some(by_actor) = by_actor {
         table.actor_start = u32::try_from(states).unwrap_or(0);

@@ -85,6 +85,7 @@ impl Seat {
     ) -> Result<Self, OpenError> {
         let ring = |data| RingBuf::try_from(Map::RingBuf(data));
         let mut rings = [ring(furniture.records)?, ring(furniture.verdicts)?];
+        sys::keep_rings_from_children().map_err(OpenError::Poll)?;
         for ring in &mut rings {
             while ring.next().is_some() {}
         }

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use aya::maps::MapData;
 use nix::errno::Errno;
 use nix::libc;
-use nix::unistd::{ForkResult, Pid};
+use nix::unistd::Pid;
 
 use turnkey_abi::{Jail, Offsets, Room, Table};
 
@@ -188,8 +188,6 @@ impl Drop for Hurry {
 
 /// How far a canary got, as its exit status. Killed, it has none.
 pub(crate) mod canary_status {
-    /// It could not enter the cgroup.
-    pub(crate) const OUTSIDE: i32 = 10;
     /// It could not make a socket.
     pub(crate) const NO_SOCKET: i32 = 11;
     /// It outlived what it was to die of.
@@ -243,19 +241,49 @@ pub(crate) struct Flight {
     pub(crate) end: CanaryEnd,
 }
 
-/// Makes a child that enters the cgroup of `procs` (its `cgroup.procs`, open for writing), flies,
-/// and ends with one of [`canary_status`].
-pub(crate) fn spawn_canary(procs: BorrowedFd<'_>, flight: &Flight) -> nix::Result<Pid> {
-    // SAFETY: the child calls `canary` alone, which makes system calls and neither allocates nor
-    // locks, so it does not matter what other threads were doing.
-    match unsafe { nix::unistd::fork() }? {
-        ForkResult::Parent { child } => Ok(child),
-        ForkResult::Child => {
-            let status = canary(procs, flight);
-            // SAFETY: ends the process; nothing is run at exit.
-            unsafe { libc::_exit(status) }
-        }
+/// Makes a child in a cgroup, an open directory of the v2 hierarchy, that flies and ends with one of
+/// [`canary_status`]; clone3(2) with `CLONE_INTO_CGROUP`: whoever is moved later has to wait until all processors
+/// have taken note.
+pub(crate) fn spawn_canary(cgroup: BorrowedFd<'_>, flight: &Flight) -> nix::Result<Pid> {
+    /// Of `linux/sched.h`; the C library's headers give it another type.
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    // SAFETY: integers, for which zero is a valid value.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = CLONE_INTO_CGROUP;
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    arguments.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
+    let (what, size) = (&raw const arguments, size_of::<libc::clone_args>());
+    // SAFETY: the arguments last for the call. The child has a copy of this memory and calls `canary` alone, which
+    // makes system calls and neither allocates nor locks, so it does not matter what other threads were doing.
+    let child = Errno::result(unsafe { libc::syscall(libc::SYS_clone3, what, size) })?;
+    if child == 0 {
+        let status = canary(flight);
+        // SAFETY: ends the process; nothing is run at exit.
+        unsafe { libc::_exit(status) }
     }
+    Ok(Pid::from_raw(libc::pid_t::try_from(child).unwrap_or(-1)))
+}
+
+/// Leaves the mappings of maps out of every child's memory, madvise(2) `MADV_DONTFORK`: no child reads events, and
+/// to copy what a ring is mapped by would be the dearest part of making one.
+pub(crate) fn keep_rings_from_children() -> std::io::Result<()> {
+    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
+        let range = line.ends_with("anon_inode:bpf-map").then(|| range(line));
+        let Some((first, end)) = range.flatten() else {
+            continue;
+        };
+        let address = std::ptr::without_provenance_mut(first);
+        // SAFETY: it changes what children get, and nothing here.
+        Errno::result(unsafe { libc::madvise(address, end - first, libc::MADV_DONTFORK) })?;
+    }
+    Ok(())
+}
+
+/// The addresses in a line of /proc/pid/maps; proc_pid_maps(5).
+fn range(line: &str) -> Option<(usize, usize)> {
+    let (first, end) = line.split_once(' ')?.0.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    Some((number(first)?, number(end)?))
 }
 
 const AF_INET: libc::sa_family_t = 2;
@@ -263,11 +291,7 @@ const AF_INET6: libc::sa_family_t = 10;
 const SOCKADDR_IN_BYTES: libc::socklen_t = 16;
 const SOCKADDR_IN6_BYTES: libc::socklen_t = 28;
 
-fn canary(procs: BorrowedFd<'_>, flight: &Flight) -> i32 {
-    // SAFETY: a descriptor that the caller keeps open, and one byte of static memory.
-    if unsafe { libc::write(procs.as_raw_fd(), c"0".as_ptr().cast(), 1) } != 1 {
-        return canary_status::OUTSIDE;
-    }
+fn canary(flight: &Flight) -> i32 {
     // SAFETY: no pointers. A program that is started against all rules shall not be heard.
     unsafe { (libc::close(1), libc::close(2)) };
     // The programs see what is in memory when a call begins, and a page that this process has never

@@ -182,15 +182,8 @@ fn confine(
         Step::Start,
         whole(nix::sys::prctl::set_name(c"turnkey-init")),
     )?;
-    // Until the supervisor has written the id maps and the groups, this process is nobody, nowhere.
+    // Until the supervisor has written the id maps, this process is nobody.
     step(Step::Start, whole(wait_for_a_byte(control)))?;
-    // Only now: the namespace's root is the group that this process is in when it is made.
-    step(
-        Step::CgroupNamespace,
-        whole(nix::sched::unshare(CloneFlags::from_bits_retain(
-            orders.unshare,
-        ))),
-    )?;
     step(Step::Hostname, whole(set_hostname(orders)))?;
     step(
         Step::Loopback,
@@ -222,6 +215,15 @@ fn confine(
     step(Step::Pivot, whole(pivot()))?;
     // After the pivot, so that the rules are on what the program will see.
     step(Step::LandlockRules, allow(orders))?;
+    // The kernel may take its time to move this process into its groups; by now it has.
+    step(Step::Start, whole(wait_for_a_byte(control)))?;
+    // Only now: the namespace's root is the group that this process is in when it is made.
+    step(
+        Step::CgroupNamespace,
+        whole(nix::sched::unshare(CloneFlags::from_bits_retain(
+            orders.unshare,
+        ))),
+    )?;
     // What needs capabilities ends here.
     step(Step::Capabilities, drop_privileges(orders.last_capability))?;
     // Landlock and seccomp demand it of the unprivileged, which this process is from now on.

@@ -72,3 +72,48 @@ fn number<T: std::hash::Hash + Eq + Clone>(numbers: &mut QuickMap<T, u32>, thing
 fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use turnkey_policy::Glob;
+
+    use super::super::Automaton;
+
+    fn answer(automaton: &Automaton, path: &str) -> u32 {
+        let step = |state: usize, byte: u8| {
+            let class = automaton.classes.of[usize::from(byte)];
+            super::index(automaton.rows[state][usize::from(class)])
+        };
+        automaton.accept[path.bytes().fold(0, step)]
+    }
+
+    proptest! {
+        #[test]
+        fn fewer_states_answer_the_same(
+            patterns in prop::collection::vec("/(a|b|\\*|\\*\\*/|\\?|\\{a,b/c\\}){1,5}", 1..5),
+            paths in prop::collection::vec("/[abc/]{0,8}", 1..40),
+        ) {
+            let globs: Vec<Glob> = patterns.iter().filter_map(|text| text.parse().ok()).collect();
+            let globs: Vec<&Glob> = globs.iter().collect();
+            let mut answers: Vec<BTreeSet<usize>> = Vec::new();
+            let build = Automaton::build(&globs, &BTreeSet::new(), |matched| {
+                let known = answers.iter().position(|one| one == matched);
+                let number = known.unwrap_or_else(|| {
+                    answers.push(matched.clone());
+                    answers.len() - 1
+                });
+                u32::try_from(number).expect("few")
+            });
+            let full = build.expect("few patterns");
+            let before: Vec<u32> = paths.iter().map(|path| answer(&full, path)).collect();
+            let states = full.rows.len();
+            let fewer = full.minimized();
+            prop_assert!(fewer.rows.len() <= states);
+            let after: Vec<u32> = paths.iter().map(|path| answer(&fewer, path)).collect();
+            prop_assert_eq!(before, after);
+        }
+    }
+}

@@ -15,17 +15,6 @@ pub(super) enum Step {
     Any,
 }
 
-impl Step {
-    /// Whether the step takes a byte.
-    pub(super) fn takes(self, byte: u8) -> bool {
-        match self {
-            Self::Byte(own) => own == byte,
-            Self::NotSlash => byte != b'/',
-            Self::Any => true,
-        }
-    }
-}
-
 /// Index of a state.
 pub(super) type State = u32;
 
@@ -76,17 +65,18 @@ impl Nfa {
     /// For every state, the states it is in as well without a byte, itself included, as far as
     /// anything follows from them.
     pub(super) fn closures(&self) -> Vec<Vec<State>> {
+        // By state, the last one whose closure it was seen in.
+        let mut seen = vec![usize::MAX; self.steps.len()];
         (0..self.steps.len())
-            .map(|state| self.closure(state))
+            .map(|state| self.closure(state, &mut seen))
             .collect()
     }
 
-    fn closure(&self, state: usize) -> Vec<State> {
-        let mut seen = vec![false; self.steps.len()];
-        let mut open = vec![state];
+    fn closure(&self, first: usize, seen: &mut [usize]) -> Vec<State> {
+        let mut open = vec![first];
         let mut reached = Vec::new();
         while let Some(state) = open.pop() {
-            if std::mem::replace(&mut seen[state], true) {
+            if std::mem::replace(&mut seen[state], first) == first {
                 continue;
             }
             if !self.steps[state].is_empty() || self.complete[state].is_some() {

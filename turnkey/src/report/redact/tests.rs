@@ -100,6 +100,7 @@ fn a_secret_is_known_by_its_name() {
         ),
     ];
     for (whole, expected) in pairs {
+        assert!(may_have_any(whole), "{whole}");
         assert_eq!(text(whole), expected);
         // Once is enough.
         assert_eq!(text(expected), expected);
@@ -247,6 +248,25 @@ proptest! {
         // A letter or digit that touches it makes it another word.
         let redacted = text(&format!("{before} {credential} {after}")).into_owned();
         prop_assert!(!redacted.contains(credential.as_str()), "{redacted}");
+    }
+
+    #[test]
+    fn what_has_a_credential_may_have_one(
+        which in any::<prop::sample::Index>(),
+        cut in any::<(prop::sample::Index, prop::sample::Index)>(),
+        other in "[ -~]{0,6}",
+        upper in any::<bool>(),
+    ) {
+        let named = ["X_PASSWORD=abc", "'api_key' : 'abc'", "t --Access-Key abc", "a://b:c@d", "Authorization: basic abc"];
+        let named = named.into_iter().map(|text| ("", text.to_owned()));
+        let all: Vec<_> = credentials().into_iter().chain(named).collect();
+        let mut whole = which.get(&all).1.clone();
+        let (one, two) = (cut.0.index(whole.len()), cut.1.index(whole.len()));
+        whole.replace_range(one.min(two)..one.max(two), &other);
+        if upper {
+            whole = whole.to_ascii_uppercase();
+        }
+        prop_assert!(may_have_any(&whole) || !ALL.any.is_match(&whole), "{whole}");
     }
 
     #[test]
