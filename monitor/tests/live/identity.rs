@@ -109,7 +109,14 @@ fn j17_a_hard_link_of_a_program_is_the_program() {
     );
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    // Where perf calls the programs, one tells of it before the program is there and another afterwards.
+    let decisions = seen.decisions();
+    let is_kill = |decision: &(usize, Action)| *decision == (0, Action::Kill);
+    assert!(
+        !decisions.is_empty() && decisions.iter().all(is_kill),
+        "{}",
+        seen.tell()
+    );
 }
 
 #[test]
