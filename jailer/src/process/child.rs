@@ -215,14 +215,9 @@ fn confine(
     step(Step::Pivot, whole(pivot()))?;
     // After the pivot, so that the rules are on what the program will see.
     step(Step::LandlockRules, allow(orders))?;
-    // The kernel may take its time to move this process into its groups; by now it has.
-    step(Step::Start, whole(wait_for_a_byte(control)))?;
-    // Only now: the namespace's root is the group that this process is in when it is made.
     step(
         Step::CgroupNamespace,
-        whole(nix::sched::unshare(CloneFlags::from_bits_retain(
-            orders.unshare,
-        ))),
+        whole(leave_groups_behind(orders, control)),
     )?;
     // What needs capabilities ends here.
     step(Step::Capabilities, drop_privileges(orders.last_capability))?;
@@ -252,6 +247,13 @@ fn die_with_supervisor() -> Result<(), Errno> {
         u64::from(libc::SIGKILL.cast_unsigned()),
     )
     .map(drop)
+}
+
+/// The kernel may take its time to move this process into its groups; the root of the namespace is the group that
+/// it is in when the namespace is made.
+fn leave_groups_behind(orders: &Orders, control: BorrowedFd<'_>) -> Result<(), Errno> {
+    wait_for_a_byte(control)?;
+    nix::sched::unshare(CloneFlags::from_bits_retain(orders.unshare))
 }
 
 fn set_hostname(orders: &Orders) -> Result<(), Errno> {

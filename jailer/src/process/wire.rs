@@ -19,10 +19,8 @@ pub const PACKET: usize = HEADER + TEXT;
 pub enum Step {
     /// prctl(2) `PR_SET_PDEATHSIG`.
     DieWithSupervisor = 1,
-    /// Waiting for the id maps and groups.
+    /// Waiting for the id maps.
     Start,
-    /// unshare(2) of the cgroup namespace.
-    CgroupNamespace,
     /// sethostname(2).
     Hostname,
     /// The loopback interface.
@@ -41,6 +39,8 @@ pub enum Step {
     Pivot,
     /// Adding rules to the Landlock ruleset.
     LandlockRules,
+    /// Waiting for the groups, and unshare(2) of the cgroup namespace.
+    CgroupNamespace,
     /// Capabilities and securebits.
     Capabilities,
     /// `PR_SET_NO_NEW_PRIVS`.
@@ -70,7 +70,6 @@ impl Step {
     pub const ALL: [Step; 23] = [
         Step::DieWithSupervisor,
         Step::Start,
-        Step::CgroupNamespace,
         Step::Hostname,
         Step::Loopback,
         Step::Routes,
@@ -80,6 +79,7 @@ impl Step {
         Step::Tree,
         Step::Pivot,
         Step::LandlockRules,
+        Step::CgroupNamespace,
         Step::Capabilities,
         Step::NoNewPrivileges,
         Step::Landlock,
