@@ -1,14 +1,17 @@
 //! Loading the programs into the kernel.
 
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
 
-use aya::programs::{CgroupSock, CgroupSockAddr};
+use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use turnkey_abi::{ABI_SYMBOL, ABI_VERSION};
 
 use crate::btf;
 use crate::open::{OpenError, explain_load, explain_program, pin_failed, read_btf};
-use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK, program};
+use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
 use crate::sys::OffsetsValue;
 use crate::tier::Tier;
 use crate::tracepoints::{Tracepoint, in_one_go, tracepoints};
@@ -54,20 +57,38 @@ pub(crate) fn object(
 impl Object {
     /// Loads the programs that every tier has.
     pub(crate) fn load(&mut self) -> Result<(), OpenError> {
-        for tracepoint in self.tracepoints {
-            tracepoint.load(&mut self.ebpf, &self.btf)?;
-        }
-        for name in ADDRESS_HOOKS {
-            let program: &mut CgroupSockAddr = program(&mut self.ebpf, name)?;
-            program
-                .load()
-                .map_err(|source| explain_program(name, source))?;
-        }
-        let name = SOCKET_HOOK;
-        let program: &mut CgroupSock = program(&mut self.ebpf, name)?;
-        program
-            .load()
-            .map_err(|source| explain_program(name, source))
+        let Self {
+            ebpf,
+            btf,
+            tracepoints,
+        } = self;
+        // The dearest first: calls are what most is asked about.
+        let names = tracepoints.iter().map(|tracepoint| tracepoint.program);
+        let names: Vec<_> = names.chain(ADDRESS_HOOKS).chain([SOCKET_HOOK]).collect();
+        let mut programs: HashMap<String, &mut Program> = ebpf
+            .programs_mut()
+            .map(|(name, program)| (name.to_owned(), program))
+            .collect();
+        let waiting = names.into_iter().map(|name| {
+            let program = programs.remove(name);
+            Ok((name, program.ok_or(OpenError::Incomplete { name })?))
+        });
+        let waiting: VecDeque<_> = waiting.collect::<Result<_, OpenError>>()?;
+        let waiting = Mutex::new(waiting);
+        let next = || waiting.lock().ok()?.pop_front();
+        // The verifier takes most of the time that a start takes, and verifies on every processor at once.
+        let work =
+            || std::iter::from_fn(next).try_for_each(|(name, program)| verify(name, program, btf));
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let joined = others.into_iter().map(|worker| {
+                let ended = worker.join();
+                ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            joined.fold(own, Result::and)
+        })
     }
 
     /// Lets the tracepoints call their programs.
@@ -87,4 +108,16 @@ impl Object {
         }
         Ok(())
     }
+}
+
+/// Hands a program to the verifier.
+fn verify(name: &'static str, program: &mut Program, btf: &Btf) -> Result<(), OpenError> {
+    let verified = match program {
+        Program::BtfTracePoint(program) => program.load(name, btf),
+        Program::TracePoint(program) => program.load(),
+        Program::CgroupSockAddr(program) => program.load(),
+        Program::CgroupSock(program) => program.load(),
+        _ => Err(ProgramError::UnexpectedProgramType),
+    };
+    verified.map_err(|source| explain_program(name, source))
 }

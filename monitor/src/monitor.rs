@@ -15,6 +15,7 @@ use crate::evidence::{Evidence, FinishError, must_end_for_loss};
 use crate::hooks::{Hooks, Need};
 use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
+use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
 use crate::seat::RulesError;
@@ -74,8 +75,8 @@ impl Monitor {
     /// # Errors
     /// When the kernel cannot run the programs; the error names the cause and the fix. Nothing is
     /// left behind then.
-    pub fn open(object: &[u8], rules: Rules) -> Result<Self, OpenError> {
-        let loaded = open::open(object, &rules)?;
+    pub fn open<'o>(object: impl Into<ObjectFile<'o>>, rules: Rules) -> Result<Self, OpenError> {
+        let loaded = open::open(&object.into(), &rules)?;
         Ok(Self {
             missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,
             loaded,

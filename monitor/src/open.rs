@@ -14,6 +14,7 @@ use crate::compile::Rules;
 use crate::hooks::{self, Hooks};
 use crate::load;
 use crate::maps::Maps;
+use crate::object::ObjectFile;
 use crate::programs::Programs;
 use crate::seat::{Furniture, Seat};
 use crate::shared::{self, SharedError};
@@ -113,7 +114,7 @@ pub(crate) struct Loaded {
 }
 
 /// Takes the programs that are loaded for all, or loads them for this run alone.
-pub(crate) fn open(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
+pub(crate) fn open(object: &ObjectFile<'_>, rules: &Rules) -> Result<Loaded, OpenError> {
     match shared::open(object, rules.tier)? {
         Some(shared) => Ok(Loaded {
             hooks: (rules.tier == Tier::Lsm).then(|| hooks::needed(rules, &shared.hooks)),
@@ -123,7 +124,7 @@ pub(crate) fn open(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
             #[cfg(feature = "log")]
             lines: None,
         }),
-        None => own(object, rules),
+        None => own(object.bytes, rules),
     }
 }
 

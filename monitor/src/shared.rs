@@ -25,6 +25,7 @@ use aya::programs::{
 };
 
 use crate::maps::{Maps, NAMES};
+use crate::object::ObjectFile;
 use crate::open::OpenError;
 use crate::programs::{ADDRESS_HOOKS, Programs, SOCKET_HOOK};
 use crate::seat::Seat;
@@ -50,7 +51,7 @@ pub(crate) struct Shared {
 }
 
 /// Opens what is loaded for all of this object and tier, and takes a seat; `None` when nothing is.
-pub(crate) fn open(object: &[u8], tier: Tier) -> Result<Option<Shared>, OpenError> {
+pub(crate) fn open(object: &ObjectFile<'_>, tier: Tier) -> Result<Option<Shared>, OpenError> {
     let folder = Folder::of(object);
     if !folder.is_there()? || folder.tier() != tier {
         return Ok(None);

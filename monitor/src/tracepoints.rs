@@ -8,9 +8,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use aya::Ebpf;
 use aya::programs::links::FdLink;
 use aya::programs::{BtfTracePoint, Program, ProgramError, TracePoint};
-use aya::{Btf, Ebpf};
 use nix::errno::Errno;
 use nix::sys::utsname::uname;
 
@@ -101,16 +101,6 @@ pub fn interrupts_tracepoints(release: &str) -> bool {
 }
 
 impl Tracepoint {
-    /// Hands it to the verifier.
-    pub(crate) fn load(self, ebpf: &mut Ebpf, btf: &Btf) -> Result<(), OpenError> {
-        let name = self.program;
-        let loaded = match self.way {
-            Way::Direct => program::<BtfTracePoint>(ebpf, name)?.load(name, btf),
-            Way::Perf(..) => program::<TracePoint>(ebpf, name)?.load(),
-        };
-        loaded.map_err(|source| explain_program(name, source))
-    }
-
     /// Lets the kernel call it, as long as the object is there.
     pub(crate) fn attach(self, ebpf: &mut Ebpf) -> Result<(), OpenError> {
         let name = self.program;

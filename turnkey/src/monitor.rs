@@ -6,7 +6,7 @@ use turnkey_monitor::Available;
 use turnkey_monitor::shared::{self, Outcome, SharedVersion};
 
 use crate::cli::{MonitorCommand, StatusArguments, UnloadArguments};
-use crate::object::OBJECT;
+use crate::object::object;
 use crate::run::Failure;
 use crate::tell;
 
@@ -24,7 +24,7 @@ pub fn monitor(command: &MonitorCommand) -> Result<u8, Failure> {
 
 fn load() -> Result<u8, Failure> {
     let available = Available::here();
-    let outcome = shared::load(OBJECT, available.tier).map_err(anyhow::Error::from)?;
+    let outcome = shared::load(object(), available.tier).map_err(anyhow::Error::from)?;
     let what = match outcome {
         Outcome::Loaded => "loaded for every run until the next boot, or `turnkey monitor unload`",
         Outcome::Already => "loaded already",
@@ -34,8 +34,8 @@ fn load() -> Result<u8, Failure> {
 }
 
 fn unload(arguments: &UnloadArguments) -> Result<u8, Failure> {
-    let object = (!arguments.all).then_some(OBJECT);
-    let gone = shared::unload(object).map_err(anyhow::Error::from)?;
+    let object = (!arguments.all).then(object);
+    let gone = shared::unload(object.as_ref()).map_err(anyhow::Error::from)?;
     if gone.is_empty() {
         tell::line("nothing was loaded");
     }
@@ -46,7 +46,7 @@ fn unload(arguments: &UnloadArguments) -> Result<u8, Failure> {
 }
 
 fn status(arguments: &StatusArguments) -> Result<u8, Failure> {
-    let versions = shared::status(OBJECT).map_err(anyhow::Error::from)?;
+    let versions = shared::status(object()).map_err(anyhow::Error::from)?;
     let page = if arguments.json {
         json(&versions)?
     } else {

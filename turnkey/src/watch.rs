@@ -10,7 +10,7 @@ use turnkey_monitor::{Available, Event, FileId, Hooks, Monitor, Tier, WatchedPat
 use turnkey_policy::{Layer, Policy};
 
 use crate::advice;
-use crate::object::OBJECT;
+use crate::object::object;
 use crate::report::{Evidence, escape};
 
 const NO_GROUP: &str = "the monitor knows a jail by its control group, and there is none";
@@ -30,7 +30,7 @@ impl Watch {
         }
         let tier = Available::here().tier;
         let rules = turnkey_monitor::compile(policy, tier)?;
-        match Monitor::open(OBJECT, rules) {
+        match Monitor::open(object(), rules) {
             Ok(monitor) => Ok(Watch {
                 report: layer(&effective(tier, monitor.hooks(), monitor.is_shared()), None),
                 monitor: Some(monitor),

@@ -1,6 +1,5 @@
 //! Where programs are pinned, and whether that place can be trusted.
 
-use std::fmt::Write;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -10,9 +9,9 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
-use sha2::{Digest, Sha256};
 use turnkey_abi::ABI_VERSION;
 
+use crate::object::ObjectFile;
 use crate::tier::Tier;
 
 use super::TIER_HOOK;
@@ -79,13 +78,9 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     /// Of this object; it need not be there.
-    pub(super) fn of(object: &[u8]) -> Self {
-        let mut name = format!("{ABI_VERSION}-");
-        for byte in &Sha256::digest(object)[..8] {
-            // Writing to a string cannot fail.
-            let _ = write!(name, "{byte:02x}");
-        }
-        Self(root().join(name))
+    pub(super) fn of(object: &ObjectFile<'_>) -> Self {
+        let digest: String = object.digest().chars().take(16).collect();
+        Self(root().join(format!("{ABI_VERSION}-{digest}")))
     }
 
     /// A folder by its path.

@@ -7,6 +7,7 @@ use aya::Ebpf;
 use turnkey_abi::SEATS;
 
 use crate::hooks;
+use crate::object::ObjectFile;
 use crate::open::{OpenError, pin_failed};
 use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
 use crate::tier::Tier;
@@ -30,9 +31,10 @@ pub enum Outcome {
 ///
 /// # Errors
 /// When the kernel does not take it, or there is no BPF file system. Nothing is left behind then.
-pub fn load(object: &[u8], tier: Tier) -> Result<Outcome, OpenError> {
+pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome, OpenError> {
+    let object = object.into();
     let _lock = lock_root()?;
-    let folder = Folder::of(object);
+    let folder = Folder::of(&object);
     for left in all()? {
         if !left.is_finished() {
             remove(left.path())?;
@@ -42,7 +44,7 @@ pub fn load(object: &[u8], tier: Tier) -> Result<Outcome, OpenError> {
         return Ok(Outcome::Already);
     }
     let unfinished = Folder::at(folder.path().with_file_name(UNFINISHED));
-    let finished = fill(&unfinished, object, tier).and_then(|()| {
+    let finished = fill(&unfinished, object.bytes, tier).and_then(|()| {
         Ok(fs::rename(unfinished.path(), folder.path()).map_err(found(folder.path()))?)
     });
     if finished.is_err() {
@@ -106,7 +108,7 @@ fn pin_maps(ebpf: &Ebpf, directory: &Path) -> Result<(), OpenError> {
 ///
 /// # Errors
 /// When something cannot be removed.
-pub fn unload(object: Option<&[u8]>) -> Result<Vec<String>, SharedError> {
+pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedError> {
     if !root_is_there()? {
         return Ok(Vec::new());
     }

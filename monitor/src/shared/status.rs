@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use turnkey_abi::ABI_VERSION;
 
+use crate::object::ObjectFile;
 use crate::open::OpenError;
 use crate::sys::JailValue;
 use crate::tier::Tier;
@@ -50,8 +51,8 @@ pub struct WatchedJail {
 ///
 /// # Errors
 /// When it cannot be read, or somebody else than root could have put it there.
-pub fn status(object: &[u8]) -> Result<Vec<SharedVersion>, OpenError> {
-    let current = Folder::of(object).name();
+pub fn status<'o>(object: impl Into<ObjectFile<'o>>) -> Result<Vec<SharedVersion>, OpenError> {
+    let current = Folder::of(&object.into()).name();
     let finished = all()?.into_iter().filter(Folder::is_finished);
     finished.map(|folder| version(&folder, &current)).collect()
 }

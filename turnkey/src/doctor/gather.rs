@@ -14,7 +14,7 @@ use turnkey_policy::{Overrides, Policy};
 use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
 use super::preemption::{self, Omission};
 use crate::advice;
-use crate::object::OBJECT;
+use crate::object::object;
 use crate::run;
 
 /// The profile that a run without flags has.
@@ -175,7 +175,7 @@ fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String,
     let explain = |error: anyhow::Error| advice::explain(&error);
     let rules = turnkey_monitor::compile(policy, Available::here().tier)
         .map_err(|error| explain(error.into()))?;
-    let mut monitor = Monitor::open(OBJECT, rules).map_err(|error| explain(error.into()))?;
+    let mut monitor = Monitor::open(object(), rules).map_err(|error| explain(error.into()))?;
     let hierarchies = hierarchies.ok_or("it is loaded, and there is no group to watch")?;
     let names = GroupNames::new(hierarchies, &group_name("canary"));
     let groups = MadeGroups::create(names).map_err(|error| explain(error.into()))?;
