@@ -5,7 +5,6 @@ mod minimize;
 mod nfa;
 
 use std::collections::BTreeSet;
-use std::hash::Hash;
 
 use turnkey_abi::{CELLS, ROWS, STATES, Table};
 use turnkey_policy::Glob;
@@ -94,7 +93,8 @@ impl Automaton {
         mut answer: impl FnMut(&BTreeSet<usize>) -> u32,
     ) -> Result<Self, AutomatonError> {
         let nfa = Nfa::new(patterns.iter().copied());
-        let mut subsets = Subsets::new(&nfa);
+        let closures = nfa.closures();
+        let mut subsets = Subsets::new(&nfa, &closures);
         let classes = Classes::of(&(bytes | &nfa.named_bytes()));
         let (mut rows, mut accept) = (Vec::new(), Vec::new());
         let mut answers: QuickMap<Vec<usize>, u32> = QuickMap::default();
@@ -173,15 +173,16 @@ pub(crate) fn bytes_of(patterns: &[&Glob]) -> BTreeSet<u8> {
 /// The subset construction: each set of states that some path leads to is one state.
 struct Subsets<'a> {
     nfa: &'a Nfa,
-    closures: Vec<Vec<State>>,
-    found: Numbering<Vec<State>>,
+    closures: &'a [Vec<State>],
+    found: Numbering,
 }
 
 impl<'a> Subsets<'a> {
-    fn new(nfa: &'a Nfa) -> Self {
-        let closures = nfa.closures();
+    fn new(nfa: &'a Nfa, closures: &'a [Vec<State>]) -> Self {
         let mut found = Numbering::default();
-        found.number(sorted(closures[0].clone()));
+        let mut first = closures[0].clone();
+        sort(&mut first);
+        found.number(&first);
         Self {
             nfa,
             closures,
@@ -194,34 +195,36 @@ impl<'a> Subsets<'a> {
     /// Most bytes are not what any pattern waits for in a state, and lead to one place; only the others are
     /// worth a look each.
     fn row(&mut self, subset: &[State], classes: &Classes) -> Vec<u32> {
-        let slash = classes.class(b'/');
-        let (mut by_any, mut by_most) = (Vec::new(), Vec::new());
-        let mut by_class: Vec<Vec<State>> = vec![Vec::new(); classes.examples.len()];
+        let (mut by_any, mut by_most, mut by_byte) = (Vec::new(), Vec::new(), Vec::new());
         for (step, next) in subset.iter().flat_map(|state| self.nfa.steps(*state)) {
-            let to = match step {
-                Step::Byte(byte) => &mut by_class[classes.class(*byte)],
-                Step::NotSlash => &mut by_most,
-                Step::Any => &mut by_any,
-            };
-            to.extend(self.closure(*next));
+            let next = self.closure(*next);
+            match step {
+                Step::Byte(byte) => by_byte.push((classes.class(*byte), next)),
+                Step::NotSlash => by_most.extend(next),
+                Step::Any => by_any.extend(next),
+            }
         }
         by_most.extend(&by_any);
-        let by_any = sorted(by_any);
-        let by_most = sorted(by_most);
-        let other = self.found.number(by_most.clone());
+        sort(&mut by_any);
+        sort(&mut by_most);
+        let slash = classes.class(b'/');
+        by_byte.push((slash, &[]));
+        by_byte.sort_unstable_by_key(|(class, _)| *class);
+        let mut reached = Vec::new();
+        let other = self.found.number(&by_most);
         let mut row = vec![other; classes.examples.len()];
-        for (class, own) in by_class.into_iter().enumerate() {
+        for of_class in by_byte.chunk_by(|one, next| one.0 == next.0) {
+            let class = of_class[0].0;
             let common = if class == slash { &by_any } else { &by_most };
-            if !own.is_empty() || class == slash {
-                row[class] = self
-                    .found
-                    .number(sorted([common.as_slice(), &own].concat()));
-            }
+            reached.clone_from(common);
+            reached.extend(of_class.iter().flat_map(|(_, next)| *next));
+            sort(&mut reached);
+            row[class] = self.found.number(&reached);
         }
         row
     }
 
-    fn closure(&self, state: State) -> &[State] {
+    fn closure(&self, state: State) -> &'a [State] {
         usize::try_from(state).map_or(&[], |state| &self.closures[state])
     }
 
@@ -232,35 +235,27 @@ impl<'a> Subsets<'a> {
     }
 }
 
-fn sorted(mut states: Vec<State>) -> Vec<State> {
+fn sort(states: &mut Vec<State>) {
     states.sort_unstable();
     states.dedup();
-    states
 }
 
-/// Numbers things in the order of their first appearance.
-struct Numbering<T> {
-    numbers: QuickMap<T, u32>,
-    order: Vec<T>,
+/// Numbers sets in the order of their first appearance.
+#[derive(Default)]
+struct Numbering {
+    numbers: QuickMap<Vec<State>, u32>,
+    order: Vec<Vec<State>>,
 }
 
-impl<T> Default for Numbering<T> {
-    fn default() -> Self {
-        Self {
-            numbers: QuickMap::default(),
-            order: Vec::new(),
+impl Numbering {
+    fn number(&mut self, set: &[State]) -> u32 {
+        if let Some(known) = self.numbers.get(set) {
+            return *known;
         }
-    }
-}
-
-impl<T: Hash + Eq + Clone> Numbering<T> {
-    fn number(&mut self, thing: T) -> u32 {
-        let Self { numbers, order } = self;
         // At most STATES_BEFORE times the byte classes.
-        let next = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        *numbers.entry(thing).or_insert_with_key(|thing| {
-            order.push(thing.clone());
-            next
-        })
+        let next = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(set.to_owned(), next);
+        self.order.push(set.to_owned());
+        next
     }
 }

@@ -197,7 +197,7 @@ fn an_object_of_another_version_is_refused() {
     }
     object[at + 12] = b'0';
     let rules = compile(&policy(""), tier()).expect("the policy compiles");
-    let error = Monitor::open(&object, rules).expect_err("it is another version");
+    let error = Monitor::open(object.as_slice(), rules).expect_err("it is another version");
     assert!(
         matches!(error, OpenError::OtherVersion),
         "{}",
