@@ -3,10 +3,9 @@
 //! The verifier gives up after a million instructions, and what it takes differs between kernels.
 //! A budget of a fraction of that keeps a change from walking up to the edge unseen.
 
-use nix::sys::utsname::uname;
-use turnkey_monitor::{Monitor, Tier, compile, interrupts_tracepoints};
+use turnkey_monitor::{Monitor, Tier, compile};
 
-use super::harness::{OBJECT, chain, policy, tier};
+use super::harness::{OBJECT, chain, interrupts_tracepoints_here, policy, tier};
 
 /// Instructions that the verifier may look at, by program: about two and a half times
 /// what 6.18 needs. Raise one with a reason.
@@ -100,8 +99,7 @@ fn every_program_is_within_its_budget() {
     assert!(over.is_empty(), "over budget, or without one: {over:?}");
     let has = |name: &str| verified.iter().any(|(known, _)| known == name);
     // Those of the other tier are there only on it, and a call has one program.
-    let by_perf =
-        interrupts_tracepoints(uname().expect("a name").release().to_str().expect("text"));
+    let by_perf = interrupts_tracepoints_here();
     let is_here = |name: &str| match name {
         "sys_enter" | "sys_exit" => !by_perf,
         _ if name.starts_with("perf_") => by_perf,

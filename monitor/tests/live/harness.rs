@@ -169,6 +169,12 @@ impl Seen {
     }
 }
 
+/// Whether this kernel can interrupt a task in a tracepoint.
+pub fn interrupts_tracepoints_here() -> bool {
+    let name = nix::sys::utsname::uname().expect("a name");
+    turnkey_monitor::interrupts_tracepoints(name.release().to_str().expect("text"))
+}
+
 /// Runs a command in a watched cgroup.
 pub fn run(policy: &Policy, command: &[&str]) -> Seen {
     run_in(policy, Path::new("/"), command)
