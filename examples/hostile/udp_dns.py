@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # tries: carry data out in a DNS question, sent to a public resolver's UDP port 53 without connecting
 # must: send nothing; the attempt is recorded
-# expect: exit=1 status=exited verdict=suspicious rule=network-send/deny network=8.8.8.8:53 stdout-lacks=sent
+# expect: exit=1 status=exited verdict=violated rule=network-send/deny network=8.8.8.8:53 stdout-lacks=sent
 # control: skipped, it would leave the machine
 
 import base64

@@ -26,8 +26,9 @@ for path in sys.argv[1:]:
 ";
 
 /// What no kernel of the tests lacks, whatever else it was built with.
-const EVERYWHERE: [&str; 5] = [
+const EVERYWHERE: [&str; 6] = [
     "/proc/cmdline",
+    "/proc/devices",
     "/proc/interrupts",
     "/proc/kallsyms",
     "/proc/locks",

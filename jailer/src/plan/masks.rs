@@ -16,6 +16,7 @@ pub const FILES: &[(&str, &str)] = &[
         "/proc/cmdline",
         "how the host was booted, sometimes with secrets",
     ),
+    ("/proc/devices", "which drivers the host has"),
     (
         "/proc/diskstats",
         "what the host's disks do, a side channel",

@@ -17,7 +17,9 @@
 //!
 //! | `info` | `low` | `medium` | `high` | `critical` |
 //! |---|---|---|---|---|
-//! | 0 | 10 | 25 | 50 | 90 |
+//! | 0 | 10 | 25 | 60 | 90 |
+//!
+//! One finding of severity `high` makes a run `violated`, and so weighs more than half of the scale.
 //!
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not
@@ -232,7 +234,7 @@ pub fn weight(severity: Severity) -> u32 {
         Severity::Info => 0,
         Severity::Low => 10,
         Severity::Medium => 25,
-        Severity::High => 50,
+        Severity::High => 60,
         Severity::Critical => 90,
     }
 }
@@ -458,6 +460,18 @@ mod tests {
     }
 
     #[test]
+    fn one_grave_finding_is_more_than_half_of_the_scale() {
+        let ending = Ending::Ran(EXITED);
+        for severity in [Severity::High, Severity::Critical] {
+            let rules = [rule("grave", severity)];
+            let facts = facts(&ending, &rules);
+            let score: u32 = findings(&facts).iter().map(|finding| finding.score).sum();
+            assert!(score > 50, "{severity:?}");
+            assert_eq!(judged(&facts), Verdict::Violated);
+        }
+    }
+
+    #[test]
     fn a_kill_without_an_event_is_still_a_finding() {
         let ending = Ending::Ran(Ran {
             condemned: true,
@@ -539,7 +553,7 @@ mod tests {
         let yesterday = today.previous_day().unwrap();
         for (until, verdict, score) in [
             (today, Verdict::Suspicious, 10),
-            (yesterday, Verdict::Violated, 60),
+            (yesterday, Verdict::Violated, 70),
         ] {
             let accepted = [accepted("one", until)];
             let facts = Facts {
