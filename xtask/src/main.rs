@@ -2,6 +2,7 @@
 
 mod bench;
 mod command;
+mod corpus;
 mod demo;
 mod ebpf;
 mod fuzz;
@@ -40,6 +41,8 @@ enum Task {
     Mbpp(mbpp::Arguments),
     /// Measures what turnkey costs, beside others, and writes docs/benchmarks.md
     Bench(bench::Arguments),
+    /// Runs a corpus of risky programs in the jail, sees from outside what becomes of each, and writes docs/corpus.md
+    Corpus(corpus::Arguments),
     /// Runs a hostile example and keeps a picture of its report as docs/report.png
     Screenshot,
     /// Builds the BPF object and its lock file, or checks that they are fresh
@@ -76,6 +79,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Demo(arguments) => demo::run(arguments),
         Task::Mbpp(arguments) => mbpp::run(arguments),
         Task::Bench(arguments) => bench::run(arguments),
+        Task::Corpus(arguments) => corpus::run(arguments),
         Task::Screenshot => screenshot::run(),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Fuzz(arguments) => fuzz::run(arguments),

@@ -16,8 +16,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::{command, setup, workspace};
+pub use play::{PYTHON, finish, last_line, read as read_report};
 use play::{Place, Stage};
 use table::{Pair, Table};
 
@@ -53,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
         return into_a_namespace(arguments);
     }
-    let programs = read(&arguments.corpus)?;
+    let programs: Vec<Program> = read(&arguments.corpus)?;
     let turnkey = workspace::build_turnkey()?;
     command::check(Command::new(&turnkey).args(["monitor", "load"]))?;
     let table = play_all(&turnkey, &programs, arguments.every)?;
@@ -91,7 +93,8 @@ fn into_a_namespace(arguments: &Arguments) -> Result<()> {
     command::become_it(Command::new("unshare").args(words))
 }
 
-fn read(corpus: &Path) -> Result<Vec<Program>> {
+/// The lines of mbpp.jsonl, or of another file of that kind.
+pub fn read<T: DeserializeOwned>(corpus: &Path) -> Result<Vec<T>> {
     let path = if corpus.is_dir() {
         corpus.join("mbpp.jsonl")
     } else {
@@ -143,7 +146,7 @@ fn play_pair(turnkey: &Path, stage: &Stage, number: usize) -> Result<Pair> {
 }
 
 /// What the figures were taken on.
-fn machine() -> Result<String> {
+pub fn machine() -> Result<String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let python = command::output(Command::new(play::PYTHON).arg("--version"))?;
     let processors = std::thread::available_parallelism()?;
@@ -168,10 +171,10 @@ mod tests {
         )
         .expect("written");
         for path in [folder.path(), &file] {
-            let programs = read(path).expect("one program");
+            let programs: Vec<Program> = read(path).expect("one program");
             assert_eq!((programs.len(), &*programs[0].code), (1, "assert 1"));
         }
         fs::write(&file, "nonsense").expect("written");
-        assert!(read(&file).is_err());
+        assert!(read::<Program>(&file).is_err());
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use needs::{BPF_COMPILER, BPF_LINKER, Need};
-pub use needs::{BUILD, EXAMPLES, FUZZ, GUEST, PEERS, PROFILES, REPORTS};
+pub use needs::{BUILD, CORPUS, EXAMPLES, FUZZ, GUEST, PEERS, PROFILES, REPORTS};
 use programs::ensure_bpf_linker;
 pub use programs::ensure_nextest;
 

@@ -74,12 +74,13 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
         .env("LANG", "C.UTF-8")
         // As under the profile.
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(&errors)?);
     let started = Instant::now();
     let child = command.spawn().context("cannot start a program")?;
-    let exit = finish(child)?;
+    let exit = finish(child, PATIENCE)?;
     let took = started.elapsed();
     let text = fs::read(&errors)?;
     let report = match place {
@@ -111,23 +112,26 @@ fn words(place: Place, report: &Path) -> Command {
     command
 }
 
-fn read(report: &Path) -> Result<Value> {
+/// The report that a run left.
+pub fn read(report: &Path) -> Result<Value> {
     let text = fs::read(report).context("turnkey left no report")?;
     serde_json::from_slice(&text).context("the report is no JSON")
 }
 
-fn last_line(text: &[u8]) -> String {
+/// What a program says last is why it failed.
+pub fn last_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines().last().unwrap_or_default().to_owned()
 }
 
-/// Waits for the end without asking again and again, which would cost time; but not forever.
-fn finish(mut child: Child) -> Result<Option<i32>> {
-    let pid = child.id().to_string();
+/// Waits for the end without asking again and again, which would cost time; but not forever: then the
+/// child dies, with everybody in the process group that it must lead. The status is `None` then.
+pub fn finish(mut child: Child, patience: Duration) -> Result<Option<i32>> {
+    let group = format!("-{}", child.id());
     let (done, waiting) = mpsc::channel::<()>();
     let guard = std::thread::spawn(move || {
-        if waiting.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let _ = Command::new("kill").args(["-KILL", &pid]).status();
+        if waiting.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         }
     });
     let status = child.wait().context("cannot wait for a program")?;

@@ -144,6 +144,65 @@ pub const PEERS: &[Need] = &[
     },
 ];
 
+/// For `cargo xtask corpus`: what its programs use, and whom they talk to.
+pub const CORPUS: &[Need] = &[
+    Need {
+        package: "bc",
+        probe: Probe::File("/usr/bin/bc"),
+        why: "programs of the corpus compute with it",
+    },
+    Need {
+        package: "ca-certificates",
+        probe: Probe::File("/etc/ssl/certs/ca-certificates.crt"),
+        why: "where programs of the corpus find whom to trust",
+    },
+    Need {
+        package: "curl",
+        probe: Probe::File("/usr/bin/curl"),
+        why: "programs of the corpus post and fetch with it",
+    },
+    Need {
+        package: "iproute2",
+        probe: Probe::File("/usr/bin/ip"),
+        why: "brings up a loopback device for them",
+    },
+    Need {
+        package: "netcat-openbsd",
+        probe: Probe::File("/usr/bin/nc"),
+        why: "programs of the corpus send with it",
+    },
+    Need {
+        package: "openssl",
+        probe: Probe::File("/usr/bin/openssl"),
+        why: "makes the certificate of the page that they fetch",
+    },
+    Need {
+        package: "python3-numpy",
+        probe: Probe::File("/usr/lib/python3/dist-packages/numpy"),
+        why: "programs of the corpus fill memory with it",
+    },
+    Need {
+        package: "python3-pandas",
+        probe: Probe::File("/usr/lib/python3/dist-packages/pandas"),
+        why: "programs of the corpus fill memory with it",
+    },
+    Need {
+        package: "python3-psutil",
+        probe: Probe::File("/usr/lib/python3/dist-packages/psutil"),
+        why: "programs of the corpus look at the machine with it",
+    },
+    Need {
+        package: "python3-requests",
+        probe: Probe::File("/usr/lib/python3/dist-packages/requests"),
+        why: "programs of the corpus fetch with it",
+    },
+    Need {
+        package: "python3-watchdog",
+        probe: Probe::File("/usr/lib/python3/dist-packages/watchdog"),
+        why: "programs of the corpus watch directories with it",
+    },
+];
+
 /// For looking at what `turnkey report` writes.
 pub const REPORTS: &[Need] = &[
     Need {
@@ -314,6 +373,7 @@ mod tests {
     fn every_list_is_sorted_and_says_why() {
         for list in [
             BUILD,
+            CORPUS,
             EXAMPLES,
             FUZZ,
             GUEST,
