@@ -2,6 +2,7 @@
 //! control groups of version 2 and nothing else.
 
 mod build;
+mod contents;
 mod cpio;
 mod expected;
 mod host;
@@ -25,6 +26,7 @@ use turnkey_guest::Message;
 
 use crate::{setup, workspace};
 use build::Programs;
+use contents::Disk;
 use expected::{MACHINES, Machine};
 use kernel::Kernel;
 use outcome::Heard;
@@ -45,7 +47,12 @@ pub struct Arguments {
 
 /// Installs what is missing, builds, and runs the tests in the guest.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    setup::ensure(&[setup::BUILD, setup::EXAMPLES, setup::PROFILES])?;
+    setup::ensure(&[
+        setup::BUILD,
+        setup::EXAMPLES,
+        setup::PROFILES,
+        setup::REPORTS,
+    ])?;
     let turnkey = workspace::build_turnkey()?;
     let choice = Choice {
         machines: &arguments.machines,
@@ -106,7 +113,7 @@ fn run_machines(turnkey: &Path, choice: &Choice) -> Result<(BTreeMap<String, Ran
     let folder = workspace::target_folder().join("vm");
     fs::create_dir_all(&folder)?;
     let programs = build::programs(turnkey)?;
-    let disks = Disks::make(&folder, &programs)?;
+    let disks = Disks::make(&folder, &programs, choice)?;
     let kernels = kernels(choice)?;
     let jobs = jobs(choice, &programs, &kernels, &folder)?;
     let heard = run_jobs(jobs, &kernels, &disks)?;
@@ -136,21 +143,31 @@ fn tests_of(machine: &Machine, programs: &Programs) -> Result<expected::Choice> 
     Ok(all)
 }
 
-/// The disks that all machines share and none changes.
+/// The disks that machines share and none changes.
 struct Disks {
-    root: PathBuf,
+    folder: PathBuf,
     swap: PathBuf,
 }
 
 impl Disks {
-    fn make(folder: &Path, programs: &Programs) -> Result<Disks> {
+    /// Those that the chosen machines have.
+    fn make(folder: &Path, programs: &Programs, choice: &Choice) -> Result<Disks> {
         let disks = Disks {
-            root: folder.join("root.ext4"),
+            folder: folder.to_owned(),
             swap: folder.join("swap"),
         };
-        image::make(&disks.root, &programs.in_the_guest())?;
+        let machines = choice.machines();
+        for disk in [&contents::ORDINARY, &contents::PROGRAMS] {
+            if machines.iter().any(|it| it.disk.file == disk.file) {
+                image::make(disk, &disks.root(disk), &programs.in_the_guest())?;
+            }
+        }
         image::make_swap(&disks.swap)?;
         Ok(disks)
+    }
+
+    fn root(&self, disk: &Disk) -> PathBuf {
+        self.folder.join(disk.file)
     }
 }
 
@@ -256,11 +273,15 @@ fn run_job(job: Job, kernels: &BTreeMap<&str, Kernel>, disks: &Disks) -> Result<
     let parts = machine::Parts {
         kernel: &kernel.image,
         initramfs: &job.initramfs,
-        disk: &disks.root,
+        disk: &disks.root(job.machine.disk),
         swap: &disks.swap,
         command_line: job.machine.boot.command_line,
         megabytes: job.machine.megabytes,
         console: &job.console,
+        at_most: match job.machine.only_named {
+            None => watch::TOGETHER,
+            Some(_) => watch::TOGETHER_WHEN_NAMED,
+        },
     };
     let name = job.machine.name;
     let started = Instant::now();

@@ -7,8 +7,11 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
+use super::contents::{Disk, ORDINARY, PROGRAMS};
 use super::kernel::{Build, CLOUD_6_1, CLOUD_6_12, GENERAL_6_12, NEWEST};
-use super::left_out::{BY_TIER, NOT_BY_TIER, NOT_IN_THE_GUEST, NOT_LIVE_IN_THE_GUEST};
+use super::left_out::{
+    BY_TIER, NOT_AMONG_PROGRAMS, NOT_BY_TIER, NOT_IN_THE_GUEST, NOT_LIVE_IN_THE_GUEST,
+};
 
 /// A kernel and how it is started: a column of docs/kernel-support.md.
 pub struct Boot {
@@ -26,6 +29,8 @@ pub struct Machine {
     pub name: &'static str,
     /// What is booted.
     pub boot: &'static Boot,
+    /// With which root file system.
+    pub disk: &'static Disk,
     /// The tests that must run, and pass.
     pub tests: &'static [Tests],
     /// How many such machines share the tests: each is one thread of the host.
@@ -42,6 +47,9 @@ pub enum Tests {
     AllBut(&'static str, &'static [LeftOut]),
     /// Those of the binary that begin with one of these; why not the others.
     Only(&'static str, &'static [&'static str], &'static str),
+    /// Those of the binary that begin with one of these, but not these. The others are for other
+    /// machines.
+    Part(&'static str, &'static [&'static str], &'static [LeftOut]),
     /// Those of the binary that begin so. The others are for other machines.
     Module(&'static str, &'static str),
 }
@@ -83,6 +91,12 @@ const TRACEPOINT_6_1: Boot = Boot {
     kernel: &CLOUD_6_1,
     command_line: WITHOUT_BPF,
 };
+/// With the programs that people run under the shipped profiles, on a disk that has them.
+const PROGRAMS_6_12: Boot = Boot {
+    name: "6.12 programs",
+    kernel: &CLOUD_6_12,
+    command_line: "",
+};
 /// Debian's kernels leave a task that is in the kernel alone, and others do not.
 const PREEMPTS: &str = "preempt=full";
 
@@ -123,6 +137,7 @@ const PREEMPT_NEWEST: Boot = Boot {
 /// Every column of the table but the host's, in order.
 pub const BOOTS: &[&Boot] = &[
     &LSM_6_12,
+    &PROGRAMS_6_12,
     &TRACEPOINT_6_12,
     &LSM_6_1,
     &TRACEPOINT_6_1,
@@ -143,6 +158,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12",
         boot: &LSM_6_12,
+        disk: &ORDINARY,
         tests: &[Tests::AllBut("e2e", NOT_IN_THE_GUEST)],
         copies: 2,
         megabytes: MEMORY,
@@ -151,6 +167,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 lsm",
         boot: &LSM_6_12,
+        disk: &ORDINARY,
         tests: &[
             Tests::Module("guest", "lsm::"),
             Tests::Module("guest", "tier::lsm::"),
@@ -163,6 +180,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 crowd",
         boot: &LSM_6_12,
+        disk: &ORDINARY,
         tests: &[Tests::Module("guest", "crowd::")],
         copies: 1,
         // A process takes some thirty kilobytes of the kernel's memory.
@@ -172,6 +190,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 systemd",
         boot: &LSM_6_12,
+        disk: &ORDINARY,
         tests: &[Tests::Module("guest", "systemd::")],
         copies: 1,
         megabytes: MEMORY,
@@ -180,6 +199,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 monitor",
         boot: &LSM_6_12,
+        disk: &ORDINARY,
         tests: &[Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST)],
         copies: 1,
         megabytes: MEMORY,
@@ -188,6 +208,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 tracepoint",
         boot: &TRACEPOINT_6_12,
+        disk: &ORDINARY,
         tests: &[
             Tests::Only("live", BY_TIER, NOT_BY_TIER),
             Tests::Module("guest", "tier::tracepoint::"),
@@ -199,6 +220,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 without Landlock",
         boot: &WITHOUT_LANDLOCK,
+        disk: &ORDINARY,
         tests: &[Tests::Module("guest", "without_landlock::")],
         copies: 1,
         megabytes: MEMORY,
@@ -207,6 +229,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.1 monitor",
         boot: &LSM_6_1,
+        disk: &ORDINARY,
         tests: &[
             Tests::Only("live", BY_TIER, NOT_BY_TIER),
             Tests::Module("guest", "tier::lsm::"),
@@ -218,6 +241,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.1 tracepoint",
         boot: &TRACEPOINT_6_1,
+        disk: &ORDINARY,
         tests: &[
             Tests::Only("live", BY_TIER, NOT_BY_TIER),
             Tests::Module("guest", "tier::tracepoint::"),
@@ -229,6 +253,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.1",
         boot: &LSM_6_1,
+        disk: &ORDINARY,
         tests: &[Tests::Module("guest", "oldest::")],
         copies: 1,
         megabytes: MEMORY,
@@ -237,6 +262,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 preempt",
         boot: &PREEMPT_6_12,
+        disk: &ORDINARY,
         tests: &[Tests::Module("guest", "preempt::whole::")],
         copies: 1,
         megabytes: MEMORY,
@@ -245,6 +271,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.1 preempt",
         boot: &PREEMPT_6_1,
+        disk: &ORDINARY,
         tests: &[Tests::Module("guest", "preempt::whole::")],
         copies: 1,
         megabytes: MEMORY,
@@ -253,6 +280,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "6.12 general",
         boot: &GENERAL,
+        disk: &ORDINARY,
         tests: &[
             Tests::Module("e2e", "syscalls::j23"),
             Tests::Module("e2e", "monitor::calls::m14"),
@@ -263,8 +291,22 @@ pub const MACHINES: &[Machine] = &[
         only_named: None,
     },
     Machine {
+        name: "6.12 programs",
+        boot: &PROGRAMS_6_12,
+        disk: &PROGRAMS,
+        tests: &[Tests::Part(
+            "e2e",
+            &["guide::", "learn::", "profiles::", "progress::", "report::"],
+            NOT_AMONG_PROGRAMS,
+        )],
+        copies: 2,
+        megabytes: 3072,
+        only_named: Some(TAKES_LONG),
+    },
+    Machine {
         name: "newest",
         boot: &LSM_NEWEST,
+        disk: &ORDINARY,
         tests: &[
             Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST),
             Tests::Module("guest", "tier::lsm::"),
@@ -278,6 +320,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "newest tracepoint",
         boot: &TRACEPOINT_NEWEST,
+        disk: &ORDINARY,
         tests: &[
             Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST),
             Tests::Module("guest", "tier::tracepoint::"),
@@ -290,6 +333,7 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         name: "newest preempt",
         boot: &PREEMPT_NEWEST,
+        disk: &ORDINARY,
         tests: &[Tests::Module("guest", "preempt::whole::")],
         copies: 1,
         megabytes: MEMORY,
@@ -297,19 +341,24 @@ pub const MACHINES: &[Machine] = &[
     },
 ];
 
+const TAKES_LONG: &str = "interpreters and compilers take an emulated processor most of an hour";
+
 const CHANGES: &str = "the kernel is another one from week to week, and no change of ours";
 
 impl Tests {
     /// The test binary.
     pub fn binary(&self) -> &'static str {
         match self {
-            Tests::AllBut(binary, _) | Tests::Only(binary, ..) | Tests::Module(binary, _) => binary,
+            Tests::AllBut(binary, _)
+            | Tests::Only(binary, ..)
+            | Tests::Part(binary, ..)
+            | Tests::Module(binary, _) => binary,
         }
     }
 
     /// Those of the binary's tests that are expected to run, and those that are not with the reason.
     pub fn choose(&self, all: &[String]) -> Result<Choice> {
-        if let Tests::AllBut(_, left_out) = self {
+        if let Tests::AllBut(_, left_out) | Tests::Part(_, _, left_out) = self {
             refuse_stale(left_out, all)?;
         }
         let mut choice = Choice::default();
@@ -327,14 +376,15 @@ impl Tests {
     }
 
     fn why_not(&self, name: &str) -> Answer {
+        let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         match self {
-            Tests::AllBut(_, left_out) => left_out
+            Tests::Part(_, prefixes, _) if !begins(prefixes) => Answer::IsForOthers,
+            Tests::AllBut(_, left_out) | Tests::Part(_, _, left_out) => left_out
                 .iter()
                 .find(|it| name.starts_with(it.prefix))
                 .map_or(Answer::Runs, |it| Answer::LeftOut(it.why)),
             Tests::Only(_, prefixes, why) => {
-                let is_in = prefixes.iter().any(|prefix| name.starts_with(prefix));
-                if is_in {
+                if begins(prefixes) {
                     Answer::Runs
                 } else {
                     Answer::LeftOut(why)
@@ -428,6 +478,19 @@ mod tests {
     }
 
     #[test]
+    fn part_leaves_out_with_a_reason_and_the_rest_to_others() {
+        let all = names(&["usage::flag", "usage::word", "limits::old", "open::a"]);
+        const WORD: &[LeftOut] = &[LeftOut {
+            prefix: "usage::word",
+            why: "a test",
+        }];
+        let part = Tests::Part("e2e", &["usage::", "limits::"], WORD);
+        let chosen = part.choose(&all).expect("fits");
+        assert_eq!(chosen.run, ["usage::flag", "limits::old"]);
+        assert_eq!(chosen.left_out, [("usage::word".to_owned(), "a test")]);
+    }
+
+    #[test]
     fn every_boot_has_a_machine_and_every_machine_a_column() {
         for boot in BOOTS {
             assert!(MACHINES.iter().any(|it| it.boot.name == boot.name));
@@ -461,6 +524,8 @@ mod tests {
 
     #[test]
     fn every_line_says_why() {
-        assert!(NOT_IN_THE_GUEST.iter().all(|line| !line.why.is_empty()));
+        for list in [NOT_IN_THE_GUEST, NOT_AMONG_PROGRAMS, NOT_LIVE_IN_THE_GUEST] {
+            assert!(list.iter().all(|line| !line.why.is_empty()));
+        }
     }
 }

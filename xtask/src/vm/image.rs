@@ -1,10 +1,6 @@
-//! The guest's root file system: files of packages that the host has, the command under test and
-//! the test binaries. Made without mounting anything.
-//!
-//! The list of packages grows with what tests need; one that the host lacks belongs to
-//! `setup/needs.rs` too.
+//! The guest's root file system: what `contents.rs` names, the command under test and the test
+//! binaries. Made without mounting anything.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -12,50 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::contents::{self, Disk};
 use crate::command;
-
-/// Whose files the guest has, and those of everything they depend on.
-const PACKAGES: &[&str] = &[
-    "base-files",
-    "bash",
-    "bsdutils",
-    "coreutils",
-    "dash",
-    "dbus",
-    "findutils",
-    "gcc",
-    "grep",
-    "iproute2",
-    "libc-bin",
-    "libc6-dev",
-    "libgcc-s1",
-    "make",
-    "mawk",
-    "mount",
-    "procps",
-    "python3",
-    "sed",
-    "systemd",
-    "uidmap",
-    "util-linux",
-];
-
-/// Parts of packages that no test looks at.
-const NOT_NEEDED: &[&str] = &[
-    "/etc/",
-    "/usr/lib/gcc/x86_64-linux-gnu/12/lto",
-    "/usr/lib/x86_64-linux-gnu/gconv/",
-    "/usr/lib/x86_64-linux-gnu/perl",
-    "/usr/share/bash-completion/",
-    "/usr/share/doc/",
-    "/usr/share/info/",
-    "/usr/share/lintian/",
-    "/usr/share/locale/",
-    "/usr/share/man/",
-    "/usr/share/perl",
-    "/usr/share/zoneinfo/",
-    "/var/",
-];
 
 /// Empty folders that mounts and tests expect.
 const FOLDERS: &[&str] = &[
@@ -87,16 +41,24 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Room for everything with some to spare; the file is sparse.
-const SIZE: &str = "2G";
-
-/// Makes the image at `image`, with `programs` as (place in the guest, file of the host).
-pub fn make(image: &Path, programs: &[(PathBuf, PathBuf)]) -> Result<()> {
+/// Makes a disk's image at `image`, with `programs` as (place in the guest, file of the host).
+pub fn make(disk: &Disk, image: &Path, programs: &[(PathBuf, PathBuf)]) -> Result<()> {
     let stage = tempfile::tempdir().context("no room for the guest's files")?;
     let root = stage.path();
     make_folders(root)?;
-    for file in &package_files()? {
+    for file in &contents::package_files(disk)? {
         copy_from_host(file, root)?;
+        if disk.has_compiled_modules {
+            for module in contents::compiled_modules(file) {
+                copy_from_host(&module, root)?;
+            }
+        }
+    }
+    if disk.has_checkout {
+        copy_rust(root)?;
+        for file in contents::checkout_files()? {
+            copy(&file, &inside(root, &file))?;
+        }
     }
     for (place, program) in programs {
         copy(program, &root.join(place))?;
@@ -104,7 +66,19 @@ pub fn make(image: &Path, programs: &[(PathBuf, PathBuf)]) -> Result<()> {
     for (place, text) in FILES {
         write(&root.join(place), text)?;
     }
-    make_file_system(root, image)
+    make_file_system(root, image, disk.size)
+}
+
+fn copy_rust(root: &Path) -> Result<()> {
+    for (place, file) in contents::rust_files()? {
+        copy(&file, &root.join(place))?;
+    }
+    for (place, program) in contents::rust_links() {
+        let place = root.join(place);
+        make_parent(&place)?;
+        symlink(program, place)?;
+    }
+    Ok(())
 }
 
 /// `/bin`, `/sbin` and the like are links on every Debian since 12, and the loader's path among
@@ -122,65 +96,6 @@ fn make_folders(root: &Path) -> Result<()> {
         fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o1777))?;
     }
     Ok(())
-}
-
-/// The files of the packages.
-fn package_files() -> Result<BTreeSet<PathBuf>> {
-    let installed = dpkg_query(&[
-        "--show",
-        "--showformat",
-        "${Package}\t${Pre-Depends}, ${Depends}\n",
-    ])?;
-    let packages = closure(PACKAGES, &installed);
-    let mut arguments = vec!["--listfiles"];
-    arguments.extend(packages.iter().copied());
-    let listed = dpkg_query(&arguments)?;
-    let wanted = listed.lines().filter(|line| {
-        line.starts_with('/') && !NOT_NEEDED.iter().any(|prefix| line.starts_with(prefix))
-    });
-    let mut files: BTreeSet<PathBuf> = wanted.map(PathBuf::from).collect();
-    files.extend(
-        [
-            "/usr/bin/awk",
-            "/usr/bin/cc",
-            "/etc/alternatives/awk",
-            "/etc/alternatives/cc",
-        ]
-        .map(PathBuf::from),
-    );
-    Ok(files)
-}
-
-fn dpkg_query(arguments: &[&str]) -> Result<String> {
-    command::output(Command::new("dpkg-query").args(arguments))
-        .context("the guest is made of Debian packages that the host has")
-}
-
-/// These packages and whatever they depend on, among those installed: one per line, its name, a tab
-/// and what it depends on.
-fn closure<'a>(names: &[&'a str], installed: &'a str) -> BTreeSet<&'a str> {
-    let table: BTreeMap<&str, &str> = installed
-        .lines()
-        .filter_map(|line| line.split_once('\t'))
-        .collect();
-    let mut found = BTreeSet::new();
-    let mut open = names.to_vec();
-    while let Some(name) = open.pop() {
-        // A name that is not installed is another one's alternative, or provided by another.
-        let Some(depends) = table.get(name) else {
-            continue;
-        };
-        if found.insert(name) {
-            open.extend(depends.split([',', '|']).map(package_name));
-        }
-    }
-    found
-}
-
-/// The name in `name:any (>= 1.2)`.
-fn package_name(dependency: &str) -> &str {
-    let words = dependency.trim().split([' ', ':', '(']);
-    words.into_iter().next().unwrap_or_default()
 }
 
 /// A file at the place where it really lies, and what it leads to when it is a link.
@@ -222,9 +137,14 @@ fn make_parent(place: &Path) -> Result<()> {
 
 fn copy(file: &Path, place: &Path) -> Result<()> {
     make_parent(place)?;
-    fs::copy(file, place)
-        .map(|_| ())
-        .with_context(|| format!("cannot copy {} for the guest", file.display()))
+    let told = || format!("cannot copy {} for the guest", file.display());
+    fs::copy(file, place).with_context(told)?;
+    // Modules that Python has compiled are those of sources of this time.
+    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    let copied = fs::File::open(place).with_context(told)?;
+    copied
+        .set_modified(modified.with_context(told)?)
+        .with_context(told)
 }
 
 fn write(place: &Path, text: &str) -> Result<()> {
@@ -233,7 +153,7 @@ fn write(place: &Path, text: &str) -> Result<()> {
 }
 
 /// mke2fs fills it while making it: no mount, no loop device.
-fn make_file_system(root: &Path, image: &Path) -> Result<()> {
+fn make_file_system(root: &Path, image: &Path, size: &str) -> Result<()> {
     let _ = fs::remove_file(image);
     fs::set_permissions(root, fs::Permissions::from_mode(0o755))?;
     let mke2fs = command::find_program("mke2fs").unwrap_or_else(|| "/usr/sbin/mke2fs".into());
@@ -252,7 +172,7 @@ fn make_file_system(root: &Path, image: &Path) -> Result<()> {
             ])
             .arg(root)
             .arg(image)
-            .arg(SIZE),
+            .arg(size),
     )
 }
 
@@ -271,20 +191,6 @@ pub fn make_swap(image: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn closure_follows_what_is_installed() {
-        let installed = "python3\t, python3.11 (>= 3.11.2-1~), libpython3-stdlib:any (= 3.11) | other\n\
-                         python3.11\tlibc6, media-types\nlibpython3-stdlib\t\nlibc6\t\nunrelated\t\n";
-        let found = closure(&["python3", "not-installed"], installed);
-        let expected = ["libc6", "libpython3-stdlib", "python3", "python3.11"];
-        assert_eq!(found, BTreeSet::from(expected));
-    }
-
-    #[test]
-    fn lists_are_sorted() {
-        assert!(PACKAGES.is_sorted() && NOT_NEEDED.is_sorted());
-    }
 
     #[test]
     fn link_brings_what_it_leads_to() {

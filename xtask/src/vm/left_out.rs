@@ -36,6 +36,12 @@ pub const NOT_LIVE_IN_THE_GUEST: &[LeftOut] = &[
     },
 ];
 
+/// Left out of the machine that has the programs for them.
+pub const NOT_AMONG_PROGRAMS: &[LeftOut] = &[LeftOut {
+    prefix: "report::browser::",
+    why: "a browser would take an emulated processor longer than a test may, and shows what is rendered without a jail",
+}];
+
 /// Left out because the kernel has little part in them: an emulated processor takes some seconds for
 /// each run, and the rest is to stay within minutes.
 pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
@@ -73,19 +79,19 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
     },
     LeftOut {
         prefix: "progress::",
-        why: "what is shown on a terminal meanwhile is the command's alone, and takes seconds to appear",
+        why: "what is shown on a terminal meanwhile is the command's alone, and takes seconds to appear: on 6.12 programs",
     },
     LeftOut {
         prefix: "report::",
-        why: "a stored report is rendered by the command alone, without a jail; the runs that fill it are ordinary ones",
+        why: "a stored report is rendered by the command alone, without a jail; the runs that fill it are ordinary ones: on 6.12 programs",
     },
     LeftOut {
         prefix: "guide::",
-        why: "pages show what a run of Python tells; the guest's has no compiled modules, and tells besides that it tries to write them",
+        why: "pages show what a run of Python tells; this guest's has no compiled modules, and tells besides that it tries to write them: on 6.12 programs",
     },
     LeftOut {
         prefix: "learn::",
-        why: "each learns from one run of an interpreter and enforces it in others, which takes minutes there; which calls are made is asked in `live::process`, and rules of every kind are enforced in `monitor::`",
+        why: "each learns from one run of an interpreter and enforces it in others, which takes minutes: on 6.12 programs",
     },
     LeftOut {
         prefix: "monitor::evidence::m20",
@@ -113,35 +119,35 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
     },
     LeftOut {
         prefix: "profiles::compile::a_build_script_of_cargo",
-        why: "the guest has no compiler of Rust; a recipe of make is killed the same way",
+        why: "this guest has no compiler of Rust: on 6.12 programs",
     },
     LeftOut {
         prefix: "profiles::compile::cargo",
-        why: "the guest has no compiler of Rust, and an emulated one would take minutes",
+        why: "this guest has no compiler of Rust: on 6.12 programs",
     },
     LeftOut {
         prefix: "profiles::judge::programs_in_rust",
-        why: "the guest has no compiler of Rust; the C programs call the same",
+        why: "this guest has no compiler of Rust: on 6.12 programs",
     },
     LeftOut {
         prefix: "profiles::node::",
-        why: "Node alone would double the guest's disk, and takes an emulated processor long to start",
+        why: "Node alone would double this guest's disk, and takes an emulated processor long to start: on 6.12 programs",
     },
     LeftOut {
         prefix: "profiles::python::an_environment_of_the_workspace_with_pips",
-        why: "pip takes an emulated processor a minute; an environment without it is made there",
+        why: "pip takes an emulated processor long; an environment without it is made here: on 6.12 programs",
     },
     LeftOut {
         prefix: "profiles::python::numbers",
-        why: "the libraries would double the guest's disk; to the kernel they are files like others",
+        why: "the libraries would double this guest's disk: on 6.12 programs",
     },
     LeftOut {
         prefix: "profiles::python::pip",
-        why: "pip takes an emulated processor a minute; an environment without it is made there",
+        why: "pip takes an emulated processor long; an environment without it is made here: on 6.12 programs",
     },
     LeftOut {
         prefix: "profiles::shell::git",
-        why: "git would bring half of Perl along; to the kernel its files are like others",
+        why: "this guest has no git: on 6.12 programs",
     },
     LeftOut {
         prefix: "programs::",

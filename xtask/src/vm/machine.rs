@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use turnkey_guest::{Message, PORT};
 
-use super::watch::{End, Watch};
+use super::watch::{End, Together, Watch};
 
 /// What a machine is made of.
 pub struct Parts<'a> {
@@ -28,6 +28,8 @@ pub struct Parts<'a> {
     pub megabytes: u32,
     /// Where the console's text is kept.
     pub console: &'a Path,
+    /// How long it may run, in the host's time.
+    pub at_most: Duration,
 }
 
 /// No KVM, on purpose: the same machine everywhere, and a clock that counts instructions. Sleeping
@@ -83,7 +85,11 @@ pub fn run(parts: &Parts, tell: &dyn Fn(&Message)) -> Result<(Watch, End)> {
             Err(RecvTimeoutError::Disconnected) => is_there = false,
         }
         console.lines(|line| watch.read_console(line));
-        if let Some(end) = watch.end(heard.elapsed(), started.elapsed(), is_there) {
+        let together = Together {
+            so_far: started.elapsed(),
+            at_most: parts.at_most,
+        };
+        if let Some(end) = watch.end(heard.elapsed(), together, is_there) {
             break end;
         }
     };

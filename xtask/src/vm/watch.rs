@@ -13,7 +13,10 @@ use super::support;
 const SILENCE: Duration = Duration::from_secs(240);
 
 /// How long a guest may run altogether, in the host's time.
-const TOGETHER: Duration = Duration::from_secs(1500);
+pub const TOGETHER: Duration = Duration::from_secs(1500);
+
+/// The same for a guest that runs only when somebody asks for it, and waits.
+pub const TOGETHER_WHEN_NAMED: Duration = Duration::from_secs(4500);
 
 /// Why a guest is not listened to any longer.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +31,15 @@ pub enum End {
     TooLong(Duration),
     /// The machine stopped without a word.
     Gone,
+}
+
+/// How long a guest has run, and may run, in the host's time.
+#[derive(Clone, Copy)]
+pub struct Together {
+    /// Until now.
+    pub so_far: Duration,
+    /// Altogether.
+    pub at_most: Duration,
 }
 
 /// One guest as seen from the host.
@@ -81,9 +93,9 @@ impl Watch {
         }
     }
 
-    /// Whether it has ended, given how long it has been silent, how long it has run and whether
+    /// Whether it has ended, given how long it has been silent, how long it has run, and whether
     /// the machine is still there.
-    pub fn end(&self, silent: Duration, together: Duration, is_there: bool) -> Option<End> {
+    pub fn end(&self, silent: Duration, together: Together, is_there: bool) -> Option<End> {
         if let Some(panic) = &self.panic {
             return Some(End::Panic(panic.clone()));
         }
@@ -93,7 +105,8 @@ impl Watch {
         if silent > SILENCE {
             return Some(End::Stall(silent));
         }
-        (together > TOGETHER).then_some(End::TooLong(together))
+        let Together { so_far, at_most } = together;
+        (so_far > at_most).then_some(End::TooLong(so_far))
     }
 }
 
@@ -103,18 +116,29 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(1);
 
+    fn after(so_far: Duration) -> Together {
+        Together {
+            so_far,
+            at_most: TOGETHER,
+        }
+    }
+
     #[test]
     fn guest_that_says_it_is_done_and_stops_is_done() {
         let mut watch = Watch::default();
         watch.hear(Message::Down);
-        assert_eq!(watch.end(SOON, SOON, true), None, "it still powers off");
-        assert_eq!(watch.end(SOON, SOON, false), Some(End::Done));
+        assert_eq!(
+            watch.end(SOON, after(SOON), true),
+            None,
+            "it still powers off"
+        );
+        assert_eq!(watch.end(SOON, after(SOON), false), Some(End::Done));
     }
 
     #[test]
     fn machine_that_stops_early_is_gone() {
         let watch = Watch::default();
-        assert_eq!(watch.end(SOON, SOON, false), Some(End::Gone));
+        assert_eq!(watch.end(SOON, after(SOON), false), Some(End::Gone));
     }
 
     #[test]
@@ -122,7 +146,7 @@ mod tests {
         let mut watch = Watch::default();
         watch.hear(Message::Down);
         watch.read_console("[    9.8] Kernel panic - not syncing: Attempted to kill init!\r");
-        let end = watch.end(SOON, SOON, true);
+        let end = watch.end(SOON, after(SOON), true);
         assert!(matches!(end, Some(End::Panic(text)) if text.ends_with("kill init!")));
     }
 
@@ -130,10 +154,10 @@ mod tests {
     fn silence_and_length_end_it() {
         let watch = Watch::default();
         let long = SILENCE + SOON;
-        assert_eq!(watch.end(long, long, true), Some(End::Stall(long)));
+        assert_eq!(watch.end(long, after(long), true), Some(End::Stall(long)));
         let long = TOGETHER + SOON;
-        assert_eq!(watch.end(SOON, long, true), Some(End::TooLong(long)));
-        assert_eq!(watch.end(SOON, SOON, true), None);
+        assert_eq!(watch.end(SOON, after(long), true), Some(End::TooLong(long)));
+        assert_eq!(watch.end(SOON, after(SOON), true), None);
     }
 
     #[test]
