@@ -3,6 +3,7 @@
 //! Every question about patterns is answered exactly, as a question about sets of paths, and by the
 //! order in which rules decide ([`mod@crate::decide`]); nothing is guessed from how they look.
 
+mod acceptances;
 mod actors;
 mod allows;
 mod enforcement;
@@ -45,6 +46,8 @@ pub enum Lint {
     MetadataAllowed,
     /// A layer whose absence does not end the run.
     LayerNotRequired,
+    /// A finding is accepted no longer, or soon no longer.
+    AcceptanceEnds,
     /// The rules are too many, or too entangled, to be compared all.
     NotCompared,
 }
@@ -71,7 +74,8 @@ pub struct Checked {
 /// Loads a profile as [`crate::load()`] does, and looks for what is most likely not meant.
 ///
 /// `known_as` answers with every absolute path by which a file or directory is known: as it was
-/// named, and with symlinks followed. It need not exist.
+/// named, and with symlinks followed. It need not exist. `today` is the day in UTC, by which accepted
+/// findings are judged.
 ///
 /// # Errors
 /// When the profile cannot be used at all.
@@ -79,6 +83,7 @@ pub fn check(
     profile: &str,
     read_file: &dyn Fn(&str) -> Result<String, String>,
     known_as: &dyn Fn(&Path) -> Vec<PathBuf>,
+    today: time::Date,
 ) -> Result<Checked, LoadError> {
     let gathered = load::gather(profile, read_file, &Overrides::default())?;
     let merged = gathered.profile.clone();
@@ -98,6 +103,7 @@ pub fn check(
     findings.extend(hosts::allowed(&merged));
     findings.extend(metadata::reached(&merged, &policy.rules));
     findings.extend(enforcement::layers(&merged, &policy));
+    findings.extend(acceptances::ending(&merged, today));
     findings.sort_by_key(|finding| finding.lint);
     Ok(Checked { policy, findings })
 }
@@ -137,6 +143,7 @@ impl Lint {
         Self::OwnProfileWritable,
         Self::MetadataAllowed,
         Self::LayerNotRequired,
+        Self::AcceptanceEnds,
         Self::NotCompared,
     ];
 
@@ -151,6 +158,7 @@ impl Lint {
             Self::OwnProfileWritable => "own-profile-writable",
             Self::MetadataAllowed => "metadata-allowed",
             Self::LayerNotRequired => "layer-not-required",
+            Self::AcceptanceEnds => "acceptance-ends",
             Self::NotCompared => "not-compared",
         }
     }
@@ -174,6 +182,9 @@ impl Lint {
                 "a rule that allows an address at which clouds hand out credentials, unless it names that address alone and has a `why`"
             }
             Self::LayerNotRequired => "a layer that `enforcement.required` leaves out",
+            Self::AcceptanceEnds => {
+                "an entry of `accept` whose `until` is over, or comes within 14 days"
+            }
             Self::NotCompared => {
                 "the rules are too many, or their patterns too entangled, to compare each with all others"
             }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use time::{Date, Month};
 use turnkey_policy::lint::{Checked, Lint};
 use turnkey_policy::{SHIPPED, check};
 
@@ -18,6 +19,11 @@ fn known_as(path: &Path) -> Vec<PathBuf> {
     vec![absolute, real]
 }
 
+/// The day on which these profiles are looked at.
+fn today() -> Date {
+    Date::from_calendar_date(2027, Month::June, 1).expect("a day")
+}
+
 fn checked(text: &str) -> Checked {
     let read = |path: &str| match path {
         "./mine.toml" => Ok(text.to_owned()),
@@ -28,7 +34,7 @@ fn checked(text: &str) -> Checked {
             .to_owned()),
         _ => Err("No such file or directory".to_owned()),
     };
-    check("./mine.toml", &read, &known_as)
+    check("./mine.toml", &read, &known_as, today())
         .unwrap_or_else(|error| panic!("{text}\n{:?}", error.problems()))
 }
 
@@ -518,6 +524,19 @@ silent!(
     ])
 );
 
+/// Entries of `accept`, by their last days.
+fn accepted(days: [&str; 4]) -> String {
+    ["evasion", "persistence", "injection", "exhaustion"].iter().zip(days).fold(String::new(), |all, (finding, until)| {
+        all + &format!("[[accept]]\nfinding = \"behaviour:{finding}\"\nwhy = \"known\"\nuntil = \"{until}\"\n")
+    })
+}
+
+shown!(
+    acceptances_that_are_over_or_soon_will_be,
+    &accepted(["2027-05-31", "2027-06-01", "2027-06-02", "2027-06-15"])
+);
+silent!(an_acceptance_that_goes_on, &accepted(["2027-06-16"; 4]));
+
 #[test]
 fn the_place_of_a_rule_in_another_file_is_shown() {
     let text = format!(
@@ -553,7 +572,7 @@ fn every_lint_is_shown_by_some_test_above() {
 fn shipped_profiles_are_free_of_findings() {
     for (name, _) in SHIPPED {
         let no_files = |path: &str| Err(path.to_owned());
-        let checked = check(name, &no_files, &known_as).expect("it is shipped");
+        let checked = check(name, &no_files, &known_as, today()).expect("it is shipped");
         let found: Vec<String> = checked.findings.iter().map(ToString::to_string).collect();
         assert!(found.is_empty(), "{name}: {found:?}");
     }

@@ -92,8 +92,13 @@ fn checked(rules: &[Drawn]) -> Checked {
             "[[rule]]\nid = \"r{index}\"\non = \"open\"\naccess = \"{access}\"\naction = \"{action}\"\nwhy = \"x\"\n{path}{flags}{exe}"
         );
     }
-    check("./x.toml", &|_| Ok(text.clone()), &|_| Vec::new())
-        .unwrap_or_else(|error| panic!("{text}{:?}", error.problems()))
+    check(
+        "./x.toml",
+        &|_| Ok(text.clone()),
+        &|_| Vec::new(),
+        time::Date::MIN,
+    )
+    .unwrap_or_else(|error| panic!("{text}{:?}", error.problems()))
 }
 
 /// The rules that decide on some attempt.

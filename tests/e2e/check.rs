@@ -60,6 +60,23 @@ fn a_finding_is_told_with_its_place() {
     assert_eq!(finding["places"][0]["line"], 5);
 }
 
+/// By the calendar of the machine: a day long ago is over, one of another millennium is not.
+#[test]
+fn an_acceptance_that_is_over_is_told() {
+    let run = Run::new();
+    for (name, until, code) in [("old", "2020-02-02", 1), ("new", "2999-12-31", 0)] {
+        let accept = format!(
+            "[[accept]]\nfinding = \"behaviour:evasion\"\nwhy = \"it sleeps\"\nuntil = \"{until}\"\n"
+        );
+        let name = format!("{name}.toml");
+        profile(&run, &name, &accept);
+        let output = check(&run, &["--json", &name]);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stdout).contains("acceptance-ends");
+        assert_eq!(told, code == 1, "{output:?}");
+    }
+}
+
 /// One that cannot be used does not keep the others from being looked at.
 #[test]
 fn what_cannot_be_used_is_told_with_all_that_is_wrong() {

@@ -12,7 +12,7 @@ use anyhow::Context;
 use crate::cli::CheckArguments;
 use crate::report;
 use crate::run::Failure;
-use crate::{tell, text_file};
+use crate::{clock, tell, text_file};
 use view::{Check, Profile};
 
 /// Something was found.
@@ -20,13 +20,14 @@ const FOUND: u8 = 1;
 
 /// Prints what was found to standard output.
 pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
+    let today = clock::now().day();
     let looked_at: Vec<_> = arguments
         .profiles
         .iter()
         .map(|name| {
             (
                 name.as_str(),
-                turnkey_policy::check(name, &text_file::read, &known_as),
+                turnkey_policy::check(name, &text_file::read, &known_as, today),
             )
         })
         .collect();

@@ -11,7 +11,7 @@ const INSTALLER: &str = include_str!("../../../examples/hostile/fake_installer.p
 
 /// A run with something in every part of the page.
 fn story() -> Told {
-    let options = ["--mode", "observe", "--capture", "--quiet"];
+    let options = ["--mode", "observe", "--capture", "--quiet", "--syscalls"];
     told(&options, &["python3", "-c", INSTALLER])
 }
 
@@ -46,6 +46,8 @@ fn the_page_tells_the_run_filters_and_folds_and_fetches_nothing() {
         "Network",
         "203.0.113.7:443",
         "package/setup.py",
+        "System calls made",
+        "execve",
         "What was enforced",
         "landlock",
     ] {
@@ -197,6 +199,7 @@ fn hostile_names_are_text_wherever_they_stand() {
         "#files",
         "#network",
         "#changed",
+        "#calls",
         "#layers",
         "#evidence",
         "title",

@@ -72,6 +72,7 @@ fn body(report: &Report) -> Markup {
             tables::files(report),
             tables::network(report),
             tables::changed(report),
+            overview::calls(report),
             overview::layers(report),
             overview::evidence(report),
         ],

@@ -261,6 +261,17 @@ fn layer(layer: &Layer) -> Markup {
     )
 }
 
+/// The system calls that were made, where somebody asked for them.
+pub fn calls(report: &Report) -> Markup {
+    let Some(calls) = &report.syscalls else {
+        return Markup::default();
+    };
+    let names = calls.iter().map(|name| say("li", "mono", name));
+    let list = Markup::element("ul", &[("class", "calls")], names);
+    let count = say("span", "dim", &calls.len().to_string());
+    section("calls", "System calls made", count, list)
+}
+
 /// How much was seen, and how much of it is lost.
 pub fn evidence(report: &Report) -> Markup {
     let aside = if report.events.complete {
