@@ -44,7 +44,7 @@ pub const PROGRAMS: Disk = Disk {
     packages: &[PACKAGES, PROGRAM_PACKAGES],
     alternatives: &[ALTERNATIVES, PROGRAM_ALTERNATIVES],
     // npm renews itself where it lies, and is not what its package lists any more.
-    folders: &["/usr/lib/node_modules/npm"],
+    folders: &["/usr/lib/node_modules/npm", "/usr/share/zoneinfo"],
     has_compiled_modules: true,
     has_checkout: true,
 };
@@ -104,10 +104,10 @@ const PROGRAM_ALTERNATIVES: &[&str] = &[
     "/etc/alternatives/liblapack.so.3-x86_64-linux-gnu",
     "/etc/alternatives/libopenblas.so.0-x86_64-linux-gnu",
     "/etc/matplotlibrc",
+    "/usr/lib/gcc/x86_64-linux-gnu/12/lto-wrapper",
     "/usr/lib/x86_64-linux-gnu/libblas.so.3",
     "/usr/lib/x86_64-linux-gnu/liblapack.so.3",
     "/usr/lib/x86_64-linux-gnu/libopenblas.so.0",
-    "/usr/share/zoneinfo/tzdata.zi",
 ];
 
 /// Parts of packages that no test looks at.
