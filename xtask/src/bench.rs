@@ -3,26 +3,33 @@
 //! It is not part of the tests: figures need a machine that does nothing else. Everything happens in a mount
 //! namespace with a BPF file system of its own, so that turnkey's programs leave with it whatever happens.
 
+mod alive;
 mod baseline;
 mod bpftrace;
 mod cost;
+mod events;
 mod findings;
 mod goals;
+mod kill;
+mod leak;
 mod machine;
 mod page;
 mod peers;
 mod plots;
 mod rounds;
+mod scale;
 mod stage;
 mod start;
 mod statistics;
+mod steps;
 mod work;
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -64,6 +71,14 @@ enum Name {
     Start,
     /// What watching costs while a program runs
     Cost,
+    /// How soon an offender is dead, and everybody with it
+    Kill,
+    /// How much evidence can be taken
+    Events,
+    /// Many jails, one after another and side by side
+    Scale,
+    /// What many runs leave behind
+    Leak,
 }
 
 /// Below the checkout.
@@ -80,46 +95,54 @@ struct Bench {
 /// Measures, prints the page, and writes it where that is wanted.
 pub fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.inside {
-        setup::ensure(&[setup::BUILD, setup::EXAMPLES, setup::PEERS])?;
         return into_a_namespace();
     }
-    let started = Instant::now();
     let docs = workspace::root().join(DOCS);
     let baseline = arguments
         .check
-        .then(|| Baseline::read(&docs.join(BASELINE)))
-        .transpose()?;
-    let turnkey = match &arguments.turnkey {
-        Some(program) => program.clone(),
-        None => workspace::build_turnkey()?,
-    };
-    let stage = Stage::new(&turnkey)?;
-    let (peers, absent) = peers::present(&stage)?;
-    let bench = Bench {
-        stage,
-        peers,
-        quick: arguments.quick,
-    };
+        .then(|| Baseline::read(&docs.join(BASELINE)));
+    let baseline = baseline.transpose()?;
+    let (bench, mut absent) = Bench::new(arguments)?;
     let mut findings = Findings::default();
-    for &name in Name::value_variants() {
-        if arguments.only.is_empty() || arguments.only.contains(&name) {
-            measure(&bench, name, &mut findings)?;
-            eprintln!("{name:?} after {} s", started.elapsed().as_secs());
-        }
-    }
+    let failed = measure_all(&bench, &arguments.only, &mut findings);
+    absent.extend(failed.iter().cloned());
     let machine = machine::here()?;
     let page = page::text(&findings, &machine, &absent);
     eprintln!("{page}");
-    if let Some(baseline) = baseline {
-        return compare(&baseline, &findings);
-    }
     let is_whole = !arguments.quick && arguments.only.is_empty();
     let folder = arguments.out.clone().or(is_whole.then_some(docs));
-    if let Some(folder) = folder {
-        page::write(&folder, &page, &findings)?;
-        let ratios = findings.ratios;
-        let text = Baseline { machine, ratios }.text()?;
-        fs::write(folder.join(BASELINE), text).context("cannot write the ratios")?;
+    match (baseline, folder) {
+        (Some(baseline), _) => compare(&baseline, &findings)?,
+        (None, Some(folder)) => {
+            page::write(&folder, &page, &findings)?;
+            let ratios = findings.ratios;
+            let text = Baseline { machine, ratios }.text()?;
+            fs::write(folder.join(BASELINE), text).context("cannot write the ratios")?;
+        }
+        (None, None) => {}
+    }
+    all_measured(&failed)
+}
+
+/// Measures what is asked for, and says what could not be. One that fails takes nothing from the others: a whole run
+/// takes long.
+fn measure_all(bench: &Bench, only: &[Name], findings: &mut Findings) -> Vec<String> {
+    let started = Instant::now();
+    let mut failed = Vec::new();
+    for &name in Name::value_variants() {
+        if only.is_empty() || only.contains(&name) {
+            if let Err(error) = measure(bench, name, findings) {
+                failed.push(format!("{error:#}"));
+            }
+            eprintln!("{name:?} after {} s", started.elapsed().as_secs());
+        }
+    }
+    failed
+}
+
+fn all_measured(failed: &[String]) -> Result<()> {
+    if !failed.is_empty() {
+        bail!("not everything was measured:\n  {}", failed.join("\n  "));
     }
     Ok(())
 }
@@ -130,13 +153,38 @@ fn measure(bench: &Bench, name: Name, findings: &mut Findings) -> Result<()> {
         Name::Start => start::measure(stage, bench.extent(9, 11), peers, findings),
         Name::Cost => {
             let files = if bench.quick { 10_000 } else { 100_000 };
-            cost::measure(stage, bench.extent(7, 1), peers, files, findings)
+            cost::measure(stage, bench.extent(5, 1), peers, files, findings)
         }
+        Name::Kill => kill::measure(stage, if bench.quick { 5 } else { 50 }, findings),
+        Name::Events => {
+            let milliseconds = if bench.quick { 300 } else { 2000 };
+            events::measure(stage, bench.extent(5, 3), milliseconds, findings)
+        }
+        Name::Scale => scale::measure(stage, bench.scale(), peers, findings),
+        Name::Leak => leak::measure(stage, if bench.quick { 300 } else { 10_000 }, findings),
     }
     .with_context(|| format!("{name:?} could not be measured"))
 }
 
 impl Bench {
+    /// With everything that is measured, and the names of those who are not there.
+    fn new(arguments: &Arguments) -> Result<(Bench, Vec<String>)> {
+        let turnkey = match &arguments.turnkey {
+            Some(program) => program.clone(),
+            None => workspace::build_turnkey()?,
+        };
+        let stage = Stage::new(&turnkey)?;
+        let (peers, mut absent) = peers::present(&stage)?;
+        absent.extend(peers::absent_watchers());
+        let quick = arguments.quick;
+        let bench = Bench {
+            stage,
+            peers,
+            quick,
+        };
+        Ok((bench, absent))
+    }
+
     /// So many rounds of so many repeats, or a few when it has to be quick.
     fn extent(&self, rounds: usize, repeats: usize) -> Extent {
         if self.quick {
@@ -146,6 +194,22 @@ impl Bench {
             }
         } else {
             Extent { rounds, repeats }
+        }
+    }
+
+    /// How many jails there are.
+    fn scale(&self) -> scale::Size {
+        let (milliseconds, alive, mounts, starts) = if self.quick {
+            (200, 50, 500, 5)
+        } else {
+            (1000, 500, 4000, 25)
+        };
+        scale::Size {
+            extent: self.extent(5, 1),
+            window: Duration::from_millis(milliseconds),
+            alive,
+            mounts,
+            starts,
         }
     }
 }
@@ -170,8 +234,16 @@ fn compare(baseline: &Baseline, findings: &Findings) -> Result<()> {
     Ok(())
 }
 
-/// Becomes the same command where mounts are nobody else's.
+/// Becomes the same command, with everybody installed who can be, where mounts are nobody else's.
 fn into_a_namespace() -> Result<()> {
+    let ours = fs::metadata("/proc/self").context("cannot tell which user this is")?;
+    if ours.uid() != 0 {
+        bail!("only root loads programs into the kernel, and becomes somebody else");
+    }
+    setup::ensure(&[setup::BUILD, setup::EXAMPLES])?;
+    if let Err(error) = setup::ensure(&[setup::PEERS]) {
+        eprintln!("goes on without: {error:#}");
+    }
     let words: [OsString; 2] = ["--mount".into(), "--propagation=private".into()];
     let mut unshare = Command::new("unshare");
     unshare

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -17,7 +17,8 @@ tracepoint:syscalls:sys_enter_connect /uid == USER/ { printf("%llu %d connect\n"
 /// It compiles its program first.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-const READY: &str = "ready";
+/// What the first and the last probe print once.
+const READY: [&str; 2] = ["ready1", "ready2"];
 
 /// One that runs; it ends with this.
 pub struct Running {
@@ -34,7 +35,8 @@ pub fn words(script: &str) -> Vec<String> {
 /// Starts it, and waits until all its probes are attached.
 pub fn start(stage: &Stage, script: &str) -> Result<Running> {
     let output = stage.path("bpftrace.out");
-    let script = format!("{script}\nBEGIN {{ printf(\"{READY}\\n\"); }}");
+    // Probes are attached one after the other, from one end or the other.
+    let script = format!("{}\n{script}\n{}", sign(READY[0]), sign(READY[1]));
     let mut words = words(&script);
     // Into a file of its own choice it would write in blocks, and only at its end.
     words.splice(1..1, ["-B".into(), "line".into()]);
@@ -49,10 +51,15 @@ pub fn start(stage: &Stage, script: &str) -> Result<Running> {
     Ok(running)
 }
 
+/// A probe that says that it is there. `BEGIN` would say so before the others are attached.
+fn sign(word: &str) -> String {
+    format!("interval:ms:20 /!@{word}/ {{ @{word} = 1; printf(\"{word}\\n\"); }}")
+}
+
 impl Running {
     fn wait_until_ready(&mut self) -> Result<()> {
         let started = Instant::now();
-        while !self.printed().lines().any(|line| line == READY) {
+        while !READY.iter().all(|sign| self.printed().contains(sign)) {
             if let Some(status) = self.child.try_wait()? {
                 bail!("bpftrace ended: {status}");
             }
@@ -66,6 +73,14 @@ impl Running {
 
     fn printed(&self) -> String {
         fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
+    /// Ends it, after it has printed all that it has seen.
+    pub fn finish(mut self) -> Result<String> {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-INT", &pid]).status()?;
+        self.child.wait()?;
+        Ok(self.printed())
     }
 }
 

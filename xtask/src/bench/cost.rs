@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 
 use super::findings::{Block, Findings, Section, Unit};
-use super::peers::{GVISOR, Present};
+use super::peers::{self, GVISOR, Present};
 use super::rounds::{Contestant, Extent, Phase, Results, play};
 use super::stage::{Stage, printed};
 use super::start::{PYTHON, turnkey};
@@ -141,7 +141,7 @@ const OUTSIDE: &str = "bare, while turnkey watches others";
 const JAILED: &str = "turnkey, unmonitored";
 const WATCHED: &str = "turnkey";
 const STRACE: &str = "strace -f";
-const BPFTRACE: &str = "bpftrace";
+const BPFTRACE: &str = peers::BPFTRACE;
 const PLACES: [&str; 7] = [BARE, OUTSIDE, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR];
 
 /// Calls that strace is compared on, as each is one call and little else.
@@ -155,14 +155,14 @@ with the profile `untrusted` but for room enough, a loopback device and a tree o
 pub fn measure(
     stage: &Stage,
     extent: Extent,
-    peers: &[Present],
+    present: &[Present],
     files: usize,
     findings: &mut Findings,
 ) -> Result<()> {
     work::prepare(stage, files)?;
     let mut contestants = Vec::new();
     for kind in &KINDS {
-        add(stage, peers, kind, &mut contestants)?;
+        add(stage, present, kind, &mut contestants)?;
     }
     let results = play(&mut contestants, extent, |phase| stage.enter(phase))?;
     keep(&results, findings);
@@ -175,7 +175,7 @@ pub fn measure(
             relative(&results),
             plots::factors("cost", "Multiples of bare", &relatives(&results))?,
             Block::text("The commands:"),
-            commands(stage)?,
+            commands(stage),
         ],
     });
     Ok(())
@@ -183,7 +183,7 @@ pub fn measure(
 
 fn add<'a>(
     stage: &'a Stage,
-    peers: &'a [Present],
+    present: &'a [Present],
     kind: &'static Kind,
     contestants: &mut Vec<Contestant<'a>>,
 ) -> Result<()> {
@@ -194,8 +194,6 @@ fn add<'a>(
         let words: Vec<&str> = often.iter().map(String::as_str).collect();
         turnkey(stage, &[&["--profile", &profile], flags].concat(), &words)
     };
-    let strace = command::find_program("strace").context("strace is gone")?;
-    let traced = strace_words(&strace.to_string_lossy(), &seldom);
     let mut all = vec![
         (BARE, Phase::Unloaded, stage.as_user(&often)),
         (
@@ -203,12 +201,17 @@ fn add<'a>(
             Phase::Unloaded,
             stage.as_root(&jail(&["--unmonitored"])),
         ),
-        (STRACE, Phase::Unloaded, stage.as_user(&traced)),
-        (BPFTRACE, Phase::Bpftrace, stage.as_user(&often)),
         (OUTSIDE, Phase::Loaded, stage.as_user(&often)),
         (WATCHED, Phase::Loaded, stage.as_root(&jail(&[]))),
     ];
-    if let Some(gvisor) = peers.iter().find(|peer| peer.name == GVISOR) {
+    if command::find_program(peers::STRACE).is_some() {
+        let traced = strace_words(&seldom);
+        all.push((STRACE, Phase::Unloaded, stage.as_user(&traced)));
+    }
+    if command::find_program(peers::BPFTRACE).is_some() {
+        all.push((BPFTRACE, Phase::Bpftrace, stage.as_user(&often)));
+    }
+    if let Some(gvisor) = present.iter().find(|peer| peer.name == GVISOR) {
         let words: Vec<&str> = seldom.iter().map(String::as_str).collect();
         all.push((GVISOR, Phase::Unloaded, gvisor.command(stage, &words)?));
     }
@@ -233,8 +236,8 @@ fn words(stage: &Stage, kind: &Kind, count: u32) -> Vec<String> {
     front.into_iter().chain(with).collect()
 }
 
-fn strace_words(strace: &str, program: &[String]) -> Vec<String> {
-    let front = [strace, "-f", "-qq", "-o", "/dev/null"];
+fn strace_words(program: &[String]) -> Vec<String> {
+    let front = [peers::STRACE, "-f", "-qq", "-o", "/dev/null"];
     front
         .iter()
         .map(ToString::to_string)
@@ -319,17 +322,17 @@ fn rows(results: &Results, cell: impl Fn(&Kind, &str) -> Option<String>) -> Bloc
     Block::table(&head, rows.collect())
 }
 
-fn commands(stage: &Stage) -> Result<Block> {
+fn commands(stage: &Stage) -> Block {
     let loops = [work::LOOPS.to_owned(), "KIND".into(), "COUNT".into()];
     let words: Vec<&str> = loops.iter().map(String::as_str).collect();
     let profile = work::profile(stage);
     let watched = turnkey(stage, &["--profile", &profile], &words);
     let unwatched = turnkey(stage, &["--profile", &profile, "--unmonitored"], &words);
-    let strace = strace_words("strace", &loops);
+    let strace = strace_words(&loops);
     let lines = [watched, unwatched, strace].map(|words| stage.shown(&words));
     let mut lines = Vec::from(lines);
     lines.push(stage.shown(&super::bpftrace::words(super::bpftrace::WATCH)));
-    Ok(Block::Commands(lines))
+    Block::Commands(lines)
 }
 
 #[cfg(test)]

@@ -137,12 +137,14 @@ static uint64_t flood_alone(unsigned milliseconds, unsigned rate) {
     return made;
 }
 
-// flood MILLISECONDS RATE PROCESSES [FORBIDDEN]: prints how many opens there were and how long they took;
-// then opens the forbidden file.
+// flood MILLISECONDS RATE PROCESSES [FORBIDDEN]: says that it begins; says how many opens there were and how
+// many nanoseconds they took; then opens the forbidden file.
 static int flood(unsigned milliseconds, char **arguments) {
     unsigned rate = (unsigned)atoi(arguments[0]), processes = (unsigned)atoi(arguments[1]);
     uint64_t *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     must(made != MAP_FAILED, "mmap");
+    puts("begins");
+    fflush(stdout);
     uint64_t start = now();
     for (unsigned number = 0; number < processes; number++) {
         pid_t child = fork();

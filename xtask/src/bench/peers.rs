@@ -37,6 +37,10 @@ pub struct Present {
 pub const BUBBLEWRAP: &str = "bubblewrap";
 /// The one that is asked for its costs while running, as no system call of its programs is the host's own.
 pub const GVISOR: &str = "gVisor";
+/// Watches by stopping a program at each of its calls.
+pub const STRACE: &str = "strace";
+/// Watches from inside the kernel.
+pub const BPFTRACE: &str = "bpftrace";
 const RUNC: &str = "runc, rootless";
 
 const PEERS: [Peer; 8] = [
@@ -104,6 +108,15 @@ pub fn present(stage: &Stage) -> Result<(Vec<Present>, Vec<String>)> {
         }
     }
     Ok((present, absent))
+}
+
+/// Those who watch, and are not there.
+pub fn absent_watchers() -> Vec<String> {
+    let names = [STRACE, BPFTRACE].into_iter();
+    let absent = names.filter(|name| command::find_program(name).is_none());
+    absent
+        .map(|name| format!("{name}: not installed"))
+        .collect()
 }
 
 impl Peer {

@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use anyhow::{Result, anyhow};
+use plotters::coord::ranged1d::SegmentedCoord;
+use plotters::coord::types::RangedCoordusize;
 use plotters::prelude::*;
 
 use super::findings::{Block, Plot, digits};
@@ -53,13 +55,15 @@ fn draw_factors(svg: &mut String, title: &str, places: &[(String, Vec<(String, f
     let values = places
         .iter()
         .flat_map(|(_, row)| row.iter().map(|(_, value)| *value));
-    let scale = decades(values.chain([1.0, 10.0]));
+    let mut scale = decades(values.chain([1.0, 10.0]));
+    // Room for the names of the places.
+    scale.end *= 10.0;
     let mut chart = ChartBuilder::on(&area)
         .caption(title, (FONT, 17))
         .margin(8)
         .x_label_area_size(28)
         .y_label_area_size(50)
-        .build_cartesian_2d((0..kinds.len()).into_segmented(), scale.log_scale())?;
+        .build_cartesian_2d(segments(kinds.len()), scale.log_scale())?;
     let label = |place: &SegmentValue<usize>| match place {
         SegmentValue::CenterOf(index) => kinds.get(*index).unwrap_or(&"").to_string(),
         _ => String::new(),
@@ -84,6 +88,64 @@ fn draw_factors(svg: &mut String, title: &str, places: &[(String, Vec<(String, f
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(THEIRS)
+        .label_font((FONT, 13))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}
+
+/// Lines over numbers, such as a time over how many there are.
+pub fn lines(
+    name: &'static str,
+    title: &str,
+    below: &str,
+    lines: &[(String, Vec<(f64, f64)>)],
+) -> Result<Block> {
+    let mut svg = String::new();
+    draw_lines(&mut svg, title, below, lines)
+        .map_err(|error| anyhow!("cannot draw {name}: {error}"))?;
+    Ok(block(name, title, svg))
+}
+
+fn draw_lines(
+    svg: &mut String,
+    title: &str,
+    below: &str,
+    lines: &[(String, Vec<(f64, f64)>)],
+) -> Drawn {
+    let area = SVGBackend::with_string(svg, (WIDTH, 320)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let all = lines.iter().flat_map(|(_, points)| points);
+    let most = |value: fn(&(f64, f64)) -> f64| all.clone().map(value).fold(0.0, f64::max);
+    let (right, top) = (most(|point| point.0), most(|point| point.1));
+    let mut chart = ChartBuilder::on(&area)
+        .caption(title, (FONT, 17))
+        .margin(8)
+        .margin_right(30)
+        .x_label_area_size(44)
+        .y_label_area_size(60)
+        .build_cartesian_2d(0.0..right, 0.0..top * 1.15)?;
+    chart
+        .configure_mesh()
+        .x_desc(below)
+        .label_style((FONT, 13))
+        .draw()?;
+    for (index, (what, points)) in lines.iter().enumerate() {
+        let colour = Palette99::pick(index).to_rgba();
+        chart
+            .draw_series([PathElement::new(points.clone(), colour.stroke_width(2))])?
+            .label(what.clone())
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+        let marks = points
+            .iter()
+            .map(|point| Circle::new(*point, 3, colour.filled()));
+        chart.draw_series(marks)?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.85))
         .border_style(THEIRS)
         .label_font((FONT, 13))
@@ -117,7 +179,7 @@ fn draw_bars(svg: &mut String, title: &str, bars: &[Bar]) -> Drawn {
         .margin_right(70)
         .x_label_area_size(24)
         .y_label_area_size(250)
-        .build_cartesian_2d(scale.log_scale(), (0..bars.len()).into_segmented())?;
+        .build_cartesian_2d(scale.log_scale(), segments(bars.len()))?;
     let label = |place: &SegmentValue<usize>| match place {
         SegmentValue::CenterOf(index) => name(bars, *index),
         _ => String::new(),
@@ -160,6 +222,11 @@ fn name(bars: &[Bar], row: usize) -> String {
         .map_or_else(String::new, |(name, _)| name.clone())
 }
 
+/// So many places, side by side: their last index is part of such a range.
+fn segments(count: usize) -> SegmentedCoord<RangedCoordusize> {
+    (0..count.saturating_sub(1)).into_segmented()
+}
+
 /// From the power of ten below the least to the one above the most.
 fn decades(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let least = values.clone().fold(f64::INFINITY, f64::min);
@@ -184,6 +251,15 @@ mod tests {
         draw_factors(&mut svg, "Multiples", &[("strace -f".to_owned(), row)]).expect("drawn");
         assert!(
             ["open", "spawn", "strace -f"]
+                .iter()
+                .all(|word| svg.contains(word)),
+            "{svg}"
+        );
+        let mut svg = String::new();
+        let line = ("jails".to_owned(), vec![(0.0, 1.0), (500.0, 3.0)]);
+        draw_lines(&mut svg, "Start", "living", &[line]).expect("drawn");
+        assert!(
+            ["jails", "living", "Start"]
                 .iter()
                 .all(|word| svg.contains(word)),
             "{svg}"

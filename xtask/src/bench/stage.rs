@@ -115,6 +115,8 @@ impl Stage {
         if self.phase.get() == Some(phase) {
             return Ok(());
         }
+        // Should this fail, nobody knows what is loaded.
+        self.phase.set(None);
         drop(self.bpftrace.take());
         match phase {
             Phase::Loaded => self.monitor("load")?,

@@ -4,10 +4,11 @@ use anyhow::Result;
 
 use super::findings::{Block, Findings, Section, Unit, times};
 use super::goals::{START_COLD, START_PYTHON, START_WARM};
-use super::peers::{BUBBLEWRAP, Present};
-use super::plots;
+use super::peers::{self, BUBBLEWRAP, Present};
 use super::rounds::{Contestant, Extent, Phase, Results, play};
 use super::stage::{Stage, timed};
+use super::{plots, steps};
+use crate::command;
 
 /// The same everywhere, whatever else is on the search path.
 pub const PYTHON: &str = "/usr/bin/python3";
@@ -30,11 +31,11 @@ monitor needs it, with the profile `untrusted`, every layer on; everybody else a
 pub fn measure(
     stage: &Stage,
     extent: Extent,
-    peers: &[Present],
+    present: &[Present],
     findings: &mut Findings,
 ) -> Result<()> {
-    let of_true = starts(stage, extent, peers, &TRUE)?;
-    let of_python = starts(stage, extent, peers, &PASS)?;
+    let of_true = starts(stage, extent, present, &TRUE)?;
+    let of_python = starts(stage, extent, present, &PASS)?;
     findings.keep(START_WARM, of_true.ratio(WARM, BUBBLEWRAP));
     findings.keep(START_COLD, of_true.ratio(COLD, BUBBLEWRAP));
     findings.keep(START_PYTHON, of_python.ratio(WARM, BARE));
@@ -58,10 +59,13 @@ pub fn measure(
         )?,
     ];
     blocks.extend(layers(stage, extent)?);
+    if command::find_program(peers::STRACE).is_some() {
+        blocks.extend(steps::of_a_start(stage, extent.rounds)?);
+    }
     blocks.push(Block::text(
         "The commands, with what comes before the program:",
     ));
-    blocks.push(commands(stage, peers));
+    blocks.push(commands(stage, present));
     findings.sections.push(Section {
         title: "Start",
         blocks,

@@ -29,7 +29,6 @@ pub struct Ratio {
     pub noise: f64,
 }
 
-#[cfg(test)]
 impl Ratio {
     /// One that was counted, not measured.
     pub fn exact(value: f64) -> Ratio {

@@ -46,6 +46,7 @@ pub fn prepare(stage: &Stage, files: usize) -> Result<()> {
     compile_loops(stage)?;
     stage.write(&stage.workdir().join(UNIT), &unit())?;
     let tree = tree(stage);
+    fs::create_dir_all(&tree)?;
     for directory in 0..files.div_ceil(FILES_OF_A_DIRECTORY) {
         let folder = tree.join(format!("d{}/d{}", directory % 10, directory));
         fs::create_dir_all(&folder)?;
