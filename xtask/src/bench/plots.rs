@@ -126,9 +126,10 @@ fn draw_lines(
         .margin_right(30)
         .x_label_area_size(44)
         .y_label_area_size(60)
-        .build_cartesian_2d(0.0..right, 0.0..top * 1.15)?;
+        .build_cartesian_2d(0.0..right, 0.0..top * 1.5)?;
     chart
         .configure_mesh()
+        .light_line_style(TRANSPARENT)
         .x_desc(below)
         .label_style((FONT, 13))
         .draw()?;
