@@ -231,7 +231,7 @@ impl<'a> Subsets<'a> {
     /// The patterns that match when the path ends here, in a fixed order.
     fn complete(&self, subset: &[State]) -> Vec<usize> {
         let complete = |state: &State| self.nfa.complete(*state);
-        subset.iter().filter_map(complete).collect()
+        subset.iter().flat_map(complete).copied().collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! All patterns as one automaton that may be in many states at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use turnkey_policy::{Glob, Token};
 
@@ -24,8 +24,8 @@ pub(super) struct Nfa {
     steps: Vec<Vec<(Step, State)>>,
     /// Where a state leads without a byte.
     free: Vec<Vec<State>>,
-    /// The pattern that is complete in a state.
-    complete: Vec<Option<usize>>,
+    /// The patterns that are complete in a state.
+    complete: Vec<Vec<usize>>,
 }
 
 impl Nfa {
@@ -33,10 +33,11 @@ impl Nfa {
     pub(super) fn new<'a>(patterns: impl Iterator<Item = &'a Glob>) -> Self {
         let mut nfa = Self::default();
         let start = nfa.add();
+        let mut shared = Shared::default();
         for (index, pattern) in patterns.enumerate() {
-            let first = nfa.after(start);
-            let last = nfa.tokens(pattern.tokens(), first);
-            nfa.complete[at(last)] = Some(index);
+            let tokens = pattern.tokens().iter();
+            let last = tokens.fold(start, |from, token| shared.token(&mut nfa, token, from));
+            nfa.complete[at(last)].push(index);
         }
         nfa
     }
@@ -57,9 +58,9 @@ impl Nfa {
         named
     }
 
-    /// The pattern that is complete in a state.
-    pub(super) fn complete(&self, state: State) -> Option<usize> {
-        self.complete[at(state)]
+    /// The patterns that are complete in a state.
+    pub(super) fn complete(&self, state: State) -> &[usize] {
+        &self.complete[at(state)]
     }
 
     /// For every state, the states it is in as well without a byte, itself included, as far as
@@ -79,7 +80,7 @@ impl Nfa {
             if std::mem::replace(&mut seen[state], first) == first {
                 continue;
             }
-            if !self.steps[state].is_empty() || self.complete[state].is_some() {
+            if !self.steps[state].is_empty() || !self.complete[state].is_empty() {
                 reached.push(number(state));
             }
             open.extend(self.free[state].iter().map(|next| at(*next)));
@@ -90,7 +91,7 @@ impl Nfa {
     fn add(&mut self) -> State {
         self.steps.push(Vec::new());
         self.free.push(Vec::new());
-        self.complete.push(None);
+        self.complete.push(Vec::new());
         number(self.steps.len() - 1)
     }
 
@@ -147,6 +148,29 @@ impl Nfa {
             self.free[at(last)].push(end);
         }
         end
+    }
+}
+
+/// Where patterns that begin alike have come to: what they share is there once. Most of a profile's begin with
+/// the same few directories, or with any.
+#[derive(Default)]
+struct Shared<'t> {
+    by_byte: HashMap<(State, u8), State>,
+    by_token: HashMap<(State, &'t Token), State>,
+}
+
+impl<'t> Shared<'t> {
+    fn token(&mut self, nfa: &mut Nfa, token: &'t Token, from: State) -> State {
+        if let Token::Literal(bytes) = token {
+            let mut end = from;
+            for byte in bytes {
+                let next = self.by_byte.entry((end, *byte));
+                end = *next.or_insert_with(|| nfa.step(end, Step::Byte(*byte)));
+            }
+            return end;
+        }
+        let end = self.by_token.entry((from, token));
+        *end.or_insert_with(|| nfa.token(token, from))
     }
 }
 
