@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `memory` | twice the peak | 16M | 64M |
 //! | `pids` | twice the peak | 5 | 10 |
-//! | `wall` | five times | a second | 10s |
+//! | `wall` | five times | a second | 30s |
 //! | `cpu_time` | five times | a second | 5s |
 //! | `output` | four times | 64K | 64K |
 //!
@@ -84,7 +84,7 @@ pub fn needs(measured: &Measured) -> Vec<Need> {
         why: format!("measured {peak}, twice that"),
         exceeds: |limits, value| value.parse().is_ok_and(|count: u32| count > limits.pids),
     });
-    let wall = time("wall", measured.wall, 10, |limits, value| {
+    let wall = time("wall", measured.wall, 30, |limits, value| {
         duration(value) > limits.wall
     });
     let cpu_time = measured.cpu_time.map(|used| {
@@ -139,7 +139,7 @@ mod tests {
         let expected = [
             ("memory", "144M"),
             ("pids", "25"),
-            ("wall", "21s"),
+            ("wall", "30s"),
             ("cpu_time", "5s"),
             ("output", "128K"),
         ];
