@@ -78,7 +78,8 @@ const RELEASE: &str = "wait for the release";
 const INIT: &[Expected] = &[
     expect_which(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, &[LIFE]),
     expect_which(libc::SYS_prctl, libc::PR_SET_NAME, &[START]),
-    expect(libc::SYS_read, &[START]),
+    // For the id maps, and for the groups.
+    expect(libc::SYS_read, &[START, CGROUP]),
     expect(libc::SYS_unshare, &[CGROUP]),
     expect(libc::SYS_sethostname, &[HOSTNAME]),
     expect(libc::SYS_setgroups, &[IDENTITY]),

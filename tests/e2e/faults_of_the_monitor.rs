@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use turnkey_tests::{eventually, measured, nothing_is_loaded};
 
 use crate::faults::{MARK, attempt, nothing_is_left, undisturbed};
-use crate::tracer::{Call, Fault, HEADS, Role};
+use crate::tracer::{BORN_IN_A_GROUP, Call, Fault, HEADS, Role};
 
 /// As the profile has it: the monitor is required.
 const WATCHED: &str = "--network none";
@@ -84,12 +84,11 @@ const MONITOR: &[Expected] = &[
     // The first is a question of the library's: whether the kernel has such links at all. The next
     // are the canary's, the last is the adoption's.
     bpf(command::LINK_CREATE, &[2, 8, -1], &[HOOKS]),
-    call(libc::SYS_openat, HEADS[1], &[1], &["opening cgroup.procs"]),
     call(
-        libc::SYS_clone,
-        0,
-        &[-1],
-        &["the canary could not be prepared: making a process"],
+        libc::SYS_clone3,
+        BORN_IN_A_GROUP,
+        FIRST_AND_LAST,
+        &["the canary could not be prepared: making a process in its cgroup"],
     ),
     call(
         libc::SYS_wait4,
@@ -115,6 +114,10 @@ fn still_loaded(programs: &BTreeSet<u32>) -> Vec<u32> {
 #[test]
 fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
     nothing_is_loaded();
+    // Where there is one processor, one thread has all programs verified, in their order.
+    let mut first = nix::sched::CpuSet::new();
+    first.set(0).expect("a number of a processor");
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &first).expect("it is there");
     let (calls, init) = undisturbed(WATCHED);
     let mut most = 0;
     for expected in MONITOR {

@@ -37,7 +37,7 @@ pub struct Call {
     pub number: c_long,
     /// The first argument of prctl(2) and bpf(2), the second of fcntl(2), for mmap(2) whether it
     /// maps a file, for an openat(2) of the supervisor's the head of its path if it is one of
-    /// [`HEADS`], otherwise 0.
+    /// [`HEADS`], for its clone3(2) perhaps [`BORN_IN_A_GROUP`], otherwise 0.
     pub which: u64,
 }
 
@@ -307,7 +307,11 @@ impl Tracer {
         let mut call = Call::of(&registers);
         if role == Role::Supervisor {
             call.which |= head_of_path(pid, &registers);
-            self.expecting_init = makes_pid_namespace(pid, &registers);
+            self.expecting_init = clones_with(pid, &registers, libc::CLONE_NEWPID.into());
+            let born_in_group = clones_with(pid, &registers, CLONE_INTO_CGROUP);
+            if born_in_group && !self.expecting_init {
+                call.which |= BORN_IN_A_GROUP;
+            }
         }
         self.planning |= call.number == libc::SYS_landlock_create_ruleset;
         if self.released || !self.planning {
@@ -374,19 +378,22 @@ impl Tracee {
     }
 }
 
-/// Whether the call is a clone3(2) into a new pid namespace: its first argument points to flags.
-fn makes_pid_namespace(pid: Pid, registers: &libc::user_regs_struct) -> bool {
+/// Of `linux/sched.h`; the C library's headers give it another type.
+const CLONE_INTO_CGROUP: c_long = 0x2_0000_0000;
+
+/// Which clone3(2) makes a process in another group and in this pid namespace: a canary.
+pub const BORN_IN_A_GROUP: u64 = 1;
+
+/// Whether the call is a clone3(2) with a flag: its first argument points to flags.
+fn clones_with(pid: Pid, registers: &libc::user_regs_struct, flag: c_long) -> bool {
     let place = usize::try_from(registers.rdi).unwrap_or_default();
     let flags = || ptrace::read(pid, std::ptr::without_provenance_mut(place));
     registers.orig_rax == libc::SYS_clone3.cast_unsigned()
-        && flags().is_ok_and(|flags| flags & c_long::from(libc::CLONE_NEWPID) != 0)
+        && flags().is_ok_and(|flags| flags & flag != 0)
 }
 
-/// What the monitor opens: the kernel's own description of itself, and the door of a group.
-pub const HEADS: [u64; 2] = [
-    u64::from_ne_bytes(*b"/sys/ker"),
-    u64::from_ne_bytes(*b"cgroup.p"),
-];
+/// What the monitor opens: the kernel's own description of itself.
+pub const HEADS: [u64; 1] = [u64::from_ne_bytes(*b"/sys/ker")];
 
 /// The first eight bytes of the path of an openat(2), when they are known ones.
 fn head_of_path(pid: Pid, registers: &libc::user_regs_struct) -> u64 {
