@@ -149,6 +149,20 @@ fn present(masks: Vec<&'static str>) -> (Vec<&'static str>, Vec<&'static str>) {
 /// Of every file that is ever masked: what outside tells something says nothing inside. Which
 /// there are depends on the kernel, so two kernels run this and the figures tell what each has.
 #[test]
+fn the_groups_of_the_jail_are_the_roots_that_it_sees() {
+    // Several times: its first process is moved into them while it does other things.
+    for _ in 0..5 {
+        let ran = Run::new().shell("cat /proc/self/cgroup");
+        let mut seen = ran.stdout.lines().map(|line| line.rsplit(':').next());
+        ran.expect(!ran.stdout.is_empty(), "it is in groups");
+        ran.expect(
+            seen.all(|path| path == Some("/")),
+            "none of them shows what it is called outside",
+        );
+    }
+}
+
+#[test]
 pub fn j40_what_proc_tells_of_the_host_is_covered() {
     let files = masks("FILES");
     assert!(files.len() > 30, "the table was found: {files:?}");

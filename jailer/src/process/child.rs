@@ -217,7 +217,7 @@ fn confine(
     step(Step::LandlockRules, allow(orders))?;
     step(
         Step::CgroupNamespace,
-        whole(leave_groups_behind(orders, control)),
+        whole(make_cgroup_namespace(orders, control)),
     )?;
     // What needs capabilities ends here.
     step(Step::Capabilities, drop_privileges(orders.last_capability))?;
@@ -251,7 +251,7 @@ fn die_with_supervisor() -> Result<(), Errno> {
 
 /// The kernel may take its time to move this process into its groups; the root of the namespace is the group that
 /// it is in when the namespace is made.
-fn leave_groups_behind(orders: &Orders, control: BorrowedFd<'_>) -> Result<(), Errno> {
+fn make_cgroup_namespace(orders: &Orders, control: BorrowedFd<'_>) -> Result<(), Errno> {
     wait_for_a_byte(control)?;
     nix::sched::unshare(CloneFlags::from_bits_retain(orders.unshare))
 }
