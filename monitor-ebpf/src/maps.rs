@@ -17,9 +17,13 @@ pub type Words = [u64; size_of::<Room>() / size_of::<u64>()];
 
 const _: () = assert!(size_of::<Words>() == size_of::<Room>() && align_of::<Room>() <= 8);
 
+/// `BPF_F_MMAPABLE` of `linux/bpf.h`: user space sees a room as its own memory.
+const MAPPABLE: usize = 1 << 10;
+
 /// The rules of a jail and what its threads repeat, by seat.
 #[btf_map]
-pub static ROOMS: ArrayOfMaps<btf_maps::Array<Words, 1>, { SEATS as usize }> = ArrayOfMaps::new();
+pub static ROOMS: ArrayOfMaps<btf_maps::Array<Words, 1, MAPPABLE>, { SEATS as usize }> =
+    ArrayOfMaps::new();
 
 /// A ring as the arrays below take it. Those that user space puts in are larger: the kernel does
 /// not compare their size.

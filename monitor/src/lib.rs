@@ -55,7 +55,6 @@ pub use identity::{FileId, WatchedPath};
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
 pub use open::OpenError;
-pub use seat::RulesError;
 pub use shared::SharedError;
 pub use tier::{Available, Lack, Tier};
 pub use tracepoints::interrupts_tracepoints;

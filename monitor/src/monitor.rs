@@ -18,7 +18,7 @@ use crate::maps::Maps;
 use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
-use crate::seat::RulesError;
+use crate::seat::Seat;
 use crate::sys::CanaryEnd;
 
 /// Why a jail could not be taken under watch.
@@ -27,9 +27,6 @@ pub enum AdoptError {
     /// The map of jails does not take it.
     #[error("the kernel does not take the jail")]
     Map(#[from] MapError),
-    /// The rules are not where they act.
-    #[error(transparent)]
-    Rules(#[from] RulesError),
     /// A hook could not be attached to the cgroup.
     #[error(
         "the program `{name}` cannot be attached to the jail's cgroup: turnkey needs cgroup v2 with CONFIG_CGROUP_BPF=y, and another program that forbids more on this cgroup's parents must be taken off"
@@ -122,10 +119,7 @@ impl Monitor {
     /// When any of it does not happen, or is not recorded.
     pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
         let table = canary::table()?;
-        self.loaded
-            .seat
-            .set_rules(&table)
-            .map_err(canary::prepare("writing its rules"))?;
+        self.loaded.seat.set_rules(&table);
         let links = self
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;
@@ -204,7 +198,7 @@ impl Monitor {
         if self.adopted.is_some() {
             return Err(AdoptError::Adopted);
         }
-        self.loaded.seat.set_rules(&self.rules.table)?;
+        self.loaded.seat.set_rules(&self.rules.table);
         let jail = Jail {
             kill_on_loss: self.rules.kill_on_loss.into(),
             strict: self.rules.strict.into(),
@@ -318,12 +312,17 @@ impl Monitor {
         while self.drain(&mut on_event) {}
         let mut jail = self.jail()?;
         let missed = self.missed()?;
-        let mut seat = self.loaded.seat;
-        for event in seat.repeats()?.slots.iter().filter_map(untold) {
-            seat.stream.add(event, &mut jail.seq);
+        let Seat {
+            room,
+            mut stream,
+            claim,
+            ..
+        } = self.loaded.seat;
+        for event in room.repeats().slots.iter().filter_map(untold) {
+            stream.add(event, &mut jail.seq);
         }
-        let arrived = seat.stream.finish(on_event);
-        if let (Some(claim), Some(cgroup_id)) = (seat.claim, self.adopted) {
+        let arrived = stream.finish(on_event);
+        if let (Some(claim), Some(cgroup_id)) = (claim, self.adopted) {
             self.loaded.maps.forget(cgroup_id)?;
             claim
                 .give_back()

@@ -91,6 +91,9 @@ pub enum OpenError {
     /// Nobody can wait for events.
     #[error("the rings of events cannot be waited for")]
     Poll(#[source] io::Error),
+    /// What the kernel shares with this process cannot be mapped.
+    #[error("the memory for rules and events cannot be mapped")]
+    Mapped(#[source] io::Error),
     /// A program's counts cannot be read.
     #[error("the counts of the programs cannot be read")]
     Missed(#[source] crate::FinishError),

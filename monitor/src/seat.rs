@@ -5,16 +5,20 @@
 
 use std::thread;
 
-use aya::maps::{Map, MapData, MapError, RingBuf};
+use aya::maps::{MapData, MapError};
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_RINGBUF};
-use turnkey_abi::{RING, Repeats, Room, Table, VERDICT_RING};
+use turnkey_abi::{RING, Room, Table, VERDICT_RING};
 
 use crate::maps::Maps;
 use crate::open::OpenError;
 use crate::shared::Claim;
 use crate::stream::Stream;
-use crate::sys;
+use crate::sys::{Ring, SharedRoom};
 use crate::tracepoints::in_one_go;
+
+/// `BPF_F_MMAPABLE` of `linux/bpf.h`: rules are written where the programs read them, and what is not
+/// said over again need not be copied.
+const MAPPABLE: u32 = 1 << 10;
 
 /// The maps of one seat.
 pub(crate) struct Furniture {
@@ -30,8 +34,8 @@ impl Furniture {
             index: 0,
             max_entries: 1,
         })?;
-        let room = (BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1);
-        let ring = |bytes| (BPF_MAP_TYPE_RINGBUF as u32, 0, 0, bytes);
+        let room = (BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1, MAPPABLE);
+        let ring = |bytes| (BPF_MAP_TYPE_RINGBUF as u32, 0, 0, bytes, 0);
         Ok(Self {
             room: create("room", room)?,
             records: create("records", ring(RING))?,
@@ -61,16 +65,16 @@ impl Furniture {
 
 fn create(
     name: &str,
-    (kind, key, value, entries): (u32, u32, u32, u32),
+    (kind, key, value, entries, flags): (u32, u32, u32, u32, u32),
 ) -> Result<MapData, MapError> {
-    let map = aya_obj::Map::new_from_params(kind, key, value, entries, 0);
+    let map = aya_obj::Map::new_from_params(kind, key, value, entries, flags);
     MapData::create(map, name, None)
 }
 
 /// A seat that is ours.
 pub(crate) struct Seat {
     pub(crate) index: u32,
-    room: MapData,
+    pub(crate) room: SharedRoom,
     pub(crate) stream: Stream,
     /// What keeps others from it; `None` where there are no others.
     pub(crate) claim: Option<Claim>,
@@ -83,50 +87,28 @@ impl Seat {
         furniture: Furniture,
         claim: Option<Claim>,
     ) -> Result<Self, OpenError> {
-        let ring = |data| RingBuf::try_from(Map::RingBuf(data));
-        let mut rings = [ring(furniture.records)?, ring(furniture.verdicts)?];
-        sys::keep_rings_from_children().map_err(OpenError::Poll)?;
-        for ring in &mut rings {
-            while ring.next().is_some() {}
-        }
+        let Furniture {
+            room,
+            records,
+            verdicts,
+        } = furniture;
+        let rings = [(records, RING), (verdicts, VERDICT_RING)];
+        let [records, verdicts] = rings.map(|(map, bytes)| Ring::empty(map, bytes));
+        let rings = [
+            records.map_err(OpenError::Mapped)?,
+            verdicts.map_err(OpenError::Mapped)?,
+        ];
         Ok(Self {
             index,
-            room: furniture.room,
+            room: SharedRoom::of(&room).map_err(OpenError::Mapped)?,
             stream: Stream::new(rings).map_err(OpenError::Poll)?,
             claim,
         })
     }
 
-    /// Hands rules to the kernel, and reads them back: what acts is what was meant. Nothing is
-    /// repeated yet. Call it only while no task is under the seat's rules.
-    pub(crate) fn set_rules(&mut self, table: &Table) -> Result<(), RulesError> {
-        let mut room = sys::empty_room();
-        room.table = *table;
-        in_one_go(|| sys::write_room(&self.room, &mut room))?;
-        let kept = in_one_go(|| sys::read_room(&self.room))?;
-        if sys::same_rules(&kept.table, table) {
-            Ok(())
-        } else {
-            Err(RulesError::Different)
-        }
+    /// Hands rules to the kernel, in whose memory they are then. Nothing is repeated yet. Call it
+    /// only while no task is under the seat's rules.
+    pub(crate) fn set_rules(&mut self, table: &Table) {
+        self.room.set(table);
     }
-
-    /// What the jail's threads have repeated and not told.
-    pub(crate) fn repeats(&self) -> std::io::Result<Box<Repeats>> {
-        let room = in_one_go(|| sys::read_room(&self.room))?;
-        Ok(Box::new(room.repeats))
-    }
-}
-
-/// Why the kernel does not hold the rules.
-#[derive(Debug, thiserror::Error)]
-pub enum RulesError {
-    /// The map does not take them, or does not give them back.
-    #[error("the kernel does not take the jail's rules")]
-    Refused(#[from] std::io::Error),
-    /// It holds something else.
-    #[error(
-        "the kernel gives back other rules than it was given: nothing would act as the profile says"
-    )]
-    Different,
 }

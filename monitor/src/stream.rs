@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use aya::maps::{MapData, RingBuf};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use turnkey_abi::count::SLOTS;
 
 use crate::decode::{DecodeError, decode, slot};
 use crate::event::Event;
 use crate::order::Order;
+use crate::sys::Ring;
 
 /// What came out of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ type Head = (Event, usize);
 
 /// The rings of telemetry and of verdicts.
 pub(crate) struct Stream {
-    rings: [RingBuf<MapData>; 2],
+    rings: [Ring; 2],
     /// What each ring gave last, while the other's is older.
     heads: [Option<Head>; 2],
     order: Order,
@@ -54,7 +54,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(rings: [RingBuf<MapData>; 2]) -> io::Result<Self> {
+    pub(crate) fn new(rings: [Ring; 2]) -> io::Result<Self> {
         let either = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         for (ring, data) in rings.iter().zip(0..) {
             either.add(ring, EpollEvent::new(EpollFlags::EPOLLIN, data))?;
@@ -136,7 +136,12 @@ impl Stream {
     fn take(&mut self) -> Option<Head> {
         for (ring, head) in self.rings.iter_mut().zip(&mut self.heads) {
             if head.is_none() {
-                *head = next(ring, &mut self.arrived);
+                // Where it cannot be read nothing arrives any more, so the evidence is not complete,
+                // and says so. To be told that there is something would not help.
+                *head = next(ring, &mut self.arrived).unwrap_or_else(|_| {
+                    let _ = self.either.delete(&*ring);
+                    None
+                });
             }
         }
         let seq = |head: &Option<Head>| head.as_ref().map_or(u64::MAX, |(event, _)| event.seq);
@@ -151,11 +156,14 @@ impl Stream {
 }
 
 /// A ring's next event; records that are none are counted and left out.
-fn next(ring: &mut RingBuf<MapData>, arrived: &mut Arrived) -> Option<Head> {
+fn next(ring: &mut Ring, arrived: &mut Arrived) -> io::Result<Option<Head>> {
     loop {
-        let record = ring.next()?;
-        if let Some(event) = arrived.count(decode(&record)) {
-            return Some((event, record.len()));
+        let read = |record: &[u8]| (decode(record), record.len());
+        let Some((decoded, bytes)) = ring.next(read)? else {
+            return Ok(None);
+        };
+        if let Some(event) = arrived.count(decoded) {
+            return Ok(Some((event, bytes)));
         }
     }
 }

@@ -2,21 +2,27 @@
 //!
 //! # Safety
 //!
-//! Four things need it: telling aya that the wire types are plain bytes, making a table of half a
-//! megabyte without a copy on the stack, a child that must act before anything else runs in it, and
-//! the order in which the kernel lets tasks run.
+//! Five things need it: telling aya that the wire types are plain bytes, making a table of half a
+//! megabyte without a copy on the stack, a child that must act before anything else runs in it, the
+//! order in which the kernel lets tasks run, and memory that is shared with the kernel.
 #![allow(unsafe_code)]
+
+mod pages;
+mod ring;
+mod room;
+
+pub(crate) use ring::Ring;
+pub(crate) use room::SharedRoom;
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::CStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use aya::maps::MapData;
 use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::Pid;
 
-use turnkey_abi::{Jail, Offsets, Room, Table};
+use turnkey_abi::{Jail, Offsets, Table};
 
 /// [`Jail`] as the value of a map.
 #[derive(Clone, Copy)]
@@ -40,12 +46,6 @@ pub(crate) fn empty_table() -> Box<Table> {
     unsafe { zeroed() }
 }
 
-/// As [`empty_table`], a room.
-pub(crate) fn empty_room() -> Box<Room> {
-    // SAFETY: `Room` is integers throughout, and has a size.
-    unsafe { zeroed() }
-}
-
 /// # Safety
 ///
 /// `T` must have a size that is not zero, and zeros must be one of its values.
@@ -58,66 +58,6 @@ unsafe fn zeroed<T>() -> Box<T> {
     }
     // SAFETY: the memory was allocated with the layout of `T`, and zeros are one of its values.
     unsafe { Box::from_raw(memory) }
-}
-
-/// Whether two tables are the same, byte for byte.
-pub(crate) fn same_rules(one: &Table, other: &Table) -> bool {
-    // SAFETY: integers with spelled-out padding only, so every byte is initialised.
-    let bytes = |table: &Table| unsafe {
-        std::slice::from_raw_parts(std::ptr::from_ref(table).cast::<u8>(), size_of::<Table>())
-    };
-    bytes(one) == bytes(other)
-}
-
-/// What a map is asked for; `union bpf_attr` of bpf(2) for `BPF_MAP_*_ELEM`.
-#[repr(C)]
-struct Element {
-    map: u32,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
-
-/// The only value of a seat's room, read to where it stays: aya would move it over the stack.
-pub(crate) fn read_room(map: &MapData) -> std::io::Result<Box<Room>> {
-    const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
-    let mut room = empty_room();
-    // SAFETY: the value of a room's map is a `Room`, which the kernel fills.
-    unsafe { element(BPF_MAP_LOOKUP_ELEM, map, std::ptr::from_mut(room.as_mut())) }?;
-    Ok(room)
-}
-
-/// Writes the only value of a seat's room.
-pub(crate) fn write_room(map: &MapData, room: &mut Room) -> std::io::Result<()> {
-    const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
-    // SAFETY: the value of a room's map is a `Room`, which the kernel reads.
-    unsafe { element(BPF_MAP_UPDATE_ELEM, map, room) }
-}
-
-/// # Safety
-///
-/// The map's key must be a `u32`, and its value a `T`.
-unsafe fn element<T>(command: libc::c_int, map: &MapData, value: *mut T) -> std::io::Result<()> {
-    let first = 0_u32;
-    let element = Element {
-        map: map.fd().as_fd().as_raw_fd().unsigned_abs(),
-        padding: 0,
-        key: std::ptr::from_ref(&first) as u64,
-        value: value as u64,
-        flags: 0,
-    };
-    // SAFETY: both pointers last for the call, and are to what the kernel expects.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            &raw const element,
-            size_of::<Element>(),
-        )
-    };
-    Errno::result(result)?;
-    Ok(())
 }
 
 /// Opens the cgroup with this id under a mount of the v2 hierarchy; open_by_handle_at(2). `ESTALE`:
@@ -262,28 +202,6 @@ pub(crate) fn spawn_canary(cgroup: BorrowedFd<'_>, flight: &Flight) -> nix::Resu
         unsafe { libc::_exit(status) }
     }
     Ok(Pid::from_raw(libc::pid_t::try_from(child).unwrap_or(-1)))
-}
-
-/// Leaves the mappings of maps out of every child's memory, madvise(2) `MADV_DONTFORK`: no child reads events, and
-/// to copy what a ring is mapped by would be the dearest part of making one.
-pub(crate) fn keep_rings_from_children() -> std::io::Result<()> {
-    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
-        let range = line.ends_with("anon_inode:bpf-map").then(|| range(line));
-        let Some((first, end)) = range.flatten() else {
-            continue;
-        };
-        let address = std::ptr::without_provenance_mut(first);
-        // SAFETY: it changes what children get, and nothing here.
-        Errno::result(unsafe { libc::madvise(address, end - first, libc::MADV_DONTFORK) })?;
-    }
-    Ok(())
-}
-
-/// The addresses in a line of /proc/pid/maps; proc_pid_maps(5).
-fn range(line: &str) -> Option<(usize, usize)> {
-    let (first, end) = line.split_once(' ')?.0.split_once('-')?;
-    let number = |text| usize::from_str_radix(text, 16).ok();
-    Some((number(first)?, number(end)?))
 }
 
 const AF_INET: libc::sa_family_t = 2;

@@ -69,18 +69,23 @@ const MONITOR: &[Expected] = &[
     bpf(command::MAP_FREEZE, FIRST_AND_LAST, &[OBJECT]),
     bpf(command::PROG_LOAD, FIRST_AND_LAST, &[OBJECT, PROGRAM]),
     bpf(command::TRACEPOINT_OPEN, FIRST_AND_LAST, &[PROGRAM]),
-    // The constants of the object; the jail's rules; the jail.
+    // The constants of the object; the last canary; the jail.
     bpf(
         command::MAP_UPDATE,
         &[1, -2, -1],
         &[
             OBJECT,
-            "the kernel does not take the jail's rules",
+            "the canary could not be prepared: watching its cgroup",
             "the kernel does not take the jail",
         ],
     ),
-    // The ring.
-    call(libc::SYS_mmap, 1, FIRST_AND_LAST, &["`mmap` failed"]),
+    // The rings and the room.
+    call(
+        libc::SYS_mmap,
+        1,
+        FIRST_AND_LAST,
+        &["the memory for rules and events cannot be mapped"],
+    ),
     // The first is a question of the library's: whether the kernel has such links at all. The next
     // are the canary's, the last is the adoption's.
     bpf(command::LINK_CREATE, &[2, 8, -1], &[HOOKS]),
