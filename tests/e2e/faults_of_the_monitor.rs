@@ -25,8 +25,9 @@ mod command {
     pub const LINK_CREATE: u64 = 28;
 }
 
-/// A kind of call, which of them fail (counted from the end when negative), and what is said.
+/// Whose and which calls fail (counted from the end when negative), and what is said.
 struct Expected {
+    role: Role,
     call: Call,
     nths: &'static [i64],
     says: &'static [&'static str],
@@ -39,9 +40,17 @@ const fn call(
     says: &'static [&'static str],
 ) -> Expected {
     Expected {
+        role: Role::Supervisor,
         call: Call { number, which },
         nths,
         says,
+    }
+}
+
+const fn opener(expected: Expected) -> Expected {
+    Expected {
+        role: Role::Opener,
+        ..expected
     }
 }
 
@@ -57,38 +66,38 @@ const HOOKS: &str = "cannot be attached to the jail's cgroup";
 
 /// Of open, of the canary, and of the adoption.
 const MONITOR: &[Expected] = &[
-    call(
+    opener(call(
         libc::SYS_openat,
         HEADS[0],
         // The others are the library's own questions.
         &[1],
         &["/sys/kernel/btf/vmlinux cannot be read"],
-    ),
-    bpf(command::BTF_LOAD, &[1], &[OBJECT]),
-    bpf(command::MAP_CREATE, FIRST_AND_LAST, &[OBJECT, ROOM]),
-    bpf(command::MAP_FREEZE, FIRST_AND_LAST, &[OBJECT]),
-    bpf(command::PROG_LOAD, FIRST_AND_LAST, &[OBJECT, PROGRAM]),
-    bpf(command::TRACEPOINT_OPEN, FIRST_AND_LAST, &[PROGRAM]),
-    // The constants of the object; the last canary; the jail.
-    bpf(
-        command::MAP_UPDATE,
-        &[1, -2, -1],
-        &[
-            OBJECT,
-            "the canary could not be prepared: watching its cgroup",
-            "the kernel does not take the jail",
-        ],
-    ),
+    )),
+    opener(bpf(command::BTF_LOAD, &[1], &[OBJECT])),
+    opener(bpf(command::MAP_CREATE, FIRST_AND_LAST, &[OBJECT, ROOM])),
+    opener(bpf(command::MAP_FREEZE, FIRST_AND_LAST, &[OBJECT])),
+    opener(bpf(command::PROG_LOAD, FIRST_AND_LAST, &[OBJECT, PROGRAM])),
+    opener(bpf(command::TRACEPOINT_OPEN, FIRST_AND_LAST, &[PROGRAM])),
+    // The constants of the object.
+    opener(bpf(command::MAP_UPDATE, &[1], &[OBJECT])),
     // The rings and the room.
-    call(
+    opener(call(
         libc::SYS_mmap,
         1,
         FIRST_AND_LAST,
         &["the memory for rules and events cannot be mapped"],
+    )),
+    // The canaries; the jail.
+    bpf(
+        command::MAP_UPDATE,
+        FIRST_AND_LAST,
+        &[
+            "the canary could not be prepared: watching its cgroup",
+            "the kernel does not take the jail",
+        ],
     ),
-    // The first is a question of the library's: whether the kernel has such links at all. The next
-    // are the canary's, the last is the adoption's.
-    bpf(command::LINK_CREATE, &[2, 8, -1], &[HOOKS]),
+    // The first ones are the canary's, the last is the adoption's.
+    bpf(command::LINK_CREATE, &[1, 7, -1], &[HOOKS]),
     call(
         libc::SYS_clone3,
         BORN_IN_A_GROUP,
@@ -126,7 +135,7 @@ fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
     let (calls, init) = undisturbed(WATCHED);
     let mut most = 0;
     for expected in MONITOR {
-        let count = calls.get(&(Role::Supervisor, expected.call)).copied();
+        let count = calls.get(&(expected.role, expected.call)).copied();
         let count = count.unwrap_or_else(|| panic!("{:?} is not made", expected.call));
         let nth = |place: &i64| match u32::try_from(*place) {
             Ok(place) => place,
@@ -134,7 +143,7 @@ fn a_failure_of_the_monitor_is_named_and_leaves_no_program() {
         };
         for nth in expected.nths.iter().map(nth).collect::<BTreeSet<_>>() {
             let fault = Fault {
-                role: Role::Supervisor,
+                role: expected.role,
                 call: expected.call,
                 nth,
                 lasting: true,

@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(40);
 pub enum Role {
     /// turnkey, from its first look at Landlock on: before, there is no plan yet.
     Supervisor,
+    /// The first thread that it starts then, which opens the monitor.
+    Opener,
     /// The jail's first process.
     Init,
     /// Its child, which becomes the program.
@@ -36,7 +38,7 @@ pub struct Call {
     /// Its number.
     pub number: c_long,
     /// The first argument of prctl(2) and bpf(2), the second of fcntl(2), for mmap(2) whether it
-    /// maps a file, for an openat(2) of the supervisor's the head of its path if it is one of
+    /// maps a file, for an openat(2) of turnkey's the head of its path if it is one of
     /// [`HEADS`], for its clone3(2) perhaps [`BORN_IN_A_GROUP`], otherwise 0.
     pub which: u64,
 }
@@ -173,6 +175,8 @@ struct Tracer {
     expecting_init: bool,
     /// turnkey has looked at Landlock.
     planning: bool,
+    /// The thread that opens the monitor was there.
+    opened: bool,
     /// The program runs: from here on nothing is counted and nothing fails.
     released: bool,
     traced: Traced,
@@ -189,6 +193,7 @@ impl Tracer {
             early: BTreeSet::new(),
             expecting_init: false,
             planning: false,
+            opened: false,
             released: false,
             traced: Traced {
                 code: -1,
@@ -239,7 +244,7 @@ impl Tracer {
         self.resume(pid, None);
     }
 
-    /// Gives a new process its role; a new thread has none.
+    /// Gives a new process or thread its role.
     fn adopt(&mut self, parent: Pid, process: bool) {
         let child = ptrace::getevent(parent).ok();
         let Some(child) = child.and_then(|child| i32::try_from(child).ok()) else {
@@ -249,12 +254,20 @@ impl Tracer {
         let role = if process {
             self.role_of_child(parent)
         } else {
-            Role::Other
+            self.role_of_thread(parent)
         };
         self.tracees.insert(child, Tracee::new(role));
         if self.early.remove(&child) {
             self.resume(child, None);
         }
+    }
+
+    fn role_of_thread(&mut self, parent: Pid) -> Role {
+        if self.opened || !self.planning || self.role(parent) != Role::Supervisor {
+            return Role::Other;
+        }
+        self.opened = true;
+        Role::Opener
     }
 
     /// By its parent's role and its place among the siblings.
@@ -305,8 +318,10 @@ impl Tracer {
             return false;
         };
         let mut call = Call::of(&registers);
-        if role == Role::Supervisor {
+        if role == Role::Opener {
             call.which |= head_of_path(pid, &registers);
+        }
+        if role == Role::Supervisor {
             self.expecting_init = clones_with(pid, &registers, libc::CLONE_NEWPID.into());
             let born_in_group = clones_with(pid, &registers, CLONE_INTO_CGROUP);
             if born_in_group && !self.expecting_init {
@@ -360,7 +375,9 @@ impl Tracer {
             None => true,
             Some(fault) => {
                 let over = self.traced.hit && fault.nth != 0 && !fault.lasting;
-                !over && (role == fault.role || !self.planning)
+                // What programs the opener loads is always to be known.
+                let wanted = role == fault.role || role == Role::Opener;
+                !over && (wanted || !self.planning)
             }
         }
     }

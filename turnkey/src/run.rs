@@ -3,13 +3,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use anyhow::Context;
 use turnkey_jailer::{
-    ChangedFile, Command, Exit, Host, JailError, LayerReport, Limit, Plan, Status, Usage, Written,
-    rootless,
+    ChangedFile, Command, Exit, Host, JailError, LayerReport, Limit, Plan, Prepared, Status, Usage,
+    Written, rootless,
 };
 use turnkey_monitor::Event;
 use turnkey_monitor::behaviour::Judge;
@@ -25,7 +28,7 @@ use crate::report::{
 };
 use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
-use crate::watch::Watch;
+use crate::watch::{self, Watch};
 use crate::{
     accept, advice, clock, colour, elsewhere, export, network, outputs, scope, tell, text_file,
     toolchain,
@@ -177,13 +180,10 @@ fn attempt(
         arguments.workdir.as_deref(),
     )?;
     accept::require(&plan)?;
-    let mut watch = Watch::open(&plan.policy, arguments.unmonitored)?;
-    let plan = for_whom(plan, watch.watches());
-    let policy = &plan.policy;
     let streams = Streams::open().context("could not make the pipes to the program")?;
     let (inside, outside) = streams.split();
-
-    let prepared = plan.prepare(inside)?;
+    let (plan, mut watch, prepared) = make_ready(plan, arguments.unmonitored, inside)?;
+    let policy = &plan.policy;
     watch.prove(policy, prepared.cgroup())?;
     gateway::make_room();
     let mut held = prepared.spawn()?;
@@ -255,6 +255,30 @@ fn attempt(
         passages,
         ..outcome
     })
+}
+
+/// The monitor, and all of the jail that needs no process. At the same time, where the jail is the
+/// same whether the monitor can be had or not: each takes milliseconds, and neither needs the other.
+fn make_ready(
+    plan: Plan,
+    unmonitored: bool,
+    streams: [OwnedFd; 3],
+) -> anyhow::Result<(Plan, Watch, Prepared)> {
+    if unmonitored || watch::is_optional(&plan.policy) {
+        let watch = Watch::open(&plan.policy, unmonitored)?;
+        let plan = for_whom(plan, watch.watches());
+        let prepared = plan.prepare(streams)?;
+        return Ok((plan, watch, prepared));
+    }
+    let (watch, prepared) = thread::scope(|scope| {
+        let watch = scope.spawn(|| Watch::open(&plan.policy, unmonitored));
+        // Here, and not there: what it starts lives no longer than the thread that started it.
+        let prepared = plan.prepare(streams);
+        let watch = watch.join();
+        (watch.unwrap_or_else(|panic| resume_unwind(panic)), prepared)
+    });
+    let watch = watch?;
+    Ok((plan, watch, prepared?))
 }
 
 /// Whom connections are held against.

@@ -160,7 +160,8 @@ fn look_for(watched: &WatchedPath, held: &Held) -> anyhow::Result<Option<FileId>
     Ok(found.map(|file| FileId::new(file.device, file.inode)))
 }
 
-fn is_optional(policy: &Policy) -> bool {
+/// Whether a run goes on without the monitor.
+pub fn is_optional(policy: &Policy) -> bool {
     !policy.enforcement.required.contains(&Layer::Monitor)
 }
 
