@@ -211,8 +211,11 @@ pub fn compiled_modules(source: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Of the compiler of Rust.
+const RUST_PROGRAMS: [&str; 3] = ["cargo", "rustc", "rustdoc"];
+
 /// The files of the compiler of Rust that builds this checkout, as (place in the guest, file of the
-/// host): the compiler, cargo and the libraries for this processor.
+/// host): the compiler, cargo, what tests the examples in comments, and the libraries for this processor.
 pub fn rust_files() -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut rustc = Command::new("rustc");
     rustc
@@ -221,8 +224,8 @@ pub fn rust_files() -> Result<Vec<(PathBuf, PathBuf)>> {
     let sysroot = command::output(&mut rustc).context("rustc is on the search path")?;
     let sysroot = Path::new(sysroot.trim());
     let mut files = Vec::new();
-    for name in ["bin/cargo", "bin/rustc"] {
-        files.push(sysroot.join(name));
+    for name in RUST_PROGRAMS {
+        files.push(sysroot.join("bin").join(name));
     }
     files_below(&sysroot.join("lib"), &mut files)?;
     let place = |file: PathBuf| {
@@ -243,8 +246,8 @@ pub fn checkout_files() -> Result<Vec<PathBuf>> {
 }
 
 /// The links on the search path that lead to the compiler.
-pub fn rust_links() -> [(PathBuf, PathBuf); 2] {
-    ["cargo", "rustc"].map(|name| {
+pub fn rust_links() -> [(PathBuf, PathBuf); RUST_PROGRAMS.len()] {
+    RUST_PROGRAMS.map(|name| {
         let program = Path::new("/").join(TOOLCHAIN).join("bin").join(name);
         (Path::new("usr/local/bin").join(name), program)
     })
