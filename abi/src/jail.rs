@@ -8,6 +8,9 @@ use crate::syscalls::COUNT;
 /// Slots in which a socket hook leaves the thread whose syscall it has reported.
 pub const HOOKED: usize = 64;
 
+/// Words in which each number of a system call that is looked at has a bit.
+pub const FILTERED_WORDS: usize = COUNT / 64;
+
 /// The value of the map of jails; the key is the cgroup id.
 ///
 /// User space writes it once, at adoption; from then on only the kernel writes, field by field.
@@ -53,6 +56,9 @@ pub struct Jail {
     /// Threads whose socket address a cgroup program has reported in the syscall they are in; a
     /// thread's slot is its id modulo the length.
     pub hooked: [u32; HOOKED],
+    /// Bit `number`: the filter of system calls answers this one whatever its arguments, so the kernel never
+    /// gets it. Written by user space alone.
+    pub filtered: [u64; FILTERED_WORDS],
     /// By number: 1 when a task has made this system call since the command was started. A byte each,
     /// so that two processors need not agree.
     pub called: [u8; COUNT],
@@ -82,12 +88,16 @@ impl Jail {
             unresolved: 0,
             working: 0,
             hooked: [0; HOOKED],
+            filtered: [0; FILTERED_WORDS],
             called: [0; COUNT],
         }
     }
 }
 
-const _: () = assert!(size_of::<Jail>() == 40 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED + COUNT);
+const _: () = assert!(
+    size_of::<Jail>()
+        == 40 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED + 8 * FILTERED_WORDS + COUNT
+);
 
 /// Whether the command itself was started: from then on rules on `exec` apply.
 pub mod started {

@@ -36,7 +36,8 @@ pub struct Record {
     pub start_ns: u64,
     /// Inode of the file of [`kind::EXEC`], [`kind::OPEN`] and [`kind::MAP`].
     pub inode: u64,
-    /// [`kind::REFUSED`]: the first three arguments. [`kind::FORK`]: the child's process id, its
+    /// [`kind::REFUSED`]: the first three arguments, or zeros where the filter refused the call by its
+    /// number and nobody looked at them. [`kind::FORK`]: the child's process id, its
     /// id in the jail, its start.
     pub args: [u64; 3],
     /// Process id in the host's namespace.
@@ -177,7 +178,7 @@ pub mod act {
     pub const LISTEN: u16 = 3;
 }
 
-/// Bits about the texts of a record.
+/// Bits about the texts of a record, and about who it is of.
 pub mod flag {
     /// `raw` was longer than what a record holds.
     pub const RAW_TRUNCATED: u16 = 1 << 0;
@@ -200,4 +201,17 @@ pub mod flag {
     pub const WRITABLE: u16 = 1 << 8;
     /// [`super::kind::EXEC`]: `raw` names a script, and the file is what interprets it.
     pub const SCRIPT: u16 = 1 << 9;
+    /// Who acted has the role [`crate::role::UNKNOWN`], as all have where no rule names who acts. Where
+    /// rules do, the strongest of all the answers that it might have had was given.
+    pub const ACTOR_UNKNOWN: u16 = 1 << 10;
+
+    /// [`ACTOR_UNKNOWN`] of the unknown role alone. Without a branch, of which the kernel's verifier would
+    /// follow each.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_role(role: u32) -> u16 {
+        const { assert!(crate::role::UNKNOWN == 0) };
+        // The top bit of 0 - 1; roles are small.
+        ((role.wrapping_sub(1) >> 31) as u16) << 10
+    }
 }

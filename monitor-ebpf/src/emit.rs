@@ -125,18 +125,19 @@ pub fn note_raw(record: &mut Record, jail: JailCell, length: u32) {
 /// Counts the act and tells of it, unless it only repeats the last one.
 #[inline(always)]
 pub fn finish(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
+    let role = scratch.cursor.role;
     let record = &mut scratch.record;
-    seal(record, jail, verdict);
+    seal(record, jail, (verdict, role));
     let text = u32::from(record.raw_len) + u32::from(record.path_len) + u32::from(record.argv_len);
     if !repeat::absorbs(scratch, jail, text) {
         tell(scratch, jail, text);
     }
 }
 
-/// As [`finish`], for a record with a fixed amount of text.
+/// As [`finish`], for a record with a fixed amount of text; with the role of who acts.
 #[inline(always)]
-pub fn finish_value<M: Message>(message: &mut M, jail: JailCell, verdict: Verdict) {
-    seal(message.record(), jail, verdict);
+pub fn finish_value<M: Message>(message: &mut M, jail: JailCell, decided: (Verdict, u32)) {
+    seal(message.record(), jail, decided);
     let text = u32::from(message.record().raw_len);
     if repeat::absorbs(message, jail, text) {
         return;
@@ -150,8 +151,9 @@ pub fn finish_value<M: Message>(message: &mut M, jail: JailCell, verdict: Verdic
 /// As [`finish`], for an act that is never the same as the last one.
 #[inline(always)]
 pub fn finish_single(scratch: &mut Scratch, jail: JailCell, verdict: Verdict) {
+    let role = scratch.cursor.role;
     let record = &mut scratch.record;
-    seal(record, jail, verdict);
+    seal(record, jail, (verdict, role));
     let text = u32::from(record.raw_len) + u32::from(record.path_len) + u32::from(record.argv_len);
     repeat::interrupt(jail, record.tid);
     tell(scratch, jail, text);
@@ -224,10 +226,11 @@ pub fn fault(jail: JailCell) {
     }
 }
 
-/// Writes what was decided, and counts the act.
+/// Writes what was decided on whom, and counts the act.
 #[inline(always)]
-fn seal(record: &mut Record, jail: JailCell, verdict: Verdict) {
+fn seal(record: &mut Record, jail: JailCell, (verdict, role): (Verdict, u32)) {
     record.rule = verdict.rule;
     record.action = verdict.action;
+    record.flags |= flag::of_role(role);
     jail.count_seen(count::slot(record.kind, record.what));
 }

@@ -17,7 +17,8 @@ pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
     let Some(table) = emit::table(jail) else {
         return !jail.strict();
     };
-    let verdict = decide_kind(table, actor::role(jail), on);
+    let role = actor::role(jail);
+    let verdict = decide_kind(table, role, on);
     if !verdict.refuses() {
         return true;
     }
@@ -35,7 +36,7 @@ pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
         read::register(regs, offset!(regs_si)),
         read::register(regs, offset!(regs_dx)),
     ];
-    emit::finish_value(&mut record, jail, verdict);
+    emit::finish_value(&mut record, jail, (verdict, role));
     jail.hooked(who.thread).set(who.thread);
     false
 }

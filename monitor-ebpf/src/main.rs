@@ -53,6 +53,15 @@ fn interesting(nr: i64) -> Option<u8> {
     (class != class::NONE || read::every_call_matters()).then_some(class)
 }
 
+/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any.
+#[inline(always)]
+fn interesting_end(nr: i64, result: i64) -> Option<u8> {
+    match interesting(nr) {
+        None if refused::is_filters_answer(result) => Some(class::NONE),
+        class => class,
+    }
+}
+
 /// The class of the syscall that a task's user registers are from.
 #[inline(always)]
 fn class_of(regs: u64) -> u8 {
@@ -144,18 +153,23 @@ fn sys_exit(context: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     let nr: i64 = read::kernel(regs + u64::from(offset!(regs_orig_ax)));
-    let call = interesting(nr)?;
+    let call = interesting_end(nr, result)?;
     let jail = read::current_jail()?;
     log::line!(context, "leaves {} with {}", nr, result);
     let condemned = finish_off(jail);
-    if call == class::NONE {
+    // Memory is mapped all day.
+    let is_unasked = matches!(call, class::MMAP..=class::SHMAT)
+        && !code::is_asked(call, read::current_task(), regs);
+    let by_filter = refused::by_filter(jail, nr, result);
+    if by_filter && (call == class::NONE || is_unasked || network::is_aimless(call, regs)) {
+        let scratch = emit::scratch(jail, program::LEAVE)?;
+        refused::filtered(scratch, jail, emit::current(), (nr, result));
+        return None;
+    }
+    if call == class::NONE || is_unasked {
         return None;
     }
     let who = emit::current();
-    // Memory is mapped all day.
-    if matches!(call, class::MMAP..=class::SHMAT) && !code::is_asked(call, who.task, regs) {
-        return None;
-    }
     let scratch = emit::scratch(jail, program::LEAVE)?;
     // A hook has answered, and told.
     if !matches!(call, class::CONNECT..=class::SENDMSG) && jail.take_hooked(who.thread) {

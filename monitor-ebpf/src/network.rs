@@ -5,7 +5,7 @@
 //! from the argument in user memory.
 
 use turnkey_abi::syscalls::{class, on};
-use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network};
+use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network, role};
 
 use crate::actor;
 use crate::addresses::{self, Words};
@@ -155,7 +155,8 @@ pub fn hook(what: u16, address: Internet) -> i32 {
         return 0;
     };
     let who = emit::current();
-    let (mut verdict, allowed) = decide(jail, actor::role(jail), what, address);
+    let role = actor::role(jail);
+    let (mut verdict, allowed) = decide(jail, role, what, address);
     if address.is_nobody(what) {
         verdict = Verdict::NONE;
     }
@@ -165,7 +166,7 @@ pub fn hook(what: u16, address: Internet) -> i32 {
     }
     jail.hooked(who.thread).set(who.thread);
     let errno = if allowed { 0 } else { EPERM };
-    tell_internet(jail, who, what, address, (errno, verdict));
+    tell_internet(jail, who, what, address, (errno, (verdict, role)));
     i32::from(allowed)
 }
 
@@ -175,7 +176,7 @@ fn tell_internet(
     who: Current,
     what: u16,
     address: Internet,
-    (errno, verdict): (u32, Verdict),
+    (errno, decided): (u32, (Verdict, u32)),
 ) {
     let (address_words, length) = address.words();
     let mut message = InternetRecord {
@@ -188,7 +189,7 @@ fn tell_internet(
     record.detail = address.socket_type;
     record.errno = errno;
     record.raw_len = length;
-    emit::finish_value(&mut message, jail, verdict);
+    emit::finish_value(&mut message, jail, decided);
 }
 
 /// Whether a socket may be made: only kinds that the hooks above guard.
@@ -315,6 +316,24 @@ fn local(socket: u64) -> Option<Internet> {
     }
 }
 
+/// Whether a call that could speak of an address has none to tell of: a send to whom the socket is connected
+/// to, or a descriptor that is no internet socket.
+#[inline(always)]
+pub fn is_aimless(call: u8, regs: u64) -> bool {
+    match call {
+        class::CONNECT..=class::SENDMSG => {
+            let (address, length) = argument(call, regs);
+            address == 0 || length == 0
+        }
+        class::LISTEN => {
+            let descriptor = read::register(regs, offset!(regs_di)) as u32;
+            let file = path::file_of(read::current_task(), descriptor);
+            local(peers::socket_of(file)).is_none()
+        }
+        _ => false,
+    }
+}
+
 /// At exit of listen(2): a socket that was never bound has a port now, and no program of the control
 /// group was asked. So it is decided on like a bind.
 #[inline(always)]
@@ -351,7 +370,8 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
     let Some(address) = local(socket) else {
         return true;
     };
-    let (verdict, allowed) = decide(jail, actor::role(jail), act::LISTEN, address);
+    let role = actor::role(jail);
+    let (verdict, allowed) = decide(jail, role, act::LISTEN, address);
     if allowed {
         return true;
     }
@@ -361,7 +381,7 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
     if class_of(read::current_registers()) == class::LISTEN {
         jail.hooked(who.thread).set(who.thread);
     }
-    tell_internet(jail, who, act::LISTEN, address, (EPERM, verdict));
+    tell_internet(jail, who, act::LISTEN, address, (EPERM, (verdict, role)));
     false
 }
 
@@ -382,7 +402,7 @@ pub fn refuse_family(jail: JailCell, who: Current, arguments: [u64; 3]) {
     record.errno = EAFNOSUPPORT;
     record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
     record.args = arguments;
-    emit::finish_value(&mut record, jail, Verdict::NONE);
+    emit::finish_value(&mut record, jail, (Verdict::NONE, role::UNKNOWN));
     if class_of(regs) == class::SOCKET {
         jail.hooked(who.thread).set(who.thread);
     }

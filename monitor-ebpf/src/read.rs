@@ -9,7 +9,9 @@ use core::mem::{MaybeUninit, size_of};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
-use turnkey_abi::{ABI_VERSION, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, Table, fault};
+use turnkey_abi::{
+    ABI_VERSION, FILTERED_WORDS, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, Table, fault,
+};
 
 use crate::maps;
 
@@ -95,7 +97,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_4: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_5: u32 = ABI_VERSION;
 
 /// Which faults to have: none but in the object of a test.
 #[unsafe(no_mangle)]
@@ -189,6 +191,14 @@ pub fn opaque(mut value: u64) -> u64 {
     // A real instruction: line information without one fails to load.
     // SAFETY: the register is left as it is.
     unsafe { core::arch::asm!("{0} = {0}", inout(reg) value, options(pure, nomem, nostack)) };
+    value
+}
+
+/// The same value, of which the verifier does not know that it is: it notes nothing of one for the other.
+#[inline(always)]
+pub fn apart(mut value: u64) -> u64 {
+    // SAFETY: the register is left as it is.
+    unsafe { core::arch::asm!("{0} ^= 0", inout(reg) value, options(pure, nomem, nostack)) };
     value
 }
 
@@ -529,6 +539,15 @@ impl JailCell {
             // byte is whole on every processor, and all who write it write the same.
             unsafe { (&raw mut (*self.0).called[slot % COUNT]).write_volatile(1) };
         }
+    }
+
+    /// Whether the filter of system calls answers this number, so that the kernel never gets the call.
+    #[inline(always)]
+    pub fn filters(self, nr: i64) -> bool {
+        let slot = apart(nr as u64) as usize;
+        // SAFETY: the word is one of the array's, and nobody writes it while a jail is watched.
+        let word = unsafe { (*self.0).filtered[slot / 64 % FILTERED_WORDS] };
+        slot < COUNT && word >> (slot % 64) & 1 != 0
     }
 
     /// Whether a hook has told of the syscall that the thread is in; asked once.

@@ -22,6 +22,13 @@ const CLONE_NEW: u64 = 0x7e02_0000;
 /// clone3(2) knows one more.
 const CLONE_NEWTIME: u64 = 0x80;
 
+/// Whether a filter may have answered so: with `EPERM` what it knows and refuses, with `ENOSYS` what it
+/// does not know. Asked first, so that a call that succeeds costs no more for it.
+#[inline(always)]
+pub fn is_filters_answer(result: i64) -> bool {
+    result == EPERM || result == ENOSYS
+}
+
 /// What a syscall of the watch-list means: its rule kind, and whether rules may decide on it.
 #[derive(Clone, Copy)]
 struct Meaning {
@@ -117,4 +124,22 @@ pub fn leave(
     ];
     emit::finish(scratch, jail, verdict);
     Some(())
+}
+
+/// Whether it was the filter that answered. It never lets the call through, so nobody else can have.
+#[inline(always)]
+pub fn by_filter(jail: JailCell, nr: i64, result: i64) -> bool {
+    is_filters_answer(read::apart(result as u64) as i64) && jail.filters(nr)
+}
+
+/// Tells of a syscall that the filter has answered in the kernel's place, and that nobody else tells of.
+///
+/// Nobody has looked at its arguments, and without them a loop over it is one event.
+#[inline(always)]
+pub fn filtered(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, result): (i64, i64)) {
+    emit::begin(&mut scratch.record, kind::REFUSED, who);
+    scratch.record.detail = nr as u32;
+    scratch.record.what = u16::from(on::NONE);
+    scratch.record.errno = -result as u32;
+    emit::finish(scratch, jail, Verdict::NONE);
 }

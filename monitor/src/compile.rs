@@ -8,10 +8,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
-use turnkey_abi::{FILES, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column, network};
+use turnkey_abi::{
+    FILES, FILTERED_WORDS, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column, network,
+};
+use turnkey_policy::syscalls::{self, Answer};
 use turnkey_policy::{
-    Access, Action, Candidate, FileFlag, Glob, Mode, Network, On, OnLoss, Policy, Rule, deciding,
-    precedence, unknown,
+    Access, Action, Candidate, FileFlag, Glob, Mode, Network, On, OnLoss, Policy, Rule, Syscalls,
+    deciding, precedence, unknown,
 };
 
 use crate::automaton::{self, Automaton, AutomatonError};
@@ -111,6 +114,8 @@ pub struct Rules {
     pub(crate) kill_on_loss: bool,
     /// As the fields of [`turnkey_abi::Jail`].
     pub(crate) strict: bool,
+    /// As the fields of [`turnkey_abi::Jail`].
+    pub(crate) filtered: [u64; FILTERED_WORDS],
 }
 
 impl std::fmt::Debug for Rules {
@@ -192,7 +197,19 @@ pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
         network: network_code(&policy.network),
         kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
         strict: policy.mode == Mode::Enforce,
+        filtered: filtered_numbers(&policy.syscalls),
     })
+}
+
+/// The bits of the calls that the filter of a jail answers by their number alone.
+fn filtered_numbers(policy: &Syscalls) -> [u64; FILTERED_WORDS] {
+    let is_filtered = |number| syscalls::answer(policy, number) != Answer::Allowed;
+    let mut words = [0; FILTERED_WORDS];
+    for (first, word) in (0..).step_by(64).zip(&mut words) {
+        let bits = (0..u64::BITS).filter(|bit| is_filtered(first + bit));
+        *word = bits.fold(0, |word, bit| word | 1 << bit);
+    }
+    words
 }
 
 /// Compiles rules alone.
@@ -511,4 +528,27 @@ fn bytes_of(rules: &[Rule], patterns: &Patterns<'_>) -> BTreeSet<u8> {
         .flat_map(|rule| rule.exe.iter().chain(&rule.script));
     let all: Vec<&Glob> = patterns.all().into_iter().chain(actors).collect();
     automaton::bytes_of(&all)
+}
+
+#[cfg(test)]
+mod tests {
+    use turnkey_abi::syscalls::COUNT;
+    use turnkey_policy::Overrides;
+
+    use super::*;
+
+    #[test]
+    fn a_number_has_its_bit_when_the_filter_lets_nobody_make_the_call() {
+        let no_files = |_: &str| Err(String::new());
+        let policy = turnkey_policy::load("judge", &no_files, &Overrides::default()).unwrap();
+        let words = filtered_numbers(&policy.syscalls);
+        let has_bit = |number: usize| words[number / 64] >> (number % 64) & 1 == 1;
+        for number in 0..COUNT {
+            let name = u32::try_from(number).ok().and_then(syscalls::name);
+            let is_allowed = name.is_some_and(|name| policy.syscalls.allow.contains(name));
+            assert_eq!(has_bit(number), !is_allowed, "{number}");
+        }
+        // read(2), and mkdir(2).
+        assert!(!has_bit(0) && has_bit(83));
+    }
 }

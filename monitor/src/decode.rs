@@ -207,7 +207,11 @@ fn decision(record: &Record) -> Result<Option<Decision>, DecodeError> {
         value: record.action.into(),
     };
     let action = wire::action(record.action).ok_or(unknown)?;
-    Ok(Some(Decision { rule, action }))
+    Ok(Some(Decision {
+        rule,
+        action,
+        actor_unknown: has(record, flag::ACTOR_UNKNOWN),
+    }))
 }
 
 fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {

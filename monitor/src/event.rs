@@ -51,6 +51,9 @@ pub struct Decision {
     pub rule: usize,
     /// What the kernel did about it, after `mode` was applied.
     pub action: turnkey_policy::Action,
+    /// The kernel did not know who this was; nor does it where no rule names who acts. Of all the answers
+    /// that it might have had, the strongest was given, which may be the one that everybody has.
+    pub actor_unknown: bool,
 }
 
 /// What was done.

@@ -204,6 +204,7 @@ impl Monitor {
             strict: self.rules.strict.into(),
             notes_calls: self.notes_calls.into(),
             has_roles: self.rules.have_roles().into(),
+            filtered: self.rules.filtered,
             ..Jail::new(self.loaded.seat.index, self.rules.network)
         };
         self.enter(cgroup_id, jail)?;

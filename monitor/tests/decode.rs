@@ -79,7 +79,7 @@ fn every_field_lands_in_its_place() {
         kind: kind::OPEN,
         rule: 3,
         action: action::KILL,
-        flags: flag::FILE | flag::UNLINKED,
+        flags: flag::FILE | flag::UNLINKED | flag::ACTOR_UNKNOWN,
         comm: *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
         ..Record::ZERO
     };
@@ -96,7 +96,8 @@ fn every_field_lands_in_its_place() {
         event.decision,
         Some(Decision {
             rule: 2,
-            action: Action::Kill
+            action: Action::Kill,
+            actor_unknown: true,
         })
     );
     let file = File {

@@ -376,6 +376,42 @@ pub fn deciding(
     strongest
 }
 
+/// Whether the answer hangs on who acts: rules that name actors stand in front of those that mean everybody.
+/// Of an actor that nobody knows the strongest of several answers then counts. Where the path of a file is
+/// not known, any rule about such an attempt may be one of them.
+#[must_use]
+pub fn asks_who_acts(rules: &[Rule], attempt: &Attempt<'_>) -> bool {
+    let is_lost = attempt.on.has_path() && attempt.on != On::Map && attempt.path.is_none();
+    let names_actors = |candidate: &Candidate| rules[candidate.rule].names_actors();
+    let asks = |address: Option<SocketAddr>, access| {
+        let by_anybody = Attempt {
+            address,
+            actor: None,
+            ..*attempt
+        };
+        match is_lost {
+            true => precedence(rules, attempt.on, access)
+                .iter()
+                .any(names_actors),
+            false => matching(rules, &by_anybody, access)
+                .first()
+                .is_some_and(names_actors),
+        }
+    };
+    if attempt.on == On::Open {
+        let mut accesses = attempt.access.iter();
+        return accesses.any(|access| asks(None, Some(*access)));
+    }
+    let peer = attempt.address.filter(|_| attempt.on.has_address());
+    peer.map_or_else(
+        || asks(None, None),
+        |peer| {
+            let mut meant = address::meant(attempt.on, peer.ip()).into_iter();
+            meant.any(|ip| asks(Some(SocketAddr::new(ip, peer.port())), None))
+        },
+    )
+}
+
 /// Of candidates in the order in which they decide, those that do on a file whose path is not known;
 /// of rules without the flag for it, the strongest alone. `is_known` as for [`deciding`].
 ///

@@ -134,6 +134,12 @@ pub fn group(name: &str) -> Option<&'static Group> {
     GROUPS.iter().find(|group| group.name == name)
 }
 
+/// The group that holds the syscall of this name; `None` for one that no profile can allow.
+#[must_use]
+pub fn group_of(name: &str) -> Option<&'static Group> {
+    GROUPED.get(name).copied()
+}
+
 /// The syscalls of the group or union of this name.
 #[must_use]
 pub fn named(name: &str) -> Option<Vec<&'static str>> {

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use proptest::prelude::*;
 use turnkey_policy::{
-    Access, Action, Actor, Attempt, FileFlag, Glob, On, Rule, SameFile, decide, decide_unknown,
+    Access, Action, Actor, Attempt, FileFlag, Glob, On, Rule, SameFile, asks_who_acts, decide,
+    decide_unknown,
 };
 
 fn globs(patterns: &[&str]) -> Vec<Glob> {
@@ -164,6 +165,50 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     })
 }
 
+/// The answers to those whom the rules that name somebody mean in every possible way.
+fn of_everybody(rules: &[Rule], attempt: &Attempt<'_>) -> Vec<Option<usize>> {
+    let naming: Vec<usize> = (0..rules.len())
+        .filter(|index| rules[*index].names_actors())
+        .collect();
+    let answer = |chosen: u32| {
+        let mut rules = rules.to_vec();
+        for (bit, index) in naming.iter().enumerate() {
+            if chosen & 1 << bit == 0 {
+                rules[*index].on.clear();
+            }
+        }
+        let attempt = Attempt {
+            actor: EVERYBODY,
+            ..*attempt
+        };
+        decide(&rules, &attempt)
+    };
+    (0..1_u32 << naming.len()).map(answer).collect()
+}
+
+#[test]
+fn it_matters_who_acts_where_a_rule_in_front_names_somebody() {
+    let everybody = rule(&["/etc/shadow"], &[], &[], Action::Kill);
+    let exception = rule(&["/key"], &["/usr/bin/git"], &[], Action::Allow);
+    let rules = [everybody, exception, rule(&["/**"], &[], &[], Action::Kill)];
+    let asks = |path: &str| {
+        let attempt = Attempt {
+            path: Some(path.as_bytes()),
+            access: Access::ALL,
+            ..Attempt::of(On::Open)
+        };
+        asks_who_acts(&rules, &attempt)
+    };
+    assert!(asks("/key"));
+    assert!(!asks("/etc/shadow") && !asks("/srv/a"));
+    // The path could be that one.
+    let lost = Attempt {
+        access: Access::ALL,
+        ..Attempt::of(On::Open)
+    };
+    assert!(asks_who_acts(&rules, &lost));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     /// Of somebody who is not known each rule that names somebody may be meant or not: the strongest of
@@ -179,17 +224,13 @@ proptest! {
             flag: path.is_none().then_some(FileFlag::Truncated),
             ..Attempt::of(On::Open)
         };
-        let naming: Vec<usize> = (0..rules.len()).filter(|index| rules[*index].names_actors()).collect();
-        let answers = (0..1_u32 << naming.len()).filter_map(|chosen| {
-            let mut rules = rules.clone();
-            for (bit, index) in naming.iter().enumerate() {
-                if chosen & 1 << bit == 0 {
-                    rules[*index].on.clear();
-                }
-            }
-            decide(&rules, &Attempt { actor: EVERYBODY, ..attempt })
-        });
-        let strongest = answers.max_by_key(|rule| (rules[*rule].action, Reverse(*rule)));
-        prop_assert_eq!(decide(&rules, &attempt), strongest);
+        let answers = of_everybody(&rules, &attempt);
+        let strongest = answers.iter().flatten().max_by_key(|rule| (rules[**rule].action, Reverse(**rule)));
+        prop_assert_eq!(decide(&rules, &attempt), strongest.copied());
+        // Where it is said that it does not matter who acts, everybody has the same answer.
+        if !asks_who_acts(&rules, &attempt) {
+            let answer = decide(&rules, &attempt);
+            prop_assert!(answers.iter().all(|other| *other == answer));
+        }
     }
 }

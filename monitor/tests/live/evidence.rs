@@ -154,6 +154,7 @@ fn m21_many_processes_change_no_decision() {
     assert_accounted(&seen);
     assert_eq!(seen.evidence.seen.fork, 1501);
     let kill = Some(Decision {
+        actor_unknown: false,
         rule: 0,
         action: Action::Kill,
     });

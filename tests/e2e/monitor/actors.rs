@@ -1,6 +1,6 @@
 //! Rules that name who acts, in jails: what is one program's own is nobody else's.
 
-use turnkey_tests::Run;
+use turnkey_tests::{Run, binary, scratch};
 
 use super::{Attack, rule, violations};
 
@@ -169,6 +169,21 @@ fn a_script_is_who_it_was_started_as() {
         "ln -s other else; ./else",
     ];
     assert_all_are_guarded(&with_script, &others, &others[..2]);
+    // The first died because nobody knew which script it was, and everybody is told so.
+    let is_told = |script: &str| {
+        let ran = with_script().shell(script);
+        ran.expect_code(121);
+        let told = violations(&ran, GUARD).any(|row| row["actor_unknown"] == true);
+        let mut decided = ran.events.iter().map(|event| &event["decision"]);
+        let event = decided.any(|decision| decision["actor_unknown"] == true);
+        let said = ran
+            .stderr
+            .contains("which program or script this was is not known");
+        ran.expect((event, said) == (told, told), "everywhere or nowhere");
+        told
+    };
+    assert!(is_told(others[0]), "of one that nobody knows");
+    assert!(!is_told(others[1]), "of one that is known, and another");
 }
 
 #[test]
@@ -197,4 +212,34 @@ print('went on')";
     meant.expect_code(121);
     meant.expect(meant.stdout.is_empty(), "it is meant");
     meant.expect(violations(&meant, "out").next().is_some(), "and told");
+}
+
+/// What a run under no rules did, held against the profile afterwards: the owner may, and the other is named.
+#[test]
+fn diff_asks_the_rules_about_each_program() {
+    let place = scratch();
+    let profile = place.path().join("mine.toml").display().to_string();
+    let head = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n";
+    std::fs::write(&profile, format!("{head}{}", own(OWNER))).expect("the place is ours");
+    let diff = |script: &str| {
+        let run = Run::new().file(".git-credentials", "token\n");
+        let ran = run.option("--mode observe").shell(script);
+        ran.expect(ran.stdout.contains("token"), "it is read");
+        let report = place.path().join("report.json").display().to_string();
+        std::fs::write(&report, ran.report.to_string()).expect("the place is ours");
+        let mut command = std::process::Command::new(binary());
+        let output = command.args(["diff", &profile, &report]).output();
+        let output = output.expect("turnkey can be started");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let (code, told) = diff("cat .git-credentials; cat .git-credentials");
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = diff("cat .git-credentials; head .git-credentials");
+    assert_eq!(code, Some(1), "{told}");
+    let line = "read /workspace/.git-credentials (2 times, by head): rule `stored-credential` would kill it";
+    assert!(told.contains(line), "{told}");
+    assert!(!told.contains("by cat"), "{told}");
 }

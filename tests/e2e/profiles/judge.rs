@@ -4,7 +4,11 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use turnkey_tests::{Run, finish, outside, scratch};
+use serde_json::Value;
+use turnkey_abi::syscalls::{CLASSES, class};
+use turnkey_policy::syscalls::{self, Answer as Answered};
+use turnkey_policy::{Overrides, load};
+use turnkey_tests::{Ran, Run, finish, outside, scratch};
 
 use super::{killed_by, passed, refused, told, under};
 
@@ -256,24 +260,151 @@ int main(int count, char **words) { puts(fopen(words[1], \"r\") ? \"read\" : \"a
     );
 }
 
-/// SECURITY.md says which of these are told.
-#[test]
-fn calls_that_the_profile_leaves_out_are_refused() {
-    let source = "#include <stdio.h>
+const CALLS_WHAT_IS_LEFT_OUT: &str = "#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 int main(int count, char **words) {
     char folder[] = \"/tmp/turnkey-XXXXXX\";
-    printf(\"%d %d %d\\n\", getppid() > 0, !mkdir(mktemp(folder), 0700), !chmod(words[0], 0700));
+    long parent = 0;
+    for (int times = 0; times < 1000; times++) parent = syscall(SYS_getppid, times);
+    printf(\"%d %d\\n\", parent > 0, !mkdir(mktemp(folder), 0700));
+    if (count > 1) printf(\"%d\\n\", !chmod(words[0], 0700));
+    fflush(stdout);
     rmdir(folder);
     return 0;
 }";
-    let answer = Answer::new(source);
-    assert_eq!(answer.outside(&[]), "1 1 1\n", "the control");
-    let ran = answer.jailed().run(&["./answer"]);
-    ran.expect(ran.stdout == "0 0 0\n", "each is refused");
+
+/// The row of a refused call.
+fn call<'a>(ran: &'a Ran, name: &str) -> Option<&'a Value> {
+    let mut rows = ran.list("/refused_calls").iter();
+    rows.find(|row| row["syscall"] == name)
+}
+
+/// What seccomp refuses and no rule can name: seen, named, counted, and how to allow it is said.
+#[test]
+fn calls_that_the_profile_leaves_out_are_refused_and_told() {
+    let answer = Answer::new(CALLS_WHAT_IS_LEFT_OUT);
+    assert_eq!(answer.outside(&["too"]), "1 1\n1\n", "the control");
+    let ran = answer.jailed().with_events().run(&["./answer"]);
+    ran.expect(ran.stdout == "0 0\n", "each is refused");
+    for (name, count, group) in [("getppid", 1000, "@self"), ("mkdir", 1, "@file-manage")] {
+        let Some(row) = call(&ran, name) else {
+            panic!("{name} is told: {}", ran.at("/refused_calls"))
+        };
+        ran.expect(row["count"] == count, "each time");
+        ran.expect(
+            row["errno"] == "EPERM" && row["stopped_by"] == "seccomp",
+            "why",
+        );
+        ran.expect(row["advice"].to_string().contains(group), "how to allow it");
+        ran.expect(row["rule"].is_null(), "no rule speaks of it");
+        let process = ran.list("/processes").iter();
+        let mut process = process.filter(|process| process["exec_id"] == row["first_exec_id"]);
+        let process = process.next().map(|process| &process["exe"]["path"]);
+        ran.expect(process == Some(&"/workspace/answer".into()), "who");
+        let said = format!("blocked: calling {name} (EPERM)");
+        ran.expect(ran.stderr.contains(&said), "the terminal says so");
+        ran.expect(
+            ran.stderr.contains(&format!("\"{group}\"")),
+            "and the group",
+        );
+        let is_it = |event: &&Value| event["kind"] == "refused" && event["syscall"] == name;
+        let first = ran.events.iter().find(is_it);
+        ran.expect(
+            first.is_some_and(|event| event["process"]["pid"].is_u64()),
+            "the event",
+        );
+        // The rest of the thousand is a count; one who waits long for the processor is told it in between.
+        let events = ran.events.iter().filter(is_it).count();
+        ran.expect(events < 20, "repeats are not sent again");
+    }
+    ran.expect(ran.at("/verdict") == "clean", "a refusal is no attack");
+    let ran = answer.jailed().run(&["./answer", "too"]);
+    ran.expect(ran.stdout == "0 0\n0\n", "nor is the mode changed");
     refused(&ran, "/workspace/answer");
+    let said = "seccomp: the profile does not allow that syscall";
+    ran.expect(ran.stderr.contains(said), "and seccomp is named for it");
+}
+
+/// What the advice says to do is enough.
+#[test]
+fn calls_are_made_where_their_group_is_allowed() {
+    let answer = Answer::new(CALLS_WHAT_IS_LEFT_OUT);
+    let place = scratch();
+    let profile = place.path().join("mine.toml");
+    let text = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"judge\"]\n\
+                [syscalls]\nallow = [\"getppid\", \"@file-manage\"]\n";
+    std::fs::write(&profile, text).expect("a test can write its own directory");
+    let run = under(&profile.display().to_string());
+    std::fs::copy(
+        answer.place.path().join("answer"),
+        run.path().join("answer"),
+    )
+    .expect("a copy");
+    let ran = run.run(&["./answer"]);
+    // There is no /tmp, so no folder is made, for a reason that is not the filter's.
+    ran.expect(ran.stdout == "1 0\n", "it has a parent");
+    ran.expect(call(&ran, "getppid").is_none(), "which is no refusal");
+    ran.expect(call(&ran, "mkdir").is_none(), "nor is the kernel's own");
+    ran.expect(!ran.stderr.contains("blocked: calling"), "on the terminal");
+}
+
+/// Every number that the filter of the smallest profile answers in the kernel's place.
+#[test]
+fn m28_every_call_that_the_smallest_profile_refuses_is_seen() {
+    let no_files = |path: &str| Err(format!("{path} was asked for"));
+    let policy = load("judge", &no_files, &Overrides::default()).expect("it is shipped");
+    // The first is never answered. The second is refused to whoever asks for no namespace, too.
+    let others = ["restart_syscall", "clone3"];
+    let is_refused = |name: &&str| {
+        let number = syscalls::number(name).unwrap_or_default();
+        syscalls::answer(&policy.syscalls, number) != Answered::Allowed && !others.contains(name)
+    };
+    let names: Vec<&str> = syscalls::known().filter(is_refused).collect();
+    let number = |name: &&str| syscalls::number(name).unwrap_or_default();
+    let numbers: Vec<String> = names.iter().map(|name| number(name).to_string()).collect();
+    // One that no kernel has yet is hidden from the program, whatever the kernel of the host is.
+    let numbers = ["./answer"]
+        .into_iter()
+        .chain(numbers.iter().map(String::as_str));
+    let program: Vec<&str> = numbers.chain(["500"]).collect();
+    let answer = Answer::new(include_str!("../../attacks/walk.c"));
+    let run = answer.jailed().with_events().option("--mode observe");
+    let ran = run
+        .option("--output 4M --wall 60s --cpu-time 60s")
+        .run(&program);
+    let answered = ran.stdout.lines().filter(|line| {
+        line.ends_with("answered -1") || line.ends_with(&format!("answered -{}", libc::ENOSYS))
+    });
+    ran.expect(answered.count() == names.len() + 1, "each is refused");
+    ran.expect(names.len() > 200, "and they are many");
+    // Those that have an object are told with it.
+    let mut unseen: Vec<&str> = Vec::new();
+    for name in &names {
+        let of = CLASSES[number(name) as usize];
+        let kinds: &[&str] = match of {
+            class::LINK..=class::FCHMOD => &["change"],
+            class::CONNECT..=class::SENDMSG => &["connect", "bind", "send"],
+            class::MMAP..=class::SHMAT => &["map"],
+            class::OPEN..=class::OPENAT2 => &["open"],
+            class::EXECVE..=class::EXECVEAT => &["exec_attempt"],
+            _ => &[],
+        };
+        let alike = |other: &&&str| CLASSES[number(other) as usize] == of;
+        let alike = names.iter().filter(alike).count();
+        let told = ran.events.iter().filter(|event| {
+            let is_refused = event["errno"] == "EPERM" || event["errno"] == "ENOSYS";
+            is_refused && kinds.iter().any(|kind| event["kind"] == *kind)
+        });
+        if call(&ran, name).is_none() && told.count() < alike {
+            unseen.push(name);
+        }
+    }
+    ran.expect(unseen.is_empty(), &format!("and told: {unseen:?}"));
+    ran.expect(call(&ran, "syscall 500").is_some(), "and what nobody knows");
+    ran.expect(ran.at("/events/complete") == true, "all of it");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use turnkey_policy::{
-    Access, Action, Attempt, Glob, Network, On, Policy, Rule, Toolchain, WORKSPACE, Workdir,
+    Access, Action, Actor, Attempt, Glob, Network, On, Policy, Rule, Toolchain, WORKSPACE, Workdir,
     decide, endpoint,
 };
 
@@ -82,8 +82,14 @@ impl<'a> Allowances<'a> {
         }
     }
 
-    /// Why a use of a file is not allowed, if it is not.
-    pub fn file(&self, want: Want, path: &[u8], succeeded: bool) -> Option<String> {
+    /// Why a use of a file is not allowed to who acts, if it is not. Of `None` the strictest answer counts.
+    pub fn file(
+        &self,
+        want: Want,
+        path: &[u8],
+        succeeded: bool,
+        actor: Option<Actor<'_>>,
+    ) -> Option<String> {
         let (on, access) = match want {
             Want::Read => (On::Open, Access::Read),
             Want::Write => (On::Open, Access::Write),
@@ -92,6 +98,7 @@ impl<'a> Allowances<'a> {
         let attempt = Attempt {
             path: Some(path),
             access: &[access],
+            actor,
             ..Attempt::of(on)
         };
         if let Some(why) = self.against(&attempt) {
@@ -116,8 +123,8 @@ impl<'a> Allowances<'a> {
         })
     }
 
-    /// Why an act on an address is not allowed.
-    pub fn address(&self, act: &str, address: &str) -> Option<String> {
+    /// Why an act on an address is not allowed to who acts.
+    pub fn address(&self, act: &str, address: &str, actor: Option<Actor<'_>>) -> Option<String> {
         if let Some(done) = self.done {
             let known = done
                 .addresses
@@ -144,6 +151,7 @@ impl<'a> Allowances<'a> {
                 rules.extend(endpoint::rules_of_host(&policy.rules));
                 let attempt = Attempt {
                     address: Some(address),
+                    actor,
                     ..Attempt::of(on)
                 };
                 let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);

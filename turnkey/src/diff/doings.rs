@@ -1,5 +1,7 @@
 //! What a stored report tells of a run.
 
+mod used;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
@@ -9,6 +11,7 @@ use super::New;
 use super::allowances::Allowances;
 use crate::learn::seen::Want;
 use crate::report::{escape, unescape};
+use used::Used;
 
 /// Ports from here on are the kernel's choice.
 const EPHEMERAL: u16 = 32768;
@@ -16,10 +19,10 @@ const EPHEMERAL: u16 = 32768;
 /// What a run did.
 #[derive(Debug, Default)]
 pub struct Doings {
-    /// How each file was used, how often, and whether with success.
-    pub files: BTreeMap<(Want, Vec<u8>), (u64, bool)>,
-    /// By act and address: how often.
-    pub addresses: BTreeMap<(String, String), u64>,
+    /// How each file was used.
+    pub files: BTreeMap<(Want, Vec<u8>), Used>,
+    /// How each address was, by the act.
+    pub addresses: BTreeMap<(String, String), Used>,
     /// System calls, where the report has them.
     pub calls: Option<BTreeSet<String>>,
 }
@@ -50,8 +53,8 @@ impl Doings {
                 let Some(path) = path.clone().filter(|path| path.starts_with(b"/")) else {
                     continue;
                 };
-                let known = doings.files.entry((want, path)).or_default();
-                *known = (known.0 + count, known.1 || succeeded);
+                let used = doings.files.entry((want, path)).or_default();
+                used.again(row, count, succeeded);
             }
         }
         doings.forget_the_start(report);
@@ -59,7 +62,8 @@ impl Doings {
             let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
             let count = row["count"].as_u64().unwrap_or(1);
             let address = without_chosen_port(&text("address"));
-            *doings.addresses.entry((text("act"), address)).or_default() += count;
+            let used = doings.addresses.entry((text("act"), address)).or_default();
+            used.again(row, count, row["result"] == "allowed");
         }
         let calls = report["syscalls"].as_array();
         doings.calls = calls.map(|calls| {
@@ -75,9 +79,9 @@ impl Doings {
         let mut executed = processes.filter_map(|process| process["exe"]["path"].as_str());
         let Some(path) = executed.next() else { return };
         let key = (Want::Run, unescape(path));
-        if let Some((count, _)) = self.files.get_mut(&key) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(used) = self.files.get_mut(&key) {
+            used.count -= 1;
+            if used.count == 0 {
                 self.files.remove(&key);
             }
         }
@@ -85,28 +89,32 @@ impl Doings {
 
     /// What of it is not allowed.
     pub fn beyond<'d>(&'d self, allowances: &'d Allowances<'d>) -> impl Iterator<Item = New> + 'd {
-        let files = self
-            .files
-            .iter()
-            .filter_map(|((want, path), (count, succeeded))| {
-                let why = allowances.file(*want, path, *succeeded)?;
-                let (kind, act) = match want {
-                    Want::Read => ("file", "read"),
-                    Want::Write => ("file", "wrote"),
-                    Want::Run => ("program", "ran"),
-                };
-                let tried = if *succeeded { "" } else { "tried in vain, " };
-                Some(New {
-                    kind,
-                    what: format!("{act} {} ({tried}{})", escape(path), times(*count)),
-                    why,
-                })
-            });
-        let addresses = self.addresses.iter().filter_map(|((act, address), count)| {
+        let files = self.files.iter().filter_map(|((want, path), used)| {
+            let against = used.against(|who| allowances.file(*want, path, used.succeeded, who))?;
+            let (kind, act) = match want {
+                Want::Read => ("file", "read"),
+                Want::Write => ("file", "wrote"),
+                Want::Run => ("program", "ran"),
+            };
+            let tried = if used.succeeded {
+                ""
+            } else {
+                "tried in vain, "
+            };
+            let (times, by) = (times(used.count), against.by);
+            Some(New {
+                kind,
+                what: format!("{act} {} ({tried}{times}{by})", escape(path)),
+                why: against.why,
+            })
+        });
+        let addresses = self.addresses.iter().filter_map(|((act, address), used)| {
+            let against = used.against(|who| allowances.address(act, address, who))?;
+            let (times, by) = (times(used.count), against.by);
             Some(New {
                 kind: "address",
-                what: format!("{act} {address} ({})", times(*count)),
-                why: allowances.address(act, address)?,
+                what: format!("{act} {address} ({times}{by})"),
+                why: against.why,
             })
         });
         let calls = self.calls.iter().flatten().filter_map(|name| {

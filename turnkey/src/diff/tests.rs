@@ -60,6 +60,46 @@ fn a_report_is_held_against_a_profile() {
     assert_eq!(told(&a, &b), expected);
 }
 
+/// A report with one file that these programs read.
+fn read_by(programs: &serde_json::Value, more: bool) -> Subject {
+    let report = json!({
+        "schema": "turnkey.report/v1",
+        "processes": [],
+        "file_operations": [{
+            "path": "/workspace/.git-credentials", "access": ["read"], "count": 3, "result": "allowed",
+            "programs": programs, "more_programs": more,
+        }],
+        "network_attempts": [],
+    });
+    Subject::Report(Doings::read(&report).expect("a report"))
+}
+
+#[test]
+fn rules_are_asked_about_the_program_that_did_it() {
+    let profile = profile(
+        "[[rule]]\nid = \"its-own\"\non = \"open\"\npath = \"/workspace/.git-credentials\"\naction = \"allow\"\nwhy = \"its own\"\n\
+         exe = \"/usr/bin/git\"\nscript = \"/workspace/sync\"\n",
+    );
+    let program = |exe: &str, script: &str| json!({"exe": exe, "script": script});
+    let owner = program("/usr/bin/git", "/workspace/sync");
+    let told = |programs: &[&serde_json::Value], more| {
+        let new = told(&profile, &read_by(&json!(programs), more));
+        let told = new.into_iter().next();
+        told.map(|new| new.split_once("(3 times").expect("a count").1.to_owned())
+    };
+    assert_eq!(told(&[&owner], false), None);
+    let against = |by: &str| Some(format!("{by}): rule `stored-credential` would kill it"));
+    let other = json!({"exe": "/usr/bin/cat"});
+    assert_eq!(told(&[&owner, &other], false), against(", by cat"));
+    // Of somebody unknown the strictest counts, and so where a script by that name is nobody can say.
+    assert_eq!(told(&[&owner], true), against(""));
+    let somewhere = program("/usr/bin/git", "./sync");
+    assert_eq!(told(&[&somewhere], false), against(", by sync"));
+    let many: Vec<_> = ["a", "b", "c", "d"].map(|exe| json!({"exe": exe})).into();
+    let many: Vec<&serde_json::Value> = many.iter().collect();
+    assert_eq!(told(&many, false), against(", by a, b, c and 1 more"));
+}
+
 #[test]
 fn reports_are_compared_by_what_names_stand_for() {
     let a = report(

@@ -210,7 +210,7 @@ fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &At
     Act {
         on: Some(on),
         object: file,
-        outcome: attribution.file(&object.path(), errno),
+        outcome: attribution.change(on, &object.path(), errno),
         errno,
     }
 }

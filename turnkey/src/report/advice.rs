@@ -65,6 +65,18 @@ pub fn for_layer(stopped_by: Option<Stopper>, object: &Object) -> Option<String>
     }
 }
 
+/// How to allow a system call that no rule decided on; where the filter refused it `for_arguments`, it lets
+/// the call through otherwise.
+pub fn for_call(stopped_by: Option<Stopper>, name: &str, for_arguments: bool) -> Option<String> {
+    if for_arguments {
+        return Some(NO_SUCH_ARGUMENTS.to_owned());
+    }
+    for_layer(stopped_by, &Object::Syscall(name.to_owned()))
+}
+
+const NO_SUCH_ARGUMENTS: &str =
+    "no profile can allow it with these arguments; with others the profile allows the call";
+
 /// What the layer that stopped an act asks for, as far as more is known than on what it was.
 fn opening_for(act: &Act) -> Option<Opening> {
     let stopped_by = act.outcome.stopper()?;
@@ -98,6 +110,9 @@ fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
             Stopper::MountNamespace | Stopper::Landlock | Stopper::Mounts,
             Object::File { path, access, .. },
         ) => Some(Opening::Flag(path_flag(path.as_deref()?, access)?)),
+        (Stopper::Seccomp, Object::File { .. }) => Some(Opening::Line(
+            "[syscalls] allow = [\"@file-manage\"]".to_owned(),
+        )),
         (Stopper::MountNamespace, Object::Address { .. }) => Some(Opening::Never(
             "sockets of the host are not shared with a jail",
         )),
@@ -110,8 +125,15 @@ fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
         (Stopper::Seccomp | Stopper::CgroupProgram, object) if is_socket(object) => Some(
             Opening::Never("a jail makes no sockets but Unix, TCP and UDP"),
         ),
-        (Stopper::Seccomp, Object::Syscall(name)) => Some(match syscalls::allowable(name) {
-            Some(name) => Opening::Line(format!("[syscalls] allow = [\"{name}\"]")),
+        (Stopper::Seccomp, Object::Syscall(name)) => Some(match syscalls::group_of(name) {
+            Some(group) => {
+                let group = group.name;
+                let line = format!("[syscalls] allow = [\"{name}\"], or \"{group}\" for its like");
+                Opening::Line(line)
+            }
+            None if syscalls::number(name).is_none() => {
+                Opening::Never("it is none of the syscalls that turnkey knows")
+            }
             None => Opening::Never("that syscall leads out of a jail"),
         }),
         (Stopper::Capabilities, _) => Some(Opening::Never("a jail has no capabilities")),

@@ -6,21 +6,25 @@
 
 use std::collections::BTreeMap;
 
-use turnkey_monitor::{Decision, Event};
+use turnkey_monitor::{Decision, Event, Kind};
 use turnkey_policy::{Action, On, Policy, Rule};
 
-use super::act::{Act, Object, errno_name, kind_name};
+use super::act::{Act, Object, kind_name};
 use super::advice;
 use super::clock::Clock;
-use super::model::{FileOperation, Finding, NetworkAttempt, Process, Violation};
-use super::processes::{Processes, exec_id};
-use super::stopper::{Attribution, Outcome, Stopper};
+use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
+use super::processes::Processes;
+use super::rows::{CallKey, OperationKey, Row, Who};
+use super::stopper::{Attribution, Stopper};
 use super::table::Table;
+use super::unknown;
 
 /// Rows of `file_operations`. A compiler run opens a few hundred different files.
 const FILES: usize = 4096;
 /// Rows of `network_attempts`.
 const ADDRESSES: usize = 1024;
+/// Rows of `refused_calls`: as many as there are calls that are looked at, each with a few errors.
+const CALLS: usize = 4096;
 /// Rows of `violations`.
 const VIOLATIONS: usize = 256;
 
@@ -34,6 +38,7 @@ pub struct Aggregator {
     processes: Processes,
     files: Table<OperationKey, Row>,
     addresses: Table<OperationKey, Row>,
+    calls: Table<CallKey, Row<CallKey>>,
     violations: Table<ViolationKey, Violation>,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
@@ -41,27 +46,6 @@ pub struct Aggregator {
     events: u64,
     /// One more than the highest `seq`.
     next_seq: u64,
-}
-
-/// What makes two operations the same but for time and process.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct OperationKey {
-    on: On,
-    object: Object,
-    outcome: Outcome,
-    errno: i32,
-    rule: Option<usize>,
-}
-
-/// When something was done and how often.
-#[derive(Clone, Debug)]
-struct Row {
-    key: OperationKey,
-    count: u64,
-    first_ns: u64,
-    last_ns: u64,
-    /// Who did it first.
-    process: Option<usize>,
 }
 
 /// What makes two violations the same but for time and thread.
@@ -72,6 +56,7 @@ struct ViolationKey {
     on: On,
     object: Object,
     stopped_by: Option<Stopper>,
+    actor_unknown: bool,
     process: (Option<usize>, u32),
 }
 
@@ -94,6 +79,8 @@ pub struct Observations {
     pub file_operations: Vec<FileOperation>,
     /// See [`super::model::Report`].
     pub network_attempts: Vec<NetworkAttempt>,
+    /// See [`super::model::Report`].
+    pub refused_calls: Vec<RefusedCall>,
     /// One for each rule that was violated, in the order of their first violation; no scores.
     pub findings: Vec<Finding>,
     /// What events told of, by kind: acts, of which one event can stand for many.
@@ -115,6 +102,7 @@ impl Aggregator {
             processes: Processes::default(),
             files: Table::new(FILES),
             addresses: Table::new(ADDRESSES),
+            calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
             tallies: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -128,11 +116,17 @@ impl Aggregator {
         *self.seen.entry(kind_name(&event.kind)).or_default() += 1 + event.repeated;
         self.events += 1;
         self.next_seq = self.next_seq.max(event.seq + 1);
+        let before = self.processes.program(&event.task);
         let process = self.processes.observe(event);
+        // Who asks for an exec is who it was before.
+        let program = match event.kind {
+            Kind::Exec { .. } => before,
+            _ => self.processes.program(&event.task),
+        };
         let Some(act) = Act::of(event, &self.attribution) else {
             return;
         };
-        self.operation(event, process, &act);
+        self.operation(event, (process, program), &act);
         if let Some(decision) = event
             .decision
             .filter(|decision| decision.action != Action::Allow)
@@ -154,6 +148,7 @@ impl Aggregator {
         let (rules, clock) = (&self.rules, &self.clock);
         let files = self.files.into_rows().into_iter();
         let addresses = self.addresses.into_rows().into_iter();
+        let calls = self.calls.into_rows().into_iter();
         Observations {
             violations: self.violations.into_rows(),
             processes: self.processes.rows(clock),
@@ -161,6 +156,7 @@ impl Aggregator {
             network_attempts: addresses
                 .filter_map(|row| row.network(rules, clock))
                 .collect(),
+            refused_calls: calls.map(|row| row.call(rules, clock)).collect(),
             findings: findings(rules, &self.tallies),
             seen: self.seen,
             missing: self.next_seq.saturating_sub(self.events),
@@ -168,11 +164,11 @@ impl Aggregator {
         }
     }
 
-    fn operation(&mut self, event: &Event, process: Option<usize>, act: &Act) {
+    fn operation(&mut self, event: &Event, who: Who, act: &Act) {
         let table = match act.object {
             Object::File { .. } => &mut self.files,
             Object::Address { .. } => &mut self.addresses,
-            Object::Syscall(_) => return,
+            Object::Syscall(ref name) => return self.call(event, who, act, name),
         };
         let Some(on) = act.on else {
             return;
@@ -184,17 +180,25 @@ impl Aggregator {
             errno: act.errno,
             rule: event.decision.map(|decision| decision.rule),
         };
-        let first = |key: &OperationKey| Row {
-            key: key.clone(),
-            count: 1 + event.repeated,
-            first_ns: event.time_ns,
-            last_ns: event.last_ns,
-            process,
+        let first = |key: &OperationKey| Row::first(key.clone(), event, &who);
+        table.record(key, first, |row| row.again(event, &who));
+    }
+
+    /// One that went through is told where a rule speaks of it, and nowhere else.
+    fn call(&mut self, event: &Event, who: Who, act: &Act, name: &str) {
+        if act.errno == 0 {
+            return;
+        }
+        let by_filter = act.outcome.stopper() == Some(Stopper::Seccomp);
+        let key = CallKey {
+            name: name.to_owned(),
+            outcome: act.outcome,
+            errno: act.errno,
+            rule: event.decision.map(|decision| decision.rule),
+            for_arguments: by_filter && self.attribution.allows(name),
         };
-        table.record(key, first, |row| {
-            row.count += 1 + event.repeated;
-            row.last_ns = row.last_ns.max(event.last_ns);
-        });
+        let first = |key: &CallKey| Row::first(key.clone(), event, &who);
+        self.calls.record(key, first, |row| row.again(event, &who));
     }
 
     fn violation(&mut self, event: &Event, process: Option<usize>, act: &Act, decision: Decision) {
@@ -212,6 +216,7 @@ impl Aggregator {
             on,
             object: act.object.clone(),
             stopped_by: act.outcome.stopper(),
+            actor_unknown: unknown::decided(&self.rules, decision, act),
             process: (process, event.task.pid),
         };
         let first = |key: &ViolationKey| Violation {
@@ -241,6 +246,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         action: key.action,
         on: key.on,
         stopped_by: key.stopped_by,
+        actor_unknown: key.actor_unknown,
         process: super::model::Actor::default(),
         path: None,
         path_truncated: false,
@@ -289,65 +295,6 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
     }
 }
 
-impl Row {
-    fn file(self, rules: &[Rule], clock: &Clock) -> Option<FileOperation> {
-        let Object::File {
-            path,
-            truncated,
-            access,
-            memory,
-            ..
-        } = self.key.object
-        else {
-            return None;
-        };
-        Some(FileOperation {
-            path,
-            path_truncated: truncated,
-            access,
-            memory,
-            count: self.count,
-            first_time: clock.date(self.first_ns),
-            last_time: clock.date(self.last_ns),
-            first_exec_id: self.process.map(exec_id),
-            result: self.key.outcome.result(),
-            stopped_by: self.key.outcome.stopper(),
-            errno: errno_name(self.key.errno),
-            rule: rule_id(rules, self.key.rule),
-        })
-    }
-
-    fn network(self, rules: &[Rule], clock: &Clock) -> Option<NetworkAttempt> {
-        let Object::Address {
-            address,
-            socket,
-            name,
-        } = self.key.object
-        else {
-            return None;
-        };
-        Some(NetworkAttempt {
-            act: self.key.on,
-            address,
-            socket,
-            name,
-            count: self.count,
-            first_time: clock.date(self.first_ns),
-            last_time: clock.date(self.last_ns),
-            first_exec_id: self.process.map(exec_id),
-            result: self.key.outcome.result(),
-            stopped_by: self.key.outcome.stopper(),
-            errno: errno_name(self.key.errno),
-            rule: rule_id(rules, self.key.rule),
-            passed: None,
-        })
-    }
-}
-
-fn rule_id(rules: &[Rule], rule: Option<usize>) -> Option<String> {
-    rules.get(rule?).map(|rule| rule.id.clone())
-}
-
 fn findings(rules: &[Rule], tallies: &BTreeMap<usize, Tally>) -> Vec<Finding> {
     let mut ordered: Vec<_> = tallies.iter().collect();
     ordered.sort_by_key(|(_, tally)| tally.order);
@@ -370,8 +317,6 @@ fn findings(rules: &[Rule], tallies: &BTreeMap<usize, Tally>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use turnkey_monitor::Kind;
-
     use super::super::fixture::{
         CREDENTIALS, OUTBOUND, Story, clock, connect, open_failed, opened, policy,
     };

@@ -161,6 +161,7 @@ impl Report {
             processes: inputs.observations.processes,
             file_operations: inputs.observations.file_operations,
             network_attempts: inputs.observations.network_attempts,
+            refused_calls: inputs.observations.refused_calls,
             syscalls: inputs.calls.map(syscalls),
         }
     }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use turnkey_monitor::{Event, Kind};
-use turnkey_policy::{Action, On, Policy};
+use turnkey_policy::{Action, On, Policy, Rule};
 
 use super::act::{Act, Object, asked, errno_name, kind_name};
 use super::clock::Clock;
@@ -20,6 +20,7 @@ use super::processes::{Processes, escape_all, exec_id, executable, exit};
 use super::redact;
 use super::stopper::{Attribution, Stopper};
 use super::text::escape;
+use super::unknown;
 use super::words;
 
 /// Writes the lines of one run.
@@ -27,7 +28,7 @@ use super::words;
 pub struct EventWriter<W> {
     out: W,
     clock: Clock,
-    rules: Vec<String>,
+    rules: Vec<Rule>,
     attribution: Attribution,
     processes: Processes,
     next_seq: u64,
@@ -183,6 +184,8 @@ struct Decided<'a> {
     rule: &'a str,
     #[serde(serialize_with = "words::serialize")]
     action: Action,
+    #[serde(skip_serializing_if = "is_false")]
+    actor_unknown: bool,
 }
 
 /// Numbers that no event had.
@@ -199,7 +202,7 @@ impl<W: Write> EventWriter<W> {
         Self {
             out,
             clock,
-            rules: policy.rules.iter().map(|rule| rule.id.clone()).collect(),
+            rules: policy.rules.clone(),
             attribution: Attribution::new(policy),
             processes: Processes::default(),
             next_seq: 0,
@@ -248,9 +251,11 @@ impl<W: Write> EventWriter<W> {
         let act = Act::of(event, &self.attribution);
         let decision = event.decision.and_then(|decision| {
             let rule = self.rules.get(decision.rule)?;
+            let act = act.as_ref();
             Some(Decided {
-                rule,
+                rule: &rule.id,
                 action: decision.action,
+                actor_unknown: act.is_some_and(|act| unknown::decided(&self.rules, decision, act)),
             })
         });
         Line {

@@ -156,7 +156,20 @@ impl Story {
     }
 
     pub fn decided(&mut self, pid: u32, kind: Kind, rule: usize, action: Action) {
-        self.add(pid, kind, Some(Decision { rule, action }));
+        let decision = Decision {
+            rule,
+            action,
+            actor_unknown: false,
+        };
+        self.add(pid, kind, Some(decision));
+    }
+
+    /// The kernel did not know who did the last of them.
+    pub fn by_nobody_known(&mut self) {
+        let last = self.events.last_mut();
+        if let Some(decision) = last.and_then(|event| event.decision.as_mut()) {
+            decision.actor_unknown = true;
+        }
     }
 
     fn add(&mut self, pid: u32, kind: Kind, decision: Option<Decision>) {

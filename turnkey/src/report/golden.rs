@@ -1,6 +1,8 @@
 //! Whole runs by hand: their reports against golden files and the JSON Schema, and what people
 //! read of them on the terminal.
 
+mod calls;
+
 use std::time::Duration;
 
 use turnkey_jailer::{Change, ChangedFile, LayerReport, Limit, Status, Usage};

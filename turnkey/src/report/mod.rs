@@ -28,10 +28,12 @@ mod passages;
 mod processes;
 mod read;
 pub mod redact;
+mod rows;
 mod stopper;
 mod table;
 pub mod terminal;
 mod text;
+mod unknown;
 mod verdict;
 mod words;
 

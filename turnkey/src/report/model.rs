@@ -5,6 +5,7 @@
 //! Lists stand in the order in which their rows were first seen. A key whose value is `null` is
 //! one that the kernel did not answer in this run.
 
+mod call;
 mod network;
 mod usage;
 
@@ -16,6 +17,7 @@ use super::export::Export;
 use super::stopper::Stopper;
 use super::words;
 
+pub use call::RefusedCall;
 pub use network::{NetworkAttempt, Passed, SocketType};
 pub use usage::{Limits, Usage};
 
@@ -82,6 +84,9 @@ pub struct Report {
     pub file_operations: Vec<FileOperation>,
     /// connect, bind and send with an address, aggregated in the same way.
     pub network_attempts: Vec<NetworkAttempt>,
+    /// System calls that were refused as such, not for a file or an address; aggregated in the same way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_calls: Vec<RefusedCall>,
     /// Names of the system calls that were made, in alphabetical order; only where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syscalls: Option<Vec<String>>,
@@ -290,6 +295,10 @@ pub struct Violation {
     pub on: turnkey_policy::On,
     /// What kept the act from having its effect; `null` when nothing did.
     pub stopped_by: Option<Stopper>,
+    /// Whether the rule counted because nobody knew which program or script acted: rules about such an
+    /// attempt name programs, and of all the answers that it might have had the strongest was given.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub actor_unknown: bool,
     /// Who tried.
     pub process: Actor,
     /// The kernel's own path when it resolved one, the argument otherwise.
@@ -378,6 +387,16 @@ pub struct Process {
     pub argv_truncated: bool,
     /// How it ended; `null` when it was replaced or its end was not seen.
     pub exit: Option<Exit>,
+}
+
+/// A program, as rules with `exe` and `script` know it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Program {
+    /// The path of the file that runs.
+    pub exe: String,
+    /// The script that it interprets, by the name it was started with; absent for a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
 }
 
 /// The file of a program image, as the kernel resolved it.
@@ -479,6 +498,12 @@ pub struct FileOperation {
     pub last_time: String,
     /// The row of `processes` that did the first one; `null` when that list was full.
     pub first_exec_id: Option<u32>,
+    /// The programs that did so, each once: of an execution, those that asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
+    /// There are more, or one is not known.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub more_programs: bool,
     /// How they went.
     pub result: Result,
     /// With `denied`.

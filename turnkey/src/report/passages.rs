@@ -61,6 +61,8 @@ fn row(passage: &Passage, address: String, clock: &Clock) -> NetworkAttempt {
         first_time: clock.date(passage.first_ns),
         last_time: clock.date(passage.last_ns),
         first_exec_id: None,
+        programs: Vec::new(),
+        more_programs: false,
         result,
         stopped_by: None,
         errno: None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turnkey_monitor::{Event, File, Kind, Task};
 
 use super::clock::Clock;
-use super::model::{Actor, Executable, Exit, Process};
+use super::model::{Actor, Executable, Exit, Process, Program};
 use super::text::escape;
 
 /// Rows kept. A jail has a few dozen tasks at once; what forks more often than this in one run
@@ -19,6 +19,17 @@ pub struct Processes {
     /// The newest image of each host process id.
     newest: BTreeMap<u32, usize>,
     omitted: u64,
+}
+
+/// What a process executes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Executes {
+    /// A program.
+    Program(Program),
+    /// No program of the jail yet: it starts the command.
+    Nothing,
+    /// It is not known, or not whole.
+    Unknown,
 }
 
 /// One program image of one process. Its index is its `exec_id` minus one.
@@ -95,6 +106,26 @@ impl Processes {
             argv: image
                 .map(|image| escape_all(&image.argv))
                 .unwrap_or_default(),
+        }
+    }
+
+    /// What a task executes as far as is known now.
+    pub fn program(&self, task: &Task) -> Executes {
+        let known = self.newest.get(&task.pid).map(|index| &self.images[*index]);
+        let Some(image) = known.filter(|image| image.process_start_ns == task.start_ns) else {
+            let has_begun = self.images.iter().any(|image| image.executed);
+            return match has_begun {
+                true => Executes::Unknown,
+                false => Executes::Nothing,
+            };
+        };
+        match &image.file {
+            None => Executes::Nothing,
+            Some(file) if file.truncated => Executes::Unknown,
+            Some(file) => Executes::Program(Program {
+                exe: escape(&file.path),
+                script: image.script.as_deref().map(escape),
+            }),
         }
     }
 

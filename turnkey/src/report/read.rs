@@ -112,6 +112,7 @@ fn bounded(report: &Report) -> Result<(), Unreadable> {
         ("processes", report.processes.len()),
         ("file_operations", report.file_operations.len()),
         ("network_attempts", report.network_attempts.len()),
+        ("refused_calls", report.refused_calls.len()),
         ("files_changed", report.files_changed.len()),
     ];
     match lists.iter().find(|(_, rows)| *rows > MOST_ROWS) {

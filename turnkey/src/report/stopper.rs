@@ -171,6 +171,17 @@ impl Attribution {
         }
     }
 
+    /// A link, rename, unlink or chmod of `path` and their relatives, as [`Attribution::file`]; the filter
+    /// comes before all else.
+    pub fn change(&self, on: On, path: &[u8], errno: i32) -> Outcome {
+        match errno {
+            libc::EPERM | libc::ENOSYS if !self.allows_any(calls_that_change(on)) => {
+                Outcome::Denied(Stopper::Seccomp)
+            }
+            _ => self.file(path, errno),
+        }
+    }
+
     /// A connect, bind or send that the kernel answered with `errno`.
     pub fn network(&self, act: NetworkAct, address: &Address, errno: i32) -> Outcome {
         match (address, errno) {
@@ -245,6 +256,11 @@ impl Attribution {
         }
     }
 
+    /// Whether the filter lets a syscall through, but for some of its arguments.
+    pub fn allows(&self, name: &str) -> bool {
+        self.allows_any(&[name])
+    }
+
     /// What the filter answers to the first arguments of a call that it lets through otherwise.
     fn filtered(&self, name: &str, [first, second, third]: [u64; 3]) -> Option<i32> {
         let arguments = [first, second, third, 0, 0, 0];
@@ -277,6 +293,25 @@ fn calls(act: NetworkAct) -> &'static [&'static str] {
         NetworkAct::Bind => &["bind"],
         NetworkAct::Listen => &["listen"],
         NetworkAct::Send => &["sendto", "sendmsg", "sendmmsg"],
+    }
+}
+
+/// The syscalls that change names or attributes of files.
+fn calls_that_change(on: On) -> &'static [&'static str] {
+    match on {
+        On::Link => &["link", "linkat"],
+        On::Rename => &["rename", "renameat", "renameat2"],
+        On::Unlink => &["unlink", "unlinkat", "rmdir"],
+        _ => &[
+            "chmod",
+            "chown",
+            "lchown",
+            "fchmod",
+            "fchown",
+            "fchmodat",
+            "fchmodat2",
+            "fchownat",
+        ],
     }
 }
 

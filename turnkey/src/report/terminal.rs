@@ -16,11 +16,12 @@ use super::advice;
 use super::behaviour;
 use super::limit::seconds;
 use super::model::{
-    Actor, FileAccess, FileOperation, Finding, NetworkAttempt, Process, Report, Status, Verdict,
-    Violation,
+    Actor, FileAccess, FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Report,
+    Status, Verdict, Violation,
 };
 use super::stopper::Stopper;
 use super::text::quote;
+use super::unknown;
 
 /// Blocks for what no rule speaks of.
 const UNRULED: usize = 3;
@@ -139,6 +140,9 @@ impl<W: Write> Page<'_, W> {
         self.head(&headline(gravest))?;
         self.field("by", &actor(&gravest.process))?;
         self.field("rule", &rule(gravest))?;
+        if gravest.actor_unknown {
+            self.field("who", unknown::WORDS)?;
+        }
         self.field(
             "stopped by",
             gravest
@@ -223,7 +227,8 @@ impl<W: Write> Page<'_, W> {
     fn unruled(&mut self, report: &Report) -> io::Result<()> {
         let files = report.file_operations.iter().filter_map(Blocked::file);
         let addresses = report.network_attempts.iter().filter_map(Blocked::network);
-        let blocked: Vec<_> = files.chain(addresses).collect();
+        let calls = report.refused_calls.iter().filter_map(Blocked::call);
+        let blocked: Vec<_> = files.chain(addresses).chain(calls).collect();
         for row in blocked.iter().take(UNRULED) {
             let times = if row.count > 1 {
                 format!(" ({} times)", row.count)
@@ -238,7 +243,7 @@ impl<W: Write> Page<'_, W> {
             {
                 self.field("by", &command(process))?;
             }
-            self.field("stopped by", row.stopped_by.words())?;
+            self.field("stopped by", row.stopped_by)?;
             if let Some(advice) = &row.advice {
                 self.field("to allow", advice)?;
             }
@@ -318,7 +323,7 @@ struct Blocked {
     what: String,
     count: u64,
     exec_id: Option<u32>,
-    stopped_by: Stopper,
+    stopped_by: &'static str,
     advice: Option<String>,
 }
 
@@ -340,7 +345,7 @@ impl Blocked {
             what: format!("{} {}", use_of(&row.access), path.unwrap_or(UNREADABLE)),
             count: row.count,
             exec_id: row.first_exec_id,
-            stopped_by,
+            stopped_by: stopped_by.words(),
             advice: advice::for_layer(Some(stopped_by), &object),
         })
     }
@@ -362,8 +367,24 @@ impl Blocked {
             what,
             count: row.count,
             exec_id: row.first_exec_id,
-            stopped_by,
+            stopped_by: stopped_by.words(),
             advice: advice::for_layer(Some(stopped_by), &object),
+        })
+    }
+
+    /// What the filter hides from a program with another error than `EPERM`, programs do without.
+    fn call(row: &RefusedCall) -> Option<Self> {
+        let stopped_by = row.stopped_by.filter(|_| row.rule.is_none())?;
+        let errno = row.errno.as_deref().filter(|errno| *errno == "EPERM")?;
+        Some(Self {
+            what: format!("calling {} ({errno})", row.syscall),
+            count: row.count,
+            exec_id: row.first_exec_id,
+            stopped_by: match row.for_arguments {
+                true => "seccomp: it refuses these arguments of that syscall",
+                false => stopped_by.words(),
+            },
+            advice: row.advice.clone(),
         })
     }
 }

@@ -255,6 +255,6 @@ fn syscalls_that_lead_out_are_never_allowed() {
     );
     assert_eq!(
         syscall("execveat"),
-        "in a profile: [syscalls] allow = [\"execveat\"]"
+        "in a profile: [syscalls] allow = [\"execveat\"], or \"@process\" for its like"
     );
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Result;
+use super::{Program, Result, is_false};
 use crate::report::stopper::Stopper;
 use crate::report::words;
 
@@ -30,6 +30,12 @@ pub struct NetworkAttempt {
     pub last_time: String,
     /// The row of `processes` that did the first one; `null` when that list was full.
     pub first_exec_id: Option<u32>,
+    /// The programs that did so, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
+    /// There are more, or one is not known.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub more_programs: bool,
     /// How they went.
     pub result: Result,
     /// With `denied`.

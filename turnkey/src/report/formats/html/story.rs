@@ -7,6 +7,7 @@ use crate::report::limit::size;
 use crate::report::model::{Finding, Report, Violation};
 use crate::report::stopper::Stopper;
 use crate::report::terminal;
+use crate::report::unknown;
 
 /// Attempts that are shown; the rest is counted.
 const MOST: usize = 50;
@@ -152,6 +153,12 @@ fn attempt(violation: &Violation) -> Markup {
         (
             "by",
             Some(say("code", "", &terminal::actor(&violation.process))),
+        ),
+        (
+            "who",
+            violation
+                .actor_unknown
+                .then(|| Markup::text(unknown::WORDS)),
         ),
         ("stopped by", Some(Markup::text(stopped))),
         ("asked as", raw.map(|raw| say("code", "", &raw))),

@@ -3,7 +3,7 @@
 use super::markup::{Markup, of, say};
 use super::story::bytes;
 use super::time_of_day;
-use crate::report::model::{Change, FileOperation, NetworkAttempt, Report, Result};
+use crate::report::model::{Change, FileOperation, NetworkAttempt, RefusedCall, Report, Result};
 
 /// Files that were opened, executed or changed.
 pub fn files(report: &Report) -> Markup {
@@ -106,6 +106,45 @@ fn address(report: &Report, row: &NetworkAttempt) -> Markup {
                     row.errno.as_deref(),
                     row.rule.as_deref(),
                 ),
+            ),
+        ],
+    )
+}
+
+/// System calls that were refused as such.
+pub fn refused(report: &Report) -> Markup {
+    let rows = report.refused_calls.iter();
+    let rows: Vec<Markup> = rows.map(|row| call(report, row)).collect();
+    Table {
+        id: "refused",
+        title: "System calls refused",
+        head: &["", "Call", "To allow", "Times", "First", "By", "Why not"],
+        by_result: true,
+        omitted: 0,
+    }
+    .with(rows)
+}
+
+fn call(report: &Report, row: &RefusedCall) -> Markup {
+    let arguments = row.for_arguments.then(|| "its arguments".to_owned());
+    let stopped_by = row.stopped_by.as_ref().map(word);
+    let parts: Vec<String> = arguments.into_iter().chain(stopped_by).collect();
+    let stopped_by = (!parts.is_empty()).then(|| parts.join(", "));
+    let advice = row.advice.as_deref().unwrap_or("—");
+    Markup::element(
+        "tr",
+        &[("data-result", result(row.result))],
+        [
+            of("td", "", [chip(row.result)]),
+            say("td", "mono path", &row.syscall),
+            say("td", "", advice),
+            say("td", "number", &row.count.to_string()),
+            say("td", "mono dim", time_of_day(&row.first_time)),
+            say("td", "mono who", &who(report, row.first_exec_id)),
+            say(
+                "td",
+                "dim",
+                &why(stopped_by, row.errno.as_deref(), row.rule.as_deref()),
             ),
         ],
     )
