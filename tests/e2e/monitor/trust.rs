@@ -10,28 +10,33 @@ use crate::tracer::{Call, Fault, PRETEND, Role};
 /// As the profile has it: the monitor is required.
 const WATCHED: &str = "--network none";
 
-/// Commands of bpf(2): BPF_MAP_UPDATE_ELEM for rules and which group they are for,
+/// Commands of bpf(2): BPF_MAP_UPDATE_ELEM for the group that rules are for,
 /// BPF_RAW_TRACEPOINT_OPEN, and BPF_LINK_CREATE for the programs of the group.
 const MAP_UPDATE: u64 = 2;
 const TRACEPOINT_OPEN: u64 = 17;
 const LINK_CREATE: u64 = 28;
 
+/// Whose calls they are.
+const UPDATE: (Role, u64) = (Role::Supervisor, MAP_UPDATE);
+const ATTACH: (Role, u64) = (Role::Opener, TRACEPOINT_OPEN);
+const LINK: (Role, u64) = (Role::Supervisor, LINK_CREATE);
+
 /// The tracepoints are those of a call's begin and end, exec, fork, and the end of a process.
 const TRACEPOINT_OF_EXEC: u32 = 3;
 
 const KILL: &str = "tracepoint programs do not act on this kernel";
-const OTHER_RULES: &str = "the kernel gives back other rules than it was given";
+const UNKNOWN_GROUP: &str = "watching its cgroup";
 const UNASKED: &str = "the kernel has BPF LSM in its list, and does not ask it";
 const REFUSE: &str = "cgroup programs do not act on this kernel";
 
 /// Makes the `nth` of these calls do nothing and answer that it has, or every one for 0.
-fn pretend(options: &str, init: Option<usize>, command: u64, nth: u32) -> Attempt {
+fn pretend(options: &str, init: Option<usize>, (role, command): (Role, u64), nth: u32) -> Attempt {
     let call = Call {
         number: libc::SYS_bpf,
         which: command,
     };
     let fault = Fault {
-        role: Role::Supervisor,
+        role,
         call,
         nth,
         lasting: nth == 0,
@@ -52,24 +57,22 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
             which: MAP_UPDATE,
         },
     )];
-    // The first link is a question of the library's, and the next seven are those that the canary
-    // tries.
-    let links = (2..=8).map(|nth| (LINK_CREATE, nth, REFUSE));
+    // The first seven are those that the canary tries.
+    let links = (1..=7).map(|nth| (LINK, nth, REFUSE));
     let others = [
-        (MAP_UPDATE, 0, OTHER_RULES),
-        // The canary's entry; then the jail's own rules and its entry, when it is about to start.
-        (MAP_UPDATE, updates - 2, "watching its cgroup"),
-        (MAP_UPDATE, updates - 1, OTHER_RULES),
-        (MAP_UPDATE, updates, "the kernel does not take the jail"),
-        (TRACEPOINT_OPEN, 0, KILL),
-        (TRACEPOINT_OPEN, 1, "no record of its deadly open"),
-        (TRACEPOINT_OPEN, 2, "no record of its raw socket"),
-        (TRACEPOINT_OPEN, 4, "no record of its child"),
-        (TRACEPOINT_OPEN, 5, "no record of its end"),
+        (UPDATE, 0, UNKNOWN_GROUP),
+        // The last canary's entry; then the jail's own, when it is about to start.
+        (UPDATE, updates - 1, UNKNOWN_GROUP),
+        (UPDATE, updates, "the kernel does not take the jail"),
+        (ATTACH, 0, KILL),
+        (ATTACH, 1, "no record of its deadly open"),
+        (ATTACH, 2, "no record of its raw socket"),
+        (ATTACH, 4, "no record of its child"),
+        (ATTACH, 5, "no record of its end"),
     ];
-    for (command, nth, says) in others.into_iter().chain(links) {
-        let tried = pretend(WATCHED, init, command, nth);
-        let story = format!("{command} {nth}: {}", tried.error);
+    for (whose, nth, says) in others.into_iter().chain(links) {
+        let tried = pretend(WATCHED, init, whose, nth);
+        let story = format!("{whose:?} {nth}: {}", tried.error);
         assert_eq!(tried.traced.code, 125, "{story}");
         assert!(!tried.output.contains(MARK), "nothing ran: {story}");
         // Where a kernel has hooks, those that it does not ask are found out first.
@@ -86,7 +89,7 @@ fn m33_a_run_whose_start_was_not_seen_is_not_clean() {
     nothing_is_loaded();
     let options = format!("{WATCHED} --on-loss fail");
     let (_, init) = undisturbed(&options);
-    let tried = pretend(&options, init, TRACEPOINT_OPEN, TRACEPOINT_OF_EXEC);
+    let tried = pretend(&options, init, ATTACH, TRACEPOINT_OF_EXEC);
     assert_eq!(tried.traced.code, 120, "{}", tried.error);
 }
 
