@@ -381,6 +381,10 @@ pub fn deciding(
 /// not known, any rule about such an attempt may be one of them.
 #[must_use]
 pub fn asks_who_acts(rules: &[Rule], attempt: &Attempt<'_>) -> bool {
+    // Most policies have none, and this is asked of every decision of a run.
+    if !rules.iter().any(Rule::names_actors) {
+        return false;
+    }
     let is_lost = attempt.on.has_path() && attempt.on != On::Map && attempt.path.is_none();
     let names_actors = |candidate: &Candidate| rules[candidate.rule].names_actors();
     let asks = |address: Option<SocketAddr>, access| {
