@@ -170,7 +170,7 @@ pub fn leave(
         scratch.record.errno = -result as u32;
     }
     attach_names(scratch, jail, who.task, asked, (length, new_length));
-    emit::finish(scratch, jail, verdict);
+    emit::conclude(scratch, jail, who, verdict);
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

@@ -295,7 +295,7 @@ fn tell(
     }
     emit::begin(&mut scratch.record, kind::MAP, who);
     if code.file != 0 {
-        emit::describe_inode(&mut scratch.record, path::user_inode(code.file));
+        emit::describe_inode(scratch, path::user_inode(code.file));
         emit::attach_path(scratch, jail, resolved);
     }
     if code.has(WRITABLE) {
@@ -306,5 +306,5 @@ fn tell(
     }
     scratch.record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
     scratch.record.errno = errno;
-    emit::finish(scratch, jail, verdict);
+    emit::conclude(scratch, jail, who, verdict);
 }

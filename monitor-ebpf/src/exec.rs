@@ -119,7 +119,7 @@ fn tell_attempt(
     emit::begin(&mut scratch.record, kind::EXEC_ATTEMPT, who);
     emit::note_raw(&mut scratch.record, jail, length);
     scratch.record.errno = errno;
-    emit::finish(scratch, jail, verdict);
+    emit::conclude(scratch, jail, who, verdict);
 }
 
 /// After an exec succeeded, before the new image's first instruction: the kernel's own file and
@@ -148,7 +148,7 @@ pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, bi
     let traits = (interpreter != filename, before.steady || first);
     let script = actor::script(scratch, jail, who.task, traits, length);
     let file: u64 = read::kernel(binprm + u64::from(offset!(binprm_file)));
-    emit::describe_file(&mut scratch.record, file);
+    emit::describe_file(scratch, file);
     let resolved = emit::resolve_file(scratch, who.task, file);
     emit::attach_path(scratch, jail, resolved);
     let mut verdict = decide_file(scratch, jail, resolved, column::EXEC).or(by_name);

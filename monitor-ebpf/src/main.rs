@@ -65,7 +65,7 @@ fn interesting_end(nr: i64, result: i64) -> Option<u8> {
 /// The class of the syscall that a task's user registers are from.
 #[inline(always)]
 fn class_of(regs: u64) -> u8 {
-    let nr: i64 = read::kernel(regs + u64::from(offset!(regs_orig_ax)));
+    let nr = read::register(regs, offset!(regs_orig_ax)) as i64;
     let class = SYSCALL_CLASSES.get(nr as usize);
     class.copied().unwrap_or(class::NONE)
 }
@@ -152,7 +152,7 @@ fn sys_exit(context: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
-    let nr: i64 = read::kernel(regs + u64::from(offset!(regs_orig_ax)));
+    let nr = read::register(regs, offset!(regs_orig_ax)) as i64;
     let call = interesting_end(nr, result)?;
     let jail = read::current_jail()?;
     log::line!(context, "leaves {} with {}", nr, result);
@@ -175,6 +175,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     if !matches!(call, class::CONNECT..=class::SENDMSG) && jail.take_hooked(who.thread) {
         return None;
     }
+    let who = emit::note(scratch, who);
     // What this thread was condemned for was told when it happened.
     let told = condemned && jail.condemned_thread().get() == who.thread;
     match call {
@@ -198,10 +199,11 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         class::LISTEN if !told => network::listened(scratch, jail, who, (regs, result)),
         class::LISTEN => {}
         class::SOCKET.. => {
-            refused::leave(scratch, jail, who, (call, nr as u32), (regs, result))?;
+            let _ = refused::leave(scratch, jail, who, (call, nr as u32), (regs, result));
         }
         _ => {}
     }
+    emit::tell_due(scratch, jail);
     None
 }
 

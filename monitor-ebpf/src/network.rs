@@ -361,7 +361,7 @@ pub fn listened(scratch: &mut Scratch, jail: JailCell, who: Current, (regs, resu
         place.copy_from_slice(&word.to_ne_bytes());
     }
     scratch.record.raw_len = length;
-    emit::finish(scratch, jail, verdict);
+    emit::conclude(scratch, jail, who, verdict);
 }
 
 /// Before a socket listens; `false` refuses. What may pass is told at the exit of the call.

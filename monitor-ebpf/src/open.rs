@@ -105,7 +105,11 @@ fn creates(flags: u32) -> u32 {
 
 #[inline(always)]
 fn access_of_file(file: u64, flags: u32) -> u32 {
-    let mode: u32 = read::kernel(file + u64::from(offset!(file_f_mode)));
+    access_of_mode(read::kernel(file + u64::from(offset!(file_f_mode))), flags)
+}
+
+#[inline(always)]
+fn access_of_mode(mode: u32, flags: u32) -> u32 {
     let access = mode & (FMODE_READ | FMODE_WRITE);
     if access == 0 {
         0
@@ -229,7 +233,7 @@ pub fn leave(
     if verdict.kills() {
         automaton::execute(jail, who.thread);
     }
-    emit::finish(scratch, jail, verdict);
+    emit::conclude(scratch, jail, who, verdict);
 }
 
 /// Describes the file behind the new descriptor and asks the rules about it.
@@ -249,9 +253,13 @@ fn decide_opened(
         let column = column_of(access_of_flags(flags));
         return decide_file(scratch, jail, Resolved::UNKNOWN, column);
     }
-    let column = column_of(access_of_file(file, flags));
-    emit::describe_file(&mut scratch.record, file);
-    let resolved = emit::resolve_file(scratch, task, file);
+    read::head(scratch, file);
+    let mode = read::of_head(scratch, file, offset!(file_f_mode));
+    let inode = read::of_head(scratch, file, offset!(file_f_inode));
+    let place = Place::of_head(scratch, file);
+    let column = column_of(access_of_mode(mode, flags));
+    emit::describe_inode(scratch, inode);
+    let resolved = path::resolve(scratch, task, place);
     emit::attach_path(scratch, jail, resolved);
     decide_file(scratch, jail, resolved, column)
 }
@@ -348,7 +356,7 @@ fn tell_hooked(
     }
     emit::begin(&mut scratch.record, kind::OPEN, who);
     emit::note_raw(&mut scratch.record, jail, length);
-    emit::describe_file(&mut scratch.record, file);
+    emit::describe_file(scratch, file);
     emit::attach_path(scratch, jail, resolved);
     scratch.record.detail = flags;
     if verdict.refuses() {

@@ -27,9 +27,25 @@ impl Place {
     /// Reads the `struct path` at an address.
     #[inline(always)]
     pub fn at(address: u64) -> Self {
+        // On every kernel that is known: both in one go.
+        if offset!(path_mnt) == 0 && offset!(path_dentry) == 8 {
+            let [mount, dentry] = read::kernel(address);
+            return Self { mount, dentry };
+        }
         Self {
             mount: read::kernel(address + u64::from(offset!(path_mnt))),
             dentry: read::kernel(address + u64::from(offset!(path_dentry))),
+        }
+    }
+
+    /// The place that the `struct file` at an address was opened at, of which [`read::head`] has copied the
+    /// beginning.
+    #[inline(always)]
+    pub fn of_head(scratch: &Scratch, file: u64) -> Self {
+        let path = offset!(file_f_path);
+        Self {
+            mount: read::of_head(scratch, file, path + offset!(path_mnt)),
+            dentry: read::of_head(scratch, file, path + offset!(path_dentry)),
         }
     }
 
@@ -128,6 +144,10 @@ struct Walk<'a> {
     mount: u64,
     dentry: u64,
     root: Place,
+    /// Of the mount: its top, and what it is mounted on.
+    top: u64,
+    parent: u64,
+    mountpoint: u64,
 }
 
 impl Step for Walk<'_> {
@@ -146,11 +166,11 @@ impl Walk<'_> {
         if self.dentry == self.root.dentry && self.mount == self.root.mount {
             return WHOLE;
         }
-        let top: u64 = read::kernel(self.mount + u64::from(offset!(vfsmount_mnt_root)));
-        if self.dentry == top {
+        if self.dentry == self.top {
             return self.over_mount();
         }
-        let directory: u64 = read::kernel(self.dentry + u64::from(offset!(dentry_d_parent)));
+        read::head(self.scratch, self.dentry);
+        let directory: u64 = read::of_head(self.scratch, self.dentry, offset!(dentry_d_parent));
         if directory == 0 {
             return FAILED;
         }
@@ -163,15 +183,27 @@ impl Walk<'_> {
     /// From the top of a mount to where it is mounted.
     #[inline(always)]
     fn over_mount(&mut self) -> u32 {
-        let mount = self.mount - u64::from(offset!(mount_mnt));
-        let parent: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_parent)));
-        if parent == mount {
+        let above = self.parent + u64::from(offset!(mount_mnt));
+        if above == self.mount {
             // The root of the mount namespace, or of a tree that is mounted nowhere.
             return WHOLE;
         }
-        self.dentry = read::kernel(mount + u64::from(offset!(mount_mnt_mountpoint)));
-        self.mount = parent + u64::from(offset!(mount_mnt));
+        self.dentry = self.mountpoint;
+        self.mount = above;
+        self.look_at_mount();
         GOING
+    }
+
+    /// Learns what the walk wants to know of the mount that it is on.
+    #[inline(always)]
+    fn look_at_mount(&mut self) {
+        let inner = offset!(mount_mnt);
+        let mount = self.mount - u64::from(inner);
+        read::head(self.scratch, mount);
+        let top = inner + offset!(vfsmount_mnt_root);
+        self.top = read::of_head(self.scratch, mount, top);
+        self.parent = read::of_head(self.scratch, mount, offset!(mount_mnt_parent));
+        self.mountpoint = read::of_head(self.scratch, mount, offset!(mount_mnt_mountpoint));
     }
 
     /// Writes the entry's name in front of what is there. An entry that is in no directory is a
@@ -183,9 +215,11 @@ impl Walk<'_> {
             // A directory that was moved out of the tree that is mounted here.
             return FAILED;
         }
-        let name = self.dentry + u64::from(offset!(dentry_d_name));
-        let length: u32 = read::kernel(name + u64::from(offset!(qstr_len)));
-        let text: u64 = read::kernel(name + u64::from(offset!(qstr_name)));
+        let name = offset!(dentry_d_name);
+        let length = name + offset!(qstr_len);
+        let length: u32 = read::of_head(self.scratch, self.dentry, length);
+        let text = name + offset!(qstr_name);
+        let text: u64 = read::of_head(self.scratch, self.dentry, text);
         if length as usize > NAME {
             return FAILED;
         }
@@ -219,7 +253,11 @@ pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
         mount,
         dentry,
         root,
+        top: 0,
+        parent: 0,
+        mountpoint: 0,
     };
+    walk.look_at_mount();
     read::repeat(STEPS, &mut walk);
     let state = scratch.cursor.ended;
     let mut from = scratch.cursor.begin;

@@ -158,7 +158,7 @@ pub fn leave(
     scratch.record.errno = if result < 0 { -result as u32 } else { 0 };
     let data = data(call, regs).forget(scratch);
     attach_data(scratch, jail, size, data);
-    emit::finish(scratch, jail, Verdict::NONE);
+    emit::conclude(scratch, jail, who, Verdict::NONE);
 }
 
 /// Puts the data behind the address.

@@ -122,7 +122,7 @@ pub fn leave(
         read::register(regs, offset!(regs_si)),
         read::register(regs, offset!(regs_dx)),
     ];
-    emit::finish(scratch, jail, verdict);
+    emit::conclude(scratch, jail, who, verdict);
     Some(())
 }
 

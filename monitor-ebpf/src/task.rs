@@ -19,7 +19,7 @@ pub fn forked(scratch: &mut Scratch, jail: JailCell, who: Current, child: u64) {
     actor::forked(scratch, jail, child);
     emit::begin(&mut scratch.record, kind::FORK, who);
     let start: u64 = read::kernel(child + u64::from(offset!(task_start_boottime)));
-    let inner = emit::innermost_id(child);
+    let inner = emit::innermost_id::<false>(child);
     scratch.record.args = [u64::from(process), u64::from(inner), start];
     emit::finish_single(scratch, jail, Verdict::NONE);
 }

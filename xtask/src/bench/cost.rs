@@ -138,17 +138,21 @@ const KINDS: [Kind; 10] = [
 /// Where the work is done.
 const BARE: &str = "bare";
 const OUTSIDE: &str = "bare, while turnkey watches others";
+const FLOOR: &str = "bare, empty programs";
 const JAILED: &str = "turnkey, unmonitored";
 const WATCHED: &str = "turnkey";
 const STRACE: &str = "strace -f";
 const BPFTRACE: &str = peers::BPFTRACE;
-const PLACES: [&str; 7] = [BARE, OUTSIDE, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR];
+const PLACES: [&str; 8] = [
+    BARE, FLOOR, OUTSIDE, JAILED, WATCHED, STRACE, BPFTRACE, GVISOR,
+];
 
 /// Calls that strace is compared on, as each is one call and little else.
 const CALLS: [&str; 3] = ["open", "stat", "getppid"];
 
 const INTRODUCTION: &str = "The work measures itself, so starts do not count. *bpftrace* prints every open, exec and connect \
-of the user whom the work belongs to. *strace* writes every call to `/dev/null`. Both jails of turnkey are the same, \
+of the user whom the work belongs to. *empty programs*: the kernel calls one that returns at once where each system call \
+begins, and one where it ends; whoever looks at calls there costs at least that. *strace* writes every call to `/dev/null`. Both jails of turnkey are the same, \
 with the profile `untrusted` but for room enough, a loopback device and a tree of files; one is unmonitored.";
 
 /// Measures it.
@@ -188,8 +192,8 @@ fn add<'a>(
     contestants: &mut Vec<Contestant<'a>>,
 ) -> Result<()> {
     let profile = work::profile(stage);
-    let often = words(stage, kind, kind.count);
-    let seldom = words(stage, kind, kind.few);
+    let often = words(stage, kind, kind.count, &[]);
+    let seldom = words(stage, kind, kind.few, &[]);
     let jail = |flags: &[&str]| {
         let words: Vec<&str> = often.iter().map(String::as_str).collect();
         turnkey(stage, &[&["--profile", &profile], flags].concat(), &words)
@@ -200,6 +204,11 @@ fn add<'a>(
             JAILED,
             Phase::Unloaded,
             stage.as_root(&jail(&["--unmonitored"])),
+        ),
+        (
+            FLOOR,
+            Phase::Unloaded,
+            stage.as_root(&words(stage, kind, kind.count, &["floor"])),
         ),
         (OUTSIDE, Phase::Loaded, stage.as_user(&often)),
         (WATCHED, Phase::Loaded, stage.as_root(&jail(&[]))),
@@ -226,14 +235,12 @@ fn name(kind: &Kind, place: &str) -> String {
     format!("{}, {place}", kind.name)
 }
 
-fn words(stage: &Stage, kind: &Kind, count: u32) -> Vec<String> {
-    let front = [
-        work::LOOPS.to_owned(),
-        kind.does.to_owned(),
-        count.to_string(),
-    ];
+/// The words of the work, of which `before` come first.
+fn words(stage: &Stage, kind: &Kind, count: u32, before: &[&str]) -> Vec<String> {
+    let front = [&[work::LOOPS], before, &[kind.does]].concat();
+    let front = front.into_iter().map(ToOwned::to_owned);
     let with = kind.with.iter().map(|word| work::resolved(stage, word));
-    front.into_iter().chain(with).collect()
+    front.chain([count.to_string()]).chain(with).collect()
 }
 
 fn strace_words(program: &[String]) -> Vec<String> {
@@ -270,6 +277,8 @@ fn keep(results: &Results, findings: &mut Findings) {
         findings.keep(&format!("cost.{}.watched", kind.name), watched);
         let outside = ratio(kind.name, OUTSIDE, BARE);
         findings.keep(&format!("cost.{}.outside", kind.name), outside);
+        let floor = ratio(kind.name, FLOOR, BARE);
+        findings.keep(&format!("cost.{}.floor", kind.name), floor);
     }
     let against = CALLS.iter().filter_map(|kind| ratio(kind, STRACE, WATCHED));
     let least = against.min_by(|one, other| one.value.total_cmp(&other.value));
