@@ -4,7 +4,7 @@
 //! which fails on a bad one instead of faulting, so a stale or wrong address costs a value, never more.
 
 use core::ffi::c_void;
-use core::mem::{MaybeUninit, offset_of, size_of};
+use core::mem::{MaybeUninit, size_of};
 
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::count::SLOTS;
@@ -19,6 +19,7 @@ mod actor;
 mod area;
 mod claim;
 mod event;
+mod field;
 mod rings;
 mod slot;
 mod socket;
@@ -28,6 +29,9 @@ pub use area::{Area, area, area_at};
 pub use claim::{claim, release};
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
+pub use field::{
+    bytes, clear, clear_act, field, four, head, kernel_text, member, of_head, register,
+};
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 pub use socket::{socket, socket_address4, socket_address6};
@@ -178,109 +182,6 @@ pub fn kernel<T: Copy>(address: u64) -> T {
     unsafe { value.assume_init() }
 }
 
-/// Loads a field of a structure, by a pointer that the verifier knows the type of: one that the kernel
-/// has handed to the program, or that was loaded through such a one, and not [`forgotten`] since.
-///
-/// A plain load where [`kernel`] is a call that takes ten times as long. The verifier sees to it that
-/// the field is one, and the kernel that a stale pointer gives zero.
-#[inline(always)]
-pub fn field<T: Copy>(pointer: u64, offset: u32) -> T {
-    // SAFETY: the verifier refuses the program unless the field is a whole one of the structure. All
-    // callers load integers.
-    unsafe { ((pointer + u64::from(offset)) as *const T).read_volatile() }
-}
-
-/// The bytes of two words, in the order in which they are in memory.
-#[inline(always)]
-pub fn bytes(words: [u64; 2]) -> [u8; 16] {
-    // SAFETY: as many bytes, and every bit pattern is a value.
-    unsafe { core::mem::transmute(words) }
-}
-
-/// Zeroes a record. Word by word: the compiler would call a function that does it byte by byte.
-#[inline(always)]
-pub fn clear(record: &mut Record) {
-    clear_words(record, 0, size_of::<Record>());
-}
-
-/// Zeroes what a record says of an act, and leaves who did it.
-#[inline(always)]
-pub fn clear_act(record: &mut Record) {
-    clear_words(record, 0, offset_of!(Record, start_ns));
-    clear_words(record, offset_of!(Record, inode), offset_of!(Record, pid));
-    record.errno = 0;
-    clear_words(record, offset_of!(Record, dev), offset_of!(Record, comm));
-}
-
-/// Zeroes the words of a record from one byte up to another.
-#[inline(always)]
-fn clear_words(record: &mut Record, from: usize, to: usize) {
-    let words = core::ptr::from_mut(record).cast::<u64>();
-    for at in from / 8..to / 8 {
-        // SAFETY: a record is aligned words throughout, which may be zero; volatile, so that they stay
-        // words.
-        unsafe { words.add(at).write_volatile(0) };
-    }
-}
-
-// What `clear_act` takes for words.
-const _: () = assert!(
-    offset_of!(Record, start_ns) % 8 == 0
-        && offset_of!(Record, inode) == offset_of!(Record, start_ns) + 8
-        && offset_of!(Record, pid) % 8 == 0
-        && offset_of!(Record, errno) == offset_of!(Record, parent_pid) + 4
-        && offset_of!(Record, dev) == offset_of!(Record, errno) + 4
-        && offset_of!(Record, dev) % 8 == 0
-        && offset_of!(Record, comm) % 8 == 0
-);
-
-/// As [`field`], or by a call of [`kernel`] when `TYPED` is not set. A pointer that is loaded costs the
-/// verifier of today's kernels a millisecond, which looks through the names of all types for those few
-/// whose pointers are good for more than a look.
-#[inline(always)]
-pub fn member<T: Copy, const TYPED: bool>(pointer: u64, offset: u32) -> T {
-    if TYPED {
-        field(pointer, offset)
-    } else {
-        kernel(pointer + u64::from(offset))
-    }
-}
-
-/// A register of the user side, from its `struct pt_regs`, as the kernel has handed it over.
-#[inline(always)]
-pub fn register(regs: u64, offset: u32) -> u64 {
-    field(regs, offset)
-}
-
-/// Copies the beginning of a structure of the kernel to [`Scratch::head`]; zeros when it cannot be read.
-/// One call takes little longer than that for one field.
-#[inline(always)]
-pub fn head(scratch: &mut Scratch, address: u64) {
-    // SAFETY: the destination has the size given; the helper checks the source, and fills with zeros
-    // what it cannot read.
-    unsafe {
-        helper::bpf_probe_read_kernel(
-            scratch.head.as_mut_ptr().cast(),
-            HEAD as u32,
-            address as *const c_void,
-        );
-    }
-}
-
-/// A field of the structure at `address`, which [`head`] has copied. On a kernel that has it further
-/// behind it is read by itself.
-#[inline(always)]
-pub fn of_head<T: Copy>(scratch: &Scratch, address: u64, offset: u32) -> T {
-    if offset as usize + size_of::<T>() > HEAD {
-        return kernel(address + u64::from(offset));
-    }
-    // SAFETY: just asked. All callers read integers.
-    unsafe {
-        let place = scratch.head.as_ptr().add(offset as usize);
-        place.cast::<T>().read_volatile()
-    }
-}
-
 /// Copies a value out of user memory; zero, and `false`, when it cannot be read.
 #[inline(always)]
 pub fn user<T: Copy>(address: u64) -> (T, bool) {
@@ -330,14 +231,6 @@ pub fn forgotten(scratch: &mut Scratch, value: u64) -> u64 {
     }
 }
 
-/// Four bytes of `text`, from a multiple of four on, the first one lowest.
-#[inline(always)]
-pub fn four(scratch: &Scratch, at: u32) -> u64 {
-    let at = at as usize & (PATH - 4);
-    // SAFETY: the mask keeps them within `text`, which is aligned for words, as the record before it is.
-    u64::from(unsafe { scratch.text.as_ptr().add(at).cast::<u32>().read_volatile() })
-}
-
 /// Copies a string from user memory to the start of `text`. The length is without the zero, and
 /// [`UNREADABLE`] when there is none.
 #[inline(always)]
@@ -345,25 +238,6 @@ pub fn user_text(scratch: &mut Scratch, address: u64) -> u32 {
     // SAFETY: `text` is longer than `PATH`.
     let length = unsafe {
         helper::bpf_probe_read_user_str(
-            scratch.text.as_mut_ptr().cast(),
-            PATH as u32,
-            address as *const c_void,
-        )
-    };
-    let known = if length > 0 && !has(fault::ARGUMENT) {
-        (length as u32 - 1) & (PATH as u32 - 1)
-    } else {
-        UNREADABLE
-    };
-    forgotten(scratch, u64::from(known)) as u32
-}
-
-/// As [`user_text`], for a string of the kernel.
-#[inline(always)]
-pub fn kernel_text(scratch: &mut Scratch, address: u64) -> u32 {
-    // SAFETY: `text` is longer than `PATH`.
-    let length = unsafe {
-        helper::bpf_probe_read_kernel_str(
             scratch.text.as_mut_ptr().cast(),
             PATH as u32,
             address as *const c_void,
