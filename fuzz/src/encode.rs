@@ -49,6 +49,8 @@ pub fn encode(event: &Event) -> Vec<u8> {
         path: Vec::new(),
         argv: Vec::new(),
     };
+    let unknown = event.decision.is_some_and(|made| made.actor_unknown);
+    parts.flag(flag::ACTOR_UNKNOWN, unknown);
     parts.fill(&event.kind);
     parts.bytes()
 }
