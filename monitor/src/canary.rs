@@ -7,11 +7,12 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
-use turnkey_abi::Table;
 use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
 
-use crate::compile::compile_rules;
 use crate::event::{Event, Kind, NetworkAct};
+use crate::object::ObjectFile;
+use crate::rule_table::RuleTable;
+use crate::shared;
 use crate::sys::{CanaryEnd, Flight, PATH_ROOM, REFUSED, canary_status, spawn_canary};
 
 /// What the canary proved, for people.
@@ -65,7 +66,7 @@ const _: () = assert!(DEADLY.count_bytes() < PATH_ROOM && DENIED_FILE.count_byte
 const PORT: u16 = 9;
 
 /// The rules that the canary breaks.
-pub(crate) fn table() -> Result<Box<Table>, CanaryError> {
+pub(crate) fn table(object: &ObjectFile<'_>) -> Result<RuleTable, CanaryError> {
     let path = |path: &CStr| Glob::parse(&path.to_string_lossy()).map_err(prepare("its rules"));
     let rules = [
         rule(On::Connect, Vec::new(), Action::Deny),
@@ -76,7 +77,7 @@ pub(crate) fn table() -> Result<Box<Table>, CanaryError> {
         // Without a path: memory that holds no file.
         rule(On::Map, Vec::new(), Action::Kill),
     ];
-    compile_rules(&rules, Mode::Enforce).map_err(prepare("its rules"))
+    shared::table(object, &rules, Mode::Enforce).map_err(prepare("its rules"))
 }
 
 fn rule(on: On, path: Vec<Glob>, action: Action) -> Rule {

@@ -20,9 +20,12 @@ use turnkey_policy::{
 use crate::automaton::{self, Automaton, AutomatonError};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
+use crate::object::ObjectFile;
 use crate::peers;
 use crate::roles::{self, Role};
 use crate::rows::Rows;
+use crate::rule_table::RuleTable;
+use crate::shared;
 use crate::tier::Tier;
 use crate::tracepoints::interrupts_tracepoints_here;
 use crate::wire::on_code;
@@ -102,7 +105,7 @@ pub struct Rules {
     pub(crate) tier: Tier,
     /// Whether perf is to call the programs that decide, wherever they are loaded for this run alone.
     pub(crate) by_perf: bool,
-    pub(crate) table: Box<Table>,
+    pub(crate) table: RuleTable,
     /// Kinds of attempt that the filter lets come to the kernel.
     reachable: BTreeSet<On>,
     /// Paths of which the rules mean the files.
@@ -145,7 +148,10 @@ impl Rules {
 
     /// Says what was found at the [watched paths](Self::watched_paths), in their order.
     pub fn know(&mut self, found: &[Option<FileId>]) {
-        identity::write(&mut self.table, &self.definitions, &self.watched, found);
+        if !self.watched.is_empty() {
+            let table = self.table.own();
+            identity::write(table, &self.definitions, &self.watched, found);
+        }
     }
 
     /// Whether a hook has an answer to give under these rules.
@@ -173,6 +179,31 @@ impl Rules {
 /// # Errors
 /// When the policy asks for what this tier of the kernel cannot do, or does not fit.
 pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
+    compile_by(policy, tier, &|rules, mode| {
+        compile_rules(rules, mode).map(RuleTable::Own)
+    })
+}
+
+/// The same, with the table that is kept beside the programs of this object that are loaded for all, if
+/// these rules were compiled before. If not, it is kept from now on.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_for<'o>(
+    object: impl Into<ObjectFile<'o>>,
+    policy: &Policy,
+    tier: Tier,
+) -> Result<Rules, CompileError> {
+    let object = object.into();
+    compile_by(policy, tier, &|rules, mode| {
+        shared::table(&object, rules, mode)
+    })
+}
+
+/// How rules become a table.
+type ToTable<'t> = &'t dyn Fn(&[Rule], Mode) -> Result<RuleTable, CompileError>;
+
+fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rules, CompileError> {
     if policy.rules.len() > RULES {
         return Err(CompileError::TooManyRules {
             count: policy.rules.len(),
@@ -180,7 +211,7 @@ pub fn compile(policy: &Policy, tier: Tier) -> Result<Rules, CompileError> {
     }
     refuse_impossible_denials(policy, tier)?;
     identity::refuse_unknowable(&policy.rules, tier)?;
-    let table = compile_rules(&policy.rules, policy.mode)?;
+    let table = to_table(&policy.rules, policy.mode)?;
     let allowed = |on: &On| {
         let of_kind = SYSCALLS.iter().filter(|syscall| is_of(*on, syscall.class));
         of_kind

@@ -18,6 +18,7 @@ use crate::maps::Maps;
 use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
+use crate::rule_table::RuleTable;
 use crate::seat::Seat;
 use crate::sys::CanaryEnd;
 
@@ -54,6 +55,8 @@ pub enum AdoptError {
 pub struct Monitor {
     loaded: Loaded,
     rules: Rules,
+    /// Those that a canary breaks.
+    canary: RuleTable,
     adopted: Option<u64>,
     /// Whether the numbers of system calls are to be noted.
     notes_calls: bool,
@@ -73,8 +76,10 @@ impl Monitor {
     /// When the kernel cannot run the programs; the error names the cause and the fix. Nothing is
     /// left behind then.
     pub fn open<'o>(object: impl Into<ObjectFile<'o>>, rules: Rules) -> Result<Self, OpenError> {
-        let loaded = open::open(&object.into(), &rules)?;
+        let object = object.into();
+        let loaded = open::open(&object, &rules)?;
         Ok(Self {
+            canary: canary::table(&object).map_err(|error| OpenError::Canary(Box::new(error)))?,
             missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,
             loaded,
             rules,
@@ -118,8 +123,7 @@ impl Monitor {
     /// # Errors
     /// When any of it does not happen, or is not recorded.
     pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
-        let table = canary::table()?;
-        self.loaded.seat.set_rules(&table);
+        self.loaded.seat.set_rules(&self.canary);
         let links = self
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;

@@ -97,6 +97,9 @@ pub enum OpenError {
     /// A program's counts cannot be read.
     #[error("the counts of the programs cannot be read")]
     Missed(#[source] crate::FinishError),
+    /// The rules that a canary is to break cannot be had.
+    #[error(transparent)]
+    Canary(Box<crate::CanaryError>),
     /// A map of the jail cannot be made, or put where the programs look for it.
     #[error("the kernel makes no room for the jail's rules and events")]
     Map(#[from] aya::maps::MapError),

@@ -18,7 +18,7 @@ use crate::tracepoints::in_one_go;
 
 /// `BPF_F_MMAPABLE` of `linux/bpf.h`: rules are written where the programs read them, and what is not
 /// said over again need not be copied.
-const MAPPABLE: u32 = 1 << 10;
+pub(crate) const MAPPABLE: u32 = 1 << 10;
 
 /// The maps of one seat.
 pub(crate) struct Furniture {

@@ -5,6 +5,7 @@
 //!   2-0123456789abcdef/             version of the wire types, digest of the object
 //!     maps/ programs/ links/        what all jails share
 //!     seats/0/ seats/1/ …           what one jail has; its lock is held by who watches that jail
+//!     tables/                       rules that were compiled before
 //! ```
 //!
 //! A run that finds its object here uses it, and holds all of it by descriptors of its own: taking the
@@ -12,6 +13,7 @@
 
 mod claim;
 mod folder;
+mod kept;
 mod pin;
 mod status;
 
@@ -33,6 +35,7 @@ use crate::tier::Tier;
 use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 
 pub(crate) use claim::Claim;
+pub(crate) use kept::table;
 pub use folder::SharedError;
 use folder::{Folder, found};
 pub use pin::{Outcome, load, unload};

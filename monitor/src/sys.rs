@@ -7,15 +7,18 @@
 //! order in which the kernel lets tasks run, and memory that is shared with the kernel.
 #![allow(unsafe_code)]
 
+mod offspring;
 mod pages;
 mod ring;
 mod room;
+mod table;
 
 pub(crate) use ring::Ring;
 pub(crate) use room::SharedRoom;
+pub(crate) use table::{MappedTable, copy_of, map_table};
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
@@ -23,6 +26,8 @@ use nix::libc;
 use nix::unistd::Pid;
 
 use turnkey_abi::{Jail, Offsets, Table};
+
+use offspring::{Act, Stack, beget};
 
 /// [`Jail`] as the value of a map.
 #[derive(Clone, Copy)]
@@ -182,27 +187,21 @@ pub(crate) struct Flight {
 }
 
 /// Makes a child in a cgroup, an open directory of the v2 hierarchy, that flies and ends with one of
-/// [`canary_status`]; clone3(2) with `CLONE_INTO_CGROUP`: whoever is moved later has to wait until all processors
-/// have taken note.
+/// [`canary_status`], and waits for its end.
 pub(crate) fn spawn_canary(cgroup: BorrowedFd<'_>, flight: &Flight) -> nix::Result<Pid> {
-    /// Of `linux/sched.h`; the C library's headers give it another type.
-    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-    // SAFETY: integers, for which zero is a valid value.
-    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
-    arguments.flags = CLONE_INTO_CGROUP;
-    arguments.exit_signal = libc::SIGCHLD as u64;
-    arguments.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
-    let (what, size) = (&raw const arguments, size_of::<libc::clone_args>());
-    // SAFETY: the arguments last for the call. The child has a copy of this memory and calls `canary` alone, which
-    // makes system calls and neither allocates nor locks, so it does not matter what other threads were doing.
-    let child = Errno::result(unsafe { libc::syscall(libc::SYS_clone3, what, size) })?;
-    if child == 0 {
-        let status = canary(flight);
-        // SAFETY: ends the process; nothing is run at exit.
-        unsafe { libc::_exit(status) }
+    extern "C" fn fly(flight: *const c_void) -> i32 {
+        // SAFETY: `spawn_canary` gives it a flight, which lasts until the child is dead.
+        canary(unsafe { &*flight.cast::<Flight>() })
     }
-    Ok(Pid::from_raw(libc::pid_t::try_from(child).unwrap_or(-1)))
+    let mut stack = Box::new(Stack::<CANARY_STACK>::EMPTY);
+    let act: (Act, _) = (fly, (&raw const *flight).cast());
+    // SAFETY: `canary` makes system calls on what is on its stack, and does nothing else.
+    unsafe { beget(Some(cgroup), &mut stack, act) }
 }
+
+/// Bytes of a canary's stack, and of its child's, which lies on it.
+const CANARY_STACK: usize = 64 << 10;
+const ITS_CHILDS_STACK: usize = 4 << 10;
 
 const AF_INET: libc::sa_family_t = 2;
 const AF_INET6: libc::sa_family_t = 10;
@@ -212,8 +211,8 @@ const SOCKADDR_IN6_BYTES: libc::socklen_t = 28;
 fn canary(flight: &Flight) -> i32 {
     // SAFETY: no pointers. A program that is started against all rules shall not be heard.
     unsafe { (libc::close(1), libc::close(2)) };
-    // The programs see what is in memory when a call begins, and a page that this process has never
-    // touched is not. One load brings it in; whoever tries the rules shall not depend on luck.
+    // The programs see what is in memory when a call begins, and a page that nobody has touched is not.
+    // One load brings it in; whoever tries the rules shall not depend on luck.
     std::hint::black_box(
         flight
             .deadly
@@ -297,14 +296,16 @@ fn be_kept_inside(port: u16) -> Result<(), i32> {
 
 /// Makes a process that ends at once, and waits for its end.
 fn made_a_child() -> bool {
-    // SAFETY: the child makes one system call.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: ends the process; nothing is run at exit.
-        unsafe { libc::_exit(0) }
+    extern "C" fn end(_: *const c_void) -> i32 {
+        0
     }
-    // SAFETY: no pointer.
-    child > 0 && unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } == child
+    let mut stack = Stack::<ITS_CHILDS_STACK>::EMPTY;
+    // SAFETY: it does nothing at all.
+    let child = unsafe { beget(None, &mut stack, (end, std::ptr::null())) };
+    child.is_ok_and(|child| {
+        // SAFETY: no status is asked for.
+        unsafe { libc::waitpid(child.as_raw(), std::ptr::null_mut(), 0) == child.as_raw() }
+    })
 }
 
 /// What a canary's acts on one family came to, when they were not all refused.
@@ -351,15 +352,18 @@ fn went_through(
 
 /// How an open fails.
 fn open(path: &CStr) -> Option<Errno> {
-    // On the stack: a page of the program that this child has not touched is not there for a look
-    // at the argument, and the first look is to be proved, too.
+    // On the stack: a page of the program that nobody has touched is not there for a look at the
+    // argument, and the first look is to be proved, too.
     let mut near = [0_u8; PATH_ROOM];
     for (byte, of) in near.iter_mut().zip(path.to_bytes()) {
         *byte = *of;
     }
     let near = std::hint::black_box(&near);
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // Not by the library's open(2), which notes in this thread's memory that it can be cancelled: who dies in
+    // the call does not take that back.
     // SAFETY: the path ends in a zero, as it is shorter than its place; the kernel only reads it.
-    let opened = unsafe { libc::open(near.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let opened = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, near.as_ptr(), flags) };
     (opened < 0).then(Errno::last)
 }
 

@@ -63,7 +63,7 @@ impl Policy {
 }
 
 /// Whether rules act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Rules kill and deny.
     Enforce,
@@ -290,7 +290,7 @@ pub enum Layer {
 }
 
 /// `[[rule]]`: what an attempt means.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// Unique in the policy.
     pub id: String,

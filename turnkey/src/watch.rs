@@ -29,7 +29,7 @@ impl Watch {
             return Ok(Watch::nobody("not loaded: --unmonitored".to_owned()));
         }
         let tier = Available::here().tier;
-        let rules = turnkey_monitor::compile(policy, tier)?;
+        let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
         match Monitor::open(object(), rules) {
             Ok(monitor) => Ok(Watch {
                 report: layer(&effective(tier, monitor.hooks(), monitor.is_shared()), None),

@@ -118,6 +118,10 @@ impl Folder {
         self.0.join("seats")
     }
 
+    pub(super) fn tables(&self) -> PathBuf {
+        self.0.join("tables")
+    }
+
     /// Whether everything is in it that belongs there.
     pub(super) fn is_finished(&self) -> bool {
         !self.name().starts_with(UNFINISHED)
