@@ -222,13 +222,14 @@ impl Groups {
             || !host_has_swap()
     }
 
-    /// Puts a process into the v1 groups; it was born into the v2 one.
-    pub fn join_legacy(&self, pid: libc::pid_t) -> Result<(), GroupError> {
-        for (_, path) in &self.names.legacy {
-            let path = path.join("cgroup.procs");
-            fs::write(&path, pid.to_string()).map_err(failed("put the jail into", &path))?;
-        }
-        Ok(())
+    /// Where a thread that writes `0` enters the v1 groups; `tasks` in `Documentation/admin-guide/cgroup-v1`.
+    pub fn legacy_doors(&self) -> Result<Vec<File>, GroupError> {
+        let open = |(_, path): &(Controller, PathBuf)| {
+            let path = path.join("tasks");
+            let opened = File::options().write(true).open(&path);
+            opened.map_err(failed("open the door to", &path))
+        };
+        self.names.legacy.iter().map(open).collect()
     }
 
     /// Processes that the kernel's memory killer ended in here.

@@ -70,10 +70,8 @@ impl Prepared {
             source,
         })?;
         init.send_byte()?;
-        // Meanwhile it makes its tree.
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
-        self.tally.join(pid, written)?;
-        init.send_byte()?;
+        self.tally.begin(pid, written)?;
         let (sight, listeners) = init
             .watch_confinement()
             .map_err(|error| self.orders.blame_proc(error))

@@ -117,6 +117,8 @@ impl Plan {
                 .map(|limit| (limit.name, limit.value))
                 .collect(),
         };
+        let doors = tally.groups().map(Groups::legacy_doors).transpose()?;
+        let doors = doors.unwrap_or_default();
         let orders = Orders {
             start_memory: own_start_memory()?,
             hostname: c_string(self.policy.identity.hostname.as_ref()),
@@ -140,6 +142,7 @@ impl Plan {
             last_capability: self.host.last_capability,
             filters,
             streams,
+            groups: doors,
             exec,
         };
         Ok(Prepared {

@@ -62,15 +62,12 @@ impl Tally {
         self.grouped.as_ref().map(|grouped| &grouped.groups)
     }
 
-    /// Takes the jail's first process in, and the file system that takes its writes.
-    pub fn join(
+    /// Takes note of the jail's first process, and of the file system that takes its writes.
+    pub fn begin(
         &mut self,
         init: libc::pid_t,
         written: Option<BorrowedFd<'_>>,
     ) -> Result<(), JailError> {
-        if let Some(groups) = self.groups() {
-            groups.join_legacy(init)?;
-        }
         if self.ungrouped != Ungrouped::default() {
             let written = written.map(|written| written.try_clone_to_owned());
             let written = written.transpose().map_err(|error| JailError::System {

@@ -35,9 +35,9 @@ use crate::tier::Tier;
 use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 
 pub(crate) use claim::Claim;
-pub(crate) use kept::table;
 pub use folder::SharedError;
 use folder::{Folder, found};
+pub(crate) use kept::table;
 pub use pin::{Outcome, load, unload};
 pub use status::{SharedVersion, WatchedJail, status};
 

@@ -150,7 +150,7 @@ fn present(masks: Vec<&'static str>) -> (Vec<&'static str>, Vec<&'static str>) {
 /// there are depends on the kernel, so two kernels run this and the figures tell what each has.
 #[test]
 fn the_groups_of_the_jail_are_the_roots_that_it_sees() {
-    // Several times: its first process is moved into them while it does other things.
+    // Several times: its first process enters them by itself, before it makes the namespace.
     for _ in 0..5 {
         let ran = Run::new().shell("cat /proc/self/cgroup");
         let mut seen = ran.stdout.lines().map(|line| line.rsplit(':').next());

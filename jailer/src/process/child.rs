@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::CString;
+use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -87,6 +88,8 @@ pub struct Orders {
     pub filters: Filters,
     /// Standard input, output, error: theirs.
     pub streams: [OwnedFd; 3],
+    /// The doors to its groups of cgroup v1; it is born into the one of v2.
+    pub groups: Vec<File>,
     /// The program.
     pub exec: Exec,
 }
@@ -182,6 +185,7 @@ fn confine(
         Step::Start,
         whole(nix::sys::prctl::set_name(c"turnkey-init")),
     )?;
+    step(Step::Groups, enter_groups(&orders.groups))?;
     // Until the supervisor has written the id maps, this process is nobody.
     step(Step::Start, whole(wait_for_a_byte(control)))?;
     step(Step::Hostname, whole(set_hostname(orders)))?;
@@ -215,10 +219,7 @@ fn confine(
     step(Step::Pivot, whole(pivot()))?;
     // After the pivot, so that the rules are on what the program will see.
     step(Step::LandlockRules, allow(orders))?;
-    step(
-        Step::CgroupNamespace,
-        whole(make_cgroup_namespace(orders, control)),
-    )?;
+    step(Step::CgroupNamespace, whole(make_cgroup_namespace(orders)))?;
     // What needs capabilities ends here.
     step(Step::Capabilities, drop_privileges(orders.last_capability))?;
     // Landlock and seccomp demand it of the unprivileged, which this process is from now on.
@@ -249,10 +250,17 @@ fn die_with_supervisor() -> Result<(), Errno> {
     .map(drop)
 }
 
-/// The kernel may take its time to move this process into its groups; the root of the namespace is the group that
-/// it is in when the namespace is made.
-fn make_cgroup_namespace(orders: &Orders, control: BorrowedFd<'_>) -> Result<(), Errno> {
-    wait_for_a_byte(control)?;
+/// By itself, as a single thread: whoever moves another process, or a whole one, waits until every processor has
+/// taken note, which is ten milliseconds; cgroup_procs_write_start() in kernel/cgroup/cgroup.c.
+fn enter_groups(doors: &[File]) -> Outcome {
+    for (index, door) in (0..).zip(doors) {
+        nix::unistd::write(door, b"0").map_err(|errno| (index, errno))?;
+    }
+    Ok(())
+}
+
+/// Its root is the groups that this process is in.
+fn make_cgroup_namespace(orders: &Orders) -> Result<(), Errno> {
     nix::sched::unshare(CloneFlags::from_bits_retain(orders.unshare))
 }
 

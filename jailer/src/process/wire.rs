@@ -19,6 +19,8 @@ pub const PACKET: usize = HEADER + TEXT;
 pub enum Step {
     /// prctl(2) `PR_SET_PDEATHSIG`.
     DieWithSupervisor = 1,
+    /// Entering the groups of cgroup v1; the value says which.
+    Groups,
     /// Waiting for the id maps.
     Start,
     /// sethostname(2).
@@ -39,7 +41,7 @@ pub enum Step {
     Pivot,
     /// Adding rules to the Landlock ruleset.
     LandlockRules,
-    /// Waiting for the groups, and unshare(2) of the cgroup namespace.
+    /// unshare(2) of the cgroup namespace.
     CgroupNamespace,
     /// Capabilities and securebits.
     Capabilities,
@@ -67,8 +69,9 @@ pub enum Step {
 
 impl Step {
     /// All of them, in the order in which they are taken.
-    pub const ALL: [Step; 23] = [
+    pub const ALL: [Step; 24] = [
         Step::DieWithSupervisor,
+        Step::Groups,
         Step::Start,
         Step::Hostname,
         Step::Loopback,
@@ -96,6 +99,7 @@ impl Step {
     /// In words, for "could not …".
     pub fn describe(self) -> &'static str {
         match self {
+            Step::Groups => "enter its control groups",
             Step::Start => "start the first process",
             Step::DieWithSupervisor => "tie the jail's life to the supervisor's",
             Step::CgroupNamespace => "make the cgroup namespace",

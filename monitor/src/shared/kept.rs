@@ -88,8 +88,7 @@ fn open(file: &Path) -> Result<MappedTable, MapError> {
 fn keep(file: &Path, table: &Table) -> Result<(), SharedError> {
     let unkept = |error| SharedError::pinned(file, error);
     let bytes = u32::try_from(size_of::<Table>()).unwrap_or(u32::MAX);
-    let map =
-        aya_obj::Map::new_from_params(BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1, MAPPABLE);
+    let map = aya_obj::Map::new_from_params(BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1, MAPPABLE);
     let map = MapData::create(map, "table", None).map_err(unkept)?;
     map_table(&map, table).map_err(found(file))?;
     if let Some(folder) = file.parent() {

@@ -35,7 +35,11 @@ impl MappedTable {
 pub(crate) fn map_table(map: &MapData, table: &Table) -> io::Result<()> {
     let pages = Pages::map(map.fd().as_fd(), 0, size_of::<Table>(), Access::Write)?;
     // SAFETY: mapped for writing, as large as a table, and not seen by anybody.
-    unsafe { pages.at::<Table>(0).copy_from_nonoverlapping(table.into(), 1) };
+    unsafe {
+        pages
+            .at::<Table>(0)
+            .copy_from_nonoverlapping(table.into(), 1)
+    };
     Ok(())
 }
 
