@@ -48,6 +48,7 @@ const fn expect_which(number: c_long, which: i32, says: &'static [&'static str])
 }
 
 const LIFE: &str = "tie the jail's life to the supervisor's";
+const GROUPS: &str = "enter its control groups";
 const START: &str = "start the first process";
 const CGROUP: &str = "make the cgroup namespace";
 const HOSTNAME: &str = "set the host name";
@@ -78,8 +79,8 @@ const RELEASE: &str = "wait for the release";
 const INIT: &[Expected] = &[
     expect_which(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, &[LIFE]),
     expect_which(libc::SYS_prctl, libc::PR_SET_NAME, &[START]),
-    // For the id maps, and for the groups.
-    expect(libc::SYS_read, &[START, CGROUP]),
+    // For the id maps.
+    expect(libc::SYS_read, &[START]),
     expect(libc::SYS_unshare, &[CGROUP]),
     expect(libc::SYS_sethostname, &[HOSTNAME]),
     expect(libc::SYS_setgroups, &[IDENTITY]),
@@ -98,7 +99,7 @@ const INIT: &[Expected] = &[
     expect(libc::SYS_openat2, &[TREE]),
     expect(libc::SYS_symlinkat, &[TREE]),
     expect(libc::SYS_unlinkat, &[TREE]),
-    expect(libc::SYS_write, &[LISTENERS, TREE, LANDLOCK]),
+    expect(libc::SYS_write, &[GROUPS, LISTENERS, TREE, LANDLOCK]),
     expect(libc::SYS_pivot_root, &[PIVOT]),
     expect(libc::SYS_umount2, &[TREE, PIVOT]),
     expect(libc::SYS_chdir, &[PIVOT]),

@@ -137,16 +137,17 @@ mod tests {
             action: Action::Log,
             ..rule.clone()
         };
+        let (one, another) = ([rule.clone()], [other.clone()]);
         let all = [
             of(&[], Mode::Enforce),
-            of(&[rule.clone()], Mode::Enforce),
-            of(&[rule.clone()], Mode::Observe),
-            of(&[other.clone()], Mode::Enforce),
+            of(&one, Mode::Enforce),
+            of(&one, Mode::Observe),
+            of(&another, Mode::Enforce),
             of(&[rule.clone(), other.clone()], Mode::Enforce),
-            of(&[other, rule.clone()], Mode::Enforce),
+            of(&[other, rule], Mode::Enforce),
         ];
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len());
-        assert_eq!(all[1], of(&[rule], Mode::Enforce));
+        assert_eq!(all[1], of(&one, Mode::Enforce));
     }
 }
