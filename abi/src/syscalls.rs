@@ -259,6 +259,7 @@ pub const SYSCALLS: &[Syscall] = &[
     watched(236, "vserver", on::NONE),
     watched(237, "mbind", on::NONE),
     watched(238, "set_mempolicy", on::NONE),
+    watched(239, "get_mempolicy", on::NONE),
     watched(256, "migrate_pages", on::NONE),
     watched(278, "vmsplice", on::NONE),
     watched(279, "move_pages", on::NONE),

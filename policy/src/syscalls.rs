@@ -4,12 +4,11 @@
 //! `ENOSYS` to one it has never heard of and to those of [`ABSENT`], so that programs fall back
 //! the way they do on an older kernel.
 //!
-//! What is in no group cannot be allowed by any profile: it would let a program leave the jail,
-//! look into other processes, blind the monitor, or reach corners of the kernel that the
-//! programs we run have no use for.
+//! What is in no group cannot be allowed by any profile; [`NEVER`] says why.
 
 pub mod arguments;
 mod groups;
+mod never;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,6 +17,7 @@ use std::sync::LazyLock;
 use crate::model::Syscalls;
 
 pub use groups::{GROUPS, UNIONS};
+pub use never::{NEVER, Never, why_never};
 
 /// A named set of syscalls that profiles allow together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +61,30 @@ pub const X32_BIT: u32 = 0x4000_0000;
 /// for them and fall back, while `EPERM` would stop them. None can be allowed.
 ///
 /// clone3(2) hides its flags from the filter behind a pointer; `io_uring` does file and network
-/// operations that pass neither the filter nor the monitor.
+/// operations that pass neither the filter nor the monitor; the rest is [`NUMA`].
 pub const ABSENT: &[&str] = &[
     "clone3",
+    "get_mempolicy",
     "io_uring_enter",
     "io_uring_register",
     "io_uring_setup",
+    "mbind",
+    "migrate_pages",
+    "move_pages",
+    "set_mempolicy",
+    "set_mempolicy_home_node",
+];
+
+/// Where memory lies, numa(7): those of [`ABSENT`] that programs ask for in passing, and that a kernel
+/// built without NUMA does not have either. Asking is absent together with setting: libnuma takes an
+/// answer to get_mempolicy(2) for a sign that the others work, and complains about each that does not.
+pub const NUMA: &[&str] = &[
+    "get_mempolicy",
+    "mbind",
+    "migrate_pages",
+    "move_pages",
+    "set_mempolicy",
+    "set_mempolicy_home_node",
 ];
 
 /// Absent where no file may be given a set-id bit: openat2(2) hides the mode of a new file behind a
@@ -233,6 +251,12 @@ mod tests {
         }
         assert!(named("@network-local").expect("known").contains(&"listen"));
         assert_eq!(named("@everything"), None);
+    }
+
+    #[test]
+    fn what_is_absent_is_sorted_and_holds_the_calls_about_numa() {
+        assert!(ABSENT.is_sorted() && NUMA.is_sorted());
+        assert!(NUMA.iter().all(|name| ABSENT.contains(name)));
     }
 
     #[test]

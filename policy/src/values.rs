@@ -271,10 +271,10 @@ pub(crate) fn syscalls(text: &str) -> Result<Vec<&'static str>, Wrong> {
     if let Some(name) = syscalls::allowable(text) {
         return Ok(vec![name]);
     }
-    if syscalls::number(text).is_some() {
+    if let Some(why) = syscalls::why_never(text) {
         return Err(Wrong::new(
             format!("the syscall {text} is never allowed in a jail"),
-            "it reaches past the jail or hides from the monitor; remove it",
+            format!("{why}; remove it"),
         ));
     }
     let grouped = syscalls::GROUPS

@@ -176,13 +176,19 @@ fn arguments() -> String {
 }
 
 fn never_allowed() -> String {
-    let absent = |name: &&str| syscalls::ABSENT.contains(name);
-    let never: Vec<&str> = syscalls::known()
-        .filter(|name| syscalls::allowable(name).is_none() && !absent(name))
-        .collect();
-    format!(
-        "Answered with `ENOSYS`: {}.\n\nAnswered with `EPERM`: {}.\n",
-        syscalls::ABSENT.join(" "),
-        never.join(" ")
-    )
+    let mut table = String::from("| calls | answered with | why |\n|---|---|---|\n");
+    for never in syscalls::NEVER {
+        let absent = |name: &&str| syscalls::ABSENT.contains(name);
+        let answer = match never.syscalls.iter().filter(|name| absent(name)).count() {
+            0 => "EPERM",
+            count if count == never.syscalls.len() => "ENOSYS",
+            _ => panic!(
+                "some of {:?} are absent, and others are not",
+                never.syscalls
+            ),
+        };
+        let calls = never.syscalls.join(" ");
+        let _ = writeln!(table, "| {calls} | `{answer}` | {} |", never.why);
+    }
+    table
 }

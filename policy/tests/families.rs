@@ -93,6 +93,7 @@ const FAMILIES: &[&[&str]] = &[
         "migrate_pages",
         "move_pages",
         "mbind",
+        "get_mempolicy",
         "set_mempolicy",
         "set_mempolicy_home_node",
     ],

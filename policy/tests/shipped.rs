@@ -368,7 +368,7 @@ fn ordinary_programs_find_their_syscalls() {
         close_range connect copy_file_range creat dup dup2 epoll_create1 epoll_ctl epoll_pwait epoll_wait \
         eventfd2 execve exit exit_group faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchown \
         fchownat fcntl fdatasync fgetxattr flistxattr flock fsetxattr fstat fstatfs fsync ftruncate \
-        futex get_mempolicy getcwd getdents64 getegid geteuid getgid getgroups getpeername getpgid \
+        futex getcwd getdents64 getegid geteuid getgid getgroups getpeername getpgid \
         getpgrp getpid getppid getpriority getrandom getrusage getsid getsockname getsockopt gettid \
         getuid getxattr inotify_add_watch inotify_init1 inotify_rm_watch ioctl kill lgetxattr link \
         listen listxattr lseek madvise memfd_create mkdir mkdirat mknodat mmap mprotect mremap munmap \
@@ -387,9 +387,8 @@ fn ordinary_programs_find_their_syscalls() {
                 policy.name
             );
         }
-        // clone3 and io_uring are absent and programs fall back; the other two are called by
-        // libnuma and by man(1), which go on without.
-        for refused in syscalls::ABSENT.iter().chain(&["set_mempolicy", "seccomp"]) {
+        // Programs fall back from what is absent; the other one is called by man(1), which goes on without.
+        for refused in syscalls::ABSENT.iter().chain(&["seccomp"]) {
             assert!(
                 !policy.syscalls.allow.contains(refused),
                 "{}: {refused}",

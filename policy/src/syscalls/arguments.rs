@@ -28,7 +28,7 @@ pub struct Refusal {
 }
 
 /// Jails that a refusal speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Only {
     /// All.
     Every,
@@ -412,12 +412,17 @@ pub fn of(policy: &Syscalls) -> impl Iterator<Item = &'static Refusal> {
         .filter(|refusal| refusal.only.covers(policy))
 }
 
+/// The first refusal that speaks of these arguments of an allowed syscall; it is the one that answers.
+#[must_use]
+pub fn refusal(policy: &Syscalls, syscall: &str, arguments: &[u64; 6]) -> Option<&'static Refusal> {
+    of(policy).find(|refusal| refusal.holds(syscall, arguments))
+}
+
 /// What the filter answers to these arguments of an allowed syscall, when it does not let them
 /// through: the meaning that the emitted program is tested against.
 #[must_use]
 pub fn refused(policy: &Syscalls, syscall: &str, arguments: &[u64; 6]) -> Option<Error> {
-    let found = of(policy).find(|refusal| refusal.holds(syscall, arguments));
-    found.map(|refusal| refusal.answer)
+    refusal(policy, syscall, arguments).map(|refusal| refusal.answer)
 }
 
 #[cfg(test)]

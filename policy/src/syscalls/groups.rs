@@ -264,7 +264,6 @@ pub const GROUPS: &[Group] = &[
         name: "@memory",
         about: "lock, protect and share memory",
         syscalls: &[
-            "get_mempolicy",
             "map_shadow_stack",
             // Running what it holds is what rules on exec of `memfd:**` are for.
             "memfd_create",

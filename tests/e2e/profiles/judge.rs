@@ -398,7 +398,10 @@ fn m28_every_call_that_the_smallest_profile_refuses_is_seen() {
             let is_refused = event["errno"] == "EPERM" || event["errno"] == "ENOSYS";
             is_refused && kinds.iter().any(|kind| event["kind"] == *kind)
         });
-        if call(&ran, name).is_none() && told.count() < alike {
+        // Asked in passing: an event, but no row.
+        let is_event = |event: &Value| event["kind"] == "refused" && event["syscall"] == **name;
+        let in_passing = syscalls::NUMA.contains(name) && ran.events.iter().any(is_event);
+        if call(&ran, name).is_none() && told.count() < alike && !in_passing {
             unseen.push(name);
         }
     }

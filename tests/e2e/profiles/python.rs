@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::Instant;
 
+use turnkey_policy::syscalls;
 use turnkey_tests::{Run, outside};
 
 use super::harm::{Harmful, reaches_nobody};
@@ -125,6 +126,41 @@ print(open('plot.png', 'rb').read(8))";
         changed == ["plot.png", "table.csv"],
         "and nothing else is left",
     );
+}
+
+/// OpenBLAS asks for memory near a processor. Where that lies is the host's to decide, and no news.
+#[test]
+fn what_numpy_asks_about_memory_is_not_worth_a_row() {
+    let program = "import numpy; print(numpy.linalg.solve(numpy.eye(3) * 2, numpy.ones(3)))";
+    let (_, told) = outside("/usr/bin/python3", &["-c", program]);
+    let ran = debian(under("python").with_events(), program);
+    passed(&ran, &told);
+    let mut refused = (ran.events.iter()).filter(|event| event["kind"] == "refused");
+    let asked = refused.find(|event| event["syscall"] == "mbind");
+    ran.expect(
+        asked.is_some_and(|event| event["errno"] == "ENOSYS"),
+        "it asks, and is seen to",
+    );
+    let text = ran.at("/refused_calls").to_string();
+    ran.expect(!text.contains("mbind"), "no row");
+    ran.expect(!ran.stderr.contains("mbind"), "no word on the terminal");
+}
+
+/// What libnuma does with the answers: it takes the kernel for one without NUMA.
+#[test]
+fn who_asks_for_numa_is_told_like_by_a_kernel_without_it() {
+    let program = "import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for number in (237, 238, 239, 256, 279, 450):
+    print(libc.syscall(number, 0, 0, 0, 0, 0, 0), ctypes.get_errno())";
+    let ran = debian(under("python").with_events(), program);
+    passed(&ran, &format!("-1 {}\n", libc::ENOSYS).repeat(6));
+    for name in syscalls::NUMA {
+        let is_it = |event: &serde_json::Value| event["syscall"] == *name;
+        ran.expect(ran.events.iter().any(is_it), "it is an event");
+    }
+    ran.expect(ran.at("/events/seen/refused") == 6, "each of them");
+    ran.expect(ran.list("/refused_calls").is_empty(), "and no row");
 }
 
 fn program(text: &'static str) -> Harmful<'static> {

@@ -1,6 +1,7 @@
 //! One attempt, in the words of the report.
 
 use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw, dns};
+use turnkey_policy::syscalls::arguments::Only;
 use turnkey_policy::{Action, On, syscalls};
 
 use super::model::{Argument, FileAccess, MemoryTrait, SocketType};
@@ -18,6 +19,8 @@ pub struct Act {
     pub outcome: Outcome,
     /// Positive errno, or 0.
     pub errno: i32,
+    /// Of a syscall that the filter lets through otherwise: the jails in which it refuses these arguments.
+    pub for_arguments: Option<Only>,
 }
 
 /// What an attempt was aimed at.
@@ -109,6 +112,7 @@ impl Act {
                 },
                 outcome: attribution.network(*act, address, *errno),
                 errno: *errno,
+                for_arguments: None,
             },
             Kind::Question {
                 address,
@@ -125,6 +129,7 @@ impl Act {
                 },
                 outcome: attribution.network(NetworkAct::Send, address, *errno),
                 errno: *errno,
+                for_arguments: None,
             },
             Kind::Refused {
                 nr,
@@ -140,6 +145,8 @@ impl Act {
                     ),
                     outcome: attribution.syscall(name, *on, *args, *errno),
                     errno: *errno,
+                    for_arguments: name
+                        .and_then(|name| attribution.for_arguments(name, *args, *errno)),
                 }
             }
             Kind::Change {
@@ -212,6 +219,7 @@ fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &At
         object: file,
         outcome: attribution.change(on, &object.path(), errno),
         errno,
+        for_arguments: None,
     }
 }
 
@@ -242,6 +250,7 @@ fn map(file: Option<&File>, (writable, unknown): (bool, bool), errno: i32) -> Ac
         },
         outcome,
         errno,
+        for_arguments: None,
     }
 }
 
@@ -265,6 +274,7 @@ fn executed(file: &File, raw: Option<&[u8]>) -> Act {
         object,
         outcome: Outcome::Allowed,
         errno: 0,
+        for_arguments: None,
     }
 }
 
@@ -279,6 +289,7 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
         object: file_object(None, raw, vec![FileAccess::Execute]),
         outcome,
         errno,
+        for_arguments: None,
     }
 }
 
@@ -289,6 +300,7 @@ fn open(file: Option<&File>, raw: &Raw, flags: u32, errno: i32, attribution: &At
         object: file_object(file, raw, accesses(flags)),
         outcome,
         errno,
+        for_arguments: None,
     }
 }
 

@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, address, syscalls};
+use turnkey_policy::syscalls::{self, arguments::Only};
+use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, address};
 
 use super::act::{Act, Object};
 use super::model::{FileAccess, SocketType};
@@ -24,23 +25,40 @@ pub enum Opening {
     Line(String),
     /// Nothing helps, and why.
     Never(&'static str),
+    /// Other arguments: the filter refuses these in such jails.
+    Arguments(Only),
 }
+
+impl Opening {
+    /// What to say where no rule is in the way besides.
+    fn alone(self) -> String {
+        match self {
+            Self::Flag(flag) | Self::Whole(flag) => flag,
+            Self::Line(line) => format!("in a profile: {line}"),
+            Self::Never(why) => format!("no profile can allow it: {why}"),
+            Self::Arguments(Only::Every) => NO_SUCH_ARGUMENTS.to_owned(),
+            Self::Arguments(Only::WithoutSetId) => NO_SET_ID.to_owned(),
+        }
+    }
+}
+
+const NO_SUCH_ARGUMENTS: &str =
+    "no profile can allow it with these arguments; with others the profile allows the call";
+
+const NO_SET_ID: &str =
+    "a profile that names nothing in `filesystem.write` allows it with these arguments";
+
+const NO_OTHER_SOCKETS: Opening = Opening::Never("a jail makes no sockets but Unix, TCP and UDP");
 
 /// How to allow an act that `rule`, of the profile named `profile`, decided on.
 pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
-    let opening = opening_for(act);
-    if let Some(Opening::Never(why)) = opening {
-        return format!("no profile can allow it: {why}");
+    let rest = || for_rule_alone(profile, rule, act);
+    match opening_for(act) {
+        None => rest(),
+        Some(Opening::Flag(flag)) => format!("{flag}, and {}", rest()),
+        Some(Opening::Line(line)) => format!("{line} and, {}", rest()),
+        Some(enough) => enough.alone(),
     }
-    if let Some(Opening::Whole(flag)) = opening {
-        return flag;
-    }
-    let first = match opening {
-        Some(Opening::Flag(flag)) => format!("{flag}, and "),
-        Some(Opening::Line(line)) => format!("{line} and, "),
-        _ => String::new(),
-    };
-    first + &for_rule_alone(profile, rule, act)
 }
 
 /// The same where no layer is in the way besides.
@@ -56,38 +74,29 @@ pub fn for_rule_alone(profile: &str, rule: &Rule, act: &Act) -> String {
     format!("in a profile that extends {profile:?}:{change}")
 }
 
-/// How to allow an act that no rule decided on.
-pub fn for_layer(stopped_by: Option<Stopper>, object: &Object) -> Option<String> {
-    match opening(stopped_by, object)? {
-        Opening::Flag(flag) | Opening::Whole(flag) => Some(flag),
-        Opening::Line(line) => Some(format!("in a profile: {line}")),
-        Opening::Never(why) => Some(format!("no profile can allow it: {why}")),
-    }
+/// How to allow an act on a file or an address that no rule decided on.
+pub fn for_layer(stopped_by: Stopper, object: &Object) -> Option<String> {
+    opening(stopped_by, object).map(Opening::alone)
 }
 
-/// How to allow a system call that no rule decided on; where the filter refused it `for_arguments`, it lets
-/// the call through otherwise.
-pub fn for_call(stopped_by: Option<Stopper>, name: &str, for_arguments: bool) -> Option<String> {
-    if for_arguments {
-        return Some(NO_SUCH_ARGUMENTS.to_owned());
-    }
-    for_layer(stopped_by, &Object::Syscall(name.to_owned()))
+/// How to allow a system call that no rule decided on; `for_arguments` is that of the [`Act`].
+pub fn for_call(
+    stopped_by: Option<Stopper>,
+    name: &str,
+    for_arguments: Option<Only>,
+) -> Option<String> {
+    opening_of_call(stopped_by?, name, for_arguments).map(Opening::alone)
 }
 
-const NO_SUCH_ARGUMENTS: &str =
-    "no profile can allow it with these arguments; with others the profile allows the call";
-
-/// What the layer that stopped an act asks for, as far as more is known than on what it was.
+/// What the layer that stopped an act asks for.
 fn opening_for(act: &Act) -> Option<Opening> {
     let stopped_by = act.outcome.stopper()?;
-    // Of a family that no jail has the filter says so by another number.
-    let is_left_out = matches!(act.errno, libc::EPERM | libc::ENOSYS);
-    if stopped_by == Stopper::Seccomp && is_left_out && is_socket(&act.object) {
-        return Some(Opening::Line(
-            "[syscalls] allow = [\"@network-local\"]".to_owned(),
-        ));
-    }
-    let opening = opening(Some(stopped_by), &act.object)?;
+    let opening = match &act.object {
+        Object::Syscall(name) => {
+            return opening_of_call(stopped_by, name, act.for_arguments);
+        }
+        object => opening(stopped_by, object)?,
+    };
     Some(match opening {
         // What a jail says to itself is no attempt to get out, and no rule is asked.
         Opening::Flag(flag)
@@ -99,13 +108,47 @@ fn opening_for(act: &Act) -> Option<Opening> {
     })
 }
 
-fn is_socket(object: &Object) -> bool {
-    matches!(object, Object::Syscall(name) if name == "socket")
+/// What the layer that refused a system call asks for; `None` when it is not a layer's business.
+fn opening_of_call(
+    stopped_by: Stopper,
+    name: &str,
+    for_arguments: Option<Only>,
+) -> Option<Opening> {
+    let makes_sockets = matches!(name, "socket" | "socketpair");
+    Some(match (stopped_by, for_arguments) {
+        (Stopper::Seccomp, Some(_)) | (Stopper::CgroupProgram, _) if makes_sockets => {
+            NO_OTHER_SOCKETS
+        }
+        (Stopper::Seccomp, Some(only)) => Opening::Arguments(only),
+        (Stopper::Seccomp, None) if makes_sockets => Opening::Line(NETWORK.to_owned()),
+        (Stopper::Seccomp, None) => opening_of_filter(name),
+        (Stopper::Capabilities, _) => Opening::Never("a jail has no capabilities"),
+        (Stopper::UserNamespace, _) => Opening::Never("a jail has one user"),
+        _ => return None,
+    })
 }
 
-/// What the layer that stopped an act asks for; `None` when it is not a layer's business.
-fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
-    match (stopped_by?, object) {
+/// A socket alone is of no use.
+const NETWORK: &str = "[syscalls] allow = [\"@network-local\"]";
+
+/// What the filter asks for, of a call that it answers by the number.
+fn opening_of_filter(name: &str) -> Opening {
+    match (syscalls::group_of(name), syscalls::why_never(name)) {
+        (Some(group), _) => {
+            let group = group.name;
+            Opening::Line(format!(
+                "[syscalls] allow = [\"{name}\"], or \"{group}\" for its like"
+            ))
+        }
+        (None, Some(why)) => Opening::Never(why),
+        (None, None) => Opening::Never("it is none of the syscalls that turnkey knows"),
+    }
+}
+
+/// What the layer that stopped an act on a file or an address asks for; `None` when it is not a layer's
+/// business.
+fn opening(stopped_by: Stopper, object: &Object) -> Option<Opening> {
+    match (stopped_by, object) {
         (
             Stopper::MountNamespace | Stopper::Landlock | Stopper::Mounts,
             Object::File { path, access, .. },
@@ -122,22 +165,8 @@ fn opening(stopped_by: Option<Stopper>, object: &Object) -> Option<Opening> {
                 address, socket, ..
             },
         ) => Some(network(address, *socket)),
-        (Stopper::Seccomp | Stopper::CgroupProgram, object) if is_socket(object) => Some(
-            Opening::Never("a jail makes no sockets but Unix, TCP and UDP"),
-        ),
-        (Stopper::Seccomp, Object::Syscall(name)) => Some(match syscalls::group_of(name) {
-            Some(group) => {
-                let group = group.name;
-                let line = format!("[syscalls] allow = [\"{name}\"], or \"{group}\" for its like");
-                Opening::Line(line)
-            }
-            None if syscalls::number(name).is_none() => {
-                Opening::Never("it is none of the syscalls that turnkey knows")
-            }
-            None => Opening::Never("that syscall leads out of a jail"),
-        }),
+        (Stopper::Seccomp, Object::Address { .. }) => Some(Opening::Line(NETWORK.to_owned())),
         (Stopper::Capabilities, _) => Some(Opening::Never("a jail has no capabilities")),
-        (Stopper::UserNamespace, _) => Some(Opening::Never("a jail has one user")),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use turnkey_monitor::{Decision, Event, Kind};
-use turnkey_policy::{Action, On, Policy, Rule};
+use turnkey_policy::{Action, On, Policy, Rule, syscalls};
 
 use super::act::{Act, Object, kind_name};
 use super::advice;
@@ -184,18 +184,18 @@ impl Aggregator {
         table.record(key, first, |row| row.again(event, &who));
     }
 
-    /// One that went through is told where a rule speaks of it, and nowhere else.
+    /// One that went through is told where a rule speaks of it, and nowhere else. What programs ask for in
+    /// passing is no row, only an event.
     fn call(&mut self, event: &Event, who: Who, act: &Act, name: &str) {
-        if act.errno == 0 {
+        if act.errno == 0 || is_asked_in_passing(act, name) {
             return;
         }
-        let by_filter = act.outcome.stopper() == Some(Stopper::Seccomp);
         let key = CallKey {
             name: name.to_owned(),
             outcome: act.outcome,
             errno: act.errno,
             rule: event.decision.map(|decision| decision.rule),
-            for_arguments: by_filter && self.attribution.allows(name),
+            for_arguments: act.for_arguments,
         };
         let first = |key: &CallKey| Row::first(key.clone(), event, &who);
         self.calls.record(key, first, |row| row.again(event, &who));
@@ -233,6 +233,12 @@ impl Aggregator {
             violation.count += 1 + event.repeated;
         });
     }
+}
+
+/// Whether it is a hint on where memory lies, to which the filter answered what a kernel without NUMA does.
+fn is_asked_in_passing(act: &Act, name: &str) -> bool {
+    let by_filter = act.outcome.stopper() == Some(Stopper::Seccomp);
+    by_filter && act.errno == libc::ENOSYS && syscalls::NUMA.contains(&name)
 }
 
 /// What rule and key say; time, process and advice are empty.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use turnkey_monitor::Event;
+use turnkey_policy::syscalls::arguments::Only;
 use turnkey_policy::{On, Rule};
 
 use super::act::{Object, errno_name};
@@ -35,8 +36,8 @@ pub(super) struct CallKey {
     pub outcome: Outcome,
     pub errno: i32,
     pub rule: Option<usize>,
-    /// The filter knows of these arguments alone.
-    pub for_arguments: bool,
+    /// As in [`super::act::Act`].
+    pub for_arguments: Option<Only>,
 }
 
 /// When something was done and how often.
@@ -103,7 +104,7 @@ impl Row<CallKey> {
             first_exec_id: self.process.map(exec_id),
             result: self.key.outcome.result(),
             stopped_by,
-            for_arguments: self.key.for_arguments,
+            for_arguments: self.key.for_arguments.is_some(),
             errno: errno_name(self.key.errno),
             rule,
             advice,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use turnkey_monitor::{Address, NetworkAct};
-use turnkey_policy::syscalls::arguments;
+use turnkey_policy::syscalls::arguments::{self, Only};
 use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, WORKSPACE, endpoint};
 
 use super::model::Result;
@@ -242,10 +242,10 @@ impl Attribution {
         errno: i32,
     ) -> Outcome {
         let passes = name.is_some_and(|name| self.allows_any(&[name]));
-        let filtered = name.and_then(|name| self.filtered(name, args));
+        let filtered = name.and_then(|name| self.refusal(name, args, errno));
         match (errno, name) {
             (0, _) => Outcome::Allowed,
-            (_, _) if filtered == Some(errno) => Outcome::Denied(Stopper::Seccomp),
+            (_, _) if filtered.is_some() => Outcome::Denied(Stopper::Seccomp),
             (libc::EPERM, Some("socket")) if passes => Outcome::Denied(Stopper::CgroupProgram),
             (libc::EPERM | libc::EACCES | libc::ENOSYS, _) if !passes => {
                 Outcome::Denied(Stopper::Seccomp)
@@ -256,16 +256,17 @@ impl Attribution {
         }
     }
 
-    /// Whether the filter lets a syscall through, but for some of its arguments.
-    pub fn allows(&self, name: &str) -> bool {
-        self.allows_any(&[name])
+    /// Whether `errno` is what the filter answers to the first arguments of a syscall that it lets through
+    /// otherwise, and in which jails it does so.
+    pub fn for_arguments(&self, name: &str, args: [u64; 3], errno: i32) -> Option<Only> {
+        self.refusal(name, args, errno)
+            .filter(|_| self.allows_any(&[name]))
     }
 
-    /// What the filter answers to the first arguments of a call that it lets through otherwise.
-    fn filtered(&self, name: &str, [first, second, third]: [u64; 3]) -> Option<i32> {
+    fn refusal(&self, name: &str, [first, second, third]: [u64; 3], errno: i32) -> Option<Only> {
         let arguments = [first, second, third, 0, 0, 0];
-        let answer = arguments::refused(&self.syscalls, name, &arguments)?;
-        Some(i32::from(answer.number()))
+        let refusal = arguments::refusal(&self.syscalls, name, &arguments)?;
+        (i32::from(refusal.answer.number()) == errno).then_some(refusal.only)
     }
 
     fn allows_any(&self, names: &[&str]) -> bool {

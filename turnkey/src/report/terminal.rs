@@ -346,7 +346,7 @@ impl Blocked {
             count: row.count,
             exec_id: row.first_exec_id,
             stopped_by: stopped_by.words(),
-            advice: advice::for_layer(Some(stopped_by), &object),
+            advice: advice::for_layer(stopped_by, &object),
         })
     }
 
@@ -368,7 +368,7 @@ impl Blocked {
             count: row.count,
             exec_id: row.first_exec_id,
             stopped_by: stopped_by.words(),
-            advice: advice::for_layer(Some(stopped_by), &object),
+            advice: advice::for_layer(stopped_by, &object),
         })
     }
 

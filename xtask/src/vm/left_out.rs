@@ -146,6 +146,10 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "pip takes an emulated processor long; an environment without it is made here: on 6.12 programs",
     },
     LeftOut {
+        prefix: "profiles::python::what_numpy",
+        why: "the libraries would double this guest's disk: on 6.12 programs",
+    },
+    LeftOut {
         prefix: "profiles::shell::git",
         why: "this guest has no git: on 6.12 programs",
     },

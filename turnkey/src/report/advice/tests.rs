@@ -20,6 +20,7 @@ fn read(path: &str, outcome: Outcome) -> Act {
         object,
         outcome,
         errno: 0,
+        for_arguments: None,
     }
 }
 
@@ -137,6 +138,7 @@ fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
         },
         outcome: Outcome::Denied(Stopper::Monitor),
         errno: 0,
+        for_arguments: None,
     };
     let outbound = Rule {
         port: Ports::new(1, 65535).into_iter().collect(),
@@ -178,6 +180,7 @@ fn talking_to_itself_takes_a_loopback_and_no_rule() {
         },
         outcome: Outcome::Denied(Stopper::CgroupProgram),
         errno: libc::EPERM,
+        for_arguments: None,
     };
     assert_eq!(
         for_rule("mine", rule, &act("127.0.0.1:80", On::Connect)),
@@ -196,22 +199,30 @@ fn talking_to_itself_takes_a_loopback_and_no_rule() {
 #[test]
 fn a_socket_that_the_filter_leaves_out_is_told_from_one_of_a_kind_that_no_jail_has() {
     let rule = &fixture::policy().rules[fixture::OUTBOUND];
-    let socket = |stopper, errno| Act {
+    let socket = |stopper, errno, for_arguments| Act {
         on: Some(On::Connect),
         object: Object::Syscall("socket".to_owned()),
         outcome: Outcome::Denied(stopper),
         errno,
+        for_arguments,
     };
-    let left_out = for_rule("judge", rule, &socket(Stopper::Seccomp, libc::EPERM));
+    let left_out = socket(Stopper::Seccomp, libc::EPERM, None);
+    let left_out = for_rule("judge", rule, &left_out);
     assert!(
         left_out.starts_with("[syscalls] allow = [\"@network-local\"]"),
         "{left_out}"
     );
-    for (stopper, errno) in [
-        (Stopper::Seccomp, libc::EAFNOSUPPORT),
-        (Stopper::CgroupProgram, libc::EPERM),
+    assert_eq!(
+        for_call(Some(Stopper::Seccomp), "socket", None).as_deref(),
+        Some("in a profile: [syscalls] allow = [\"@network-local\"]")
+    );
+    for (stopper, errno, for_arguments) in [
+        (Stopper::Seccomp, libc::EAFNOSUPPORT, Some(Only::Every)),
+        (Stopper::CgroupProgram, libc::EPERM, None),
     ] {
-        let never = for_rule("mine", rule, &socket(stopper, errno));
+        let never = for_rule("mine", rule, &socket(stopper, errno, for_arguments));
+        assert!(never.contains("Unix, TCP and UDP"), "{never}");
+        let never = for_call(Some(stopper), "socket", for_arguments).unwrap();
         assert!(never.contains("Unix, TCP and UDP"), "{never}");
     }
 }
@@ -228,33 +239,93 @@ fn layers_without_a_rule_name_their_flag() {
     };
     let write = file("/usr/a b", vec![FileAccess::Write]);
     assert_eq!(
-        for_layer(Some(Stopper::Mounts), &write).as_deref(),
+        for_layer(Stopper::Mounts, &write).as_deref(),
         Some("--write '/usr/a b'")
     );
     let escaped = file("/usr/\\xff", vec![FileAccess::Read]);
-    assert_eq!(for_layer(Some(Stopper::Landlock), &escaped), None);
+    assert_eq!(for_layer(Stopper::Landlock, &escaped), None);
     let relative = file("notes", vec![FileAccess::Read]);
-    assert_eq!(for_layer(Some(Stopper::Mounts), &relative), None);
-    assert_eq!(for_layer(Some(Stopper::FilePermissions), &write), None);
+    assert_eq!(for_layer(Stopper::Mounts, &relative), None);
+    assert_eq!(for_layer(Stopper::FilePermissions, &write), None);
     let mapped = Object::Address {
         address: "[::ffff:127.0.0.1]:80".to_owned(),
         socket: None,
         name: None,
     };
-    let advice = for_layer(Some(Stopper::CgroupProgram), &mapped).unwrap();
+    let advice = for_layer(Stopper::CgroupProgram, &mapped).unwrap();
     assert!(advice.starts_with("--network loopback"), "{advice}");
 }
 
 #[test]
-fn syscalls_that_lead_out_are_never_allowed() {
-    let syscall =
-        |name: &str| for_layer(Some(Stopper::Seccomp), &Object::Syscall(name.to_owned())).unwrap();
+fn calls_name_their_group_or_why_there_is_none() {
+    let call = |name: &str| for_call(Some(Stopper::Seccomp), name, None).unwrap();
     assert_eq!(
-        syscall("ptrace"),
-        "no profile can allow it: that syscall leads out of a jail"
+        call("ptrace"),
+        "no profile can allow it: it looks into other processes, or changes them"
     );
     assert_eq!(
-        syscall("execveat"),
+        call("execveat"),
         "in a profile: [syscalls] allow = [\"execveat\"], or \"@process\" for its like"
     );
+    assert_eq!(
+        call("syscall 500"),
+        "no profile can allow it: it is none of the syscalls that turnkey knows"
+    );
+}
+
+#[test]
+fn a_call_that_is_refused_for_its_arguments_is_not_to_be_allowed_by_name() {
+    let clone = Act {
+        on: Some(On::Namespace),
+        object: Object::Syscall("clone".to_owned()),
+        outcome: Outcome::Denied(Stopper::Seccomp),
+        errno: libc::EPERM,
+        for_arguments: Some(Only::Every),
+    };
+    let rule = &fixture::policy().rules[fixture::ESCAPE];
+    assert_eq!(for_rule("untrusted", rule, &clone), NO_SUCH_ARGUMENTS);
+    let set_id = for_call(Some(Stopper::Seccomp), "mknod", Some(Only::WithoutSetId));
+    assert_eq!(set_id.as_deref(), Some(NO_SET_ID));
+}
+
+/// What the advice says of each call that a shipped profile leaves out is so: following it allows the
+/// call, or there is no way to.
+#[test]
+fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
+    use turnkey_policy::syscalls::{Answer, answer};
+    use turnkey_policy::{Overrides, SHIPPED, load};
+    let no_files = |path: &str| Err(format!("{path} was asked for"));
+    let mut followed = 0;
+    for (profile, _) in SHIPPED {
+        let policy = load(profile, &no_files, &Overrides::default()).unwrap();
+        let number = |name: &str| syscalls::number(name).unwrap();
+        let is_left_out = |name: &&str| answer(&policy.syscalls, number(name)) != Answer::Allowed;
+        for name in syscalls::known().filter(is_left_out) {
+            let advice = for_call(Some(Stopper::Seccomp), name, None).unwrap();
+            let Some(line) = advice.strip_prefix("in a profile: ") else {
+                assert!(syscalls::allowable(name).is_none(), "{name}: {advice}");
+                continue;
+            };
+            // The first way of two.
+            let line = line.split(", or ").next().unwrap();
+            let line = line.strip_prefix("[syscalls] ").unwrap();
+            let text = format!(
+                "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [{profile:?}]\n\
+                 [syscalls]\n{line}\n"
+            );
+            let files = |path: &str| match path {
+                "mine.toml" => Ok(text.clone()),
+                _ => Err(format!("{path} was asked for")),
+            };
+            let policy = load("mine.toml", &files, &Overrides::default());
+            let policy = policy.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            assert_eq!(
+                answer(&policy.syscalls, number(name)),
+                Answer::Allowed,
+                "{profile}: {name}"
+            );
+            followed += 1;
+        }
+    }
+    assert!(followed > 50, "{followed}");
 }
