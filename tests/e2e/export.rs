@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use turnkey_tests::{Ran, Run, as_nobody, outside, scratch};
+use turnkey_tests::{Mount, Ran, Run, as_nobody, outside, scratch};
 
 /// A run whose export goes to `directory`.
 fn exporting(directory: &Path) -> Run {
@@ -252,14 +252,10 @@ fn j12_a_symlink_planted_where_the_export_goes_is_refused() {
 #[test]
 fn a_full_disk_is_told_and_leaves_no_half_of_a_file() {
     let above = scratch();
-    let place = above.path().display().to_string();
-    let (mounted, _) = outside("mount", &["-t", "tmpfs", "-o", "size=64k", "none", &place]);
-    assert!(mounted.success());
+    let _mount = Mount::new(&["-t", "tmpfs", "-o", "size=64k", "none"], above.path());
     let out = above.path().join("out");
     let ran = exporting(&out).shell("head -c 300000 /dev/zero > big; echo small > small");
     let found = listing(&out);
-    let (unmounted, _) = outside("umount", &[&place]);
-    assert!(unmounted.success());
     ran.expect_code(125);
     ran.expect(found == ["smallf"], "what fits is there whole");
     ran.expect(

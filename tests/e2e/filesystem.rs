@@ -1,6 +1,6 @@
 //! What the program sees of the host's files, and what it can change.
 
-use turnkey_tests::{Run, scratch};
+use turnkey_tests::{Mount, Run, scratch};
 
 #[test]
 fn writes_to_the_workspace_are_thrown_away_and_told() {
@@ -190,8 +190,7 @@ pub fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
     )
     .unwrap();
     let place = inner.display().to_string();
-    let (mounted, _) = turnkey_tests::outside("mount", &["-t", "tmpfs", "none", &place]);
-    assert!(mounted.success());
+    let _mount = Mount::new(&["-t", "tmpfs", "none"], &inner);
     std::fs::write(inner.join("tool"), "#!/bin/sh\necho ran\n").unwrap();
     std::fs::set_permissions(&inner, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     // The control: a view that is read-only at its top alone leaves the inner mount writable.
@@ -206,8 +205,6 @@ pub fn j09_a_mount_inside_a_read_only_directory_is_read_only_too() {
         "cat {place}/tool; echo x > {place}/written; grep ' {place} ' /proc/self/mountinfo"
     ));
     let written = inner.join("written").exists();
-    let (unmounted, _) = turnkey_tests::outside("umount", &[&place]);
-    assert!(unmounted.success());
     ran.expect(
         ran.stdout.contains("echo ran"),
         "the inner mount is visible",
@@ -229,17 +226,16 @@ fn j09_a_set_user_id_bit_and_a_device_in_a_mount_inside_are_worth_nothing() {
     std::fs::create_dir(&inner).unwrap();
     turnkey_tests::open_to_all(outer.path());
     let place = inner.display().to_string();
+    let _mount = Mount::new(&["-t", "tmpfs", "-o", "mode=755", "none"], &inner);
     let prepare = format!(
-        "mount -t tmpfs -o mode=755 none {place} && cp /usr/bin/id {place}/id && \
-         chmod 4755 {place}/id && mknod -m 444 {place}/zero c 1 5"
+        "cp /usr/bin/id {place}/id && chmod 4755 {place}/id && mknod -m 444 {place}/zero c 1 5"
     );
     let (prepared, _) = turnkey_tests::outside("sh", &["-c", &prepare]);
     let script = format!("{place}/id -u; head -c 3 {place}/zero | wc -c");
     let (_, control) = turnkey_tests::as_nobody("/bin/sh", &["-c", &script]);
     let option = format!("--read {}", outer.path().display());
     let ran = Run::new().option(&option).shell(&script);
-    let (unmounted, _) = turnkey_tests::outside("umount", &[&place]);
-    assert!(prepared.success() && unmounted.success());
+    assert!(prepared.success());
     assert_eq!(control, "0\n3\n", "the control: outside both are");
     ran.expect(
         ran.stdout == "1000\n0\n",

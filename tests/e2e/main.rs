@@ -24,6 +24,7 @@ mod lifetime;
 mod limits;
 mod monitor;
 mod monitoring;
+mod mounts;
 mod network;
 mod privileges;
 mod procfs;

@@ -2,6 +2,7 @@
 //! what really happened.
 
 mod browser;
+mod mounts;
 mod network;
 
 use std::ffi::OsStr;
@@ -12,10 +13,10 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 
 pub use browser::Browser;
+pub use mounts::{Mount, mounts_of_its_own};
 pub use network::{Server, name_server, network_of_its_own};
 
 /// No run of a test may take longer: a hang is a failure, not a wait.
@@ -213,10 +214,7 @@ impl Run {
 /// In a guest they are: its tests run with programs that were loaded once, those of the host with
 /// programs of their own.
 pub fn nothing_is_loaded() {
-    unshare(CloneFlags::CLONE_NEWNS).expect("a test runs as root");
-    let none: Option<&str> = None;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(none, "/", none, private, none).expect("mounts can be private");
+    mounts_of_its_own();
     let (bpf, mode) = ("/sys/fs/bpf", Some("mode=0700"));
     mount(Some("bpf"), bpf, Some("bpf"), MsFlags::empty(), mode)
         .expect("a BPF file system can be mounted");

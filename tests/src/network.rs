@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-use crate::outside;
+use crate::{mounts_of_its_own, outside};
 
 /// Brings loopback up and makes ranges local, rtnetlink(7): what connects to one of their addresses
 /// finds who listens on every address.
@@ -29,12 +29,11 @@ for family, net, bits in ((2, '203.0.113.0', 24), (2, '198.51.100.0', 24), (2, '
 /// 198.51.100.0/24, 10.9.0.0/16, 169.254.169.254 and 2001:db8::/32 lead to the thread's own servers, and an
 /// /etc/hosts that says where `server.test` is: 203.0.113.7; and `home.test`: 127.0.0.1.
 pub fn network_of_its_own() {
-    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("a test runs as root");
+    unshare(CloneFlags::CLONE_NEWNET).expect("a test runs as root");
+    mounts_of_its_own();
     let (status, _) = outside("python3", &["-c", MAKE_LOCAL]);
     assert!(status.success(), "the ranges are local");
     let none: Option<&str> = None;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(none, "/", none, private, none).expect("mounts can be private");
     let hosts = std::env::temp_dir().join(format!("hosts-of-a-test-{}", std::process::id()));
     let text = "127.0.0.1 localhost\n203.0.113.7 server.test\n127.0.0.1 home.test\n";
     std::fs::write(&hosts, text).expect("a test can write a file");

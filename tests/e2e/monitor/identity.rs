@@ -1,8 +1,6 @@
 //! Rules that speak of the file and not of its name, and of files that have none.
 
-use std::path::Path;
-
-use turnkey_tests::{Run, open_to_all, outside, scratch};
+use turnkey_tests::{Mount, Run, open_to_all, scratch};
 
 use super::{Attack, guard, rule, times, violations};
 
@@ -134,24 +132,6 @@ fn m08_what_an_overlay_would_copy_is_not_promised() {
     }
 }
 
-/// A bind mount of the host's, for as long as a test lasts.
-struct Bind(std::path::PathBuf);
-
-impl Bind {
-    fn new(from: &Path, to: &Path) -> Bind {
-        let [from, place] = [from, to].map(|path| path.display().to_string());
-        let (status, _) = outside("mount", &["--bind", &from, &place]);
-        assert!(status.success(), "a test runs as root");
-        Bind(to.to_path_buf())
-    }
-}
-
-impl Drop for Bind {
-    fn drop(&mut self) {
-        let _ = outside("umount", &[&self.0.display().to_string()]);
-    }
-}
-
 #[test]
 fn m07_j62_a_bind_mount_of_the_file_is_the_file() {
     let directory = scratch();
@@ -160,8 +140,8 @@ fn m07_j62_a_bind_mount_of_the_file_is_the_file() {
     for name in ["secret", "alias"] {
         std::fs::write(place(name), "hidden\n").unwrap();
     }
-    let _bind = Bind::new(&place("secret"), &place("alias"));
     let [secret, alias] = ["secret", "alias"].map(|name| place(name).display().to_string());
+    let _bind = Mount::new(&["--bind", &secret], &place("alias"));
     let read = format!("--read {}", directory.path().display());
     let jail = |rules: &str| Run::new().option(&read).profile(rules);
     let control = jail(&guard(&secret)).run(&["cat", &alias]);
