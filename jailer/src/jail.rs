@@ -251,10 +251,16 @@ impl Running {
     }
 
     /// The limit that has been passed, if any: what the kernel counted, and what a look at the
-    /// jail's processes finds where it counts nothing. Ask every few hundredths of a second, and
-    /// [`Running::kill`] then.
+    /// jail's processes finds where it counts nothing. Ask every few hundredths of a second, or less often
+    /// while it [is still](Running::is_still), and [`Running::kill`] then.
     pub fn exceeded(&mut self) -> Option<Limit> {
         self.tally.exceeded()
+    }
+
+    /// Whether nothing of the jail has run between the last two looks for a limit that was passed, and the
+    /// kernel itself holds it to its limits: the next look may wait.
+    pub fn is_still(&self) -> bool {
+        self.tally.is_still()
     }
 
     /// Since the release.

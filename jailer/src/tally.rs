@@ -30,6 +30,9 @@ pub struct Tally {
     sampler: Option<Sampler>,
     ungrouped: Ungrouped,
     limits: Limits,
+    /// Processor time at the last look.
+    used: Option<Duration>,
+    still: bool,
 }
 
 /// The groups of a jail, and who removes them when this process cannot.
@@ -54,6 +57,8 @@ impl Tally {
             sampler: None,
             ungrouped,
             limits: limits.clone(),
+            used: None,
+            still: false,
         }
     }
 
@@ -81,10 +86,19 @@ impl Tally {
 
     /// The limit that has been passed, if any.
     pub fn exceeded(&mut self) -> Option<Limit> {
+        let used = self.groups().and_then(Groups::cpu_time);
+        self.still = used.is_some() && used == self.used && self.sampler.is_none();
+        self.used = used;
         let counted = self
             .groups()
-            .and_then(|groups| counted(groups, &self.limits));
+            .and_then(|groups| counted(groups, used, &self.limits));
         counted.or_else(|| self.seen())
+    }
+
+    /// Whether nothing of the jail has run between the last two looks, and the kernel itself holds it to its
+    /// limits.
+    pub fn is_still(&self) -> bool {
+        self.still
     }
 
     /// What a look finds.
@@ -147,8 +161,7 @@ impl Tally {
 }
 
 /// What the kernel has counted as passed.
-fn counted(groups: &Groups, limits: &Limits) -> Option<Limit> {
-    let used = groups.cpu_time();
+fn counted(groups: &Groups, used: Option<Duration>, limits: &Limits) -> Option<Limit> {
     if groups.oom_kills() > 0 {
         Some(Limit::Memory)
     } else if groups.pids_refused() > 0 {

@@ -13,7 +13,7 @@ use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use turnkey_jailer::{JailError, Limit, News, Running};
 use turnkey_monitor::Event;
 use turnkey_policy::Policy;
@@ -25,6 +25,8 @@ use crate::watch::Watch;
 
 /// How often the limits of the tree are looked at.
 const TICK: Duration = Duration::from_millis(50);
+/// How long a look may wait while nothing of the tree runs: hundreds of jails that sleep are to cost little.
+const LONGEST_TICK: Duration = Duration::from_millis(400);
 /// How long a program that was asked to end may take, before everything is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -122,11 +124,15 @@ pub fn supervise(
                 }
                 continue;
             }
-            if matches!(input, Input::Tick) {
-                progress.look(running);
-            }
             if answer(&input, running, watch, &mut course, see) {
                 running.kill()?;
+            }
+            if matches!(input, Input::Tick) {
+                progress.look(running);
+                inputs.look.was(running.is_still());
+            }
+            if matches!(input, Input::Events) {
+                inputs.look.soon();
             }
             inputs.patience(course.asked);
             inputs.more_events = course.more_events;
@@ -190,6 +196,37 @@ fn reached(course: &mut Course, limit: Limit) -> bool {
     true
 }
 
+/// When the limits are looked at next.
+struct Look {
+    at: Instant,
+    pace: Duration,
+}
+
+impl Look {
+    fn first() -> Look {
+        Look {
+            at: Instant::now(),
+            pace: TICK,
+        }
+    }
+
+    /// One was taken, and found the tree asleep or not.
+    fn was(&mut self, still: bool) {
+        self.pace = if still {
+            LONGEST_TICK.min(2 * self.pace)
+        } else {
+            TICK
+        };
+        self.at = Instant::now() + self.pace;
+    }
+
+    /// Something of the tree runs.
+    fn soon(&mut self) {
+        self.pace = TICK;
+        self.at = self.at.min(Instant::now() + TICK);
+    }
+}
+
 struct Inputs {
     /// None when nobody watches.
     events: Option<AsyncFd<OwnedFd>>,
@@ -198,7 +235,7 @@ struct Inputs {
     more_events: bool,
     news: AsyncFd<OwnedFd>,
     output: UnboundedReceiver<TooMuchOutput>,
-    tick: Interval,
+    look: Look,
     deadline: Instant,
     signals: Signals,
     timed_out: bool,
@@ -232,14 +269,12 @@ impl Inputs {
         output: UnboundedReceiver<TooMuchOutput>,
         signals: Signals,
     ) -> io::Result<Inputs> {
-        let mut tick = interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Inputs {
             events: watch.descriptor().map(readable).transpose()?,
             more_events: false,
             news: readable(running.descriptor())?,
             output,
-            tick,
+            look: Look::first(),
             deadline: Instant::now() + wall.saturating_sub(running.elapsed()),
             signals,
             timed_out: false,
@@ -266,8 +301,32 @@ impl Inputs {
             arrived = self.signals.next() => Input::Signal(arrived),
             () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; Input::Grace }
             () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; Input::Deadline }
-            _ = self.tick.tick() => Input::Tick,
+            () = sleep_until(self.look.at) => Input::Tick,
             () = std::future::ready(()), if self.more_events => Input::Events,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_that_sleeps_is_looked_at_less_often_until_it_acts() {
+        let mut look = Look::first();
+        let paces = [true; 5].map(|still| {
+            look.was(still);
+            look.pace.as_millis()
+        });
+        assert_eq!(paces, [100, 200, 400, 400, 400]);
+        let late = look.at;
+        look.soon();
+        assert!(look.at < late && look.at <= Instant::now() + TICK);
+        // Many events do not put it off.
+        let next = look.at;
+        look.soon();
+        assert_eq!(look.at, next);
+        look.was(false);
+        assert_eq!(look.pace, TICK);
     }
 }
