@@ -59,8 +59,8 @@ pub fn measure(
         )?,
     ];
     blocks.extend(layers(stage, extent)?);
-    if command::find_program(peers::STRACE).is_some() {
-        blocks.extend(steps::of_a_start(stage, extent.rounds)?);
+    if command::find_program(peers::BPFTRACE).is_some() {
+        blocks.extend(steps::of_a_start(stage, extent.rounds, present)?);
     }
     blocks.push(Block::text(
         "The commands, with what comes before the program:",

@@ -1,25 +1,26 @@
-//! Where the time of a warm start goes: every system call of turnkey's processes, as strace sees it.
-//!
-//! strace stops a process before and after each call. What a call takes in between is nearly what it takes without,
-//! while the whole start takes several times as long; so calls are compared with each other, and not with a clock.
+//! Where the time of a warm start goes: every system call that is made for it, as bpftrace sees them begin and end.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::bpftrace;
 use super::findings::{Block, digits};
+use super::peers::{BUBBLEWRAP, Present};
 use super::rounds::Phase;
 use super::stage::{Stage, timed};
 use super::start::turnkey;
 
 /// The most expensive ones are shown.
-const SHOWN: usize = 16;
+const SHOWN: usize = 20;
 
 /// Calls that wait for somebody else, whose time is that one's.
-const WAITS: [&str; 15] = [
+const WAITS: [&str; 16] = [
     "accept4",
     "clock_nanosleep",
+    "epoll_pwait",
     "epoll_wait",
     "futex",
     "pause",
@@ -35,155 +36,171 @@ const WAITS: [&str; 15] = [
     "waitid",
 ];
 
+/// Whoever executes PROGRAM is watched, with all that comes of it. `@n` and `@ns` count calls and sum their time, by
+/// whether the process itself made them or one that came of it, and by number.
+const SCRIPT: &str = r#"tracepoint:syscalls:sys_enter_execve /str(args->filename) == "PROGRAM"/ { @of[tid] = 1; @first[pid] = 1; }
+tracepoint:sched:sched_process_fork /@of[tid]/ { @of[args->child_pid] = 1; }
+tracepoint:raw_syscalls:sys_enter /@of[tid]/ { @at[tid] = nsecs; @nr[tid] = args->id; }
+tracepoint:raw_syscalls:sys_exit /@at[tid]/ { $first = @first[pid]; @ns[$first, @nr[tid]] = sum(nsecs - @at[tid]); @n[$first, @nr[tid]] = count(); delete(@at[tid]); }
+tracepoint:sched:sched_process_exit /@of[tid]/ { delete(@of[tid]); delete(@at[tid]); }
+END { clear(@of); clear(@first); clear(@at); clear(@nr); }"#;
+
+/// Where the numbers of calls have names: a header that comes with the C library's.
+const NAMES: &str = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h";
+
 /// Sums over some starts.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
-    calls: u32,
-    seconds: f64,
+    calls: u64,
+    nanoseconds: u64,
 }
 
-/// By process and call.
+/// By whether the first process made them, and by name. Those that wait are left out.
 type Sums = BTreeMap<(bool, String), Sum>;
 
 /// The table of what the calls of a start take.
-pub fn of_a_start(stage: &Stage, starts: usize) -> Result<Vec<Block>> {
+pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec<Block>> {
+    const PROGRAM: [&str; 1] = ["/bin/true"];
+    let names = names(&fs::read_to_string(NAMES).context("the C library's headers are missing")?);
     stage.enter(Phase::Loaded)?;
-    let output = stage.path("strace.out");
-    let mut words: Vec<String> = [
-        "strace",
-        "-f",
-        "-qq",
-        "-ttt",
-        "-T",
-        "-e",
-        "signal=none",
-        "-o",
-    ]
-    .map(String::from)
-    .into();
-    words.push(output.to_string_lossy().into_owned());
-    words.extend(turnkey(stage, &[], &["/bin/true"]));
-    let mut sums = Sums::new();
-    for _ in 0..starts {
-        timed(&mut stage.as_root(&words))?;
-        let text = fs::read_to_string(&output).context("strace left nothing")?;
-        add(&mut sums, &text);
+    let mut ours = stage.as_root(&turnkey(stage, &[], &PROGRAM));
+    let sums = seen(stage, &mut ours, starts, &names)?;
+    let starts_made = u32::try_from(starts)?;
+    let mut text = format!(
+        "Where a warm start of `/bin/true` spends its time: the system calls that take most, for one start, as bpftrace sees them \
+         begin and end. *turnkey* is the supervisor, *its children* are the keeper, the canaries, the jail's init and the program until \
+         its end. Calls that wait for another process are left out, and so are page faults and the ends of processes. In sum they take \
+         {}",
+        milliseconds(&sums, starts_made)
+    );
+    if let Some(peer) = peers.iter().find(|peer| peer.name == BUBBLEWRAP) {
+        let mut command = peer.command(stage, &PROGRAM)?;
+        let theirs = seen(stage, &mut command, starts, &names)?;
+        let theirs = milliseconds(&theirs, starts_made);
+        text += &format!("; those of a start by bubblewrap take {theirs}");
     }
-    Ok(vec![
-        Block::text(
-            "Where a warm start of `/bin/true` spends its time: the system calls that take most, for one start, as `strace -T` \
-             sees them. *turnkey* is the supervisor, *its children* are the keeper, the jail's init and the program until its end. \
-             Calls that wait for another process are left out.",
-        ),
-        table(&sums, starts)?,
-    ])
+    text.push('.');
+    Ok(vec![Block::text(text), table(&sums, starts_made)])
 }
 
-fn table(sums: &Sums, starts: usize) -> Result<Block> {
-    let starts = f64::from(u32::try_from(starts)?);
-    let mut all: Vec<_> = sums
-        .iter()
-        .filter(|((_, call), _)| !WAITS.contains(&&**call))
-        .collect();
-    all.sort_by(|(_, one), (_, other)| other.seconds.total_cmp(&one.seconds));
-    let rows = all
-        .into_iter()
-        .take(SHOWN)
-        .map(|((is_supervisor, call), sum)| {
-            let who = if *is_supervisor {
-                "turnkey"
-            } else {
-                "its children"
-            };
-            vec![
-                format!("`{call}`"),
-                who.to_owned(),
-                digits(f64::from(sum.calls) / starts),
-                format!("{} ms", digits(sum.seconds * 1e3 / starts)),
-            ]
-        });
-    Ok(Block::table(
-        &["call", "by", "calls", "in sum"],
-        rows.collect(),
-    ))
+/// Starts it so often, while bpftrace looks.
+fn seen(
+    stage: &Stage,
+    command: &mut Command,
+    starts: usize,
+    names: &BTreeMap<u64, String>,
+) -> Result<Sums> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let witness = bpftrace::start(stage, &SCRIPT.replace("PROGRAM", &program))?;
+    for _ in 0..starts {
+        timed(command)?;
+    }
+    Ok(sums(&witness.finish()?, names))
 }
 
-/// Lines as `PID TIME call(arguments) = result <seconds>`, or in two pieces with the name in both.
-fn add(sums: &mut Sums, text: &str) {
-    let first = text.split(' ').next().unwrap_or_default();
+fn milliseconds(sums: &Sums, starts: u32) -> String {
+    let all: u64 = sums.values().map(|sum| sum.nanoseconds).sum();
+    per_start(all, starts)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "of seconds, nanoseconds are exact"
+)]
+fn per_start(nanoseconds: u64, starts: u32) -> String {
+    format!(
+        "{} ms",
+        digits(nanoseconds as f64 / 1e6 / f64::from(starts))
+    )
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are few")]
+fn table(sums: &Sums, starts: u32) -> Block {
+    let mut all: Vec<_> = sums.iter().collect();
+    all.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.nanoseconds));
+    let rows = all.into_iter().take(SHOWN).map(|((is_first, call), sum)| {
+        let who = if *is_first { "turnkey" } else { "its children" };
+        vec![
+            format!("`{call}`"),
+            who.to_owned(),
+            digits(sum.calls as f64 / f64::from(starts)),
+            per_start(sum.nanoseconds, starts),
+        ]
+    });
+    Block::table(&["call", "by", "calls", "in sum"], rows.collect())
+}
+
+/// From lines such as `#define __NR_read 0`.
+fn names(header: &str) -> BTreeMap<u64, String> {
+    let named = header.lines().filter_map(|line| {
+        let (name, number) = line.strip_prefix("#define __NR_")?.split_once(' ')?;
+        Some((number.trim().parse().ok()?, name.to_owned()))
+    });
+    named.collect()
+}
+
+/// From lines such as `@ns[1, 0]: 12345`.
+fn sums(text: &str, names: &BTreeMap<u64, String>) -> Sums {
+    let mut sums = Sums::new();
     for line in text.lines() {
-        let Some((call, seconds)) = parsed(line) else {
+        let Some((of, (first, number), value)) = parsed(line) else {
             continue;
         };
-        let is_supervisor = line.split(' ').next() == Some(first);
-        let sum = sums.entry((is_supervisor, call.to_owned())).or_default();
-        sum.calls += 1;
-        sum.seconds += seconds;
+        let name = names.get(&number).cloned();
+        let name = name.unwrap_or_else(|| number.to_string());
+        if WAITS.contains(&name.as_str()) {
+            continue;
+        }
+        let sum = sums.entry((first != 0, name)).or_default();
+        match of {
+            "ns" => sum.nanoseconds += value,
+            _ => sum.calls += value,
+        }
     }
+    sums
 }
 
-/// The call that ends on that line, and how long it took.
-fn parsed(line: &str) -> Option<(&str, f64)> {
-    let seconds = line.strip_suffix('>')?.rsplit_once(" <")?.1.parse().ok()?;
-    let rest = line.split_ascii_whitespace().nth(2)?;
-    let call = if rest == "<..." {
-        line.split_ascii_whitespace().nth(3)?
-    } else {
-        rest.split_once('(')?.0
-    };
-    Some((call, seconds))
+fn parsed(line: &str) -> Option<(&str, (u64, u64), u64)> {
+    let (key, value) = line.strip_prefix('@')?.split_once("]: ")?;
+    let (of, key) = key.split_once('[')?;
+    let (first, number) = key.split_once(", ")?;
+    let key = (first.parse().ok()?, number.parse().ok()?);
+    Some((of, key, value.trim().parse().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "10 1.000001 openat(AT_FDCWD, \"a <b>\", O_RDONLY) = 3 <0.000100>\n\
-        10   1.000002 mount(\"x\", \"y\", NULL <unfinished ...>\n\
-        11 1.000003 openat(AT_FDCWD, \"c\", O_RDONLY) = -1 ENOENT (No such file) <0.000010>\n\
-        10 1.000004 <... mount resumed>) = 0 <0.002000>\n\
-        11 1.000005 +++ exited with 0 +++\n";
+    const HEADER: &str =
+        "#ifndef X\n#define __NR_read 0\n#define __NR_write 1\n#define __NR_mount 165\n";
+    const PRINTED: &str = "Attaching 6 probes...\nready1\n@n[1, 1]: 3\n@n[0, 165]: 2\n@n[1, 0]: 4\n@n[0, 999]: 1\n\
+        @ns[1, 1]: 1500000\n@ns[0, 165]: 4000000\n@ns[1, 0]: 9000000\n@ns[0, 999]: 10\n\n@ready1: 1\n";
 
-    #[test]
-    fn calls_in_one_piece_and_in_two_are_summed_by_process() {
-        let mut sums = Sums::new();
-        add(&mut sums, TEXT);
-        let sum = |is_supervisor, call: &str| &sums[&(is_supervisor, call.to_owned())];
-        assert_eq!(sums.len(), 3);
-        assert_eq!(
-            *sum(true, "mount"),
-            Sum {
-                calls: 1,
-                seconds: 0.002
-            }
-        );
-        assert_eq!(
-            *sum(true, "openat"),
-            Sum {
-                calls: 1,
-                seconds: 0.0001
-            }
-        );
-        assert_eq!(
-            *sum(false, "openat"),
-            Sum {
-                calls: 1,
-                seconds: 0.00001
-            }
-        );
+    fn all() -> Sums {
+        sums(PRINTED, &names(HEADER))
     }
 
     #[test]
-    fn the_table_begins_with_what_takes_most_and_leaves_out_waits() {
-        let mut sums = Sums::new();
-        add(&mut sums, &format!("{TEXT}10 1.1 poll([], 1) = 0 <5.0>\n"));
-        let text = table(&sums, 1).expect("a table").markdown();
-        assert!(
-            text.lines()
-                .nth(2)
-                .is_some_and(|line| line.starts_with("| `mount` | turnkey |")),
+    fn calls_are_summed_by_process_and_name_without_those_that_wait() {
+        let sum = |calls, nanoseconds| Sum { calls, nanoseconds };
+        let expected = Sums::from([
+            ((true, "write".to_owned()), sum(3, 1_500_000)),
+            ((false, "mount".to_owned()), sum(2, 4_000_000)),
+            ((false, "999".to_owned()), sum(1, 10)),
+        ]);
+        assert_eq!(all(), expected);
+    }
+
+    #[test]
+    fn the_table_begins_with_what_takes_most() {
+        let text = table(&all(), 2).markdown();
+        let first = text.lines().nth(2);
+        assert_eq!(
+            first,
+            Some("| `mount` | its children | 1.00 | 2.00 ms |"),
             "{text}"
         );
-        assert!(!text.contains("poll"), "{text}");
+        assert_eq!(milliseconds(&all(), 2), "2.75 ms");
     }
 }
