@@ -17,7 +17,8 @@ pub fn witnesses(pattern: &str) -> Vec<Vec<u8>> {
                 &behind[1..],
             ),
             b'*' => ([&b""[..], b"q"].map(<[u8]>::to_vec).to_vec(), behind),
-            b'?' => (vec![b"q".to_vec()], behind),
+            // No pattern names this byte, so whatever matches it matches any.
+            b'?' => (vec![b"\x7f".to_vec()], behind),
             b'{' => alternatives(behind),
             byte => (vec![vec![*byte]], behind),
         };
@@ -66,6 +67,15 @@ fn alternatives(text: &[u8]) -> (Vec<Vec<u8>>, &[u8]) {
 mod tests {
     use super::*;
     use turnkey_policy::Glob;
+
+    #[test]
+    fn a_byte_that_may_be_any_is_matched_by_no_pattern_that_names_one() {
+        let matches = |pattern: &str, path: &[u8]| Glob::parse(pattern).unwrap().matches(path);
+        for path in witnesses("/a/???") {
+            assert!(matches("/a/*", &path) && matches("/a/???", &path));
+            assert!(!matches("/a/q??", &path) && !matches("/a/??q", &path));
+        }
+    }
 
     #[test]
     fn witnesses_are_matched() {
