@@ -9,6 +9,7 @@ use turnkey_abi::{PATH, column, flag, kind};
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
+use crate::network::EBADF;
 use crate::open::{decide_argument, decide_file};
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
@@ -158,6 +159,13 @@ pub fn leave(
         let (length, of_new) = decide_name(scratch, jail, who.task, asked.new, column);
         verdict = of_new.or(verdict);
         new_length = length;
+    }
+    // A descriptor that is none, and nothing was done. Had something been done, another thread would have
+    // closed the descriptor since, and the file could be the worst there is.
+    // In one comparison, by which the verifier learns nothing of each that it would have to follow.
+    let differs = (result ^ EBADF) as u64 | asked.object.path | u64::from(length);
+    if read::opaque(differs) == 0 {
+        verdict = Verdict::NONE;
     }
     verdict = verdict.forget(scratch);
     new_length = read::forgotten(scratch, u64::from(new_length)) as u32;

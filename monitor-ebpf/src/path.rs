@@ -185,8 +185,9 @@ impl Walk<'_> {
     fn over_mount(&mut self) -> u32 {
         let above = self.parent + u64::from(offset!(mount_mnt));
         if above == self.mount {
-            // The root of the mount namespace, or of a tree that is mounted nowhere.
-            return WHOLE;
+            // The root of the mount namespace, or of a tree that is mounted nowhere. From no place at all,
+            // which is zeros throughout, one comes here, too.
+            return if self.parent == 0 { FAILED } else { WHOLE };
         }
         self.dentry = self.mountpoint;
         self.mount = above;
@@ -240,7 +241,8 @@ impl Walk<'_> {
     }
 }
 
-/// Writes the path of `place`, as seen from the root of `task`, to [`Scratch::path`].
+/// Writes the path of `place`, as seen from the root of `task`, to [`Scratch::path`]. That of no place is
+/// not known.
 #[inline(always)]
 pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
     let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
@@ -296,7 +298,7 @@ pub fn file_of(task: u64, descriptor: u32) -> u64 {
     read::kernel(slots + 8 * u64::from(descriptor))
 }
 
-/// The place a `struct file` was opened at.
+/// The place a `struct file` was opened at; none when there is no file.
 #[inline(always)]
 pub fn place_of(file: u64) -> Place {
     Place::at(file + u64::from(offset!(file_f_path)))
@@ -327,7 +329,7 @@ pub fn user_inode(file: u64) -> u64 {
     user_place(file).inode()
 }
 
-/// The place that a relative path starts from.
+/// The place that a relative path starts from; none for a descriptor that is none.
 #[inline(always)]
 pub fn base(task: u64, directory: i32) -> Place {
     const AT_FDCWD: i32 = -100;

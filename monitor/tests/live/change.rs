@@ -102,3 +102,26 @@ fn m06_a_rule_kills_for_either_name() {
         }
     }
 }
+
+#[test]
+fn a_descriptor_that_is_none_is_no_file() {
+    let kills = policy(&rule("k", "chmod", "kill", "path = [\"/\", \"/**\"]"));
+    let change = |descriptor: &str| {
+        let program =
+            format!("import ctypes, os\nd = {descriptor}\nctypes.CDLL(None).fchmod(d, 0o700)");
+        python(&kills, &program)
+    };
+    change("os.open('/proc/self/comm', os.O_RDONLY)").assert_killed();
+    for descriptor in ["999", "-1"] {
+        let seen = change(descriptor);
+        seen.assert_lived();
+        let told = seen.kinds(|kind| match kind {
+            Kind::Change { object, errno, .. } => Some((object.clone(), *errno)),
+            _ => None,
+        });
+        let [(object, nix::libc::EBADF)] = &told[..] else {
+            panic!("{}", seen.tell())
+        };
+        assert!(object.unreadable && object.bytes.is_empty(), "{object:?}");
+    }
+}

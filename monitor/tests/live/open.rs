@@ -423,3 +423,51 @@ fn a_path_is_seen_from_the_tasks_own_root() {
         seen.tell()
     );
 }
+
+/// A descriptor that is none leads nowhere; below the root is not what was asked for.
+#[test]
+fn a_descriptor_that_is_none_names_no_path() {
+    let (_directory, path) = secret();
+    let name = path.trim_start_matches('/');
+    let kinds = ["open", "exec", "unlink"];
+    let rules = kinds.map(|on| rule(on, on, "kill", &format!("path = [{path:?}]")));
+    let policy = policy(&rules.concat());
+    // openat(d, name, O_RDONLY); execveat(d, name, 0, 0, 0); unlinkat(d, name, AT_REMOVEDIR), which
+    // removes no file; openat2(d, name, …) with RESOLVE_IN_ROOT.
+    let calls = [
+        "257, d, name, 0",
+        "322, d, name, 0, 0, 0",
+        "263, d, name, 0x200",
+        "437, d, b'/' + name, (ctypes.c_uint64 * 3)(0, 0, 0x10), 24",
+    ];
+    let attempts = |descriptors: &str, calls: &[&str]| {
+        let mut program = format!(
+            "import ctypes, os\ncall, name = ctypes.CDLL(None).syscall, {name:?}.encode()\nfor d in {descriptors}:"
+        );
+        for call in calls {
+            program += &format!("\n call({call})");
+        }
+        python(&policy, &program)
+    };
+    for call in calls {
+        attempts("[os.open('/', os.O_RDONLY)]", &[call]).assert_killed();
+    }
+    let seen = attempts("[999, -1]", &calls);
+    seen.assert_lived();
+    let told = seen.kinds(|kind| match kind {
+        Kind::Open { raw, errno, .. } | Kind::ExecAttempt { raw, errno } => {
+            Some((raw.clone(), *errno))
+        }
+        Kind::Change { object, errno, .. } => Some((object.clone(), *errno)),
+        _ => None,
+    });
+    let bad = told
+        .into_iter()
+        .filter(|(_, errno)| *errno == nix::libc::EBADF);
+    let bad: Vec<Raw> = bad.map(|(raw, _)| raw).collect();
+    assert_eq!(bad.len(), 8, "{}", seen.tell());
+    for raw in bad {
+        assert_eq!(raw.base, None, "{raw:?}");
+        assert!(raw.bytes.ends_with(name.as_bytes()), "{raw:?}");
+    }
+}
