@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::{command, setup, workspace};
-pub use play::{PYTHON, finish, last_line, read as read_report};
+pub use play::{PYTHON, alike, finish, last_line, read as read_report};
 use play::{Place, Stage};
 use table::{Pair, Table};
 

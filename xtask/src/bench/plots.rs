@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use anyhow::{Result, anyhow};
+use plotters::coord::CoordTranslate;
 use plotters::coord::ranged1d::SegmentedCoord;
 use plotters::coord::types::RangedCoordusize;
 use plotters::prelude::*;
@@ -85,13 +86,7 @@ fn draw_factors(svg: &mut String, title: &str, places: &[(String, Vec<(String, f
             .label(place.clone())
             .legend(move |(x, y)| Circle::new((x + 8, y), 5, colour.filled()));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.85))
-        .border_style(THEIRS)
-        .label_font((FONT, 13))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperRight)?;
     area.present()?;
     Ok(())
 }
@@ -144,14 +139,28 @@ fn draw_lines(
             .map(|point| Circle::new(*point, 3, colour.filled()));
         chart.draw_series(marks)?;
     }
+    legend(&mut chart, SeriesLabelPosition::UpperLeft)?;
+    area.present()?;
+    Ok(())
+}
+
+/// Names what the colours of a chart stand for.
+fn legend<'a, Backend, Coordinates>(
+    chart: &mut ChartContext<'a, Backend, Coordinates>,
+    position: SeriesLabelPosition,
+) -> Drawn
+where
+    Backend: DrawingBackend + 'a,
+    Backend::ErrorType: 'static,
+    Coordinates: CoordTranslate,
+{
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(position)
         .background_style(WHITE.mix(0.85))
         .border_style(THEIRS)
         .label_font((FONT, 13))
         .draw()?;
-    area.present()?;
     Ok(())
 }
 

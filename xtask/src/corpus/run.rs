@@ -129,15 +129,7 @@ impl Hall<'_> {
         patience: Duration,
     ) -> Result<Seen> {
         let (output, errors) = (stage.backstage("stdout"), stage.backstage("stderr"));
-        command
-            .current_dir(stage.workdir())
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("LANG", "C.UTF-8")
-            // As under the profile `python`.
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .process_group(0)
-            .stdin(Stdio::null())
+        mbpp::alike(&mut command, &stage.workdir())
             .stdout(File::create(&output)?)
             .stderr(File::create(&errors)?);
         let mark = self.sinks.mark()?;

@@ -67,15 +67,7 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
     let report = stage.backstage.path().join("report.json");
     let errors = stage.backstage.path().join("stderr");
     let mut command = words(place, &report);
-    command
-        .current_dir(stage.workdir.path())
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("LANG", "C.UTF-8")
-        // As under the profile.
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .process_group(0)
-        .stdin(Stdio::null())
+    alike(&mut command, stage.workdir.path())
         .stdout(Stdio::null())
         .stderr(File::create(&errors)?);
     let started = Instant::now();
@@ -93,6 +85,20 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
         report,
         error: last_line(&text),
     })
+}
+
+/// Whatever is the same for a program in the jail and outside: where it is, what it is told of the world,
+/// nothing to read, and a process group of its own.
+pub fn alike<'a>(command: &'a mut Command, workdir: &Path) -> &'a mut Command {
+    command
+        .current_dir(workdir)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LANG", "C.UTF-8")
+        // As under the profile `python`.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .process_group(0)
+        .stdin(Stdio::null())
 }
 
 fn words(place: Place, report: &Path) -> Command {

@@ -28,25 +28,20 @@ fn file(report: &Report, row: &FileOperation) -> Markup {
     } else {
         format!("{path} ({})", memory.join(", "))
     };
-    Markup::element(
-        "tr",
-        &[("data-result", result(row.result))],
+    Attempts {
+        result: row.result,
+        count: row.count,
+        first_time: &row.first_time,
+        first_exec_id: row.first_exec_id,
+        stopped_by: row.stopped_by.as_ref().map(word),
+        errno: row.errno.as_deref(),
+        rule: row.rule.as_deref(),
+    }
+    .row(
+        report,
         [
-            of("td", "", [chip(row.result)]),
             say("td", "mono path", &path),
             say("td", "nowrap", &how.join(", ")),
-            say("td", "number", &row.count.to_string()),
-            say("td", "mono dim", time_of_day(&row.first_time)),
-            say("td", "mono who", &who(report, row.first_exec_id)),
-            say(
-                "td",
-                "dim",
-                &why(
-                    row.stopped_by.as_ref().map(word),
-                    row.errno.as_deref(),
-                    row.rule.as_deref(),
-                ),
-            ),
         ],
     )
 }
@@ -84,30 +79,19 @@ fn address(report: &Report, row: &NetworkAttempt) -> Markup {
             ),
         )
     });
-    Markup::element(
-        "tr",
-        &[("data-result", result(row.result))],
-        [
-            of("td", "", [chip(row.result)]),
-            of(
-                "td",
-                "mono path",
-                [Markup::text(&address), passed.unwrap_or_default()],
-            ),
-            say("td", "nowrap", &what),
-            say("td", "number", &row.count.to_string()),
-            say("td", "mono dim", time_of_day(&row.first_time)),
-            say("td", "mono who", &who(report, row.first_exec_id)),
-            say(
-                "td",
-                "dim",
-                &why(
-                    row.stopped_by.as_ref().map(word),
-                    row.errno.as_deref(),
-                    row.rule.as_deref(),
-                ),
-            ),
-        ],
+    let whom = [Markup::text(&address), passed.unwrap_or_default()];
+    Attempts {
+        result: row.result,
+        count: row.count,
+        first_time: &row.first_time,
+        first_exec_id: row.first_exec_id,
+        stopped_by: row.stopped_by.as_ref().map(word),
+        errno: row.errno.as_deref(),
+        rule: row.rule.as_deref(),
+    }
+    .row(
+        report,
+        [of("td", "mono path", whom), say("td", "nowrap", &what)],
     )
 }
 
@@ -131,23 +115,49 @@ fn call(report: &Report, row: &RefusedCall) -> Markup {
     let parts: Vec<String> = arguments.into_iter().chain(stopped_by).collect();
     let stopped_by = (!parts.is_empty()).then(|| parts.join(", "));
     let advice = row.advice.as_deref().unwrap_or("—");
-    Markup::element(
-        "tr",
-        &[("data-result", result(row.result))],
-        [
-            of("td", "", [chip(row.result)]),
-            say("td", "mono path", &row.syscall),
-            say("td", "", advice),
-            say("td", "number", &row.count.to_string()),
-            say("td", "mono dim", time_of_day(&row.first_time)),
-            say("td", "mono who", &who(report, row.first_exec_id)),
-            say(
-                "td",
-                "dim",
-                &why(stopped_by, row.errno.as_deref(), row.rule.as_deref()),
-            ),
-        ],
+    Attempts {
+        result: row.result,
+        count: row.count,
+        first_time: &row.first_time,
+        first_exec_id: row.first_exec_id,
+        stopped_by,
+        errno: row.errno.as_deref(),
+        rule: row.rule.as_deref(),
+    }
+    .row(
+        report,
+        [say("td", "mono path", &row.syscall), say("td", "", advice)],
     )
+}
+
+/// What every row of attempts says, whatever they were aimed at.
+struct Attempts<'a> {
+    result: Result,
+    count: u64,
+    first_time: &'a str,
+    first_exec_id: Option<u32>,
+    stopped_by: Option<String>,
+    errno: Option<&'a str>,
+    rule: Option<&'a str>,
+}
+
+impl Attempts<'_> {
+    /// With two cells of its own kind.
+    fn row(self, report: &Report, [aim, way]: [Markup; 2]) -> Markup {
+        Markup::element(
+            "tr",
+            &[("data-result", result(self.result))],
+            [
+                of("td", "", [chip(self.result)]),
+                aim,
+                way,
+                say("td", "number", &self.count.to_string()),
+                say("td", "mono dim", time_of_day(self.first_time)),
+                say("td", "mono who", &who(report, self.first_exec_id)),
+                say("td", "dim", &why(self.stopped_by, self.errno, self.rule)),
+            ],
+        )
+    }
 }
 
 /// Differences to the caller's directory.
