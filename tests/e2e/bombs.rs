@@ -168,20 +168,20 @@ fn j52_page_cache_counts_and_is_given_back() {
     let peak_with = |memory: &str| {
         let options = format!("--unmonitored --memory {memory} --wall 20s");
         let run = Run::new().option(&options);
-        // A hole: reading it fills the page cache all the same.
+        // A hole: reading it fills the page cache all the same. It is larger than what is asked for below: a host
+        // that reclaims of its own accord (DAMON) has some of it back before all of it is read.
         let file = std::fs::File::create(run.path().join("large")).unwrap();
-        file.set_len(300 << 20).unwrap();
+        file.set_len(400 << 20).unwrap();
         let ran = run.shell("cat large | wc -c");
         ran.expect_code(0);
-        ran.expect(ran.stdout.trim() == "314572800", "all of it was read");
+        ran.expect(ran.stdout.trim() == "419430400", "all of it was read");
         ran.at("/usage/memory_peak_bytes").as_u64().unwrap_or(0) >> 20
     };
     let (roomy, bounded) = (peak_with("512M"), peak_with("64M"));
     measured(&format!(
         "page cache: {roomy} MiB of 512, {bounded} MiB of 64"
     ));
-    // A host that reclaims of its own accord (DAMON) has some of it back before all of it is read.
-    assert!(roomy >= 200, "the control: the cache takes what it may");
+    assert!(roomy >= 300, "the control: the cache takes what it may");
     assert!((32..=64).contains(&bounded), "it counts, within the limit");
 }
 
