@@ -37,6 +37,10 @@ pub struct Jail {
     pub notes_calls: u32,
     /// Not 0: rules name who acts, so every process has a role.
     pub has_roles: u32,
+    /// Not 0: some rule speaks of looks, calls that ask about a path and open nothing.
+    pub asks_of_looks: u32,
+    /// Zero.
+    pub reserved: u32,
     /// The number of the next record.
     pub seq: u64,
     /// What happened, by [`count::slot`].
@@ -79,6 +83,8 @@ impl Jail {
             canary: 0,
             notes_calls: 0,
             has_roles: 0,
+            asks_of_looks: 0,
+            reserved: 0,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],
@@ -96,7 +102,7 @@ impl Jail {
 
 const _: () = assert!(
     size_of::<Jail>()
-        == 40 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED + 8 * FILTERED_WORDS + COUNT
+        == 48 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED + 8 * FILTERED_WORDS + COUNT
 );
 
 /// Whether the command itself was started: from then on rules on `exec` apply.

@@ -55,7 +55,7 @@ pub struct Record {
     /// Device of the file's super block, in the kernel's encoding (`major << 20 | minor`).
     pub dev: u32,
     /// [`kind::OPEN`]: open flags. [`kind::NETWORK`], [`kind::QUESTION`]: the `SOCK_*` type when known.
-    /// [`kind::REFUSED`], [`kind::CHANGE`], [`kind::MAP`]: the number of the syscall.
+    /// [`kind::REFUSED`], [`kind::CHANGE`], [`kind::MAP`], [`kind::LOOK`]: the number of the syscall.
     pub detail: u32,
     /// One of [`kind`].
     pub kind: u16,
@@ -137,6 +137,9 @@ pub mod kind {
     /// Data that was sent to port 53, or was to be. `raw` is the address, `path` the data, which
     /// [`super::flag::PATH_TRUNCATED`] says is not all.
     pub const QUESTION: u16 = 9;
+    /// A path was asked about, by a call that opens nothing, and a rule has something against it. `path` is the
+    /// argument, and `argv` the directory that a relative one starts from.
+    pub const LOOK: u16 = 10;
 }
 
 /// What is counted apart: as a kind of record, but connect, bind, send and listen each by itself.

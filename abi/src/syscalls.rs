@@ -44,6 +44,8 @@ pub mod on {
     pub const CHMOD: u8 = 16;
     /// `map`
     pub const MAP: u8 = 17;
+    /// `stat`
+    pub const STAT: u8 = 18;
     /// None: no rule speaks of it. The last one, so that rule kinds can be added.
     pub const NONE: u8 = 31;
 }
@@ -106,6 +108,13 @@ pub mod class {
     pub const SHMAT: u8 = 26;
     /// `listen(fd, backlog)`
     pub const LISTEN: u8 = 27;
+    /// `stat(path, …)`, `access(path, …)`, `readlink(path, …)` and other looks: calls that ask about a path,
+    /// and open nothing
+    pub const LOOK: u8 = 28;
+    /// `newfstatat(dir, path, …)`, `statx`, `faccessat`, `readlinkat` and other looks from a directory
+    pub const LOOKAT: u8 = 29;
+    /// `inotify_add_watch(fd, path, mask)`
+    pub const WATCHES: u8 = 30;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
 }
@@ -172,6 +181,25 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(10, "mprotect", class::MPROTECT),
     looked_at(329, "pkey_mprotect", class::MPROTECT),
     looked_at(30, "shmat", class::SHMAT),
+    // Ask about a path, and open nothing.
+    looked_at(4, "stat", class::LOOK),
+    looked_at(6, "lstat", class::LOOK),
+    looked_at(21, "access", class::LOOK),
+    looked_at(89, "readlink", class::LOOK),
+    looked_at(137, "statfs", class::LOOK),
+    looked_at(191, "getxattr", class::LOOK),
+    looked_at(192, "lgetxattr", class::LOOK),
+    looked_at(194, "listxattr", class::LOOK),
+    looked_at(195, "llistxattr", class::LOOK),
+    looked_at(262, "newfstatat", class::LOOKAT),
+    looked_at(267, "readlinkat", class::LOOKAT),
+    looked_at(269, "faccessat", class::LOOKAT),
+    looked_at(332, "statx", class::LOOKAT),
+    looked_at(439, "faccessat2", class::LOOKAT),
+    looked_at(464, "getxattrat", class::LOOKAT),
+    looked_at(465, "listxattrat", class::LOOKAT),
+    looked_at(468, "file_getattr", class::LOOKAT),
+    looked_at(254, "inotify_add_watch", class::WATCHES),
     watched(101, "ptrace", on::PTRACE),
     watched(310, "process_vm_readv", on::PTRACE),
     watched(311, "process_vm_writev", on::PTRACE),

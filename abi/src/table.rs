@@ -16,10 +16,10 @@ use core::mem::size_of;
 pub const RULES: usize = 1023;
 
 /// Most states of the automaton.
-pub const STATES: usize = 4096;
+pub const STATES: usize = 8192;
 
 /// Most transitions: states times byte classes, each count rounded up to a power of two.
-pub const CELLS: usize = 1 << 18;
+pub const CELLS: usize = 1 << 19;
 
 /// Most sets of answers: one for all states that answer alike, in each role.
 pub const ROWS: usize = 4096;
@@ -209,13 +209,15 @@ pub mod column {
     pub const CHMOD: u32 = 7;
     /// Making memory executable that holds a file.
     pub const MAP: u32 = 8;
+    /// Asking about a path without opening it.
+    pub const STAT: u32 = 9;
     /// No attempt: which set of patterns of programs the path matches.
-    pub const EXE: u32 = 9;
+    pub const EXE: u32 = 10;
     /// No attempt: which set of patterns of scripts the path matches; never 0.
-    pub const SCRIPT: u32 = 10;
+    pub const SCRIPT: u32 = 11;
     /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
     pub const NAMELESS: u32 = 12;
-    /// How many columns there are; some are free.
+    /// How many columns there are.
     pub const COUNT: usize = 16;
 
     /// The column for a file that no directory has a name of (any more).

@@ -160,7 +160,8 @@ impl Parts {
                 resolved,
                 errno,
             } => {
-                self.failed(kind::CHANGE, *errno);
+                let is_look = *on == On::Stat;
+                self.failed(if is_look { kind::LOOK } else { kind::CHANGE }, *errno);
                 self.record.what = u16::from(on_code(*on));
                 self.path.clone_from(&object.bytes);
                 self.flag(flag::PATH_TRUNCATED, object.truncated);
@@ -308,5 +309,6 @@ fn on_code(of: On) -> u8 {
         On::Unlink => on::UNLINK,
         On::Chmod => on::CHMOD,
         On::Map => on::MAP,
+        On::Stat => on::STAT,
     }
 }

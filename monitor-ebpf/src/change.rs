@@ -1,10 +1,11 @@
-//! link(2), rename(2), unlink(2), chmod(2) and their relatives: acts on names and attributes.
+//! link(2), rename(2), unlink(2), chmod(2) and their relatives: acts on names and attributes. And stat(2) and its
+//! relatives, which only ask about a path: looks.
 //!
 //! An argument may condemn and never acquit, as with opens. But what is gone or has another name
 //! after the call cannot be looked at then: only the hooks of BPF LSM know which file it was.
 
 use turnkey_abi::syscalls::{class, on};
-use turnkey_abi::{PATH, column, flag, kind};
+use turnkey_abi::{PATH, action, column, flag, kind};
 
 use crate::automaton::{self, Verdict};
 use crate::class_of;
@@ -16,6 +17,8 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 const AT_FDCWD: i32 = -100;
 const EPERM: u32 = 1;
+/// Where no task has memory.
+const NOWHERE: u64 = u64::MAX;
 
 /// A path argument and the directory that it starts from.
 #[derive(Clone, Copy)]
@@ -28,6 +31,8 @@ struct Name {
 /// The arguments of any of the calls.
 #[derive(Clone, Copy)]
 struct Arguments {
+    /// [`kind::CHANGE`] or [`kind::LOOK`]
+    kind: u16,
     on: u8,
     object: Name,
     /// The other name of a link or a rename; otherwise [`Name::NONE`]. No `Option`: the verifier
@@ -52,16 +57,31 @@ fn arguments(call: u8, regs: u64) -> Arguments {
     };
     let here = |path| at(AT_FDCWD as u64, path);
     let one = |on, object| Arguments {
+        kind: kind::CHANGE,
         on,
         object,
         new: Name::NONE,
     };
+    // Without a path a look is about a descriptor, which was opened: there is nothing to read.
+    let look = |object: Name| {
+        let path = if object.path == 0 {
+            NOWHERE
+        } else {
+            object.path
+        };
+        Arguments {
+            kind: kind::LOOK,
+            ..one(on::STAT, Name { path, ..object })
+        }
+    };
     let two = |on| Arguments {
+        kind: kind::CHANGE,
         on,
         object: here(first),
         new: here(second),
     };
     let two_at = |on| Arguments {
+        kind: kind::CHANGE,
         on,
         object: at(first, second),
         new: at(
@@ -78,6 +98,9 @@ fn arguments(call: u8, regs: u64) -> Arguments {
         class::UNLINKAT => one(on::UNLINK, at(first, second)),
         class::CHMOD => one(on::CHMOD, here(first)),
         class::CHMODAT => one(on::CHMOD, at(first, second)),
+        class::LOOK => look(here(first)),
+        class::LOOKAT => look(at(first, second)),
+        class::WATCHES => look(here(second)),
         _ => one(on::CHMOD, at(first, 0)),
     }
 }
@@ -92,21 +115,22 @@ fn forget(scratch: &mut Scratch, asked: Arguments) -> Arguments {
     let object = name(asked.object);
     let new = name(asked.new);
     Arguments {
+        kind: read::forgotten(scratch, u64::from(asked.kind)) as u16,
         on: read::forgotten(scratch, u64::from(asked.on)) as u8,
         object,
         new,
     }
 }
 
-/// The column for a kind of change.
+/// The column for a kind of change. They have one order, so that there is no branch for the verifier to follow.
 #[inline(always)]
 fn column_of(on: u8) -> u32 {
-    match on {
-        on::LINK => column::LINK,
-        on::RENAME => column::RENAME,
-        on::UNLINK => column::UNLINK,
-        _ => column::CHMOD,
-    }
+    const BEFORE: u32 = on::LINK as u32 - column::LINK;
+    const { assert!(on::RENAME as u32 - BEFORE == column::RENAME) };
+    const { assert!(on::UNLINK as u32 - BEFORE == column::UNLINK) };
+    const { assert!(on::CHMOD as u32 - BEFORE == column::CHMOD) };
+    const { assert!(on::STAT as u32 - BEFORE == column::STAT) };
+    u32::from(on) - BEFORE
 }
 
 /// Reads a name to the start of the text and asks the rules about it; its length.
@@ -153,8 +177,15 @@ pub fn leave(
         read::forgotten(scratch, u64::from(length)) as u32,
         verdict.forget(scratch),
     );
+    // Of what a program looks at, only what a rule has something against is told. In one comparison, by
+    // which the verifier learns nothing of each that it would have to follow.
+    const { assert!(action::NONE | action::ALLOW == 1 && action::LOG == 2) };
+    let is_told = u64::from(asked.kind ^ kind::LOOK) | u64::from(verdict.action >> 1);
+    if read::opaque(is_told) == 0 {
+        return;
+    }
     let mut new_length = 0;
-    emit::begin(&mut scratch.record, kind::CHANGE, who);
+    emit::begin(&mut scratch.record, asked.kind, who);
     if asked.new.path != 0 {
         let (length, of_new) = decide_name(scratch, jail, who.task, asked.new, column);
         verdict = of_new.or(verdict);
@@ -162,7 +193,7 @@ pub fn leave(
     }
     // A descriptor that is none, and nothing was done. Had something been done, another thread would have
     // closed the descriptor since, and the file could be the worst there is.
-    // In one comparison, by which the verifier learns nothing of each that it would have to follow.
+    // In one comparison again.
     let differs = (result ^ EBADF) as u64 | asked.object.path | u64::from(length);
     if read::opaque(differs) == 0 {
         verdict = Verdict::NONE;

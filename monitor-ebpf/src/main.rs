@@ -53,6 +53,19 @@ fn interesting(nr: i64) -> Option<u8> {
     (class != class::NONE || read::every_call_matters()).then_some(class)
 }
 
+/// As [`interesting`], of a syscall that begins: looks are frequent, and asked about when they are over.
+#[inline(always)]
+fn interesting_start(nr: i64) -> Option<u8> {
+    let class = interesting(nr)?;
+    (!is_look(class) || read::every_call_matters()).then_some(class)
+}
+
+/// Whether a class is that of calls which ask about a path, and open nothing.
+#[inline(always)]
+fn is_look(class: u8) -> bool {
+    matches!(class, class::LOOK..=class::WATCHES)
+}
+
 /// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any.
 #[inline(always)]
 fn interesting_end(nr: i64, result: i64) -> Option<u8> {
@@ -99,7 +112,7 @@ fn sys_enter(context: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn enter(context: &impl EbpfContext, regs: u64, nr: i64) -> Option<i32> {
-    let call = interesting(nr)?;
+    let call = interesting_start(nr)?;
     let jail = read::current_jail()?;
     log::line!(
         context,
@@ -158,15 +171,19 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     log::line!(context, "leaves {} with {}", nr, result);
     let condemned = finish_off(jail);
     // Memory is mapped all day.
-    let is_unasked = matches!(call, class::MMAP..=class::SHMAT)
-        && !code::is_asked(call, read::current_task(), regs);
+    let is_unasked = match call {
+        class::NONE => true,
+        class::MMAP..=class::SHMAT => !code::is_asked(call, read::current_task(), regs),
+        class::LOOK..=class::WATCHES => !jail.asks_of_looks(),
+        _ => false,
+    };
     let by_filter = refused::by_filter(jail, nr, result);
-    if by_filter && (call == class::NONE || is_unasked || network::is_aimless(call, regs)) {
+    if by_filter && (is_unasked || is_look(call) || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
         refused::filtered(scratch, jail, emit::current(), (nr, result));
         return None;
     }
-    if call == class::NONE || is_unasked {
+    if is_unasked {
         return None;
     }
     let who = emit::current();
@@ -189,13 +206,14 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
             network::leave(scratch, jail, who, call, (regs, result));
             question::leave(scratch, jail, who, call, (regs, result));
         }
-        class::LINK..=class::FCHMOD if !told => {
+        class::LINK..=class::FCHMOD | class::LOOK..=class::WATCHES if !told => {
             change::leave(scratch, jail, who, call, (regs, result));
         }
         class::MMAP..=class::SHMAT if !told => {
             code::leave(scratch, jail, who, call, (regs, result));
         }
         class::LINK..=class::FCHMOD | class::MMAP..=class::SHMAT => {}
+        class::LOOK..=class::WATCHES => {}
         class::LISTEN if !told => network::listened(scratch, jail, who, (regs, result)),
         class::LISTEN => {}
         class::SOCKET.. => {

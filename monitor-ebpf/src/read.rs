@@ -117,7 +117,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_5: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_6: u32 = ABI_VERSION;
 
 /// Which faults to have: none but in the object of a test.
 #[unsafe(no_mangle)]
@@ -459,6 +459,12 @@ impl JailCell {
     #[inline(always)]
     pub fn has_roles(self) -> bool {
         word!(self, has_roles).get() != 0
+    }
+
+    /// Whether some rule speaks of looks.
+    #[inline(always)]
+    pub fn asks_of_looks(self) -> bool {
+        word!(self, asks_of_looks).get() != 0
     }
 
     #[inline(always)]

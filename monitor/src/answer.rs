@@ -121,6 +121,12 @@ impl Answers<'_> {
         }
     }
 
+    /// To a look at a path, of which nothing but the name is known.
+    #[must_use]
+    pub fn look(self, path: &[u8]) -> Option<(usize, Action)> {
+        self.file(Known::at(path), column::STAT)
+    }
+
     /// To an attempt of which its kind alone is known.
     #[must_use]
     pub fn kind(self, on: On) -> Option<(usize, Action)> {

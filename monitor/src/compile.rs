@@ -4,6 +4,8 @@
 //! here, by the policy's own order, so the kernel only takes one transition per byte and looks up
 //! the answer. Nothing is approximated: what does not fit is refused whole.
 
+mod patterns;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -30,6 +32,8 @@ use crate::tier::Tier;
 use crate::tracepoints::interrupts_tracepoints_here;
 use crate::wire::on_code;
 
+use patterns::Patterns;
+
 /// Why a policy cannot be enforced by the kernel's programs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
@@ -55,6 +59,14 @@ pub enum CompileError {
         rule: String,
         /// The kind of attempt.
         on: &'static str,
+    },
+    /// A look is over when it is asked about.
+    #[error(
+        "rule `{rule}` denies `stat`, and nothing can deny a look: use `action = \"log\"` or `action = \"kill\"`, or take the path out of the jail's tree"
+    )]
+    CannotDenyLooks {
+        /// The rule's id.
+        rule: String,
     },
     /// Which file it is cannot be known here.
     #[error(
@@ -337,6 +349,11 @@ fn refuse_impossible_denials(policy: &Policy, tier: Tier) -> Result<(), CompileE
         .iter()
         .filter(|rule| rule.action == Action::Deny)
     {
+        if rule.on.contains(&On::Stat) {
+            return Err(CompileError::CannotDenyLooks {
+                rule: rule.id.clone(),
+            });
+        }
         let mut on_files = rule.on.iter().filter(|on| on.has_path());
         if tier == Tier::Tracepoint
             && let Some(on) = on_files.next()
@@ -385,13 +402,14 @@ struct Orders {
 }
 
 /// The kinds of the columns behind [`column::BOTH`].
-const REST: [On; 6] = [
+const REST: [On; 7] = [
     On::Exec,
     On::Link,
     On::Rename,
     On::Unlink,
     On::Chmod,
     On::Map,
+    On::Stat,
 ];
 
 impl Orders {
@@ -503,53 +521,6 @@ fn columns(named: Answers, nameless: Answers) -> [u16; column::COUNT] {
 
 fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
     (rules[rule].action, Reverse(rule))
-}
-
-/// The paths that memory files have, and no other.
-const MEMORY_FILES: &str = "memfd:**";
-
-/// Every pattern of paths, in a fixed order.
-struct Patterns<'r> {
-    globs: Vec<&'r Glob>,
-    /// Of each, its rule and its number there.
-    of: Vec<(usize, usize)>,
-    /// Whether a path is that of a memory file is one more question to it.
-    memory: Option<Glob>,
-}
-
-impl<'r> Patterns<'r> {
-    fn of(rules: &'r [Rule]) -> Self {
-        let with_path = rules.iter().enumerate();
-        let with_path = with_path.filter(|(_, rule)| rule.on.iter().any(|on| on.has_path()));
-        let all = with_path.flat_map(|(index, rule)| {
-            let own = rule.path.iter().enumerate();
-            own.map(move |(number, glob)| ((index, number), glob))
-        });
-        let (of, globs) = all.unzip();
-        let memory = Glob::parse(MEMORY_FILES).ok();
-        Self {
-            globs,
-            of,
-            memory: memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty())),
-        }
-    }
-
-    /// With the one for memory files behind them, if it is asked for.
-    fn all(&self) -> Vec<&Glob> {
-        self.globs.iter().copied().chain(&self.memory).collect()
-    }
-
-    fn has_memory_matched(&self, matched: &BTreeSet<usize>) -> bool {
-        matched.contains(&self.globs.len())
-    }
-
-    /// Whether a candidate's pattern is among those that match.
-    fn has_matched(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
-        candidate.pattern.is_none_or(|number| {
-            let index = self.of.binary_search(&(candidate.rule, number));
-            index.is_ok_and(|index| matched.contains(&index))
-        })
-    }
 }
 
 /// The bytes that any pattern of any rule tells apart. One automaton is written behind the other.

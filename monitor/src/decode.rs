@@ -175,6 +175,7 @@ pub(crate) fn slot(of: &Kind) -> usize {
         Kind::Refused { .. } => (kind::REFUSED, 0),
         Kind::Fork { .. } => (kind::FORK, 0),
         Kind::Exit { .. } => (kind::EXIT, 0),
+        Kind::Change { on: On::Stat, .. } => (kind::LOOK, 0),
         Kind::Change { .. } => (kind::CHANGE, 0),
         Kind::Map { .. } => (kind::MAP, 0),
     };
@@ -243,7 +244,7 @@ fn kind_of(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
             errno: errno(record),
         },
         kind::REFUSED => refused(record)?,
-        kind::CHANGE => change(parts)?,
+        kind::CHANGE | kind::LOOK => change(parts)?,
         kind::MAP => map(parts),
         kind::FORK => fork(record)?,
         kind::EXIT => Kind::Exit {
@@ -326,9 +327,21 @@ fn rule_kind(record: &Record) -> Result<On, DecodeError> {
     })
 }
 
+/// A look is a record of a kind of its own, and no other's.
+fn kind_of_change(record: &Record) -> Result<On, DecodeError> {
+    let on = rule_kind(record)?;
+    if (on == On::Stat) != (record.kind == kind::LOOK) {
+        return Err(DecodeError::Code {
+            field: "rule kind",
+            value: record.what.into(),
+        });
+    }
+    Ok(on)
+}
+
 fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
     let record = &parts.record;
-    let on = rule_kind(record)?;
+    let on = kind_of_change(record)?;
     Ok(Kind::Change {
         on,
         object: Raw {

@@ -136,9 +136,10 @@ pub enum Kind {
         /// Positive errno, or 0 when it went through.
         errno: i32,
     },
-    /// link(2), rename(2), unlink(2), chmod(2) and their relatives.
+    /// link(2), rename(2), unlink(2), chmod(2) and their relatives. And looks, when a rule has something
+    /// against: stat(2) and its relatives.
     Change {
-        /// Which of them: `Link`, `Rename`, `Unlink` or `Chmod`.
+        /// Which of them: `Link`, `Rename`, `Unlink`, `Chmod` or `Stat`.
         on: turnkey_policy::On,
         /// The object, by its old name.
         object: Raw,

@@ -49,8 +49,10 @@ pub struct ByKind {
     pub fork: u64,
     /// [`crate::Kind::Exit`]
     pub exit: u64,
-    /// [`crate::Kind::Change`]
+    /// [`crate::Kind::Change`], other than a look
     pub change: u64,
+    /// [`crate::Kind::Change`] that is a look: of `Stat`
+    pub look: u64,
     /// [`crate::Kind::Map`]
     pub map: u64,
     /// [`crate::Kind::Question`]
@@ -72,6 +74,7 @@ impl ByKind {
             fork: of(kind::FORK),
             exit: of(kind::EXIT),
             change: of(kind::CHANGE),
+            look: of(kind::LOOK),
             map: of(kind::MAP),
             question: of(kind::QUESTION),
         }
@@ -79,7 +82,7 @@ impl ByKind {
 
     /// Each kind's name, as in events and reports, with its count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 13] {
+    pub fn named(&self) -> [(&'static str, u64); 14] {
         [
             ("exec", self.exec),
             ("exec_attempt", self.exec_attempt),
@@ -92,6 +95,7 @@ impl ByKind {
             ("fork", self.fork),
             ("exit", self.exit),
             ("change", self.change),
+            ("look", self.look),
             ("map", self.map),
             ("question", self.question),
         ]

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use aya::maps::MapError;
 use aya::programs::links::CgroupAttachMode;
 use aya::programs::{CgroupSock, CgroupSockAddr, ProgramError};
-use turnkey_abi::{Jail, network, started};
+use turnkey_abi::{Jail, column, network, started};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
@@ -208,6 +208,7 @@ impl Monitor {
             strict: self.rules.strict.into(),
             notes_calls: self.notes_calls.into(),
             has_roles: self.rules.have_roles().into(),
+            asks_of_looks: self.rules.need(Need::Column(column::STAT)).into(),
             filtered: self.rules.filtered,
             ..Jail::new(self.loaded.seat.index, self.rules.network)
         };

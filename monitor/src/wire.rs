@@ -24,6 +24,7 @@ pub(crate) fn on_code(kind: On) -> u8 {
         On::Unlink => on::UNLINK,
         On::Chmod => on::CHMOD,
         On::Map => on::MAP,
+        On::Stat => on::STAT,
     }
 }
 

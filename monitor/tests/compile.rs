@@ -144,6 +144,19 @@ fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>, file: Fil
         "map {:?} {actor:?}",
         file.known()
     );
+    // Nobody knows which file a look is about.
+    let attempt = Attempt {
+        path: Some(file.path),
+        actor,
+        ..Attempt::of(On::Stat)
+    };
+    let expected = decide(of, &attempt).map(|index| (index, of[index].action));
+    assert_eq!(
+        answers.look(file.path),
+        expected,
+        "{:?} {actor:?}",
+        file.path
+    );
 }
 
 #[track_caller]
@@ -326,6 +339,16 @@ fn a_file_cannot_be_denied_and_the_error_says_what_to_do() {
             text.contains("no-way") && text.contains("action = \"kill\""),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn a_look_cannot_be_denied_anywhere() {
+    for tier in [Tier::Lsm, Tier::Tracepoint] {
+        let policy = policy(vec![rule("no-way", On::Stat, &["/x"], &[], Action::Deny)]);
+        let error = compile(&policy, tier).expect_err("it is over when it is asked about");
+        let rule = "no-way".to_owned();
+        assert_eq!(error, CompileError::CannotDenyLooks { rule });
     }
 }
 

@@ -248,6 +248,42 @@ fn every_rule_kind_survives_the_wire() {
 }
 
 #[test]
+fn a_look_is_told_with_its_path_and_no_other_record_is_one() {
+    let record = Record {
+        kind: kind::LOOK,
+        what: u16::from(on::STAT),
+        flags: flag::BASE,
+        errno: 2,
+        ..Record::ZERO
+    };
+    let looked = Kind::Change {
+        on: On::Stat,
+        object: Raw {
+            base: Some(b"/root".to_vec()),
+            bytes: b".bashrc".to_vec(),
+            truncated: false,
+            unreadable: false,
+        },
+        new: None,
+        resolved: false,
+        errno: 2,
+    };
+    assert_eq!(kind_of(&record, b"", b".bashrc", b"/root"), looked);
+    for (kind, what) in [(kind::LOOK, on::CHMOD), (kind::CHANGE, on::STAT)] {
+        let what = u16::from(what);
+        let record = Record {
+            kind,
+            what,
+            ..record
+        };
+        let error = decode(&bytes(&record, b"", b"/x", b"")).expect_err("it means nothing");
+        let field = "rule kind";
+        let value = what.into();
+        assert_eq!(error, DecodeError::Code { field, value });
+    }
+}
+
+#[test]
 fn unknown_codes_are_errors() {
     let unknown =
         |record: Record| decode(&bytes(&record, b"", b"", b"")).expect_err("it means nothing");
@@ -316,7 +352,7 @@ proptest! {
 
     #[test]
     fn no_text_panics(
-        kind in 0_u16..8, what in 0_u16..20, flags in any::<u16>(), rule in 0_u16..3, action in 0_u16..6,
+        kind in 0_u16..12, what in 0_u16..20, flags in any::<u16>(), rule in 0_u16..3, action in 0_u16..6,
         raw in prop::collection::vec(any::<u8>(), 0..64),
         path in prop::collection::vec(any::<u8>(), 0..64),
         argv in prop::collection::vec(any::<u8>(), 0..64),

@@ -16,6 +16,7 @@ mod live {
     mod exec;
     mod faults;
     mod identity;
+    mod look;
     mod map;
     mod network;
     mod open;

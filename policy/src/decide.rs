@@ -44,6 +44,8 @@
 //! asks for it. Where it is not known who acts, each such rule may be meant or not: of all the answers
 //! that this leaves, that with the strongest action stands.
 //!
+//! A pattern of a rule on hidden paths ([`Rule::hidden`]) matches nothing that the profile shows.
+//!
 //! Memory made executable ([`On::Map`]) is asked about by the path of the file that it holds, where only
 //! rules with paths match, and, when no file of the tree holds it, without a path, where only rules
 //! without paths do. When both are asked, the stronger action stands.
@@ -343,7 +345,9 @@ pub fn matching(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -
             let is_heard = candidate.names_peer() || !attempt.to_itself;
             is_heard && candidate.reaches(rules, attempt.address)
         }
-        Some(glob) => attempt.path.is_some_and(|path| glob.matches(path)),
+        Some(glob) => attempt
+            .path
+            .is_some_and(|path| glob.matches(path) && !rules[candidate.rule].is_shown(path)),
     };
     let speaking = ordered
         .into_iter()

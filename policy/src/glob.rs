@@ -13,6 +13,7 @@
 //! A pattern always matches the whole path. Paths are the kernel's own, absolute and without
 //! `.` or `..`; a memory file is `memfd:NAME`.
 
+mod head;
 mod parse;
 
 use std::fmt::Write as _;
@@ -63,6 +64,27 @@ impl Glob {
             text: text.to_owned(),
             tokens,
         })
+    }
+
+    /// The pattern of this path alone, whatever bytes it has.
+    #[must_use]
+    pub fn of_path(path: &[u8]) -> Self {
+        Self {
+            text: String::from_utf8_lossy(path).into_owned(),
+            tokens: vec![Token::Literal(path.to_vec())],
+        }
+    }
+
+    /// The pattern of everything below a directory, whatever bytes its path has.
+    #[must_use]
+    pub fn below(directory: &[u8]) -> Self {
+        let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+        let Self { mut text, .. } = Self::of_path(directory);
+        text.push_str("/**");
+        Self {
+            text,
+            tokens: vec![Token::Literal([directory, b"/"].concat()), Token::AnyPath],
+        }
     }
 
     /// The pattern as it was written.

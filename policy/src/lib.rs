@@ -53,6 +53,7 @@ mod read;
 mod reason;
 mod resolve;
 mod shipped;
+mod shown;
 pub mod syscalls;
 mod values;
 pub mod visible;

@@ -48,10 +48,12 @@ impl Gathered {
         let mut problems = self.problems;
         let policy = resolve::policy(self.profile, self.sha256, &mut problems);
         fail_on(problems)?;
-        Ok(Policy {
+        let mut policy = Policy {
             files: self.files,
             ..policy
-        })
+        };
+        policy.settle_shown();
+        Ok(policy)
     }
 }
 

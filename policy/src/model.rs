@@ -310,6 +310,11 @@ pub struct Rule {
     pub same_file: SameFile,
     /// Whether its patterns decide only where no pattern of another rule does, however specific they are.
     pub yields: bool,
+    /// Whether it speaks only of paths that the profile shows nothing of.
+    pub hidden: bool,
+    /// Of a rule on hidden paths, what is shown all the same: its patterns match nothing there. See
+    /// [`Policy::settle_shown`].
+    pub shown: Vec<Glob>,
     /// The programs whose attempts it speaks of: any of these patterns of [`crate::Actor::exe`]. Empty
     /// means every program.
     pub exe: Vec<Glob>,
@@ -327,6 +332,12 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether it is silent about this path because the profile shows it.
+    #[must_use]
+    pub fn is_shown(&self, path: &[u8]) -> bool {
+        self.shown.iter().any(|glob| glob.matches(path))
+    }
+
     /// A rule that means every attempt of these kinds, whatever it is on.
     #[must_use]
     pub fn new(id: impl Into<String>, on: impl IntoIterator<Item = On>, action: Action) -> Self {
@@ -342,6 +353,8 @@ impl Rule {
             flags: BTreeSet::new(),
             same_file: SameFile::No,
             yields: false,
+            hidden: false,
+            shown: Vec::new(),
             exe: Vec::new(),
             script: Vec::new(),
             action,
@@ -396,6 +409,10 @@ pub enum On {
     /// that holds such a file; without, memory that no file of the tree holds, as it is anonymous, a
     /// memory file, a deleted file, or may differ from its file
     Map,
+    /// stat(2) and its relatives, access(2), readlink(2), statfs(2), getxattr(2), listxattr(2), and
+    /// inotify_add_watch(2): calls that ask about a path and open nothing. A rule goes by the argument
+    /// alone, and cannot deny
+    Stat,
 }
 
 impl On {
@@ -411,6 +428,7 @@ impl On {
                 | Self::Unlink
                 | Self::Chmod
                 | Self::Map
+                | Self::Stat
         )
     }
 }

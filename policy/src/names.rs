@@ -91,6 +91,7 @@ names!(On {
     Unlink => "unlink",
     Chmod => "chmod",
     Map => "map",
+    Stat => "stat",
 });
 
 names!(Access { Read => "read", Write => "write" });

@@ -97,6 +97,18 @@ shown!(
     )
 );
 shown!(
+    same_file_of_a_look,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = \"stat\"\npath = \"/a\"\nsame_file = \"required\"\naction = \"kill\"\n"
+    )
+);
+shown!(
+    a_denied_look,
+    with_header(
+        "[[rule]]\nid = \"x\"\non = [\"open\", \"stat\"]\npath = \"/a\"\naction = \"deny\"\n"
+    )
+);
+shown!(
     flags_without_meaning,
     with_header(
         "[[rule]]\nid = \"x\"\non = [\"open\", \"link\"]\nflags = \"deleted\"\naction = \"kill\"\n"

@@ -187,12 +187,69 @@ fn ways_to_stay_are_guarded_against_writing_alone() {
     ];
     for (path, rule) in ways {
         assert_kills(&policy, On::Open, path, &[Access::Write], rule);
+        let reading = verdict(&policy, On::Open, Some(path), &[Access::Read]);
+        let is_the_hosts = path.starts_with("/etc/cron.d/");
+        let notice = is_the_hosts.then_some(("host-files".to_owned(), Action::Log));
+        assert_eq!(reading, notice, "{path}");
+    }
+}
+
+#[test]
+fn what_the_host_keeps_is_told_and_what_programs_look_for_is_not() {
+    let policy = shipped("untrusted");
+    let reading = |path| verdict(&policy, On::Open, Some(path), &[Access::Read]);
+    let notices = [
+        ("/root/.bashrc", "host-files"),
+        ("/home/ada/.psql_history", "host-files"),
+        ("/home/ada/.zsh_history", "host-files"),
+        ("/var/log/dpkg.log", "host-files"),
+        ("/var/lib/pam/auth", "host-files"),
+        ("/etc/security/limits.conf", "host-files"),
+        ("/root", "host-directory"),
+        ("/home/ada", "host-directory"),
+        ("/var/log", "host-directory"),
+        ("/etc/ssh", "host-directory"),
+        ("/proc/cmdline", "host-kernel"),
+        ("/sys/kernel/vmcoreinfo", "host-kernel"),
+    ];
+    for (path, rule) in notices {
         assert_eq!(
-            verdict(&policy, On::Open, Some(path), &[Access::Read]),
-            None,
+            reading(path),
+            Some((rule.to_owned(), Action::Log)),
             "{path}"
         );
     }
+    let at_every_start = [
+        "/",
+        "/etc",
+        "/etc/ssh/ssh_config",
+        "/etc/wgetrc",
+        "/etc/apache2/mime.types",
+        "/etc/mysql/my.cnf",
+        "/var/mail/ada",
+        "/etc/gitconfig",
+        "/etc/pip.conf",
+        "/etc/os-release",
+        "/etc/passwd",
+        "/proc/meminfo",
+        "/proc/self/maps",
+        "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+        "/home/ada/work/.venv/pyvenv.cfg",
+        "/root/.local/lib/python3.11/site-packages",
+        "/workspace/.config/pip/pip.conf",
+        "/workspace/.bashrc",
+    ];
+    for path in at_every_start {
+        assert_eq!(reading(path), None, "{path}");
+    }
+    // A private key is more than a notice.
+    assert_kills(
+        &policy,
+        On::Open,
+        "/root/.ssh/id_rsa",
+        &[Access::Read],
+        "private-key",
+    );
 }
 
 #[test]

@@ -80,6 +80,7 @@ pub fn bring_in(policy: &mut Policy, program: &OsStr) -> Result<Option<Need>, To
     let path: Vec<_> = front.chain([before.as_str().into()]).collect();
     let path = path.join(":");
     policy.environment.set.insert("PATH".to_owned(), path);
+    policy.settle_shown();
     Ok(Some(need))
 }
 

@@ -127,6 +127,7 @@ impl<'e> Act<'e> {
                 flags,
                 errno,
             } => What::Opened(opened(file.as_ref(), raw, *flags, *errno)),
+            Kind::Change { on: On::Stat, .. } => What::Other,
             Kind::Change {
                 on,
                 object,

@@ -24,7 +24,7 @@ use crate::sys::{MappedTable, map_table};
 
 use super::folder::{Folder, SharedError, found, make};
 
-/// How many are kept: some for each profile that is in use, at two thirds of a megabyte each.
+/// How many are kept: some for each profile that is in use, at a megabyte and a quarter each.
 const MOST: usize = 16;
 
 /// The table of these rules: the one that is kept, or a new one, which is kept from then on where programs

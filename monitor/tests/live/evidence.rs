@@ -48,6 +48,10 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Refused { .. } => "refused",
         Kind::Fork { .. } => "fork",
         Kind::Exit { .. } => "exit",
+        Kind::Change {
+            on: turnkey_policy::On::Stat,
+            ..
+        } => "look",
         Kind::Change { .. } => "change",
         Kind::Map { .. } => "map",
     }

@@ -15,21 +15,24 @@ use crate::random::{FILES, any_rule, path};
 const POLICIES: usize = 10;
 const ATTEMPTS: usize = 60;
 
-/// What is tried, and which access that is: `open` with flags, or an exec.
+/// What is tried, and which access that is: `open` with flags, an exec, or a look by a call.
 #[derive(Clone, Copy, Debug)]
 enum How {
     Open(&'static str, &'static [Access]),
     Exec,
+    Look(&'static str),
 }
 
 /// Each creates nothing, so that what exists stays the same.
-const WAYS: [How; 6] = [
+const WAYS: [How; 8] = [
     How::Open("os.O_RDONLY", &[Access::Read]),
     How::Open("os.O_WRONLY", &[Access::Write]),
     How::Open("os.O_RDWR", &[Access::Read, Access::Write]),
     How::Open("os.O_RDONLY | os.O_TRUNC", &[Access::Read, Access::Write]),
     How::Open("os.O_PATH", &[]),
     How::Exec,
+    How::Look("os.lstat({})"),
+    How::Look("os.access({}, os.F_OK)"),
 ];
 
 struct Try {
@@ -45,11 +48,12 @@ impl Try {
         let (on, access) = match self.how {
             How::Open(_, access) => (On::Open, access),
             How::Exec => (On::Exec, [].as_slice()),
+            How::Look(_) => (On::Stat, [].as_slice()),
         };
-        // What cannot be executed is known by its name alone.
+        // What cannot be executed is known by its name alone, as what is only looked at.
         let was = match self.how {
             How::Open(..) => same_files(policy, root, written),
-            How::Exec => Vec::new(),
+            How::Exec | How::Look(_) => Vec::new(),
         };
         let was: Vec<&[u8]> = was.iter().map(Vec::as_slice).collect();
         let path = Some(path.as_bytes());
@@ -73,7 +77,14 @@ impl Try {
         match self.how {
             How::Open(flags, _) => format!("lambda: os.close(os.open({bytes}, {flags}))"),
             How::Exec => format!("lambda: os.execv({bytes}, ['x'])"),
+            How::Look(call) => format!("lambda: {}", call.replace("{}", &bytes)),
         }
+    }
+
+    /// Whether there is an event of it, when that rule decides.
+    fn is_told(&self, policy: &Policy, rule: Option<usize>) -> bool {
+        let is_against = rule.is_some_and(|rule| policy.rules[rule].action != Action::Allow);
+        !matches!(self.how, How::Look(_)) || is_against
     }
 }
 
@@ -177,9 +188,10 @@ fn program(tries: &[Try], root: &Path) -> String {
 
 /// The rule that decided on each attempt, in their order; the last ones are those of the program.
 fn decided(events: &[Event]) -> Vec<Option<usize>> {
-    let attempts = events
-        .iter()
-        .filter(|event| matches!(event.kind, Kind::Open { .. } | Kind::ExecAttempt { .. }));
+    let attempts = events.iter().filter(|event| {
+        let is_look = matches!(event.kind, Kind::Change { on: On::Stat, .. });
+        is_look || matches!(event.kind, Kind::Open { .. } | Kind::ExecAttempt { .. })
+    });
     let each = attempts.flat_map(|event| {
         let times = usize::try_from(1 + event.repeated).expect("few");
         std::iter::repeat_n(event.decision.map(|decision| decision.rule), times)
@@ -190,7 +202,7 @@ fn decided(events: &[Event]) -> Vec<Option<usize>> {
 #[test]
 fn the_kernel_decides_random_policies_as_the_reference_does() {
     let mut runner = TestRunner::deterministic();
-    let (mut ruled, mut killed) = (0, 0);
+    let (mut ruled, mut killed, mut looks) = (0, 0, 0);
     for _ in 0..POLICIES {
         let root = tempfile::tempdir().expect("a directory can be made");
         let mut policy = any_policy(&mut runner);
@@ -207,12 +219,20 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
         seen.assert_lived();
         assert_eq!(seen.stdout().len(), ATTEMPTS);
         let told = decided(&seen.events);
+        let all = tries.iter().zip(&expected);
+        let loud: Vec<_> = all
+            .filter(|(one, expected)| one.is_told(&policy, **expected))
+            .collect();
+        looks += loud
+            .iter()
+            .filter(|(one, _)| matches!(one.how, How::Look(_)))
+            .count();
         // The interpreter opens its own files first.
-        let (own, told) = told.split_at(told.len() - ATTEMPTS);
-        for ((one, told), expected) in tries.iter().zip(told).zip(&expected) {
+        let (own, told) = told.split_at(told.len() - loud.len());
+        for ((one, expected), told) in loud.iter().zip(told) {
             let path = one.path.escape_ascii();
             assert_eq!(
-                told, expected,
+                told, *expected,
                 "{:?} {path} in {:#?}",
                 one.how, policy.rules
             );
@@ -238,8 +258,8 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
         killed += usize::from(until.is_some_and(|until| until > 0));
     }
     eprintln!(
-        "{ruled} of {} attempts met a rule; {killed} of {POLICIES} policies killed",
+        "{ruled} of {} attempts met a rule, {looks} by a look that was told; {killed} of {POLICIES} policies killed",
         POLICIES * ATTEMPTS
     );
-    assert!(ruled > 100 && killed > 1);
+    assert!(ruled > 100 && killed > 1 && looks > 10);
 }

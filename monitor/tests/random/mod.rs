@@ -42,10 +42,10 @@ fn exact() -> impl Strategy<Value = Glob> {
         .prop_map(|text| Glob::parse(text).expect("a pattern"))
 }
 
-/// A rule for opening, executing, mapping or some of them, with up to three patterns; some speak of files by flags or
+/// A rule for opening, executing, mapping, looking or some of them, with up to three patterns; some speak of files by flags or
 /// by themselves.
 pub fn any_rule() -> impl Strategy<Value = Rule> {
-    let on = prop::sample::subsequence(vec![On::Open, On::Exec, On::Map], 1..=3);
+    let on = prop::sample::subsequence(vec![On::Open, On::Exec, On::Map, On::Stat], 1..=4);
     let access = prop::sample::subsequence(vec![Access::Read, Access::Write], 1..=2);
     let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
     let flags = prop::sample::subsequence(FileFlag::ALL, 0..=3);
@@ -55,10 +55,11 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.3),
+        prop::collection::vec(pattern(), 0..3),
     );
     (on, path, access, action, flags, files, more).prop_map(
-        |(on, path, access, action, flags, files, (flagged, by_file, yields))| {
-            let by_file = by_file && action != Action::Allow;
+        |(on, path, access, action, flags, files, (flagged, by_file, yields, shown))| {
+            let by_file = by_file && action != Action::Allow && !on.contains(&On::Stat);
             let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
             let path = if by_file { files } else { path };
             // No pattern matches a path that is not known.
@@ -75,6 +76,8 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
                     false => SameFile::No,
                 },
                 yields,
+                // A rule that means files by themselves means them wherever they are.
+                shown: if by_file { Vec::new() } else { shown },
                 ..Rule::new("any", [], action)
             }
         },

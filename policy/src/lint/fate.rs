@@ -31,7 +31,12 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<
         field.next_question();
         let fates = candidates(index, &rule.value.rule)
             .into_iter()
-            .map(|candidate| Ok((candidate, fate(field, candidate)?)))
+            .map(|candidate| {
+                Ok((
+                    candidate,
+                    unexpected(profile, rule, fate(field, candidate)?),
+                ))
+            })
             .collect::<Result<Vec<_>, TooMuch>>();
         match fates {
             Ok(fates) => findings.extend(tell(profile, field, rule, fates)),
@@ -39,6 +44,19 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<
         }
     }
     (findings, given_up)
+}
+
+/// A rule that yields says itself that others may decide everything it speaks of. In one file that is worth a
+/// word; that another profile's does, such as a notice of a shipped one, is what it is for.
+fn unexpected(profile: &Profile, rule: &Located<ProfileRule>, fate: Fate) -> Fate {
+    let is_elsewhere =
+        |shadow: &Candidate| profile.rules[shadow.rule].at.source.name != rule.at.source.name;
+    match fate {
+        Fate::Shadowed(by) if rule.value.rule.yields && by.iter().any(is_elsewhere) => {
+            Fate::Decides
+        }
+        fate => fate,
+    }
 }
 
 fn fate(field: &Field<'_>, candidate: Candidate) -> Result<Fate, TooMuch> {

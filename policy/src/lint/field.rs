@@ -240,8 +240,8 @@ pub(super) fn kinds(rule: &Rule) -> impl Iterator<Item = Kind> + '_ {
 /// for rules without flags: what can be said of their part in it, can be said of other files already.
 pub(super) fn states(rule: &Rule, on: On) -> Vec<State> {
     if !on.has_flags() {
-        // A memory file has no name that could be taken away or changed.
-        let memory = !matches!(on, On::Rename | On::Unlink);
+        // A memory file has no name that could be taken away, changed or asked about.
+        let memory = !matches!(on, On::Rename | On::Unlink | On::Stat);
         let universe = Universe {
             names: true,
             memory,

@@ -19,6 +19,7 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
     let port = section.list_with_numbers("port", values::ports);
     let flags = words(section.list("flags", values::word));
     let yields = section.truth("yields");
+    let hidden = section.truth("hidden");
     let same_file = section.value("same_file", values::word);
     let (exe, exe_places) = patterns(section, "exe");
     let (script, script_places) = patterns(section, "script");
@@ -48,6 +49,8 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         port: port.into_iter().map(|one| one.value).collect(),
         flags,
         yields,
+        hidden,
+        shown: Vec::new(),
         same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
         exe,
         script,
@@ -57,8 +60,10 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         why: why.map(|why| why.value).unwrap_or_default(),
     };
     check_same_file(section, &rule);
+    check_looks(section, &rule);
     check_truncated(section, &rule);
     check_yields(section, &rule);
+    check_hidden(section, &rule);
     Some(ProfileRule {
         rule,
         replaces,
@@ -160,6 +165,33 @@ fn check_yields(section: &mut Section<'_, '_, '_>, rule: &Rule) {
     }
 }
 
+/// A look is over when it is asked about.
+fn check_looks(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+    if rule.action == Action::Deny && rule.on.contains(&On::Stat) {
+        let problem = Problem::new("`rule.action`: nothing can deny a \"stat\"").help(
+            "use \"log\" or \"kill\", write a second rule for the rest of `on`, or take the path out of the jail's tree",
+        );
+        section.problem(problem, "action", "only known of afterwards");
+    }
+}
+
+/// What is hidden is known by paths, and by them alone.
+fn check_hidden(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+    if !rule.hidden {
+        return;
+    }
+    let problem = if rule.path.is_empty() {
+        Problem::new("`rule.hidden` has no meaning without `path`")
+            .help("write the paths that it is about, or remove it")
+    } else if rule.same_file != SameFile::No {
+        Problem::new("`rule.hidden` and `rule.same_file` do not go together")
+            .help("a file that the jail does not show has no identity in it: write two rules")
+    } else {
+        return;
+    };
+    section.problem(problem, "hidden", "here");
+}
+
 /// More spellings of one pattern than this are no list of files.
 const MOST_SPELLINGS: usize = 64;
 
@@ -186,6 +218,10 @@ fn check_same_file(section: &mut Section<'_, '_, '_>, rule: &Rule) {
             .help("allow by path alone")
     } else if !rule.flags.is_empty() {
         Problem::new("`rule.same_file` and `rule.flags` do not go together").help("write two rules")
+    } else if rule.on.contains(&On::Stat) {
+        Problem::new("`rule.same_file` and \"stat\" do not go together").help(
+            "which file a look was about, nobody knows: write a second rule for it, by path alone",
+        )
     } else if rule.names_actors() {
         Problem::new("`rule.same_file` means a file for every program")
             .help("write a second rule with `exe` or `script`, and paths alone")

@@ -227,9 +227,10 @@ fn on_the_host(word: &str) -> Option<(u64, u64, u64)> {
     processes
         .filter_map(|process| {
             let line = fs::read(process.path().join("cmdline")).ok()?;
-            let is_called = line
-                .split(|byte| *byte == 0)
-                .any(|one| one == word.as_bytes());
+            // The jail's first process, and the program's before it is executed, still have turnkey's words.
+            let mut words = line.split(|byte| *byte == 0);
+            let is_program = words.next() == Some(b"python3");
+            let is_called = is_program && words.any(|one| one == word.as_bytes());
             let status = fs::read_to_string(process.path().join("status")).ok()?;
             let field = |name: &str| {
                 let line = status.lines().find_map(|line| line.strip_prefix(name))?;

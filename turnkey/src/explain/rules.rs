@@ -39,6 +39,9 @@ pub struct Definition {
     /// Its patterns decide only where no pattern of another rule does.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub yields: bool,
+    /// It speaks only of what the profile does not show.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     pub why: String,
 }
 
@@ -113,6 +116,7 @@ pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
         script: patterns(&rule.script),
         same_file: (rule.same_file != SameFile::No).then(|| rule.same_file.name()),
         yields: rule.yields,
+        hidden: rule.hidden,
         why: shown(&rule.why),
     }
 }

@@ -268,6 +268,12 @@ fn rules(rules: &Rules, out: &mut impl Write) -> io::Result<()> {
                 "          it yields to the patterns of all other rules"
             )?;
         }
+        if rule.hidden {
+            writeln!(
+                out,
+                "          it speaks only of what the profile does not show"
+            )?;
+        }
         if let Some(needed) = rule.same_file {
             writeln!(
                 out,

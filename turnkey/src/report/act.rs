@@ -208,6 +208,7 @@ fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &At
         On::Link => FileAccess::Link,
         On::Rename => FileAccess::Rename,
         On::Unlink => FileAccess::Unlink,
+        On::Stat => FileAccess::Stat,
         _ => FileAccess::Chmod,
     };
     let mut file = file_object(None, object, vec![access]);
@@ -392,7 +393,7 @@ fn names(asked: &[dns::Question]) -> Option<String> {
 }
 
 /// Every name that [`kind_name`] gives.
-pub const KINDS: [&str; 13] = [
+pub const KINDS: [&str; 14] = [
     "exec",
     "exec_attempt",
     "open",
@@ -403,6 +404,7 @@ pub const KINDS: [&str; 13] = [
     "question",
     "refused",
     "change",
+    "look",
     "map",
     "fork",
     "exit",
@@ -432,6 +434,7 @@ pub fn kind_name(kind: &Kind) -> &'static str {
         } => "listen",
         Kind::Question { .. } => "question",
         Kind::Refused { .. } => "refused",
+        Kind::Change { on: On::Stat, .. } => "look",
         Kind::Change { .. } => "change",
         Kind::Map { .. } => "map",
         Kind::Fork { .. } => "fork",

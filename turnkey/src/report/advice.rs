@@ -258,6 +258,7 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
         path: vec![exact],
         action: Action::Allow,
         yields: false,
+        hidden: false,
         ..rule.clone()
     };
     (allow, false)
@@ -320,7 +321,8 @@ fn accesses(object: &Object) -> BTreeSet<Access> {
         | FileAccess::Rename
         | FileAccess::Unlink
         | FileAccess::Chmod
-        | FileAccess::Map => None,
+        | FileAccess::Map
+        | FileAccess::Stat => None,
     });
     rules.collect()
 }

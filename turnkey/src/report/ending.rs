@@ -105,6 +105,7 @@ mod tests {
         fork: 0,
         exit: 0,
         change: 0,
+        look: 0,
         map: 0,
         question: 0,
     };

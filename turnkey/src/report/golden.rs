@@ -2,6 +2,7 @@
 //! read of them on the terminal.
 
 mod calls;
+mod looks;
 
 use std::time::Duration;
 

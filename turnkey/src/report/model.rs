@@ -444,6 +444,8 @@ pub enum FileAccess {
     Chmod,
     /// Put into memory that may be executed.
     Map,
+    /// Asked about, and not opened.
+    Stat,
 }
 
 /// Why no file of the tree holds what executable memory holds.

@@ -10,6 +10,8 @@
 //! These are conclusions, and pure ones. What cannot be concluded is said to have failed, with
 //! its errno, and is blamed on nobody.
 
+mod calls;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,7 @@ use turnkey_policy::syscalls::arguments::{self, Only};
 use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, WORKSPACE, endpoint};
 
 use super::model::Result;
+use calls::{calls, calls_that_change};
 
 /// What kept an attempt from having its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -171,7 +174,7 @@ impl Attribution {
         }
     }
 
-    /// A link, rename, unlink or chmod of `path` and their relatives, as [`Attribution::file`]; the filter
+    /// A link, rename, unlink, chmod or stat of `path` and their relatives, as [`Attribution::file`]; the filter
     /// comes before all else.
     pub fn change(&self, on: On, path: &[u8], errno: i32) -> Outcome {
         match errno {
@@ -284,35 +287,6 @@ impl Attribution {
         } else {
             Place::Outside
         }
-    }
-}
-
-/// The syscalls behind an act.
-fn calls(act: NetworkAct) -> &'static [&'static str] {
-    match act {
-        NetworkAct::Connect => &["connect"],
-        NetworkAct::Bind => &["bind"],
-        NetworkAct::Listen => &["listen"],
-        NetworkAct::Send => &["sendto", "sendmsg", "sendmmsg"],
-    }
-}
-
-/// The syscalls that change names or attributes of files.
-fn calls_that_change(on: On) -> &'static [&'static str] {
-    match on {
-        On::Link => &["link", "linkat"],
-        On::Rename => &["rename", "renameat", "renameat2"],
-        On::Unlink => &["unlink", "unlinkat", "rmdir"],
-        _ => &[
-            "chmod",
-            "chown",
-            "lchown",
-            "fchmod",
-            "fchown",
-            "fchmodat",
-            "fchmodat2",
-            "fchownat",
-        ],
     }
 }
 

@@ -435,6 +435,7 @@ fn use_of(access: &[FileAccess]) -> String {
         FileAccess::Unlink => "removing",
         FileAccess::Chmod => "changing the attributes of",
         FileAccess::Map => "making executable",
+        FileAccess::Stat => "asking about",
     });
     match access {
         [] => "opening".to_owned(),
@@ -452,6 +453,7 @@ fn on_words(on: &str) -> &'static str {
         "unlink" => "removing",
         "chmod" => "changing the attributes of",
         "map" => "making executable",
+        "stat" => "asking about",
         _ => "sending to",
     }
 }

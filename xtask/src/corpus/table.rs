@@ -438,16 +438,17 @@ Granted is what the profile shows to every program; see above.
 
 const LOOKS: &str = "\
 Turnkey tells of what is opened, executed, connected to, sent to and changed. A program that only asks with stat(2) whether
-a file is there, as `[ -f FILE ]` does, or sets a watch with inotify_add_watch(2), learns from the jail that it is not, and goes
-no further: that makes no event.
+a file is there, as `[ -f FILE ]` does, or sets a watch with inotify_add_watch(2), is told of when a rule on `stat` names the path; it
+learns from the jail that nothing is there, and goes no further.
 
 ";
 
 const QUIET: &str = "\
-A run scores by what rules and behaviours find. That a program opens a file that the jail does not have, has masked, or has
-one of its own of, is told in the report (`file_operations`, `on_host`) and is no finding by itself: libraries and
-interpreters look for such files at every start. So a single look at a file that is no secret ends `clean`. Five different ones
-within ten seconds are the behaviour `discovery`.
+A run scores by what rules and behaviours find. The notices of `untrusted` name files and directories of the host that no program
+needs in order to work: a list of names (`host-directory`) and what tells of the kernel (`host-kernel`) are `medium`, which is 25; what
+people and services keep (`host-files`) is `high`. What programs and libraries open at every start is no finding, whether the jail has
+it, has one of its own, or has none: /etc/passwd, /proc/meminfo, the settings of ssh. Five different things within ten seconds
+are the behaviour `discovery`.
 
 ";
 

@@ -1,0 +1,67 @@
+//! The patterns of paths that the automaton is built from, and whose they are.
+
+use std::collections::BTreeSet;
+
+use turnkey_policy::{Candidate, Glob, Rule};
+
+/// The paths that memory files have, and no other.
+const MEMORY_FILES: &str = "memfd:**";
+
+/// Every pattern of paths, in a fixed order.
+pub(super) struct Patterns<'r> {
+    globs: Vec<&'r Glob>,
+    /// Of each that is a rule's own, its rule and its number there. Behind those stand what rules on hidden
+    /// paths are silent about.
+    of: Vec<(usize, usize)>,
+    /// Of the ones behind, the rule.
+    shown: Vec<usize>,
+    /// Whether a path is that of a memory file is one more question to it.
+    memory: Option<Glob>,
+}
+
+impl<'r> Patterns<'r> {
+    pub(super) fn of(rules: &'r [Rule]) -> Self {
+        let with_path = rules.iter().enumerate();
+        let with_path = with_path.filter(|(_, rule)| rule.on.iter().any(|on| on.has_path()));
+        let own = with_path.clone().flat_map(|(index, rule)| {
+            let own = rule.path.iter().enumerate();
+            own.map(move |(number, glob)| ((index, number), glob))
+        });
+        let (of, mut globs): (Vec<_>, Vec<_>) = own.unzip();
+        let shown =
+            with_path.flat_map(|(index, rule)| rule.shown.iter().map(move |glob| (index, glob)));
+        let (shown, silent): (Vec<_>, Vec<_>) = shown.unzip();
+        globs.extend(silent);
+        let memory = Glob::parse(MEMORY_FILES).ok();
+        Self {
+            globs,
+            of,
+            shown,
+            memory: memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty())),
+        }
+    }
+
+    /// With the one for memory files behind them, if it is asked for.
+    pub(super) fn all(&self) -> Vec<&Glob> {
+        self.globs.iter().copied().chain(&self.memory).collect()
+    }
+
+    pub(super) fn has_memory_matched(&self, matched: &BTreeSet<usize>) -> bool {
+        matched.contains(&self.globs.len())
+    }
+
+    /// Whether a candidate's pattern is among those that match.
+    pub(super) fn has_matched(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
+        candidate.pattern.is_none_or(|number| {
+            let index = self.of.binary_search(&(candidate.rule, number));
+            let matches = index.is_ok_and(|index| matched.contains(&index));
+            matches && !self.is_shown(candidate.rule, matched)
+        })
+    }
+
+    /// Whether a rule is silent about a path that these patterns match.
+    fn is_shown(&self, rule: usize, matched: &BTreeSet<usize>) -> bool {
+        let mut shown = (self.of.len()..).zip(&self.shown);
+        shown.any(|(index, of)| *of == rule && matched.contains(&index))
+    }
+}

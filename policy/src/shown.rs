@@ -1,0 +1,52 @@
+//! What a profile shows: the paths about which its rules on hidden ones have nothing to say.
+//!
+//! A notice such as "a program looked into the home of somebody" must fall silent for a home that the
+//! profile gives to the jail, whichever of the two is written more narrowly. So each such rule knows what
+//! of its own paths is shown ([`Rule::shown`]), and no pattern of it matches there.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::glob::Glob;
+use crate::model::{Filesystem, Policy, Rule};
+
+impl Policy {
+    /// Settles what of the paths of rules on hidden ones is shown. To be called again when a place was
+    /// added to [`Policy::filesystem`].
+    pub fn settle_shown(&mut self) {
+        let Self {
+            rules, filesystem, ..
+        } = self;
+        for rule in rules.iter_mut().filter(|rule| rule.hidden) {
+            rule.shown = shown_of(rule, filesystem);
+        }
+    }
+}
+
+/// Patterns of all that a profile shows and some pattern of the rule may speak of.
+fn shown_of(rule: &Rule, filesystem: &Filesystem) -> Vec<Glob> {
+    let heads: Vec<_> = rule.path.iter().flat_map(Glob::heads).collect();
+    let mut shown: Vec<&Path> = places(filesystem)
+        .filter(|place| {
+            heads
+                .iter()
+                .any(|head| head.may_be_below(place.as_os_str().as_bytes()))
+        })
+        .collect();
+    shown.sort_unstable();
+    shown.dedup();
+    let with_what_is_below = |place: &Path| {
+        let place = place.as_os_str().as_bytes();
+        [Glob::of_path(place), Glob::below(place)]
+    };
+    shown.into_iter().flat_map(with_what_is_below).collect()
+}
+
+/// The places that a profile names. A tree of its own shows all that is in it.
+fn places(filesystem: &Filesystem) -> impl Iterator<Item = &Path> {
+    let given = filesystem.read.iter().chain(&filesystem.write);
+    let given = given.map(|given| given.path.as_path());
+    let scratch = filesystem.scratch.iter().map(|one| one.path.as_path());
+    let whole = filesystem.root.iter().map(|_| Path::new("/"));
+    given.chain(scratch).chain(whole)
+}

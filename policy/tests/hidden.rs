@@ -1,0 +1,114 @@
+//! Rules on hidden paths: what a profile shows silences them, whichever is written more narrowly.
+
+use std::path::Path;
+
+use turnkey_policy::{Access, Attempt, HostPath, On, Overrides, Policy, decide, load};
+
+const NOTICE: &str = r#"
+schema = "turnkey.profile/v1"
+name = "mine"
+extends = ["strict"]
+
+[[rule]]
+id = "notice"
+on = ["open", "exec"]
+path = ["/srv/**", "/var/log/{private,nginx}/*", "/home/*/.profile"]
+action = "log"
+yields = true
+hidden = true
+
+[[rule]]
+id = "secret"
+on = "open"
+path = "/srv/keys/*"
+action = "kill"
+"#;
+
+fn policy(overrides: &Overrides) -> Policy {
+    let read_file = |path: &str| match path {
+        "mine.toml" => Ok(NOTICE.to_owned()),
+        path => Err(format!("no {path} here")),
+    };
+    load("mine.toml", &read_file, overrides).expect("a profile")
+}
+
+fn showing(paths: &[&str]) -> Policy {
+    policy(&Overrides {
+        read: paths.iter().map(|path| (*path).to_owned()).collect(),
+        ..Overrides::default()
+    })
+}
+
+fn decided<'p>(policy: &'p Policy, path: &str) -> Option<&'p str> {
+    let attempt = Attempt {
+        path: Some(path.as_bytes()),
+        access: &[Access::Read],
+        ..Attempt::of(On::Open)
+    };
+    decide(&policy.rules, &attempt).map(|rule| policy.rules[rule].id.as_str())
+}
+
+#[test]
+fn what_nobody_shows_is_told() {
+    let policy = showing(&[]);
+    assert_eq!(decided(&policy, "/srv/a"), Some("notice"));
+    assert_eq!(decided(&policy, "/var/log/nginx/access"), Some("notice"));
+}
+
+#[test]
+fn a_place_within_the_pattern_is_silent_and_its_neighbours_are_not() {
+    let policy = showing(&["/srv/web"]);
+    assert_eq!(decided(&policy, "/srv/web"), None);
+    assert_eq!(decided(&policy, "/srv/web/a/b"), None);
+    assert_eq!(decided(&policy, "/srv/website"), Some("notice"));
+    assert_eq!(decided(&policy, "/srv/a"), Some("notice"));
+}
+
+#[test]
+fn a_place_around_the_pattern_is_silent_though_the_pattern_is_narrower() {
+    let policy = showing(&["/var"]);
+    assert_eq!(decided(&policy, "/var/log/nginx/access"), None);
+    assert_eq!(decided(&policy, "/srv/a"), Some("notice"));
+}
+
+#[test]
+fn what_is_shown_shields_nothing_from_another_rule() {
+    let policy = showing(&["/srv"]);
+    assert_eq!(decided(&policy, "/srv/keys/a"), Some("secret"));
+    assert_eq!(decided(&policy, "/srv/a"), None);
+}
+
+#[test]
+fn a_tree_of_its_own_shows_everything() {
+    let policy = policy(&Overrides {
+        root: Some("/srv/image".to_owned()),
+        ..Overrides::default()
+    });
+    assert_eq!(decided(&policy, "/srv/a"), None);
+    assert_eq!(decided(&policy, "/home/ada/.profile"), None);
+}
+
+#[test]
+fn a_place_that_is_added_later_counts_once_it_is_settled() {
+    let mut policy = showing(&[]);
+    policy.filesystem.read.push(HostPath {
+        path: Path::new("/home/ada").to_owned(),
+        optional: false,
+        why: String::new(),
+    });
+    policy.settle_shown();
+    assert_eq!(decided(&policy, "/home/ada/.profile"), None);
+    assert_eq!(decided(&policy, "/home/eve/.profile"), Some("notice"));
+}
+
+/// Every place that a profile shows costs the kernel's table states, also where no notice meets it.
+#[test]
+fn the_shipped_notices_meet_nothing_that_the_shipped_profiles_show() {
+    let no_files = |path: &str| Err(format!("no {path} here"));
+    let policy = load("untrusted", &no_files, &Overrides::default()).expect("a profile");
+    let hidden: Vec<_> = policy.rules.iter().filter(|rule| rule.hidden).collect();
+    assert_eq!(hidden.len(), 3);
+    for rule in hidden {
+        assert!(rule.shown.is_empty(), "{}: {:?}", rule.id, rule.shown);
+    }
+}
