@@ -72,10 +72,9 @@ fn looks_that_no_rule_is_against_are_no_events() {
     }
 }
 
-/// What the host keeps is not in the jail. Wanting it is told, and is what the program is for where it is
-/// given to it.
+/// What the host keeps is not in the jail.
 #[test]
-fn wanting_what_the_host_keeps_is_a_finding_unless_it_is_given() {
+fn wanting_what_the_host_keeps_is_a_finding() {
     let script = "[ -f /root/.bashrc ] || echo no home; cat /var/log/there.log 2> /dev/null || echo no log; \
         [ -e /etc/ssh/ssh_config ] || echo no settings";
     let ran = Run::new().shell(script);
@@ -93,18 +92,26 @@ fn wanting_what_the_host_keeps_is_a_finding_unless_it_is_given() {
     );
     ran.expect(ran.at("/risk_score") == 60, "one finding");
     ran.expect(ran.at("/status") == "exited", "and nobody is killed");
+}
 
-    let notice = "path = \"/var/lib\"\nhidden = true\nyields = true";
-    let notice = rule("mine", "open", "log", notice);
+#[test]
+fn what_is_given_is_no_finding_of_a_rule_on_what_is_hidden() {
+    let kept = tempfile::tempdir_in("/run").expect("a test runs as root");
+    std::fs::write(kept.path().join("inside"), "").expect("it can be written to");
+    let kept = kept.path().display();
+    let notice = format!("path = \"{kept}\"\nhidden = true\nyields = true");
+    let notice = rule("mine", "open", "log", &notice);
     // The shell opens it by itself; ls would only ask.
     let hidden = Run::new()
         .profile(&notice)
-        .shell("read name < /var/lib || echo nothing");
+        .shell(&format!("read name < {kept} || echo nothing"));
     hidden.expect(hidden.stdout == "nothing\n", "it is not there");
     hidden.expect(violations(&hidden, "mine").count() == 1, "and told");
     let run = Run::new().profile(&notice);
-    let shown = run.option("--read /var/lib").shell("ls /var/lib");
-    shown.expect(shown.stdout.contains("dpkg\n"), "it is given");
+    let shown = run
+        .option(&format!("--read {kept}"))
+        .shell(&format!("ls {kept}"));
+    shown.expect(shown.stdout == "inside\n", "it is given");
     shown.expect(
         violations(&shown, "mine").count() == 0,
         "and nothing is told",
