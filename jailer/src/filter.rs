@@ -62,11 +62,47 @@ impl Filters {
     pub const COUNT: u32 = 2;
 
     /// Builds both.
+    ///
+    /// # Errors
+    /// A name that is no syscall's, and what libseccomp refuses.
     pub fn build(policy: &Syscalls) -> Result<Filters, FilterError> {
         Ok(Filters {
             allowed: policy.allow.len(),
             refuse: arguments::program(policy)?,
             allow: export(&allow(policy)?)?,
+        })
+    }
+}
+
+impl Filters {
+    /// Both as bytes, for who keeps them for other runs: libseccomp takes longer than most of a start.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let counts = [self.allowed, self.refuse.len(), self.allow.len()];
+        let counts = counts.map(|count| count as u64);
+        let counts = counts.iter().flat_map(|count| count.to_ne_bytes());
+        let instructions = self.refuse.iter().chain(&self.allow);
+        counts
+            .chain(instructions.flat_map(|instruction| instruction.to_bytes()))
+            .collect()
+    }
+
+    /// From [`Filters::to_bytes`] of the same program on the same machine, which the caller has from nobody
+    /// but itself: they are what the jail may do. `None` when they are of another length.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Filters> {
+        let (counts, instructions) = bytes.split_first_chunk::<24>()?;
+        let count = |at: usize| {
+            let bytes = counts.get(at * 8..)?.first_chunk()?;
+            usize::try_from(u64::from_ne_bytes(*bytes)).ok()
+        };
+        let [allowed, refuse, allow] = [count(0)?, count(1)?, count(2)?];
+        let mut instructions = decode(instructions).ok()?;
+        let is_whole = refuse.checked_add(allow) == Some(instructions.len());
+        (is_whole && refuse > 0 && allow > 0).then_some(())?;
+        let allow = instructions.split_off(refuse);
+        Some(Filters {
+            allowed,
+            refuse: instructions,
+            allow,
         })
     }
 }
@@ -125,17 +161,12 @@ fn export(context: &ScmpFilterContext) -> Result<Vec<Instruction>, FilterError> 
 }
 
 fn decode(bytes: &[u8]) -> Result<Vec<Instruction>, FilterError> {
-    const SIZE: usize = std::mem::size_of::<Instruction>();
+    const SIZE: usize = size_of::<Instruction>();
     if bytes.is_empty() || !bytes.len().is_multiple_of(SIZE) {
         return Err(FilterError::Emitted(bytes.len()));
     }
-    let instruction = |raw: &[u8]| Instruction {
-        code: u16::from_ne_bytes([raw[0], raw[1]]),
-        jt: raw[2],
-        jf: raw[3],
-        k: u32::from_ne_bytes([raw[4], raw[5], raw[6], raw[7]]),
-    };
-    Ok(bytes.chunks_exact(SIZE).map(instruction).collect())
+    let instructions = bytes.as_chunks::<SIZE>().0.iter();
+    Ok(instructions.copied().map(Instruction::from_bytes).collect())
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub mod fuzzing {
 }
 
 pub use error::JailError;
-pub use filter::FilterError;
+pub use filter::{FilterError, Filters};
 pub use groups::limits::GroupLimit;
 pub use groups::own::OwnGroup;
 pub use groups::{GroupError, GroupNames, Groups, Now};

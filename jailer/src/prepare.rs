@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
-use turnkey_policy::{Layer, Network};
+use turnkey_policy::{Layer, Network, Syscalls};
 
 use crate::error::JailError;
-use crate::filter::Filters;
+use crate::filter::{FilterError, Filters};
 use crate::groups::hierarchy::{Controller, Home};
 use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::PREFIX;
@@ -73,6 +73,19 @@ impl Plan {
     /// # Errors
     /// Any layer the policy requires and this host cannot give, and whatever the kernel refuses.
     pub fn prepare(&self, streams: [OwnedFd; 3]) -> Result<Prepared, JailError> {
+        self.prepare_with(streams, Filters::build)
+    }
+
+    /// The same with filters that `filters` has of its own: what [`Filters::build`] made of the same
+    /// [`Syscalls`] before.
+    ///
+    /// # Errors
+    /// Those of [`Plan::prepare`], and of `filters`.
+    pub fn prepare_with(
+        &self,
+        streams: [OwnedFd; 3],
+        filters: impl FnOnce(&Syscalls) -> Result<Filters, FilterError>,
+    ) -> Result<Prepared, JailError> {
         let missing = privileges::missing();
         if !missing.is_empty() {
             return Err(JailError::Privileges(missing));
@@ -95,7 +108,7 @@ impl Plan {
         let landlock = self.landlock(&mut reports)?;
         let id = self.user(&tally)?;
         let tree = tree::open(&self.tree, id)?;
-        let filters = Filters::build(&self.policy.syscalls)?;
+        let filters = filters(&self.policy.syscalls)?;
         let (exec, strings) = self.exec();
         let expectation = Expectation {
             own_namespaces: own_namespaces()?,

@@ -308,6 +308,25 @@ pub struct Instruction {
     pub k: u32,
 }
 
+impl Instruction {
+    /// As the kernel reads it.
+    pub fn to_bytes(self) -> [u8; 8] {
+        let [c0, c1] = self.code.to_ne_bytes();
+        let [k0, k1, k2, k3] = self.k.to_ne_bytes();
+        [c0, c1, self.jt, self.jf, k0, k1, k2, k3]
+    }
+
+    /// From what the kernel reads.
+    pub fn from_bytes([c0, c1, jt, jf, k0, k1, k2, k3]: [u8; 8]) -> Self {
+        Self {
+            code: u16::from_ne_bytes([c0, c1]),
+            jt,
+            jf,
+            k: u32::from_ne_bytes([k0, k1, k2, k3]),
+        }
+    }
+}
+
 /// seccomp(2) `SECCOMP_SET_MODE_FILTER` for this task. Needs no_new_privs.
 pub fn install_filter(program: &[Instruction]) -> Result<()> {
     #[repr(C)]

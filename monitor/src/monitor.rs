@@ -274,6 +274,13 @@ impl Monitor {
         seat.stream.drain(AT_ONCE, lost, on_event)
     }
 
+    /// Readable when verdicts wait: what a rule speaks of, and every kill. Other events can be left waiting for a
+    /// while; as long as they are, those that follow wake nobody, and cost the jail less.
+    #[must_use]
+    pub fn verdicts(&self) -> BorrowedFd<'_> {
+        self.loaded.seat.stream.verdicts()
+    }
+
     /// Whether the kernel has condemned the jail, for a rule or because it could not say whether
     /// one was broken. It then kills each of its tasks at that task's next system call; who wants
     /// them dead at once uses `cgroup.kill`.

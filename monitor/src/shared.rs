@@ -5,7 +5,7 @@
 //!   2-0123456789abcdef/             version of the wire types, digest of the object
 //!     maps/ programs/ links/        what all jails share
 //!     seats/0/ seats/1/ …           what one jail has; its lock is held by who watches that jail
-//!     tables/                       rules that were compiled before
+//!     tables/ filters/              rules that were compiled before, and syscall filters
 //! ```
 //!
 //! A run that finds its object here uses it, and holds all of it by descriptors of its own: taking the
@@ -37,6 +37,7 @@ use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 pub(crate) use claim::Claim;
 pub use folder::SharedError;
 use folder::{Folder, found};
+pub use kept::filter;
 pub(crate) use kept::table;
 pub use pin::{Outcome, load, unload};
 pub use status::{SharedVersion, WatchedJail, status};

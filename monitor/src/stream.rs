@@ -168,6 +168,14 @@ fn next(ring: &mut Ring, arrived: &mut Arrived) -> io::Result<Option<Head>> {
     }
 }
 
+impl Stream {
+    /// Readable when the ring of verdicts has something.
+    pub(crate) fn verdicts(&self) -> BorrowedFd<'_> {
+        let [_, verdicts] = &self.rings;
+        verdicts.as_fd()
+    }
+}
+
 impl AsFd for Stream {
     /// Readable when either ring has something.
     fn as_fd(&self) -> BorrowedFd<'_> {

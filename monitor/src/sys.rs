@@ -2,17 +2,19 @@
 //!
 //! # Safety
 //!
-//! Five things need it: telling aya that the wire types are plain bytes, making a table of half a
+//! Five things need it: telling aya that the wire types are plain bytes, making a table of more than a
 //! megabyte without a copy on the stack, a child that must act before anything else runs in it, the
 //! order in which the kernel lets tasks run, and memory that is shared with the kernel.
 #![allow(unsafe_code)]
 
+mod bytes;
 mod offspring;
 mod pages;
 mod ring;
 mod room;
 mod table;
 
+pub(crate) use bytes::{VALUE as BYTES_VALUE, map_bytes, mapped_bytes};
 pub(crate) use ring::Ring;
 pub(crate) use room::SharedRoom;
 pub(crate) use table::{MappedTable, copy_of, map_table};
@@ -45,7 +47,7 @@ unsafe impl aya::Pod for JailValue {}
 // SAFETY: as above.
 unsafe impl aya::Pod for OffsetsValue {}
 
-/// A table of zeros, made where it stays: half a megabyte does not go over the stack.
+/// A table of zeros, made where it stays: more than a megabyte does not go over the stack.
 pub(crate) fn empty_table() -> Box<Table> {
     // SAFETY: `Table` is integers throughout, and has a size.
     unsafe { zeroed() }

@@ -217,7 +217,7 @@ pub struct Environment {
 }
 
 /// `[syscalls]`, resolved from groups to names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Syscalls {
     /// Names as in the kernel's table; all from [`crate::syscalls`].
     pub allow: BTreeSet<&'static str>,

@@ -331,6 +331,50 @@ fn more_jails_than_seats_are_all_watched_and_the_seats_go_again() {
     assert_eq!(jails(), [Value::Null; 0]);
 }
 
+/// The filters that are kept, as files.
+fn filters() -> Vec<PathBuf> {
+    let version = status();
+    let folder = Path::new(FOLDER).join(version[0]["name"].as_str().expect("a name"));
+    let kept = std::fs::read_dir(folder.join("filters"));
+    let kept = kept.into_iter().flatten();
+    kept.map(|entry| entry.expect("they can be listed").path())
+        .collect()
+}
+
+#[test]
+fn filters_that_are_kept_let_pass_what_their_own_profile_allows() {
+    const ASK: &str =
+        "import os\ntry: print(os.memfd_create('x') > 2)\nexcept PermissionError: print('no')";
+    let few = "[syscalls]\ninherit = false\nallow = [\"@basic\", \"@file\", \"@process\", \"@thread\", \"@time\", \"@signal\"]\n";
+    nothing_is_loaded();
+    load();
+    let (wide, narrow) = (Run::new, || Run::new().profile(few));
+    for kept in [1, 2, 2] {
+        // The first of each makes its filters; those of the others are there.
+        let ran = wide().python(ASK);
+        ran.expect(ran.stdout == "True\n", "what is allowed passes");
+        if kept > 1 {
+            let ran = narrow().python(ASK);
+            ran.expect(ran.stdout == "no\n", "what is not does not");
+        }
+        assert_eq!(filters().len(), kept, "one for each list of calls");
+    }
+    // A map that holds nothing: whoever finds it makes filters as if there were none.
+    for file in filters() {
+        std::fs::remove_file(&file).expect("root may");
+        let empty = std::fs::read_dir(file.ancestors().nth(2).expect("a folder").join("tables"));
+        let table = empty.expect("tables are kept").next().expect("one is");
+        std::fs::hard_link(table.expect("it can be listed").path(), &file)
+            .expect("a map can have two names");
+    }
+    let ran = narrow().python(ASK);
+    ran.expect(
+        ran.stdout == "no\n",
+        "what is no filter is not taken for one",
+    );
+    wide().python(ASK).expect_code(0);
+}
+
 #[test]
 fn what_somebody_else_could_have_put_there_is_not_used() {
     nothing_is_loaded();

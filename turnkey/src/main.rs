@@ -11,6 +11,7 @@ mod doctor;
 mod elsewhere;
 mod explain;
 mod export;
+mod filters;
 mod gateway;
 mod import;
 mod learn;

@@ -30,8 +30,8 @@ use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::{self, Watch};
 use crate::{
-    accept, advice, clock, colour, elsewhere, export, network, outputs, scope, tell, text_file,
-    toolchain,
+    accept, advice, clock, colour, elsewhere, export, filters, network, outputs, scope, tell,
+    text_file, toolchain,
 };
 
 /// Why there is no run, before a report could be written.
@@ -267,13 +267,13 @@ fn make_ready(
     if unmonitored || watch::is_optional(&plan.policy) {
         let watch = Watch::open(&plan.policy, unmonitored)?;
         let plan = for_whom(plan, watch.watches());
-        let prepared = plan.prepare(streams)?;
+        let prepared = plan.prepare_with(streams, filters::of)?;
         return Ok((plan, watch, prepared));
     }
     let (watch, prepared) = thread::scope(|scope| {
         let watch = scope.spawn(|| Watch::open(&plan.policy, unmonitored));
         // Here, and not there: what it starts lives no longer than the thread that started it.
-        let prepared = plan.prepare(streams);
+        let prepared = plan.prepare_with(streams, filters::of);
         let watch = watch.join();
         (watch.unwrap_or_else(|panic| resume_unwind(panic)), prepared)
     });

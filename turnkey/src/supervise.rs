@@ -27,6 +27,10 @@ use crate::watch::Watch;
 const TICK: Duration = Duration::from_millis(50);
 /// How long a look may wait while nothing of the tree runs: hundreds of jails that sleep are to cost little.
 const LONGEST_TICK: Duration = Duration::from_millis(400);
+/// How long events are left waiting after others were taken. The kernel wakes the reader for a record only if all
+/// before it were taken, and whoever makes the record pays for that: a program that does much would be
+/// interrupted for each of its acts.
+const REST: Duration = Duration::from_millis(5);
 /// How long a program that was asked to end may take, before everything is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -133,6 +137,7 @@ pub fn supervise(
             }
             if matches!(input, Input::Events) {
                 inputs.look.soon();
+                inputs.rest = Instant::now() + REST;
             }
             inputs.patience(course.asked);
             inputs.more_events = course.more_events;
@@ -230,6 +235,10 @@ impl Look {
 struct Inputs {
     /// None when nobody watches.
     events: Option<AsyncFd<OwnedFd>>,
+    /// Those of them that do not rest.
+    verdicts: Option<AsyncFd<OwnedFd>>,
+    /// Until when the others do.
+    rest: Instant,
     /// There is no need to wait for events. Everything else has its turn before them then, so that
     /// a flood of events keeps nobody from the clock.
     more_events: bool,
@@ -253,10 +262,18 @@ fn readable(descriptor: BorrowedFd<'_>) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(descriptor.try_clone_to_owned()?, Interest::READABLE)
 }
 
-/// Ready when there are events; never when nobody watches.
-async fn wait_for(events: Option<&AsyncFd<OwnedFd>>) -> io::Result<AsyncFdReadyGuard<'_, OwnedFd>> {
+/// Ready when there are events, and their rest is over; never when nobody watches.
+async fn wait_for(
+    events: Option<&AsyncFd<OwnedFd>>,
+    rest: Option<Instant>,
+) -> io::Result<AsyncFdReadyGuard<'_, OwnedFd>> {
     match events {
-        Some(events) => events.readable().await,
+        Some(events) => {
+            if let Some(rest) = rest {
+                sleep_until(rest).await;
+            }
+            events.readable().await
+        }
         None => std::future::pending().await,
     }
 }
@@ -271,6 +288,8 @@ impl Inputs {
     ) -> io::Result<Inputs> {
         Ok(Inputs {
             events: watch.descriptor().map(readable).transpose()?,
+            verdicts: watch.verdicts().map(readable).transpose()?,
+            rest: Instant::now(),
             more_events: false,
             news: readable(running.descriptor())?,
             output,
@@ -290,12 +309,14 @@ impl Inputs {
         }
     }
 
-    /// The next thing that happens. Events come before the news that may have followed them.
+    /// The next thing that happens. Verdicts come before the news that may have followed them; what else is left
+    /// behind in the end is handed out there.
     async fn next(&mut self, running: &mut Running) -> io::Result<Input> {
         let grace = self.grace.unwrap_or(self.deadline);
         Ok(tokio::select! {
             biased;
-            ready = wait_for(self.events.as_ref()), if !self.more_events => { ready?.clear_ready(); Input::Events }
+            ready = wait_for(self.verdicts.as_ref(), None), if !self.more_events => { ready?.clear_ready(); Input::Events }
+            ready = wait_for(self.events.as_ref(), Some(self.rest)), if !self.more_events => { ready?.clear_ready(); Input::Events }
             ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
             Some(TooMuchOutput) = self.output.recv() => Input::Output,
             arrived = self.signals.next() => Input::Signal(arrived),

@@ -129,6 +129,11 @@ impl Watch {
         self.monitor.as_ref().map(Monitor::as_fd)
     }
 
+    /// Readable when events wait that must not; `None` when there will never be any.
+    pub fn verdicts(&self) -> Option<BorrowedFd<'_>> {
+        self.monitor.as_ref().map(Monitor::verdicts)
+    }
+
     /// Hands out the events that are left. What the monitor's layer was, and what it can vouch for.
     pub fn finish(self, on_event: impl FnMut(Event)) -> anyhow::Result<(LayerReport, Evidence)> {
         let evidence = match self.monitor {

@@ -9,6 +9,7 @@ mod bpftrace;
 mod cost;
 mod events;
 mod findings;
+mod floor;
 mod goals;
 mod kill;
 mod leak;
@@ -37,6 +38,7 @@ use clap::{Args, ValueEnum};
 use crate::{command, setup, workspace};
 use baseline::Baseline;
 use findings::Findings;
+use floor::Floor;
 use peers::Present;
 use rounds::Extent;
 use stage::Stage;
@@ -89,6 +91,7 @@ const BASELINE: &str = "benchmarks.json";
 struct Bench {
     stage: Stage,
     peers: Vec<Present>,
+    floor: Floor,
     quick: bool,
 }
 
@@ -148,9 +151,14 @@ fn all_measured(failed: &[String]) -> Result<()> {
 }
 
 fn measure(bench: &Bench, name: Name, findings: &mut Findings) -> Result<()> {
-    let Bench { stage, peers, .. } = bench;
+    let Bench {
+        stage,
+        peers,
+        floor,
+        ..
+    } = bench;
     match name {
-        Name::Start => start::measure(stage, bench.extent(9, 11), peers, findings),
+        Name::Start => start::measure(stage, bench.extent(9, 11), peers, floor, findings),
         Name::Cost => {
             let files = if bench.quick { 10_000 } else { 100_000 };
             cost::measure(stage, bench.extent(5, 1), peers, files, findings)
@@ -160,7 +168,7 @@ fn measure(bench: &Bench, name: Name, findings: &mut Findings) -> Result<()> {
             let milliseconds = if bench.quick { 300 } else { 2000 };
             events::measure(stage, bench.extent(5, 3), milliseconds, findings)
         }
-        Name::Scale => scale::measure(stage, bench.scale(), peers, findings),
+        Name::Scale => scale::measure(stage, bench.scale(), peers, floor, findings),
         Name::Leak => leak::measure(stage, if bench.quick { 300 } else { 10_000 }, findings),
     }
     .with_context(|| format!("{name:?} could not be measured"))
@@ -178,6 +186,7 @@ impl Bench {
         absent.extend(peers::absent_watchers());
         let quick = arguments.quick;
         let bench = Bench {
+            floor: Floor::new(&stage)?,
             stage,
             peers,
             quick,

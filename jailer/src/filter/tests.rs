@@ -24,6 +24,30 @@ fn ordinary_calls_pass() {
 }
 
 #[test]
+fn bytes_are_the_filters_they_were_made_of_or_none() {
+    let filters = all_that_any_policy_allows();
+    let bytes = filters.to_bytes();
+    let again = Filters::from_bytes(&bytes).expect("they are whole");
+    assert_eq!(again.allowed, filters.allowed);
+    assert_eq!(
+        (&again.refuse, &again.allow),
+        (&filters.refuse, &filters.allow)
+    );
+    for length in [0, 8, 23, 24, 32, bytes.len() - 8, bytes.len() - 1] {
+        let cut = Filters::from_bytes(&bytes[..length]);
+        assert!(cut.is_none(), "{length} of {} bytes", bytes.len());
+    }
+    let one_more = [bytes.as_slice(), &[0; 8]].concat();
+    assert!(Filters::from_bytes(&one_more).is_none(), "and none behind");
+    let mut without = bytes;
+    without[8..16].fill(0);
+    assert!(
+        Filters::from_bytes(&without).is_none(),
+        "a program that is empty"
+    );
+}
+
+#[test]
 fn j45_dangerous_calls_are_refused_as_known() {
     let filters = all_that_any_policy_allows();
     let refused = [

@@ -122,6 +122,10 @@ impl Folder {
         self.0.join("tables")
     }
 
+    pub(super) fn filters(&self) -> PathBuf {
+        self.0.join("filters")
+    }
+
     /// Whether everything is in it that belongs there.
     pub(super) fn is_finished(&self) -> bool {
         !self.name().starts_with(UNFINISHED)

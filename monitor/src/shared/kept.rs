@@ -1,8 +1,9 @@
-//! Tables that were compiled before, kept beside the programs that are loaded for all.
+//! What was made before, kept beside the programs that are loaded for all.
 //!
-//! A table is a pure function of the rules, and to compile one takes longer than most of what a run does
-//! besides. So each is put into a map of its own, whose name is the digest of all that it was made from, and who
-//! has the same rules maps it. It gets its name when it is whole, and nobody writes it afterwards.
+//! A table is a pure function of the rules, as a syscall filter is of the names that are allowed, and to make
+//! one takes longer than most of what a run does besides. So each is put into a map of its own, whose name is
+//! the digest of all that it was made from, and who is to have the same maps it. It gets its name when it is whole,
+//! and nobody writes it afterwards.
 
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -20,11 +21,11 @@ use crate::compile::{CompileError, compile_rules};
 use crate::object::ObjectFile;
 use crate::rule_table::RuleTable;
 use crate::seat::MAPPABLE;
-use crate::sys::{MappedTable, map_table};
+use crate::sys::{BYTES_VALUE, MappedTable, map_bytes, map_table, mapped_bytes};
 
 use super::folder::{Folder, SharedError, found, make};
 
-/// How many are kept: some for each profile that is in use, at a megabyte and a quarter each.
+/// How many of a kind are kept: some for each profile that is in use. A table takes a megabyte and a quarter.
 const MOST: usize = 16;
 
 /// The table of these rules: the one that is kept, or a new one, which is kept from then on where programs
@@ -34,7 +35,7 @@ pub(crate) fn table(
     rules: &[Rule],
     mode: Mode,
 ) -> Result<RuleTable, CompileError> {
-    let Some(file) = file(object, rules, mode) else {
+    let Some(file) = file(object, Folder::tables, &(mode, rules)) else {
         return compile_rules(rules, mode).map(RuleTable::Own);
     };
     // A run needs no help to compile: one that cannot be had is made again, and the run is the same.
@@ -42,26 +43,55 @@ pub(crate) fn table(
         return Ok(RuleTable::Kept(kept));
     }
     let table = compile_rules(rules, mode)?;
-    let _ = keep(&file, &table);
+    let _ = keep(&file, size_of::<Table>(), |map| map_table(map, &table));
     Ok(RuleTable::Own(table))
 }
 
-/// Where the table of these rules is, if it is anywhere.
-fn file(object: &ObjectFile<'_>, rules: &[Rule], mode: Mode) -> Option<PathBuf> {
+/// What `make` makes of `from`, and of nothing else: the bytes that are kept, or new ones, which are kept from
+/// then on where programs are loaded for all.
+///
+/// Who may load programs for all is root, and nobody else can put anything where they are: what is found
+/// there is as good as what this process makes.
+///
+/// # Errors
+/// Those of `make`. Bytes that cannot be kept, or read, are no error: they are made again.
+pub fn filter<'o, E>(
+    object: impl Into<ObjectFile<'o>>,
+    from: &impl Hash,
+    make: impl FnOnce() -> Result<Vec<u8>, E>,
+) -> Result<Vec<u8>, E> {
+    let Some(file) = file(&object.into(), Folder::filters, from) else {
+        return make();
+    };
+    let kept = MapData::from_pin(&file).map(|map| mapped_bytes(&map));
+    if let Ok(Ok(bytes)) = kept {
+        return Ok(bytes);
+    }
+    let bytes = make()?;
+    let _ = keep(&file, BYTES_VALUE, |map| map_bytes(map, &bytes));
+    Ok(bytes)
+}
+
+/// Where that which is made of this is, if it is anywhere.
+fn file(
+    object: &ObjectFile<'_>,
+    kind: fn(&Folder) -> PathBuf,
+    from: &impl Hash,
+) -> Option<PathBuf> {
     let folder = Folder::of(object);
     let is_there = folder.is_there().unwrap_or(false);
     is_there.then_some(())?;
-    Some(folder.tables().join(digest(rules, mode).ok()?))
+    Some(kind(&folder).join(digest(from).ok()?))
 }
 
-/// Of everything that a table depends on: the rules, and the program that compiles them.
-fn digest(rules: &[Rule], mode: Mode) -> io::Result<String> {
-    let compiler = fs::metadata("/proc/self/exe")?;
+/// Of everything that it depends on: what it is made of, and the program that makes it.
+fn digest(from: &impl Hash) -> io::Result<String> {
+    let maker = fs::metadata("/proc/self/exe")?;
     let mut taken = Taken(Sha256::new());
-    (compiler.dev(), compiler.ino(), compiler.size()).hash(&mut taken);
-    (compiler.mtime(), compiler.mtime_nsec()).hash(&mut taken);
-    (compiler.ctime(), compiler.ctime_nsec()).hash(&mut taken);
-    (mode, rules).hash(&mut taken);
+    (maker.dev(), maker.ino(), maker.size()).hash(&mut taken);
+    (maker.mtime(), maker.mtime_nsec()).hash(&mut taken);
+    (maker.ctime(), maker.ctime_nsec()).hash(&mut taken);
+    from.hash(&mut taken);
     let digest = taken.0.finalize();
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -85,12 +115,17 @@ fn open(file: &Path) -> Result<MappedTable, MapError> {
     Ok(MappedTable::of(&map)?)
 }
 
-fn keep(file: &Path, table: &Table) -> Result<(), SharedError> {
+/// Makes a map for so many bytes, has it filled, and gives it its name.
+fn keep(
+    file: &Path,
+    bytes: usize,
+    fill: impl FnOnce(&MapData) -> io::Result<()>,
+) -> Result<(), SharedError> {
     let unkept = |error| SharedError::pinned(file, error);
-    let bytes = u32::try_from(size_of::<Table>()).unwrap_or(u32::MAX);
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     let map = aya_obj::Map::new_from_params(BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1, MAPPABLE);
-    let map = MapData::create(map, "table", None).map_err(unkept)?;
-    map_table(&map, table).map_err(found(file))?;
+    let map = MapData::create(map, "kept", None).map_err(unkept)?;
+    fill(&map).map_err(found(file))?;
     if let Some(folder) = file.parent() {
         make(folder)?;
         make_room(folder)?;
@@ -131,7 +166,8 @@ mod tests {
 
     #[test]
     fn digest_tells_rules_and_modes_apart() {
-        let of = |rules: &[Rule], mode| digest(rules, mode).expect("a running program is a file");
+        let of =
+            |rules: &[Rule], mode| digest(&(mode, rules)).expect("a running program is a file");
         let rule = Rule::new("one", [On::Open], Action::Kill);
         let other = Rule {
             action: Action::Log,

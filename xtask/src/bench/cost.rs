@@ -279,6 +279,8 @@ fn keep(results: &Results, findings: &mut Findings) {
         findings.keep(&format!("cost.{}.outside", kind.name), outside);
         let floor = ratio(kind.name, FLOOR, BARE);
         findings.keep(&format!("cost.{}.floor", kind.name), floor);
+        let jailed = ratio(kind.name, JAILED, BARE);
+        findings.keep(&format!("cost.{}.jailed", kind.name), jailed);
     }
     let against = CALLS.iter().filter_map(|kind| ratio(kind, STRACE, WATCHED));
     let least = against.min_by(|one, other| one.value.total_cmp(&other.value));

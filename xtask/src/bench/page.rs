@@ -30,6 +30,7 @@ pub fn text(findings: &Findings, machine: &Machine, absent: &[String]) -> String
     }
     page += "\n## Goals\n\n";
     page += &goals::table(&findings.ratios).markdown();
+    page += &format!("\n{}\n", goals::FLOORS);
     for section in &findings.sections {
         page += &format!("\n## {}\n", section.title);
         for block in &section.blocks {

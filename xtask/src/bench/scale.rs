@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::alive;
 use super::findings::{Block, Findings, Section, digits};
+use super::floor::{FLOOR, Floor};
 use super::peers::{BUBBLEWRAP, Present};
 use super::plots;
 use super::rounds::{Contestant, Extent, Phase, Results, play};
@@ -44,14 +45,15 @@ pub fn measure(
     stage: &Stage,
     size: Size,
     peers: &[Present],
+    floor: &Floor,
     findings: &mut Findings,
 ) -> Result<()> {
     let mut blocks = vec![Block::text(
         "Callers who start `/bin/true` again and again, so many at once: jails in a second, and how long each took.",
     )];
-    blocks.extend(rates(stage, size, peers, findings)?);
+    blocks.extend(rates(stage, size, peers, floor, findings)?);
     blocks.extend(crowd(stage, size, findings)?);
-    blocks.extend(mounts(stage, size, peers)?);
+    blocks.extend(mounts(stage, size, peers, floor)?);
     findings.sections.push(Section {
         title: "Scale",
         blocks,
@@ -66,12 +68,13 @@ fn rates(
     stage: &Stage,
     size: Size,
     peers: &[Present],
+    floor: &Floor,
     findings: &mut Findings,
 ) -> Result<Vec<Block>> {
     let waits = Waits::default();
     let mut contestants = Vec::new();
     for at_once in AT_ONCE {
-        for (who, phase, make) in starters(stage, peers) {
+        for (who, phase, make) in starters(stage, peers, floor) {
             let name = format!("{who}, {at_once} at once");
             let (waits, key) = (&waits, name.clone());
             contestants.push(Contestant::new(name, phase, move || {
@@ -85,13 +88,15 @@ fn rates(
     let ours = format!("{TURNKEY}, {GOAL} at once");
     let theirs = format!("{BUBBLEWRAP}, {GOAL} at once");
     findings.keep("scale.rate", results.ratio(&ours, &theirs));
+    let least = format!("{FLOOR}, {GOAL} at once");
+    findings.keep("scale.floor", results.ratio(&least, &theirs));
     drop(contestants);
     Ok(vec![rate_table(&results, &waits.into_inner())])
 }
 
 type Starter<'a> = (String, Phase, Box<dyn Fn() -> Result<Command> + 'a>);
 
-fn starters<'a>(stage: &'a Stage, peers: &'a [Present]) -> Vec<Starter<'a>> {
+fn starters<'a>(stage: &'a Stage, peers: &'a [Present], floor: &Floor) -> Vec<Starter<'a>> {
     let mut all: Vec<Starter> = vec![(
         BARE.into(),
         Phase::Unloaded,
@@ -104,6 +109,12 @@ fn starters<'a>(stage: &'a Stage, peers: &'a [Present]) -> Vec<Starter<'a>> {
             Box::new(|| peer.command(stage, &TRUE)),
         ));
     }
+    let words = floor.words(&TRUE);
+    all.push((
+        FLOOR.into(),
+        Phase::Unloaded,
+        Box::new(move || Ok(stage.as_root(&words))),
+    ));
     let words = turnkey(stage, &[], &TRUE);
     all.push((
         TURNKEY.into(),
@@ -225,7 +236,7 @@ fn crowd(stage: &Stage, size: Size, findings: &mut Findings) -> Result<Vec<Block
 }
 
 /// Starts beside more and more mounts of the host.
-fn mounts(stage: &Stage, size: Size, peers: &[Present]) -> Result<Vec<Block>> {
+fn mounts(stage: &Stage, size: Size, peers: &[Present], floor: &Floor) -> Result<Vec<Block>> {
     let folder = stage.path("mounts");
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     let mut there = 0;
@@ -234,7 +245,7 @@ fn mounts(stage: &Stage, size: Size, peers: &[Present]) -> Result<Vec<Block>> {
         add_mounts(&folder, there, wanted)?;
         there = wanted;
         let at = count(wanted)?;
-        for (index, (who, phase, make)) in starters(stage, peers).into_iter().enumerate() {
+        for (index, (who, phase, make)) in starters(stage, peers, floor).into_iter().enumerate() {
             stage.enter(phase)?;
             let point = (at, start(&mut make()?, size.starts)?);
             match lines.get_mut(index) {

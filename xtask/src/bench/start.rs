@@ -3,10 +3,12 @@
 use anyhow::Result;
 
 use super::findings::{Block, Findings, Section, Unit, times};
-use super::goals::{START_COLD, START_PYTHON, START_WARM};
+use super::floor::{FLOOR, Floor};
+use super::goals::{COLD_VERIFIER, PYTHON_FLOOR, START_COLD, START_PYTHON, START_WARM, WARM_FLOOR};
 use super::peers::{self, BUBBLEWRAP, Present};
 use super::rounds::{Contestant, Extent, Phase, Results, play};
 use super::stage::{Stage, timed};
+use super::statistics::Ratio;
 use super::{plots, steps};
 use crate::command;
 
@@ -25,17 +27,22 @@ const UNPRIVILEGED: &str = "turnkey, unprivileged and unmonitored";
 const INTRODUCTION: &str = "From the caller's fork to the reaped command, as the caller sees it. *Cold* loads \
 turnkey's programs into the kernel first; *warm* finds them loaded by `turnkey monitor load`. Others, and \
 starts from nothing, are measured while no programs of turnkey are loaded. turnkey runs as root, because the \
-monitor needs it, with the profile `untrusted`, every layer on; everybody else as a user without privileges.";
+monitor needs it, with the profile `untrusted`, every layer on; everybody else as a user without privileges. *The \
+same kernel objects, without turnkey* is `xtask/src/bench/floor.c`: a jail of as many namespaces, control groups, mounts, \
+rules of Landlock and instructions of seccomp, made in one go by root, which checks, watches and tells nothing.";
 
 /// Measures it.
 pub fn measure(
     stage: &Stage,
     extent: Extent,
     present: &[Present],
+    floor: &Floor,
     findings: &mut Findings,
 ) -> Result<()> {
-    let of_true = starts(stage, extent, present, &TRUE)?;
-    let of_python = starts(stage, extent, present, &PASS)?;
+    let of_true = starts(stage, extent, present, floor, &TRUE)?;
+    let of_python = starts(stage, extent, present, floor, &PASS)?;
+    findings.keep(WARM_FLOOR, of_true.ratio(FLOOR, BUBBLEWRAP));
+    findings.keep(PYTHON_FLOOR, of_python.ratio(FLOOR, BARE));
     findings.keep(START_WARM, of_true.ratio(WARM, BUBBLEWRAP));
     findings.keep(START_COLD, of_true.ratio(COLD, BUBBLEWRAP));
     findings.keep(START_PYTHON, of_python.ratio(WARM, BARE));
@@ -61,6 +68,11 @@ pub fn measure(
     blocks.extend(layers(stage, extent)?);
     if command::find_program(peers::BPFTRACE).is_some() {
         blocks.extend(steps::of_a_start(stage, extent.rounds, present)?);
+        let cold = steps::of_a_cold_start(stage, extent.rounds)?;
+        let other = of_true.summary(BUBBLEWRAP);
+        let verifier = other.map(|other| Ratio::exact(cold.verifier / other.median));
+        findings.keep(COLD_VERIFIER, verifier);
+        blocks.extend(cold.blocks);
     }
     blocks.push(Block::text(
         "The commands, with what comes before the program:",
@@ -73,7 +85,13 @@ pub fn measure(
     Ok(())
 }
 
-fn starts(stage: &Stage, extent: Extent, peers: &[Present], program: &[&str]) -> Result<Results> {
+fn starts(
+    stage: &Stage,
+    extent: Extent,
+    peers: &[Present],
+    floor: &Floor,
+    program: &[&str],
+) -> Result<Results> {
     let mut bare = stage.as_user(program);
     let mut contestants = vec![Contestant::new(BARE, Phase::Unloaded, move || {
         timed(&mut bare)
@@ -83,6 +101,10 @@ fn starts(stage: &Stage, extent: Extent, peers: &[Present], program: &[&str]) ->
         let measure = move || timed(&mut command);
         contestants.push(Contestant::new(peer.name, Phase::Unloaded, measure));
     }
+    let mut least = stage.as_root(&floor.words(program));
+    contestants.push(Contestant::new(FLOOR, Phase::Unloaded, move || {
+        timed(&mut least)
+    }));
     for (name, phase, flags) in ours() {
         let words = turnkey(stage, flags, program);
         let mut command = match name {

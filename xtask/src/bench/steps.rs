@@ -1,4 +1,4 @@
-//! Where the time of a warm start goes: every system call that is made for it, as bpftrace sees them begin and end.
+//! Where the time of a start goes: every system call that is made for it, as bpftrace sees them begin and end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,8 +13,11 @@ use super::rounds::Phase;
 use super::stage::{Stage, timed};
 use super::start::turnkey;
 
-/// The most expensive ones are shown.
+const PROGRAM: [&str; 1] = ["/bin/true"];
+
+/// So many of the most expensive ones are shown of a warm start, and of a cold one.
 const SHOWN: usize = 20;
+const SHOWN_COLD: usize = 5;
 
 /// Calls that wait for somebody else, whose time is that one's.
 const WAITS: [&str; 16] = [
@@ -37,13 +40,32 @@ const WAITS: [&str; 16] = [
 ];
 
 /// Whoever executes PROGRAM is watched, with all that comes of it. `@n` and `@ns` count calls and sum their time, by
-/// whether the process itself made them or one that came of it, and by number.
+/// whether the process itself made them or one that came of it, and by number; those of bpf(2) by their command.
 const SCRIPT: &str = r#"tracepoint:syscalls:sys_enter_execve /str(args->filename) == "PROGRAM"/ { @of[tid] = 1; @first[pid] = 1; }
 tracepoint:sched:sched_process_fork /@of[tid]/ { @of[args->child_pid] = 1; }
-tracepoint:raw_syscalls:sys_enter /@of[tid]/ { @at[tid] = nsecs; @nr[tid] = args->id; }
+tracepoint:raw_syscalls:sys_enter /@of[tid]/ { @at[tid] = nsecs; @nr[tid] = args->id == BPF ? COMMANDS + args->args[0] : args->id; }
 tracepoint:raw_syscalls:sys_exit /@at[tid]/ { $first = @first[pid]; @ns[$first, @nr[tid]] = sum(nsecs - @at[tid]); @n[$first, @nr[tid]] = count(); delete(@at[tid]); }
 tracepoint:sched:sched_process_exit /@of[tid]/ { delete(@of[tid]); delete(@at[tid]); }
 END { clear(@of); clear(@first); clear(@at); clear(@nr); }"#;
+
+/// bpf(2), and where its commands are counted.
+const BPF: &str = "321";
+const COMMANDS: u64 = 1_000_000;
+/// The commands that have a name on the page, `enum bpf_cmd` of linux/bpf.h.
+const NAMED: [(u64, &str); 10] = [
+    (0, "BPF_MAP_CREATE"),
+    (1, "BPF_MAP_LOOKUP_ELEM"),
+    (2, "BPF_MAP_UPDATE_ELEM"),
+    (3, "BPF_MAP_DELETE_ELEM"),
+    (5, VERIFIER),
+    (7, "BPF_OBJ_GET"),
+    (15, "BPF_OBJ_GET_INFO_BY_FD"),
+    (18, "BPF_BTF_LOAD"),
+    (22, "BPF_MAP_FREEZE"),
+    (28, "BPF_LINK_CREATE"),
+];
+/// What the verifier does is done in.
+const VERIFIER: &str = "BPF_PROG_LOAD";
 
 /// Where the numbers of calls have names: a header that comes with the C library's.
 const NAMES: &str = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h";
@@ -58,10 +80,37 @@ struct Sum {
 /// By whether the first process made them, and by name. Those that wait are left out.
 type Sums = BTreeMap<(bool, String), Sum>;
 
+/// What the calls of a cold start take.
+pub struct Cold {
+    /// The table.
+    pub blocks: Vec<Block>,
+    /// In seconds, for one start: the verifier's.
+    pub verifier: f64,
+}
+
+/// The same with nothing loaded before.
+pub fn of_a_cold_start(stage: &Stage, starts: usize) -> Result<Cold> {
+    stage.enter(Phase::Unloaded)?;
+    let mut ours = stage.as_root(&turnkey(stage, &[], &PROGRAM));
+    let sums = seen(stage, &mut ours, starts, &names()?)?;
+    let starts = u32::try_from(starts)?;
+    let verifier = |(_, call): &(bool, String)| call.ends_with(VERIFIER);
+    let verifier = sums.iter().filter(|(key, _)| verifier(key));
+    let verifier: u64 = verifier.map(|(_, sum)| sum.nanoseconds).sum();
+    let text = format!(
+        "The same of a cold start, where the kernel verifies and translates every program, `{VERIFIER}`: {} of {}.",
+        per_start(verifier, starts),
+        milliseconds(&sums, starts)
+    );
+    Ok(Cold {
+        blocks: vec![Block::text(text), table(&sums, starts, SHOWN_COLD)],
+        verifier: seconds(verifier) / f64::from(starts),
+    })
+}
+
 /// The table of what the calls of a start take.
 pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec<Block>> {
-    const PROGRAM: [&str; 1] = ["/bin/true"];
-    let names = names(&fs::read_to_string(NAMES).context("the C library's headers are missing")?);
+    let names = names()?;
     stage.enter(Phase::Loaded)?;
     let mut ours = stage.as_root(&turnkey(stage, &[], &PROGRAM));
     let sums = seen(stage, &mut ours, starts, &names)?;
@@ -69,8 +118,8 @@ pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec
     let mut text = format!(
         "Where a warm start of `/bin/true` spends its time: the system calls that take most, for one start, as bpftrace sees them \
          begin and end. *turnkey* is the supervisor, *its children* are the keeper, the canaries, the jail's init and the program until \
-         its end. Calls that wait for another process are left out, and so are page faults and the ends of processes. In sum they take \
-         {}",
+         its end. Calls that wait for another process are left out, and so are page faults and the ends of processes; a `clone3` takes as \
+         long as its child, where that is a canary, as after vfork(2). In sum they take {}",
         milliseconds(&sums, starts_made)
     );
     if let Some(peer) = peers.iter().find(|peer| peer.name == BUBBLEWRAP) {
@@ -80,7 +129,7 @@ pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec
         text += &format!("; those of a start by bubblewrap take {theirs}");
     }
     text.push('.');
-    Ok(vec![Block::text(text), table(&sums, starts_made)])
+    Ok(vec![Block::text(text), table(&sums, starts_made, SHOWN)])
 }
 
 /// Starts it so often, while bpftrace looks.
@@ -91,7 +140,10 @@ fn seen(
     names: &BTreeMap<u64, String>,
 ) -> Result<Sums> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let witness = bpftrace::start(stage, &SCRIPT.replace("PROGRAM", &program))?;
+    let script = SCRIPT.replace("PROGRAM", &program);
+    let script = script.replace("BPF", BPF);
+    let script = script.replace("COMMANDS", &COMMANDS.to_string());
+    let witness = bpftrace::start(stage, &script)?;
     for _ in 0..starts {
         timed(command)?;
     }
@@ -103,22 +155,26 @@ fn milliseconds(sums: &Sums, starts: u32) -> String {
     per_start(all, starts)
 }
 
+fn per_start(nanoseconds: u64, starts: u32) -> String {
+    format!(
+        "{} ms",
+        digits(seconds(nanoseconds) * 1e3 / f64::from(starts))
+    )
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "of seconds, nanoseconds are exact"
 )]
-fn per_start(nanoseconds: u64, starts: u32) -> String {
-    format!(
-        "{} ms",
-        digits(nanoseconds as f64 / 1e6 / f64::from(starts))
-    )
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are few")]
-fn table(sums: &Sums, starts: u32) -> Block {
+fn table(sums: &Sums, starts: u32, shown: usize) -> Block {
     let mut all: Vec<_> = sums.iter().collect();
     all.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.nanoseconds));
-    let rows = all.into_iter().take(SHOWN).map(|((is_first, call), sum)| {
+    let rows = all.into_iter().take(shown).map(|((is_first, call), sum)| {
         let who = if *is_first { "turnkey" } else { "its children" };
         vec![
             format!("`{call}`"),
@@ -130,8 +186,16 @@ fn table(sums: &Sums, starts: u32) -> Block {
     Block::table(&["call", "by", "calls", "in sum"], rows.collect())
 }
 
+/// The names of calls, and of bpf(2)'s commands.
+fn names() -> Result<BTreeMap<u64, String>> {
+    let header = fs::read_to_string(NAMES).context("the C library's headers are missing")?;
+    let mut names = names_of(&header);
+    names.extend(NAMED.map(|(command, name)| (COMMANDS + command, format!("bpf, {name}"))));
+    Ok(names)
+}
+
 /// From lines such as `#define __NR_read 0`.
-fn names(header: &str) -> BTreeMap<u64, String> {
+fn names_of(header: &str) -> BTreeMap<u64, String> {
     let named = header.lines().filter_map(|line| {
         let (name, number) = line.strip_prefix("#define __NR_")?.split_once(' ')?;
         Some((number.trim().parse().ok()?, name.to_owned()))
@@ -178,7 +242,7 @@ mod tests {
         @ns[1, 1]: 1500000\n@ns[0, 165]: 4000000\n@ns[1, 0]: 9000000\n@ns[0, 999]: 10\n\n@ready1: 1\n";
 
     fn all() -> Sums {
-        sums(PRINTED, &names(HEADER))
+        sums(PRINTED, &names_of(HEADER))
     }
 
     #[test]
@@ -194,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_table_begins_with_what_takes_most() {
-        let text = table(&all(), 2).markdown();
+        let text = table(&all(), 2, SHOWN).markdown();
         let first = text.lines().nth(2);
         assert_eq!(
             first,

@@ -13,7 +13,7 @@ use super::support;
 const SILENCE: Duration = Duration::from_secs(240);
 
 /// How long a guest may run altogether, in the host's time.
-pub const TOGETHER: Duration = Duration::from_secs(1500);
+pub const TOGETHER: Duration = Duration::from_secs(2700);
 
 /// The same for a guest that runs only when somebody asks for it, and waits.
 pub const TOGETHER_WHEN_NAMED: Duration = Duration::from_secs(4500);
