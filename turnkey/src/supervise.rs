@@ -31,6 +31,8 @@ const LONGEST_TICK: Duration = Duration::from_millis(400);
 /// before it were taken, and whoever makes the record pays for that: a program that does much would be
 /// interrupted for each of its acts.
 const REST: Duration = Duration::from_millis(5);
+/// The same for verdicts, among which a kill may be that the rest of the jail has not noticed yet.
+const VERDICTS_REST: Duration = Duration::from_millis(1);
 /// How long a program that was asked to end may take, before everything is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -137,7 +139,7 @@ pub fn supervise(
             }
             if matches!(input, Input::Events) {
                 inputs.look.soon();
-                inputs.rest = Instant::now() + REST;
+                inputs.taken = Some(Instant::now());
             }
             inputs.patience(course.asked);
             inputs.more_events = course.more_events;
@@ -235,10 +237,10 @@ impl Look {
 struct Inputs {
     /// None when nobody watches.
     events: Option<AsyncFd<OwnedFd>>,
-    /// Those of them that do not rest.
+    /// Those of them that rest less long.
     verdicts: Option<AsyncFd<OwnedFd>>,
-    /// Until when the others do.
-    rest: Instant,
+    /// When events were taken last.
+    taken: Option<Instant>,
     /// There is no need to wait for events. Everything else has its turn before them then, so that
     /// a flood of events keeps nobody from the clock.
     more_events: bool,
@@ -289,7 +291,7 @@ impl Inputs {
         Ok(Inputs {
             events: watch.descriptor().map(readable).transpose()?,
             verdicts: watch.verdicts().map(readable).transpose()?,
-            rest: Instant::now(),
+            taken: None,
             more_events: false,
             news: readable(running.descriptor())?,
             output,
@@ -313,10 +315,12 @@ impl Inputs {
     /// behind in the end is handed out there.
     async fn next(&mut self, running: &mut Running) -> io::Result<Input> {
         let grace = self.grace.unwrap_or(self.deadline);
+        let over = |rest: Duration| self.taken.map(|taken| taken + rest);
+        let (verdicts_rest, rest) = (over(VERDICTS_REST), over(REST));
         Ok(tokio::select! {
             biased;
-            ready = wait_for(self.verdicts.as_ref(), None), if !self.more_events => { ready?.clear_ready(); Input::Events }
-            ready = wait_for(self.events.as_ref(), Some(self.rest)), if !self.more_events => { ready?.clear_ready(); Input::Events }
+            ready = wait_for(self.verdicts.as_ref(), verdicts_rest), if !self.more_events => { ready?.clear_ready(); Input::Events }
+            ready = wait_for(self.events.as_ref(), rest), if !self.more_events => { ready?.clear_ready(); Input::Events }
             ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
             Some(TooMuchOutput) = self.output.recv() => Input::Output,
             arrived = self.signals.next() => Input::Signal(arrived),
