@@ -31,6 +31,17 @@ pub struct Stage {
     bpftrace: RefCell<Option<bpftrace::Running>>,
 }
 
+/// Where bpftrace looks for tracepoints, on hosts that have not mounted it.
+const TRACEPOINTS: &str = "/sys/kernel/debug/tracing/events";
+
+fn mount_tracepoints() -> Result<()> {
+    if Path::new(TRACEPOINTS).exists() {
+        return Ok(());
+    }
+    let mut mount = Command::new("mount");
+    command::check(mount.args(["-t", "debugfs", "debugfs", "/sys/kernel/debug"]))
+}
+
 impl Stage {
     /// With a copy of turnkey that everybody may execute.
     pub fn new(turnkey: &Path) -> Result<Stage> {
@@ -49,6 +60,7 @@ impl Stage {
         stage.add_user()?;
         let mut mount = Command::new("mount");
         command::check(mount.args(["-t", "bpf", "-o", "mode=0700", "bpf", "/sys/fs/bpf"]))?;
+        mount_tracepoints()?;
         Ok(stage)
     }
 

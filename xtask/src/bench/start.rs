@@ -69,8 +69,8 @@ pub fn measure(
     if command::find_program(peers::BPFTRACE).is_some() {
         blocks.extend(steps::of_a_start(stage, extent.rounds, present)?);
         let cold = steps::of_a_cold_start(stage, extent.rounds)?;
-        let other = of_true.summary(BUBBLEWRAP);
-        let verifier = other.map(|other| Ratio::exact(cold.verifier / other.median));
+        let whole = of_true.ratio(COLD, BUBBLEWRAP);
+        let verifier = whole.map(|whole| Ratio::exact(whole.value * cold.verifier));
         findings.keep(COLD_VERIFIER, verifier);
         blocks.extend(cold.blocks);
     }

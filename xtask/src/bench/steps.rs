@@ -84,7 +84,7 @@ type Sums = BTreeMap<(bool, String), Sum>;
 pub struct Cold {
     /// The table.
     pub blocks: Vec<Block>,
-    /// In seconds, for one start: the verifier's.
+    /// Which part of such a start is the verifier's.
     pub verifier: f64,
 }
 
@@ -92,19 +92,20 @@ pub struct Cold {
 pub fn of_a_cold_start(stage: &Stage, starts: usize) -> Result<Cold> {
     stage.enter(Phase::Unloaded)?;
     let mut ours = stage.as_root(&turnkey(stage, &[], &PROGRAM));
-    let sums = seen(stage, &mut ours, starts, &names()?)?;
+    let (sums, took) = seen(stage, &mut ours, starts, &names()?)?;
     let starts = u32::try_from(starts)?;
     let verifier = |(_, call): &(bool, String)| call.ends_with(VERIFIER);
     let verifier = sums.iter().filter(|(key, _)| verifier(key));
     let verifier: u64 = verifier.map(|(_, sum)| sum.nanoseconds).sum();
     let text = format!(
-        "The same of a cold start, where the kernel verifies and translates every program, `{VERIFIER}`: {} of {}.",
+        "The same of a cold start, where the kernel verifies and translates every program, `{VERIFIER}`: {} of the {} that such a start takes \
+         while bpftrace looks.",
         per_start(verifier, starts),
-        milliseconds(&sums, starts)
+        in_words(took, starts)
     );
     Ok(Cold {
         blocks: vec![Block::text(text), table(&sums, starts, SHOWN_COLD)],
-        verifier: seconds(verifier) / f64::from(starts),
+        verifier: seconds(verifier) / took,
     })
 }
 
@@ -113,7 +114,7 @@ pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec
     let names = names()?;
     stage.enter(Phase::Loaded)?;
     let mut ours = stage.as_root(&turnkey(stage, &[], &PROGRAM));
-    let sums = seen(stage, &mut ours, starts, &names)?;
+    let (sums, _) = seen(stage, &mut ours, starts, &names)?;
     let starts_made = u32::try_from(starts)?;
     let mut text = format!(
         "Where a warm start of `/bin/true` spends its time: the system calls that take most, for one start, as bpftrace sees them \
@@ -124,7 +125,7 @@ pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec
     );
     if let Some(peer) = peers.iter().find(|peer| peer.name == BUBBLEWRAP) {
         let mut command = peer.command(stage, &PROGRAM)?;
-        let theirs = seen(stage, &mut command, starts, &names)?;
+        let (theirs, _) = seen(stage, &mut command, starts, &names)?;
         let theirs = milliseconds(&theirs, starts_made);
         text += &format!("; those of a start by bubblewrap take {theirs}");
     }
@@ -132,22 +133,23 @@ pub fn of_a_start(stage: &Stage, starts: usize, peers: &[Present]) -> Result<Vec
     Ok(vec![Block::text(text), table(&sums, starts_made, SHOWN)])
 }
 
-/// Starts it so often, while bpftrace looks.
+/// Starts it so often, while bpftrace looks. And how long they took, in seconds.
 fn seen(
     stage: &Stage,
     command: &mut Command,
     starts: usize,
     names: &BTreeMap<u64, String>,
-) -> Result<Sums> {
+) -> Result<(Sums, f64)> {
     let program = command.get_program().to_string_lossy().into_owned();
     let script = SCRIPT.replace("PROGRAM", &program);
     let script = script.replace("BPF", BPF);
     let script = script.replace("COMMANDS", &COMMANDS.to_string());
     let witness = bpftrace::start(stage, &script)?;
+    let mut took = 0.0;
     for _ in 0..starts {
-        timed(command)?;
+        took += timed(command)?;
     }
-    Ok(sums(&witness.finish()?, names))
+    Ok((sums(&witness.finish()?, names), took))
 }
 
 fn milliseconds(sums: &Sums, starts: u32) -> String {
@@ -156,10 +158,11 @@ fn milliseconds(sums: &Sums, starts: u32) -> String {
 }
 
 fn per_start(nanoseconds: u64, starts: u32) -> String {
-    format!(
-        "{} ms",
-        digits(seconds(nanoseconds) * 1e3 / f64::from(starts))
-    )
+    in_words(seconds(nanoseconds), starts)
+}
+
+fn in_words(seconds: f64, starts: u32) -> String {
+    format!("{} ms", digits(seconds * 1e3 / f64::from(starts)))
 }
 
 #[expect(
