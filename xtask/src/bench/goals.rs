@@ -188,8 +188,10 @@ impl Goal {
 
 /// What is said below the table.
 pub const FLOORS: &str = "*Without turnkey* is what is measured of the same thing when only the kernel does its part: starts and jails per \
-second are those of a program that makes the same kernel objects and nothing else, a cold start is only what the verifier takes for the programs, an open is one in the same jail without a monitor, and getppid is called where programs that return at once are attached. \
-A goal that is missed there already is out of reach for whoever wants that layer on this kernel; where it is not, the rest is turnkey's own.";
+second are those of a program that makes the same kernel objects and nothing else, a cold start is only what the verifier takes for the \
+programs, on all processors together, an open is one in the same jail without a monitor, and getppid is called where programs that \
+return at once are attached. A goal that is missed there already is out of reach for whoever wants that layer on this kernel; where it \
+is not, the rest is turnkey's own.";
 
 /// The table of goals, with what was measured beside them.
 pub fn table(ratios: &BTreeMap<String, Ratio>) -> Block {

@@ -84,7 +84,8 @@ type Sums = BTreeMap<(bool, String), Sum>;
 pub struct Cold {
     /// The table.
     pub blocks: Vec<Block>,
-    /// Which part of such a start is the verifier's.
+    /// How much of it is the verifier's, as a part of what a start takes: more than all where several threads
+    /// load programs at once.
     pub verifier: f64,
 }
 
@@ -98,8 +99,8 @@ pub fn of_a_cold_start(stage: &Stage, starts: usize) -> Result<Cold> {
     let verifier = sums.iter().filter(|(key, _)| verifier(key));
     let verifier: u64 = verifier.map(|(_, sum)| sum.nanoseconds).sum();
     let text = format!(
-        "The same of a cold start, where the kernel verifies and translates every program, `{VERIFIER}`: {} of the {} that such a start takes \
-         while bpftrace looks.",
+        "The same of a cold start, where the kernel verifies and translates every program, `{VERIFIER}`: {}, by several threads at once. \
+         Such a start takes {} while bpftrace looks.",
         per_start(verifier, starts),
         in_words(took, starts)
     );
