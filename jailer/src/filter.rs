@@ -72,9 +72,7 @@ impl Filters {
             allow: export(&allow(policy)?)?,
         })
     }
-}
 
-impl Filters {
     /// Both as bytes, for who keeps them for other runs: libseccomp takes longer than most of a start.
     pub fn to_bytes(&self) -> Vec<u8> {
         let counts = [self.allowed, self.refuse.len(), self.allow.len()];

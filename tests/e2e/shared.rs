@@ -359,11 +359,11 @@ fn filters_that_are_kept_let_pass_what_their_own_profile_allows() {
         }
         assert_eq!(filters().len(), kept, "one for each list of calls");
     }
-    // A map that holds nothing: whoever finds it makes filters as if there were none.
+    // A map that holds something else: whoever finds it makes filters as if there were none.
     for file in filters() {
         std::fs::remove_file(&file).expect("root may");
-        let empty = std::fs::read_dir(file.ancestors().nth(2).expect("a folder").join("tables"));
-        let table = empty.expect("tables are kept").next().expect("one is");
+        let tables = std::fs::read_dir(file.ancestors().nth(2).expect("a folder").join("tables"));
+        let table = tables.expect("tables are kept").next().expect("one is");
         std::fs::hard_link(table.expect("it can be listed").path(), &file)
             .expect("a map can have two names");
     }
