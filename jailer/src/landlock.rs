@@ -39,6 +39,8 @@ pub enum LandlockError {
 pub enum Use {
     /// Listing directories.
     List,
+    /// Reading and running what is named, and listing nothing.
+    ByName,
     /// Reading files and listing directories.
     Read,
     /// Reading and running.
@@ -161,6 +163,7 @@ pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
     let all = AccessFs::from_all(rights);
     let wanted = match place {
         Use::List => AccessFs::ReadDir.into(),
+        Use::ByName => AccessFs::ReadFile | AccessFs::Execute,
         Use::Read => AccessFs::ReadFile | AccessFs::ReadDir,
         Use::ReadExecute => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
         Use::Device => {

@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Network, Policy, WORKSPACE};
+use turnkey_policy::{Network, Policy, Proc, WORKSPACE};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
@@ -134,7 +134,12 @@ pub enum TreeStep {
         size: u64,
     },
     /// A fresh procfs of the jail's pid namespace, read-only.
-    Proc(PathBuf),
+    Proc {
+        /// Where.
+        path: PathBuf,
+        /// What of it is there.
+        shows: Proc,
+    },
     /// Something empty and read-only over a part of /proc that no program needs. A kernel that has
     /// no such part needs no mask.
     Mask {

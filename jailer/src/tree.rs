@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, Mode};
-use turnkey_policy::WORKSPACE;
+use turnkey_policy::{Proc, WORKSPACE};
 
 use crate::host::fix;
 use crate::host::kernel;
@@ -269,7 +269,7 @@ impl Opener {
                 let options = memory_options(*size, "1777");
                 fresh("tmpfs", &options, set, path)
             }
-            TreeStep::Proc(path) => fresh("proc", &[], set, path),
+            TreeStep::Proc { path, shows } => fresh("proc", proc_options(*shows), set, path),
             TreeStep::Mask { path, directory } => Replay::Mask {
                 path: relative(path),
                 directory: *directory,
@@ -329,8 +329,13 @@ fn attach(mount: OwnedFd, path: &Path) -> Replay {
     }
 }
 
-fn fresh(kind: &str, options: &[(&str, String)], attributes: u64, path: &Path) -> Replay {
-    let option = |(name, value): &(&str, String)| (string(name), string(value));
+fn fresh(
+    kind: &str,
+    options: &[(&str, impl AsRef<OsStr>)],
+    attributes: u64,
+    path: &Path,
+) -> Replay {
+    let option = |(name, value): &(&str, _)| (string(name), string(value));
     Replay::Mount {
         kind: string(kind),
         options: options.iter().map(option).collect(),
@@ -347,6 +352,14 @@ fn memory_options(size: u64, mode: &str) -> [(&'static str, String); 3] {
         ("nr_inodes", files.to_string()),
         ("mode", mode.to_owned()),
     ]
+}
+
+/// proc(5). `subset=pid` is known since Linux 5.8, and is no remount's business: it is the mount's own.
+fn proc_options(shows: Proc) -> &'static [(&'static str, &'static str)] {
+    match shows {
+        Proc::Common => &[],
+        Proc::Processes => &[("subset", "pid")],
+    }
 }
 
 fn terminal_options() -> [(&'static str, String); 3] {

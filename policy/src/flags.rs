@@ -149,6 +149,7 @@ fn host_path(text: &str) -> Result<HostPath, Wrong> {
     Ok(HostPath {
         path,
         optional: false,
+        list: true,
         why: WHY.to_owned(),
     })
 }

@@ -66,24 +66,22 @@ impl Glob {
         })
     }
 
-    /// The pattern of this path alone, whatever bytes it has.
+    /// The pattern of these paths and of everything below them, whatever bytes they have.
+    ///
+    /// One pattern of all, because what is below each of them is then one part of it: an automaton that has
+    /// several patterns which end in `**` keeps them apart for as long as a path is.
     #[must_use]
-    pub fn of_path(path: &[u8]) -> Self {
+    pub fn at_or_below(paths: &[&[u8]]) -> Self {
+        let bare = |path: &[u8]| path.strip_suffix(b"/").unwrap_or(path).to_vec();
+        let texts = paths.iter().map(|path| String::from_utf8_lossy(path));
+        let heads = paths.iter().map(|path| vec![Token::Literal(bare(path))]);
+        let below = vec![Token::Literal(b"/".to_vec()), Token::AnyPath];
         Self {
-            text: String::from_utf8_lossy(path).into_owned(),
-            tokens: vec![Token::Literal(path.to_vec())],
-        }
-    }
-
-    /// The pattern of everything below a directory, whatever bytes its path has.
-    #[must_use]
-    pub fn below(directory: &[u8]) -> Self {
-        let directory = directory.strip_suffix(b"/").unwrap_or(directory);
-        let Self { mut text, .. } = Self::of_path(directory);
-        text.push_str("/**");
-        Self {
-            text,
-            tokens: vec![Token::Literal([directory, b"/"].concat()), Token::AnyPath],
+            text: format!("{{{}}}{{,/**}}", texts.collect::<Vec<_>>().join(",")),
+            tokens: vec![
+                Token::OneOf(heads.collect()),
+                Token::OneOf(vec![Vec::new(), below]),
+            ],
         }
     }
 

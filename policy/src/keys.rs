@@ -3,8 +3,8 @@
 
 use crate::behaviour::Response;
 use crate::model::{
-    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, SameFile, Severity, Toolchain,
-    Workdir,
+    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, Proc, SameFile, Severity,
+    Toolchain, Workdir,
 };
 use crate::names::Named;
 
@@ -107,6 +107,7 @@ pub const KEYS: &[Key] = &[
     key("filesystem", "inherit", Form::Truth, "`true`", "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away"),
     key("filesystem", "root", Form::Text, "the host's", "a directory of the host that is the jail's root, read-only; inherited `read` falls away"),
     key("filesystem", "toolchain", Form::Word(words::<Toolchain>), "`none`", "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only"),
+    key("filesystem", "proc", Form::Word(words::<Proc>), "`common`", "what of `/proc` is there: all but what speaks of the host alone, or nothing but the jail's own processes, so without `cpuinfo`, `meminfo`, `stat`, `sys` and their like"),
     key("filesystem", "read", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
     key("filesystem", "write", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
     key("filesystem", "scratch", Form::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),
@@ -114,6 +115,7 @@ pub const KEYS: &[Key] = &[
     key("filesystem", "decoys", Form::Texts, "`[]`", "jail paths where a worthless file is planted to be watched; `~` is `/workspace`; not below another given path"),
     key("filesystem.read", "path", Form::Text, "", "absolute, without `.` or `..`"),
     key("filesystem.read", "optional", Form::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
+    key("filesystem.read", "list", Form::Truth, "`true`", "`false`: what it holds can be opened by name, and no directory in it can be listed unless another entry of `read` gives it; neither can the jail's root. Landlock sees to that"),
     key("filesystem.read", "why", Form::Text, "`\"\"`", "why the jail is given it"),
     key("filesystem.write", "path", Form::Text, "", "absolute, without `.` or `..`"),
     key("filesystem.write", "optional", Form::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),

@@ -89,6 +89,8 @@ pub struct Filesystem {
     pub root: Option<PathBuf>,
     /// Whether the command's own installation is brought in.
     pub toolchain: Toolchain,
+    /// What of `/proc` is there.
+    pub proc: Proc,
     /// Host paths visible read-only at the same place.
     pub read: Vec<HostPath>,
     /// Host paths visible and writable at the same place.
@@ -112,6 +114,16 @@ pub enum Toolchain {
     Auto,
 }
 
+/// What of procfs, proc(5), a jail has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proc {
+    /// All but what speaks of the host alone, which is covered.
+    #[default]
+    Common,
+    /// The jail's own processes, and nothing of the machine: the mount option `subset=pid`.
+    Processes,
+}
+
 /// A path of the host that the jail is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPath {
@@ -119,6 +131,9 @@ pub struct HostPath {
     pub path: PathBuf,
     /// A missing path is left out instead of failing the run.
     pub optional: bool,
+    /// Whether directories in it may be listed, and not only what is in them opened by name. Always, where
+    /// it may be written.
+    pub list: bool,
     /// Why the jail is given it.
     pub why: String,
 }
@@ -314,7 +329,7 @@ pub struct Rule {
     pub hidden: bool,
     /// Of a rule on hidden paths, what is shown all the same: its patterns match nothing there. See
     /// [`Policy::settle_shown`].
-    pub shown: Vec<Glob>,
+    pub shown: Option<Glob>,
     /// The programs whose attempts it speaks of: any of these patterns of [`crate::Actor::exe`]. Empty
     /// means every program.
     pub exe: Vec<Glob>,
@@ -354,7 +369,7 @@ impl Rule {
             same_file: SameFile::No,
             yields: false,
             hidden: false,
-            shown: Vec::new(),
+            shown: None,
             exe: Vec::new(),
             script: Vec::new(),
             action,

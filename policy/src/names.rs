@@ -7,8 +7,8 @@ use std::fmt;
 
 use crate::behaviour::{Behaviour, Response};
 use crate::model::{
-    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, SameFile, Severity, Toolchain,
-    Workdir,
+    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, Proc, SameFile, Severity,
+    Toolchain, Workdir,
 };
 
 /// A closed set of words with one name each.
@@ -139,6 +139,8 @@ names!(Workdir { Overlay => "overlay", ReadOnly => "read-only", None => "none" }
 
 names!(Toolchain { None => "none", Auto => "auto" });
 
+names!(Proc { Common => "common", Processes => "processes" });
+
 names!(Network { None => "none", Loopback => "loopback", Allow => "allow",
     Host => "host" });
 
@@ -169,6 +171,7 @@ mod tests {
         assert_round_trip::<Behaviour>();
         assert_round_trip::<Response>();
         assert_round_trip::<Toolchain>();
+        assert_round_trip::<Proc>();
         assert_round_trip::<Workdir>();
         assert_round_trip::<Network>();
     }

@@ -9,7 +9,7 @@ use crate::decide::Candidate;
 use crate::endpoint::Allowed;
 use crate::error::{At, Located, Problem};
 use crate::model::{
-    Action, HostPath, Layer, Mode, Network, OnLoss, Rule, Scratch, Toolchain, Workdir,
+    Action, HostPath, Layer, Mode, Network, OnLoss, Proc, Rule, Scratch, Toolchain, Workdir,
 };
 
 /// What one text says; what it does not say is `None` or empty.
@@ -22,6 +22,7 @@ pub(crate) struct Profile {
     pub(crate) own_tree: bool,
     pub(crate) root: Option<Located<PathBuf>>,
     pub(crate) toolchain: Option<Located<Toolchain>>,
+    pub(crate) proc: Option<Located<Proc>>,
     pub(crate) read: Vec<Located<HostPath>>,
     pub(crate) write: Vec<Located<HostPath>>,
     pub(crate) scratch: Vec<Located<Scratch>>,
@@ -143,6 +144,7 @@ impl Profile {
         }
         override_with(&mut self.root, above.root);
         override_with(&mut self.toolchain, above.toolchain);
+        override_with(&mut self.proc, above.proc);
         append(&mut self.read, above.read, |entry| &entry.path);
         append(&mut self.write, above.write, |entry| &entry.path);
         append(&mut self.scratch, above.scratch, |entry| &entry.path);

@@ -123,7 +123,11 @@ fn filesystem(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     profile.own_tree = !section.truth_or("inherit", true);
     profile.root = section.value("root", values::root);
     profile.toolchain = section.value("toolchain", values::word);
-    profile.read = section.tables("read", host_path);
+    profile.proc = section.value("proc", values::word);
+    profile.read = section.tables("read", |section| {
+        let list = section.truth_or("list", true);
+        host_path(section).map(|path| HostPath { list, ..path })
+    });
     profile.write = section.tables("write", host_path);
     profile.scratch = section.tables("scratch", scratch);
     profile.decoys = section.list("decoys", values::decoy);
@@ -143,6 +147,7 @@ fn host_path(section: &mut Section<'_, '_, '_>) -> Option<HostPath> {
     Some(HostPath {
         path,
         optional,
+        list: true,
         why,
     })
 }

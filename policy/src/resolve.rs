@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::{Located, Problem};
 use crate::model::{
     Enforcement, Environment, Filesystem, Identity, Layer, Limits, Mode, Network, OnLoss, Policy,
-    Rule, Syscalls, Toolchain, Workdir,
+    Proc, Rule, Syscalls, Toolchain, Workdir,
 };
 use crate::profile::Profile;
 use crate::syscalls::ESSENTIAL;
@@ -59,6 +59,7 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
         filesystem: Filesystem {
             workdir: value(&profile.workdir, Workdir::Overlay),
             toolchain: value(&profile.toolchain, Toolchain::None),
+            proc: value(&profile.proc, Proc::Common),
             root: profile.root.map(|root| root.value),
             read: values(profile.read),
             write: values(profile.write),

@@ -13,6 +13,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("shell", include_str!("../../profiles/shell.toml")),
     ("compile", include_str!("../../profiles/compile.toml")),
     ("strict", include_str!("../../profiles/strict.toml")),
+    ("sealed", include_str!("../../profiles/sealed.toml")),
     ("judge", include_str!("../../profiles/judge.toml")),
     ("observe", include_str!("../../profiles/observe.toml")),
 ];

@@ -23,8 +23,8 @@ impl Policy {
     }
 }
 
-/// Patterns of all that a profile shows and some pattern of the rule may speak of.
-fn shown_of(rule: &Rule, filesystem: &Filesystem) -> Vec<Glob> {
+/// The pattern of all that a profile shows and some pattern of the rule may speak of.
+fn shown_of(rule: &Rule, filesystem: &Filesystem) -> Option<Glob> {
     let heads: Vec<_> = rule.path.iter().flat_map(Glob::heads).collect();
     let mut shown: Vec<&Path> = places(filesystem)
         .filter(|place| {
@@ -35,11 +35,9 @@ fn shown_of(rule: &Rule, filesystem: &Filesystem) -> Vec<Glob> {
         .collect();
     shown.sort_unstable();
     shown.dedup();
-    let with_what_is_below = |place: &Path| {
-        let place = place.as_os_str().as_bytes();
-        [Glob::of_path(place), Glob::below(place)]
-    };
-    shown.into_iter().flat_map(with_what_is_below).collect()
+    let shown = shown.into_iter().map(|place| place.as_os_str().as_bytes());
+    let shown: Vec<&[u8]> = shown.collect();
+    (!shown.is_empty()).then(|| Glob::at_or_below(&shown))
 }
 
 /// The places that a profile names. A tree of its own shows all that is in it.

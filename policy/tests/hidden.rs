@@ -94,6 +94,7 @@ fn a_place_that_is_added_later_counts_once_it_is_settled() {
     policy.filesystem.read.push(HostPath {
         path: Path::new("/home/ada").to_owned(),
         optional: false,
+        list: true,
         why: String::new(),
     });
     policy.settle_shown();

@@ -71,6 +71,7 @@ pub fn bring_in(policy: &mut Policy, program: &OsStr) -> Result<Option<Need>, To
         policy.filesystem.read.push(HostPath {
             path: prefix.clone(),
             optional: false,
+            list: true,
             why: format!("the toolchain of {}", need.program.display()),
         });
     }

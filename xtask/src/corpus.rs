@@ -5,6 +5,7 @@
 //! [`ground`]. No program of the corpus runs anywhere else, nor as anybody but nobody or a jail's user.
 
 mod answer;
+mod document;
 mod effect;
 mod ground;
 mod program;
@@ -28,7 +29,7 @@ use clap::Args;
 use crate::{command, mbpp, setup, workspace};
 use effect::Effect;
 use ground::Ground;
-use program::{Aim, Line, Program};
+use program::{Aim, Language, Line, Program};
 use run::{Hall, Seen};
 use sinks::Sinks;
 use table::{Outcome, Record, Table};
@@ -47,6 +48,36 @@ pub struct Arguments {
     /// Says that this process is on the ground already
     #[arg(long, hide = true)]
     inside: bool,
+}
+
+/// Which profiles programs run under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Under {
+    /// The shipped profile for code that only computes.
+    Sealed,
+    /// The one that is shipped for programs of their language.
+    Language,
+}
+
+impl Under {
+    /// In the order in which they are told of.
+    const ALL: [Self; 2] = [Self::Sealed, Self::Language];
+
+    /// The shipped profile of a program in this language.
+    pub fn profile(self, language: Language) -> &'static str {
+        match self {
+            Self::Sealed => "sealed",
+            Self::Language => language.profile(),
+        }
+    }
+
+    /// In a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Sealed => "`sealed`",
+            Self::Language => "`python` and `shell`",
+        }
+    }
 }
 
 /// Below the checkout.
@@ -138,9 +169,11 @@ fn play(arguments: &Arguments) -> Result<()> {
         sinks: &sinks,
         turn: Mutex::new(()),
     };
-    let table = play_all(&hall, programs)?;
-    fs::write(baggage.join("page.md"), table.page(&mbpp::machine()?))?;
-    fs::write(baggage.join("missed"), table.missed().join("\n"))?;
+    let tables = play_all(&hall, &programs)?;
+    let missed: Vec<String> = tables.iter().flat_map(Table::missed).collect();
+    let page = document::page(&tables, &mbpp::machine()?);
+    fs::write(baggage.join("page.md"), page)?;
+    fs::write(baggage.join("missed"), missed.join("\n"))?;
     Ok(())
 }
 
@@ -180,16 +213,29 @@ fn chosen(arguments: &Arguments, programs: Vec<Program>) -> Result<Vec<Program>>
 }
 
 /// All without the jail, then all with it: then nothing at all may happen outside.
-fn play_all(hall: &Hall<'_>, programs: Vec<Program>) -> Result<Table> {
+fn play_all(hall: &Hall<'_>, programs: &[Program]) -> Result<Vec<Table>> {
     let effects: Vec<_> = programs
         .iter()
         .map(|program| hall.ground.effect(&program.aim))
         .collect();
-    let controls = each(&programs, "without the jail", |program| {
+    let controls = each(programs, "without the jail", |program| {
         hall.control(program)
     })?;
+    let play = |under| play_jailed(hall, programs, &effects, &controls, under);
+    Under::ALL.into_iter().map(play).collect()
+}
+
+/// All in the jail under these profiles.
+fn play_jailed(
+    hall: &Hall<'_>,
+    programs: &[Program],
+    effects: &[Result<Effect, String>],
+    controls: &[Seen],
+    under: Under,
+) -> Result<Table> {
     let (planted, arrived) = (hall.ground.digests()?, hall.sinks.mark()?);
-    let jailed = each(&programs, "in the jail", |program| hall.jailed(program))?;
+    let place = format!("in the jail under {}", under.title());
+    let jailed = each(programs, &place, |program| hall.jailed(program, under))?;
     let changed = ground::changes(&planted, &hall.ground.digests()?)?;
     let mut amiss: Vec<String> = changed
         .iter()
@@ -198,19 +244,20 @@ fn play_all(hall: &Hall<'_>, programs: Vec<Program>) -> Result<Table> {
     if hall.sinks.mark()? != arrived {
         amiss.push("something arrived at a sink".to_owned());
     }
-    let runs = controls.into_iter().zip(jailed).zip(effects);
-    let records = programs.into_iter().zip(runs);
-    let records = records.map(|(program, ((control, jailed), effect))| {
-        let outcome = outcome(&program, effect, &control, &jailed);
-        Record {
-            outcome,
-            passed_outside: control.passed(&program),
-            passed_inside: jailed.passed(&program),
-            answer: jailed.answer,
-            program,
-        }
+    let runs = controls.iter().zip(jailed).zip(effects);
+    let records = programs.iter().zip(runs);
+    let records = records.map(|(program, ((control, jailed), effect))| Record {
+        outcome: outcome(program, effect.clone(), control, &jailed),
+        passed_outside: control.passed(program),
+        passed_inside: jailed.passed(program),
+        answer: jailed.answer,
+        program: program.clone(),
     });
-    Ok(Table::new(records.collect(), amiss))
+    Ok(Table {
+        under,
+        records: records.collect(),
+        amiss,
+    })
 }
 
 /// How the effect of a program fared.

@@ -23,6 +23,7 @@ fn readable(path: &str) -> HostPath {
     HostPath {
         path: path.into(),
         optional: false,
+        list: true,
         why: "a test".into(),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{HostPath, Limits, Policy, WORKSPACE, Workdir};
+use turnkey_policy::{HostPath, Limits, Policy, Proc, WORKSPACE, Workdir};
 
 use super::network::Reach;
 use super::places::{is_no_workdir, is_reserved};
@@ -50,7 +50,10 @@ impl TreeBuilder {
         policy: &Policy,
         reach: &Reach,
     ) -> Result<(), PlanError> {
-        self.grant("/", Use::List, true);
+        // A right on the root is one on all that lies in it, also on what is not to be listed.
+        if policy.filesystem.read.iter().all(|named| named.list) {
+            self.grant("/", Use::List, true);
+        }
         self.directory(Path::new("/etc"));
         self.grant("/etc", Use::Read, true);
         for (path, content) in account_files(&policy.identity, &reach.hosts) {
@@ -59,8 +62,14 @@ impl TreeBuilder {
         for path in [PROBE, EMPTY] {
             self.file(Path::new(path), Vec::new());
         }
-        self.mount(TreeStep::Proc("/proc".into()), "/proc", Use::Read)?;
-        self.steps.extend(masks::steps());
+        let step = TreeStep::Proc {
+            path: "/proc".into(),
+            shows: policy.filesystem.proc,
+        };
+        self.mount(step, "/proc", Use::Read)?;
+        if policy.filesystem.proc == Proc::Common {
+            self.steps.extend(masks::steps());
+        }
         Ok(())
     }
 
@@ -93,7 +102,7 @@ impl TreeBuilder {
             PathFact::Foreign => Err(PlanError::Foreign(path.clone())),
             PathFact::Special => Err(PlanError::Special(path.clone())),
             kind @ (PathFact::Directory | PathFact::File) => {
-                self.bind(path, *kind == PathFact::Directory, writable)
+                self.bind(named, *kind == PathFact::Directory, writable)
             }
             PathFact::Symlink { text, leads_to } => {
                 self.host_symlink(path, text)?;
@@ -113,24 +122,24 @@ impl TreeBuilder {
         }
     }
 
-    fn bind(&mut self, path: &Path, directory: bool, writable: bool) -> Result<(), PlanError> {
+    fn bind(&mut self, named: &HostPath, directory: bool, writable: bool) -> Result<(), PlanError> {
+        let path = &named.path;
+        let place = match (writable, named.list) {
+            (true, _) => Use::Full,
+            (false, true) => Use::ReadExecute,
+            (false, false) => Use::ByName,
+        };
         // What a directory that is already there contains is there with it.
         if !writable && self.covering(path) == Some(Origin::Host) {
+            if !self.is_granted(path, place) {
+                self.grant(path, place, directory);
+            }
             return Ok(());
         }
         self.place(path, directory)?;
         self.mounted.push((path.to_owned(), Origin::Host));
+        self.grant(path, place, directory);
         let (source, path) = (path.to_owned(), path.to_owned());
-        let place = if writable {
-            Use::Full
-        } else {
-            Use::ReadExecute
-        };
-        self.grants.push(Grant {
-            path: path.clone(),
-            place,
-            directory,
-        });
         self.steps.push(TreeStep::Bind {
             source,
             path,
@@ -219,6 +228,17 @@ impl TreeBuilder {
             .filter(|(mounted, _)| path.starts_with(mounted));
         let innermost = covering.max_by_key(|(mounted, _)| mounted.components().count());
         innermost.map(|(_, origin)| *origin)
+    }
+
+    /// Whether a directory that `path` lies in may be used for as much.
+    fn is_granted(&self, path: &Path, place: Use) -> bool {
+        let as_much = |grant: &Grant| match grant.place {
+            Use::ReadExecute | Use::Full => true,
+            Use::ByName => place == Use::ByName,
+            Use::List | Use::Read | Use::Device => false,
+        };
+        let mut above = self.grants.iter();
+        above.any(|grant| path.starts_with(&grant.path) && as_much(grant))
     }
 
     /// A symlink of the host, which a mounted directory of the host has anyway.

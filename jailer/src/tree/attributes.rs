@@ -29,7 +29,7 @@ impl TreeStep {
             | TreeStep::Tmpfs { .. }
             | TreeStep::Overlay { .. } => CLOSED,
             TreeStep::Bind { .. } | TreeStep::RootEntry { .. } => CLOSED | MOUNT_ATTR_RDONLY,
-            TreeStep::Proc(_) | TreeStep::Mask { .. } => {
+            TreeStep::Proc { .. } | TreeStep::Mask { .. } => {
                 CLOSED | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY
             }
             // Their nodes are what they are for.

@@ -49,10 +49,13 @@ pub fn is_shell(path: &[u8]) -> bool {
 }
 
 /// Whether a shell with these arguments runs what it reads from its input: only options, none of them
-/// with `c`.
+/// with `c`, and none that it answers and ends.
 pub fn waits_for_orders(argv: &[Vec<u8>]) -> bool {
     let mut rest = argv.iter().skip(1);
     rest.all(|argument| {
+        if matches!(&argument[..], b"--version" | b"--help") {
+            return false;
+        }
         let word = argument.starts_with(b"--");
         let letters = argument.first() == Some(&b'-') && !argument.contains(&b'c');
         word || letters

@@ -55,7 +55,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.3),
-        prop::collection::vec(pattern(), 0..3),
+        prop::option::of(pattern()),
     );
     (on, path, access, action, flags, files, more).prop_map(
         |(on, path, access, action, flags, files, (flagged, by_file, yields, shown))| {
@@ -77,7 +77,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
                 },
                 yields,
                 // A rule that means files by themselves means them wherever they are.
-                shown: if by_file { Vec::new() } else { shown },
+                shown: shown.filter(|_| !by_file),
                 ..Rule::new("any", [], action)
             }
         },

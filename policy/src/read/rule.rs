@@ -50,7 +50,7 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
         flags,
         yields,
         hidden,
-        shown: Vec::new(),
+        shown: None,
         same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
         exe,
         script,

@@ -191,6 +191,7 @@ fn hostile_names_cannot_steer_a_terminal() {
     policy.filesystem.read = vec![HostPath {
         path: PathBuf::from(&hostile),
         optional: true,
+        list: true,
         why: "\u{202e}because\x07".to_owned(),
     }];
     let mut host = host();

@@ -6,6 +6,7 @@ use serde::Serialize;
 use turnkey_jailer::Plan;
 use turnkey_jailer::host::PathFact;
 use turnkey_jailer::plan::TreeStep;
+use turnkey_policy::Proc;
 
 use super::view::shown;
 
@@ -79,7 +80,11 @@ impl TreeRow {
                 size: Some(*size),
                 ..row("tmpfs", path)
             },
-            TreeStep::Proc(path) => row("proc", path),
+            TreeStep::Proc { path, shows } => TreeRow {
+                why: (*shows == Proc::Processes)
+                    .then(|| "the jail's processes, and nothing of the machine".to_owned()),
+                ..row("proc", path)
+            },
             TreeStep::Mask { path, .. } => TreeRow {
                 why: Some("covered where the kernel has it".to_owned()),
                 ..row("mask", path)

@@ -83,11 +83,13 @@ fn filesystem() -> Filesystem {
     let host = |path: &str| HostPath {
         path: path.into(),
         optional: false,
+        list: true,
         why: String::new(),
     };
     Filesystem {
         root: None,
         toolchain: turnkey_policy::Toolchain::None,
+        proc: turnkey_policy::Proc::Common,
         read: read.map(host).to_vec(),
         write: Vec::new(),
         scratch: vec![Scratch {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use turnkey_monitor::{Address, NetworkAct};
 use turnkey_policy::syscalls::arguments::{self, Only};
-use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, WORKSPACE, endpoint};
+use turnkey_policy::{Allowed, Network, On, Policy, Proc, Syscalls, WORKSPACE, endpoint};
 
 use super::model::Result;
 use calls::{calls, calls_that_change};
@@ -105,6 +105,10 @@ impl Outcome {
 pub struct Attribution {
     /// Absolute paths that the jail's tree holds, each with all that is below.
     tree: Vec<Vec<u8>>,
+    /// Those of them of which nothing is to be listed.
+    by_name: Vec<Vec<u8>>,
+    /// What of `/proc` it has.
+    proc: Proc,
     syscalls: Syscalls,
     /// Whom the network namespace leads to, under the mode `allow`.
     allowed: Option<Vec<Allowed>>,
@@ -129,6 +133,8 @@ const PROVIDED: &[&str] = &[
 enum Place {
     /// In a part that the jail is given.
     Granted,
+    /// In one of which it is given what it knows by name.
+    ByName,
     /// A directory that only leads to one.
     Way,
     /// In none.
@@ -146,9 +152,12 @@ impl Attribution {
         let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
         let decoys = files.decoys.iter().map(PathBuf::as_path);
         let provided = PROVIDED.iter().map(Path::new);
+        let by_name = files.read.iter().filter(|host| !host.list);
         let tree = hosts.chain(scratches).chain(decoys).chain(provided);
         Self {
             tree: tree.map(bytes).collect(),
+            by_name: by_name.map(|host| bytes(&host.path)).collect(),
+            proc: files.proc,
             syscalls: policy.syscalls.clone(),
             allowed: (policy.network == Network::Allow).then(|| policy.allow.clone()),
             shares_network: policy.network == Network::Host,
@@ -163,6 +172,8 @@ impl Attribution {
     /// An open or an exec of `path` that the kernel answered with `errno` (0 for success).
     pub fn file(&self, path: &[u8], errno: i32) -> Outcome {
         let place = self.place(path);
+        // A directory of what is known by name, or a file that its permissions close: the first is why a
+        // profile says so, and the second is rare among what everybody may run.
         let granted = matches!(place, Place::Granted | Place::Relative);
         match errno {
             0 => Outcome::Allowed,
@@ -280,8 +291,15 @@ impl Attribution {
         let Some(path) = normal(path) else {
             return Place::Relative;
         };
-        if self.tree.iter().any(|part| is_below(&path, part)) {
-            Place::Granted
+        if self.proc == Proc::Processes && is_of_the_machine(&path) {
+            return Place::Outside;
+        }
+        let parts = self.tree.iter().filter(|part| is_below(&path, part));
+        if let Some(innermost) = parts.max_by_key(|part| part.len()) {
+            match self.by_name.contains(innermost) {
+                true => Place::ByName,
+                false => Place::Granted,
+            }
         } else if self.tree.iter().any(|part| is_below(part, &path)) {
             Place::Way
         } else {
@@ -314,6 +332,15 @@ fn normal(path: &[u8]) -> Option<Vec<u8>> {
             .flat_map(|part| [b"/", *part].concat())
             .collect(),
     )
+}
+
+/// Whether it is in `/proc` and no process's.
+fn is_of_the_machine(path: &[u8]) -> bool {
+    let Some(below) = path.strip_prefix(b"/proc/") else {
+        return false;
+    };
+    let first = below.split(|byte| *byte == b'/').next().unwrap_or_default();
+    !matches!(first, b"self" | b"thread-self") && !first.iter().all(u8::is_ascii_digit)
 }
 
 /// `/proc/self` or `/proc/PID`.

@@ -7,9 +7,9 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// Run by the system's Python, under the profile `python`.
+    /// Run by the system's Python.
     Python,
-    /// Run by the system's bash, under the profile `shell`.
+    /// Run by the system's bash.
     Bash,
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::Under;
 use super::answer::Answer;
 use super::effect::Evidence;
 use super::ground::Ground;
@@ -97,14 +98,18 @@ impl Hall<'_> {
         Ok(seen)
     }
 
-    /// Under the profile that is shipped for programs of its language. What arrives outside meanwhile
-    /// is laid to it, whoever sent it: nobody may have.
-    pub fn jailed(&self, program: &Program) -> Result<Seen> {
+    /// In a jail. What arrives outside meanwhile is laid to it, whoever sent it: nobody may have.
+    pub fn jailed(&self, program: &Program, under: Under) -> Result<Seen> {
         let stage = Stage::new(program)?;
         let report = stage.backstage("report.json");
         let mut command = Command::new(self.turnkey);
         command
-            .args(["run", "--quiet", "--profile", program.language.profile()])
+            .args([
+                "run",
+                "--quiet",
+                "--profile",
+                under.profile(program.language),
+            ])
             .arg("--report")
             .arg(&report)
             .args(["--", program.language.interpreter(), "program"]);
