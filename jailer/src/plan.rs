@@ -25,6 +25,7 @@ pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use io::Io;
 use network::Reach;
+pub use places::is_reserved;
 use places::{Place, places};
 use tree::{TreeBuilder, workspace_size};
 
@@ -198,6 +199,16 @@ pub enum PlanError {
         "{0} leads over a symlink that belongs to another user; name the place it leads to, if that is meant"
     )]
     Foreign(PathBuf),
+    /// Landlock's rights are those of all that lies in a place.
+    #[error(
+        "{path} has `list = false`, and lies in {above}, which can be listed with all that is in it; say so of that as well, or leave it out"
+    )]
+    Listed {
+        /// What is not to be listed.
+        path: PathBuf,
+        /// What it lies in.
+        above: PathBuf,
+    },
     /// Somebody exchanged it between two looks.
     #[error("{0} has changed while it was looked at; start it again")]
     Changed(PathBuf),
@@ -295,6 +306,7 @@ impl Plan {
         for decoy in filesystem.decoys.iter().filter(in_workspace) {
             builder.decoy_in_workspace(decoy);
         }
+        builder.check_lists()?;
         let environment = environment(policy, &command.environment);
         let candidates = candidates(&command.arguments, &environment)?;
         let io = Io::new(&policy.limits, &builder.steps, host);

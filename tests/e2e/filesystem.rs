@@ -301,3 +301,54 @@ fn what_the_host_has_and_the_jail_has_not_is_told() {
         "nobody is bothered when all went well",
     );
 }
+
+/// Lists what it is given, then reads it by name.
+const LOOK_ROUND: &str = "
+for place in / $1 $1/inner; do ls $place 2> /dev/null | grep -x -e 'known' -e 'usr' -e 'deep'; done
+cat $1/known $1/inner/deep $1/tool; $1/tool";
+
+#[test]
+fn what_is_given_by_name_can_be_used_and_not_listed() {
+    // Not in /tmp, which a jail has of its own, to list and to write.
+    let data = tempfile::tempdir_in("/var/tmp").expect("root can write there");
+    let place = data.path().display().to_string();
+    turnkey_tests::open_to_all(data.path());
+    std::fs::create_dir(data.path().join("inner")).unwrap();
+    let tool = data.path().join("tool");
+    for (name, text) in [
+        ("known", "a\n"),
+        ("inner/deep", "b\n"),
+        ("tool", "#!/bin/sh\necho c\n"),
+    ] {
+        std::fs::write(data.path().join(name), text).unwrap();
+    }
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let look = |list: &str| {
+        let read = format!(
+            "[filesystem]\nread = [{{ path = \"{place}\"{list} }}, {{ path = \"{place}/inner\" }}]\n"
+        );
+        Run::new()
+            .profile(&read)
+            .run(&["/bin/sh", "-c", LOOK_ROUND, "look", &place])
+    };
+    let used = "a\nb\n#!/bin/sh\necho c\nc\n";
+    let listed = look("");
+    listed.expect(
+        listed.stdout == format!("usr\nknown\ndeep\n{used}"),
+        "the control: all is listed, and used",
+    );
+    let by_name = look(", list = false");
+    by_name.expect(
+        by_name.stdout == format!("deep\n{used}"),
+        "nothing but what another entry gives is listed, and all is used by name",
+    );
+    let mut attempts = by_name.list("/file_operations").iter();
+    by_name.expect(
+        attempts.any(|one| {
+            one["path"] == place.as_str()
+                && one["result"] == "denied"
+                && one["stopped_by"] == "landlock"
+        }),
+        "the attempt is told, and what stopped it",
+    );
+}

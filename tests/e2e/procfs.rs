@@ -148,6 +148,36 @@ fn present(masks: Vec<&'static str>) -> (Vec<&'static str>, Vec<&'static str>) {
 
 /// Of every file that is ever masked: what outside tells something says nothing inside. Which
 /// there are depends on the kernel, so two kernels run this and the figures tell what each has.
+/// Files of the machine that the common /proc shows, and some of the program's own processes.
+const MACHINE: &str = r"
+import os
+names = ['cpuinfo', 'meminfo', 'stat', 'version', 'uptime', 'sys/kernel/ostype', 'self/stat', '1/comm', 'net/dev', 'self/net/dev']
+def shows(name):
+    try: return bool(open('/proc/' + name, 'rb').read(1))
+    except OSError: return False
+print([name for name in names if shows(name)])
+print([name for name in os.listdir('/proc') if not name.isdigit()])
+";
+
+#[test]
+fn a_proc_of_processes_tells_nothing_of_the_machine() {
+    let common = Run::new().python(MACHINE);
+    common.expect(
+        ["cpuinfo", "meminfo", "uptime", "self/stat"]
+            .iter()
+            .all(|name| common.stdout.contains(&format!("'{name}'"))),
+        "the control: what the machine is can be read",
+    );
+    let ran = Run::new()
+        .profile("[filesystem]\nproc = \"processes\"\n")
+        .python(MACHINE);
+    ran.expect_code(0);
+    ran.expect(
+        ran.stdout == "['self/stat', '1/comm', 'self/net/dev']\n['self', 'thread-self']\n",
+        "the jail's processes, and nothing else",
+    );
+}
+
 #[test]
 fn the_groups_of_the_jail_are_the_roots_that_it_sees() {
     // Several times: its first process enters them by itself, before it makes the namespace.

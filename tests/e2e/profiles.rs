@@ -7,6 +7,7 @@ mod judge;
 mod node;
 mod observe;
 mod python;
+mod sealed;
 mod shell;
 
 use turnkey_tests::{Ran, Run};

@@ -56,7 +56,9 @@ pub(super) const RESERVED_ITSELF: [&str; 6] = [
 /// Directories of the host that no program has business to be given as its own.
 const NO_WORKDIR: [&str; 6] = ["/etc", "/proc", "/sys", "/dev", "/run", "/boot"];
 
-pub(super) fn is_reserved(path: &Path) -> bool {
+/// Whether every jail has it of its own, so that no profile can give the host's.
+#[must_use]
+pub fn is_reserved(path: &Path) -> bool {
     let inside = RESERVED.iter().any(|reserved| path.starts_with(reserved));
     inside
         || RESERVED_ITSELF

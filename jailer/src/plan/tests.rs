@@ -313,6 +313,70 @@ fn every_mount_has_its_landlock_grant_and_the_probe_has_none() {
 }
 
 /// A root that has a place for data, and traps where turnkey's own things go.
+/// What Landlock grants at a path.
+fn grants_at<'p>(plan: &'p Plan, path: &str) -> Vec<Use> {
+    let all = plan.grants.iter();
+    let at = all.filter(|grant| grant.path == Path::new(path));
+    at.map(|grant| grant.place).collect()
+}
+
+#[test]
+fn what_is_given_by_name_is_not_listed_nor_is_the_root_over_it() {
+    let by_name = |path: &str| HostPath {
+        list: false,
+        ..readable(path)
+    };
+    let host = host(&[("/usr/bin/tools", PathFact::Directory)]);
+    let policy = policy(|policy| {
+        policy.filesystem.read = vec![by_name("/usr"), by_name("/bin"), readable("/usr/bin/tools")];
+    });
+    let plan = plan(&policy, &host).unwrap();
+    assert_eq!(binds(&plan), [(Path::new("/usr"), false)]);
+    assert_eq!(grants_at(&plan, "/usr"), [Use::ByName]);
+    assert_eq!(grants_at(&plan, "/usr/bin"), []);
+    assert_eq!(grants_at(&plan, "/usr/bin/tools"), [Use::ReadExecute]);
+    assert_eq!(grants_at(&plan, "/"), [], "a right on it is one on /usr");
+
+    let listed = super::Plan::new(&self::policy(|_| {}), &host, command(&["true"])).unwrap();
+    assert_eq!(grants_at(&listed, "/"), [Use::List]);
+    assert_eq!(grants_at(&listed, "/usr"), [Use::ReadExecute]);
+}
+
+#[test]
+fn what_lies_in_a_list_cannot_be_kept_from_it() {
+    let refused = |path: &str, read: &[HostPath]| {
+        let policy = policy(|policy| {
+            let by_name = HostPath {
+                list: false,
+                ..readable(path)
+            };
+            policy.filesystem.read = [read, &[by_name]].concat();
+        });
+        let host = host(&[(path, PathFact::Directory)]);
+        plan(&policy, &host).unwrap_err()
+    };
+    let listed = |path: &str, above: &str| PlanError::Listed {
+        path: path.into(),
+        above: above.into(),
+    };
+    // What every jail has of its own, a scratch, and another entry.
+    assert_eq!(refused("/etc/ssl", &[]), listed("/etc/ssl", "/etc"));
+    assert_eq!(refused("/tmp/data", &[]), listed("/tmp/data", "/tmp"));
+    let both = refused("/usr/lib", &[readable("/usr")]);
+    assert_eq!(both, listed("/usr/lib", "/usr"));
+}
+
+#[test]
+fn a_proc_of_processes_alone_has_nothing_to_cover() {
+    let processes = policy(|policy| policy.filesystem.proc = Proc::Processes);
+    let masks = |policy| plan(policy, &host(&[])).unwrap().masks().count();
+    assert_eq!(masks(&processes), 0);
+    assert_eq!(
+        masks(&policy(|_| {})),
+        masks::FILES.len() + masks::DIRECTORIES.len()
+    );
+}
+
 fn with_root(policy: &mut Policy) {
     policy.filesystem.root = Some("/srv/rootfs".into());
     policy.filesystem.read.clear();

@@ -230,15 +230,27 @@ impl TreeBuilder {
         innermost.map(|(_, origin)| *origin)
     }
 
-    /// Whether a directory that `path` lies in may be used for as much.
+    /// Whether a directory that `path` lies in may be used for just that, or for more where `place` is
+    /// not to be less.
     fn is_granted(&self, path: &Path, place: Use) -> bool {
-        let as_much = |grant: &Grant| match grant.place {
-            Use::ReadExecute | Use::Full => true,
-            Use::ByName => place == Use::ByName,
-            Use::List | Use::Read | Use::Device => false,
+        let as_much = |grant: &Grant| {
+            grant.place == place || (place == Use::ReadExecute && grant.place == Use::Full)
         };
         let mut above = self.grants.iter();
         above.any(|grant| path.starts_with(&grant.path) && as_much(grant))
+    }
+
+    /// Whether what is not to be listed lies in nothing that is.
+    pub(super) fn check_lists(&self) -> Result<(), PlanError> {
+        let by_name = self.grants.iter().filter(|one| one.place == Use::ByName);
+        for Grant { path, .. } in by_name {
+            let mut lists = self.grants.iter().filter(|one| one.place != Use::ByName);
+            if let Some(above) = lists.find(|one| path.starts_with(&one.path)) {
+                let (path, above) = (path.clone(), above.path.clone());
+                return Err(PlanError::Listed { path, above });
+            }
+        }
+        Ok(())
     }
 
     /// A symlink of the host, which a mounted directory of the host has anyway.

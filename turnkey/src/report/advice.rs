@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::Path;
 
+use turnkey_jailer::plan::is_reserved;
 use turnkey_policy::syscalls::{self, arguments::Only};
 use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, address};
 
@@ -152,7 +154,7 @@ fn opening(stopped_by: Stopper, object: &Object) -> Option<Opening> {
         (
             Stopper::MountNamespace | Stopper::Landlock | Stopper::Mounts,
             Object::File { path, access, .. },
-        ) => Some(Opening::Flag(path_flag(path.as_deref()?, access)?)),
+        ) => opening_of_path(stopped_by, path.as_deref()?, access),
         (Stopper::Seccomp, Object::File { .. }) => Some(Opening::Line(
             "[syscalls] allow = [\"@file-manage\"]".to_owned(),
         )),
@@ -170,6 +172,24 @@ fn opening(stopped_by: Stopper, object: &Object) -> Option<Opening> {
         _ => None,
     }
 }
+
+/// What brings a path of the host's in, if anything does.
+fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Option<Opening> {
+    let place = Path::new(path);
+    let is_missing = stopped_by == Stopper::MountNamespace;
+    Some(match path {
+        "/" if stopped_by == Stopper::Landlock => Opening::Line(LISTS.to_owned()),
+        _ if is_missing && place.starts_with("/proc") => Opening::Line(PROC.to_owned()),
+        _ if is_reserved(place) => Opening::Never("every jail has its own, and not the host's"),
+        _ => Opening::Flag(path_flag(path, access)?),
+    })
+}
+
+/// Where the jail has its processes alone.
+const PROC: &str = "[filesystem] proc = \"common\"";
+
+/// Landlock's right to list the root is one to list all that lies in it.
+const LISTS: &str = "[filesystem] read = […] without `list = false` in any entry";
 
 /// Only an absolute path can be given, and only one that was not escaped can be typed.
 fn path_flag(path: &str, access: &[FileAccess]) -> Option<String> {

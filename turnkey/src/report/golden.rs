@@ -369,7 +369,7 @@ turnkey: blocked: writing /usr/bin/env (2 times)
 turnkey: blocked: reading /
   by          python3 (pid 2): python3 rm.py
   stopped by  Landlock: the profile does not grant it
-  to allow    --read /
+  to allow    in a profile: [filesystem] read = […] without `list = false` in any entry
 turnkey: blocked: connecting to 93.184.215.14:443
   by          python3 (pid 2): python3 rm.py
   stopped by  the network program of the control group

@@ -407,6 +407,49 @@ mod tests {
     }
 
     #[test]
+    fn what_is_given_by_name_is_refused_by_landlock_and_what_is_given_within_it_is_not() {
+        let mut policy = fixture::policy();
+        let entry = |path: &str, list| turnkey_policy::HostPath {
+            path: path.into(),
+            optional: false,
+            list,
+            why: String::new(),
+        };
+        policy.filesystem.read = vec![entry("/opt/tool", false), entry("/opt/tool/lib", true)];
+        let attribution = Attribution::new(&policy);
+        let refused = |path: &str| attribution.file(path.as_bytes(), libc::EACCES);
+        assert_eq!(refused("/opt/tool"), Denied(Stopper::Landlock));
+        assert_eq!(refused("/opt/tool/bin"), Denied(Stopper::Landlock));
+        assert_eq!(refused("/opt/tool/lib/x"), Denied(Stopper::FilePermissions));
+        assert_eq!(attribution.file(b"/opt/tool/x", libc::ENOENT), Failed);
+    }
+
+    #[test]
+    fn what_a_proc_of_processes_lacks_is_not_in_the_tree() {
+        let mut policy = fixture::policy();
+        policy.filesystem.proc = Proc::Processes;
+        let attribution = Attribution::new(&policy);
+        let missing = |path: &str| attribution.file(path.as_bytes(), libc::ENOENT);
+        for path in [
+            "/proc/cpuinfo",
+            "/proc/net/dev",
+            "/proc/sys/kernel/x",
+            "/proc/1x",
+        ] {
+            assert_eq!(missing(path), Denied(Stopper::MountNamespace), "{path}");
+        }
+        for path in [
+            "/proc/self/x",
+            "/proc/thread-self/x",
+            "/proc/12/x",
+            "/proc/",
+            "/proc",
+        ] {
+            assert_eq!(missing(path), Failed, "{path}");
+        }
+    }
+
+    #[test]
     fn refusals_are_landlocks_only_where_nothing_is_granted() {
         assert_eq!(file("/", libc::EACCES), Denied(Stopper::Landlock));
         assert_eq!(file("/etc", libc::EACCES), Denied(Stopper::Landlock));

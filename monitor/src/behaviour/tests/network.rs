@@ -100,6 +100,14 @@ fn a_compiler_that_writes_what_runs_next_downloads_nothing() {
 }
 
 #[test]
+fn a_shell_that_tells_its_version_waits_for_nothing_to_be_fetched() {
+    is_silent(|story| {
+        story.exec(11, "/usr/bin/bash", &["bash", "--version"]);
+        story.exec(12, "/usr/bin/curl", &["curl", "--version"]);
+    });
+}
+
+#[test]
 fn many_ports_or_many_hosts_at_once_are_a_scan() {
     let expected = Behaviour::PortScan;
     names(

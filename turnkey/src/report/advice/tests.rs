@@ -257,6 +257,27 @@ fn layers_without_a_rule_name_their_flag() {
 }
 
 #[test]
+fn what_no_profile_can_bring_in_is_not_advised() {
+    let advise = |stopped_by, path: &str| {
+        let act = read(path, Outcome::Denied(stopped_by));
+        for_layer(stopped_by, &act.object).unwrap()
+    };
+    assert_eq!(
+        advise(Stopper::MountNamespace, "/proc/cpuinfo"),
+        "in a profile: [filesystem] proc = \"common\""
+    );
+    for path in ["/sys/kernel/notes", "/run/docker.sock", "/dev/sda"] {
+        assert_eq!(
+            advise(Stopper::MountNamespace, path),
+            "no profile can allow it: every jail has its own, and not the host's"
+        );
+    }
+    assert!(advise(Stopper::Landlock, "/").contains("without `list = false`"));
+    assert_eq!(advise(Stopper::Landlock, "/usr/bin"), "--read /usr/bin");
+    assert_eq!(advise(Stopper::MountNamespace, "/opt"), "--read /opt");
+}
+
+#[test]
 fn calls_name_their_group_or_why_there_is_none() {
     let call = |name: &str| for_call(Some(Stopper::Seccomp), name, None).unwrap();
     assert_eq!(
