@@ -122,7 +122,7 @@ impl Judge {
             detectors: vec![
                 Box::new(credential::Credentials::new(&policy.filesystem.decoys)),
                 Box::new(discovery::Discovery::default()),
-                Box::new(shell::ReverseShell),
+                Box::new(shell::ReverseShell::default()),
                 Box::new(download::Download::default()),
                 Box::new(fileless::Fileless),
                 Box::new(scan::Scan::default()),

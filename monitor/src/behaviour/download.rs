@@ -104,7 +104,7 @@ impl Download {
     ) {
         let parent = act.event.task.parent_pid;
         let step = Step::of(act.event, &[b"started ", exe]);
-        let fetches = FETCHERS.iter().any(|one| one.as_bytes() == base_name(exe));
+        let fetches = is_fetcher(exe);
         let waits = is_shell(exe) && argv.len() <= 2 && waits_for_orders(argv);
         let (own, others) = match (fetches, waits) {
             (true, _) => (&mut self.fetchers, &self.shells),
@@ -122,6 +122,11 @@ impl Download {
             own.insert(parent, step);
         }
     }
+}
+
+/// Whether a program writes what it fetches to its output.
+pub fn is_fetcher(exe: &[u8]) -> bool {
+    FETCHERS.iter().any(|one| one.as_bytes() == base_name(exe))
 }
 
 fn near(step: &Step, now: u64) -> bool {

