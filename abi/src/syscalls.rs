@@ -115,6 +115,8 @@ pub mod class {
     pub const LOOKAT: u8 = 29;
     /// `inotify_add_watch(fd, path, mask)`
     pub const WATCHES: u8 = 30;
+    /// `kill(pid, signal)`: refusals, no rule; and a signal to everybody at once
+    pub const KILL: u8 = 31;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
 }
@@ -317,7 +319,7 @@ pub const SYSCALLS: &[Syscall] = &[
     watched(135, "personality", on::NONE),
     watched(133, "mknod", on::NONE),
     watched(259, "mknodat", on::NONE),
-    watched(62, "kill", on::NONE),
+    looked_at(62, "kill", class::KILL),
     watched(200, "tkill", on::NONE),
     watched(234, "tgkill", on::NONE),
     watched(129, "rt_sigqueueinfo", on::NONE),

@@ -1,4 +1,5 @@
-//! The watch-list: syscalls that are refused, by seccomp or by the kernel, or that a rule names.
+//! The watch-list: syscalls that are refused, by seccomp or by the kernel, or that a rule names; and signals
+//! to everybody at once, which are no matter of rules.
 //!
 //! What seccomp refuses never reaches entry, but does reach exit: so this looks at exits.
 
@@ -52,6 +53,10 @@ fn meaning(call: u8, regs: u64, result: i64) -> Option<Meaning> {
             on: on::OPEN,
             rules: false,
         }),
+        class::KILL => Some(Meaning {
+            on: on::NONE,
+            rules: false,
+        }),
         // EPERM is the answer for a kind of socket that no hook guards, such as a raw one. A
         // family that the jail does not have is asked for by every resolver: no rule.
         class::SOCKET => Some(Meaning {
@@ -87,6 +92,15 @@ fn is_setuid(call: u8) -> bool {
     call == class::WATCH + on::SETUID
 }
 
+/// kill(2) of all that may be signalled. Signal 0 only asks who is there.
+#[inline(always)]
+fn is_kill_of_all(call: u8, regs: u64) -> bool {
+    let word = |register| register as u32 as i32;
+    call == class::KILL
+        && word(read::register(regs, offset!(regs_di))) == -1
+        && word(read::register(regs, offset!(regs_si))) != 0
+}
+
 /// Tells of a refused syscall, and of one that went through although a rule speaks of it.
 #[inline(always)]
 pub fn leave(
@@ -96,8 +110,8 @@ pub fn leave(
     (call, nr): (u8, u32),
     (regs, result): (u64, i64),
 ) -> Option<()> {
-    let refused = is_refusal(call, result);
-    if !refused && (call < class::WATCH || is_setuid(call)) {
+    let is_told = is_refusal(call, result) || is_kill_of_all(call, regs);
+    if !is_told && (call < class::WATCH || is_setuid(call)) {
         return None;
     }
     let meaning = meaning(call, regs, result)?;
@@ -107,7 +121,7 @@ pub fn leave(
     } else {
         Verdict::NONE
     };
-    if !refused && verdict.action <= action::ALLOW {
+    if !is_told && verdict.action <= action::ALLOW {
         return None;
     }
     if verdict.kills() {

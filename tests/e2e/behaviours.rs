@@ -241,6 +241,32 @@ fn ending_processes_by_name_is_named() {
     is_named(&ran, "process-killing");
 }
 
+/// Starts somebody, then does as the first argument says; whether the other still runs.
+const KILLS: &str = "
+import os, signal, subprocess, sys
+other = subprocess.Popen(['sleep', '60'])
+try: eval(sys.argv[1])
+except OSError as error: print(error.errno)
+try: print(other.wait(0.2))
+except subprocess.TimeoutExpired: print('alive')
+other.kill()";
+
+#[test]
+fn a_signal_to_everybody_or_to_the_init_is_process_killing() {
+    let ran = |call: &str| Run::new().run(&["python3", "-c", KILLS, call]);
+    let everybody = ran("os.kill(-1, signal.SIGKILL)");
+    everybody.expect(everybody.stdout == "-9\n", "the other one has died of it");
+    is_named(&everybody, "process-killing");
+    let init = ran("os.kill(1, signal.SIGKILL)");
+    init.expect(init.stdout == "1\nalive\n", "EPERM, and all live");
+    is_named(&init, "process-killing");
+    // Near misses: a child by its number, and who is there at all.
+    for call in ["other.kill()", "os.kill(-1, 0)", "os.kill(1, 0)"] {
+        let own = ran(call);
+        own.expect(own.list("/findings").is_empty(), "nothing is found");
+    }
+}
+
 const LIBRARY: &str = "import os, shutil, sys
 name = [m for m in open('/proc/self/maps') if 'libc.so' in m][0].split()[-1]
 shutil.copy(name, 'evil.so')

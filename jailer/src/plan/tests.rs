@@ -343,27 +343,27 @@ fn what_is_given_by_name_is_not_listed_nor_is_the_root_over_it() {
 }
 
 #[test]
-fn what_lies_in_a_list_cannot_be_kept_from_it() {
-    let refused = |path: &str, read: &[HostPath]| {
-        let policy = policy(|policy| {
-            let by_name = HostPath {
-                list: false,
-                ..readable(path)
-            };
-            policy.filesystem.read = [read, &[by_name]].concat();
-        });
+fn what_lies_in_a_list_of_the_jails_own_cannot_be_kept_from_it() {
+    let by_name = |path: &str| HostPath {
+        list: false,
+        ..readable(path)
+    };
+    for (path, above) in [("/etc/ssl", "/etc"), ("/tmp/data", "/tmp")] {
+        let policy = policy(|policy| policy.filesystem.read = vec![by_name(path)]);
         let host = host(&[(path, PathFact::Directory)]);
-        plan(&policy, &host).unwrap_err()
-    };
-    let listed = |path: &str, above: &str| PlanError::Listed {
-        path: path.into(),
-        above: above.into(),
-    };
-    // What every jail has of its own, a scratch, and another entry.
-    assert_eq!(refused("/etc/ssl", &[]), listed("/etc/ssl", "/etc"));
-    assert_eq!(refused("/tmp/data", &[]), listed("/tmp/data", "/tmp"));
-    let both = refused("/usr/lib", &[readable("/usr")]);
-    assert_eq!(both, listed("/usr/lib", "/usr"));
+        let (path, above) = (path.into(), above.into());
+        assert_eq!(
+            plan(&policy, &host).unwrap_err(),
+            PlanError::Listed { path, above }
+        );
+    }
+    // What is given whole is given with all that is in it.
+    let policy = policy(|policy| {
+        policy.filesystem.read = vec![by_name("/usr/bin"), readable("/usr")];
+    });
+    let plan = plan(&policy, &host(&[])).unwrap();
+    assert_eq!(grants_at(&plan, "/usr"), [Use::ReadExecute]);
+    assert_eq!(grants_at(&plan, "/usr/bin"), []);
 }
 
 #[test]

@@ -230,11 +230,13 @@ impl TreeBuilder {
         innermost.map(|(_, origin)| *origin)
     }
 
-    /// Whether a directory that `path` lies in may be used for just that, or for more where `place` is
-    /// not to be less.
+    /// Whether a directory that `path` lies in may be used for as much: what is given whole is given with
+    /// all that is in it.
     fn is_granted(&self, path: &Path, place: Use) -> bool {
-        let as_much = |grant: &Grant| {
-            grant.place == place || (place == Use::ReadExecute && grant.place == Use::Full)
+        let as_much = |grant: &Grant| match grant.place {
+            Use::ReadExecute | Use::Full => true,
+            Use::ByName => place == Use::ByName,
+            Use::List | Use::Read | Use::Device => false,
         };
         let mut above = self.grants.iter();
         above.any(|grant| path.starts_with(&grant.path) && as_much(grant))

@@ -1,6 +1,8 @@
-//! Process killing: a program was started whose purpose is to end processes by name or all at once.
+//! Process killing: a program was started whose purpose is to end processes by name or all at once; or
+//! every process was signalled at once, or the jail's init, by kill(2).
 //!
-//! `kill` with the number of a process is what scripts do with their own children.
+//! `kill` with the number of a process is what scripts do with their own children. Nobody in a jail has
+//! started its init, and who goes through the list of processes comes to it first.
 
 use turnkey_policy::Behaviour;
 
@@ -10,22 +12,45 @@ use super::{Detector, Sighting, Step};
 
 const BY_NAME: &[&str] = &["pkill", "killall", "killall5", "xkill", "skill"];
 
+/// As kill(2) takes it.
+const EVERYBODY: i32 = -1;
+/// In the jail's own namespace.
+const INIT: i32 = 1;
+
 /// Remembers nothing.
 #[derive(Debug)]
 pub struct Killing;
 
 impl Detector for Killing {
     fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
-        let What::Executed { file, argv, .. } = &act.what else {
-            return;
+        let what = match &act.what {
+            What::Executed { file, argv, .. } if ends_others(&file.path, argv) => {
+                [b"ran ", &argv.join(&b' ')[..]].concat()
+            }
+            What::Called {
+                name: "kill" | "tkill" | "tgkill",
+                args: [process, ..],
+                ..
+            } => match word(*process) {
+                EVERYBODY => b"signalled every process".to_vec(),
+                INIT => b"signalled the jail's init".to_vec(),
+                _ => return,
+            },
+            _ => return,
         };
-        let called = argv.first().map_or(&file.path[..], |name| &name[..]);
-        let name = base_name(called);
-        let by_name = BY_NAME.iter().any(|one| one.as_bytes() == name);
-        let everything = name == b"kill" && argv.iter().skip(2).any(|one| one == b"-1");
-        if by_name || everything {
-            let step = Step::of(act.event, &[b"ran ", &argv.join(&b' ')]);
-            tell(Sighting::new(Behaviour::ProcessKilling, vec![step]));
-        }
+        let step = Step::of(act.event, &[&what]);
+        tell(Sighting::new(Behaviour::ProcessKilling, vec![step]));
     }
+}
+
+fn ends_others(path: &[u8], argv: &[Vec<u8>]) -> bool {
+    let called = argv.first().map_or(path, |name| &name[..]);
+    let name = base_name(called);
+    let by_name = BY_NAME.iter().any(|one| one.as_bytes() == name);
+    by_name || name == b"kill" && argv.iter().skip(2).any(|one| one == b"-1")
+}
+
+/// The kernel reads a process id as an `int`.
+fn word(argument: u64) -> i32 {
+    argument as u32 as i32
 }

@@ -428,6 +428,15 @@ fn ending_processes_by_name_or_all_is_process_killing() {
         },
         expected,
     );
+    // An `int` in the lower half; what is above it is nobody's business.
+    for everybody in [u64::MAX, 0xffff_ffff, 1] {
+        names(
+            |story| {
+                story.calls(P, "kill", [everybody, 9, 0]);
+            },
+            expected,
+        );
+    }
 }
 
 #[test]
@@ -435,6 +444,7 @@ fn ending_a_child_by_its_number_is_none() {
     is_silent(|story| {
         story.exec(P, "/usr/bin/kill", &["kill", "-9", "1234"]);
         story.exec(P, "/usr/bin/kill", &["kill", "-1", "1234"]);
+        story.calls(P, "kill", [1234, 9, 0]);
     });
 }
 

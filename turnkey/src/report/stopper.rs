@@ -152,7 +152,11 @@ impl Attribution {
         let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
         let decoys = files.decoys.iter().map(PathBuf::as_path);
         let provided = PROVIDED.iter().map(Path::new);
-        let by_name = files.read.iter().filter(|host| !host.list);
+        let is_whole = |path: &Path| {
+            let mut given = files.read.iter().chain(&files.write);
+            given.any(|host| host.list && path.starts_with(&host.path))
+        };
+        let by_name = files.read.iter().filter(|host| !is_whole(&host.path));
         let tree = hosts.chain(scratches).chain(decoys).chain(provided);
         Self {
             tree: tree.map(bytes).collect(),
