@@ -314,7 +314,7 @@ fn every_mount_has_its_landlock_grant_and_the_probe_has_none() {
 
 /// A root that has a place for data, and traps where turnkey's own things go.
 /// What Landlock grants at a path.
-fn grants_at<'p>(plan: &'p Plan, path: &str) -> Vec<Use> {
+fn grants_at(plan: &Plan, path: &str) -> Vec<Use> {
     let all = plan.grants.iter();
     let at = all.filter(|grant| grant.path == Path::new(path));
     at.map(|grant| grant.place).collect()

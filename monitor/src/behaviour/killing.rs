@@ -50,7 +50,8 @@ fn ends_others(path: &[u8], argv: &[Vec<u8>]) -> bool {
     by_name || name == b"kill" && argv.iter().skip(2).any(|one| one == b"-1")
 }
 
-/// The kernel reads a process id as an `int`.
+/// The kernel reads a process id as an `int`: the lower half of the register.
 fn word(argument: u64) -> i32 {
-    argument as u32 as i32
+    let [a, b, c, d, ..] = argument.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
 }

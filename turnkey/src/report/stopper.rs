@@ -11,17 +11,18 @@
 //! its errno, and is blamed on nobody.
 
 mod calls;
+mod place;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use turnkey_monitor::{Address, NetworkAct};
 use turnkey_policy::syscalls::arguments::{self, Only};
-use turnkey_policy::{Allowed, Network, On, Policy, Proc, Syscalls, WORKSPACE, endpoint};
+use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, endpoint};
 
 use super::model::Result;
 use calls::{calls, calls_that_change};
+use place::{Place, Tree};
 
 /// What kept an attempt from having its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -103,12 +104,7 @@ impl Outcome {
 /// What the policy lets conclude.
 #[derive(Clone, Debug)]
 pub struct Attribution {
-    /// Absolute paths that the jail's tree holds, each with all that is below.
-    tree: Vec<Vec<u8>>,
-    /// Those of them of which nothing is to be listed.
-    by_name: Vec<Vec<u8>>,
-    /// What of `/proc` it has.
-    proc: Proc,
+    tree: Tree,
     syscalls: Syscalls,
     /// Whom the network namespace leads to, under the mode `allow`.
     allowed: Option<Vec<Allowed>>,
@@ -116,52 +112,11 @@ pub struct Attribution {
     shares_network: bool,
 }
 
-/// What every jail's tree holds besides what the profile names: fresh file systems, the account
-/// and host files that turnkey writes, and the working directory.
-const PROVIDED: &[&str] = &[
-    "/proc",
-    "/dev",
-    "/etc/passwd",
-    "/etc/group",
-    "/etc/hosts",
-    "/etc/hostname",
-    WORKSPACE,
-];
-
-/// How a path relates to the jail's tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// In a part that the jail is given.
-    Granted,
-    /// In one of which it is given what it knows by name.
-    ByName,
-    /// A directory that only leads to one.
-    Way,
-    /// In none.
-    Outside,
-    /// The path is relative, and where to is not known.
-    Relative,
-}
-
 impl Attribution {
     /// Keeps what it needs of the policy.
     pub fn new(policy: &Policy) -> Self {
-        let files = &policy.filesystem;
-        let hosts = files.read.iter().chain(&files.write);
-        let hosts = hosts.map(|host| host.path.as_path());
-        let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
-        let decoys = files.decoys.iter().map(PathBuf::as_path);
-        let provided = PROVIDED.iter().map(Path::new);
-        let is_whole = |path: &Path| {
-            let mut given = files.read.iter().chain(&files.write);
-            given.any(|host| host.list && path.starts_with(&host.path))
-        };
-        let by_name = files.read.iter().filter(|host| !is_whole(&host.path));
-        let tree = hosts.chain(scratches).chain(decoys).chain(provided);
         Self {
-            tree: tree.map(bytes).collect(),
-            by_name: by_name.map(|host| bytes(&host.path)).collect(),
-            proc: files.proc,
+            tree: Tree::of(&policy.filesystem),
             syscalls: policy.syscalls.clone(),
             allowed: (policy.network == Network::Allow).then(|| policy.allow.clone()),
             shares_network: policy.network == Network::Host,
@@ -175,7 +130,7 @@ impl Attribution {
 
     /// An open or an exec of `path` that the kernel answered with `errno` (0 for success).
     pub fn file(&self, path: &[u8], errno: i32) -> Outcome {
-        let place = self.place(path);
+        let place = self.tree.place(path);
         // A directory of what is known by name, or a file that its permissions close: the first is why a
         // profile says so, and the second is rare among what everybody may run.
         let granted = matches!(place, Place::Granted | Place::Relative);
@@ -290,75 +245,6 @@ impl Attribution {
     fn allows_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.syscalls.allow.contains(name))
     }
-
-    fn place(&self, path: &[u8]) -> Place {
-        let Some(path) = normal(path) else {
-            return Place::Relative;
-        };
-        if self.proc == Proc::Processes && is_of_the_machine(&path) {
-            return Place::Outside;
-        }
-        let parts = self.tree.iter().filter(|part| is_below(&path, part));
-        if let Some(innermost) = parts.max_by_key(|part| part.len()) {
-            match self.by_name.contains(innermost) {
-                true => Place::ByName,
-                false => Place::Granted,
-            }
-        } else if self.tree.iter().any(|part| is_below(part, &path)) {
-            Place::Way
-        } else {
-            Place::Outside
-        }
-    }
-}
-
-fn bytes(path: &Path) -> Vec<u8> {
-    path.as_os_str().as_encoded_bytes().to_vec()
-}
-
-/// Without `.`, `..`, doubled slashes and detours through a process's own root, by the letters
-/// alone. `None` when it is relative.
-fn normal(path: &[u8]) -> Option<Vec<u8>> {
-    let mut parts: Vec<&[u8]> = Vec::new();
-    for part in path.strip_prefix(b"/")?.split(|byte| *byte == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." => {
-                parts.pop();
-            }
-            b"root" if is_process(&parts) => parts.clear(),
-            part => parts.push(part),
-        }
-    }
-    Some(
-        parts
-            .iter()
-            .flat_map(|part| [b"/", *part].concat())
-            .collect(),
-    )
-}
-
-/// Whether it is in `/proc` and no process's.
-fn is_of_the_machine(path: &[u8]) -> bool {
-    let Some(below) = path.strip_prefix(b"/proc/") else {
-        return false;
-    };
-    let first = below.split(|byte| *byte == b'/').next().unwrap_or_default();
-    !matches!(first, b"self" | b"thread-self") && !first.iter().all(u8::is_ascii_digit)
-}
-
-/// `/proc/self` or `/proc/PID`.
-fn is_process(parts: &[&[u8]]) -> bool {
-    match parts {
-        [b"proc", process] => *process == b"self" || process.iter().all(u8::is_ascii_digit),
-        _ => false,
-    }
-}
-
-/// Whether `path` is `root` or lies in it. The root directory is the empty path here.
-fn is_below(path: &[u8], root: &[u8]) -> bool {
-    path.strip_prefix(root)
-        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 #[cfg(test)]
@@ -366,6 +252,7 @@ mod tests {
     use super::super::fixture;
     use super::*;
     use Outcome::{Allowed, Denied, Failed};
+    use turnkey_policy::Proc;
 
     fn file(path: &str, errno: i32) -> Outcome {
         Attribution::new(&fixture::policy()).file(path.as_bytes(), errno)

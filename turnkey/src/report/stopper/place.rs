@@ -1,0 +1,135 @@
+//! Where a path lies, as far as the profile says what the jail's tree holds. Pure, and by the letters alone.
+
+use std::path::{Path, PathBuf};
+
+use turnkey_policy::{Filesystem, Proc, WORKSPACE};
+
+/// What every jail's tree holds besides what the profile names: fresh file systems, the account
+/// and host files that turnkey writes, and the working directory.
+const PROVIDED: &[&str] = &[
+    "/proc",
+    "/dev",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/hostname",
+    WORKSPACE,
+];
+
+/// How a path relates to the jail's tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a part that the jail is given.
+    Granted,
+    /// In one of which it is given what it knows by name.
+    ByName,
+    /// A directory that only leads to one.
+    Way,
+    /// In none.
+    Outside,
+    /// The path is relative, and where to is not known.
+    Relative,
+}
+
+/// What the jail's tree holds.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// Absolute paths, each with all that is below.
+    parts: Vec<Vec<u8>>,
+    /// Those of them of which nothing is to be listed.
+    by_name: Vec<Vec<u8>>,
+    /// What of `/proc` is there.
+    proc: Proc,
+}
+
+impl Tree {
+    /// Of what a profile gives, and what every jail has.
+    pub fn of(files: &Filesystem) -> Self {
+        let hosts = files.read.iter().chain(&files.write);
+        let hosts = hosts.map(|host| host.path.as_path());
+        let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
+        let decoys = files.decoys.iter().map(PathBuf::as_path);
+        let provided = PROVIDED.iter().map(Path::new);
+        let is_whole = |path: &Path| {
+            let mut given = files.read.iter().chain(&files.write);
+            given.any(|host| host.list && path.starts_with(&host.path))
+        };
+        let by_name = files.read.iter().filter(|host| !is_whole(&host.path));
+        let tree = hosts.chain(scratches).chain(decoys).chain(provided);
+        Self {
+            parts: tree.map(bytes).collect(),
+            by_name: by_name.map(|host| bytes(&host.path)).collect(),
+            proc: files.proc,
+        }
+    }
+
+    /// Where `path` lies.
+    pub fn place(&self, path: &[u8]) -> Place {
+        let Some(path) = normal(path) else {
+            return Place::Relative;
+        };
+        if self.proc == Proc::Processes && is_of_the_machine(&path) {
+            return Place::Outside;
+        }
+        let parts = self.parts.iter().filter(|part| is_below(&path, part));
+        if let Some(innermost) = parts.max_by_key(|part| part.len()) {
+            match self.by_name.contains(innermost) {
+                true => Place::ByName,
+                false => Place::Granted,
+            }
+        } else if self.parts.iter().any(|part| is_below(part, &path)) {
+            Place::Way
+        } else {
+            Place::Outside
+        }
+    }
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_encoded_bytes().to_vec()
+}
+
+/// Without `.`, `..`, doubled slashes and detours through a process's own root, by the letters
+/// alone. `None` when it is relative.
+fn normal(path: &[u8]) -> Option<Vec<u8>> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.strip_prefix(b"/")?.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop();
+            }
+            b"root" if is_process(&parts) => parts.clear(),
+            part => parts.push(part),
+        }
+    }
+    Some(
+        parts
+            .iter()
+            .flat_map(|part| [b"/", *part].concat())
+            .collect(),
+    )
+}
+
+/// Whether it is in `/proc` and no process's.
+fn is_of_the_machine(path: &[u8]) -> bool {
+    let Some(below) = path.strip_prefix(b"/proc/") else {
+        return false;
+    };
+    let first = below.split(|byte| *byte == b'/').next().unwrap_or_default();
+    !matches!(first, b"self" | b"thread-self") && !first.iter().all(u8::is_ascii_digit)
+}
+
+/// `/proc/self` or `/proc/PID`.
+fn is_process(parts: &[&[u8]]) -> bool {
+    match parts {
+        [b"proc", process] => *process == b"self" || process.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+/// Whether `path` is `root` or lies in it. The root directory is the empty path here.
+fn is_below(path: &[u8], root: &[u8]) -> bool {
+    path.strip_prefix(root)
+        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
