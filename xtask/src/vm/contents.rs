@@ -57,9 +57,11 @@ const PACKAGES: &[&str] = &[
     "coreutils",
     "dash",
     "dbus",
+    "diffutils",
     "findutils",
     "gcc",
     "grep",
+    "gzip",
     "iproute2",
     "libc-bin",
     "libc6-dev",
@@ -71,6 +73,7 @@ const PACKAGES: &[&str] = &[
     "python3",
     "sed",
     "systemd",
+    "tar",
     "uidmap",
     "util-linux",
 ];
@@ -78,7 +81,6 @@ const PACKAGES: &[&str] = &[
 /// What else is run under the shipped profiles, and what looks at reports. `npm` is part of some
 /// builds of `nodejs`.
 const PROGRAM_PACKAGES: &[&str] = &[
-    "diffutils",
     "git",
     "libxml2-utils",
     "nodejs",
