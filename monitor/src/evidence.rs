@@ -168,27 +168,11 @@ pub(crate) fn must_end_for_loss(jail: &Jail, missed: impl FnOnce() -> u64) -> bo
     jail.kill_on_loss != 0 && (jail.lost_records != 0 || missed() != 0)
 }
 
-/// The count in a program's `fdinfo`; kernels before 5.12 do not count.
-pub(crate) fn recursion_misses(info: &str) -> u64 {
-    let line = info
-        .lines()
-        .find_map(|line| line.strip_prefix("recursion_misses:"));
-    line.and_then(|count| count.trim().parse().ok())
-        .unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use turnkey_abi::act;
 
     use super::*;
-
-    #[test]
-    fn misses_are_read_from_fdinfo() {
-        let info = "pos:\t0\nprog_type:\t26\nrecursion_misses:\t3\nverified_insns:\t1\n";
-        assert_eq!(recursion_misses(info), 3);
-        assert_eq!(recursion_misses("pos:\t0\n"), 0);
-    }
 
     fn jail() -> (Jail, Arrived) {
         let mut jail = Jail::new(0, 0);

@@ -1,13 +1,14 @@
 //! The programs: those that this process has loaded, or those that are loaded for all.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use aya::Ebpf;
 use aya::programs::links::PinnedLink;
 use aya::programs::{Program, ProgramError};
 
-use crate::evidence::{FinishError, recursion_misses};
+use crate::evidence::FinishError;
 use crate::open::OpenError;
+use crate::sys::missed_runs;
 
 /// The cgroup programs for socket addresses.
 pub(crate) const ADDRESS_HOOKS: [&str; 6] = [
@@ -80,14 +81,12 @@ where
 fn sum_missed<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<u64, FinishError> {
     let mut missed = 0;
     for program in programs {
-        let descriptor = match program.fd() {
-            Ok(descriptor) => descriptor.as_fd().as_raw_fd(),
+        missed += match program.fd() {
+            Ok(descriptor) => missed_runs(descriptor.as_fd()).map_err(std::io::Error::from)?,
             // Of the other tier.
             Err(ProgramError::NotLoaded) => continue,
             Err(error) => return Err(error.into()),
         };
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"))?;
-        missed += recursion_misses(&info);
     }
     Ok(missed)
 }

@@ -111,8 +111,23 @@ const HINTS: &[&str] = &[
     "ya29.",
     "eyJ",
 ];
-/// As [`HINTS`], of the names whose value is a secret, in any case.
-const NAMES: &[&str] = &["pass", "pwd", "secret", "token", "key"];
+/// As [`HINTS`], how the names end whose value is a secret, in any case: [`SECRETS`] in other words.
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "-pwd",
+    "_pwd",
+    "secret",
+    "token",
+    "apikey",
+    "api-key",
+    "api_key",
+    "access-key",
+    "access_key",
+    "private-key",
+    "private_key",
+];
 
 struct Shapes {
     /// Which of them a text has at all: most have none, and are done with after one pass.
@@ -129,9 +144,20 @@ fn may_have_any(text: &str) -> bool {
         return true;
     }
     let lower = text.to_ascii_lowercase();
-    let gives_value = || lower.contains(['=', ':']) || lower.contains("--");
-    lower.contains("authorization")
-        || NAMES.iter().any(|name| lower.contains(name)) && gives_value()
+    lower.contains("authorization") || NAMES.iter().any(|name| may_have_value(&lower, name))
+}
+
+/// Whether a value can stand behind a name: `token=…`, `"token": …`, `--token …`. A word that only ends like one
+/// is in many a text, this program's own name among them.
+fn may_have_value(lower: &str, name: &str) -> bool {
+    let has_flag = lower.contains("--");
+    lower
+        .match_indices(name)
+        .any(|(at, _)| match lower.as_bytes().get(at + name.len()) {
+            Some(b'=' | b'"' | b'\'') => true,
+            Some(b' ') | None => has_flag,
+            Some(_) => false,
+        })
 }
 
 /// Whether an argument can be a flag whose value is a secret.

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::goals::{Better, GOALS};
+use super::goals::{Better, GOALS, Goal};
 use super::machine::Machine;
 use super::statistics::Ratio;
 
@@ -54,7 +54,8 @@ impl Baseline {
 }
 
 fn is_worse(name: &str, then: Ratio, now: Ratio) -> bool {
-    let goal = GOALS.iter().find(|goal| goal.ratio == name);
+    let is_of = |goal: &&Goal| goal.ratio == name || goal.floor == Some(name);
+    let goal = GOALS.iter().find(is_of);
     let by = match goal.map(|goal| goal.better) {
         Some(Better::More) => then.value - now.value,
         _ => now.value - then.value,

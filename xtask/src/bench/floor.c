@@ -1,13 +1,16 @@
 /* A start of a program with the kernel objects that a jail of turnkey's is made of, and with nothing else: no policy, no
- * proof, no report, no error that is explained, and no monitor. Whoever wants these objects pays at least this.
+ * proof, no report, no error that is explained. Whoever wants these objects pays at least this.
  *
- *     floor WORKDIR GROUP... -- PROGRAM ARGUMENT...
+ *     floor PINS WORKDIR GROUP... -- PROGRAM ARGUMENT...
  *
- * GROUP is a directory of a control group of which the jail gets a child: the first is of version 2, the others of
- * version 1. Whatever fails ends it, with the number of the line. */
+ * PINS is where programs are loaded for all: the jail is attached to them, and their rings are mapped; with `-` there is no
+ * monitor. GROUP is a directory of a control group of which the jail gets a child: the first is of version 2, the others
+ * of version 1. Whatever fails ends it, with the number of the line. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/mount.h>
@@ -20,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -29,6 +33,16 @@
 
 /* As many as `untrusted` has on an ordinary Debian. */
 enum { BINDS = 25, RULES = 36, FIRST_FILTER = 336, SECOND_FILTER = 481, MOST_GROUPS = 8 };
+/* The programs that guard a group's sockets, by their pins. */
+enum { HOOKS = 7 };
+static const struct { const char *name; enum bpf_attach_type type; } hooks[HOOKS] = {
+    { "connect4", BPF_CGROUP_INET4_CONNECT }, { "connect6", BPF_CGROUP_INET6_CONNECT },
+    { "bind4", BPF_CGROUP_INET4_BIND },       { "bind6", BPF_CGROUP_INET6_BIND },
+    { "sendmsg4", BPF_CGROUP_UDP4_SENDMSG },  { "sendmsg6", BPF_CGROUP_UDP6_SENDMSG },
+    { "sock_create", BPF_CGROUP_INET_SOCK_CREATE },
+};
+/* As much of a ring as is mapped at first. */
+enum { WINDOW = 256 << 10 };
 
 #define MUST(call) must((long)(call), __LINE__)
 
@@ -57,6 +71,83 @@ static void put(const char *file, const char *what)
     int descriptor = MUST(open(file, O_WRONLY | O_CLOEXEC));
     MUST(write(descriptor, what, strlen(what)));
     close(descriptor);
+}
+
+static int pinned(const char *path)
+{
+    union bpf_attr what = { .pathname = (uintptr_t)path, .file_flags = 0 };
+    return MUST(syscall(SYS_bpf, BPF_OBJ_GET, &what, sizeof what));
+}
+
+/* The next name in a directory. */
+static struct dirent *next_of(DIR *directory)
+{
+    struct dirent *entry;
+    do
+        entry = readdir(directory);
+    while (entry != NULL && entry->d_name[0] == '.');
+    return entry;
+}
+
+static DIR *list(const char *path)
+{
+    DIR *directory = opendir(path);
+    MUST(directory == NULL ? -1 : 0);
+    return directory;
+}
+
+static void open_all(const char *pins, const char *kind)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", pins, kind);
+    DIR *directory = list(path);
+    for (struct dirent *entry; (entry = next_of(directory)) != NULL;)
+        pinned(format("%s/%s", path, entry->d_name));
+    closedir(directory);
+}
+
+static void map_ring(const char *path)
+{
+    int ring = pinned(path);
+    long page = sysconf(_SC_PAGESIZE);
+    MUST(mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0) == MAP_FAILED ? -1 : 0);
+    MUST(mmap(NULL, page, PROT_READ, MAP_SHARED, ring, page) == MAP_FAILED ? -1 : 0);
+    MUST(mmap(NULL, WINDOW, PROT_READ, MAP_SHARED, ring, 2 * page) == MAP_FAILED ? -1 : 0);
+}
+
+/* As much as is asked of a map's value, in memory. */
+static void map_values(const char *path)
+{
+    struct bpf_map_info info = { 0 };
+    int map = pinned(path);
+    union bpf_attr what = { .info = { .bpf_fd = map, .info_len = sizeof info, .info = (uintptr_t)&info } };
+    MUST(syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &what, sizeof what));
+    MUST(mmap(NULL, info.value_size, PROT_READ | PROT_WRITE, MAP_SHARED, map, 0) == MAP_FAILED ? -1 : 0);
+}
+
+/* What the watcher of a jail holds: each program, link and map, the memory of a seat, and the links to the jail's group. */
+static void watch(const char *folder, int group)
+{
+    char pins[256], seat[300];
+    DIR *directory = list(folder);
+    struct dirent *version = next_of(directory);
+    MUST(version == NULL ? -1 : 0);
+    snprintf(pins, sizeof pins, "%s/%.128s", folder, version->d_name);
+    closedir(directory);
+    open_all(pins, "maps");
+    open_all(pins, "links");
+    open_all(pins, "programs");
+    snprintf(seat, sizeof seat, "%s/seats/0", pins);
+    map_values(format("%s/room", seat));
+    map_ring(format("%s/records", seat));
+    map_ring(format("%s/verdicts", seat));
+    for (int i = 0; i < HOOKS; i++) {
+        int program = pinned(format("%s/programs/%s", pins, hooks[i].name));
+        union bpf_attr what = {
+            .link_create = { .prog_fd = program, .target_fd = group, .attach_type = hooks[i].type },
+        };
+        MUST(syscall(SYS_bpf, BPF_LINK_CREATE, &what, sizeof what));
+    }
 }
 
 static void bind_read_only(const char *source, const char *target)
@@ -174,17 +265,19 @@ static void jail(const char *workdir, int groups, const int *doors, int ready, c
 int main(int count, char **arguments)
 {
     int groups = 0, doors[MOST_GROUPS], descriptor = -1, ready[2], status;
-    while (groups + 2 < count && strcmp(arguments[groups + 2], "--") != 0)
+    while (groups + 3 < count && strcmp(arguments[groups + 3], "--") != 0)
         groups++;
-    if (groups < 1 || groups > MOST_GROUPS || groups + 3 >= count)
+    if (groups < 1 || groups > MOST_GROUPS || groups + 4 >= count)
         return 98;
     char *names[MOST_GROUPS];
     for (int i = 0; i < groups; i++) {
-        names[i] = strdup(format("%s/turnkey-floor-%d", arguments[i + 2], getpid()));
+        names[i] = strdup(format("%s/turnkey-floor-%d", arguments[i + 3], getpid()));
         MUST(mkdir(names[i], 0755));
         doors[i] = MUST(open(format("%s/%s", names[i], i == 0 ? "cgroup.procs" : "tasks"), O_WRONLY | O_CLOEXEC));
     }
     descriptor = MUST(open(names[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (strcmp(arguments[1], "-") != 0)
+        watch(arguments[1], descriptor);
     MUST(pipe2(ready, O_CLOEXEC));
     struct clone_args how = {
         .flags = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_INTO_CGROUP,
@@ -193,7 +286,7 @@ int main(int count, char **arguments)
     };
     pid_t first = MUST(syscall(SYS_clone3, &how, sizeof how));
     if (first == 0)
-        jail(arguments[1], groups, doors, ready[0], arguments + groups + 3);
+        jail(arguments[2], groups, doors, ready[0], arguments + groups + 4);
     put(format("/proc/%d/uid_map", first), "0 0 65536\n");
     put(format("/proc/%d/gid_map", first), "0 0 65536\n");
     MUST(write(ready[1], "g", 1));

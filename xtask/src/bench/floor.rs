@@ -11,11 +11,15 @@ use crate::command;
 
 /// As it is called on the page.
 pub const FLOOR: &str = "the same kernel objects, without turnkey";
+/// The same with what a watcher holds of programs that are loaded.
+pub const WATCHED: &str = "the same kernel objects and the monitor's, without turnkey";
 
 const SOURCE: &str = include_str!("floor.c");
 /// How its groups begin.
 const PREFIX: &str = "turnkey-floor-";
 const GROUPS: &str = "/sys/fs/cgroup";
+/// Where `turnkey monitor load` leaves the programs.
+const PINS: &str = "/sys/fs/bpf/turnkey";
 /// Of version 1, where version 2 does not have them.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
@@ -44,10 +48,20 @@ impl Floor {
         })
     }
 
-    /// Its words for a jail with that program.
+    /// Its words for a jail with that program, which nobody watches.
     pub fn words(&self, program: &[&str]) -> Vec<String> {
+        self.words_with(Path::new("-"), program)
+    }
+
+    /// The same, watched by the programs that are loaded.
+    pub fn watched_words(&self, program: &[&str]) -> Vec<String> {
+        self.words_with(Path::new(PINS), program)
+    }
+
+    fn words_with(&self, pins: &Path, program: &[&str]) -> Vec<String> {
         let groups = self.groups.iter().map(PathBuf::as_path);
-        let front = [&*self.program, &*self.workdir].into_iter().chain(groups);
+        let front = [&*self.program, pins, &*self.workdir];
+        let front = front.into_iter().chain(groups);
         let front = front.map(|path| path.to_string_lossy().into_owned());
         let words = program.iter().map(ToString::to_string);
         front.chain(["--".to_owned()]).chain(words).collect()

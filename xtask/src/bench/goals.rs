@@ -128,7 +128,8 @@ pub const GOALS: &[Goal] = &[
         More,
         20.0,
         "× faster",
-    ),
+    )
+    .above("cost.strace.jailed"),
     goal(
         "kill.further",
         "further system calls of the offender after the forbidden one",
@@ -188,9 +189,9 @@ impl Goal {
 
 /// What is said below the table.
 pub const FLOORS: &str = "*Without turnkey* is what is measured of the same thing when only the kernel does its part: starts and jails per \
-second are those of a program that makes the same kernel objects and nothing else, a cold start is only what the verifier takes for the \
-programs, on all processors together, an open is one in the same jail without a monitor, and getppid is called where programs that \
-return at once are attached. A goal that is missed there already is out of reach for whoever wants that layer on this kernel; where it \
+second are those of a program that makes the same kernel objects, holds what a monitor holds, and does nothing else, a cold start is only \
+what the verifier takes for the programs, on all processors together, an open is one in the same jail without a monitor, which is what \
+`strace` is compared with, too, and getppid is called where programs that return at once are attached. A goal that is missed there already is out of reach for whoever wants that layer on this kernel; where it \
 is not, the rest is turnkey's own.";
 
 /// The table of goals, with what was measured beside them.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::alive;
 use super::findings::{Block, Findings, Section, digits};
-use super::floor::{FLOOR, Floor};
+use super::floor::{Floor, WATCHED};
 use super::peers::{BUBBLEWRAP, Present};
 use super::plots;
 use super::rounds::{Contestant, Extent, Phase, Results, play};
@@ -88,7 +88,7 @@ fn rates(
     let ours = format!("{TURNKEY}, {GOAL} at once");
     let theirs = format!("{BUBBLEWRAP}, {GOAL} at once");
     findings.keep("scale.rate", results.ratio(&ours, &theirs));
-    let least = format!("{FLOOR}, {GOAL} at once");
+    let least = format!("{WATCHED}, {GOAL} at once");
     findings.keep("scale.floor", results.ratio(&least, &theirs));
     drop(contestants);
     Ok(vec![rate_table(&results, &waits.into_inner())])
@@ -109,10 +109,10 @@ fn starters<'a>(stage: &'a Stage, peers: &'a [Present], floor: &Floor) -> Vec<St
             Box::new(|| peer.command(stage, &TRUE)),
         ));
     }
-    let words = floor.words(&TRUE);
+    let words = floor.watched_words(&TRUE);
     all.push((
-        FLOOR.into(),
-        Phase::Unloaded,
+        WATCHED.into(),
+        Phase::Loaded,
         Box::new(move || Ok(stage.as_root(&words))),
     ));
     let words = turnkey(stage, &[], &TRUE);

@@ -145,6 +145,35 @@ fn a_value_stands_behind_its_flag() {
 }
 
 #[test]
+fn what_turnkey_tells_of_itself_needs_no_matchers() {
+    for whole in [
+        "turnkey:evidence",
+        "turnkey: violated -- by turnkey",
+        "MONKEY=1",
+        "--unmonitored",
+        "lib-tokenizer: 3",
+    ] {
+        assert!(!may_have_any(whole), "{whole}");
+    }
+}
+
+#[test]
+fn every_name_of_a_secret_may_have_a_value_and_is_redacted() {
+    for name in NAMES {
+        let whole = [
+            format!("X{name}=abc"),
+            format!("{{'x{name}' : 'abc'}}"),
+            format!("x --a{name} abc"),
+        ];
+        for whole in whole {
+            assert!(may_have_any(&whole), "{whole}");
+            assert!(text(&whole).contains("[redacted: secret]"), "{whole}");
+        }
+        assert!(may_be_flag(&format!("--a{name}")), "{name}");
+    }
+}
+
+#[test]
 fn near_misses_stay() {
     for whole in [
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
