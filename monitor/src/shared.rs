@@ -4,6 +4,7 @@
 //! /sys/fs/bpf/turnkey/              root's alone; its lock is held while somebody loads
 //!   2-0123456789abcdef/             version of the wire types, digest of the object
 //!     maps/ programs/ links/        what all jails share
+//!     standing/                     links to a group without processes, the only thing elsewhere
 //!     seats/0/ seats/1/ …           what one jail has; its lock is held by who watches that jail
 //!     tables/ filters/              rules that were compiled before, and syscall filters
 //! ```
@@ -15,6 +16,7 @@ mod claim;
 mod folder;
 mod kept;
 mod pin;
+mod standing;
 mod status;
 
 use std::io;

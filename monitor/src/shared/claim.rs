@@ -176,12 +176,16 @@ fn is_alive(id: u64) -> bool {
 
 /// The cgroup with this id; `None` where the v2 hierarchy is not mounted.
 pub(super) fn cgroup(id: u64) -> Option<nix::Result<std::os::fd::OwnedFd>> {
+    let hierarchy = File::open(hierarchy()?).ok()?;
+    Some(sys::open_cgroup(hierarchy.as_fd(), id))
+}
+
+/// Where version 2 of control groups is mounted, if it is.
+pub(super) fn hierarchy() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut fields = mounts.lines().map(|line| line.split(' '));
-    let mount = fields.find_map(|mut line| {
+    fields.find_map(|mut line| {
         let point = line.nth(1)?;
-        (line.next() == Some("cgroup2")).then_some(point)
-    })?;
-    let hierarchy = File::open(mount).ok()?;
-    Some(sys::open_cgroup(hierarchy.as_fd(), id))
+        (line.next() == Some("cgroup2")).then(|| point.into())
+    })
 }

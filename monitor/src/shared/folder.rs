@@ -114,6 +114,11 @@ impl Folder {
         self.0.join("links")
     }
 
+    /// The links to the group of [`super::standing`].
+    pub(super) fn standing(&self) -> PathBuf {
+        self.0.join("standing")
+    }
+
     pub(super) fn seats(&self) -> PathBuf {
         self.0.join("seats")
     }
@@ -124,6 +129,19 @@ impl Folder {
 
     pub(super) fn filters(&self) -> PathBuf {
         self.0.join("filters")
+    }
+
+    /// Where it goes to be emptied, out of everybody's sight.
+    pub(super) fn aside(&self) -> PathBuf {
+        let name = self.name();
+        self.0.with_file_name(format!("{UNFINISHED}-{name}"))
+    }
+
+    /// The name of the one that was put here to be emptied.
+    pub(super) fn put_aside(&self) -> Option<String> {
+        let name = self.name();
+        let name = name.strip_prefix(UNFINISHED)?.strip_prefix('-')?;
+        Some(name.to_owned())
     }
 
     /// Whether everything is in it that belongs there.

@@ -1,7 +1,7 @@
 //! Loading for all, and taking that away again.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use aya::Ebpf;
 use turnkey_abi::SEATS;
@@ -16,6 +16,7 @@ use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 use super::folder::{
     Folder, SharedError, UNFINISHED, all, found, lock_root, make, remove, root, root_is_there,
 };
+use super::standing;
 
 /// What loading came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +39,27 @@ pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome
     for left in all()? {
         if !left.is_finished() {
             remove(left.path())?;
+            if let Some(name) = left.put_aside() {
+                standing::fall(&name)?;
+            }
         }
     }
     if folder.is_there()? {
         return Ok(Outcome::Already);
     }
     let unfinished = Folder::at(folder.path().with_file_name(UNFINISHED));
-    let finished = fill(&unfinished, object.bytes, tier).and_then(|()| {
+    let finished = fill(&unfinished, &folder.name(), object.bytes, tier).and_then(|()| {
         Ok(fs::rename(unfinished.path(), folder.path()).map_err(found(folder.path()))?)
     });
     if finished.is_err() {
         remove(unfinished.path())?;
+        standing::fall(&folder.name())?;
     }
     finished.map(|()| Outcome::Loaded)
 }
 
-fn fill(folder: &Folder, object: &[u8], tier: Tier) -> Result<(), OpenError> {
+/// Fills a folder, which is to have that name.
+fn fill(folder: &Folder, name: &str, object: &[u8], tier: Tier) -> Result<(), OpenError> {
     let rooms = [
         folder.maps(),
         folder.programs(),
@@ -72,6 +78,7 @@ fn fill(folder: &Folder, object: &[u8], tier: Tier) -> Result<(), OpenError> {
         Tier::Lsm => hooks::attach_all_in(&mut object, &folder.links())?,
         Tier::Tracepoint => Vec::new(),
     };
+    standing::stand(name, &mut object.ebpf, &folder.standing())?;
     pin_programs(&mut object.ebpf, &folder.programs(), &hooks)?;
     pin_maps(&object.ebpf, &folder.maps())?;
     super::claim::furnish(folder, &mut super::maps(folder)?)
@@ -121,11 +128,10 @@ pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedErro
     for folder in folders {
         if folder.is_there()? {
             // Out of sight first: who comes now finds nothing rather than half of it.
-            let aside: PathBuf = folder
-                .path()
-                .with_file_name(format!("{UNFINISHED}-{}", folder.name()));
+            let aside = folder.aside();
             fs::rename(folder.path(), &aside).map_err(found(folder.path()))?;
             remove(&aside)?;
+            standing::fall(&folder.name())?;
             gone.push(folder.name());
         }
     }
