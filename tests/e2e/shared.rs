@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
@@ -262,6 +263,36 @@ fn those_who_load_at_the_same_time_do_not_race() {
     let entries = std::fs::read_dir(FOLDER).expect("the folder is there");
     assert_eq!(entries.count(), 1, "nothing unfinished is left");
     Run::new().shell("true").expect_code(0);
+}
+
+/// The group in which nobody is, of the only version that is loaded.
+fn standing_group() -> PathBuf {
+    let hierarchies = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
+    let is_v2 = |path: &&Path| path.join("cgroup.procs").exists();
+    let hierarchy = hierarchies.into_iter().find(is_v2);
+    let version = status();
+    let name = version[0]["name"].as_str().expect("a name").to_owned();
+    let hierarchy = hierarchy.expect("version 2 is mounted in one of them");
+    hierarchy.join(format!("turnkey.{name}"))
+}
+
+#[test]
+fn hooks_for_sockets_stay_attached_to_an_empty_group_as_long_as_they_are_loaded() {
+    nothing_is_loaded();
+    load();
+    let group = standing_group();
+    let inode = || std::fs::metadata(&group).ok().map(|found| found.ino());
+    let made = inode();
+    assert!(made.is_some(), "{} is there", group.display());
+    let inside = std::fs::read_to_string(group.join("cgroup.procs"));
+    assert_eq!(inside.expect("it can be read"), "", "nobody is in it");
+    let version = status();
+    let folder = Path::new(FOLDER).join(version[0]["name"].as_str().expect("a name"));
+    let links = std::fs::read_dir(folder.join("standing")).expect("its links are kept");
+    assert_eq!(links.count(), 7, "one for each kind of act on a socket");
+    assert!(monitor(&["unload"]).status.success());
+    // Another test may have made it anew.
+    assert_ne!(inode(), made, "it is gone with the programs");
 }
 
 #[test]

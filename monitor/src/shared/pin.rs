@@ -116,6 +116,10 @@ fn pin_maps(ebpf: &Ebpf, directory: &Path) -> Result<(), OpenError> {
 /// # Errors
 /// When something cannot be removed.
 pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedError> {
+    if let Some(object) = object {
+        // Also that of a load whose BPF file system went with its mount namespace.
+        standing::fall(&Folder::of(object).name())?;
+    }
     if !root_is_there()? {
         return Ok(Vec::new());
     }
