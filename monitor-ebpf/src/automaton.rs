@@ -169,25 +169,30 @@ pub fn decide_path(
     path: Resolved,
     column: u32,
 ) -> Verdict {
-    let state = walk_path(scratch, table, table.start, path);
+    let state = walk_path(scratch, table, table.start, (path.from, path.length));
     decide_state(scratch, table, state, column)
 }
 
 /// Which patterns of programs match the path in [`Scratch::path`].
 #[inline(always)]
 pub fn kind_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolved) -> u32 {
-    let state = walk_path(scratch, table, table.actor_start, path);
+    let state = walk_path(scratch, table, table.actor_start, (path.from, path.length));
     u32::from(answer(table, state, 0, column::EXE))
 }
 
 #[inline(always)]
-fn walk_path(scratch: &mut Scratch, table: &'static Table, start: u32, path: Resolved) -> u32 {
+fn walk_path(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    start: u32,
+    (from, length): (u32, u32),
+) -> u32 {
     scratch.cursor.state = start;
     let mut walk = Plain {
         scratch,
         table,
-        from: path.from,
-        length: path.length,
+        from,
+        length,
     };
     repeat(PATH as u32 / AT_ONCE, &mut walk);
     scratch.cursor.state
@@ -228,6 +233,9 @@ impl Step for Tidy<'_> {
     }
 }
 
+/// [`Tidy`] begins with a byte that has a slash before it.
+const BEHIND_SLASH: u64 = 0x80;
+
 /// Ones for the first so many bytes of four; all for more.
 #[inline(always)]
 fn low(count: u32) -> u64 {
@@ -244,8 +252,8 @@ fn equal(bytes: u64, byte: u8) -> u64 {
     !(((differ & LOW) + LOW) | differ | LOW) & HIGH
 }
 
-/// Walks over an absolute path as it was written, if that is in its plain form; otherwise nothing of it is
-/// known.
+/// Walks over a path as it was written, behind the plain path that it starts from, if it is in its plain form
+/// itself; otherwise nothing of it is known.
 #[inline(always)]
 fn walk_tidy(
     scratch: &mut Scratch,
@@ -254,11 +262,18 @@ fn walk_tidy(
     base: Resolved,
     length: u32,
 ) -> bool {
-    if base.length != 0 || scratch.text[0] != b'/' {
+    if base.length != 0 {
+        // Of the root, there is nothing before its slash.
+        let length = if base.length == 1 { 0 } else { base.length };
+        let state = walk_path(scratch, table, start, (base.from, length));
+        scratch.cursor.state = next(table, state, b'/');
+        scratch.cursor.slash = BEHIND_SLASH;
+    } else if scratch.text[0] == b'/' {
+        scratch.cursor.state = start;
+        scratch.cursor.slash = 0;
+    } else {
         return false;
     }
-    scratch.cursor.state = start;
-    scratch.cursor.slash = 0;
     scratch.cursor.untidy = 0;
     let mut walk = Tidy {
         scratch,

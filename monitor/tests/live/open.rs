@@ -299,6 +299,9 @@ pub(super) fn normalised(base: &str, written: &str) -> String {
     format!("/{}", components.join("/"))
 }
 
+/// What has it is opened from the root.
+const FROM_ROOT: &str = "no-root/";
+
 /// Paths that do not exist, in strange spellings; the same ones in every run.
 fn spellings() -> Vec<String> {
     const PIECES: [&str; 11] = [
@@ -319,7 +322,15 @@ fn spellings() -> Vec<String> {
         format!("{prefix}{}", pieces.concat())
     };
     (0..200)
-        .flat_map(|_| [spelling("/no-such/"), spelling("no-such/")])
+        .flat_map(|_| {
+            [
+                spelling("/no-such/"),
+                spelling("no-such/"),
+                spelling("./no-such/"),
+                spelling(FROM_ROOT),
+                spelling("./no-root/"),
+            ]
+        })
         .collect()
 }
 
@@ -332,19 +343,19 @@ fn the_kernel_reads_spellings_as_the_reference_does() {
                 "exact",
                 "open",
                 "log",
-                &format!("path = [\"/no-such/a\", \"/\"]\n{read}"),
+                &format!("path = [\"/no-such/a\", \"/no-root/a\", \"/\"]\n{read}"),
             ),
             rule(
                 "below",
                 "open",
                 "log",
-                &format!("path = [\"/no-such/**/b\"]\n{read}"),
+                &format!("path = [\"/no-such/**/b\", \"/no-root/**/b\"]\n{read}"),
             ),
             rule(
                 "any",
                 "open",
                 "log",
-                &format!("path = [\"/*/no-such/**\"]\n{read}"),
+                &format!("path = [\"/*/no-such/**\", \"/*/*/no-such/**\"]\n{read}"),
             ),
         ]
         .concat(),
@@ -353,7 +364,7 @@ fn the_kernel_reads_spellings_as_the_reference_does() {
     let base = directory.path().canonicalize().expect("it has a path");
     let spellings = spellings();
     let program = format!(
-        "import os\nfor path in {spellings:?}:\n try: os.close(os.open(path, os.O_RDONLY))\n except OSError: pass"
+        "import os\nfor path in {spellings:?}:\n os.chdir('/' if {FROM_ROOT:?} in path else {base:?})\n try: os.close(os.open(path, os.O_RDONLY))\n except OSError: pass"
     );
     let seen = run_in(&policy, &base, &[python_path(), "-S", "-E", "-c", &program]);
     seen.assert_lived();
@@ -371,7 +382,12 @@ fn the_kernel_reads_spellings_as_the_reference_does() {
         else {
             continue;
         };
-        let path = normalised(base.to_str().expect("text"), written);
+        let from = if written.contains(FROM_ROOT) {
+            "/"
+        } else {
+            base.to_str().expect("text")
+        };
+        let path = normalised(from, written);
         let attempt = turnkey_policy::Attempt {
             path: Some(path.as_bytes()),
             access: &[turnkey_policy::Access::Read],
@@ -386,7 +402,7 @@ fn the_kernel_reads_spellings_as_the_reference_does() {
         compared += 1;
     }
     assert!(
-        compared > 150,
+        compared > 400,
         "most do not exist, and each is told: {compared}"
     );
 }
