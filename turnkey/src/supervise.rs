@@ -158,19 +158,28 @@ fn answer(
 ) -> bool {
     match input {
         Input::News(_) => false,
-        Input::Events => {
-            course.more_events = watch.drain(|event| course.killed_for_behaviour |= see(&event));
-            course.killed_for_behaviour || ended_by_kernel(watch, course)
-        }
+        Input::Events => take_events(watch, course, see),
         Input::Output => reached(course, Limit::Output),
         Input::Deadline => reached(course, Limit::Wall),
         Input::Signal(arrived) => hear(*arrived, running, course),
         Input::Grace => give_up(course),
         Input::Tick => {
             let limit = running.exceeded();
-            limit.is_some_and(|limit| reached(course, limit)) || ended_by_kernel(watch, course)
+            let is_over = limit.is_some_and(|limit| reached(course, limit));
+            // That processes come and go wakes nobody.
+            take_events(watch, course, see) || is_over
         }
     }
+}
+
+/// Takes the events that wait; whether the jail must die of them.
+fn take_events(
+    watch: &mut Watch,
+    course: &mut Course,
+    see: &mut dyn FnMut(&Event) -> bool,
+) -> bool {
+    course.more_events = watch.drain(|event| course.killed_for_behaviour |= see(&event));
+    course.killed_for_behaviour || ended_by_kernel(watch, course)
 }
 
 /// Whether the kernel has condemned the jail, so that the rest of it is to go as well.

@@ -10,6 +10,10 @@ use crate::maps::{self, Ring};
 
 /// `BPF_RB_AVAIL_DATA`: how much of a ring waits to be read.
 const WAITING: u64 = 0;
+/// `BPF_RB_NO_WAKEUP` and `BPF_RB_FORCE_WAKEUP` of `linux/bpf.h`. Without either, the reader is woken if it has taken
+/// all before.
+const NO_WAKEUP: u64 = 1;
+const FORCE_WAKEUP: u64 = 2;
 
 /// Up to how much waiting the ring of verdicts takes a record; 0: not at all.
 #[inline(always)]
@@ -19,6 +23,18 @@ fn limit(record: &Record) -> u32 {
         (action::LOG.., _) => VERDICT_LIMIT,
         (_, kind::EXEC | kind::FORK | kind::EXIT) => PROCESS_LIMIT,
         _ => 0,
+    }
+}
+
+/// Whether the reader of the ring of verdicts is woken. Whoever makes a record is interrupted to wake it: that
+/// processes come and go is worth that to nobody, and is read with the next thing that is, or a moment later. A kill
+/// is, whatever waits before it.
+#[inline(always)]
+fn wakes(record: &Record) -> u64 {
+    match record.action {
+        action::KILL.. => FORCE_WAKEUP,
+        action::LOG.. => 0,
+        _ => NO_WAKEUP,
     }
 }
 
@@ -33,7 +49,9 @@ pub(super) fn output(record: &Record, bytes: &[u8], jail: JailCell) -> bool {
     if limit != 0
         && let Some(verdicts) = maps::VERDICTS.get(jail.seat())
         && query(verdicts) < u64::from(limit)
-        && verdicts.output_untyped::<[u8]>(bytes, 0).is_ok()
+        && verdicts
+            .output_untyped::<[u8]>(bytes, wakes(record))
+            .is_ok()
     {
         return true;
     }
