@@ -275,7 +275,8 @@ impl Monitor {
     }
 
     /// Readable when verdicts wait: what a rule speaks of, and every kill. Other events can be left waiting for a
-    /// while; as long as they are, those that follow wake nobody, and cost the jail less.
+    /// while; as long as they are, those that follow wake nobody, and cost the jail less. That processes are made and
+    /// end wakes nobody at all: call [`Monitor::drain`] every now and then.
     #[must_use]
     pub fn verdicts(&self) -> BorrowedFd<'_> {
         self.loaded.seat.stream.verdicts()
