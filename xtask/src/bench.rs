@@ -15,6 +15,7 @@ mod kill;
 mod leak;
 mod machine;
 mod page;
+mod pairs;
 mod peers;
 mod plots;
 mod rounds;
@@ -73,6 +74,8 @@ enum Name {
     Start,
     /// What watching costs while a program runs
     Cost,
+    /// What it adds to programs, beside the same jail unwatched
+    Programs,
     /// How soon an offender is dead, and everybody with it
     Kill,
     /// How much evidence can be taken
@@ -163,6 +166,7 @@ fn measure(bench: &Bench, name: Name, findings: &mut Findings) -> Result<()> {
             let files = if bench.quick { 10_000 } else { 100_000 };
             cost::measure(stage, bench.extent(5, 1), peers, files, findings)
         }
+        Name::Programs => pairs::measure(stage, bench.extent(25, 3), findings),
         Name::Kill => kill::measure(stage, if bench.quick { 5 } else { 50 }, findings),
         Name::Events => {
             let milliseconds = if bench.quick { 300 } else { 2000 };

@@ -1,5 +1,7 @@
 //! What watching costs while a program runs: the same work bare, in a jail, watched, and watched by others.
 
+use std::process::Command;
+
 use anyhow::{Context, Result};
 
 use super::findings::{Block, Findings, Section, Unit};
@@ -12,11 +14,11 @@ use super::{plots, work};
 use crate::command;
 
 /// A kind of work.
-struct Kind {
+pub struct Kind {
     /// Names it among the ratios, and in its contestants' names.
-    name: &'static str,
+    pub name: &'static str,
     /// For people.
-    what: &'static str,
+    pub what: &'static str,
     /// Of `loops.c`.
     does: &'static str,
     /// So often it is done for one measurement.
@@ -26,7 +28,7 @@ struct Kind {
     /// What it is done with.
     with: &'static [&'static str],
     /// How long one takes is shown in it.
-    unit: Unit,
+    pub unit: Unit,
 }
 
 /// Modules that cover most of what the standard library of Python has.
@@ -42,7 +44,8 @@ xmlrpc.client, zipfile, zoneinfo";
 
 const PATH: &str = "/usr/bin/env";
 
-const KINDS: [Kind; 10] = [
+/// All of them.
+pub const KINDS: [Kind; 10] = [
     Kind {
         name: "open",
         what: "open and close of the same file",
@@ -92,7 +95,7 @@ const KINDS: [Kind; 10] = [
         name: "spawn",
         what: "fork and exec of `/bin/true`",
         does: "spawn",
-        count: 30,
+        count: 100,
         few: 10,
         with: &["/bin/true"],
         unit: Unit::Milliseconds,
@@ -139,8 +142,10 @@ const KINDS: [Kind; 10] = [
 const BARE: &str = "bare";
 const OUTSIDE: &str = "bare, while turnkey watches others";
 const FLOOR: &str = "bare, empty programs";
-const JAILED: &str = "turnkey, unmonitored";
-const WATCHED: &str = "turnkey";
+/// In a jail that nobody watches.
+pub const JAILED: &str = "turnkey, unmonitored";
+/// In a jail of turnkey.
+pub const WATCHED: &str = "turnkey";
 const STRACE: &str = "strace -f";
 const BPFTRACE: &str = peers::BPFTRACE;
 const PLACES: [&str; 8] = [
@@ -191,27 +196,17 @@ fn add<'a>(
     kind: &'static Kind,
     contestants: &mut Vec<Contestant<'a>>,
 ) -> Result<()> {
-    let profile = work::profile(stage);
     let often = words(stage, kind, kind.count, &[]);
     let seldom = words(stage, kind, kind.few, &[]);
-    let jail = |flags: &[&str]| {
-        let words: Vec<&str> = often.iter().map(String::as_str).collect();
-        turnkey(stage, &[&["--profile", &profile], flags].concat(), &words)
-    };
+    contestants.extend(jails(stage, kind));
     let mut all = vec![
         (BARE, Phase::Unloaded, stage.as_user(&often)),
-        (
-            JAILED,
-            Phase::Unloaded,
-            stage.as_root(&jail(&["--unmonitored"])),
-        ),
         (
             FLOOR,
             Phase::Unloaded,
             stage.as_root(&words(stage, kind, kind.count, &["floor"])),
         ),
         (OUTSIDE, Phase::Loaded, stage.as_user(&often)),
-        (WATCHED, Phase::Loaded, stage.as_root(&jail(&[]))),
     ];
     if command::find_program(peers::STRACE).is_some() {
         let traced = strace_words(&seldom);
@@ -224,14 +219,33 @@ fn add<'a>(
         let words: Vec<&str> = seldom.iter().map(String::as_str).collect();
         all.push((GVISOR, Phase::Unloaded, gvisor.command(stage, &words)?));
     }
-    for (place, phase, mut command) in all {
-        let measure = move || nanoseconds(&printed(&mut command)?);
-        contestants.push(Contestant::new(name(kind, place), phase, measure));
-    }
+    let all = all.into_iter();
+    contestants.extend(all.map(|(place, phase, command)| contestant(kind, place, phase, command)));
     Ok(())
 }
 
-fn name(kind: &Kind, place: &str) -> String {
+/// The same jail twice: unwatched, and watched.
+pub fn jails(stage: &Stage, kind: &Kind) -> [Contestant<'static>; 2] {
+    let profile = work::profile(stage);
+    let work = words(stage, kind, kind.count, &[]);
+    let work: Vec<&str> = work.iter().map(String::as_str).collect();
+    let jail = |flags: &[&str]| {
+        let flags = [&["--profile", &profile], flags].concat();
+        stage.as_root(&turnkey(stage, &flags, &work))
+    };
+    [
+        contestant(kind, JAILED, Phase::Unloaded, jail(&["--unmonitored"])),
+        contestant(kind, WATCHED, Phase::Loaded, jail(&[])),
+    ]
+}
+
+fn contestant(kind: &Kind, place: &str, phase: Phase, mut command: Command) -> Contestant<'static> {
+    let measure = move || nanoseconds(&printed(&mut command)?);
+    Contestant::new(name(kind, place), phase, measure)
+}
+
+/// A contestant's name: the work, and where it is done.
+pub fn name(kind: &Kind, place: &str) -> String {
     format!("{}, {place}", kind.name)
 }
 
@@ -269,12 +283,10 @@ fn keep(results: &Results, findings: &mut Findings) {
         results.ratio(&name(kind, ours), &name(kind, theirs))
     };
     for kind in &KINDS {
-        let reference = match kind.name {
-            "spawn" | "compile" | "import" => JAILED,
-            _ => BARE,
-        };
-        let watched = ratio(kind.name, WATCHED, reference);
-        findings.keep(&format!("cost.{}.watched", kind.name), watched);
+        if !super::pairs::are_of(kind) {
+            let watched = ratio(kind.name, WATCHED, BARE);
+            findings.keep(&format!("cost.{}.watched", kind.name), watched);
+        }
         let outside = ratio(kind.name, OUTSIDE, BARE);
         findings.keep(&format!("cost.{}.outside", kind.name), outside);
         let floor = ratio(kind.name, FLOOR, BARE);
