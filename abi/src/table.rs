@@ -136,7 +136,7 @@ pub struct Table {
     pub file_count: u32,
     /// How many of [`Table::peers`] there are.
     pub peer_count: u32,
-    /// Zero.
+    /// Zero, which the programs take for a number that they do not know.
     pub reserved: u32,
     /// How many roles there are; 1 when no rule names actors.
     pub role_count: u32,
@@ -144,8 +144,9 @@ pub struct Table {
     pub actor_start: u32,
     /// How many sets of patterns of scripts there are, with that of no script; 1 when no rule names any.
     pub script_count: u32,
-    /// Zero.
-    pub reserved_too: u32,
+    /// How many states there are. What stands behind the last one's in [`Table::accept`] and [`Table::transitions`] is
+    /// never looked at.
+    pub state_count: u32,
     /// By role, for kinds of attempt without a path, of which no address is known, and for memory that is
     /// made executable and holds no file that a path leads to: the deciding rule plus one, or 0.
     pub on: [[u16; ON]; ROLES],

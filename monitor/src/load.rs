@@ -11,7 +11,7 @@ use turnkey_abi::{ABI_SYMBOL, ABI_VERSION};
 
 use crate::btf;
 use crate::open::{OpenError, explain_load, explain_program, pin_failed, read_btf};
-use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
+use crate::programs::GROUP_HOOKS;
 use crate::sys::OffsetsValue;
 use crate::tier::Tier;
 use crate::tracepoints::{Tracepoint, in_one_go, tracepoints};
@@ -64,7 +64,8 @@ impl Object {
         } = self;
         // The dearest first: calls are what most is asked about.
         let names = tracepoints.iter().map(|tracepoint| tracepoint.program);
-        let names: Vec<_> = names.chain(ADDRESS_HOOKS).chain([SOCKET_HOOK]).collect();
+        let groups = GROUP_HOOKS.iter().map(|(name, _)| *name);
+        let names: Vec<_> = names.chain(groups).collect();
         let mut programs: HashMap<String, &mut Program> = ebpf
             .programs_mut()
             .map(|(name, program)| (name.to_owned(), program))

@@ -1,10 +1,9 @@
 //! The monitor of one run.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use aya::maps::MapError;
-use aya::programs::links::CgroupAttachMode;
-use aya::programs::{CgroupSock, CgroupSockAddr, ProgramError};
+use nix::errno::Errno;
 use turnkey_abi::{Jail, column, network, started};
 
 use crate::canary::{self, CanaryError, Proof};
@@ -17,10 +16,10 @@ use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
 use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError};
-use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
+use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
 use crate::seat::Seat;
-use crate::sys::CanaryEnd;
+use crate::sys::{CanaryEnd, link_to_group};
 
 /// Why a jail could not be taken under watch.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +36,7 @@ pub enum AdoptError {
         name: &'static str,
         /// What the kernel said.
         #[source]
-        source: ProgramError,
+        source: Errno,
     },
     /// The object lacks a program.
     #[error(transparent)]
@@ -58,6 +57,8 @@ pub struct Monitor {
     /// Those that a canary breaks.
     canary: RuleTable,
     adopted: Option<u64>,
+    /// By which its group calls the programs.
+    hooks: Vec<OwnedFd>,
     /// Whether the numbers of system calls are to be noted.
     notes_calls: bool,
     /// How many runs of the programs the kernel had left out before.
@@ -84,6 +85,7 @@ impl Monitor {
             loaded,
             rules,
             adopted: None,
+            hooks: Vec::new(),
             notes_calls: false,
         })
     }
@@ -128,8 +130,7 @@ impl Monitor {
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;
         let seen = self.fly_all(cgroup, cgroup_id);
-        self.detach_hooks(links)
-            .map_err(canary::prepare("detaching the hooks"))?;
+        drop(links);
         let mapped = self.rules.need(Need::Map);
         canary::recorded(&seen?, self.loaded.hooks.is_some(), mapped)
     }
@@ -216,7 +217,7 @@ impl Monitor {
         if self.notes_calls {
             self.loaded.maps.look_at_every_call()?;
         }
-        self.attach_hooks(cgroup)?;
+        self.hooks = self.attach_hooks(cgroup)?;
         self.adopted = Some(cgroup_id);
         Ok(())
     }
@@ -231,35 +232,14 @@ impl Monitor {
         maps.jail(cgroup_id).map(drop)
     }
 
-    fn attach_hooks(&mut self, cgroup: BorrowedFd<'_>) -> Result<GroupHooks, AdoptError> {
-        // For a link, the kernel wants no flag and means "many".
-        let mode = CgroupAttachMode::Single;
-        let mut addresses = Vec::with_capacity(ADDRESS_HOOKS.len());
-        for name in ADDRESS_HOOKS {
-            let hook: &mut CgroupSockAddr = self.loaded.programs.get(name)?;
-            let link = hook
-                .attach(cgroup, mode)
-                .map_err(|source| AdoptError::Attach { name, source })?;
-            addresses.push((name, link));
-        }
-        let name = SOCKET_HOOK;
-        let hook: &mut CgroupSock = self.loaded.programs.get(name)?;
-        let socket = hook
-            .attach(cgroup, mode)
-            .map_err(|source| AdoptError::Attach { name, source })?;
-        Ok(GroupHooks { addresses, socket })
-    }
-
-    fn detach_hooks(&mut self, hooks: GroupHooks) -> Result<(), AdoptError> {
-        for (name, link) in hooks.addresses {
-            let hook: &mut CgroupSockAddr = self.loaded.programs.get(name)?;
-            hook.detach(link)
-                .map_err(|source| AdoptError::Attach { name, source })?;
-        }
-        let name = SOCKET_HOOK;
-        let hook: &mut CgroupSock = self.loaded.programs.get(name)?;
-        hook.detach(hooks.socket)
-            .map_err(|source| AdoptError::Attach { name, source })
+    /// Has the group call its programs, until the links are dropped.
+    fn attach_hooks(&self, cgroup: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, AdoptError> {
+        let attach = |(name, hook)| {
+            let program = self.loaded.programs.descriptor(name)?;
+            link_to_group(program, cgroup, hook)
+                .map_err(|source| AdoptError::Attach { name, source })
+        };
+        GROUP_HOOKS.into_iter().map(attach).collect()
     }
 
     /// Hands over events that wait, in the order of their numbers, without waiting for more.
@@ -350,15 +330,6 @@ impl Monitor {
 fn jail(maps: &Maps, adopted: Option<u64>) -> Result<Jail, FinishError> {
     let id = adopted.ok_or(FinishError::NotAdopted)?;
     Ok(maps.jail(id)?)
-}
-
-/// The links of the cgroup programs.
-struct GroupHooks {
-    addresses: Vec<(
-        &'static str,
-        aya::programs::cgroup_sock_addr::CgroupSockAddrLinkId,
-    )>,
-    socket: aya::programs::cgroup_sock::CgroupSockLinkId,
 }
 
 impl std::fmt::Debug for Monitor {

@@ -1,22 +1,24 @@
 //! The programs: those that this process has loaded, or those that are loaded for all.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
-use aya::programs::links::PinnedLink;
 use aya::programs::{Program, ProgramError};
 
 use crate::evidence::FinishError;
 use crate::open::OpenError;
-use crate::sys::missed_runs;
+use crate::sys::{GroupHook, missed_runs};
 
-/// The cgroup programs for socket addresses.
-pub(crate) const ADDRESS_HOOKS: [&str; 6] = [
-    "connect4", "connect6", "bind4", "bind6", "sendmsg4", "sendmsg6",
+/// Every cgroup program, with where a group calls it: those for socket addresses, and that for new sockets.
+pub(crate) const GROUP_HOOKS: [(&str, GroupHook); 7] = [
+    ("connect4", GroupHook::BPF_CGROUP_INET4_CONNECT),
+    ("connect6", GroupHook::BPF_CGROUP_INET6_CONNECT),
+    ("bind4", GroupHook::BPF_CGROUP_INET4_BIND),
+    ("bind6", GroupHook::BPF_CGROUP_INET6_BIND),
+    ("sendmsg4", GroupHook::BPF_CGROUP_UDP4_SENDMSG),
+    ("sendmsg6", GroupHook::BPF_CGROUP_UDP6_SENDMSG),
+    ("sock_create", GroupHook::BPF_CGROUP_INET_SOCK_CREATE),
 ];
-
-/// The cgroup program for new sockets.
-pub(crate) const SOCKET_HOOK: &str = "sock_create";
 
 /// The programs of one object.
 pub(crate) enum Programs {
@@ -24,35 +26,47 @@ pub(crate) enum Programs {
     Own(Box<Ebpf>),
     /// They stay.
     Shared {
-        programs: Vec<(String, Program)>,
+        programs: Vec<(String, OwnedFd)>,
         /// As long as somebody holds these, the programs act, even when they are taken out of the
         /// file system meanwhile.
-        _links: Vec<PinnedLink>,
+        _links: Vec<OwnedFd>,
     },
 }
 
 impl Programs {
-    /// One of them, as its type.
-    pub(crate) fn get<'a, P>(&'a mut self, name: &'static str) -> Result<&'a mut P, OpenError>
-    where
-        &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
-    {
-        let program = match self {
-            Self::Own(ebpf) => ebpf.program_mut(name),
-            Self::Shared { programs, .. } => programs
-                .iter_mut()
-                .find_map(|(known, program)| (known == name).then_some(program)),
-        };
-        typed(program.ok_or(OpenError::Incomplete { name })?, name)
+    /// One of them, in the kernel.
+    pub(crate) fn descriptor(&self, name: &'static str) -> Result<BorrowedFd<'_>, OpenError> {
+        match self {
+            Self::Own(ebpf) => {
+                let program = ebpf.program(name).ok_or(OpenError::Incomplete { name })?;
+                let loaded = program.fd().map_err(|source| OpenError::Program {
+                    name,
+                    source: Box::new(source),
+                })?;
+                Ok(loaded.as_fd())
+            }
+            Self::Shared { programs, .. } => {
+                let found = programs.iter().find(|(known, _)| known == name);
+                let (_, program) = found.ok_or(OpenError::Incomplete { name })?;
+                Ok(program.as_fd())
+            }
+        }
     }
 
     /// How many runs of all of them the kernel has left out so far.
     pub(crate) fn missed(&self) -> Result<u64, FinishError> {
         match self {
-            Self::Own(ebpf) => sum_missed(ebpf.programs().map(|(_, program)| program)),
-            Self::Shared { programs, .. } => {
-                sum_missed(programs.iter().map(|(_, program)| program))
-            }
+            Self::Own(ebpf) => sum_missed(ebpf.programs().map(|(_, program)| match program.fd() {
+                Ok(descriptor) => Ok(Some(descriptor.as_fd())),
+                // Of the other tier.
+                Err(ProgramError::NotLoaded) => Ok(None),
+                Err(error) => Err(error.into()),
+            })),
+            Self::Shared { programs, .. } => sum_missed(
+                programs
+                    .iter()
+                    .map(|(_, program)| Ok(Some(program.as_fd()))),
+            ),
         }
     }
 }
@@ -78,15 +92,14 @@ where
     })
 }
 
-fn sum_missed<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<u64, FinishError> {
+fn sum_missed<'a>(
+    programs: impl Iterator<Item = Result<Option<BorrowedFd<'a>>, FinishError>>,
+) -> Result<u64, FinishError> {
     let mut missed = 0;
     for program in programs {
-        missed += match program.fd() {
-            Ok(descriptor) => missed_runs(descriptor.as_fd()).map_err(std::io::Error::from)?,
-            // Of the other tier.
-            Err(ProgramError::NotLoaded) => continue,
-            Err(error) => return Err(error.into()),
-        };
+        if let Some(program) = program? {
+            missed += missed_runs(program).map_err(std::io::Error::from)?;
+        }
     }
     Ok(missed)
 }

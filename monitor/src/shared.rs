@@ -20,19 +20,17 @@ mod standing;
 mod status;
 
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 use aya::maps::{Map, MapData};
-use aya::programs::links::PinnedLink;
-use aya::programs::{
-    CgroupSock, CgroupSockAddr, CgroupSockAddrAttachType, CgroupSockAttachType, Lsm, Program,
-};
 
 use crate::maps::{Maps, NAMES};
 use crate::object::ObjectFile;
 use crate::open::OpenError;
-use crate::programs::{ADDRESS_HOOKS, Programs, SOCKET_HOOK};
+use crate::programs::{GROUP_HOOKS, Programs};
 use crate::seat::Seat;
+use crate::sys;
 use crate::tier::Tier;
 use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 
@@ -96,17 +94,23 @@ fn maps(folder: &Folder) -> Result<Maps, OpenError> {
 }
 
 /// A pinned map.
-fn map(path: &std::path::Path) -> Result<MapData, SharedError> {
+fn map(path: &Path) -> Result<MapData, SharedError> {
     MapData::from_pin(path).map_err(|error| SharedError::pinned(path, error))
 }
 
-fn links(folder: &Folder) -> Result<Vec<(String, PinnedLink)>, OpenError> {
-    let names = names(folder.links())?;
+fn links(folder: &Folder) -> Result<Vec<(String, OwnedFd)>, OpenError> {
+    opened(&folder.links(), names(folder.links())?)
+}
+
+/// What stands under each of these names.
+fn opened(
+    directory: &Path,
+    names: impl IntoIterator<Item = String>,
+) -> Result<Vec<(String, OwnedFd)>, OpenError> {
     let open = |name: String| {
-        let path = folder.links().join(&name);
-        let link =
-            PinnedLink::from_pin(&path).map_err(|error| SharedError::pinned(&path, error))?;
-        Ok((name, link))
+        let path = directory.join(&name);
+        let opened = sys::pinned(&path).map_err(|error| SharedError::pinned(&path, error))?;
+        Ok((name, opened))
     };
     names.into_iter().map(open).collect()
 }
@@ -124,40 +128,13 @@ fn names(directory: PathBuf) -> Result<Vec<String>, SharedError> {
     listed().map_err(found(&directory))
 }
 
-fn programs(folder: &Folder, hooks: &[String]) -> Result<Vec<(String, Program)>, OpenError> {
-    let path = |name: &str| folder.programs().join(name);
-    let mut programs = Vec::new();
-    for tracepoint in tracepoints(interrupts_tracepoints_here()) {
-        let program = tracepoint.open(&path(tracepoint.program));
-        programs.push((tracepoint.program.to_owned(), program));
-    }
-    for (name, kind) in ADDRESS_HOOKS.into_iter().zip(ADDRESS_KINDS) {
-        let program = CgroupSockAddr::from_pin(path(name), kind);
-        programs.push((name.to_owned(), program.map(Program::CgroupSockAddr)));
-    }
-    let socket = CgroupSock::from_pin(path(SOCKET_HOOK), CgroupSockAttachType::SockCreate);
-    programs.push((SOCKET_HOOK.to_owned(), socket.map(Program::CgroupSock)));
-    for hook in hooks {
-        let name = format!("lsm_{hook}");
-        let program = Lsm::from_pin(path(&name));
-        programs.push((name, program.map(Program::Lsm)));
-    }
-    let opened = programs.into_iter().map(|(name, program)| {
-        let program = program.map_err(|error| SharedError::pinned(&path(&name), error))?;
-        Ok((name, program))
-    });
-    opened.collect()
+fn programs(folder: &Folder, hooks: &[String]) -> Result<Vec<(String, OwnedFd)>, OpenError> {
+    let tracepoints = tracepoints(interrupts_tracepoints_here()).iter();
+    let tracepoints = tracepoints.map(|tracepoint| tracepoint.program.to_owned());
+    let groups = GROUP_HOOKS.iter().map(|(name, _)| (*name).to_owned());
+    let hooks = hooks.iter().map(|hook| format!("lsm_{hook}"));
+    opened(&folder.programs(), tracepoints.chain(groups).chain(hooks))
 }
-
-/// What each of [`ADDRESS_HOOKS`] is attached to.
-const ADDRESS_KINDS: [CgroupSockAddrAttachType; ADDRESS_HOOKS.len()] = [
-    CgroupSockAddrAttachType::Connect4,
-    CgroupSockAddrAttachType::Connect6,
-    CgroupSockAddrAttachType::Bind4,
-    CgroupSockAddrAttachType::Bind6,
-    CgroupSockAddrAttachType::UDPSendMsg4,
-    CgroupSockAddrAttachType::UDPSendMsg6,
-];
 
 /// Every map that is pinned for all, by its name in the object and its file.
 fn pinned_maps() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -4,10 +4,11 @@
 //!
 //! Six things need it: telling aya that the wire types are plain bytes, making a table of more than a
 //! megabyte without a copy on the stack, a child that must act before anything else runs in it, the
-//! order in which the kernel lets tasks run, memory that is shared with the kernel, and counts of a program that
-//! aya does not hand out.
+//! order in which the kernel lets tasks run, memory that is shared with the kernel, and what aya does not do with
+//! programs that are loaded already.
 #![allow(unsafe_code)]
 
+mod bpf;
 mod bytes;
 mod offspring;
 mod pages;
@@ -15,6 +16,7 @@ mod ring;
 mod room;
 mod table;
 
+pub(crate) use bpf::{GroupHook, link_to_group, missed_runs, pin, pinned};
 pub(crate) use bytes::{VALUE as BYTES_VALUE, map_bytes, mapped_bytes};
 pub(crate) use ring::Ring;
 pub(crate) use room::SharedRoom;
@@ -24,7 +26,6 @@ use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ffi::{CStr, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_prog_info};
 use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::Pid;
@@ -100,31 +101,6 @@ pub(crate) fn open_cgroup(hierarchy: BorrowedFd<'_>, id: u64) -> nix::Result<Own
     let opened = RawFd::try_from(opened).map_err(|_| Errno::EOVERFLOW)?;
     // SAFETY: the kernel has just made it, for us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(opened) })
-}
-
-/// How many runs of a program the kernel has left out, because it ran there already; bpf(2),
-/// `BPF_OBJ_GET_INFO_BY_FD`. Kernels before 5.12 do not count. The same as in `/proc/self/fdinfo`, for a tenth of the time.
-pub(crate) fn missed_runs(program: BorrowedFd<'_>) -> nix::Result<u64> {
-    // SAFETY: integers throughout, of which zeros are values.
-    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
-    // SAFETY: as above.
-    let mut attributes: bpf_attr = unsafe { std::mem::zeroed() };
-    // Both are a few hundred bytes.
-    let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
-    attributes.info.bpf_fd = program.as_raw_fd().cast_unsigned();
-    attributes.info.info_len = size(size_of::<bpf_prog_info>());
-    attributes.info.info = (&raw mut info).addr() as u64;
-    // SAFETY: the kernel reads the one and fills the other, as far as it is long; both last for the call.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            bpf_cmd::BPF_OBJ_GET_INFO_BY_FD as libc::c_int,
-            &raw mut attributes,
-            size(size_of::<bpf_attr>()),
-        )
-    };
-    Errno::result(answer)?;
-    Ok(info.recursion_misses)
 }
 
 /// Keeps the processor from everybody who is not in a hurry by right, until it is dropped.

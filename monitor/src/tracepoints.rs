@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use aya::Ebpf;
 use aya::programs::links::FdLink;
-use aya::programs::{BtfTracePoint, Program, ProgramError, TracePoint};
+use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use nix::errno::Errno;
 use nix::sys::utsname::uname;
 
@@ -138,14 +138,6 @@ impl Tracepoint {
                     source: Box::new(source),
                 })
             }
-        }
-    }
-
-    /// One that is loaded for all.
-    pub(crate) fn open(self, path: &Path) -> Result<Program, ProgramError> {
-        match self.way {
-            Way::Direct => BtfTracePoint::from_pin(path).map(Program::BtfTracePoint),
-            Way::Perf(..) => TracePoint::from_pin(path).map(Program::TracePoint),
         }
     }
 }

@@ -9,7 +9,7 @@ use turnkey_abi::SEATS;
 use crate::hooks;
 use crate::object::ObjectFile;
 use crate::open::{OpenError, pin_failed};
-use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK};
+use crate::programs::GROUP_HOOKS;
 use crate::tier::Tier;
 use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
 
@@ -78,7 +78,7 @@ fn fill(folder: &Folder, name: &str, object: &[u8], tier: Tier) -> Result<(), Op
         Tier::Lsm => hooks::attach_all_in(&mut object, &folder.links())?,
         Tier::Tracepoint => Vec::new(),
     };
-    standing::stand(name, &mut object.ebpf, &folder.standing())?;
+    standing::stand(name, &object.ebpf, &folder.standing())?;
     pin_programs(&mut object.ebpf, &folder.programs(), &hooks)?;
     pin_maps(&object.ebpf, &folder.maps())?;
     super::claim::furnish(folder, &mut super::maps(folder)?)
@@ -91,7 +91,8 @@ fn pin_programs(
 ) -> Result<(), OpenError> {
     let tracepoints = tracepoints(interrupts_tracepoints_here());
     let tracepoints = tracepoints.iter().map(|tracepoint| tracepoint.program);
-    let names = tracepoints.chain(ADDRESS_HOOKS).chain([SOCKET_HOOK]);
+    let groups = GROUP_HOOKS.iter().map(|(name, _)| *name);
+    let names = tracepoints.chain(groups);
     for name in names.chain(hooks.iter().copied()) {
         let path = directory.join(name);
         let program = ebpf.program_mut(name);

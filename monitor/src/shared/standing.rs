@@ -7,14 +7,17 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use aya::Ebpf;
-use aya::programs::links::{CgroupAttachMode, FdLink, LinkError};
-use aya::programs::{CgroupSock, CgroupSockAddr};
+use aya::programs::ProgramError;
+use aya::sys::SyscallError;
+use nix::errno::Errno;
 
-use crate::open::{OpenError, explain_program, pin_failed};
-use crate::programs::{ADDRESS_HOOKS, SOCKET_HOOK, program};
+use crate::open::{OpenError, explain_program};
+use crate::programs::GROUP_HOOKS;
+use crate::sys;
 
 use super::claim::hierarchy;
 use super::folder::{SharedError, found, make};
@@ -28,7 +31,7 @@ fn group(name: &str) -> Option<PathBuf> {
 }
 
 /// Makes it, and keeps the programs attached to it by links in `pins`.
-pub(super) fn stand(name: &str, ebpf: &mut Ebpf, pins: &Path) -> Result<(), OpenError> {
+pub(super) fn stand(name: &str, ebpf: &Ebpf, pins: &Path) -> Result<(), OpenError> {
     let Some(group) = group(name) else {
         return Ok(());
     };
@@ -41,32 +44,25 @@ pub(super) fn stand(name: &str, ebpf: &mut Ebpf, pins: &Path) -> Result<(), Open
     }
     make(pins)?;
     let group = File::open(&group).map_err(found(&group))?;
-    for name in ADDRESS_HOOKS {
-        let hook: &mut CgroupSockAddr = program(ebpf, name)?;
-        let link = hook
-            .attach(&group, MODE)
-            .and_then(|id| hook.take_link(id))
+    for (name, hook) in GROUP_HOOKS {
+        let program = ebpf.program(name).ok_or(OpenError::Incomplete { name })?;
+        let program = program
+            .fd()
             .map_err(|source| explain_program(name, source))?;
-        pin(name, FdLink::try_from(link), pins)?;
+        let link = sys::link_to_group(program.as_fd(), group.as_fd(), hook)
+            .map_err(|errno| explain_program(name, refused(errno)))?;
+        let path = pins.join(name);
+        sys::pin(link.as_fd(), &path).map_err(found(&path))?;
     }
-    let hook: &mut CgroupSock = program(ebpf, SOCKET_HOOK)?;
-    let link = hook
-        .attach(&group, MODE)
-        .and_then(|id| hook.take_link(id))
-        .map_err(|source| explain_program(SOCKET_HOOK, source))?;
-    pin(SOCKET_HOOK, FdLink::try_from(link), pins)
+    Ok(())
 }
 
-/// For a link, the kernel wants no flag and means "many".
-const MODE: CgroupAttachMode = CgroupAttachMode::Single;
-
-fn pin(name: &'static str, link: Result<FdLink, LinkError>, pins: &Path) -> Result<(), OpenError> {
-    let link = link.map_err(|source| OpenError::Program {
-        name,
-        source: Box::new(source),
-    })?;
-    let path = pins.join(name);
-    link.pin(&path).map(drop).map_err(pin_failed(&path))
+/// The kernel's answer as aya would hand it on.
+fn refused(errno: Errno) -> ProgramError {
+    ProgramError::SyscallError(SyscallError {
+        call: "bpf_link_create",
+        io_error: errno.into(),
+    })
 }
 
 /// Takes it away, if it is there.

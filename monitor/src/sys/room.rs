@@ -4,9 +4,10 @@
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsFd;
+use std::ptr::NonNull;
 
 use aya::maps::MapData;
-use turnkey_abi::{Repeats, Room, Table};
+use turnkey_abi::{CELLS, Repeats, Room, Table};
 
 use super::pages::{Access, Pages};
 
@@ -24,15 +25,15 @@ impl SharedRoom {
     }
 
     /// Puts rules there, and takes out what was repeated under others. Only while no task is under
-    /// them: the programs would see half of each.
+    /// them: the programs would see half of each. What other rules have left behind the transitions of the last state
+    /// stays: nothing leads there, and it is most of a megabyte.
     pub(crate) fn set(&mut self, table: &Table) {
         let room = self.pages.at::<Room>(0).cast::<u8>();
-        // SAFETY: both fields are in the room, which is mapped for writing; they are integers
-        // throughout, so zeros are values of them; and no program uses them now.
+        // SAFETY: so many bytes are in the table and in the room's, which is mapped for writing; they are integers
+        // throughout, without padding, of which zeros are values; and no program uses them now.
         unsafe {
             room.byte_add(offset_of!(Room, table))
-                .cast::<Table>()
-                .copy_from_nonoverlapping(table.into(), 1);
+                .copy_from_nonoverlapping(NonNull::from(table).cast(), in_use(table));
             room.byte_add(offset_of!(Room, repeats))
                 .cast::<Repeats>()
                 .write_bytes(0, 1);
@@ -44,4 +45,11 @@ impl SharedRoom {
         // SAFETY: integers throughout, and no program writes them now.
         unsafe { &self.pages.at::<Room>(0).as_ref().repeats }
     }
+}
+
+/// How many bytes of a table are looked at: all before the transitions, and those of its states.
+fn in_use(table: &Table) -> usize {
+    let states = usize::try_from(table.state_count).unwrap_or(CELLS);
+    let cells = states.checked_shl(table.shift).unwrap_or(CELLS).min(CELLS);
+    offset_of!(Table, transitions) + cells * size_of_val(&table.transitions[0])
 }

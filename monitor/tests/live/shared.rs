@@ -80,6 +80,34 @@ fn a_seat_whose_jail_outlives_its_watcher_is_nobody_elses() {
     }
 }
 
+/// Only as much of a table is written as its rules need. What larger ones have left behind it means nothing.
+#[test]
+fn a_seat_acts_on_the_rules_of_its_jail_and_on_none_that_it_had_before() {
+    load(OBJECT);
+    let many: String = (0..200)
+        .map(|number| {
+            let path = format!("path = [\"/etc/**/secret-{number}*\", \"/etc/passwd\"]");
+            rule(&format!("many-{number}"), "open", "kill", &path)
+        })
+        .collect();
+    let few = kill_reading("/etc/group");
+    let read = |path: &str| format!("print(open('{path}').read(4))");
+    for (rules, forbidden) in [(&many, SECRET), (&few, "/etc/group"), (&many, SECRET)] {
+        for path in [SECRET, "/etc/group"] {
+            let group = Group::new();
+            let monitor = watch(OBJECT, &policy(rules), &group);
+            let seen = run(&group, &read(path));
+            let expected = if path == forbidden { "" } else { "root\n" };
+            let read = String::from_utf8_lossy(&seen.stdout);
+            assert_eq!(read, expected, "{path}: {seen:?}");
+            let mut decided = 0;
+            let evidence = monitor.finish(|event| decided += u32::from(event.decision.is_some()));
+            evidence.expect("the evidence can be read");
+            assert_eq!(decided > 0, path == forbidden, "{path}");
+        }
+    }
+}
+
 /// The hooks work in memory that all jails have together. Here none of it is given back.
 #[test]
 fn m21_a_jail_that_takes_all_the_work_memory_it_can_leaves_enough_to_others() {
