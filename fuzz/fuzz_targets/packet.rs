@@ -9,7 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use libfuzzer_sys::fuzz_target;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
-use turnkey_jailer::fuzzing::{Expectation, Fact, Message, PACKET, Sender, Sight, Strangers, Text};
+use turnkey_jailer::fuzzing::{
+    Expectation, Fact, Facts, Message, PACKET, Sender, Sight, Strangers, Text,
+};
 
 thread_local! {
     static SOCKET: LazyCell<(OwnedFd, OwnedFd)> = const { LazyCell::new(|| {
@@ -49,7 +51,11 @@ fn sight(messages: &[Message]) -> Sight {
     let mut sight = Sight::default();
     for message in messages {
         match message {
-            Message::Fact(fact, value) => sight.fact(*fact, *value),
+            Message::Facts(facts) => {
+                for (fact, value) in facts {
+                    sight.fact(*fact, *value);
+                }
+            }
             Message::Text(text, piece) => sight.text(*text, piece),
             _ => {}
         }
@@ -92,7 +98,15 @@ fn again(message: &Message) -> Message {
         let sender = Sender(pair.0.as_fd());
         match message {
             Message::Failed { step, index, errno } => sender.failed(*step, *index, *errno),
-            Message::Fact(fact, value) => sender.fact(*fact, *value).expect("it is sent"),
+            Message::Facts(facts) => {
+                let mut together = Facts::NONE;
+                for (fact, value) in facts {
+                    together
+                        .add(*fact, *value)
+                        .expect("no more than can be sent");
+                }
+                sender.facts(&together).expect("it is sent");
+            }
             Message::Text(text, piece) => sender.text(*text, piece).expect("it is sent"),
             Message::Ready => sender.ready().expect("it is sent"),
             Message::Listener(index) => {

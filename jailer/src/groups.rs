@@ -17,6 +17,7 @@ use crate::groups::hierarchy::{Controller, Hierarchies, Home};
 use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::sweep;
 use crate::host::fix;
+use crate::kernel_file;
 use crate::outcome::Usage;
 
 /// How long the processes of a killed group may take to be gone, before that is an error.
@@ -252,12 +253,14 @@ impl Groups {
     /// Processor time of the tree so far. cpu.stat is there in every v2 group, with or without
     /// the controller.
     pub fn cpu_time(&self) -> Option<Duration> {
-        self.cpu_stat("usage_usec")
+        let [usage] = self.cpu_stat(["usage_usec"]);
+        usage
     }
 
-    fn cpu_stat(&self, key: &str) -> Option<Duration> {
-        let text = fs::read_to_string(self.names.unified.join("cpu.stat")).ok()?;
-        flat_keyed(&text, key).map(Duration::from_micros)
+    /// What it says under these keys at one moment.
+    fn cpu_stat<const N: usize>(&self, keys: [&str; N]) -> [Option<Duration>; N] {
+        let text = kernel_file::read(self.names.unified.join("cpu.stat")).unwrap_or_default();
+        keys.map(|key| flat_keyed(&text, key).map(Duration::from_micros))
     }
 
     /// What the tree uses at this moment.
@@ -283,9 +286,10 @@ impl Groups {
         } else {
             "memory.peak"
         };
+        let [user, system] = self.cpu_stat(["user_usec", "system_usec"]);
         Usage {
-            user: self.cpu_stat("user_usec"),
-            system: self.cpu_stat("system_usec"),
+            user,
+            system,
             throttled: self.throttled(),
             memory_peak: number(Controller::Memory, memory_peak),
             // A v1 hierarchy counts memory and swap together.
@@ -314,7 +318,7 @@ impl Groups {
 
     /// Whether any process is inside that has not ended.
     pub fn populated(&self) -> bool {
-        fs::read_to_string(self.names.unified.join("cgroup.events"))
+        kernel_file::read(self.names.unified.join("cgroup.events"))
             .is_ok_and(|text| flat_keyed(&text, "populated") == Some(1))
     }
 
@@ -360,7 +364,7 @@ impl Groups {
     }
 
     fn read(&self, controller: Controller, file: &str) -> Option<String> {
-        let text = fs::read_to_string(self.file(controller, file)?).ok()?;
+        let text = kernel_file::read(self.file(controller, file)?).ok()?;
         Some(text.trim_end().to_owned())
     }
 
@@ -395,7 +399,7 @@ fn enable_controllers(names: &GroupNames) -> Result<(), GroupError> {
         return Ok(());
     };
     let file = parent.join("cgroup.subtree_control");
-    let read = |path: &Path| fs::read_to_string(path).map_err(failed("read", path));
+    let read = |path: &Path| kernel_file::read(path).map_err(failed("read", path));
     let (enabled, offered) = (read(&file)?, read(&parent.join("cgroup.controllers"))?);
     let has = |list: &str, name: &str| list.split_whitespace().any(|item| item == name);
     for name in names.handed_down.iter().map(|controller| controller.name()) {
@@ -434,7 +438,7 @@ fn flat_keyed(text: &str, key: &str) -> Option<u64> {
 
 fn host_has_swap() -> bool {
     // The first line of /proc/swaps is its heading.
-    fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
+    kernel_file::read("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
 }
 
 #[cfg(test)]

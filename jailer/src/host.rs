@@ -16,6 +16,7 @@ use turnkey_policy::{Network, Policy};
 use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
 use crate::ids::Ids;
+use crate::kernel_file;
 use crate::tree::paths::{self, PathError};
 use crate::tree::root::{self, RootError, RootFacts};
 
@@ -249,7 +250,7 @@ fn look(path: &Path) -> PathFact {
 /// From /proc/sys/kernel/cap_last_cap; 63, the most that a set can hold, when it is not readable,
 /// because dropping a capability that does not exist is harmless and keeping one is not.
 fn last_capability() -> u8 {
-    let text = fs::read_to_string("/proc/sys/kernel/cap_last_cap").unwrap_or_default();
+    let text = kernel_file::read("/proc/sys/kernel/cap_last_cap").unwrap_or_default();
     text.trim().parse().unwrap_or(63)
 }
 

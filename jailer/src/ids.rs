@@ -10,9 +10,9 @@ pub mod rootless;
 pub(crate) mod subordinate;
 pub mod userns;
 
-use std::fs;
-
 use nix::sys::resource::{Resource, getrlimit};
+
+use crate::kernel_file;
 
 /// What the jail's user can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Own {
 impl Ids {
     /// Looks at this process.
     pub fn probe() -> Ids {
-        let read = |name| fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
+        let read = |name| kernel_file::read(format!("/proc/self/{name}")).unwrap_or_default();
         let (users, groups) = (parse(&read("uid_map")), parse(&read("gid_map")));
         if idmap::range_is_within(&users) && idmap::range_is_within(&groups) {
             return Ids::All;

@@ -61,6 +61,7 @@ mod groups;
 pub mod host;
 mod ids;
 mod jail;
+mod kernel_file;
 pub mod landlock;
 mod outcome;
 pub mod plan;
@@ -75,7 +76,7 @@ mod tree;
 pub mod fuzzing {
     pub use crate::process::child::Strangers;
     pub use crate::process::proof::{Expectation, Sight};
-    pub use crate::process::wire::{Fact, Message, PACKET, Sender, Text};
+    pub use crate::process::wire::{Fact, Facts, Message, PACKET, Sender, Text};
 }
 
 pub use error::JailError;

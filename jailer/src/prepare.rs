@@ -21,6 +21,7 @@ use crate::ids::Ids;
 use crate::ids::identity::INSIDE_ID;
 use crate::ids::idmap::HostId;
 use crate::ids::userns::Switches;
+use crate::kernel_file;
 use crate::landlock::{self, Handled};
 use crate::outcome::LayerReport;
 use crate::plan::io::Io;
@@ -73,11 +74,12 @@ impl Plan {
     /// # Errors
     /// Any layer the policy requires and this host cannot give, and whatever the kernel refuses.
     pub fn prepare(&self, streams: [OwnedFd; 3]) -> Result<Prepared, JailError> {
-        self.prepare_with(streams, Filters::build)
+        self.prepare_with(streams, Filters::build, |_| ())
     }
 
     /// The same with filters that `filters` has of its own: what [`Filters::build`] made of the same
-    /// [`Syscalls`] before.
+    /// [`Syscalls`] before. As soon as the jail's groups are there, still empty, `shown` sees them: whoever is to
+    /// watch them can try that it does while the rest is made ready. `None` where this caller can have no group.
     ///
     /// # Errors
     /// Those of [`Plan::prepare`], and of `filters`.
@@ -85,17 +87,29 @@ impl Plan {
         &self,
         streams: [OwnedFd; 3],
         filters: impl FnOnce(&Syscalls) -> Result<Filters, FilterError>,
+        shown: impl FnOnce(Option<&Groups>),
     ) -> Result<Prepared, JailError> {
         let missing = privileges::missing();
         if !missing.is_empty() {
             return Err(JailError::Privileges(missing));
         }
-        if let Some(refusal) = Switches::read().certain() {
-            return Err(JailError::Namespaces {
-                refusal,
-                source: None,
-            });
-        }
+        // A dozen files tell of what hardly any host has switched off. They are asked when something has failed.
+        self.make_ready(streams, filters, shown)
+            .map_err(|error| match Switches::read().certain() {
+                Some(refusal) => JailError::Namespaces {
+                    refusal,
+                    source: None,
+                },
+                None => error,
+            })
+    }
+
+    fn make_ready(
+        &self,
+        streams: [OwnedFd; 3],
+        filters: impl FnOnce(&Syscalls) -> Result<Filters, FilterError>,
+        shown: impl FnOnce(Option<&Groups>),
+    ) -> Result<Prepared, JailError> {
         if let Some((layer, reason)) = self.missing().into_iter().next() {
             return Err(JailError::Layer { layer, reason });
         }
@@ -104,6 +118,7 @@ impl Plan {
             self.host.hierarchies.ungrouped(),
             &self.policy.limits,
         );
+        shown(tally.groups());
         let mut reports = self.group_reports(&tally)?;
         let landlock = self.landlock(&mut reports)?;
         let id = self.user(&tally)?;
@@ -447,7 +462,7 @@ fn root_options() -> Vec<(std::ffi::CString, std::ffi::CString)> {
 }
 
 fn own_start_memory() -> Result<StartMemory, JailError> {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = kernel_file::read("/proc/self/stat").unwrap_or_default();
     let act = "find this process's own arguments in /proc/self/stat";
     StartMemory::parse(&stat).ok_or(JailError::System {
         act,

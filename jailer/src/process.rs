@@ -14,6 +14,7 @@ pub mod privileges;
 pub(crate) mod program;
 pub(crate) mod proof;
 pub(crate) mod rlimits;
+pub(crate) mod root;
 pub(crate) mod start_memory;
 pub(crate) mod wait;
 pub(crate) mod wire;

@@ -214,6 +214,7 @@ impl OverlaySides {
 pub fn open(steps: &[TreeStep], id: HostId) -> Result<Tree, TreeError> {
     let mut opener = Opener {
         id,
+        folder: None,
         root: None,
         overlay: None,
         decoys: Decoys::default(),
@@ -230,6 +231,8 @@ pub fn open(steps: &[TreeStep], id: HostId) -> Result<Tree, TreeError> {
 /// What is opened for one step and needed after it.
 struct Opener {
     id: HostId,
+    /// The directory that the last one of the host lay in: most lie beside each other.
+    folder: Option<(PathBuf, OwnedFd)>,
     /// The policy's own root: opened once, so that all its entries are those of one directory.
     root: Option<OwnedFd>,
     overlay: Option<OverlaySides>,
@@ -262,7 +265,8 @@ impl Opener {
                 ..
             } => {
                 let owner = owned.then_some(self.id);
-                attach(bind(source, *directory, set, owner)?, path)
+                let opened = self.open_path(source)?;
+                attach(bind(&opened, source, *directory, set, owner)?, path)
             }
             TreeStep::Device { path, number } => attach(device(path, *number, set)?, path),
             TreeStep::Tmpfs { path, size } => {
@@ -295,6 +299,21 @@ impl Opener {
                 replay
             }
         })
+    }
+
+    /// As [`open_path`]. What lies in the directory of the one before it is opened there: the way is walked once.
+    fn open_path(&mut self, path: &Path) -> Result<OwnedFd, TreeError> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return open_path(path);
+        };
+        let known = self.folder.take().filter(|(known, _)| known == folder);
+        let walked = match known {
+            Some((_, walked)) => walked,
+            None => open_by(path, || paths::open(folder, Last::Follow))?,
+        };
+        let opened = open_by(path, || paths::open_in(&walked, name));
+        self.folder = Some((folder.to_owned(), walked));
+        opened
     }
 
     /// A detached copy of an entry of the policy's own root, whose content nobody vouches for:
@@ -381,16 +400,16 @@ fn relative(path: &Path) -> CString {
 /// A detached copy of a host path. Recursive, so that what is mounted below it gets the same
 /// attributes: a read-only directory with a writable mount inside is not read-only.
 fn bind(
+    opened: &OwnedFd,
     source: &Path,
     directory: bool,
     set: u64,
     owner: Option<HostId>,
 ) -> Result<OwnedFd, TreeError> {
-    let opened = open_path(source)?;
-    require_kind(&opened, directory).map_err(failed("trust", source))?;
-    let mount = view(&opened, source, directory, set)?;
+    require_kind(opened, directory).map_err(failed("trust", source))?;
+    let mount = view(opened, source, directory, set)?;
     if let Some(id) = owner {
-        translate_owner(&mount, &opened, source, id)?;
+        translate_owner(&mount, opened, source, id)?;
     }
     Ok(mount)
 }
@@ -411,9 +430,16 @@ fn view(opened: &OwnedFd, path: &Path, recursive: bool, set: u64) -> Result<Owne
 
 /// The path as its user meant it: see [`paths`].
 fn open_path(path: &Path) -> Result<OwnedFd, TreeError> {
+    open_by(path, || paths::open(path, Last::Refuse))
+}
+
+fn open_by(
+    path: &Path,
+    open: impl FnOnce() -> Result<OwnedFd, PathError>,
+) -> Result<OwnedFd, TreeError> {
     const FIX: &str = ": a symlink on the way belongs to another user; \
                        name the place it leads to, if that is meant";
-    paths::open(path, Last::Refuse).map_err(|error| {
+    open().map_err(|error| {
         let (fix, source) = match error {
             PathError::Foreign => (FIX, Errno::ELOOP),
             PathError::System(errno) => ("", errno),

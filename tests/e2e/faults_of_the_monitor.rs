@@ -64,7 +64,7 @@ const ROOM: &str = "the kernel makes no room for the jail's rules and events";
 const PROGRAM: &str = "the kernel does not accept the program";
 const HOOKS: &str = "cannot be attached to the jail's cgroup";
 
-/// Of open, of the canary, and of the adoption.
+/// Of open, of the canaries, and of the adoption.
 const MONITOR: &[Expected] = &[
     opener(call(
         libc::SYS_openat,
@@ -87,34 +87,37 @@ const MONITOR: &[Expected] = &[
         FIRST_AND_LAST,
         &["the memory for rules and events cannot be mapped"],
     )),
-    // The canaries; the jail.
+    // The canaries' group; the jail.
+    opener(bpf(
+        command::MAP_UPDATE,
+        &[-1],
+        &["the canary could not be prepared: watching its cgroup"],
+    )),
     bpf(
         command::MAP_UPDATE,
         FIRST_AND_LAST,
-        &[
-            "the canary could not be prepared: watching its cgroup",
-            "the kernel does not take the jail",
-        ],
+        &["the kernel does not take the jail"],
     ),
-    // The first ones are the canary's, the last is the adoption's.
-    bpf(command::LINK_CREATE, &[1, 7, -1], &[HOOKS]),
-    call(
+    // The programs of the group, for the canaries and for the jail.
+    opener(bpf(command::LINK_CREATE, &[-7, -1], &[HOOKS])),
+    bpf(command::LINK_CREATE, FIRST_AND_LAST, &[HOOKS]),
+    opener(call(
         libc::SYS_clone3,
         BORN_IN_A_GROUP,
         FIRST_AND_LAST,
         &["the canary could not be prepared: making a process in its cgroup"],
-    ),
-    call(
+    )),
+    opener(call(
         libc::SYS_wait4,
         0,
         &[-1],
         &["the canary could not be prepared: waiting for it"],
-    ),
-    bpf(
+    )),
+    opener(bpf(
         command::MAP_DELETE,
         FIRST_AND_LAST,
         &["the canary could not be prepared: forgetting its cgroup"],
-    ),
+    )),
 ];
 
 /// The programs of the kernel that these are among.

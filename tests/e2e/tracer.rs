@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 pub enum Role {
     /// turnkey, from its first look at Landlock on: before, there is no plan yet.
     Supervisor,
-    /// The first thread that it starts then, which opens the monitor.
+    /// The first thread that it starts, which opens the monitor and proves it.
     Opener,
     /// The jail's first process.
     Init,
@@ -263,7 +263,7 @@ impl Tracer {
     }
 
     fn role_of_thread(&mut self, parent: Pid) -> Role {
-        if self.opened || !self.planning || self.role(parent) != Role::Supervisor {
+        if self.opened || self.role(parent) != Role::Supervisor {
             return Role::Other;
         }
         self.opened = true;
@@ -323,13 +323,13 @@ impl Tracer {
         }
         if role == Role::Supervisor {
             self.expecting_init = clones_with(pid, &registers, libc::CLONE_NEWPID.into());
-            let born_in_group = clones_with(pid, &registers, CLONE_INTO_CGROUP);
-            if born_in_group && !self.expecting_init {
-                call.which |= BORN_IN_A_GROUP;
-            }
+        }
+        if role == Role::Opener && clones_with(pid, &registers, CLONE_INTO_CGROUP) {
+            call.which |= BORN_IN_A_GROUP;
         }
         self.planning |= call.number == libc::SYS_landlock_create_ruleset;
-        if self.released || !self.planning {
+        // The opener has none, and begins while there is none.
+        if self.released || !(self.planning || role == Role::Opener) {
             return false;
         }
         let count = self.traced.calls.entry((role, call)).or_default();
@@ -398,7 +398,7 @@ impl Tracee {
 /// Of `linux/sched.h`; the C library's headers give it another type.
 const CLONE_INTO_CGROUP: c_long = 0x2_0000_0000;
 
-/// Which clone3(2) makes a process in another group and in this pid namespace: a canary.
+/// Which clone3(2) of the opener's makes a process in another group: a canary.
 pub const BORN_IN_A_GROUP: u64 = 1;
 
 /// Whether the call is a clone3(2) with a flag: its first argument points to flags.

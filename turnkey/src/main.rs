@@ -15,6 +15,7 @@ mod filters;
 mod gateway;
 mod import;
 mod learn;
+mod memory;
 mod monitor;
 mod network;
 mod object;
@@ -43,6 +44,7 @@ use clap::Parser;
 const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
+    memory::settle();
     // The standard library's own status for a panic, 101, would be the program's.
     std::panic::catch_unwind(answer).unwrap_or(ExitCode::from(FAILED))
 }

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::mpsc;
 use std::thread;
 
 use anyhow::Context;
@@ -28,7 +29,7 @@ use crate::report::{
 };
 use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
-use crate::watch::{self, Watch};
+use crate::watch::{self, EmptyGroup, Watch};
 use crate::{
     accept, advice, clock, colour, elsewhere, export, filters, network, outputs, scope, tell,
     text_file, toolchain,
@@ -173,18 +174,10 @@ fn attempt(
     wanted: Option<&export::Wanted>,
     watcher: &mut Watcher<'_>,
 ) -> anyhow::Result<Outcome> {
-    let plan = plan(
-        policy,
-        arguments.unmonitored,
-        &arguments.command,
-        arguments.workdir.as_deref(),
-    )?;
-    accept::require(&plan)?;
     let streams = Streams::open().context("could not make the pipes to the program")?;
     let (inside, outside) = streams.split();
-    let (plan, mut watch, prepared) = make_ready(plan, arguments.unmonitored, inside)?;
+    let (plan, mut watch, prepared) = make_ready(policy, arguments, inside)?;
     let policy = &plan.policy;
-    watch.prove(policy, prepared.cgroup())?;
     gateway::make_room();
     let mut held = prepared.spawn()?;
     watch.know_files(&held)?;
@@ -257,28 +250,56 @@ fn attempt(
     })
 }
 
-/// The monitor, and all of the jail that needs no process. At the same time, where the jail is the
-/// same whether the monitor can be had or not: each takes milliseconds, and neither needs the other.
+/// All of the jail that needs no process, and the monitor, which has shown that it acts. At the same time, where the
+/// jail is the same whether the monitor can be had or not: each takes milliseconds, and neither needs more of the other
+/// than its empty group.
 fn make_ready(
-    plan: Plan,
-    unmonitored: bool,
+    policy: &Policy,
+    arguments: &RunArguments,
     streams: [OwnedFd; 3],
 ) -> anyhow::Result<(Plan, Watch, Prepared)> {
-    if unmonitored || watch::is_optional(&plan.policy) {
-        let watch = Watch::open(&plan.policy, unmonitored)?;
+    let planned = || {
+        let plan = plan(
+            policy,
+            arguments.unmonitored,
+            &arguments.command,
+            arguments.workdir.as_deref(),
+        )?;
+        accept::require(&plan)?;
+        anyhow::Ok(plan)
+    };
+    if arguments.unmonitored || watch::is_optional(policy) {
+        let plan = planned()?;
+        let mut watch = Watch::open(&plan.policy, arguments.unmonitored)?;
         let plan = for_whom(plan, watch.watches());
-        let prepared = plan.prepare_with(streams, filters::of)?;
+        let prepared = plan.prepare_with(streams, filters::of, |_| ())?;
+        let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
+        watch.prove(&plan.policy, group.as_ref())?;
         return Ok((plan, watch, prepared));
     }
-    let (watch, prepared) = thread::scope(|scope| {
-        let watch = scope.spawn(|| Watch::open(&plan.policy, unmonitored));
-        // Here, and not there: what it starts lives no longer than the thread that started it.
-        let prepared = plan.prepare_with(streams, filters::of);
-        let watch = watch.join();
-        (watch.unwrap_or_else(|panic| resume_unwind(panic)), prepared)
-    });
-    let watch = watch?;
-    Ok((plan, watch, prepared?))
+    thread::scope(|scope| {
+        let (show, shown) = mpsc::channel();
+        let watch = scope.spawn(move || {
+            let mut watch = Watch::open(policy, false)?;
+            // Nobody shows one when there will be no jail, which is told as what it is.
+            if let Ok(group) = shown.recv() {
+                watch.prove(policy, Option::transpose(group)?.as_ref())?;
+            }
+            anyhow::Ok(watch)
+        });
+        // Moved there, `show` is gone when no group can be shown any more, and nobody waits for one.
+        let made = planned().map(move |plan| {
+            // Here, and not there: what it starts lives no longer than the thread that started it.
+            let prepared = plan.prepare_with(streams, filters::of, |groups| {
+                // Who has failed meanwhile does not listen.
+                let _ = show.send(groups.map(EmptyGroup::of));
+            });
+            (plan, prepared)
+        });
+        let watch = watch.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let (plan, prepared) = made?;
+        Ok((plan, watch?, prepared?))
+    })
 }
 
 /// Whom connections are held against.

@@ -40,11 +40,15 @@ impl Facts {
 /// then made where the kernel allows it, and the user is told.
 pub fn enter() -> anyhow::Result<()> {
     let root = nix::unistd::geteuid().is_root();
+    let systemd = Path::new("/run/systemd/system").is_dir();
+    if !systemd {
+        return Ok(());
+    }
     let Some(own) = OwnGroup::find() else {
         return Ok(());
     };
     let facts = Facts {
-        systemd: Path::new("/run/systemd/system").is_dir(),
+        systemd,
         unified: own.offers_memory(),
         delegated: is_delegated(&own),
         may_ask: root || has_own_manager(),

@@ -3,7 +3,8 @@
 //! A profile that does not require the monitor gets it where it can be had; `--unmonitored` does
 //! without it. Either way the report says so, and what was not watched is never called clean.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use turnkey_jailer::{Groups, Held, LayerReport};
 use turnkey_monitor::{Available, Event, FileId, Hooks, Monitor, Tier, WatchedPath};
@@ -14,6 +15,22 @@ use crate::object::object;
 use crate::report::{Evidence, escape};
 
 const NO_GROUP: &str = "the monitor knows a jail by its control group, and there is none";
+
+/// The group of a jail that has no process yet.
+pub struct EmptyGroup {
+    directory: OwnedFd,
+    id: u64,
+}
+
+impl EmptyGroup {
+    /// By a descriptor of its own: the groups are their maker's.
+    pub fn of(groups: &Groups) -> io::Result<EmptyGroup> {
+        Ok(EmptyGroup {
+            directory: groups.directory().try_clone_to_owned()?,
+            id: groups.id(),
+        })
+    }
+}
 
 /// The eyes on one jail.
 #[derive(Debug)]
@@ -53,7 +70,7 @@ impl Watch {
     }
 
     /// Shows, in the very group the jail will be in, that the kernel's programs refuse and kill.
-    pub fn prove(&mut self, policy: &Policy, group: Option<&Groups>) -> anyhow::Result<()> {
+    pub fn prove(&mut self, policy: &Policy, group: Option<&EmptyGroup>) -> anyhow::Result<()> {
         let Some(monitor) = &mut self.monitor else {
             return Ok(());
         };
@@ -62,7 +79,7 @@ impl Watch {
             *self = Watch::nobody(NO_GROUP.to_owned());
             return Ok(());
         };
-        match monitor.canary(group.directory(), group.id()) {
+        match monitor.canary(group.directory.as_fd(), group.id) {
             Ok(proof) => self.report.proof = Some(proof.0),
             Err(error) if is_optional(policy) => {
                 *self = Watch::nobody(advice::explain(&error.into()));

@@ -3,8 +3,9 @@
 //! cgroups(7). The v2 group is always made, because it names the jail for the eBPF programs and
 //! kills it whole. A controller that a v1 hierarchy holds is taken from there.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::kernel_file;
 
 /// The controllers a jail is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +113,7 @@ impl Hierarchies {
     /// Finds these controllers in /proc/self.
     pub fn probe_for(wanted: &[Controller]) -> Result<Hierarchies, HierarchyError> {
         let read =
-            |path| fs::read_to_string(path).map_err(|source| HierarchyError::Proc { path, source });
+            |path| kernel_file::read(path).map_err(|source| HierarchyError::Proc { path, source });
         let mounts = parse_mounts(&read("/proc/self/mountinfo")?);
         let memberships = parse_memberships(&read("/proc/self/cgroup")?);
         let unified = mounts
@@ -128,7 +129,7 @@ impl Hierarchies {
         if !takes_groups(&parent) && takes_groups(&directory) {
             parent = directory;
         }
-        let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
+        let available = kernel_file::read(parent.join("cgroup.controllers")).unwrap_or_default();
         let home = |controller| home(controller, &available, &mounts, &memberships);
         let homes = wanted
             .iter()
@@ -239,9 +240,9 @@ fn home(
 /// processes and controlled children in one group, except in the root.
 fn parent_with_controllers(root: &Path, own: &Path, wanted: &[Controller]) -> PathBuf {
     let has_all = |directory: &Path| {
-        let offered = fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
+        let offered = kernel_file::read(directory.join("cgroup.controllers")).unwrap_or_default();
         let enabled =
-            fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
+            kernel_file::read(directory.join("cgroup.subtree_control")).unwrap_or_default();
         let has = |list: &str, name: &str| list.split_whitespace().any(|item| item == name);
         wanted.iter().all(|controller| {
             let name = controller.name();
@@ -266,7 +267,7 @@ fn takes_groups(parent: &Path) -> bool {
 /// Whether children of `parent` can have the controller: they have it already, or there is no
 /// process in `parent` itself, cgroups(7) "no internal processes".
 fn passes_on(parent: &Path, controller: Controller) -> bool {
-    let read = |file| fs::read_to_string(parent.join(file)).unwrap_or_default();
+    let read = |file| kernel_file::read(parent.join(file)).unwrap_or_default();
     let enabled = read("cgroup.subtree_control");
     enabled
         .split_whitespace()

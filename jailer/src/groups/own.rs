@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::groups::hierarchy::{Controller, Mount, parse_memberships, parse_mounts};
+use crate::kernel_file;
 
 /// Where this process is in the v2 hierarchy.
 #[derive(Clone, Debug)]
@@ -16,8 +17,8 @@ pub struct OwnGroup {
 impl OwnGroup {
     /// Finds it in /proc/self; `None` without a v2 hierarchy.
     pub fn find() -> Option<OwnGroup> {
-        let mounts = parse_mounts(&fs::read_to_string("/proc/self/mountinfo").ok()?);
-        let memberships = parse_memberships(&fs::read_to_string("/proc/self/cgroup").ok()?);
+        let mounts = parse_mounts(&kernel_file::read("/proc/self/mountinfo").ok()?);
+        let memberships = parse_memberships(&kernel_file::read("/proc/self/cgroup").ok()?);
         let own = memberships
             .iter()
             .find(|membership| membership.controllers.is_empty())?;
@@ -64,7 +65,7 @@ impl OwnGroup {
 }
 
 fn has(file: &Path, controller: Controller) -> bool {
-    let list = fs::read_to_string(file).unwrap_or_default();
+    let list = kernel_file::read(file).unwrap_or_default();
     list.split_whitespace()
         .any(|name| name == controller.name())
 }

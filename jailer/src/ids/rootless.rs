@@ -24,6 +24,7 @@ use nix::unistd::{Gid, Uid};
 
 use crate::ids::subordinate::{Mapper, Ranges};
 use crate::ids::userns::{Refusal, Switches};
+use crate::kernel_file;
 use crate::plan::c_string;
 use crate::process::privileges;
 use crate::sys::{self, MountAttributes};
@@ -113,7 +114,7 @@ fn map_caller(user: Uid, group: Gid) -> Result<(), Errno> {
 }
 
 fn is_unmapped(file: &str) -> bool {
-    let map = std::fs::read_to_string(format!("/proc/self/{file}"));
+    let map = kernel_file::read(format!("/proc/self/{file}"));
     map.is_ok_and(|map| map.trim().is_empty())
 }
 

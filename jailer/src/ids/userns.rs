@@ -4,10 +4,11 @@
 //! [`Switches::read`] looks, everything else is pure.
 
 use std::fmt;
-use std::fs;
 
 use caps::{CapSet, Capability};
 use nix::errno::Errno;
+
+use crate::kernel_file;
 
 /// What stands in the way, and what takes it out of the way. Both are whole sentences without
 /// their full stop.
@@ -62,7 +63,7 @@ impl Switches {
             closed_to_users: number("kernel/unprivileged_userns_clone") == Some(0),
             restricted_by_apparmor: number("kernel/apparmor_restrict_unprivileged_userns")
                 .is_some_and(|value| value != 0),
-            confined_by: fs::read_to_string("/proc/self/attr/apparmor/current")
+            confined_by: kernel_file::read("/proc/self/attr/apparmor/current")
                 .ok()
                 .and_then(|label| profile(&label)),
             privileged: caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN)
@@ -167,7 +168,7 @@ fn apparmor() -> Refusal {
 }
 
 fn number(name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
+    let text = kernel_file::read(format!("/proc/sys/{name}")).ok()?;
     text.trim().parse().ok()
 }
 

@@ -14,7 +14,7 @@ use nix::sys::socket::{
 use nix::sys::stat::Mode;
 
 use super::Handled;
-use crate::process::wire::{Fact, Sender, errno_of};
+use crate::process::wire::{Fact, Facts, Sender, errno_of};
 
 /// Facts of one round: the open, the connect, the bind.
 pub type Round = [Fact; 3];
@@ -47,14 +47,15 @@ impl Probes {
 
     /// Tries everything and hands out what came of it.
     pub fn tell(&self, sender: Sender<'_>, [opened, connected, bound]: Round) -> Result<(), Errno> {
-        sender.fact(opened, errno_of(open_uncovered()))?;
+        let mut facts = Facts::NONE;
+        facts.add(opened, errno_of(open_uncovered()))?;
         if let Some((_, address)) = &self.listener {
-            sender.fact(connected, errno_of(reach(address)))?;
+            facts.add(connected, errno_of(reach(address)))?;
         }
         if self.tcp {
-            sender.fact(bound, errno_of(bind_tcp()))?;
+            facts.add(bound, errno_of(bind_tcp()))?;
         }
-        Ok(())
+        sender.facts(&facts)
     }
 }
 

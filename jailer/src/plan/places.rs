@@ -38,7 +38,7 @@ pub(super) fn places<'a>(filesystem: &'a Filesystem, host: &Host) -> Vec<Place<'
         .collect();
     let is_symlink =
         |place: &Place<'_>| matches!(host.fact(place.path()), PathFact::Symlink { .. });
-    places.sort_by_key(|place| (is_symlink(place), place.path().to_owned()));
+    places.sort_by_cached_key(|place| (is_symlink(place), place.path().to_owned()));
     places
 }
 

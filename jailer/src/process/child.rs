@@ -28,10 +28,11 @@ use crate::process::listeners;
 use crate::process::netlink::{self, Request};
 use crate::process::program::{self, Exec};
 use crate::process::rlimits::ResourceLimit;
+use crate::process::root;
 use crate::process::start_memory::StartMemory;
-use crate::process::wire::{Fact, Sender, Step, errno_of, wait_for_a_byte};
+use crate::process::wire::{Fact, Facts, Sender, Step, errno_of, wait_for_a_byte};
 use crate::sys::{self, MountAttributes};
-use crate::tree::{Place, Replay};
+use crate::tree::Replay;
 
 /// Where the child keeps its end of the control socket once the rest is closed.
 pub const CONTROL: i32 = 3;
@@ -128,7 +129,7 @@ pub struct Strangers {
 }
 
 /// What a step answers: nothing, or the place in it and the error.
-type Outcome = Result<(), (u32, Errno)>;
+pub type Outcome = Result<(), (u32, Errno)>;
 
 fn whole(result: Result<(), Errno>) -> Outcome {
     result.map_err(|errno| (0, errno))
@@ -214,7 +215,7 @@ fn confine(
     // A change of user takes the death signal back.
     step(Step::DieWithSupervisor, whole(die_with_supervisor()))?;
     let root = make_root(orders).map_err(|errno| (Step::Root, (0, errno)))?;
-    step(Step::Tree, replay(&orders.tree, root.as_fd()))?;
+    step(Step::Tree, root::build(&orders.tree, root.as_fd()))?;
     drop(root);
     step(Step::Pivot, whole(pivot()))?;
     // After the pivot, so that the rules are on what the program will see.
@@ -270,16 +271,17 @@ fn set_hostname(orders: &Orders) -> Result<(), Errno> {
 }
 
 fn try_routes(tried: Strangers, sender: Sender<'_>) -> Result<(), Errno> {
-    let facts = [
+    let tried = [
         (Fact::Stranger, tried.stranger),
         (Fact::Acquaintance, tried.acquaintance),
     ];
-    for (fact, address) in facts {
+    let mut facts = Facts::NONE;
+    for (fact, address) in tried {
         if let Some(address) = address {
-            sender.fact(fact, errno_of(listeners::route_to(address)))?;
+            facts.add(fact, errno_of(listeners::route_to(address)))?;
         }
     }
-    Ok(())
+    sender.facts(&facts)
 }
 
 fn become_jail_user(orders: &Orders) -> Result<(), Errno> {
@@ -307,151 +309,6 @@ fn make_root(orders: &Orders) -> Result<OwnedFd, Errno> {
     sys::attach(root.as_fd(), old.as_fd())?;
     nix::unistd::fchdir(&root)?;
     Ok(root)
-}
-
-fn replay(steps: &[Replay], root: BorrowedFd<'_>) -> Outcome {
-    for (index, step) in (0..).zip(steps) {
-        replay_one(step, root).map_err(|errno| (index, errno))?;
-    }
-    Ok(())
-}
-
-fn replay_one(step: &Replay, root: BorrowedFd<'_>) -> Result<(), Errno> {
-    match step {
-        Replay::Directory(place) => {
-            let mode = Mode::from_bits_truncate(0o755);
-            nix::sys::stat::mkdirat(parent(root, place)?, place.name.as_c_str(), mode)
-        }
-        Replay::Symlink { path, text } => {
-            nix::unistd::symlinkat(text.as_c_str(), parent(root, path)?, path.name.as_c_str())
-        }
-        Replay::File { path, content } => make_file(root, path, content),
-        Replay::Decoy {
-            directories,
-            path,
-            content,
-        } => plant(root, directories, path, content),
-        Replay::Attach { mount, path } => hang_up(mount, root, path),
-        Replay::Mount {
-            kind,
-            options,
-            attributes,
-            path,
-        } => {
-            let mount = sys::new_mount(kind, options, *attributes)?;
-            hang_up(&mount, root, path)
-        }
-        Replay::Mask {
-            path,
-            directory,
-            attributes,
-        } => mask(root, path, *directory, *attributes),
-        Replay::Overlay { lower, upper, path } => overlay(lower, upper, root, path),
-    }
-}
-
-/// The directory to make something in. A symlink on the way could be one that an untrusted root
-/// brought along, and lead to the host, which is still there.
-fn parent(root: BorrowedFd<'_>, place: &Place) -> Result<OwnedFd, Errno> {
-    sys::open_beneath(root, &place.parent, libc::O_PATH | libc::O_DIRECTORY, 0)
-}
-
-/// A decoy: what the working directory has at that place is hidden by it, and not followed.
-fn plant(
-    root: BorrowedFd<'_>,
-    directories: &[Place],
-    path: &CString,
-    content: &[u8],
-) -> Result<(), Errno> {
-    for place in directories {
-        match nix::sys::stat::mkdirat(parent(root, place)?, place.name.as_c_str(), Mode::S_IRWXU) {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    // Nobody reads from a pipe in its place: opening it fails instead of waiting.
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_NONBLOCK;
-    write_all(&sys::open_beneath(root, path, flags, 0o600)?, content)
-}
-
-fn make_file(root: BorrowedFd<'_>, path: &CString, content: &[u8]) -> Result<(), Errno> {
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
-    write_all(&sys::open_beneath(root, path, flags, 0o444)?, content)
-}
-
-fn write_all(file: &OwnedFd, content: &[u8]) -> Result<(), Errno> {
-    let mut rest = content;
-    while !rest.is_empty() {
-        let written = nix::unistd::write(file, rest)?;
-        rest = &rest[written..];
-    }
-    Ok(())
-}
-
-/// Resolves the place once, beneath the new root and without symlinks, and mounts there.
-fn hang_up(mount: &OwnedFd, root: BorrowedFd<'_>, path: &CString) -> Result<(), Errno> {
-    let place = sys::open_beneath(root, path, libc::O_PATH, 0)?;
-    sys::attach(mount.as_fd(), place.as_fd())
-}
-
-/// Covers a part of /proc. That a kernel has no such part is no failure; anything else is.
-fn mask(root: BorrowedFd<'_>, path: &CString, directory: bool, set: u64) -> Result<(), Errno> {
-    let place = match sys::open_beneath(root, path, libc::O_PATH, 0) {
-        Err(Errno::ENOENT) => return Ok(()),
-        opened => opened?,
-    };
-    if directory {
-        let options = [(c"size", c"4k"), (c"nr_inodes", c"2"), (c"mode", c"0555")];
-        let cover = sys::new_mount(c"tmpfs", &options, set)?;
-        return sys::attach(cover.as_fd(), place.as_fd());
-    }
-    // A file of our own: the /dev/null that others take can be somebody's symlink.
-    let empty = sys::open_beneath(root, c".turnkey-empty", libc::O_PATH, 0)?;
-    let cover = sys::clone_tree(empty.as_fd(), false)?;
-    let attributes = MountAttributes {
-        set,
-        ..MountAttributes::default()
-    };
-    sys::mount_setattr(cover.as_fd(), false, &attributes)?;
-    sys::attach(cover.as_fd(), place.as_fd())
-}
-
-/// overlayfs takes its sides by path, so they hang in the new root while it is mounted, and
-/// nowhere afterwards. It is this namespace's own overlay: its marks on the upper side are `user.`
-/// attributes.
-fn overlay(
-    lower: &OwnedFd,
-    upper: &OwnedFd,
-    root: BorrowedFd<'_>,
-    path: &CString,
-) -> Result<(), Errno> {
-    let stage = [(c".lower", lower), (c".upper", upper)];
-    for (name, mount) in stage {
-        nix::sys::stat::mkdirat(root, name, Mode::S_IRWXU)?;
-        let place = sys::open_beneath(root, name, libc::O_PATH, 0)?;
-        sys::attach(mount.as_fd(), place.as_fd())?;
-    }
-    // The working directory of this process is the new root.
-    let options = [
-        (c"lowerdir", c".lower"),
-        (c"upperdir", c".upper/data"),
-        (c"workdir", c".upper/work"),
-        (c"userxattr", c""),
-        // No file of one side has the number of one of the other.
-        (c"xino", c"on"),
-    ];
-    let mount = sys::new_mount(
-        c"overlay",
-        &options,
-        kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV,
-    )?;
-    let place = sys::open_beneath(root, path, libc::O_PATH, 0)?;
-    sys::attach(mount.as_fd(), place.as_fd())?;
-    for (name, _) in stage {
-        nix::mount::umount2(name, nix::mount::MntFlags::MNT_DETACH)?;
-        nix::unistd::unlinkat(root, name, nix::unistd::UnlinkatFlags::RemoveDir)?;
-    }
-    Ok(())
 }
 
 /// pivot_root(2) with both arguments the same, as its manual page shows: the old root ends up on

@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::libc;
 
 use crate::error::JailError;
+use crate::kernel_file;
 use crate::sys;
 
 /// A file, while it exists: no other has this device and inode.
@@ -61,8 +62,8 @@ fn identify(pid: libc::pid_t, file: &OwnedFd) -> Result<FileIdentity, JailError>
         source: errno(error),
     };
     let info = format!("/proc/self/fdinfo/{}", file.as_raw_fd());
-    let info = std::fs::read_to_string(info).map_err(failed)?;
-    let mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).map_err(failed)?;
+    let info = kernel_file::read(info).map_err(failed)?;
+    let mounts = kernel_file::read(format!("/proc/{pid}/mountinfo")).map_err(failed)?;
     let found = parse(&info, &mounts).ok_or_else(|| failed(Errno::ENODATA.into()))?;
     let metadata = File::from(file.try_clone().map_err(failed)?).metadata();
     let device = metadata.map_err(failed)?.dev();

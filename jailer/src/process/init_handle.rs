@@ -82,7 +82,11 @@ impl InitHandle {
             self.wait_for_message()?;
             let (message, came) = self.receive_with()?;
             match message {
-                Some(Message::Fact(fact, value)) => sight.fact(fact, value),
+                Some(Message::Facts(facts)) => {
+                    for (fact, value) in facts {
+                        sight.fact(fact, value);
+                    }
+                }
                 Some(Message::Text(text, piece)) => sight.text(text, &piece),
                 Some(Message::Listener(_)) => listeners.extend(came),
                 Some(Message::Ready) => return Ok((sight, listeners)),

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::process::wire::{Fact, Sender, Step, TEXT, Text, errno_of, wait_for_a_byte};
+use crate::process::wire::{Fact, Facts, Sender, Step, TEXT, Text, errno_of, wait_for_a_byte};
 use crate::sys;
 
 /// The program, ready for execve(2).
@@ -52,11 +52,12 @@ fn prepare<'a>(
     nix::unistd::setsid().map_err(at(Step::Session))?;
     // The init has its children's end blocked; the program has nothing blocked.
     sys::block_only(&[]).map_err(at(Step::Session))?;
-    prove(exec, sender).map_err(at(Step::Proof))?;
+    let mut facts = prove(exec, sender).map_err(at(Step::Proof))?;
     nix::unistd::chdir(exec.directory.as_c_str()).map_err(at(Step::WorkingDirectory))?;
     let program = find(exec);
-    sender
-        .fact(Fact::Program, u64::try_from(program).unwrap_or(u64::MAX))
+    facts
+        .add(Fact::Program, u64::try_from(program).unwrap_or(u64::MAX))
+        .and_then(|()| sender.facts(&facts))
         .map_err(at(Step::Proof))?;
     sender.ready().map_err(at(Step::Proof))?;
     wait_for_a_byte(control).map_err(at(Step::Release))?;
@@ -66,26 +67,29 @@ fn prepare<'a>(
         .ok_or((Step::Release, Errno::ENOENT))
 }
 
-/// Hands out what is seen from here. What it must look like is the supervisor's business.
-fn prove(exec: &Exec, sender: Sender<'_>) -> Result<(), Errno> {
+/// Hands out what is seen from here, and answers what is to be told together. What it must look like is the
+/// supervisor's business.
+fn prove(exec: &Exec, sender: Sender<'_>) -> Result<Facts, Errno> {
+    let mut facts = Facts::NONE;
     for (fact, path) in Fact::NAMESPACES {
         let namespace = nix::sys::stat::stat(path)?;
-        sender.fact(fact, namespace.st_ino)?;
+        facts.add(fact, namespace.st_ino)?;
     }
     for (text, path) in Text::ALL {
         hand_out(sender, text, path)?;
     }
-    sender.fact(Fact::UnknownSyscall, errno_of(sys::unknown_syscall()))?;
-    sender.fact(Fact::Unshare, errno_of(sys::unshare_user()))?;
+    facts.add(Fact::UnknownSyscall, errno_of(sys::unknown_syscall()))?;
+    facts.add(Fact::Unshare, errno_of(sys::unshare_user()))?;
     // By an open, which every profile allows: the smallest can neither make nor remove anything.
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let made = nix::fcntl::open(c"/.turnkey-written", flags, Mode::S_IRUSR);
-    sender.fact(Fact::WriteToRoot, errno_of(made.map(drop)))?;
-    prove_masks(&exec.masks, sender)
+    facts.add(Fact::WriteToRoot, errno_of(made.map(drop)))?;
+    prove_masks(&exec.masks, &mut facts)?;
+    Ok(facts)
 }
 
 /// What is covered lies on another file system than /proc itself.
-fn prove_masks(masks: &[CString], sender: Sender<'_>) -> Result<(), Errno> {
+fn prove_masks(masks: &[CString], facts: &mut Facts) -> Result<(), Errno> {
     let procfs = nix::sys::stat::stat(c"/proc")?.st_dev;
     let (mut masked, mut unmasked) = (0, 0);
     for (number, path) in (1..).zip(masks) {
@@ -95,8 +99,8 @@ fn prove_masks(masks: &[CString], sender: Sender<'_>) -> Result<(), Errno> {
             _ => unmasked = number,
         }
     }
-    sender.fact(Fact::Masked, masked)?;
-    sender.fact(Fact::Unmasked, unmasked)
+    facts.add(Fact::Masked, masked)?;
+    facts.add(Fact::Unmasked, unmasked)
 }
 
 fn hand_out(sender: Sender<'_>, text: Text, path: &CStr) -> Result<(), Errno> {

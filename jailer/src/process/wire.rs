@@ -248,8 +248,8 @@ pub enum Message {
         /// Why.
         errno: Errno,
     },
-    /// Something seen from inside.
-    Fact(Fact, u64),
+    /// What was seen from inside.
+    Facts(Vec<(Fact, u64)>),
     /// A piece of a file of /proc/self.
     Text(Text, Vec<u8>),
     /// A socket that waits in the jail's network, which comes with the packet: which, in the order
@@ -264,7 +264,7 @@ pub enum Message {
 }
 
 const FAILED: u8 = 1;
-const FACT: u8 = 2;
+const FACTS: u8 = 2;
 const TEXT_KIND: u8 = 3;
 const READY: u8 = 4;
 const EXEC_FAILED: u8 = 5;
@@ -284,7 +284,7 @@ impl Message {
                 let step = *Step::ALL.iter().find(|step| **step as u8 == which)?;
                 Some(Message::Failed { step, index, errno })
             }
-            FACT => Some(Message::Fact(Fact::from_number(which)?, value)),
+            FACTS => Some(Message::Facts(facts(text)?)),
             TEXT_KIND => {
                 let (name, _) = Text::ALL.iter().find(|(name, _)| *name as u8 == which)?;
                 Some(Message::Text(*name, text.to_vec()))
@@ -295,6 +295,48 @@ impl Message {
             EXITED => Some(Message::Exited(i32::try_from(value).ok()?)),
             _ => None,
         }
+    }
+}
+
+/// The entries of a packet of facts; `None` when one is none of ours.
+fn facts(text: &[u8]) -> Option<Vec<(Fact, u64)>> {
+    if text.len() > MOST_FACTS * FACT {
+        return None;
+    }
+    let entry = |entry: &[u8]| {
+        let (number, value) = entry.split_first()?;
+        let value = u64::from_ne_bytes(value.try_into().ok()?);
+        Some((Fact::from_number(*number)?, value))
+    };
+    text.chunks(FACT).map(entry).collect()
+}
+
+/// Bytes of an entry: the number of the fact, and its value.
+const FACT: usize = 1 + size_of::<u64>();
+/// As many facts as can be told together: more than there are.
+const MOST_FACTS: usize = 32;
+
+/// Facts that are told together: each packet wakes the supervisor.
+pub struct Facts {
+    bytes: [u8; MOST_FACTS * FACT],
+    length: usize,
+}
+
+impl Facts {
+    /// None yet.
+    pub const NONE: Facts = Facts {
+        bytes: [0; MOST_FACTS * FACT],
+        length: 0,
+    };
+
+    /// One more.
+    pub fn add(&mut self, fact: Fact, value: u64) -> Result<(), Errno> {
+        let free = self.bytes[self.length..].first_chunk_mut::<FACT>();
+        let [number, rest @ ..] = free.ok_or(Errno::ENOBUFS)?;
+        *number = fact as u8;
+        *rest = value.to_ne_bytes();
+        self.length += FACT;
+        Ok(())
     }
 }
 
@@ -334,9 +376,9 @@ impl Sender<'_> {
         sys::send_with(self.0, &packet, socket)
     }
 
-    /// Something seen from inside.
-    pub fn fact(self, fact: Fact, value: u64) -> Result<(), Errno> {
-        self.send(FACT, fact as u8, 0, value, &[])
+    /// What was seen from inside.
+    pub fn facts(self, facts: &Facts) -> Result<(), Errno> {
+        self.send(FACTS, 0, 0, 0, &facts.bytes[..facts.length])
     }
 
     /// A piece of a file, at most [`TEXT`] bytes.
@@ -418,8 +460,13 @@ mod tests {
                 }
             );
         }
-        let fact = through_a_socket(|sender| sender.fact(Fact::Unshare, u64::MAX).unwrap());
-        assert_eq!(fact, Message::Fact(Fact::Unshare, u64::MAX));
+        let seen = [(Fact::Unshare, u64::MAX), (Fact::Masked, 7)];
+        let mut facts = Facts::NONE;
+        for (fact, value) in seen {
+            facts.add(fact, value).unwrap();
+        }
+        let facts = through_a_socket(|sender| sender.facts(&facts).unwrap());
+        assert_eq!(facts, Message::Facts(seen.to_vec()));
         let text = through_a_socket(|sender| sender.text(Text::Limits, b"Max\n").unwrap());
         assert_eq!(text, Message::Text(Text::Limits, b"Max\n".to_vec()));
         let null = std::fs::File::open("/dev/null").unwrap();
@@ -463,10 +510,29 @@ mod tests {
     }
 
     #[test]
+    fn every_fact_finds_room_beside_all_others() {
+        let all = Fact::NAMESPACES.iter().map(|(fact, _)| *fact);
+        let mut facts = Facts::NONE;
+        for fact in all.chain(Fact::REST) {
+            assert_eq!(facts.add(fact, 1), Ok(()), "{fact:?}");
+        }
+        while facts.length < facts.bytes.len() {
+            facts.add(Fact::Masked, 1).unwrap();
+        }
+        assert_eq!(facts.add(Fact::Masked, 1), Err(Errno::ENOBUFS));
+    }
+
+    #[test]
     fn strange_packets_are_refused() {
         assert_eq!(Message::decode(b""), None);
         assert_eq!(Message::decode(&[0; HEADER]), None);
-        assert_eq!(Message::decode(&[FACT; HEADER - 1]), None);
+        assert_eq!(Message::decode(&[FACTS; HEADER - 1]), None);
+        let mut half_a_fact = [0; HEADER + FACT - 1];
+        (half_a_fact[0], half_a_fact[HEADER]) = (FACTS, Fact::Unshare as u8);
+        assert_eq!(Message::decode(&half_a_fact), None);
+        let mut unknown_fact = [0; HEADER + FACT];
+        (unknown_fact[0], unknown_fact[HEADER]) = (FACTS, 200);
+        assert_eq!(Message::decode(&unknown_fact), None);
         let mut unknown_step = [0; HEADER];
         (unknown_step[0], unknown_step[1]) = (FAILED, 200);
         assert_eq!(Message::decode(&unknown_step), None);

@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 
+use crate::kernel_file;
 use crate::plan::c_string;
 use crate::sys;
 
@@ -68,6 +69,19 @@ pub fn open(path: &Path, last: Last) -> Result<OwnedFd, PathError> {
     Ok(here)
 }
 
+/// Opens a name in a directory that was opened before, as a handle. A symlink is refused with ELOOP.
+pub fn open_in(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, PathError> {
+    let opened = sys::open_name(directory.as_fd(), &c_string(name))?;
+    if kind_of(&opened)? == libc::S_IFLNK {
+        return Err(Errno::ELOOP.into());
+    }
+    Ok(opened)
+}
+
+fn kind_of(opened: &OwnedFd) -> Result<libc::mode_t, Errno> {
+    Ok(nix::sys::stat::fstat(opened)?.st_mode & libc::S_IFMT)
+}
+
 /// Where a path leads in the end, without any symlink.
 ///
 /// # Errors
@@ -103,9 +117,9 @@ fn require_trusted(owner: u32) -> Result<(), PathError> {
 /// In a namespace of few ids root shows as this number, and so does everybody else: there, only
 /// what the caller may read can be given away at all.
 fn unmapped() -> Option<u32> {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let map = kernel_file::read("/proc/self/uid_map").unwrap_or_default();
     let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
-    let overflow = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
+    let overflow = kernel_file::read("/proc/sys/kernel/overflowuid").ok()?;
     overflow.trim().parse().ok().filter(|_| !whole)
 }
 

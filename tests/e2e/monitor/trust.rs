@@ -17,9 +17,10 @@ const TRACEPOINT_OPEN: u64 = 17;
 const LINK_CREATE: u64 = 28;
 
 /// Whose calls they are.
-const UPDATE: (Role, u64) = (Role::Supervisor, MAP_UPDATE);
+const ENTER: (Role, u64) = (Role::Opener, MAP_UPDATE);
+const ADOPT: (Role, u64) = (Role::Supervisor, MAP_UPDATE);
 const ATTACH: (Role, u64) = (Role::Opener, TRACEPOINT_OPEN);
-const LINK: (Role, u64) = (Role::Supervisor, LINK_CREATE);
+const LINK: (Role, u64) = (Role::Opener, LINK_CREATE);
 
 /// The tracepoints are those of a call's begin and end, exec, fork, and the end of a process.
 const TRACEPOINT_OF_EXEC: u32 = 3;
@@ -50,20 +51,18 @@ fn m33_programs_that_are_loaded_and_do_not_act_are_found_out() {
     nothing_is_loaded();
     // Its own control: the same run, left alone, is watched and comes to its end.
     let (calls, init) = undisturbed(WATCHED);
-    let updates = calls[&(
-        Role::Supervisor,
-        Call {
-            number: libc::SYS_bpf,
-            which: MAP_UPDATE,
-        },
-    )];
-    // The first seven are those that the canary tries.
-    let links = (1..=7).map(|nth| (LINK, nth, REFUSE));
+    let made = |(role, which)| {
+        let number = libc::SYS_bpf;
+        calls[&(role, Call { number, which })]
+    };
+    let (updates, links) = (made(ENTER), made(LINK));
+    // The last seven are those that the canary tries.
+    let links = (links - 6..=links).map(|nth| (LINK, nth, REFUSE));
     let others = [
-        (UPDATE, 0, UNKNOWN_GROUP),
-        // The last canary's entry; then the jail's own, when it is about to start.
-        (UPDATE, updates - 1, UNKNOWN_GROUP),
-        (UPDATE, updates, "the kernel does not take the jail"),
+        // The entries of the last two canaries; then the jail's own, when it is about to start.
+        (ENTER, updates - 1, UNKNOWN_GROUP),
+        (ENTER, updates, UNKNOWN_GROUP),
+        (ADOPT, 0, "the kernel does not take the jail"),
         (ATTACH, 0, KILL),
         (ATTACH, 1, "no record of its deadly open"),
         (ATTACH, 2, "no record of its raw socket"),

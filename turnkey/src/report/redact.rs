@@ -129,6 +129,38 @@ const NAMES: &[&str] = &[
     "private_key",
 ];
 
+/// The bytes that stand in a text, a bit for each.
+#[derive(Clone, Copy)]
+struct Bytes([u64; 4]);
+
+impl Bytes {
+    const fn of(text: &str) -> Self {
+        let (text, mut bits, mut at) = (text.as_bytes(), [0; 4], 0);
+        while at < text.len() {
+            bits[text[at] as usize / 64] |= 1 << (text[at] % 64);
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    fn have_all(&self, of: &Self) -> bool {
+        let pairs = self.0.iter().zip(&of.0);
+        pairs.fold(true, |all, (have, want)| all & (have & want == *want))
+    }
+}
+
+/// Whether a text has one of these. Few texts have even the bytes of one, which is told for all of them by one look at
+/// the text.
+fn has_any(
+    text: &str,
+    words: &[&'static str],
+    mut is_meant: impl FnMut(&'static str) -> bool,
+) -> bool {
+    let bytes = Bytes::of(text);
+    let possible = |word: &&&'static str| bytes.have_all(&Bytes::of(word));
+    words.iter().filter(possible).any(|word| is_meant(word))
+}
+
 struct Shapes {
     /// Which of them a text has at all: most have none, and are done with after one pass.
     any: RegexSet,
@@ -140,11 +172,11 @@ struct Shapes {
 /// Whether a text can have a credential at all.
 fn may_have_any(text: &str) -> bool {
     let is_url = || text.contains("://") && text.contains('@');
-    if HINTS.iter().any(|hint| text.contains(hint)) || is_url() {
+    if has_any(text, HINTS, |hint| text.contains(hint)) || is_url() {
         return true;
     }
     let lower = text.to_ascii_lowercase();
-    lower.contains("authorization") || NAMES.iter().any(|name| may_have_value(&lower, name))
+    lower.contains("authorization") || has_any(&lower, NAMES, |name| may_have_value(&lower, name))
 }
 
 /// Whether a value can stand behind a name: `token=…`, `"token": …`, `--token …`. A word that only ends like one
