@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use aya::Ebpf;
@@ -30,27 +30,55 @@ fn group(name: &str) -> Option<PathBuf> {
     Some(hierarchy()?.join(format!("{PREFIX}{name}")))
 }
 
+/// How often a group is made that somebody else takes away in the same moment: who has another BPF file system, as in
+/// another mount namespace, has another lock, and the same groups.
+const TRIES: usize = 8;
+
 /// Makes it, and keeps the programs attached to it by links in `pins`.
 pub(super) fn stand(name: &str, ebpf: &Ebpf, pins: &Path) -> Result<(), OpenError> {
     let Some(group) = group(name) else {
         return Ok(());
     };
-    match fs::create_dir(&group) {
-        // Left by a load that was ended half way.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        // Not ours to change, as in a container: starts take a tenth longer there, and are the same.
-        Err(_) => return Ok(()),
-        Ok(()) => {}
+    for _ in 0..TRIES {
+        match fs::create_dir(&group) {
+            // Left by a load that was ended half way.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // Not ours to change, as in a container: starts take a tenth longer there, and are the same.
+            Err(_) => return Ok(()),
+            Ok(()) => {}
+        }
+        if let Some(links) = attach(&group, ebpf)? {
+            return keep(&links, pins);
+        }
     }
-    make(pins)?;
-    let group = File::open(&group).map_err(found(&group))?;
+    // As where it is not ours to change.
+    Ok(())
+}
+
+/// A link for each program; `None` when the group is not there any more.
+fn attach(group: &Path, ebpf: &Ebpf) -> Result<Option<Vec<(&'static str, OwnedFd)>>, OpenError> {
+    let group = match File::open(group) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(found(group))?,
+    };
+    let mut links = Vec::new();
     for (name, hook) in GROUP_HOOKS {
         let program = ebpf.program(name).ok_or(OpenError::Incomplete { name })?;
-        let program = program
-            .fd()
-            .map_err(|source| explain_program(name, source))?;
-        let link = sys::link_to_group(program.as_fd(), group.as_fd(), hook)
-            .map_err(|errno| explain_program(name, refused(errno)))?;
+        let program = program.fd();
+        let program = program.map_err(|source| explain_program(name, source))?;
+        match sys::link_to_group(program.as_fd(), group.as_fd(), hook) {
+            Ok(link) => links.push((name, link)),
+            // css_tryget_online_from_dir() in kernel/cgroup/cgroup.c, of a group that was removed.
+            Err(Errno::ENOENT | Errno::ENODEV) => return Ok(None),
+            Err(errno) => return Err(explain_program(name, refused(errno))),
+        }
+    }
+    Ok(Some(links))
+}
+
+fn keep(links: &[(&str, OwnedFd)], pins: &Path) -> Result<(), OpenError> {
+    make(pins)?;
+    for (name, link) in links {
         let path = pins.join(name);
         sys::pin(link.as_fd(), &path).map_err(found(&path))?;
     }

@@ -86,7 +86,7 @@ impl Drop for Group {
 }
 
 /// Where cgroup v2 is mounted, alone or beside v1.
-fn unified_hierarchy() -> PathBuf {
+pub fn unified_hierarchy() -> PathBuf {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
     let mut fields = mounts
         .lines()

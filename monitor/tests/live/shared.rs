@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use turnkey_abi::fault;
 use turnkey_monitor::{Monitor, Tier, compile, shared};
@@ -10,6 +11,7 @@ use turnkey_policy::{Mode, Policy};
 use super::faults::faulty;
 use super::harness::{
     Group, OBJECT, chain, kill_reading, nothing_is_loaded, policy, python_path, rule, tier,
+    unified_hierarchy,
 };
 
 const SECRET: &str = "/etc/passwd";
@@ -78,6 +80,42 @@ fn a_seat_whose_jail_outlives_its_watcher_is_nobody_elses() {
     for monitor in [next, last] {
         monitor.finish(drop).expect("the evidence can be read");
     }
+}
+
+/// Takes away every group that stands for loaded programs, until it is told to end; how many those were.
+fn take_groups_away(end: &AtomicBool) -> usize {
+    let mut taken = 0;
+    while !end.load(Ordering::Relaxed) {
+        let groups = std::fs::read_dir(unified_hierarchy()).expect("cgroup v2 is mounted");
+        let standing = groups.flatten().filter(|group| {
+            let name = group.file_name();
+            name.to_string_lossy().starts_with("turnkey.")
+        });
+        taken += standing
+            .filter(|group| std::fs::remove_dir(group.path()).is_ok())
+            .count();
+    }
+    taken
+}
+
+/// Who loads in another mount namespace has another lock, and the same control groups.
+#[test]
+fn a_group_that_somebody_else_takes_away_keeps_nobody_from_loading() {
+    nothing_is_loaded();
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let others = scope.spawn(|| take_groups_away(&end));
+        for _ in 0..4 {
+            let loaded = shared::load(OBJECT, tier());
+            let unloaded = shared::unload(Some(&OBJECT.into()));
+            end.store(loaded.is_err() || unloaded.is_err(), Ordering::Relaxed);
+            loaded.unwrap_or_else(|error| panic!("{}", chain(&error)));
+            unloaded.unwrap_or_else(|error| panic!("{}", chain(&error)));
+        }
+        end.store(true, Ordering::Relaxed);
+        let taken = others.join().expect("it ends when it is told to");
+        assert!(taken >= 4, "the control: {taken} were taken away");
+    });
 }
 
 /// Only as much of a table is written as its rules need. What larger ones have left behind it means nothing.

@@ -159,6 +159,32 @@ static void bind_read_only(const char *source, const char *target)
     close(tree);
 }
 
+/* Parts of proc that speak of the host, as far as this kernel has them: an empty file over files, an empty directory
+ * over directories. */
+static void cover_proc(void)
+{
+    static const char *const files[] = {
+        "cmdline", "devices", "diskstats", "dma", "interrupts", "iomem", "ioports", "kallsyms", "kcore", "key-users",
+        "keys", "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "locks", "mdstat", "modules", "mtrr",
+        "pagetypeinfo", "partitions", "schedstat", "slabinfo", "softirqs", "swaps", "sysrq-trigger", "timer_list",
+        "vmallocinfo", "vmcore",
+    };
+    static const char *const folders[] = { "acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "scsi" };
+    close(MUST(open("/tmp/.empty", O_CREAT | O_CLOEXEC, 0444)));
+    MUST(mkdir("/tmp/.cover", 0555));
+    MUST(mount("cover", "/tmp/.cover", "tmpfs", MS_NOSUID | MS_NODEV, "size=4k,nr_inodes=2,mode=0555"));
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char *target = format("/tmp/proc/%s", files[i]);
+        if (access(target, F_OK) == 0)
+            bind_read_only("/tmp/.empty", target);
+    }
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const char *target = format("/tmp/proc/%s", folders[i]);
+        if (access(target, F_OK) == 0)
+            bind_read_only("/tmp/.cover", target);
+    }
+}
+
 /* A root of its own: the system, read-only, piece by piece; proc, temporary places, devices; the workspace with a layer
  * that takes what is written. */
 static void make_root(const char *workdir)
@@ -183,6 +209,7 @@ static void make_root(const char *workdir)
         bind_read_only("/usr/bin", target);
     }
     MUST(mount("proc", "/tmp/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
+    cover_proc();
     MUST(mount("dev", "/tmp/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,mode=0755"));
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         char source[32];
