@@ -250,9 +250,7 @@ fn attempt(
     })
 }
 
-/// All of the jail that needs no process, and the monitor, which has shown that it acts. At the same time, where the
-/// jail is the same whether the monitor can be had or not: each takes milliseconds, and neither needs more of the other
-/// than its empty group.
+/// All of the jail that needs no process, and the monitor, which has shown that it acts.
 fn make_ready(
     policy: &Policy,
     arguments: &RunArguments,
@@ -266,17 +264,27 @@ fn make_ready(
             arguments.workdir.as_deref(),
         )?;
         accept::require(&plan)?;
-        anyhow::Ok(plan)
+        Ok(plan)
     };
-    if arguments.unmonitored || watch::is_optional(policy) {
-        let plan = planned()?;
-        let mut watch = Watch::open(&plan.policy, arguments.unmonitored)?;
-        let plan = for_whom(plan, watch.watches());
-        let prepared = plan.prepare_with(streams, filters::of, |_| ())?;
-        let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
-        watch.prove(&plan.policy, group.as_ref())?;
-        return Ok((plan, watch, prepared));
+    if !arguments.unmonitored && !watch::is_optional(policy) {
+        return make_ready_at_once(policy, planned, streams);
     }
+    let plan = planned()?;
+    let mut watch = Watch::open(&plan.policy, arguments.unmonitored)?;
+    let plan = for_whom(plan, watch.watches());
+    let prepared = plan.prepare_with(streams, filters::of, |_| ())?;
+    let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
+    watch.prove(&plan.policy, group.as_ref())?;
+    Ok((plan, watch, prepared))
+}
+
+/// Both at the same time, where the jail is the same whether the monitor can be had or not: each takes milliseconds,
+/// and neither needs more of the other than its empty group.
+fn make_ready_at_once(
+    policy: &Policy,
+    planned: impl FnOnce() -> anyhow::Result<Plan>,
+    streams: [OwnedFd; 3],
+) -> anyhow::Result<(Plan, Watch, Prepared)> {
     thread::scope(|scope| {
         let (show, shown) = mpsc::channel();
         let watch = scope.spawn(move || {
