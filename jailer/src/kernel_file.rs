@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most of them are shorter, and none is longer than memory.
+/// Most of them are shorter, in bytes; for others the buffer grows.
 const ROOM: usize = 4096;
 
 /// Everything that the file says.

@@ -177,6 +177,12 @@ pub fn j11_proc_carries_every_restriction() {
     );
     let ran = Run::new().shell("grep ' /proc ' /proc/self/mountinfo");
     ran.expect(restrictions(&ran.stdout) == 4, "all four");
+    // What covers its parts are copies of each other: all of them carry it, files as directories.
+    let ran = Run::new().shell("grep ' /proc/' /proc/self/mountinfo");
+    ran.expect(ran.stdout.lines().count() >= 8, "parts are covered");
+    for cover in ran.stdout.lines() {
+        ran.expect(restrictions(cover) == 4, cover);
+    }
 }
 
 #[test]

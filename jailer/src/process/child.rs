@@ -275,6 +275,10 @@ fn try_routes(tried: Strangers, sender: Sender<'_>) -> Result<(), Errno> {
         (Fact::Stranger, tried.stranger),
         (Fact::Acquaintance, tried.acquaintance),
     ];
+    // Most networks have neither, and a packet wakes the supervisor.
+    if tried.iter().all(|(_, address)| address.is_none()) {
+        return Ok(());
+    }
     let mut facts = Facts::NONE;
     for (fact, address) in tried {
         if let Some(address) = address {
