@@ -1,4 +1,4 @@
-//! The supervisor's side of a jail's life: `Prepared` → `Held` → `Running` → `Exit`.
+//! The supervisor's side of a jail's life: `Prepared` → `Confining` → `Held` → `Running` → `Exit`.
 //!
 //! Runs as: the supervisor, outside the jail. Each state is a type; what it owns is cleared away
 //! when it is dropped, in whatever state that happens.
@@ -39,7 +39,13 @@ impl Prepared {
     ///
     /// The jail dies with the thread that calls this, prctl(2) `PR_SET_PDEATHSIG`: a runner with
     /// many threads starts its jails from one that stays until they have ended.
-    pub fn spawn(mut self) -> Result<Held, JailError> {
+    pub fn spawn(self) -> Result<Held, JailError> {
+        self.start()?.held()
+    }
+
+    /// The first half of [`Prepared::spawn`]: starts the jail's first process, which confines itself from here on. Its
+    /// maker has time for something else until it asks for the [held](Confining::held) jail.
+    pub fn start(mut self) -> Result<Confining, JailError> {
         let (control, their_control) = socket_pair()?;
         let (lifeline, their_lifeline) = socket_pair()?;
         let cloned = sys::clone3(
@@ -72,29 +78,50 @@ impl Prepared {
         init.send_byte()?;
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
         self.tally.begin(pid, written)?;
+        Ok(Confining {
+            init,
+            prepared: self,
+        })
+    }
+}
+
+/// A jail whose first process confines itself.
+// The order of the fields is the order of the end: processes, then groups.
+#[derive(Debug)]
+pub struct Confining {
+    init: InitHandle,
+    prepared: Prepared,
+}
+
+impl Confining {
+    /// Waits until the program's process has proved every layer from inside and stands before execve(2).
+    pub fn held(self) -> Result<Held, JailError> {
+        // Whatever fails, the process goes before the groups: what is named last is dropped first.
+        let Confining { prepared, init } = self;
         let (sight, listeners) = init
             .watch_confinement()
-            .map_err(|error| self.orders.blame_proc(error))
-            .map_err(|error| error.blame_the_host().at(&self.orders))?;
-        let mut reports = sight.verify(&self.expectation)?;
-        reports.extend(self.reports);
-        if let Some(groups) = self.tally.groups() {
-            let proved = groups::proof::prove(groups, &self.group_limits, pid, &mut reports);
+            .map_err(|error| prepared.orders.blame_proc(error))
+            .map_err(|error| error.blame_the_host().at(&prepared.orders))?;
+        let mut reports = sight.verify(&prepared.expectation)?;
+        reports.extend(prepared.reports);
+        if let Some(groups) = prepared.tally.groups() {
+            let limits = &prepared.group_limits;
+            let proved = groups::proof::prove(groups, limits, init.pid, &mut reports);
             // Who failed in the meantime is in no group's list; what was said then is the reason.
             proved.map_err(|error| init.failure().unwrap_or_else(|| error.into()))?;
         }
         reports.sort_by_key(|report| report.layer);
-        require_program(&sight, &self.candidates, &self.program)?;
+        require_program(&sight, &prepared.candidates, &prepared.program)?;
         let listeners: Vec<TcpListener> = listeners.into_iter().map(TcpListener::from).collect();
-        if listeners.len() != self.orders.listeners.len() {
+        if listeners.len() != prepared.orders.listeners.len() {
             let came = listeners.len();
             return Err(JailError::Unexpected(format!("{came} listeners")));
         }
         Ok(Held {
             init,
             listeners,
-            tally: self.tally,
-            overlay: self.overlay,
+            tally: prepared.tally,
+            overlay: prepared.overlay,
             reports,
         })
     }

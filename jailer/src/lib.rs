@@ -2,7 +2,7 @@
 //! system calls, from a [`turnkey_policy::Policy`].
 //!
 //! ```text
-//! Plan ─prepare→ Prepared ─spawn→ Held ─release→ Running ─finish→ Exit
+//! Plan ─prepare→ Prepared ─start→ Confining ─held→ Held ─release→ Running ─finish→ Exit
 //! ```
 //!
 //! A [`Plan`] is data. [`Prepared`] holds everything that can be made without a process. In
@@ -88,7 +88,7 @@ pub use host::{Host, HostError};
 pub use ids::identity::INSIDE_ID;
 pub use ids::idmap::HOST_ID;
 pub use ids::{Ids, Own, Spare};
-pub use jail::{Exit, Held, News, Running};
+pub use jail::{Confining, Exit, Held, News, Running};
 pub use nix::errno::Errno;
 pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage, Written};
 pub use plan::{Command, Plan, PlanError};

@@ -3,13 +3,14 @@
 //!
 //! # Safety
 //!
-//! This is the only file of the crate with `unsafe`. Everything exported is safe to call: pointers
+//! With `sys/companion.rs`, this is the only file of the crate with `unsafe`. Everything exported is safe to call: pointers
 //! that reach the kernel come from references that live across the call, lengths from the slices
 //! they belong to, and descriptors that are returned are owned from that moment on. The functions
 //! neither allocate nor lock, so a child made by [`clone3`] in a process with other threads may
 //! call them.
 #![allow(unsafe_code)]
 
+mod companion;
 mod mount;
 mod process;
 mod socket;
@@ -22,6 +23,7 @@ use nix::errno::Errno;
 use crate::host::kernel;
 use crate::process::start_memory::StartMemory;
 
+pub use companion::{Companion, wait_for_the_end};
 pub use mount::{MountAttributes, attach, clone_tree, mount_setattr, new_mount};
 pub use process::{Used, block_only, default_signals, ended, kill, signal, wait};
 pub use socket::{receive_with, send_with};

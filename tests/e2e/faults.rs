@@ -205,14 +205,16 @@ const SUPERVISOR: &[Expected] = &[
     expect(libc::SYS_fchownat, &["could not make the writable side of"]),
     expect(libc::SYS_mkdir, &["could not make the control group"]),
     expect(libc::SYS_flock, &["could not claim the control group"]),
-    expect(libc::SYS_clone, &["could not start the keeper"]),
+    expect(
+        libc::SYS_clone,
+        &[
+            "could not start the keeper",
+            "could not translate the owner of",
+        ],
+    ),
     expect(
         libc::SYS_clone3,
-        &[
-            "could not translate the owner of",
-            "could not make the namespaces",
-            "not permitted",
-        ],
+        &["could not make the namespaces", "not permitted"],
     ),
     expect(
         libc::SYS_pipe2,

@@ -3,6 +3,8 @@
 //! Nothing is given up silently: a layer that the policy requires and the caller cannot have ends
 //! the run before it begins, all of them named at once, unless `--unmonitored` accepts it.
 
+use std::borrow::Cow;
+
 use turnkey_jailer::{Host, Ids, Plan};
 use turnkey_policy::{Layer, Policy};
 
@@ -49,10 +51,10 @@ pub fn by_reason<'a>(layers: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(S
 
 /// The policy without what `--unmonitored` gives up: the monitor, and of the other layers those
 /// that a caller without privileges may be unable to have. Whoever has privileges keeps them.
-pub fn without(policy: &Policy, host: &Host, unmonitored: bool) -> Policy {
-    let mut policy = policy.clone();
+pub fn without<'p>(policy: &'p Policy, host: &Host, unmonitored: bool) -> Cow<'p, Policy> {
+    let mut policy = Cow::Borrowed(policy);
     if unmonitored {
-        let required = &mut policy.enforcement.required;
+        let required = &mut policy.to_mut().enforcement.required;
         required.remove(&Layer::Monitor);
         if host.ids != Ids::All {
             PRIVILEGED.iter().for_each(|layer| {

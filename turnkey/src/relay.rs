@@ -13,8 +13,10 @@ use std::thread::JoinHandle;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Bytes moved at a time.
+/// Bytes moved at a time, at most.
 const PIECE: usize = 64 * 1024;
+/// At first: most programs say little, and memory that nobody touches costs nothing.
+const FIRST_PIECE: usize = 4 * 1024;
 
 /// Both ends of the program's streams.
 pub struct Streams {
@@ -48,6 +50,8 @@ pub struct Relayed {
 pub struct Relays {
     output: JoinHandle<Relayed>,
     error: JoinHandle<Relayed>,
+    /// What the program reads, until somebody feeds it.
+    input: Option<OwnedFd>,
 }
 
 impl Streams {
@@ -73,7 +77,7 @@ impl Streams {
         })
     }
 
-    /// Hands out the program's ends and starts the relays; `limit` is for both outputs together.
+    /// Starts the relays of both outputs; `limit` is for them together.
     pub fn relay(
         outside: OutsideStreams,
         limit: u64,
@@ -85,10 +89,6 @@ impl Streams {
             output,
             error,
         } = outside.0;
-        if let Some(input) = input {
-            // Ends with the process: nobody can be made to stop reading a terminal.
-            thread(move || feed(input))?;
-        }
         let spent = Arc::new(AtomicU64::new(0));
         let start = |from: OwnedFd, to: Target| {
             let relay = Relay {
@@ -102,6 +102,7 @@ impl Streams {
         Ok(Relays {
             output: start(output, Target::Output)?,
             error: start(error, Target::Error)?,
+            input,
         })
     }
 
@@ -115,6 +116,15 @@ impl Streams {
 pub struct OutsideStreams(Outside);
 
 impl Relays {
+    /// Starts to hand in what the caller has to say. Not before there is a program: what has been taken from the caller is gone.
+    pub fn feed(&mut self) -> io::Result<()> {
+        if let Some(input) = self.input.take() {
+            // Ends with the process: nobody can be made to stop reading a terminal.
+            thread(move || feed(input))?;
+        }
+        Ok(())
+    }
+
     /// Waits until every process that could write is gone; output and error, in this order.
     pub fn finish(self) -> (Relayed, Relayed) {
         (
@@ -194,7 +204,7 @@ struct Relay {
 impl Relay {
     fn run(&self, from: OwnedFd, to: &Target) -> Relayed {
         let mut relayed = Relayed::default();
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; FIRST_PIECE];
         let mut from = std::fs::File::from(from);
         let mut told = false;
         loop {
@@ -218,6 +228,9 @@ impl Relay {
             // still read, counted and kept.
             if relayed.cut_off.is_none() {
                 relayed.cut_off = to.write(allowed).err();
+            }
+            if length == piece.len() {
+                piece.resize(PIECE, 0);
             }
         }
     }

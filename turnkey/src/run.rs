@@ -167,6 +167,8 @@ fn tell_story(report: &Report, arguments: &RunArguments) {
     tell::text(&String::from_utf8_lossy(&text));
 }
 
+const NO_RELAYS: &str = "could not start the threads that pass the program's streams on";
+
 /// The run itself. Whatever fails, everything made so far is cleared away by its owner's drop.
 fn attempt(
     arguments: &RunArguments,
@@ -179,15 +181,18 @@ fn attempt(
     let (plan, mut watch, prepared) = make_ready(policy, arguments, inside)?;
     let policy = &plan.policy;
     gateway::make_room();
-    let mut held = prepared.spawn()?;
+    let confining = prepared.start()?;
+    // While the jail's first process confines itself.
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let mut relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)
+        .context(NO_RELAYS)?;
+    let mut held = confining.held()?;
     watch.know_files(&held)?;
     if arguments.syscalls {
         watch.note_calls();
     }
     watch.adopt(held.cgroup())?;
-    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
-    let relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)
-        .context("could not start the threads that pass the program's streams on")?;
+    relays.feed().context(NO_RELAYS)?;
     let gateway = Gateway::start(held.take_listeners(), list(&plan))
         .context("could not start the thread that passes the program's connections on")?;
     let supervisor = Supervisor::new().context("could not start the loop that watches the jail")?;

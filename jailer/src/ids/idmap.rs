@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
 
 use crate::ids::identity::INSIDE_ID;
 use crate::ids::{Extent, Own};
-use crate::sys::{self, Cloned};
+use crate::sys::{self, Companion};
 
 /// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range
 /// of containers below it and names nothing in it.
@@ -131,37 +133,22 @@ impl MountOwner {
     /// A user namespace whose only content is the translation of this owner to `id`, for
     /// mount_setattr(2). It lives as long as the mount that uses it.
     pub fn namespace(self, id: HostId) -> Result<OwnedFd, Errno> {
-        let (waiting, alive) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-        let flags = libc::CLONE_NEWUSER.cast_unsigned();
-        match sys::clone3(u64::from(flags), None)? {
-            Cloned::Child => wait_for_the_end(waiting, alive),
-            Cloned::Parent { pid, pidfd } => {
-                let namespace = map(pid, self.user, self.group, id).and_then(|()| {
-                    let path = format!("/proc/{pid}/ns/user");
-                    // A link of procfs to an object without a path; it has to be followed.
-                    nix::fcntl::open(
-                        path.as_str(),
-                        nix::fcntl::OFlag::O_CLOEXEC,
-                        nix::sys::stat::Mode::empty(),
-                    )
-                });
-                drop(alive);
-                // Another thread's child may hold a copy of the pipe for a moment: do not wait for it.
-                let _ = sys::signal(pidfd.as_fd(), libc::SIGKILL);
-                while nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None)
-                    == Err(Errno::EINTR)
-                {}
-                namespace
-            }
-        }
+        let (waiting, alive) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        let holder = Companion::start(libc::CLONE_NEWUSER, hold, waiting.as_raw_fd())?;
+        map(holder.pid(), self.user, self.group, id)?;
+        let path = format!("/proc/{}/ns/user", holder.pid());
+        // A link of procfs to an object without a path; it has to be followed.
+        let namespace = nix::fcntl::open(path.as_str(), OFlag::O_CLOEXEC, Mode::empty());
+        // Killed, and not waited for by this: another thread's child may hold a copy of it for a moment.
+        drop(holder);
+        drop(alive);
+        namespace
     }
 }
 
-/// The holder of the namespace does nothing but be there until its maker has a descriptor.
-fn wait_for_the_end(waiting: OwnedFd, alive: OwnedFd) -> ! {
-    drop(alive);
-    let mut byte = [0];
-    while nix::unistd::read(&waiting, &mut byte) == Err(Errno::EINTR) {}
+/// The holder of the namespace does nothing but be there until its maker has a descriptor, or is gone.
+fn hold(waiting: &RawFd) -> ! {
+    sys::wait_for_the_end(*waiting);
     sys::exit(0)
 }
 

@@ -44,7 +44,7 @@ impl TreeBuilder {
         } else {
             self.file(&path, Vec::new());
         }
-        self.mounted.push((path.clone(), Origin::Root));
+        self.mounted.insert(path.clone(), Origin::Root);
         self.grant(&path, Use::ReadExecute, directory);
         self.steps.push(TreeStep::RootEntry {
             root,

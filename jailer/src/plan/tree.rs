@@ -1,6 +1,6 @@
 //! Fills the empty root: collects the steps, and knows which places the root already has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{HostPath, Limits, Policy, Proc, WORKSPACE, Workdir};
@@ -31,7 +31,7 @@ pub(super) struct TreeBuilder {
     pub(super) grants: Vec<Grant>,
     made: BTreeSet<PathBuf>,
     /// What is mounted with all it contains, and whose it is.
-    pub(super) mounted: Vec<(PathBuf, Origin)>,
+    pub(super) mounted: HashMap<PathBuf, Origin>,
     /// What the profile's own root has where something is to be put.
     pub(super) places: BTreeMap<PathBuf, PathFact>,
 }
@@ -137,7 +137,7 @@ impl TreeBuilder {
             return Ok(());
         }
         self.place(path, directory)?;
-        self.mounted.push((path.to_owned(), Origin::Host));
+        self.mounted.insert(path.to_owned(), Origin::Host);
         self.grant(path, place, directory);
         let (source, path) = (path.to_owned(), path.to_owned());
         self.steps.push(TreeStep::Bind {
@@ -222,12 +222,8 @@ impl TreeBuilder {
 
     /// Whose mounted directory `path` lies in, if any: the innermost.
     fn covering(&self, path: &Path) -> Option<Origin> {
-        let covering = self
-            .mounted
-            .iter()
-            .filter(|(mounted, _)| path.starts_with(mounted));
-        let innermost = covering.max_by_key(|(mounted, _)| mounted.components().count());
-        innermost.map(|(_, origin)| *origin)
+        let mut outwards = path.ancestors();
+        outwards.find_map(|above| self.mounted.get(above)).copied()
     }
 
     /// Whether a directory that `path` lies in may be used for as much: what is given whole is given with

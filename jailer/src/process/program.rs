@@ -106,12 +106,19 @@ fn prove_masks(masks: &[CString], facts: &mut Facts) -> Result<(), Errno> {
 fn hand_out(sender: Sender<'_>, text: Text, path: &CStr) -> Result<(), Errno> {
     let file = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut piece = [0; TEXT];
+    let mut filled = 0;
     loop {
-        let length = nix::unistd::read(&file, &mut piece)?;
+        // A file of the kernel's hands out a page at a time.
+        let length = nix::unistd::read(&file, &mut piece[filled..])?;
+        filled += length;
+        let is_full = filled == piece.len();
+        if filled > 0 && (is_full || length == 0) {
+            sender.text(text, &piece[..filled])?;
+            filled = 0;
+        }
         if length == 0 {
             return Ok(());
         }
-        sender.text(text, &piece[..length])?;
     }
 }
 

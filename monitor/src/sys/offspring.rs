@@ -4,6 +4,7 @@
 
 use std::arch::asm;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
@@ -12,10 +13,11 @@ use nix::unistd::Pid;
 
 /// Room to act in. It lies in the memory that both share, and must not be used before the child is dead.
 #[repr(align(16))]
-pub(super) struct Stack<const BYTES: usize>([u8; BYTES]);
+pub(super) struct Stack<const BYTES: usize>([MaybeUninit<u8>; BYTES]);
 
 impl<const BYTES: usize> Stack<BYTES> {
-    pub(super) const EMPTY: Self = Self([0; BYTES]);
+    /// Nothing is written there: memory that nobody touches costs nothing.
+    pub(super) const EMPTY: Self = Self([MaybeUninit::uninit(); BYTES]);
 }
 
 /// What a child does; what it answers is its exit status.
