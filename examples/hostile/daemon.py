@@ -13,10 +13,10 @@ readable, writable = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        os.write(writable, b"x")
         null = os.open("/dev/null", os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
+        os.write(writable, b"x")
         time.sleep(30)
     os._exit(0)
 os.wait()
