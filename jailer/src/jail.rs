@@ -44,7 +44,7 @@ impl Prepared {
     }
 
     /// The first half of [`Prepared::spawn`]: starts the jail's first process, which confines itself from here on. Its
-    /// maker has time for something else until it asks for the [held](Confining::held) jail.
+    /// maker has time for something else until it asks for the [held](Confining::held) jail, which dies with the thread that calls this.
     pub fn start(mut self) -> Result<Confining, JailError> {
         let (control, their_control) = socket_pair()?;
         let (lifeline, their_lifeline) = socket_pair()?;

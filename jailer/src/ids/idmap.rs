@@ -139,7 +139,7 @@ impl MountOwner {
         let path = format!("/proc/{}/ns/user", holder.pid());
         // A link of procfs to an object without a path; it has to be followed.
         let namespace = nix::fcntl::open(path.as_str(), OFlag::O_CLOEXEC, Mode::empty());
-        // Killed, and not waited for by this: another thread's child may hold a copy of it for a moment.
+        // First, and by a kill: another thread's child may hold a copy of the pipe for a moment.
         drop(holder);
         drop(alive);
         namespace

@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
@@ -59,16 +59,17 @@ impl<T: Sync + 'static> Companion<T> {
         // SAFETY: the child runs `run::<T>` on the upper end of a stack of its own, which lives, as what `argument`
         // points to, until it has ended: see `wait` and `drop`. `pidfd` is written before the call returns.
         let answer = unsafe { libc::clone(run::<T>, top, flags, argument, &raw mut pidfd) };
-        let made = Errno::result(answer);
-        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
-        Ok(Companion {
-            pid: made?,
+        // Owned from here on: whatever fails below ends it before its stack is gone.
+        let made = Errno::result(answer).map(|pid| Companion {
+            pid,
             // SAFETY: the kernel has just made this descriptor for this process, and nobody else knows it.
             pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
             ended: false,
             _errand: errand,
             _stack: stack,
-        })
+        });
+        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+        made
     }
 
     /// In the caller's pid namespace.
@@ -83,12 +84,6 @@ impl<T: Sync + 'static> Companion<T> {
             let _ = process::wait(self.pid);
             self.ended = true;
         }
-    }
-}
-
-impl<T: Sync + 'static> AsFd for Companion<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
     }
 }
 
