@@ -150,10 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn dropping_it_ends_it_and_the_mask_of_signals_is_as_before() {
+    fn a_companion_hears_no_signal_and_dropping_it_ends_it() {
         let mask = SigSet::thread_get_mask().expect("a mask");
         let companion = Companion::start(0, sleep, ()).expect("a process");
         let pid = companion.pid();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        let blocked = u64::from_str_radix(blocked.expect("a mask").trim(), 16).expect("bits");
+        let terminate = 1 << (libc::SIGTERM - 1);
+        assert_ne!(blocked & terminate, 0, "a handler would run in this memory");
         drop(companion);
         assert_eq!(sys::kill(pid, 0), Err(Errno::ESRCH));
         assert_eq!(SigSet::thread_get_mask(), Ok(mask));
