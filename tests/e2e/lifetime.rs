@@ -408,6 +408,24 @@ fn age(groups: &[String]) {
 }
 
 #[test]
+fn the_keeper_removes_the_groups_of_a_turnkey_that_was_killed() {
+    let run = Run::new().option("--quiet --unmonitored");
+    let (mut child, left) = start_sleeper(&run);
+    assert!(
+        !groups_of(left.turnkey).is_empty(),
+        "the control: they are there"
+    );
+    kill(left.turnkey, Signal::SIGKILL).expect("it is there");
+    child.wait().unwrap();
+    // Other runs sweep nothing that is younger than ten seconds.
+    let soon = Instant::now() + Duration::from_secs(5);
+    while !groups_of(left.turnkey).is_empty() && Instant::now() < soon {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(groups_of(left.turnkey), Vec::<String>::new());
+}
+
+#[test]
 fn groups_without_an_owner_are_swept_by_the_next_run() {
     let run = Run::new().option("--quiet --unmonitored");
     let (mut child, left) = start_sleeper(&run);
