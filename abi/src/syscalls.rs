@@ -3,7 +3,7 @@
 //! This is one of the two places that know the processor; the other is the names of registers in
 //! [`crate::Offsets`].
 
-/// Numbers at or above this are not looked at.
+/// Numbers at or above this are in no table: the kernel has none yet, and the filter answers them.
 pub const COUNT: usize = 512;
 
 /// Rule kinds, in the order of `turnkey_policy::On`.
@@ -119,6 +119,8 @@ pub mod class {
     pub const KILL: u8 = 31;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
+    /// In no table: a number at or above [`super::COUNT`], or below 0.
+    pub const UNKNOWN: u8 = 255;
 }
 
 /// A syscall that is looked at.

@@ -49,8 +49,8 @@ impl Name {
 
 #[inline(always)]
 fn arguments(call: u8, regs: u64) -> Arguments {
-    let first = read::register(regs, offset!(regs_di));
-    let second = read::register(regs, offset!(regs_si));
+    let first = read::register(regs, offset!(regs_di)).long();
+    let second = read::register(regs, offset!(regs_si)).long();
     let at = |directory: u64, path| Name {
         directory: directory as i32,
         path,
@@ -85,8 +85,8 @@ fn arguments(call: u8, regs: u64) -> Arguments {
         on,
         object: at(first, second),
         new: at(
-            read::register(regs, offset!(regs_dx)),
-            read::register(regs, offset!(regs_r10)),
+            read::register(regs, offset!(regs_dx)).long(),
+            read::register(regs, offset!(regs_r10)).long(),
         ),
     };
     match call {
@@ -204,7 +204,7 @@ pub fn leave(
         automaton::execute(jail, who.thread);
     }
     scratch.record.what = u16::from(asked.on);
-    scratch.record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
+    scratch.record.detail = read::number(regs) as u32;
     if result < 0 {
         scratch.record.errno = -result as u32;
     }
@@ -281,7 +281,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     }
     emit::begin(&mut scratch.record, kind::CHANGE, who);
     scratch.record.what = u16::from(act.on);
-    scratch.record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
+    scratch.record.detail = read::number(regs) as u32;
     scratch.record.flags |= flag::FILE;
     scratch.record.raw_len = new_length as u16;
     scratch.record.path_len = put(scratch, new_length, resolved) as u16;

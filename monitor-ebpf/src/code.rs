@@ -110,7 +110,7 @@ impl Code {
 /// The protection that one of the calls asks for, as the kernel will take it.
 #[inline(always)]
 fn protection(call: u8, task: u64, regs: u64) -> u64 {
-    let third = read::register(regs, offset!(regs_dx));
+    let third = read::register(regs, offset!(regs_dx)).long();
     let asked = match call {
         class::SHMAT if third & SHM_EXEC != 0 => PROT_READ | PROT_EXEC,
         class::SHMAT => PROT_READ,
@@ -144,14 +144,14 @@ fn at(address: u64, end: u64, protection: u64) -> Code {
 #[inline(always)]
 fn argued(call: u8, task: u64, regs: u64) -> Code {
     let asked = protection(call, task, regs);
-    let first = read::register(regs, offset!(regs_di));
-    let length = read::register(regs, offset!(regs_si));
-    let flags = read::register(regs, offset!(regs_r10));
+    let first = read::register(regs, offset!(regs_di)).long();
+    let length = read::register(regs, offset!(regs_si)).long();
+    let flags = read::register(regs, offset!(regs_r10)).long();
     match call {
         class::MPROTECT => at(first, first + length, asked),
         class::MMAP if flags & MAP_ANONYMOUS == 0 => {
-            let descriptor = read::register(regs, offset!(regs_r8));
-            let file = path::file_of(task, descriptor as u32);
+            let descriptor = read::register(regs, offset!(regs_r8)).word();
+            let file = path::file_of(task, descriptor);
             if file == 0 {
                 return Code::LOST;
             }
@@ -165,7 +165,7 @@ fn argued(call: u8, task: u64, regs: u64) -> Code {
 /// What a call has made executable. What was anonymous then is so whatever is there by now.
 #[inline(always)]
 fn made(call: u8, task: u64, regs: u64, result: i64) -> Code {
-    let flags = read::register(regs, offset!(regs_r10));
+    let flags = read::register(regs, offset!(regs_r10)).long();
     if call == class::MPROTECT || call == class::MMAP && flags & MAP_ANONYMOUS != 0 {
         return argued(call, task, regs);
     }
@@ -304,7 +304,7 @@ fn tell(
     if code.has(UNKNOWN) {
         scratch.record.flags |= flag::FILE_GONE;
     }
-    scratch.record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
+    scratch.record.detail = read::number(regs) as u32;
     scratch.record.errno = errno;
     emit::conclude(scratch, jail, who, verdict);
 }

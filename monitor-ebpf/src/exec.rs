@@ -12,7 +12,7 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 const AT_FDCWD: i32 = -100;
 const EPERM: u32 = 1;
-const AT_EMPTY_PATH: u64 = 0x1000;
+const AT_EMPTY_PATH: u32 = 0x1000;
 
 /// The arguments of either call.
 #[derive(Clone, Copy)]
@@ -29,14 +29,14 @@ fn arguments(call: u8, regs: u64) -> Arguments {
     if call == class::EXECVE {
         return Arguments {
             directory: AT_FDCWD,
-            path: first,
+            path: first.long(),
             empty_path: false,
         };
     }
-    let path = read::register(regs, offset!(regs_si));
-    let flags = read::register(regs, offset!(regs_r8));
+    let path = read::register(regs, offset!(regs_si)).long();
+    let flags = read::register(regs, offset!(regs_r8)).word();
     Arguments {
-        directory: first as i32,
+        directory: first.int(),
         path,
         empty_path: flags & AT_EMPTY_PATH != 0,
     }

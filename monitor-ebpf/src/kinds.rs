@@ -30,12 +30,8 @@ pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
     emit::begin(&mut record, kind::REFUSED, who);
     record.what = u16::from(on);
     record.errno = EPERM;
-    record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
-    record.args = [
-        read::register(regs, offset!(regs_di)),
-        read::register(regs, offset!(regs_si)),
-        read::register(regs, offset!(regs_dx)),
-    ];
+    record.detail = read::number(regs) as u32;
+    record.args = read::arguments(regs);
     emit::finish_value(&mut record, jail, (verdict, role));
     jail.hooked(who.thread).set(who.thread);
     false

@@ -38,24 +38,28 @@ use turnkey_abi::syscalls::{CLASSES, class};
 
 use crate::maps::program;
 use crate::network::Internet;
-use crate::read::{JailCell, offset};
+use crate::read::JailCell;
 
 /// How each syscall is looked at.
 static SYSCALL_CLASSES: [u8; turnkey_abi::syscalls::COUNT] = CLASSES;
 
+/// The class of the syscall of this number; that of a number beyond the table is [`class::UNKNOWN`].
+#[inline(always)]
+fn class_of_number(nr: i32) -> u8 {
+    let class = SYSCALL_CLASSES.get(nr as u32 as usize);
+    class.copied().unwrap_or(class::UNKNOWN)
+}
+
 /// The class of a syscall; `None` for one that nobody needs to look at now.
 #[inline(always)]
-fn interesting(nr: i64) -> Option<u8> {
-    let class = SYSCALL_CLASSES
-        .get(nr as usize)
-        .copied()
-        .unwrap_or(class::NONE);
+fn interesting(nr: i32) -> Option<u8> {
+    let class = class_of_number(nr);
     (class != class::NONE || read::every_call_matters()).then_some(class)
 }
 
 /// As [`interesting`], of a syscall that begins: looks are frequent, and asked about when they are over.
 #[inline(always)]
-fn interesting_start(nr: i64) -> Option<u8> {
+fn interesting_start(nr: i32) -> Option<u8> {
     let class = interesting(nr)?;
     (!is_look(class) || read::every_call_matters()).then_some(class)
 }
@@ -68,7 +72,7 @@ fn is_look(class: u8) -> bool {
 
 /// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any.
 #[inline(always)]
-fn interesting_end(nr: i64, result: i64) -> Option<u8> {
+fn interesting_end(nr: i32, result: i64) -> Option<u8> {
     match interesting(nr) {
         None if refused::is_filters_answer(result) => Some(class::NONE),
         class => class,
@@ -78,9 +82,7 @@ fn interesting_end(nr: i64, result: i64) -> Option<u8> {
 /// The class of the syscall that a task's user registers are from.
 #[inline(always)]
 fn class_of(regs: u64) -> u8 {
-    let nr = read::register(regs, offset!(regs_orig_ax)) as i64;
-    let class = SYSCALL_CLASSES.get(nr as usize);
-    class.copied().unwrap_or(class::NONE)
+    class_of_number(read::number(regs))
 }
 
 /// Kills the current task when its jail is condemned.
@@ -107,11 +109,13 @@ fn after(_done: Option<i32>) -> i32 {
 // sys_enter(struct pt_regs *regs, long id)
 #[btf_tracepoint(function = "sys_enter")]
 fn sys_enter(context: BtfTracePointContext) -> i32 {
-    after(enter(&context, context.arg(0), context.arg(1)))
+    // The id is the kernel's: an `int` that was made a `long`.
+    let id: u64 = context.arg(1);
+    after(enter(&context, context.arg(0), id as i32))
 }
 
 #[inline(always)]
-fn enter(context: &impl EbpfContext, regs: u64, nr: i64) -> Option<i32> {
+fn enter(context: &impl EbpfContext, regs: u64, nr: i32) -> Option<i32> {
     let call = interesting_start(nr)?;
     let jail = read::current_jail()?;
     log::line!(
@@ -165,11 +169,15 @@ fn sys_exit(context: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
-    let nr = read::register(regs, offset!(regs_orig_ax)) as i64;
+    let nr = read::number(regs);
     let call = interesting_end(nr, result)?;
     let jail = read::current_jail()?;
     log::line!(context, "leaves {} with {}", nr, result);
     let condemned = finish_off(jail);
+    if call == class::UNKNOWN {
+        refused::unknown(jail, (nr, result));
+        return None;
+    }
     // Memory is mapped all day.
     let is_unasked = match call {
         class::NONE => true,

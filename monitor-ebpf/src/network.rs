@@ -203,17 +203,17 @@ pub fn may_create((socket_type, protocol): (u32, u32)) -> i32 {
 /// Address and length of the argument; zeros when the call names none.
 #[inline(always)]
 pub fn argument(call: u8, regs: u64) -> (u64, u32) {
-    let second = read::register(regs, offset!(regs_si));
+    let second = read::register(regs, offset!(regs_si)).long();
     match call {
         class::SENDTO => {
-            let length = read::register(regs, offset!(regs_r9));
-            (read::register(regs, offset!(regs_r8)), length as u32)
+            let length = read::register(regs, offset!(regs_r9)).word();
+            (read::register(regs, offset!(regs_r8)).long(), length)
         }
         // struct msghdr begins with the address and its length.
         class::SENDMSG => (read::user::<u64>(second).0, read::user::<u32>(second + 8).0),
         _ => {
-            let length = read::register(regs, offset!(regs_dx));
-            (second, length as u32)
+            let length = read::register(regs, offset!(regs_dx)).word();
+            (second, length)
         }
     }
 }
@@ -326,7 +326,7 @@ pub fn is_aimless(call: u8, regs: u64) -> bool {
             address == 0 || length == 0
         }
         class::LISTEN => {
-            let descriptor = read::register(regs, offset!(regs_di)) as u32;
+            let descriptor = read::register(regs, offset!(regs_di)).word();
             let file = path::file_of(read::current_task(), descriptor);
             local(peers::socket_of(file)).is_none()
         }
@@ -341,7 +341,7 @@ pub fn listened(scratch: &mut Scratch, jail: JailCell, who: Current, (regs, resu
     if result == EBADF || result == ENOTSOCK {
         return;
     }
-    let descriptor = read::register(regs, offset!(regs_di)) as u32;
+    let descriptor = read::register(regs, offset!(regs_di)).word();
     let socket = peers::socket_of(path::file_of(who.task, descriptor));
     let Some(address) = local(socket) else {
         return;
@@ -400,7 +400,7 @@ pub fn refuse_family(jail: JailCell, who: Current, arguments: [u64; 3]) {
     emit::begin(&mut record, kind::REFUSED, who);
     record.what = u16::from(on::CONNECT);
     record.errno = EAFNOSUPPORT;
-    record.detail = read::register(regs, offset!(regs_orig_ax)) as u32;
+    record.detail = read::number(regs) as u32;
     record.args = arguments;
     emit::finish_value(&mut record, jail, (Verdict::NONE, role::UNKNOWN));
     if class_of(regs) == class::SOCKET {

@@ -54,17 +54,17 @@ fn arguments(call: u8, regs: u64) -> Arguments {
         known: true,
     };
     match call {
-        class::OPEN => at(AT_FDCWD, first, second as u32),
-        class::CREAT => at(AT_FDCWD, first, O_CREAT | O_TRUNC | O_WRONLY),
-        class::OPENAT => at(first as i32, second, third as u32),
+        class::OPEN => at(AT_FDCWD, first.long(), second.word()),
+        class::CREAT => at(AT_FDCWD, first.long(), O_CREAT | O_TRUNC | O_WRONLY),
+        class::OPENAT => at(first.int(), second.long(), third.word()),
         _ => {
             // struct open_how: flags, mode, resolve.
-            let (how, known) = read::user::<[u64; 3]>(third);
+            let (how, known) = read::user::<[u64; 3]>(third.long());
             let in_root = how[2] & RESOLVE_IN_ROOT != 0;
             Arguments {
                 in_root,
                 known,
-                ..at(first as i32, second, how[0] as u32)
+                ..at(first.int(), second.long(), how[0] as u32)
             }
         }
     }

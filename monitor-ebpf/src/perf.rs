@@ -21,7 +21,7 @@ perf_program!(perf_sys_enter, |context| {
     after(enter(
         context,
         read::current_registers(),
-        read::event(context, FIRST),
+        read::event::<u64>(context, FIRST) as i32,
     ))
 });
 

@@ -100,11 +100,11 @@ fn write_connected(scratch: &mut Scratch, sock: u64, peer: Peer) {
 /// The data of a call; of several pieces the first.
 #[inline(always)]
 fn data(call: u8, regs: u64) -> Data {
-    let second = read::register(regs, offset!(regs_si));
+    let second = read::register(regs, offset!(regs_si)).long();
     if call == class::SENDTO {
         return Data {
             address: second,
-            length: read::register(regs, offset!(regs_dx)),
+            length: read::register(regs, offset!(regs_dx)).long(),
             more: false,
         };
     }
@@ -134,8 +134,8 @@ pub fn leave(
     let (address, length) = network::argument(call, regs);
     let address = read::forgotten(scratch, address);
     let length = read::forgotten(scratch, u64::from(length));
-    let descriptor = read::register(regs, offset!(regs_di));
-    let socket = peers::socket_of(path::file_of(who.task, descriptor as u32));
+    let descriptor = read::register(regs, offset!(regs_di)).word();
+    let socket = peers::socket_of(path::file_of(who.task, descriptor));
     let sock = peers::sock_of(socket);
     let is_named = address != 0 && length != 0;
     let peer = if is_named {

@@ -30,7 +30,8 @@ pub use claim::{claim, release};
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    bytes, clear, clear_act, field, four, head, kernel_text, member, of_head, register,
+    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, number, of_head,
+    register,
 };
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
@@ -530,11 +531,11 @@ impl JailCell {
 
     /// Notes that a syscall is made, where that is asked for.
     #[inline(always)]
-    pub fn note_call(self, nr: i64) {
+    pub fn note_call(self, nr: i32) {
         if word!(self, notes_calls).get() == 0 || self.started().get() == 0 {
             return;
         }
-        let slot = opaque(nr as u64) as usize;
+        let slot = opaque(u64::from(nr as u32)) as usize;
         if slot < COUNT {
             // SAFETY: the pointer comes from the map of jails, and the slot is one of the array's. A
             // byte is whole on every processor, and all who write it write the same.
@@ -544,8 +545,8 @@ impl JailCell {
 
     /// Whether the filter of system calls answers this number, so that the kernel never gets the call.
     #[inline(always)]
-    pub fn filters(self, nr: i64) -> bool {
-        let slot = apart(nr as u64) as usize;
+    pub fn filters(self, nr: i32) -> bool {
+        let slot = apart(u64::from(nr as u32)) as usize;
         // SAFETY: the word is one of the array's, and nobody writes it while a jail is watched.
         let word = unsafe { (*self.0).filtered[slot / 64 % FILTERED_WORDS] };
         slot < COUNT && word >> (slot % 64) & 1 != 0

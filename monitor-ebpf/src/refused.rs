@@ -8,6 +8,7 @@ use turnkey_abi::{action, kind};
 
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::emit::{self, Current};
+use crate::maps::program;
 use crate::read::{self, JailCell, Scratch, offset};
 
 const EPERM: i64 = -1;
@@ -45,7 +46,7 @@ fn meaning(call: u8, regs: u64, result: i64) -> Option<Meaning> {
             rules: true,
         });
     }
-    let first = read::register(regs, offset!(regs_di));
+    let first = read::register(regs, offset!(regs_di)).long();
     match call {
         class::CLONE => makes_namespace(first & CLONE_NEW),
         class::CLONE3 => makes_namespace(read::user::<u64>(first).0 & (CLONE_NEW | CLONE_NEWTIME)),
@@ -95,10 +96,9 @@ fn is_setuid(call: u8) -> bool {
 /// kill(2) of all that may be signalled. Signal 0 only asks who is there.
 #[inline(always)]
 fn is_kill_of_all(call: u8, regs: u64) -> bool {
-    let word = |register| register as u32 as i32;
     call == class::KILL
-        && word(read::register(regs, offset!(regs_di))) == -1
-        && word(read::register(regs, offset!(regs_si))) != 0
+        && read::register(regs, offset!(regs_di)).int() == -1
+        && read::register(regs, offset!(regs_si)).int() != 0
 }
 
 /// Tells of a refused syscall, and of one that went through although a rule speaks of it.
@@ -131,26 +131,40 @@ pub fn leave(
     scratch.record.detail = nr;
     scratch.record.what = u16::from(meaning.on);
     scratch.record.errno = if result < 0 { -result as u32 } else { 0 };
-    scratch.record.args = [
-        read::register(regs, offset!(regs_di)),
-        read::register(regs, offset!(regs_si)),
-        read::register(regs, offset!(regs_dx)),
-    ];
+    scratch.record.args = read::arguments(regs);
     emit::conclude(scratch, jail, who, verdict);
     Some(())
 }
 
 /// Whether it was the filter that answered. It never lets the call through, so nobody else can have.
 #[inline(always)]
-pub fn by_filter(jail: JailCell, nr: i64, result: i64) -> bool {
+pub fn by_filter(jail: JailCell, nr: i32, result: i64) -> bool {
     is_filters_answer(read::apart(result as u64) as i64) && jail.filters(nr)
+}
+
+/// A number that the table of syscalls does not have. It is told when it was answered as one that the
+/// kernel does not know either; when it was not, something was done that nobody here can speak of: a fault.
+#[inline(always)]
+pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
+    // The kernel's own mark for "in no syscall", as on the way back from a signal handler
+    // (restore_sigcontext of arch/x86/kernel/signal_64.c). Who makes a call of it gets ENOSYS, always.
+    const IN_NONE: i32 = -1;
+    if nr == IN_NONE {
+        return;
+    }
+    if result != ENOSYS && result != EPERM {
+        return emit::fault(jail);
+    }
+    if let Some(scratch) = emit::scratch(jail, program::LEAVE) {
+        filtered(scratch, jail, emit::current(), (nr, result));
+    }
 }
 
 /// Tells of a syscall that the filter has answered in the kernel's place, and that nobody else tells of.
 ///
 /// Nobody has looked at its arguments, and without them a loop over it is one event.
 #[inline(always)]
-pub fn filtered(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, result): (i64, i64)) {
+pub fn filtered(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, result): (i32, i64)) {
     emit::begin(&mut scratch.record, kind::REFUSED, who);
     scratch.record.detail = nr as u32;
     scratch.record.what = u16::from(on::NONE);

@@ -20,6 +20,7 @@ mod paths;
 mod questions;
 mod races;
 mod trust;
+mod wide;
 
 use serde_json::Value;
 use turnkey_tests::{Ran, Run};

@@ -76,10 +76,55 @@ pub fn member<T: Copy, const TYPED: bool>(pointer: u64, offset: u32) -> T {
     }
 }
 
+/// A register of the user side: 64 bits, of which the kernel takes as many as the argument's type has.
+///
+/// There is no way to the value but by such a type. Most arguments are `int`, and the kernel does not look
+/// at what stands above: what decided on all 64 bits would see another call than the kernel makes.
+#[derive(Clone, Copy)]
+pub struct Register(u64);
+
+impl Register {
+    /// An `int`: a descriptor, a process id.
+    #[inline(always)]
+    pub fn int(self) -> i32 {
+        self.0 as i32
+    }
+
+    /// An `unsigned int`, or an `int` of flags.
+    #[inline(always)]
+    pub fn word(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// An `unsigned long`, a `size_t` or a pointer: all of it.
+    #[inline(always)]
+    pub fn long(self) -> u64 {
+        self.0
+    }
+}
+
 /// A register of the user side, from its `struct pt_regs`, as the kernel has handed it over.
 #[inline(always)]
-pub fn register(regs: u64, offset: u32) -> u64 {
-    field(regs, offset)
+pub fn register(regs: u64, offset: u32) -> Register {
+    Register(field(regs, offset))
+}
+
+/// The first three arguments of a system call, to be told as they are: who reads them cuts them to the
+/// width of the argument, which user space knows for each call.
+#[inline(always)]
+pub fn arguments(regs: u64) -> [u64; 3] {
+    [
+        register(regs, super::offset!(regs_di)).long(),
+        register(regs, super::offset!(regs_si)).long(),
+        register(regs, super::offset!(regs_dx)).long(),
+    ]
+}
+
+/// The number of the system call that user registers are from, as the kernel takes it: `orig_ax` keeps all
+/// of rax, and do_syscall_64 of arch/x86/entry/syscall_64.c is handed the lower half, as an `int`.
+#[inline(always)]
+pub fn number(regs: u64) -> i32 {
+    register(regs, super::offset!(regs_orig_ax)).int()
 }
 
 /// Copies the beginning of a structure of the kernel to [`Scratch::head`]; zeros when it cannot be read.

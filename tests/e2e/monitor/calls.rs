@@ -96,7 +96,7 @@ fn m14_the_other_tables_of_calls_open_nothing() {
     }
 }
 
-fn untrusted() -> Policy {
+pub(super) fn untrusted() -> Policy {
     let no_files = |path: &str| Err(format!("{path} was asked for"));
     load("untrusted", &no_files, &Overrides::default()).expect("it is shipped")
 }
