@@ -14,6 +14,7 @@ impl Actor {
     const ROLE: u64 = 0xff;
     const CALLER: u32 = 8;
     const JUDGED: u64 = 1 << 16;
+    const MIXED: u64 = 1 << 17;
 
     /// A process of this role.
     #[must_use]
@@ -43,6 +44,21 @@ impl Actor {
     #[inline(always)]
     pub const fn in_role(self, role: u32) -> Self {
         Self(self.0 & !Self::ROLE | role as u64 & Self::ROLE)
+    }
+
+    /// A process that has made executable what its jail may have written: what it does is nobody's in
+    /// particular from then on, until it executes something else.
+    #[must_use]
+    #[inline(always)]
+    pub const fn mixed() -> Self {
+        Self(Self::MIXED)
+    }
+
+    /// Whether it is one that is [`mixed`](Self::mixed).
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_mixed(self) -> bool {
+        self.0 & Self::MIXED != 0
     }
 
     /// The thread that asks for an exec, and has its working directory for itself.

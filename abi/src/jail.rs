@@ -39,8 +39,8 @@ pub struct Jail {
     pub has_roles: u32,
     /// Not 0: some rule speaks of looks, calls that ask about a path and open nothing.
     pub asks_of_looks: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Not 0: hooks are asked before acts, about the kernel's own objects.
+    pub has_hooks: u32,
     /// The number of the next record.
     pub seq: u64,
     /// What happened, by [`count::slot`].
@@ -60,6 +60,9 @@ pub struct Jail {
     /// Threads whose socket address a cgroup program has reported in the syscall they are in; a
     /// thread's slot is its id modulo the length.
     pub hooked: [u32; HOOKED],
+    /// What a hook has found a rule to say of the act that a thread is in, to be told with the act's result: the
+    /// thread's id, and above it the rule plus one; a thread's slot is its id modulo the length. 0: nothing.
+    pub noticed: [u64; HOOKED],
     /// Bit `number`: the filter of system calls answers this one whatever its arguments, so the kernel never
     /// gets it. Written by user space alone.
     pub filtered: [u64; FILTERED_WORDS],
@@ -84,7 +87,7 @@ impl Jail {
             notes_calls: 0,
             has_roles: 0,
             asks_of_looks: 0,
-            reserved: 0,
+            has_hooks: 0,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],
@@ -94,6 +97,7 @@ impl Jail {
             unresolved: 0,
             working: 0,
             hooked: [0; HOOKED],
+            noticed: [0; HOOKED],
             filtered: [0; FILTERED_WORDS],
             called: [0; COUNT],
         }
@@ -102,7 +106,7 @@ impl Jail {
 
 const _: () = assert!(
     size_of::<Jail>()
-        == 48 + 8 + 2 * 8 * count::SLOTS + 40 + 4 * HOOKED + 8 * FILTERED_WORDS + COUNT
+        == 48 + 8 + 2 * 8 * count::SLOTS + 40 + 12 * HOOKED + 8 * FILTERED_WORDS + COUNT
 );
 
 /// Whether the command itself was started: from then on rules on `exec` apply.

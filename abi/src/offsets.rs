@@ -41,7 +41,15 @@ macro_rules! offsets {
 pub const ABSENT: u32 = u32::MAX;
 
 /// Fields that not every kernel has, and does without.
-pub const OPTIONAL: &[(&str, &str)] = &[("backing_file", "user_path"), ("fs_struct", "users")];
+pub const OPTIONAL: &[(&str, &str)] = &[
+    ("backing_file", "user_path"),
+    ("fs_struct", "users"),
+    // The children of a directory entry, since Linux 6.8 and before.
+    ("dentry", "d_children"),
+    ("dentry", "d_sib"),
+    ("dentry", "d_subdirs"),
+    ("dentry", "d_child"),
+];
 
 offsets! {
     task_tgid = "task_struct" "tgid",
@@ -96,15 +104,21 @@ offsets! {
     file_f_flags = "file" "f_flags",
     dentry_d_inode = "dentry" "d_inode",
     file_private_data = "file" "private_data",
+    dentry_d_children = "dentry" "d_children",
+    dentry_d_sib = "dentry" "d_sib",
+    dentry_d_subdirs = "dentry" "d_subdirs",
+    dentry_d_child = "dentry" "d_child",
     dentry_d_parent = "dentry" "d_parent",
     dentry_d_name = "dentry" "d_name",
     qstr_len = "qstr" "len",
     qstr_name = "qstr" "name",
+    vfsmount_mnt_flags = "vfsmount" "mnt_flags",
     vfsmount_mnt_root = "vfsmount" "mnt_root",
     mount_mnt = "mount" "mnt",
     mount_mnt_parent = "mount" "mnt_parent",
     mount_mnt_ns = "mount" "mnt_ns",
     mount_mnt_mountpoint = "mount" "mnt_mountpoint",
+    inode_i_mode = "inode" "i_mode",
     inode_i_ino = "inode" "i_ino",
     inode_i_nlink = "inode" "i_nlink",
     inode_i_sb = "inode" "i_sb",

@@ -119,6 +119,21 @@ pub mod class {
     pub const KILL: u8 = 31;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
+    /// `truncate(path, length)`, `mknod(path, …)` other than of a device, `mkdir(path, …)`: a file made or
+    /// emptied by its name
+    pub const MAKE: u8 = 64;
+    /// `mknodat(dir, path, …)`, `mkdirat(dir, path, …)`
+    pub const MAKEAT: u8 = 65;
+    /// `symlink(target, path)`
+    pub const SYMLINK: u8 = 66;
+    /// `symlinkat(target, dir, path)`
+    pub const SYMLINKAT: u8 = 67;
+    /// `setxattr(path, name, …)`, `removexattr(path, name)` and those of `l`: told when they change who may what
+    pub const XATTR: u8 = 68;
+    /// `fsetxattr(fd, name, …)`, `fremovexattr(fd, name)`
+    pub const FXATTR: u8 = 69;
+    /// `setxattrat(dir, path, flags, name, …)`, `removexattrat(dir, path, flags, name)`
+    pub const XATTRAT: u8 = 70;
     /// In no table: a number at or above [`super::COUNT`], or below 0.
     pub const UNKNOWN: u8 = 255;
 }
@@ -181,6 +196,21 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(260, "fchownat", class::CHMODAT),
     looked_at(91, "fchmod", class::FCHMOD),
     looked_at(93, "fchown", class::FCHMOD),
+    looked_at(76, "truncate", class::MAKE),
+    looked_at(83, "mkdir", class::MAKE),
+    looked_at(258, "mkdirat", class::MAKEAT),
+    looked_at(133, "mknod", class::MAKE),
+    looked_at(259, "mknodat", class::MAKEAT),
+    looked_at(88, "symlink", class::SYMLINK),
+    looked_at(266, "symlinkat", class::SYMLINKAT),
+    looked_at(188, "setxattr", class::XATTR),
+    looked_at(189, "lsetxattr", class::XATTR),
+    looked_at(190, "fsetxattr", class::FXATTR),
+    looked_at(197, "removexattr", class::XATTR),
+    looked_at(198, "lremovexattr", class::XATTR),
+    looked_at(199, "fremovexattr", class::FXATTR),
+    looked_at(463, "setxattrat", class::XATTRAT),
+    looked_at(466, "removexattrat", class::XATTRAT),
     looked_at(9, "mmap", class::MMAP),
     looked_at(10, "mprotect", class::MPROTECT),
     looked_at(329, "pkey_mprotect", class::MPROTECT),
@@ -319,8 +349,6 @@ pub const SYSCALLS: &[Syscall] = &[
     watched(16, "ioctl", on::NONE),
     watched(157, "prctl", on::NONE),
     watched(135, "personality", on::NONE),
-    watched(133, "mknod", on::NONE),
-    watched(259, "mknodat", on::NONE),
     looked_at(62, "kill", class::KILL),
     watched(200, "tkill", on::NONE),
     watched(234, "tgkill", on::NONE),

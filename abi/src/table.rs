@@ -169,6 +169,13 @@ pub struct Table {
     pub classes: [u8; 256],
     /// By state: the first of its [`Table::rows`].
     pub accept: [u16; STATES],
+    /// By state: the kind of directory whose path ends there. Two are of one kind when whatever path goes on from
+    /// them is answered by actions as strong.
+    pub inside: [u16; STATES],
+    /// By state: the first of its [`Table::rows`] about what may lie below the path that ends there, when it is
+    /// a directory whose content nobody knows. It holds the strongest answer that any path below it has and
+    /// would not have below a directory that no pattern tells from others.
+    pub below: [u16; STATES],
     /// By column: the deciding rule plus one, or 0. Those of a state stand one behind the other, by role.
     pub rows: [[u16; column::COUNT]; ROWS],
     /// The next state.
@@ -185,7 +192,7 @@ const _: () = assert!(
             + size_of::<WatchedFile>() * FILES
             + size_of::<Peer>() * PEERS
             + 256
-            + 2 * STATES
+            + 3 * 2 * STATES
             + 2 * column::COUNT * ROWS
             + 2 * CELLS
 );
@@ -212,7 +219,11 @@ pub mod column {
     pub const MAP: u32 = 8;
     /// Asking about a path without opening it.
     pub const STAT: u32 = 9;
-    /// No attempt: which set of patterns of programs the path matches.
+    /// Taking the file out from under this path: the strongest answer to reading it, writing to it, executing
+    /// and mapping it, which it would be without then.
+    pub const AWAY: u32 = 10;
+    /// No attempt: which set of patterns of programs the path matches. Paths are asked about programs by a
+    /// start of their own, and so by rows of their own, in which nothing is [`AWAY`].
     pub const EXE: u32 = 10;
     /// No attempt: which set of patterns of scripts the path matches; never 0.
     pub const SCRIPT: u32 = 11;

@@ -41,11 +41,20 @@ pub fn role(jail: JailCell) -> u32 {
         return role::UNKNOWN;
     }
     let task = read::current_task();
-    let own = read::actor(&process_of(task)).role();
-    if own == role::UNKNOWN {
+    let own = read::actor(&process_of(task));
+    if own.role() == role::UNKNOWN && !own.is_mixed() {
         inherited(task)
     } else {
-        own
+        own.role()
+    }
+}
+
+/// The current process is about to execute what its jail may have written, such as a plug-in or a library
+/// that an environment variable names: from now on it is not known who acts.
+#[inline(always)]
+pub fn mix(jail: JailCell, task: u64) {
+    if jail.has_roles() && !read::keep_actor(&process_of(task), Actor::mixed()) {
+        emit::fault(jail);
     }
 }
 

@@ -95,15 +95,41 @@ pub fn decide_unknown(scratch: &Scratch, table: &Table, column: u32) -> Verdict 
     verdict(table, of_role[index(column)])
 }
 
+/// What the table says about a path that ends in a state.
 #[inline(always)]
-fn decide_state(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
+pub fn decide_state(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
     verdict(table, answer(table, state, scratch.cursor.role, column))
+}
+
+/// What the table says about all that may be below a path that ends in a state, when it is a directory.
+#[inline(always)]
+pub fn decide_below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
+    let first = table.below[read::opaque(u64::from(state)) as usize % STATES];
+    verdict(table, answer_of_row(table, first, scratch.cursor.role, column))
+}
+
+/// Whether two paths are answered alike, whatever is asked of them.
+#[inline(always)]
+pub fn are_alike(table: &Table, one: u32, other: u32) -> bool {
+    let first = |state: u32| table.accept[read::opaque(u64::from(state)) as usize % STATES];
+    first(one) == first(other)
+}
+
+/// Whether all that is below one directory is answered as it would be below another one.
+#[inline(always)]
+pub fn are_alike_inside(table: &Table, one: u32, other: u32) -> bool {
+    let kind = |state: u32| table.inside[read::opaque(u64::from(state)) as usize % STATES];
+    kind(one) == kind(other)
 }
 
 /// What stands in a state's row of this number.
 #[inline(always)]
 fn answer(table: &Table, state: u32, row: u32, column: u32) -> u16 {
-    let first = table.accept[state as usize % STATES];
+    answer_of_row(table, table.accept[state as usize % STATES], row, column)
+}
+
+#[inline(always)]
+fn answer_of_row(table: &Table, first: u16, row: u32, column: u32) -> u16 {
     let row = read::opaque(u64::from(first) + u64::from(row)) as usize % ROWS;
     table.rows[row][index(column)]
 }
@@ -161,6 +187,12 @@ impl Step for Plain<'_> {
     }
 }
 
+/// The state that the path in [`Scratch::path`] ends in.
+#[inline(always)]
+pub fn state_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolved) -> u32 {
+    walk_path(scratch, table, table.start, (path.from, path.length))
+}
+
 /// What the table says about the path in [`Scratch::path`].
 #[inline(always)]
 pub fn decide_path(
@@ -169,7 +201,7 @@ pub fn decide_path(
     path: Resolved,
     column: u32,
 ) -> Verdict {
-    let state = walk_path(scratch, table, table.start, (path.from, path.length));
+    let state = state_of_path(scratch, table, path);
     decide_state(scratch, table, state, column)
 }
 
@@ -349,8 +381,19 @@ fn end_component(scratch: &mut Scratch) {
     cursor.dots = 0;
 }
 
-/// What the table says about the first `length` bytes of [`Scratch::text`], a path as it was
-/// written. It continues `base`, which is in [`Scratch::path`] and empty for an absolute one.
+/// The state that the first `length` bytes of [`Scratch::text`] end in, a path as it was written. It continues
+/// `base`, which is in [`Scratch::path`] and empty for an absolute one.
+#[inline(always)]
+pub fn state_of_written(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    base: Resolved,
+    length: u32,
+) -> u32 {
+    walk_written(scratch, table, table.start, base, length)
+}
+
+/// What the table says about such a path.
 #[inline(always)]
 pub fn decide_written(
     scratch: &mut Scratch,
@@ -359,7 +402,7 @@ pub fn decide_written(
     length: u32,
     column: u32,
 ) -> Verdict {
-    let state = walk_written(scratch, table, table.start, base, length);
+    let state = state_of_written(scratch, table, base, length);
     decide_state(scratch, table, state, column)
 }
 

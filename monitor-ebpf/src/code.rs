@@ -7,6 +7,7 @@
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{action, column, flag, kind};
 
+use crate::actor;
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::class_of;
 use crate::emit::{self, Current};
@@ -205,6 +206,9 @@ fn is_named(jail: JailCell) -> bool {
 #[inline(always)]
 pub fn enter(scratch: &mut Scratch, jail: JailCell, who: Current, call: u8, regs: u64) {
     let code = argued(call, who.task, regs).forget(scratch);
+    if code.file != 0 && path::user_place(code.file).is_writable() {
+        actor::mix(jail, who.task);
+    }
     // A descriptor of nothing, and memory that is not there: the call will fail.
     if code.has(UNKNOWN) || !code.is_fileless() && !is_named(jail) {
         return;

@@ -98,14 +98,23 @@ fn lsm_file_mprotect(context: LsmContext) -> i32 {
 /// Asks about a change of names or attributes.
 #[inline(always)]
 fn ask_change(on: u8, object: Place, new: Option<Place>) -> i32 {
-    let act = Act { on, object, new };
-    ask_with(|scratch, jail, who| change::hook(scratch, jail, who, &act))
+    ask_about(&Act {
+        on,
+        object,
+        new,
+        exchange: false,
+    })
+}
+
+#[inline(always)]
+fn ask_about(act: &Act) -> i32 {
+    ask_with(|scratch, jail, who| change::hook(scratch, jail, who, act))
 }
 
 /// Asks about writing to, or making, what is at a place.
 #[inline(always)]
 fn ask_write(place: Place) -> i32 {
-    ask_with(|scratch, jail, who| open::write_hook(scratch, jail, who, place))
+    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, false)))
 }
 
 // int path_link(struct dentry *old_dentry, const struct path *new_dir, struct dentry *new_dentry)
@@ -117,12 +126,18 @@ fn lsm_path_link(context: LsmContext) -> i32 {
     ask_change(on::LINK, Place::entry(directory, object), Some(new))
 }
 
-// int path_rename(const struct path *old_dir, struct dentry *old, const struct path *new_dir, struct dentry *new, …)
+// int path_rename(const struct path *old_dir, struct dentry *old, const struct path *new_dir, struct dentry *new,
+// unsigned int flags)
 #[lsm(hook = "path_rename")]
 fn lsm_path_rename(context: LsmContext) -> i32 {
-    let object = Place::entry(context.arg(0), context.arg(1));
-    let new = Place::entry(context.arg(2), context.arg(3));
-    ask_change(on::RENAME, object, Some(new))
+    const EXCHANGE: u32 = 2;
+    let flags: u32 = context.arg(4);
+    ask_about(&Act {
+        on: on::RENAME,
+        object: Place::entry(context.arg(0), context.arg(1)),
+        new: Some(Place::entry(context.arg(2), context.arg(3))),
+        exchange: flags & EXCHANGE != 0,
+    })
 }
 
 // int path_unlink(const struct path *dir, struct dentry *dentry)
@@ -172,7 +187,8 @@ fn lsm_path_mkdir(context: LsmContext) -> i32 {
 // int path_symlink(const struct path *dir, struct dentry *dentry, const char *old_name)
 #[lsm(hook = "path_symlink")]
 fn lsm_path_symlink(context: LsmContext) -> i32 {
-    ask_write(Place::entry(context.arg(0), context.arg(1)))
+    let place = Place::entry(context.arg(0), context.arg(1));
+    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, true)))
 }
 
 // int socket_create(int family, int type, int protocol, int kern)

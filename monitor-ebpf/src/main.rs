@@ -34,7 +34,7 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{btf_tracepoint, cgroup_sock, cgroup_sock_addr};
 use aya_ebpf::programs::{BtfTracePointContext, SockAddrContext, SockContext};
 use turnkey_abi::act;
-use turnkey_abi::syscalls::{CLASSES, class};
+use turnkey_abi::syscalls::{CLASSES, class, on};
 
 use crate::maps::program;
 use crate::network::Internet;
@@ -68,6 +68,12 @@ fn interesting_start(nr: i32) -> Option<u8> {
 #[inline(always)]
 fn is_look(class: u8) -> bool {
     matches!(class, class::LOOK..=class::WATCHES)
+}
+
+/// Whether a class is that of calls which make or empty a file by its name.
+#[inline(always)]
+fn is_making(class: u8) -> bool {
+    matches!(class, class::MAKE..=class::SYMLINKAT)
 }
 
 /// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any.
@@ -183,10 +189,12 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         class::NONE => true,
         class::MMAP..=class::SHMAT => !code::is_asked(call, read::current_task(), regs),
         class::LOOK..=class::WATCHES => !jail.asks_of_looks(),
+        class::XATTR..=class::XATTRAT => !change::changes_access(call, regs),
         _ => false,
     };
     let by_filter = refused::by_filter(jail, nr, result);
-    if by_filter && (is_unasked || is_look(call) || network::is_aimless(call, regs)) {
+    let is_quiet = is_look(call) || is_making(call);
+    if by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
         refused::filtered(scratch, jail, emit::current(), (nr, result));
         return None;
@@ -214,14 +222,22 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
             network::leave(scratch, jail, who, call, (regs, result));
             question::leave(scratch, jail, who, call, (regs, result));
         }
-        class::LINK..=class::FCHMOD | class::LOOK..=class::WATCHES if !told => {
+        class::MAKE..=class::MAKEAT if change::makes_device(regs) => {
+            let call = class::WATCH + on::NONE;
+            let _ = refused::leave(scratch, jail, who, (call, nr as u32), (regs, result));
+        }
+        class::LINK..=class::FCHMOD
+        | class::LOOK..=class::WATCHES
+        | class::MAKE..=class::XATTRAT
+            if !told =>
+        {
             change::leave(scratch, jail, who, call, (regs, result));
         }
         class::MMAP..=class::SHMAT if !told => {
             code::leave(scratch, jail, who, call, (regs, result));
         }
         class::LINK..=class::FCHMOD | class::MMAP..=class::SHMAT => {}
-        class::LOOK..=class::WATCHES => {}
+        class::LOOK..=class::WATCHES | class::MAKE..=class::XATTRAT => {}
         class::LISTEN if !told => network::listened(scratch, jail, who, (regs, result)),
         class::LISTEN => {}
         class::SOCKET.. => {

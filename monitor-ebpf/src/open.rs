@@ -139,26 +139,67 @@ fn ask_about_argument(
     scratch: &mut Scratch,
     jail: JailCell,
     task: u64,
-    (directory, in_root): (i32, bool),
+    from: (i32, bool),
     (length, column): (u32, u32),
 ) -> (Verdict, Resolved) {
-    let mut base = Resolved::EMPTY;
     let Some(table) = emit::table(jail) else {
-        return (Verdict::NONE, base);
+        return (Verdict::NONE, Resolved::EMPTY);
     };
     if length == 0 || length == UNREADABLE || !automaton::speaks_of(table, column) {
-        return (Verdict::NONE, base);
+        return (Verdict::NONE, Resolved::EMPTY);
     }
-    if scratch.text[0] != b'/' || in_root {
-        base = path::resolve(scratch, task, path::base(task, directory));
-    }
+    let base = base_of_argument(scratch, jail, task, from);
     if !base.is_whole() {
-        jail.count_unresolved();
-        return (Verdict::NONE, Resolved::UNKNOWN);
+        return (Verdict::NONE, base);
     }
     let verdict = automaton::decide_written(scratch, table, base, length, column);
     (verdict, base)
 }
+
+/// Where the path argument in the text starts from: nowhere in particular, when it is absolute.
+#[inline(always)]
+fn base_of_argument(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (directory, in_root): (i32, bool),
+) -> Resolved {
+    if scratch.text[0] == b'/' && !in_root {
+        return Resolved::EMPTY;
+    }
+    let base = path::resolve(scratch, task, path::base(task, directory));
+    if base.is_whole() {
+        return base;
+    }
+    jail.count_unresolved();
+    Resolved::UNKNOWN
+}
+
+/// The state of the automaton that the path argument in the first `length` bytes of the text ends in;
+/// [`LOST`] when it cannot be known.
+#[inline(always)]
+pub fn state_of_argument(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (directory, length): (i32, u32),
+) -> u32 {
+    let mut state = LOST;
+    if length != 0
+        && length != UNREADABLE
+        && let Some(table) = emit::table(jail)
+    {
+        let base = base_of_argument(scratch, jail, task, (directory, false)).forget(scratch);
+        if base.is_whole() {
+            state = automaton::state_of_written(scratch, table, base, length);
+        }
+    }
+    // The verifier goes on from here once.
+    read::forgotten(scratch, u64::from(state)) as u32
+}
+
+/// No state.
+pub const LOST: u32 = u32::MAX;
 
 /// What the rules say about a resolved path, which may be unknown.
 #[inline(always)]
@@ -315,30 +356,24 @@ pub fn receive(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -
     tell_hooked(scratch, jail, who, (file, flags), (0, resolved), verdict)
 }
 
-/// Before something is made at a place or emptied there, which is writing to it, whichever call does
-/// it. Only what is refused is told.
+/// Tells of what a hook was asked about that makes or empties a file, which is writing to it.
 #[inline(always)]
-pub fn write_hook(scratch: &mut Scratch, jail: JailCell, who: Current, place: Place) -> bool {
-    let resolved = path::resolve(scratch, who.task, place);
-    let verdict = decide_file(scratch, jail, resolved, column::WRITE);
-    if !verdict.refuses() {
-        return true;
-    }
-    let call = class_of(read::current_registers());
-    if matches!(call, class::OPEN..=class::OPENAT2) {
-        jail.hooked(who.thread).set(who.thread);
-    }
-    if verdict.kills() {
-        automaton::execute(jail, who.thread);
-    }
+pub fn tell_made(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    resolved: Resolved,
+    verdict: Verdict,
+) {
     emit::begin(&mut scratch.record, kind::OPEN, who);
     // What is not there yet has a path and no inode.
     scratch.record.flags |= flag::FILE;
     emit::attach_path(scratch, jail, resolved);
     scratch.record.detail = O_WRONLY | O_CREAT;
-    scratch.record.errno = EPERM;
+    if verdict.refuses() {
+        scratch.record.errno = EPERM;
+    }
     emit::finish(scratch, jail, verdict);
-    false
 }
 
 /// Carries the verdict on a file out and tells of it; whether the act may go on.

@@ -59,10 +59,108 @@ impl Place {
         namespace == INTERNAL
     }
 
+    /// Whether what is there can be changed through this mount.
+    #[inline(always)]
+    pub fn is_writable(self) -> bool {
+        // MNT_READONLY of linux/mount.h.
+        const READ_ONLY: u32 = 0x40;
+        let flags: u32 = read::kernel(self.mount + u64::from(offset!(vfsmount_mnt_flags)));
+        flags & READ_ONLY == 0
+    }
+
+    /// Whether a directory is there.
+    #[inline(always)]
+    pub fn is_directory(self) -> bool {
+        is_directory(self.inode())
+    }
+
     #[inline(always)]
     fn inode(self) -> u64 {
         read::kernel(self.dentry + u64::from(offset!(dentry_d_inode)))
     }
+}
+
+/// Whether the `struct inode` at an address is a directory's.
+#[inline(always)]
+fn is_directory(inode: u64) -> bool {
+    // S_IFMT and S_IFDIR of linux/stat.h.
+    let mode: u16 = read::kernel(inode + u64::from(offset!(inode_i_mode)));
+    mode & 0o170_000 == 0o040_000
+}
+
+/// Longest name that [`Newest`] looks for, in bytes.
+const SOUGHT: u32 = 32;
+
+/// A search for an entry of a directory among those that were put there last.
+struct Newest {
+    /// Where the entry hangs in the list: inside of it.
+    node: u64,
+    /// Of that place within an entry.
+    offset: u64,
+    name: [u64; 4],
+    length: u32,
+    /// The entry's inode, when it was found.
+    found: u64,
+}
+
+impl Step for Newest {
+    #[inline(always)]
+    fn step(&mut self, _round: u32) -> bool {
+        if self.node == 0 {
+            return false;
+        }
+        let entry = self.node - self.offset;
+        let name = entry + u64::from(offset!(dentry_d_name));
+        let length: u32 = read::kernel(name + u64::from(offset!(qstr_len)));
+        let text: u64 = read::kernel(name + u64::from(offset!(qstr_name)));
+        let bytes: [u64; 4] = read::kernel(text);
+        if length == self.length && cut(bytes, length) == self.name {
+            self.found = read::kernel(entry + u64::from(offset!(dentry_d_inode)));
+            return false;
+        }
+        self.node = read::kernel(self.node);
+        true
+    }
+}
+
+/// The first so many bytes of these, and zeros behind them.
+#[inline(always)]
+fn cut(mut words: [u64; 4], length: u32) -> [u64; 4] {
+    let mut left = length;
+    for word in &mut words {
+        if left == 0 {
+            *word = 0;
+        } else if left < 8 {
+            *word &= u64::MAX >> (64 - 8 * left);
+        }
+        left = left.saturating_sub(8);
+    }
+    words
+}
+
+/// Whether the entry that a directory got last by this name, the first `length` bytes of the text, is certainly
+/// no directory. The kernel hangs a renamed entry in front of its new directory's others (__d_move of
+/// fs/dcache.c), so few have come before it since. Of a name with a slash in it nothing is certain.
+#[inline(always)]
+pub fn is_certainly_a_file(scratch: &Scratch, directory: Place, length: u32) -> bool {
+    const TRIES: u32 = 32;
+    let (first, offset) = if offset!(dentry_d_children) == ABSENT {
+        (offset!(dentry_d_subdirs), offset!(dentry_d_child))
+    } else {
+        (offset!(dentry_d_children), offset!(dentry_d_sib))
+    };
+    if length > SOUGHT || offset == ABSENT || first == ABSENT {
+        return false;
+    }
+    let mut search = Newest {
+        node: read::kernel(directory.dentry + u64::from(first)),
+        offset: u64::from(offset),
+        name: cut(read::first_words(scratch), length),
+        length,
+        found: 0,
+    };
+    read::repeat(TRIES, &mut search);
+    search.found != 0 && !is_directory(search.found)
 }
 
 /// Whether a file was opened by the kernel for itself: with credentials that are not the task's, on

@@ -30,7 +30,7 @@ pub use claim::{claim, release};
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, number, of_head,
+    arguments, bytes, clear, clear_act, field, first_words, four, head, kernel_text, member, number, of_head,
     register,
 };
 pub use rings::{send, send_value};
@@ -118,7 +118,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_6: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_7: u32 = ABI_VERSION;
 
 /// Which faults to have: none but in the object of a test.
 #[unsafe(no_mangle)]
@@ -561,6 +561,50 @@ impl JailCell {
             hooked.set(0);
         }
         told
+    }
+
+    /// Leaves for the end of the call that a thread is in what a rule has to say of it; `false` when another
+    /// thread's is in its place.
+    #[inline(always)]
+    pub fn notice(self, thread: u32, rule: u16) -> bool {
+        let slot = self.noticed(thread);
+        // SAFETY: the pointer comes from the map of jails; a word is whole on every processor.
+        unsafe {
+            let held = slot.read_volatile();
+            let is_free = held == 0 || held as u32 == thread;
+            if is_free {
+                slot.write_volatile(u64::from(rule) << 32 | u64::from(thread));
+            }
+            is_free
+        }
+    }
+
+    /// The rule plus one that was left for a thread's call; asked once. 0: none.
+    #[inline(always)]
+    pub fn take_noticed(self, thread: u32) -> u16 {
+        let slot = self.noticed(thread);
+        // SAFETY: as in `notice`.
+        unsafe {
+            let held = slot.read_volatile();
+            if held as u32 != thread {
+                return 0;
+            }
+            slot.write_volatile(0);
+            (held >> 32) as u16
+        }
+    }
+
+    #[inline(always)]
+    fn noticed(self, thread: u32) -> *mut u64 {
+        let slot = opaque(u64::from(thread)) as usize % HOOKED;
+        // SAFETY: the pointer comes from the map of jails; only the address of a field is taken.
+        unsafe { &raw mut (*self.0).noticed[slot] }
+    }
+
+    /// Whether hooks are asked before acts.
+    #[inline(always)]
+    pub fn has_hooks(self) -> bool {
+        word!(self, has_hooks).get() != 0
     }
 
     #[inline(always)]

@@ -40,7 +40,7 @@ struct Meaning {
 
 #[inline(always)]
 fn meaning(call: u8, regs: u64, result: i64) -> Option<Meaning> {
-    if call >= class::WATCH {
+    if (class::WATCH..class::MAKE).contains(&call) {
         return Some(Meaning {
             on: call - class::WATCH,
             rules: true,

@@ -49,7 +49,7 @@ pub(crate) struct Automaton {
 }
 
 /// Bytes that no pattern tells apart are one class.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Classes {
     /// By byte.
     of: [u8; 256],
@@ -123,7 +123,44 @@ impl Automaton {
 
     /// With as few states as there can be. It takes longer than to build it: for those that do not fit.
     pub(crate) fn minimized(self) -> Self {
-        minimize::minimized(self)
+        minimize::minimized(&self)
+    }
+
+    /// With as few states as there can be when only this is to be told of an answer; and which of its states
+    /// each of these became.
+    pub(crate) fn told_apart_by(&self, told: impl Fn(u32) -> u32) -> (Self, Vec<u32>) {
+        let answers: Vec<u32> = self.accept.iter().map(|answer| told(*answer)).collect();
+        minimize::joined(self, &answers)
+    }
+
+    /// The numbers of its states.
+    pub(crate) fn states(&self) -> impl Iterator<Item = u32> + use<> {
+        // At most STATES_BEFORE.
+        0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Where a state leads, by class of bytes.
+    pub(crate) fn next(&self, state: u32) -> &[u32] {
+        &self.rows[usize::try_from(state).unwrap_or(usize::MAX)]
+    }
+
+    /// Where a state leads with a slash: into the directory whose path ends there.
+    pub(crate) fn into(&self, state: u32) -> u32 {
+        self.next(state)[self.classes.class(b'/')]
+    }
+
+    /// The number of what a path that ends in a state is answered.
+    pub(crate) fn answer(&self, state: u32) -> u32 {
+        self.accept[usize::try_from(state).unwrap_or(usize::MAX)]
+    }
+
+    /// The state in a directory that no pattern tells from others: deep, and below names of a byte that no
+    /// pattern names.
+    pub(crate) fn plain(&self) -> u32 {
+        const DEPTH: usize = 16;
+        let other = usize::from(self.classes.of[usize::from(self.classes.examples[0])]);
+        let name = |state| self.next(state)[other];
+        (0..DEPTH).fold(self.into(0), |state, _| self.into(name(state)))
     }
 
     /// Whether these, which tell the same bytes apart, fit a table one behind the other.

@@ -20,6 +20,7 @@ use turnkey_policy::{
 };
 
 use crate::automaton::{self, Automaton, AutomatonError};
+use crate::below::{Strengths, below};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
 use crate::object::ObjectFile;
@@ -170,8 +171,11 @@ impl Rules {
     pub(crate) fn need(&self, need: Need) -> bool {
         match need {
             Need::Tier | Need::Always => true,
-            Need::Column(column) => self.table.columns & (1 << column) != 0,
-            Need::Map => self.need(Need::Column(column::MAP)) || self.refuses(On::Map),
+            Need::Columns(columns) => {
+                let speaks = |column: &u32| self.table.columns & (1 << column) != 0;
+                columns.iter().any(speaks)
+            }
+            Need::Map => self.need(Need::Columns(&[column::MAP])) || self.refuses(On::Map),
             Need::Kind(on) => self.refuses(on) && self.reachable.contains(&on),
         }
     }
@@ -290,12 +294,23 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
     }
     // The first role is meant by every rule.
     table.columns = orders.first().map_or(0, Orders::columns);
-    rows.write(&mut table)?;
+    let strengths = Strengths {
+        of: &table.strengths.clone(),
+        roles: roles.all.len(),
+    };
     if !Automaton::fit(by_actor.iter().chain([&by_path])) {
         by_path = by_path.minimized();
         by_actor = by_actor.map(Automaton::minimized);
     }
+    let below = below(&by_path, &mut rows, &strengths);
+    rows.write(&mut table)?;
     let states = by_path.write(&mut table, 0)?;
+    // No kind exceeds STATES, and no row ROWS.
+    let small = |number: u32| u16::try_from(number).unwrap_or(0);
+    let slots = table.inside.iter_mut().zip(&mut table.below);
+    for ((inside, first), (kind, row)) in slots.zip(below.inside.into_iter().zip(below.rows)) {
+        (*inside, *first) = (small(kind), small(row));
+    }
     if let Some(by_actor) = by_actor {
         table.actor_start = u32::try_from(states).unwrap_or(0);
         by_actor.write(&mut table, states)?;
@@ -448,7 +463,7 @@ impl Orders {
         let nameless = self.answers(rules, |candidate| {
             matches(candidate) && candidate.means(rules, memory.or(Some(FileFlag::Deleted)))
         });
-        columns(named, nameless)
+        columns(rules, named, nameless)
     }
 
     /// What decides in each column of those that `speak`.
@@ -465,7 +480,7 @@ impl Orders {
             let matching = unknown(rules, order, self.is_known);
             deciding(rules, matching, self.is_known)
         });
-        columns(answers, answers)
+        columns(rules, answers, answers)
     }
 
     /// Those in which any rule can decide.
@@ -477,6 +492,9 @@ impl Orders {
         }
         if !self.write.is_empty() {
             bits |= 1 << column::BOTH;
+        }
+        if AWAY.iter().any(|column| bits & (1 << column) != 0) {
+            bits |= 1 << column::AWAY;
         }
         bits
     }
@@ -500,6 +518,9 @@ impl Orders {
     }
 }
 
+/// The columns whose strongest answer is that of [`column::AWAY`].
+pub(crate) const AWAY: [u32; 4] = [column::READ, column::WRITE, column::EXEC, column::MAP];
+
 /// The columns of files with a name.
 const ANSWERS: usize = 3 + REST.len();
 
@@ -507,8 +528,13 @@ const ANSWERS: usize = 3 + REST.len();
 type Answers = [Option<usize>; ANSWERS];
 
 /// The answers of all columns.
-fn columns(named: Answers, nameless: Answers) -> [u16; column::COUNT] {
+fn columns(rules: &[Rule], named: Answers, nameless: Answers) -> [u16; column::COUNT] {
     let mut columns = [0; column::COUNT];
+    let lost = AWAY.iter().filter_map(|column| {
+        let column = usize::try_from(*column).ok()?;
+        named[column]
+    });
+    columns[column::AWAY as usize] = plus_one(lost.max_by_key(|rule| strength(rules, *rule)));
     for (column, rule) in (0..).zip(nameless) {
         let place = column::nameless(column) as usize;
         columns[place] = plus_one(rule);

@@ -32,8 +32,8 @@ pub(crate) enum Need {
     Tier,
     /// In every jail, whatever the rules.
     Always,
-    /// When some rule speaks of this column of the paths.
-    Column(u32),
+    /// When some rule speaks of one of these columns of the paths.
+    Columns(&'static [u32]),
     /// When some rule speaks of memory that is made executable.
     Map,
     /// When a rule refuses this kind, and the filter lets calls of it come so far.
@@ -56,16 +56,16 @@ const HOOKS: &[Hook] = hooks! {
     file_open Need::Tier,
     bprm_check_security Need::Tier,
     file_receive Need::Always,
-    path_link Need::Column(column::LINK),
-    path_rename Need::Column(column::RENAME),
-    path_unlink Need::Column(column::UNLINK),
-    path_rmdir Need::Column(column::UNLINK),
-    path_chmod Need::Column(column::CHMOD),
-    path_chown Need::Column(column::CHMOD),
-    path_truncate Need::Column(column::WRITE),
-    path_mknod Need::Column(column::WRITE),
-    path_mkdir Need::Column(column::WRITE),
-    path_symlink Need::Column(column::WRITE),
+    path_link Need::Columns(&[column::LINK, column::AWAY]),
+    path_rename Need::Columns(&[column::RENAME, column::AWAY]),
+    path_unlink Need::Columns(&[column::UNLINK, column::WRITE]),
+    path_rmdir Need::Columns(&[column::UNLINK]),
+    path_chmod Need::Columns(&[column::CHMOD]),
+    path_chown Need::Columns(&[column::CHMOD]),
+    path_truncate Need::Columns(&[column::WRITE]),
+    path_mknod Need::Columns(&[column::WRITE]),
+    path_mkdir Need::Columns(&[column::WRITE]),
+    path_symlink Need::Columns(&[column::WRITE]),
     mmap_file Need::Map,
     file_mprotect Need::Map,
     socket_create Need::Always,

@@ -13,6 +13,7 @@
 mod answer;
 mod automaton;
 pub mod behaviour;
+mod below;
 mod btf;
 mod canary;
 mod compile;

@@ -20,6 +20,7 @@ use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
 use crate::seat::Seat;
 use crate::sys::{CanaryEnd, link_to_group};
+use crate::tier::Tier;
 
 /// Why a jail could not be taken under watch.
 #[derive(Debug, thiserror::Error)]
@@ -209,7 +210,8 @@ impl Monitor {
             strict: self.rules.strict.into(),
             notes_calls: self.notes_calls.into(),
             has_roles: self.rules.have_roles().into(),
-            asks_of_looks: self.rules.need(Need::Column(column::STAT)).into(),
+            has_hooks: (self.rules.tier == Tier::Lsm).into(),
+            asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
             filtered: self.rules.filtered,
             ..Jail::new(self.loaded.seat.index, self.rules.network)
         };

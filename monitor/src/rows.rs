@@ -27,6 +27,12 @@ impl Rows {
         })
     }
 
+    /// A row, by the number of the first one of its answer.
+    pub(crate) fn row(&self, first: u32, role: usize) -> &Row {
+        let first = usize::try_from(first).unwrap_or(usize::MAX);
+        &self.rows[first + role]
+    }
+
     pub(crate) fn write(&self, table: &mut Table) -> Result<(), AutomatonError> {
         let rows = self.rows.len();
         if rows > ROWS {

@@ -164,6 +164,13 @@ pub fn four(scratch: &Scratch, at: u32) -> u64 {
     u64::from(unsafe { scratch.text.as_ptr().add(at).cast::<u32>().read_volatile() })
 }
 
+/// The first bytes of `text`, as words.
+#[inline(always)]
+pub fn first_words(scratch: &Scratch) -> [u64; 4] {
+    // SAFETY: `text` is longer, and aligned for words, as the record before it is.
+    unsafe { scratch.text.as_ptr().cast::<[u64; 4]>().read_volatile() }
+}
+
 /// As [`user_text`](super::user_text), for a string of the kernel.
 #[inline(always)]
 pub fn kernel_text(scratch: &mut Scratch, address: u64) -> u32 {

@@ -4,8 +4,14 @@ use super::Automaton;
 use super::hash::QuickMap;
 
 /// The same automaton with as few states as there can be.
-pub(super) fn minimized(full: Automaton) -> Automaton {
-    let blocks = blocks(&full);
+pub(super) fn minimized(full: &Automaton) -> Automaton {
+    joined(full, &full.accept).0
+}
+
+/// An automaton with as few states as there can be when `answers`, by state, stand for those that it has; and
+/// which of its states each of the old ones became.
+pub(super) fn joined(full: &Automaton, answers: &[u32]) -> (Automaton, Vec<u32>) {
+    let blocks = blocks(full, answers);
     let mut first: Vec<usize> = Vec::new();
     for (state, block) in blocks.iter().enumerate() {
         // Blocks are numbered in the order of their first state, so the start stays 0.
@@ -19,19 +25,19 @@ pub(super) fn minimized(full: Automaton) -> Automaton {
             .map(|next| blocks[index(*next)])
             .collect()
     };
-    Automaton {
+    let automaton = Automaton {
         rows: first.iter().map(row).collect(),
         accept: first.iter().map(|state| full.accept[*state]).collect(),
-        classes: full.classes,
-    }
+        classes: full.classes.clone(),
+    };
+    (automaton, blocks)
 }
 
 /// The block of each state: split by what states decide, then by where they lead, until nothing
 /// splits any more.
-fn blocks(full: &Automaton) -> Vec<u32> {
+fn blocks(full: &Automaton, answers: &[u32]) -> Vec<u32> {
     let mut numbers: QuickMap<u32, u32> = QuickMap::default();
-    let mut blocks: Vec<u32> = full
-        .accept
+    let mut blocks: Vec<u32> = answers
         .iter()
         .map(|answer| number(&mut numbers, answer))
         .collect();

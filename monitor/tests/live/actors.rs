@@ -10,7 +10,8 @@ use turnkey_policy::{Mode, Policy};
 
 use super::faults::faulty;
 use super::harness::{
-    OBJECT, Seen, nothing_is_loaded, policy, python_path, rule, run_in, run_rules, tier,
+    OBJECT, Seen, nothing_is_loaded, policy, python_path, rule, run_in, run_rules,
+    the_system_is_read_only, tier,
 };
 use super::perf::see_trace_events;
 
@@ -174,6 +175,7 @@ const BECAME: [(&str, usize); 16] = [
 
 #[test]
 fn m09_a_process_is_what_it_executed_last_and_not_what_it_seems() {
+    the_system_is_read_only();
     let scene = Scene::new();
     let policy = scene.policy(&scene.special());
     let seen = scene.observe(OBJECT, &policy, BECOMING, false);
@@ -182,6 +184,7 @@ fn m09_a_process_is_what_it_executed_last_and_not_what_it_seems() {
 
 #[test]
 fn by_perf_it_is_the_same() {
+    the_system_is_read_only();
     nothing_is_loaded();
     see_trace_events();
     let scene = Scene::new();
@@ -207,6 +210,7 @@ time.sleep(0.5)
 
 #[test]
 fn an_orphan_is_what_its_parent_was() {
+    the_system_is_read_only();
     let scene = Scene::new();
     let policy = scene.policy(&scene.special());
     let seen = scene.observe(OBJECT, &policy, ORPHAN, false);
@@ -216,6 +220,7 @@ fn an_orphan_is_what_its_parent_was() {
 /// Linux 7 leaves out what a fork would tell, now and then.
 #[test]
 fn of_a_fork_that_is_not_told_the_parent_tells() {
+    the_system_is_read_only();
     let scene = Scene::new();
     let policy = scene.policy(&scene.special());
     let object = faulty(fault::FORKS);
@@ -227,6 +232,7 @@ fn of_a_fork_that_is_not_told_the_parent_tells() {
 
 #[test]
 fn m34_who_is_not_kept_may_nothing_that_anybody_may_not() {
+    the_system_is_read_only();
     let scene = Scene::new();
     let policy = scene.policy(&scene.special());
     let program = "special(\"read('lost'); os.write(1, b'survived')\")";
@@ -244,6 +250,7 @@ fn m34_who_is_not_kept_may_nothing_that_anybody_may_not() {
 
 #[test]
 fn m09_a_rule_about_programs_is_enforced_both_ways() {
+    the_system_is_read_only();
     let scene = Scene::new();
     std::fs::write(scene.path("secret-key"), "key").expect("it can be written");
     let read = |program: &str| {
@@ -339,6 +346,7 @@ impl Scene {
 
 #[test]
 fn a_script_is_known_by_the_name_that_it_was_started_by() {
+    the_system_is_read_only();
     let (scene, policy) = Scene::with_scripts();
     let seen = scene.observe(OBJECT, &policy, SCRIPTS, false);
     assert_decided(&seen, &STARTED);
@@ -346,6 +354,7 @@ fn a_script_is_known_by_the_name_that_it_was_started_by() {
 
 #[test]
 fn by_perf_a_script_is_the_same() {
+    the_system_is_read_only();
     nothing_is_loaded();
     see_trace_events();
     let (scene, policy) = Scene::with_scripts();
@@ -379,11 +388,13 @@ fn assert_an_exec_is_of_who_asks(by_perf: bool) {
 
 #[test]
 fn an_exec_is_of_the_program_that_asks_for_it() {
+    the_system_is_read_only();
     assert_an_exec_is_of_who_asks(false);
 }
 
 #[test]
 fn by_perf_an_exec_is_the_same() {
+    the_system_is_read_only();
     nothing_is_loaded();
     see_trace_events();
     assert_an_exec_is_of_who_asks(true);
@@ -391,6 +402,7 @@ fn by_perf_an_exec_is_the_same() {
 
 #[test]
 fn addresses_and_calls_are_asked_about_by_who_acts() {
+    the_system_is_read_only();
     let scene = Scene::new();
     let address = "address = [\"10.0.0.1\"]";
     let guard = rule("guard", "connect", "kill", address);

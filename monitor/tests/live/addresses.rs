@@ -7,7 +7,7 @@ use proptest::test_runner::TestRunner;
 use turnkey_monitor::{Event, Kind, compile};
 use turnkey_policy::{Action, Actor, Attempt, Mode, Network, On, Policy, address, decide};
 
-use super::harness::{ACTORS, policy, python, python_executed, tier};
+use super::harness::{ACTORS, policy, python, python_executed, the_system_is_read_only, tier};
 use crate::random::actors::acting;
 use crate::random::peers::{any_peer_rule, peer};
 
@@ -143,6 +143,7 @@ fn decided(events: &[Event]) -> Vec<Option<usize>> {
 
 #[test]
 fn the_kernel_decides_on_random_addresses_as_the_reference_does() {
+    the_system_is_read_only();
     let mut runner = TestRunner::deterministic();
     let (mut tried, mut ruled, mut killed) = (0, 0, 0);
     for number in 0..POLICIES {

@@ -105,6 +105,19 @@ pub fn nothing_is_loaded() {
     mount(Some("bpf"), bpf, Some("bpf"), MsFlags::empty(), mode).expect("it can be mounted");
 }
 
+/// Gives this thread mounts of its own, in which the system's programs and libraries cannot be written, as in a
+/// jail: who maps code that its jail may have written is nobody in particular.
+pub fn the_system_is_read_only() {
+    unshare(CloneFlags::CLONE_NEWNS).expect("a test runs as root");
+    let none: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(none, "/", none, private, none).expect("mounts can be private");
+    let usr = Some("/usr");
+    mount(usr, "/usr", none, MsFlags::MS_BIND, none).expect("it can be bound");
+    let read_only = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    mount(none, "/usr", none, read_only, none).expect("it can be read-only");
+}
+
 /// What a run left behind.
 pub struct Seen {
     pub output: Output,

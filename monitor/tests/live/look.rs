@@ -6,7 +6,7 @@ use turnkey_abi::syscalls::{SYSCALLS, class};
 use turnkey_monitor::{Event, Kind};
 use turnkey_policy::{Action, On};
 
-use super::harness::{policy, python, python_executed, rule, run_noting};
+use super::harness::{policy, python, python_executed, rule, run_noting, the_system_is_read_only};
 
 /// What begins every program: the calls by their numbers, and memory for their answers.
 const PROGRAM: &str = "import ctypes, os\ncall = ctypes.CDLL(None).syscall\nroom = ctypes.create_string_buffer(4096)\n";
@@ -240,6 +240,7 @@ fn each_of_many_threads_is_told_of_by_its_own_path() {
 
 #[test]
 fn a_rule_tells_who_looks() {
+    the_system_is_read_only();
     let (_directory, at, _) = watched("log");
     let looks = |exe: &str| {
         let more = format!("path = [\"{}/**\"]\nexe = [\"{exe}\"]", at.display());

@@ -7,7 +7,9 @@ use proptest::test_runner::TestRunner;
 use turnkey_monitor::{Event, Kind, compile};
 use turnkey_policy::{Access, Action, Actor, Attempt, Mode, On, Policy, SameFile, decide};
 
-use super::harness::{ACTORS, file_id, policy, python_executed, python_in, tier};
+use super::harness::{
+    ACTORS, file_id, policy, python_executed, python_in, the_system_is_read_only, tier,
+};
 use super::open::normalised;
 use crate::random::actors::acting;
 use crate::random::{FILES, any_rule, path};
@@ -201,6 +203,7 @@ fn decided(events: &[Event]) -> Vec<Option<usize>> {
 
 #[test]
 fn the_kernel_decides_random_policies_as_the_reference_does() {
+    the_system_is_read_only();
     let mut runner = TestRunner::deterministic();
     let (mut ruled, mut killed, mut looks) = (0, 0, 0);
     for _ in 0..POLICIES {

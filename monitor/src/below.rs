@@ -1,0 +1,224 @@
+//! What the rules may have to say below a directory whose content nobody knows.
+//!
+//! A directory that gets another name takes all that is in it along: each file below it is asked about by
+//! another path from then on. What that changes is known before the fact, and without the content: directories
+//! are of one *kind* when no path that goes on from them is answered by a stronger or weaker action. Between two
+//! of one kind nothing changes. Between others the strongest answer that differs counts; the kernel takes for it
+//! the answers by which each of the two differs from the *plain* kind, that of a directory which no pattern tells
+//! from others. What differs between two kinds differs between one of them and that one.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use turnkey_abi::column;
+
+use crate::automaton::Automaton;
+use crate::rows::{Row, Rows};
+
+/// A set of numbers of [`Differences`], as bits.
+type Bits = Vec<u64>;
+
+/// Two different answers, each by the number of its first row.
+#[derive(Default)]
+struct Differences {
+    known: HashMap<(u32, u32), usize>,
+    all: Vec<(u32, u32)>,
+}
+
+impl Differences {
+    fn number(&mut self, one: u32, other: u32) -> usize {
+        let next = self.all.len();
+        *self.known.entry((one, other)).or_insert_with(|| {
+            self.all.push((one, other));
+            next
+        })
+    }
+}
+
+/// Every pair of different states that some path leads to from a pair of them.
+#[derive(Default)]
+struct Pairs {
+    known: HashMap<(u32, u32), usize>,
+    all: Vec<(u32, u32)>,
+    next: Vec<Vec<usize>>,
+}
+
+impl Pairs {
+    fn number(&mut self, pair: (u32, u32)) -> usize {
+        let next = self.all.len();
+        *self.known.entry(pair).or_insert_with(|| {
+            self.all.push(pair);
+            next
+        })
+    }
+
+    /// All that can be reached from those that there are.
+    fn follow(&mut self, automaton: &Automaton) {
+        while self.next.len() < self.all.len() {
+            let (one, other) = self.all[self.next.len()];
+            let mut next: Vec<usize> = automaton
+                .next(one)
+                .iter()
+                .zip(automaton.next(other))
+                .filter(|(one, other)| one != other)
+                .map(|(one, other)| self.number((*one, *other)))
+                .collect();
+            next.sort_unstable();
+            next.dedup();
+            self.next.push(next);
+        }
+    }
+}
+
+/// What the kernel knows of a directory, by the state that its path ends in.
+pub(crate) struct Below {
+    /// Its kind.
+    pub(crate) inside: Vec<u32>,
+    /// The number of the first row of what may be below it.
+    pub(crate) rows: Vec<u32>,
+}
+
+/// The rules as far as they matter here.
+pub(crate) struct Strengths<'t> {
+    /// By rule plus one.
+    pub(crate) of: &'t [u8],
+    /// How many rows an answer has: one for each role.
+    pub(crate) roles: usize,
+}
+
+impl Strengths<'_> {
+    fn of(&self, rule: u16) -> u8 {
+        self.of[usize::from(rule)]
+    }
+
+    /// The stronger of two rules plus one; the earlier, when both are as strong.
+    fn stronger(&self, one: u16, other: u16) -> u16 {
+        std::cmp::max_by_key(one, other, |rule| (self.of(*rule), Reverse(*rule)))
+    }
+
+    /// A number for how strong all that is answered is, the same for answers that are as strong.
+    fn number(&self, known: &mut HashMap<Vec<u8>, u32>, rows: &Rows, answer: u32) -> u32 {
+        let all = (0..self.roles).flat_map(|role| rows.row(answer, role));
+        let strengths: Vec<u8> = all.map(|rule| self.of(*rule)).collect();
+        let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
+        *known.entry(strengths).or_insert(next)
+    }
+}
+
+/// Finds out about every directory, and places rows for what is found.
+pub(crate) fn below(automaton: &Automaton, rows: &mut Rows, strengths: &Strengths<'_>) -> Below {
+    let mut known = HashMap::new();
+    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    for state in automaton.states() {
+        let answer = automaton.answer(state);
+        numbers
+            .entry(answer)
+            .or_insert_with(|| strengths.number(&mut known, rows, answer));
+    }
+    let (kinds, of_state) = automaton.told_apart_by(|answer| numbers[&answer]);
+    let plain = kinds.plain();
+    let mut pairs = Pairs::default();
+    let inside: Vec<u32> = automaton
+        .states()
+        .map(|state| of_state[index(automaton.into(state))])
+        .collect();
+    let starts: Vec<Option<usize>> = inside
+        .iter()
+        .map(|kind| (*kind != plain).then(|| pairs.number((*kind, plain))))
+        .collect();
+    pairs.follow(&kinds);
+    let mut differences = Differences::default();
+    let behind = behind(&kinds, &pairs, &mut differences);
+    let mut placed: HashMap<&Bits, u32> = HashMap::new();
+    let none = rows.place(vec![[0; column::COUNT]; strengths.roles]);
+    let row_of = |start: &Option<usize>| {
+        let Some(start) = start else {
+            return none;
+        };
+        let bits = &behind[*start];
+        *placed.entry(bits).or_insert_with(|| {
+            let answer = strongest(bits, &differences, rows, strengths);
+            rows.place(answer)
+        })
+    };
+    let rows = starts.iter().map(row_of).collect();
+    Below { inside, rows }
+}
+
+fn index(state: u32) -> usize {
+    usize::try_from(state).unwrap_or(usize::MAX)
+}
+
+/// By pair: every difference that some path of at least one byte leads to from it.
+fn behind(automaton: &Automaton, pairs: &Pairs, differences: &mut Differences) -> Vec<Bits> {
+    let own: Vec<Option<usize>> = pairs
+        .all
+        .iter()
+        .map(|(one, other)| {
+            let answers = (automaton.answer(*one), automaton.answer(*other));
+            (answers.0 != answers.1).then(|| differences.number(answers.0, answers.1))
+        })
+        .collect();
+    let words = differences.all.len().div_ceil(64);
+    let mut behind = vec![vec![0_u64; words]; pairs.all.len()];
+    // What lies behind a pair was mostly found after it.
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for pair in (0..pairs.all.len()).rev() {
+            let mut bits = std::mem::take(&mut behind[pair]);
+            for next in &pairs.next[pair] {
+                if let Some(difference) = own[*next] {
+                    changed |= set(&mut bits, difference);
+                }
+                if *next != pair {
+                    changed |= unite(&mut bits, &behind[*next]);
+                }
+            }
+            behind[pair] = bits;
+        }
+    }
+    behind
+}
+
+/// Sets a bit; whether it was not set.
+fn set(bits: &mut Bits, number: usize) -> bool {
+    let (word, bit) = (number / 64, 1 << (number % 64));
+    let was_set = bits[word] & bit != 0;
+    bits[word] |= bit;
+    !was_set
+}
+
+/// Adds all of the others; whether any was not there.
+fn unite(bits: &mut Bits, others: &Bits) -> bool {
+    let mut changed = false;
+    for (word, other) in bits.iter_mut().zip(others) {
+        changed |= *other & !*word != 0;
+        *word |= other;
+    }
+    changed
+}
+
+/// For each role and column the strongest of the rules in all of these differences.
+fn strongest(
+    bits: &Bits,
+    differences: &Differences,
+    rows: &Rows,
+    strengths: &Strengths<'_>,
+) -> Vec<Row> {
+    let mut answer = vec![[0; column::COUNT]; strengths.roles];
+    let is_set = |number: &usize| bits[number / 64] >> (number % 64) & 1 != 0;
+    for number in (0..differences.all.len()).filter(is_set) {
+        let (one, other) = differences.all[number];
+        for (role, answer) in answer.iter_mut().enumerate() {
+            let (one, other) = (rows.row(one, role), rows.row(other, role));
+            let both = one.iter().zip(other);
+            for (cell, (one, other)) in answer.iter_mut().zip(both) {
+                if strengths.of(*one) != strengths.of(*other) {
+                    *cell = strengths.stronger(*cell, strengths.stronger(*one, *other));
+                }
+            }
+        }
+    }
+    answer
+}
