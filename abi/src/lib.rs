@@ -24,8 +24,8 @@ pub use record::{ADDRESS, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, 
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
 pub use room::Room;
 pub use table::{
-    CELLS, FILES, KINDS, ON, PEERS, Peer, ROLES, ROWS, RULES, STATES, Table, WatchedFile, action,
-    column, family, role,
+    CELLS, FILES, KINDS, NOWHERE, ON, PEERS, Peer, ROLES, ROWS, RULES, STATES, Table, WatchedFile,
+    action, column, family, role,
 };
 
 /// Changes whenever any type of this crate changes its meaning. The object carries it; the

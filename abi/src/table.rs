@@ -18,6 +18,9 @@ pub const RULES: usize = 1023;
 /// Most states of the automaton.
 pub const STATES: usize = 8192;
 
+/// The state of a path that is not known: the last one, which no automaton has. Nothing is answered there.
+pub const NOWHERE: u32 = STATES as u32 - 1;
+
 /// Most transitions: states times byte classes, each count rounded up to a power of two.
 pub const CELLS: usize = 1 << 19;
 

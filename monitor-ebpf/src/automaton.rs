@@ -40,6 +40,15 @@ impl Verdict {
         }
     }
 
+    /// The same, of an act that is let through whatever the rule would have done.
+    #[inline(always)]
+    pub fn told(self) -> Self {
+        Self {
+            action: self.action.min(action::LOG),
+            ..self
+        }
+    }
+
     /// Whether the act must not happen, where somebody can keep it from happening.
     #[inline(always)]
     pub fn refuses(self) -> bool {

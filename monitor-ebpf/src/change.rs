@@ -10,14 +10,14 @@
 //! after the call cannot be looked at then: only the hooks of BPF LSM know which file it was.
 
 use turnkey_abi::syscalls::{class, on};
-use turnkey_abi::{PATH, Table, action, column, flag, kind};
+use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind};
 
 use crate::automaton::{self, Verdict};
 use crate::class_of;
 use crate::emit::{self, Current};
 use crate::identity;
 use crate::network::EBADF;
-use crate::open::{self, LOST, decide_file};
+use crate::open::{self, decide_file};
 use crate::path::{self, Place, Resolved};
 use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
@@ -63,10 +63,12 @@ mod effect {
     pub const EXCHANGED: u32 = 8;
     /// The object's name is gone.
     pub const REMOVED: u32 = 16;
-    /// The object leads elsewhere, and so does all that is asked for below it.
+    /// The object leads to where the new name says, and so does all that is asked for below it.
     pub const ALIAS: u32 = 32;
     /// It is told only when a rule has something to say of it.
     pub const QUIET: u32 = 64;
+    /// What the object leads to is written from the root on.
+    pub const ABSOLUTE: u32 = 128;
 }
 
 impl Name {
@@ -117,7 +119,19 @@ fn arguments(call: u8, regs: u64) -> Arguments {
     let moved = effect::AWAY | effect::MOVED;
     match call {
         class::LINK => two(on::LINK, column::LINK, effect::AWAY),
-        class::LINKAT => two_at(on::LINK, column::LINK, effect::AWAY),
+        class::LINKAT => {
+            let followed = followed(regs, second.long());
+            let linked = two_at(on::LINK, column::LINK, effect::AWAY);
+            let is_followed = followed != UNREADABLE;
+            Arguments {
+                object: Name {
+                    directory: if is_followed { followed as i32 } else { first.int() },
+                    by_descriptor: u32::from(is_followed),
+                    ..linked.object
+                },
+                ..linked
+            }
+        }
         class::RENAME => two(on::RENAME, column::RENAME, moved),
         class::RENAMEAT => two_at(on::RENAME, column::RENAME, moved | exchanged(regs)),
         class::UNLINK => one(on::UNLINK, column::UNLINK, effect::REMOVED, here(first.long())),
@@ -132,14 +146,36 @@ fn arguments(call: u8, regs: u64) -> Arguments {
         class::WATCHES => look(here(second.long())),
         class::MAKE => make(0, here(first.long())),
         class::MAKEAT => make(0, at(first.int(), second.long())),
-        class::SYMLINK => make(effect::ALIAS, here(second.long())),
-        class::SYMLINKAT => make(effect::ALIAS, at(second.int(), third.long())),
+        class::SYMLINK => Arguments {
+            new: here(first.long()),
+            ..make(effect::ALIAS, here(second.long()))
+        },
+        class::SYMLINKAT => Arguments {
+            new: at(second.int(), first.long()),
+            ..make(effect::ALIAS, at(second.int(), third.long()))
+        },
         class::CHMOD | class::XATTR => one(on::CHMOD, column::CHMOD, 0, here(first.long())),
         class::CHMODAT | class::XATTRAT => {
             one(on::CHMOD, column::CHMOD, 0, at(first.int(), second.long()))
         }
         _ => one(on::CHMOD, column::CHMOD, 0, descriptor),
     }
+}
+
+/// The descriptor of which a linkat(2) links the file: by itself, or by its name in /proc. [`UNREADABLE`]: none.
+/// The filter of syscalls refuses all such calls, and others that follow something.
+#[inline(always)]
+fn followed(regs: u64, path: u64) -> u32 {
+    const AT_SYMLINK_FOLLOW: u32 = 0x400;
+    const AT_EMPTY_PATH: u32 = 0x1000;
+    let flags = read::register(regs, offset!(regs_r8)).word();
+    if flags & AT_EMPTY_PATH != 0 {
+        return read::register(regs, offset!(regs_di)).word();
+    }
+    if flags & AT_SYMLINK_FOLLOW != 0 {
+        return read::user_number_at_end(path);
+    }
+    UNREADABLE
 }
 
 /// What renameat2(2) does besides, by its flags. renameat(2) has none: what its register holds is anything.
@@ -210,6 +246,27 @@ fn look_up(scratch: &mut Scratch, jail: JailCell, task: u64, name: Name) -> (u32
     (length, state)
 }
 
+/// As [`look_up`], for the other name of an act, or for the aim of a symlink, whose own name is the first
+/// `length` bytes of the text: what is relative starts there.
+#[inline(always)]
+fn look_up_new(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    name: Name,
+    (is_aim, length): (bool, u32),
+) -> (u32, u32) {
+    let is_sibling = is_aim && length != UNREADABLE && read::user::<u8>(name.path).0 != b'/';
+    let length = if is_sibling {
+        read::append_sibling(scratch, length, name.path)
+    } else {
+        read::user_text(scratch, name.path)
+    };
+    let length = read::forgotten(scratch, u64::from(length)) as u32;
+    let state = open::state_of_argument(scratch, jail, task, (name.directory, length));
+    (length, state)
+}
+
 /// As [`look_up`], for a descriptor, of which the kernel's own file is known; with what the rules say of it.
 #[inline(always)]
 fn look_up_descriptor(
@@ -220,6 +277,13 @@ fn look_up_descriptor(
 ) -> (u32, Verdict) {
     let file = path::file_of(task, descriptor);
     let resolved = path::resolve(scratch, task, path::place_of(file));
+    // Who links a descriptor's file gives it another name.
+    let column = if column == column::LINK {
+        column::AWAY
+    } else {
+        column
+    };
+    let column = read::forgotten(scratch, u64::from(column)) as u32;
     let verdict = decide_file(scratch, jail, resolved, column);
     if !resolved.is_whole() {
         return (0, verdict);
@@ -231,9 +295,6 @@ fn look_up_descriptor(
 /// What the rules say of a name in a column; nothing, when it is not known.
 #[inline(always)]
 fn at(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
-    if state == LOST {
-        return Verdict::NONE;
-    }
     automaton::decide_state(scratch, table, state, column)
 }
 
@@ -248,10 +309,7 @@ struct Names {
 #[inline(always)]
 fn of_file(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
     let made = at(scratch, table, names.new, column::WRITE);
-    let is_alike = names.old != LOST
-        && names.new != LOST
-        && automaton::are_alike(table, names.old, names.new);
-    if is_alike {
+    if automaton::are_alike(table, names.old, names.new) {
         return made;
     }
     at(scratch, table, names.old, column::AWAY).or(made)
@@ -260,10 +318,7 @@ fn of_file(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
 /// What becomes of all that is in a directory that is under the new name and not under the old one.
 #[inline(always)]
 fn of_content(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
-    let is_alike = names.old != LOST
-        && names.new != LOST
-        && automaton::are_alike_inside(table, names.old, names.new);
-    if is_alike {
+    if automaton::are_alike_inside(table, names.old, names.new) {
         return Verdict::NONE;
     }
     below(scratch, table, names.old, column::AWAY)
@@ -272,9 +327,6 @@ fn of_content(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
 
 #[inline(always)]
 fn below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
-    if state == LOST {
-        return Verdict::NONE;
-    }
     automaton::decide_below(scratch, table, state, column)
 }
 
@@ -284,7 +336,7 @@ fn below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
 fn naming(
     scratch: &mut Scratch,
     table: &Table,
-    (effects, moves): (u32, bool),
+    effects: u32,
     names: Names,
 ) -> Verdict {
     let mut verdict = Verdict::NONE;
@@ -292,7 +344,7 @@ fn naming(
         verdict = of_file(scratch, table, names);
     }
     verdict = verdict.forget(scratch);
-    if moves {
+    if effects & effect::MOVED != 0 {
         verdict = of_content(scratch, table, names).or(verdict);
     }
     verdict = verdict.forget(scratch);
@@ -311,8 +363,25 @@ fn naming(
     }
     if effects & effect::ALIAS != 0 {
         verdict = below(scratch, table, names.old, column::WRITE).or(verdict);
+        verdict = of_aim(scratch, table, names.new, effects).or(verdict);
     }
     verdict.forget(scratch)
+}
+
+/// What the rules say of giving what a symlink leads to another name, which is what it does: of all that is in a
+/// directory, as calls that take names do not tell where these led; and of a file, which is no more than told:
+/// whoever opens the symlink is asked about the file, and nobody can link the file by it. An absolute aim leads out of what the program works on more often than not, to
+/// where nothing can be written: there, only what must not be read counts.
+#[inline(always)]
+fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
+    let column = if effects & effect::ABSOLUTE != 0 {
+        column::READ
+    } else {
+        column::AWAY
+    };
+    at(scratch, table, aim, column)
+        .told()
+        .or(below(scratch, table, aim, column))
 }
 
 /// Whether an act had its effect, or was kept from it by somebody who refuses: one that could not be done for
@@ -344,7 +413,7 @@ pub fn leave(
         let descriptor = (asked.object.directory as u32, asked.column);
         let (length, of_file) = look_up_descriptor(scratch, jail, who.task, descriptor);
         verdict = of_file.or(verdict);
-        (length, LOST)
+        (length, NOWHERE)
     } else {
         look_up(scratch, jail, who.task, asked.object)
     };
@@ -352,25 +421,36 @@ pub fn leave(
     old = read::forgotten(scratch, u64::from(old)) as u32;
     verdict = at(scratch, table, old, asked.column).or(verdict);
     verdict = verdict.forget(scratch);
-    let (mut new_length, mut new) = (0, LOST);
+    let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;
-    let mut moves = false;
     if asked.new.path != 0 {
-        (new_length, new) = look_up(scratch, jail, who.task, asked.new);
-        verdict = at(scratch, table, new, asked.column).or(verdict);
+        let is_aim = effects & effect::ALIAS != 0;
+        (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
+        effects = read::forgotten(scratch, u64::from(effects)) as u32;
+        new = read::forgotten(scratch, u64::from(new)) as u32;
+        if effects & effect::ALIAS == 0 {
+            verdict = at(scratch, table, new, asked.column).or(verdict);
+        } else if read::user::<u8>(asked.new.path).0 == b'/' {
+            effects |= effect::ABSOLUTE;
+        }
+        verdict = verdict.forget(scratch);
         // Hooks know what it is.
-        moves = effects & effect::MOVED != 0
-            && result == 0
-            && !jail.has_hooks()
-            && !is_file(scratch, who.task, asked.new, new_length);
+        let stays = effects & effect::MOVED != 0
+            && (result != 0
+                || jail.has_hooks()
+                || is_file(scratch, who.task, asked.new, new_length));
+        if stays {
+            effects &= !effect::MOVED;
+        }
     }
+    if !is_attempt(result) {
+        effects &= effect::QUIET | effect::ALIAS | effect::ABSOLUTE;
+    }
+    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
     new_length = read::forgotten(scratch, u64::from(new_length)) as u32;
     new = read::forgotten(scratch, u64::from(new)) as u32;
     verdict = verdict.forget(scratch);
-    if !is_attempt(result) {
-        effects &= effect::QUIET | effect::ALIAS;
-    }
-    verdict = naming(scratch, table, (effects, moves), Names { old, new }).or(verdict);
+    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     verdict = verdict.forget(scratch);
     // Of what a program looks at or makes, only what a rule has something against is told. In one comparison,
     // by which the verifier learns nothing of each that it would have to follow.
@@ -486,7 +566,7 @@ fn decide_place(
     resolved: Resolved,
     (own, away): (u32, u32),
 ) -> (Verdict, u32) {
-    let mut state = LOST;
+    let mut state = NOWHERE;
     let mut verdict = Verdict::NONE;
     if resolved.is_whole() {
         state = automaton::state_of_path(scratch, table, resolved);
@@ -513,7 +593,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     let column = act.column();
     let effects = act.effects();
     let mut verdict = Verdict::NONE;
-    let (mut new_length, mut new) = (0, LOST);
+    let (mut new_length, mut new) = (0, NOWHERE);
     if let Some(place) = act.new {
         let resolved = path::resolve(scratch, who.task, place);
         (verdict, new) = decide_place(scratch, table, resolved, (column, column::WRITE));
@@ -529,8 +609,13 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     let resolved = path::resolve(scratch, who.task, act.object);
     let (of_object, old) = decide_place(scratch, table, resolved, (column, away));
     verdict = of_object.or(verdict).forget(scratch);
-    let moves = act.on == on::RENAME && act.object.is_directory();
-    verdict = naming(scratch, table, (effects, moves), Names { old, new }).or(verdict);
+    let effects = if act.on == on::RENAME && act.object.is_directory() {
+        effects | effect::MOVED
+    } else {
+        effects
+    };
+    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
+    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     let regs = read::current_registers();
     if is_judged_at_exit(class_of(regs)) {
         if !verdict.refuses() {
@@ -563,22 +648,62 @@ fn is_judged_at_exit(call: u8) -> bool {
     matches!(call, class::LINK..=class::FCHMOD | class::MAKE..=class::XATTRAT)
 }
 
+/// A symlink that is to be made.
+#[derive(Clone, Copy)]
+pub struct Link {
+    /// Where.
+    pub directory: Place,
+    /// The address of the kernel's copy of what it leads to.
+    pub aim: u64,
+}
+
+/// As [`of_aim`], on the kernel's own copy.
+#[inline(always)]
+fn decide_kernel_aim(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    task: u64,
+    link: Link,
+) -> Verdict {
+    let length = read::kernel_text(scratch, link.aim);
+    if length == 0 || length == UNREADABLE {
+        return Verdict::NONE;
+    }
+    let (mut effects, mut base) = (effect::ABSOLUTE, Resolved::EMPTY);
+    if scratch.text[0] != b'/' {
+        effects = 0;
+        base = path::resolve(scratch, task, link.directory);
+    }
+    let base = base.forget(scratch);
+    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
+    if !base.is_whole() {
+        return automaton::decide_unknown(scratch, table, column::AWAY);
+    }
+    let state = automaton::state_of_written(scratch, table, base, length);
+    of_aim(scratch, table, state, effects)
+}
+
 /// Before something is made at a place or emptied there, which is writing to it, whichever call does
-/// it; `false` refuses. `is_alias`: it is a symlink, so that all that is asked for below it is elsewhere.
+/// it; `false` refuses.
 #[inline(always)]
 pub fn make_hook(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,
-    (place, is_alias): (Place, bool),
+    (place, link): (Place, Option<Link>),
 ) -> bool {
     let Some(table) = emit::table(jail) else {
         return !jail.strict();
     };
+    let mut verdict = Verdict::NONE;
+    if let Some(link) = link {
+        verdict = decide_kernel_aim(scratch, table, who.task, link).forget(scratch);
+    }
     let resolved = path::resolve(scratch, who.task, place);
     let columns = (column::WRITE, column::WRITE);
-    let (mut verdict, state) = decide_place(scratch, table, resolved, columns);
-    if is_alias {
+    let (of_place, state) = decide_place(scratch, table, resolved, columns);
+    verdict = of_place.or(verdict);
+    if link.is_some() {
         verdict = below(scratch, table, state, column::WRITE).or(verdict);
     }
     verdict = verdict.forget(scratch);

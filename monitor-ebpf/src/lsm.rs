@@ -8,7 +8,7 @@ use aya_ebpf::programs::LsmContext;
 
 use turnkey_abi::syscalls::on;
 
-use crate::change::{self, Act};
+use crate::change::{self, Act, Link};
 use crate::code::{self, Code};
 use crate::emit::Current;
 use crate::path::Place;
@@ -114,7 +114,7 @@ fn ask_about(act: &Act) -> i32 {
 /// Asks about writing to, or making, what is at a place.
 #[inline(always)]
 fn ask_write(place: Place) -> i32 {
-    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, false)))
+    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, None)))
 }
 
 // int path_link(struct dentry *old_dentry, const struct path *new_dir, struct dentry *new_dentry)
@@ -187,8 +187,13 @@ fn lsm_path_mkdir(context: LsmContext) -> i32 {
 // int path_symlink(const struct path *dir, struct dentry *dentry, const char *old_name)
 #[lsm(hook = "path_symlink")]
 fn lsm_path_symlink(context: LsmContext) -> i32 {
-    let place = Place::entry(context.arg(0), context.arg(1));
-    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, true)))
+    let (directory, entry, aim) = (context.arg(0), context.arg(1), context.arg(2));
+    let link = Link {
+        directory: Place::at(directory),
+        aim,
+    };
+    let place = Place::entry(directory, entry);
+    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, Some(link))))
 }
 
 // int socket_create(int family, int type, int protocol, int kern)

@@ -4,7 +4,7 @@
 //! never acquit. At exit the kernel's own file is known, and it decides.
 
 use turnkey_abi::syscalls::class;
-use turnkey_abi::{column, flag, kind};
+use turnkey_abi::{NOWHERE, column, flag, kind};
 
 use crate::automaton::{self, Verdict};
 use crate::class_of;
@@ -176,7 +176,7 @@ fn base_of_argument(
 }
 
 /// The state of the automaton that the path argument in the first `length` bytes of the text ends in;
-/// [`LOST`] when it cannot be known.
+/// [`NOWHERE`] when it cannot be known.
 #[inline(always)]
 pub fn state_of_argument(
     scratch: &mut Scratch,
@@ -184,7 +184,7 @@ pub fn state_of_argument(
     task: u64,
     (directory, length): (i32, u32),
 ) -> u32 {
-    let mut state = LOST;
+    let mut state = NOWHERE;
     if length != 0
         && length != UNREADABLE
         && let Some(table) = emit::table(jail)
@@ -197,9 +197,6 @@ pub fn state_of_argument(
     // The verifier goes on from here once.
     read::forgotten(scratch, u64::from(state)) as u32
 }
-
-/// No state.
-pub const LOST: u32 = u32::MAX;
 
 /// What the rules say about a resolved path, which may be unknown.
 #[inline(always)]

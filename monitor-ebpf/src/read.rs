@@ -31,7 +31,7 @@ pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
     arguments, bytes, clear, clear_act, field, first_words, four, head, kernel_text, member, number, of_head,
-    register,
+    register, user_number_at_end,
 };
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
@@ -279,6 +279,34 @@ pub fn append_user_bytes(scratch: &mut Scratch, at: u32, address: u64, length: u
             address as *const c_void,
         ) == 0
     }
+}
+
+/// Appends a string of user memory to `text`, `at` bytes in, behind a step back from what is there: as a path
+/// that starts in the directory of that one. The length of the whole, and [`UNREADABLE`] when there is none or it
+/// is too long.
+#[inline(always)]
+pub fn append_sibling(scratch: &mut Scratch, at: u32, address: u64) -> u32 {
+    const BACK: [u8; 4] = *b"/../";
+    let at = opaque(u64::from(at)) as usize & (PATH - 1);
+    let begin = at + BACK.len();
+    for (index, byte) in BACK.into_iter().enumerate() {
+        scratch.text[at + index] = byte;
+    }
+    // SAFETY: `text` is longer than twice `PATH`.
+    let length = unsafe {
+        helper::bpf_probe_read_user_str(
+            scratch.text.as_mut_ptr().add(begin).cast(),
+            PATH as u32,
+            address as *const c_void,
+        )
+    };
+    let whole = begin as i64 + length - 1;
+    let known = if length > 0 && whole < PATH as i64 {
+        whole as u32
+    } else {
+        UNREADABLE
+    };
+    forgotten(scratch, u64::from(known)) as u32
 }
 
 /// Appends the end of `path`, from `from` on, to `text`, `at` bytes in.

@@ -168,7 +168,7 @@ impl Automaton {
         let mut all = all.into_iter().peekable();
         let classes = all.peek().map_or(1, |one| one.width());
         let states: usize = all.map(|one| one.rows.len()).sum();
-        states <= STATES && states * classes <= CELLS
+        states < STATES && states * classes <= CELLS
     }
 
     /// The cells of a state in a table.
@@ -180,7 +180,8 @@ impl Automaton {
     /// apart; the number of states then. Its answers are the numbers of their first rows.
     pub(crate) fn write(&self, table: &mut Table, before: usize) -> Result<usize, AutomatonError> {
         let states = before + self.rows.len();
-        if states > STATES {
+        // The last one stands for a path that is not known.
+        if states >= STATES {
             return Err(AutomatonError::States);
         }
         let classes = self.width();

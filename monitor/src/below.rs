@@ -76,6 +76,8 @@ pub(crate) struct Below {
     pub(crate) inside: Vec<u32>,
     /// The number of the first row of what may be below it.
     pub(crate) rows: Vec<u32>,
+    /// The number of the first of the rows in which nothing is answered.
+    pub(crate) none: u32,
 }
 
 /// The rules as far as they matter here.
@@ -142,7 +144,7 @@ pub(crate) fn below(automaton: &Automaton, rows: &mut Rows, strengths: &Strength
         })
     };
     let rows = starts.iter().map(row_of).collect();
-    Below { inside, rows }
+    Below { inside, rows, none }
 }
 
 fn index(state: u32) -> usize {

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
 use turnkey_abi::{
-    FILES, FILTERED_WORDS, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column, network,
+    FILES, FILTERED_WORDS, NOWHERE, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column,
+    network,
 };
 use turnkey_policy::syscalls::{self, Answer};
 use turnkey_policy::{
@@ -311,6 +312,10 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
     for ((inside, first), (kind, row)) in slots.zip(below.inside.into_iter().zip(below.rows)) {
         (*inside, *first) = (small(kind), small(row));
     }
+    let nowhere = NOWHERE as usize;
+    table.accept[nowhere] = small(below.none);
+    table.below[nowhere] = small(below.none);
+    table.inside[nowhere] = u16::MAX;
     if let Some(by_actor) = by_actor {
         table.actor_start = u32::try_from(states).unwrap_or(0);
         by_actor.write(&mut table, states)?;

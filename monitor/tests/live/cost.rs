@@ -14,9 +14,9 @@ const BUDGET: &[(&str, u32)] = &[
     // executable is looked up.
     ("sys_enter", 160_000),
     // Calls with two names, each relative to a directory or to none, are four ways through.
-    ("sys_exit", 400_000),
+    ("sys_exit", 450_000),
     ("perf_sys_enter", 160_000),
-    ("perf_sys_exit", 400_000),
+    ("perf_sys_exit", 450_000),
     // The kernel keeps 15 characters: these are two programs each.
     // An exec is decided on by two paths, and settles who acts by two more.
     ("perf_sched_proc", 60_000),

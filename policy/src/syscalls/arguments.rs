@@ -185,6 +185,14 @@ pub const REFUSALS: &[Refusal] = &[
         answer: Error::Protocol,
     },
     Refusal {
+        syscalls: &["linkat"],
+        what: "`AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`",
+        why: "the new name would be of a file that no argument names, and rules about names would not hold for it",
+        only: Only::Every,
+        when: &[on(4, 0x1400, Test::IsSet)],
+        answer: Error::Permission,
+    },
+    Refusal {
         syscalls: &["prctl"],
         what: "`PR_SET_SECCOMP`",
         why: "a filter of the program's own could fake what its syscalls answered, and so what the monitor sees at their exit",
