@@ -159,6 +159,7 @@ impl Plan {
                 .collect(),
             listeners: self.reach.listeners.clone(),
             strangers: self.strangers(),
+            ceilings: self.host.ceilings.clone(),
             inside_id: INSIDE_ID,
             leave_groups: self.host.ids.leave_groups(),
             root_options: root_options(),
