@@ -223,6 +223,21 @@ impl Groups {
             || !host_has_swap()
     }
 
+    /// Whether what sockets hold is counted: by v2 with all other memory, by v1 in a file of its own.
+    pub fn sockets_are_counted(&self) -> bool {
+        let file = self.file(Controller::Memory, limits::SOCKETS);
+        !self.is_legacy(Controller::Memory) || file.is_some_and(|path| path.exists())
+    }
+
+    /// Bytes that sockets hold beside the other memory; 0 where they are part of it, or nobody counts them.
+    pub fn socket_memory(&self) -> u64 {
+        if !self.is_legacy(Controller::Memory) {
+            return 0;
+        }
+        let used = self.read(Controller::Memory, "memory.kmem.tcp.usage_in_bytes");
+        used.and_then(|used| used.parse().ok()).unwrap_or(0)
+    }
+
     /// Where a thread that writes `0` enters the v1 groups; `tasks` in `Documentation/admin-guide/cgroup-v1`.
     pub fn legacy_doors(&self) -> Result<Vec<File>, GroupError> {
         let open = |(_, path): &(Controller, PathBuf)| {

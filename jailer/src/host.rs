@@ -16,7 +16,9 @@ use turnkey_policy::{Network, Policy};
 use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
 use crate::ids::Ids;
+use crate::ids::ceilings::{self, Ceiling};
 use crate::kernel_file;
+use crate::process::rlimits::HardLimits;
 use crate::tree::paths::{self, PathError};
 use crate::tree::root::{self, RootError, RootFacts};
 
@@ -39,6 +41,10 @@ pub struct Host {
     pub names: Names,
     /// What the jail's user can be.
     pub ids: Ids,
+    /// What a jail may take of what the kernel counts for its caller.
+    pub ceilings: Vec<Ceiling>,
+    /// Limits of this process that no jail of its can have more of.
+    pub hard_limits: HardLimits,
     /// The highest capability that the kernel knows.
     pub last_capability: u8,
 }
@@ -92,6 +98,7 @@ impl Host {
     /// Looks at everything `policy` names, and at the kernel.
     pub fn probe(policy: &Policy) -> Result<Host, HostError> {
         let ids = Ids::probe();
+        let ceilings = ceilings::below(&ids);
         let mut paths = BTreeMap::new();
         let named = policy
             .filesystem
@@ -123,6 +130,8 @@ impl Host {
             addresses: addresses(policy)?,
             names: names(policy),
             ids,
+            ceilings,
+            hard_limits: HardLimits::probe(),
             last_capability: last_capability(),
         })
     }

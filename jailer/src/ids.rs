@@ -4,13 +4,12 @@
 //! root inside a container that was given few. A jail's user is then no number of its own but the
 //! caller, whose files need no translation either.
 
+pub(crate) mod ceilings;
 pub(crate) mod identity;
 pub(crate) mod idmap;
 pub mod rootless;
 pub(crate) mod subordinate;
 pub mod userns;
-
-use nix::sys::resource::{Resource, getrlimit};
 
 use crate::kernel_file;
 
@@ -38,17 +37,6 @@ pub struct Own {
     pub leaves_groups: bool,
     /// Supplementary groups that setgroups(2) cannot leave here.
     pub bound_groups: Vec<u32>,
-    /// The caller's own limits, which nobody can raise without privileges.
-    pub hard_limits: Vec<(Resource, u64)>,
-}
-
-impl Own {
-    /// The most that can be set for `resource`.
-    pub(crate) fn hard_limit(&self, resource: Resource) -> u64 {
-        let mut limits = self.hard_limits.iter();
-        let known = limits.find(|(known, _)| *known == resource);
-        known.map_or(libc::RLIM_INFINITY, |(_, hard)| *hard)
-    }
 }
 
 impl Ids {
@@ -75,7 +63,6 @@ impl Ids {
             spare: Spare::find(&users, &groups),
             leaves_groups: !bound,
             bound_groups: others.filter(|other| bound && *other != group).collect(),
-            hard_limits: hard_limits(),
         })
     }
 }
@@ -88,19 +75,6 @@ impl Ids {
             Ids::Own(own) => own.leaves_groups,
         }
     }
-}
-
-fn hard_limits() -> Vec<(Resource, u64)> {
-    let all = [
-        Resource::RLIMIT_NOFILE,
-        Resource::RLIMIT_FSIZE,
-        Resource::RLIMIT_CORE,
-        Resource::RLIMIT_DATA,
-        Resource::RLIMIT_NPROC,
-        Resource::RLIMIT_CPU,
-    ];
-    let hard = |resource| Some((resource, getrlimit(resource).ok()?.1));
-    all.into_iter().filter_map(hard).collect()
 }
 
 /// A range of ids, as this namespace names them.

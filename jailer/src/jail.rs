@@ -20,6 +20,7 @@ use crate::prepare::Prepared;
 use crate::process::child::{self, Lines};
 use crate::process::identity::{self, FileIdentity};
 use crate::process::init_handle::InitHandle;
+use crate::process::owner::{self, Owner};
 use crate::process::proof::Sight;
 use crate::process::wire::{Fact, Message};
 use crate::sys::{self, Cloned};
@@ -48,10 +49,23 @@ impl Prepared {
     pub fn start(mut self) -> Result<Confining, JailError> {
         let (control, their_control) = socket_pair()?;
         let (lifeline, their_lifeline) = socket_pair()?;
+        let failed = |source| JailError::System {
+            act: "act as the jail's user, who is to own its namespaces",
+            source,
+        };
+        let owner = Owner::become_user(self.id.user).map_err(failed)?;
         let cloned = sys::clone3(
             u64::from(self.namespaces.cast_unsigned()),
             self.tally.groups().map(Groups::directory),
         );
+        let back = match cloned {
+            // It becomes another by its own steps, and unlocks nothing.
+            Ok(Cloned::Child) => {
+                std::mem::forget(owner);
+                Ok(())
+            }
+            _ => owner.map_or(Ok(()), Owner::back),
+        };
         let (pid, pidfd) = match cloned.map_err(JailError::namespaces)? {
             Cloned::Child => {
                 drop((control, lifeline));
@@ -71,6 +85,8 @@ impl Prepared {
             lifeline,
             ended: false,
         };
+        back.map_err(failed)?;
+        owner::prove(pid, self.id.user)?;
         idmap::write_maps(pid, self.id).map_err(|source| JailError::System {
             act: "map the jail's user",
             source,

@@ -85,6 +85,7 @@ pub use groups::limits::GroupLimit;
 pub use groups::own::OwnGroup;
 pub use groups::{GroupError, GroupNames, Groups, Now};
 pub use host::{Host, HostError};
+pub use ids::ceilings::Ceiling;
 pub use ids::identity::INSIDE_ID;
 pub use ids::idmap::HOST_ID;
 pub use ids::{Ids, Own, Spare};
@@ -95,7 +96,7 @@ pub use plan::{Command, Plan, PlanError};
 pub use prepare::Prepared;
 pub use process::identity::FileIdentity;
 pub use process::proof::ProofError;
-pub use process::rlimits::ResourceLimit;
+pub use process::rlimits::{HardLimits, ResourceLimit};
 pub use process::wire::Step;
 pub use tree::TreeError;
 pub use {

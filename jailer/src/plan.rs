@@ -312,7 +312,12 @@ impl Plan {
         let io = Io::new(&policy.limits, &builder.steps, host);
         Ok(Plan {
             namespaces: namespaces::of(shares_network),
-            group_limits: limits::plan(&policy.limits, &host.hierarchies, io.as_ref()),
+            group_limits: limits::plan(
+                &policy.limits,
+                policy.network,
+                &host.hierarchies,
+                io.as_ref(),
+            ),
             io,
             rlimits: rlimits::plan(&policy.limits, host),
             reach,

@@ -159,6 +159,7 @@ impl Plan {
                 .collect(),
             listeners: self.reach.listeners.clone(),
             strangers: self.strangers(),
+            ceilings: self.host.ceilings.clone(),
             inside_id: INSIDE_ID,
             leave_groups: self.host.ids.leave_groups(),
             root_options: root_options(),
@@ -324,10 +325,22 @@ impl Plan {
                 effective: io.map_or(requested.clone(), Io::effective),
                 requested,
                 proof: (!proof.is_empty()).then(|| proof.join("; ")),
-                degraded: io.and_then(Io::degraded),
+                degraded: io
+                    .and_then(Io::degraded)
+                    .or_else(|| self.uncounted_sockets(layer, groups)),
             });
         }
         Ok(reports)
+    }
+
+    /// What the limit on memory does not hold on this host.
+    fn uncounted_sockets(&self, layer: Layer, groups: &Groups) -> Option<String> {
+        let fills_sockets = layer == Layer::Memory && self.policy.network != Network::None;
+        (fills_sockets && !groups.sockets_are_counted()).then(|| {
+            "what sockets hold is not counted: this kernel's cgroup v1 has no memory.kmem.tcp.limit_in_bytes; \
+             boot with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)"
+                .to_owned()
+        })
     }
 
     fn requested(&self, controller: Controller) -> String {

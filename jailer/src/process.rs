@@ -10,6 +10,7 @@ pub(crate) mod keeper;
 pub(crate) mod listeners;
 pub mod namespaces;
 pub(crate) mod netlink;
+pub(crate) mod owner;
 pub mod privileges;
 pub(crate) mod program;
 pub(crate) mod proof;

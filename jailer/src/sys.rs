@@ -25,7 +25,7 @@ use crate::process::start_memory::StartMemory;
 
 pub use companion::{Companion, wait_for_the_end};
 pub use mount::{MountAttributes, attach, clone_tree, mount_setattr, new_mount};
-pub use process::{Used, block_only, default_signals, ended, kill, signal, wait};
+pub use process::{Used, block_only, death_signal, default_signals, ended, kill, signal, wait};
 pub use socket::{receive_with, send_with};
 
 /// What every call here answers.
@@ -245,6 +245,13 @@ pub fn become_user(id: u32) -> Result<()> {
     call(libc::SYS_setresuid, [id, id, id, 0, 0, 0]).map(drop)
 }
 
+/// Sets the effective user id of this thread alone, and no other: the C library's version would
+/// change every thread of the process.
+pub fn act_as_user(id: u32) -> Result<()> {
+    let same = Word::from(-1);
+    call(libc::SYS_setresuid, [same, Word::from(id), same, 0, 0, 0]).map(drop)
+}
+
 /// Empties the supplementary groups of this task.
 pub fn leave_groups() -> Result<()> {
     call(libc::SYS_setgroups, [0, 0, 0, 0, 0, 0]).map(drop)
@@ -282,18 +289,33 @@ pub fn clear_ambient() -> Result<()> {
     .map(drop)
 }
 
+/// The capabilities of a task: two `cap_user_data_t` of capget(2), all bits that the kernel has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities([u32; 6]);
+
+/// `cap_user_header_t` of capget(2) for this task, with bits for more than 32 capabilities.
+const CAPABILITIES_OF_THIS_TASK: [u32; 2] = [0x2008_0522, 0];
+
+/// capget(2) of this task.
+pub fn capabilities() -> Result<Capabilities> {
+    let mut header = CAPABILITIES_OF_THIS_TASK;
+    let mut data = Capabilities::default();
+    let header = word(header.as_mut_ptr() as usize);
+    let place = word(data.0.as_mut_ptr() as usize);
+    call(libc::SYS_capget, [header, place, 0, 0, 0, 0]).map(|_| data)
+}
+
+/// capset(2) of this task: permitted, effective and inheritable.
+pub fn set_capabilities(data: Capabilities) -> Result<()> {
+    let mut header = CAPABILITIES_OF_THIS_TASK;
+    let header = word(header.as_mut_ptr() as usize);
+    let place = word(data.0.as_ptr() as usize);
+    call(libc::SYS_capset, [header, place, 0, 0, 0, 0]).map(drop)
+}
+
 /// capset(2): permitted, effective and inheritable become empty.
 pub fn drop_capabilities() -> Result<()> {
-    // The layout of `cap_user_header_t` and two `cap_user_data_t`, capget(2).
-    const VERSION_3: u32 = 0x2008_0522;
-    let header: [u32; 2] = [VERSION_3, 0];
-    let data: [u32; 6] = [0; 6];
-    let header = word(header.as_ptr() as usize);
-    call(
-        libc::SYS_capset,
-        [header, word(data.as_ptr() as usize), 0, 0, 0, 0],
-    )
-    .map(drop)
+    set_capabilities(Capabilities::default())
 }
 
 /// One instruction of a seccomp filter, `struct sock_filter` of linux/filter.h.
@@ -415,6 +437,19 @@ pub const UNKNOWN_SYSCALL: i64 = 9999;
 /// Issues [`UNKNOWN_SYSCALL`].
 pub fn unknown_syscall() -> Result<()> {
     call(UNKNOWN_SYSCALL, [0; 6]).map(drop)
+}
+
+/// ioctl_ns(2): the user who owns a user namespace, as this task's own namespace numbers users.
+pub fn owner_of(namespace: BorrowedFd<'_>) -> Result<u32> {
+    // `_IO(NSIO, 0x4)` of linux/nsfs.h.
+    const NS_GET_OWNER_UID: Word = 0xb704;
+    let mut owner = u32::MAX;
+    let place = word((&raw mut owner) as usize);
+    call(
+        libc::SYS_ioctl,
+        [fd(namespace), NS_GET_OWNER_UID, place, 0, 0, 0],
+    )
+    .map(|_| owner)
 }
 
 /// Asks for a new user namespace, which the filter must refuse.

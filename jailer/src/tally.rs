@@ -162,7 +162,8 @@ impl Tally {
 
 /// What the kernel has counted as passed.
 fn counted(groups: &Groups, used: Option<Duration>, limits: &Limits) -> Option<Limit> {
-    if groups.oom_kills() > 0 {
+    // The kernel grants a socket that holds little a piece beyond its limit, which many sockets make much of.
+    if groups.oom_kills() > 0 || groups.socket_memory() > limits.memory {
         Some(Limit::Memory)
     } else if groups.pids_refused() > 0 {
         Some(Limit::Pids)

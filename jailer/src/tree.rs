@@ -381,9 +381,13 @@ fn proc_options(shows: Proc) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-fn terminal_options() -> [(&'static str, String); 3] {
+/// Terminals of one jail. The kernel has 4096 for all, of which the host keeps a quarter for itself.
+const TERMINALS: u32 = 64;
+
+fn terminal_options() -> [(&'static str, String); 4] {
     [
         ("newinstance", String::new()),
+        ("max", TERMINALS.to_string()),
         ("ptmxmode", "0666".into()),
         ("mode", "0620".into()),
     ]

@@ -201,6 +201,40 @@ time.sleep(20)";
     assert!(peak < 200 << 10, "and turnkey kept little: {peak} KiB");
 }
 
+/// Five seconds: connections that wait are served when the first have been given up.
+#[test]
+fn j68_a_talkative_server_fills_no_more_than_the_jails_memory() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    network_of_its_own();
+    static SENT: AtomicUsize = AtomicUsize::new(0);
+    let _server = Server::start(8443, |mut connection| {
+        // The server's own buffer is not what is measured.
+        let small = nix::sys::socket::sockopt::SndBuf;
+        nix::sys::socket::setsockopt(&connection, small, &(32 << 10)).unwrap();
+        connection
+            .set_write_timeout(Some(Duration::from_millis(500)))
+            .unwrap();
+        let piece = vec![0; 64 << 10];
+        for _ in 0..100 {
+            match connection.write_all(&piece) {
+                Ok(()) => SENT.fetch_add(piece.len(), Ordering::Relaxed),
+                Err(_) => break,
+            };
+        }
+        let _ = connection.read(&mut [0]);
+    });
+    let program = "import socket, sys, time
+peers = [socket.create_connection(('203.0.113.7', 8443)) for _ in range(120)]
+print('open', flush=True)
+time.sleep(3)";
+    let run = talking_to(&["203.0.113.7:8443"]).option("--memory 64M");
+    let ran = run.python(program);
+    ran.expect(ran.stdout == "open\n", "all are open, or wait");
+    let sent = SENT.load(Ordering::Relaxed) >> 20;
+    measured(&format!("{sent} MiB of 750 were taken"));
+    assert!(sent < 100, "{sent} MiB");
+}
+
 #[test]
 fn j51_a_relay_that_is_killed_leaves_nothing() {
     network_of_its_own();

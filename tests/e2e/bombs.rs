@@ -442,3 +442,86 @@ fn j14_j42_groups_can_neither_be_written_nor_mounted() {
     );
     ran.expect_code(0);
 }
+
+/// Fills sockets with 20 MiB from each of eight processes, says so, and waits for the end of its input.
+const SOCKETS: &str = "import os, socket, sys
+def tcp():
+    one = socket.create_server(('127.0.0.1', 0))
+    sender = socket.create_connection(one.getsockname())
+    receiver, _ = one.accept()
+    return sender, receiver
+def udp():
+    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    receiver.bind(('127.0.0.1', 0))
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sender.connect(receiver.getsockname())
+    return sender, receiver
+def fill(sender, receiver):
+    sender.setblocking(False)
+    most = receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2 if kind == 'udp' else 1 << 22
+    sent = 0
+    try:
+        while sent < most: sent += sender.send(b'x' * 32000)
+    except OSError: pass
+    return sent
+kind, held = sys.argv[1], []
+ready, done = os.pipe()
+for _ in range(8):
+    if os.fork() == 0:
+        sent = 0
+        try:
+            while sent < 20 << 20 and len(held) < 100:
+                held.append(globals()[kind]())
+                sent += fill(*held[-1])
+        except OSError: pass
+        os.write(done, b'x')
+        sys.stdin.read()
+        os._exit(0)
+for _ in range(8): os.read(ready, 1)
+print('full', flush=True)
+sys.stdin.read()";
+
+/// MiB that sockets of this kind hold on the whole machine.
+fn held_by_sockets(kind: &str) -> u64 {
+    let told = std::fs::read_to_string("/proc/net/sockstat").expect("/proc is mounted");
+    let line = told.lines().find(|line| line.starts_with(kind));
+    let pages = line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    pages.expect("it ends with the pages") * 4 / 1024
+}
+
+/// How many MiB more are held while `command` has filled all it can.
+fn more_in_sockets(mut command: Command, kind: &str) -> u64 {
+    let before = held_by_sockets(kind);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it can be started");
+    let mut word = [0; 4];
+    let output = child.stdout.as_mut().expect("a pipe");
+    let filled = output.read_exact(&mut word);
+    // Several looks of turnkey's: what the kernel grants beyond the limit ends the run.
+    std::thread::sleep(Duration::from_millis(300));
+    let more = held_by_sockets(kind).saturating_sub(before);
+    drop(child.stdin.take());
+    finish(child);
+    // It may be dead by then, and hold nothing.
+    if filled.is_ok() { more } else { 0 }
+}
+
+/// Three seconds: sockets are filled four times over, with 160 MiB that the kernel copies.
+#[test]
+fn j68_what_sockets_hold_is_bounded() {
+    for (name, kind) in [("tcp", "TCP:"), ("udp", "UDP:")] {
+        let up = "ip link set lo up && exec python3 -c \"$0\" \"$1\"";
+        let mut outside = Command::new("unshare");
+        outside.args(["--net", "sh", "-c", up, SOCKETS, name]);
+        let control = more_in_sockets(outside, kind);
+        assert!(control > 120, "the control: {name} {control} MiB");
+        let run = Run::new().option("--unmonitored --network loopback --memory 64M");
+        let more = more_in_sockets(run.command(&["python3", "-c", SOCKETS, name]), kind);
+        measured(&format!("{name}: {control} MiB outside, {more} MiB inside"));
+        assert!(more <= 64, "{name}: {more} MiB");
+    }
+}

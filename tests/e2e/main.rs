@@ -35,6 +35,7 @@ mod report;
 mod root;
 mod rootless;
 mod shared;
+mod shares;
 mod syscalls;
 mod terminal;
 mod toolchain;

@@ -26,12 +26,13 @@ for path in sys.argv[1:]:
 ";
 
 /// What no kernel of the tests lacks, whatever else it was built with.
-const EVERYWHERE: [&str; 6] = [
+const EVERYWHERE: [&str; 7] = [
     "/proc/cmdline",
     "/proc/devices",
     "/proc/interrupts",
     "/proc/kallsyms",
     "/proc/locks",
+    "/proc/sys/kernel/random/boot_id",
     "/proc/timer_list",
 ];
 
@@ -66,7 +67,7 @@ const ON_THE_GENERAL_KERNEL: [&str; 1] = ["/proc/dma"];
 const WRITTEN: &str = "/proc/sysrq-trigger";
 
 /// Directories that are somewhere: on each machine, on the guest's, on its general kernel.
-const DIRECTORIES_EVERYWHERE: [&str; 2] = ["/proc/fs", "/proc/irq"];
+const DIRECTORIES_EVERYWHERE: [&str; 3] = ["/proc/fs", "/proc/irq", "/proc/pressure"];
 const DIRECTORIES_IN_THE_GUEST: [&str; 4] = [
     "/proc/acpi",
     "/proc/bus",

@@ -29,6 +29,10 @@ use tally::Tally;
 
 /// Connections at once; the next ones wait until one ends.
 const MOST_CONNECTIONS: usize = 256;
+/// Connections at once where memory is scarce.
+const FEWEST_CONNECTIONS: usize = 16;
+/// Bytes that the kernel keeps for one at most: four buffers, each twice what it was asked for.
+const KEPT: u64 = 4 * 2 * connection::BUFFER as u64;
 /// Descriptors that everything else of turnkey has use for.
 const OTHER_DESCRIPTORS: u64 = 128;
 /// How long what a program sent before its end may take to go out.
@@ -43,6 +47,8 @@ pub struct List {
     pub allowed: Vec<Allowed>,
     /// The host's own addresses.
     pub own: Vec<IpAddr>,
+    /// Bytes that all connections together may keep in the kernel: as many as the jail may have itself.
+    pub memory: u64,
 }
 
 impl List {
@@ -93,7 +99,7 @@ impl Gateway {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let room = room(listeners.len());
+        let room = room(listeners.len(), list.memory);
         let thread = std::thread::Builder::new().spawn(move || {
             let tally = Rc::new(Tally::default());
             let local = LocalSet::new();
@@ -124,14 +130,14 @@ impl Gateway {
     }
 }
 
-/// How many connections there are descriptors for.
-fn room(listeners: usize) -> usize {
+/// How many connections there are descriptors and memory for.
+fn room(listeners: usize, memory: u64) -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
     let taken = OTHER_DESCRIPTORS + u64::try_from(listeners).unwrap_or(u64::MAX);
     let left = limit.saturating_sub(taken) / 2;
-    usize::try_from(left)
-        .unwrap_or(usize::MAX)
-        .clamp(1, MOST_CONNECTIONS)
+    let number = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
+    let kept = number(memory / KEPT).clamp(FEWEST_CONNECTIONS, MOST_CONNECTIONS);
+    number(left).clamp(1, kept)
 }
 
 /// Until the end of the run.

@@ -320,6 +320,7 @@ fn list(plan: &Plan) -> List {
     List {
         allowed: plan.policy.allow.clone(),
         own: plan.host.addresses.clone(),
+        memory: plan.policy.limits.memory,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use turnkey_policy::Limits;
+use turnkey_policy::{Limits, Network};
 
 use crate::groups::hierarchy::{Controller, Hierarchies, Home};
 use crate::host::storage::Device;
@@ -10,6 +10,12 @@ use crate::plan::io::Io;
 
 /// The period that the share of processor time is measured over, microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
+
+/// What sockets of the internet families hold, which v1 counts apart from other memory: `mem_cgroup_sk_alloc()` in
+/// mm/memcontrol.c. It is about to be removed from the kernel.
+pub(crate) const SOCKETS: &str = "memory.kmem.tcp.limit_in_bytes";
+/// Which part of the memory there may be once more in sockets.
+pub(crate) const SHARE_OF_SOCKETS: u64 = 4;
 
 /// One value for one file of the jail's group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +48,12 @@ impl GroupLimit {
 }
 
 /// Every limit, in the order they must be written.
-pub(crate) fn plan(limits: &Limits, hierarchies: &Hierarchies, io: Option<&Io>) -> Vec<GroupLimit> {
+pub(crate) fn plan(
+    limits: &Limits,
+    network: Network,
+    hierarchies: &Hierarchies,
+    io: Option<&Io>,
+) -> Vec<GroupLimit> {
     let mut plan = Vec::new();
     let order = [
         Controller::Pids,
@@ -63,11 +74,16 @@ pub(crate) fn plan(limits: &Limits, hierarchies: &Hierarchies, io: Option<&Io>) 
             parent: parent.clone(),
             file,
             value,
-            may_be_missing: file.contains("memsw"),
+            may_be_missing: file.contains("memsw") || file == SOCKETS,
             device,
         };
         let settings = settings(controller, legacy, limits).into_iter();
         plan.extend(settings.map(|setting| limit(setting, None)));
+        // Who can send to nobody fills no socket; the kernel rewrites its code for the first group that has this.
+        if controller == Controller::Memory && legacy && network != Network::None {
+            let share = limits.memory / SHARE_OF_SOCKETS;
+            plan.push(limit((SOCKETS, share.to_string()), None));
+        }
         if let Some(io) = io.filter(|_| controller == Controller::Io) {
             for disk in &io.disks {
                 let settings = io_settings(*disk, legacy, io).into_iter();

@@ -10,6 +10,7 @@ use super::*;
 use crate::groups::hierarchy::{Controller, Hierarchies, Home};
 use crate::host::PathFact;
 use crate::host::storage::{Backing, Device, Mounted, Storage};
+use crate::process::rlimits::HardLimits;
 
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files here"));
@@ -56,6 +57,8 @@ fn host(more: &[(&str, PathFact)]) -> Host {
         storage: crate::host::storage::Storage::default(),
         addresses: Vec::new(),
         names: crate::host::Names::default(),
+        hard_limits: HardLimits::default(),
+        ceilings: Vec::new(),
         last_capability: 40,
     }
 }

@@ -21,6 +21,7 @@ use nix::sys::stat::Mode;
 use crate::error::JailError;
 use crate::filter::Filters;
 use crate::host::kernel;
+use crate::ids::ceilings::{self, Ceiling};
 use crate::landlock::Handled;
 use crate::landlock::probe::{self, Probes};
 use crate::process::init;
@@ -67,6 +68,8 @@ pub struct Orders {
     pub listeners: Vec<SocketAddr>,
     /// An address without a route, and one with, to be tried.
     pub strangers: Strangers,
+    /// What it may take of its caller's.
+    pub ceilings: Vec<Ceiling>,
     /// User and group inside.
     pub inside_id: u32,
     /// Whether the kernel lets the supplementary groups be left.
@@ -99,6 +102,14 @@ impl Orders {
     /// In words what it means when the kernel gives no procfs, mount_too_revealing() in
     /// fs/namespace.c.
     pub fn blame_proc(&self, error: JailError) -> JailError {
+        if let JailError::Step {
+            step: Step::Ceilings,
+            errno: Errno::EPERM,
+            ..
+        } = error
+        {
+            return JailError::CoveredProc(Errno::EPERM);
+        }
         let JailError::Step {
             step: Step::Tree,
             index,
@@ -189,6 +200,7 @@ fn confine(
     step(Step::Groups, enter_groups(&orders.groups))?;
     // Until the supervisor has written the id maps, this process is nobody.
     step(Step::Start, whole(wait_for_a_byte(control)))?;
+    step(Step::Ceilings, ceilings::set(&orders.ceilings))?;
     step(Step::Hostname, whole(set_hostname(orders)))?;
     step(
         Step::Loopback,

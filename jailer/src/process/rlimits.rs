@@ -1,6 +1,6 @@
 //! The limits of each process, setrlimit(2), as data.
 
-use nix::sys::resource::Resource;
+use nix::sys::resource::{Resource, getrlimit};
 use turnkey_policy::Limits;
 
 use crate::groups::hierarchy::Ungrouped;
@@ -23,6 +23,13 @@ pub struct ResourceLimit {
 /// What a thread's stack reserves and mostly never uses.
 const STACK: u64 = 8 << 20;
 
+/// More than programs use: each POSIX timer is one, and each real-time signal that waits.
+const SIGNALS: u64 = 4096;
+/// The kernel's own default.
+const LOCKED: u64 = 8 << 20;
+/// The kernel's own default.
+const QUEUES: u64 = 819_200;
+
 fn one(resource: Resource, name: &'static str, value: u64, why: &'static str) -> ResourceLimit {
     ResourceLimit {
         resource,
@@ -32,17 +39,82 @@ fn one(resource: Resource, name: &'static str, value: u64, why: &'static str) ->
     }
 }
 
+/// Limits that this process has and nobody inside can raise: who sets them has no capability any more.
+#[derive(Clone, Debug, Default)]
+pub struct HardLimits(Vec<(Resource, u64)>);
+
+impl HardLimits {
+    /// Those of this process that a jail sets.
+    pub fn probe() -> HardLimits {
+        let hard = |resource| Some((resource, getrlimit(resource).ok()?.1));
+        HardLimits(SET.into_iter().filter_map(hard).collect())
+    }
+
+    /// The most that can be set for `resource`.
+    fn of(&self, resource: Resource) -> u64 {
+        let known = self.0.iter().find(|(known, _)| *known == resource);
+        known.map_or(libc::RLIM_INFINITY, |(_, hard)| *hard)
+    }
+}
+
+/// Everything that a jail sets.
+const SET: [Resource; 11] = [
+    Resource::RLIMIT_NOFILE,
+    Resource::RLIMIT_FSIZE,
+    Resource::RLIMIT_CORE,
+    Resource::RLIMIT_SIGPENDING,
+    Resource::RLIMIT_MEMLOCK,
+    Resource::RLIMIT_MSGQUEUE,
+    Resource::RLIMIT_RTPRIO,
+    Resource::RLIMIT_NICE,
+    Resource::RLIMIT_DATA,
+    Resource::RLIMIT_NPROC,
+    Resource::RLIMIT_CPU,
+];
+
 /// The limits of every process in the jail, in the order they are set.
 pub(crate) fn plan(limits: &Limits, host: &Host) -> Vec<ResourceLimit> {
     let mut plan = always(limits);
+    plan.extend(of_the_user(host));
     plan.extend(instead_of_groups(limits, host.hierarchies.ungrouped()));
-    if let Ids::Own(own) = &host.ids {
-        // Without privileges nobody may set more than they have.
-        for limit in &mut plan {
-            limit.value = limit.value.min(own.hard_limit(limit.resource));
-        }
+    for limit in &mut plan {
+        limit.value = limit.value.min(host.hard_limits.of(limit.resource));
     }
     plan
+}
+
+/// What the kernel counts for all processes of a user together, and would otherwise be as large as the caller's. Where
+/// the jail's user counts as the caller, half of the caller's own is left.
+fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
+    let share = |limit: ResourceLimit| {
+        let half = host.hard_limits.of(limit.resource) / 2;
+        let value = match host.ids {
+            Ids::All => limit.value,
+            Ids::Own(_) => limit.value.min(half),
+        };
+        ResourceLimit { value, ..limit }
+    };
+    let limits = [
+        one(
+            Resource::RLIMIT_SIGPENDING,
+            "Max pending signals",
+            SIGNALS,
+            "signals that wait, and POSIX timers, of the jail's user",
+        ),
+        one(
+            Resource::RLIMIT_MEMLOCK,
+            "Max locked memory",
+            LOCKED,
+            "bytes that cannot be swapped out, of one process",
+        ),
+        one(
+            Resource::RLIMIT_MSGQUEUE,
+            "Max msgqueue size",
+            QUEUES,
+            "bytes of POSIX message queues, of the jail's user",
+        ),
+    ];
+    limits.map(share).to_vec()
 }
 
 /// What bounds the tree between two looks where no control group does.
@@ -112,6 +184,19 @@ fn always(limits: &Limits) -> Vec<ResourceLimit> {
             "Max core file size",
             1,
             "1 byte is the kernel's sign for no core, not even through a pipe",
+        ),
+        // A caller who plays music has both, and no share of processor time binds a real-time task on every kernel.
+        one(
+            Resource::RLIMIT_RTPRIO,
+            "Max realtime priority",
+            0,
+            "no real-time scheduling",
+        ),
+        one(
+            Resource::RLIMIT_NICE,
+            "Max nice priority",
+            0,
+            "no priority above the one it starts with",
         ),
     ]
 }

@@ -23,6 +23,8 @@ pub enum Step {
     Groups,
     /// Waiting for the id maps.
     Start,
+    /// What it may take of that which the kernel counts for its caller; the value says which.
+    Ceilings,
     /// sethostname(2).
     Hostname,
     /// The loopback interface.
@@ -69,10 +71,11 @@ pub enum Step {
 
 impl Step {
     /// All of them, in the order in which they are taken.
-    pub const ALL: [Step; 24] = [
+    pub const ALL: [Step; 25] = [
         Step::DieWithSupervisor,
         Step::Groups,
         Step::Start,
+        Step::Ceilings,
         Step::Hostname,
         Step::Loopback,
         Step::Routes,
@@ -101,6 +104,7 @@ impl Step {
         match self {
             Step::Groups => "enter its control groups",
             Step::Start => "start the first process",
+            Step::Ceilings => "bound what it takes of its caller's",
             Step::DieWithSupervisor => "tie the jail's life to the supervisor's",
             Step::CgroupNamespace => "make the cgroup namespace",
             Step::Hostname => "set the host name",

@@ -22,6 +22,15 @@ pub fn kill(process: libc::pid_t, number: i32) -> Result<()> {
     call(libc::SYS_kill, arguments).map(drop)
 }
 
+/// The signal that this thread gets when its parent ends, or 0: prctl(2) `PR_GET_PDEATHSIG`.
+pub fn death_signal() -> Result<u64> {
+    let mut number = 0_i32;
+    let option = Word::from(libc::PR_GET_PDEATHSIG);
+    let place = word((&raw mut number) as usize);
+    call(libc::SYS_prctl, [option, place, 0, 0, 0, 0])?;
+    Ok(u64::from(number.unsigned_abs()))
+}
+
 /// Blocks these signals and no others, for this thread: rt_sigprocmask(2).
 pub fn block_only(signals: &[i32]) -> Result<()> {
     let set: u64 = signals.iter().map(|number| 1 << (number - 1)).sum();

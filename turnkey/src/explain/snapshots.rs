@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use turnkey_jailer::hierarchy::{Controller, Hierarchies, Home};
 use turnkey_jailer::host::PathFact;
 use turnkey_jailer::host::storage::Storage;
-use turnkey_jailer::{Command, Host, Ids, Plan};
+use turnkey_jailer::{Command, HardLimits, Host, Ids, Plan};
 use turnkey_policy::{HostPath, Overrides, Policy};
 
 use super::view::View;
@@ -55,6 +55,8 @@ pub(super) fn host() -> Host {
         addresses: Vec::new(),
         names: turnkey_jailer::host::Names::default(),
         ids: Ids::All,
+        hard_limits: HardLimits::default(),
+        ceilings: Vec::new(),
         last_capability: 40,
     }
 }

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
@@ -18,6 +20,10 @@ const DIAL: Duration = Duration::from_secs(60);
 /// Bytes on their way in one direction, besides what the kernel holds. A reader that is slow makes
 /// the writer wait.
 const PIECE: usize = 16 * 1024;
+
+/// Bytes of each of a connection's four buffers in the kernel, which doubles what it is asked for to have room for its own
+/// records. Otherwise each grows to megabytes, and neither end's are in the account of the jail: they are turnkey's.
+pub const BUFFER: u32 = 128 * 1024;
 
 /// The program's end. Dropped before its end, it is reset: what came through is not to be taken
 /// for whole.
@@ -55,6 +61,7 @@ pub async fn serve(
     inside.set_nonblocking(true)?;
     let to = inside.local_addr()?;
     let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+    bound(&inside)?;
     let mut inside = End::new(TcpStream::from_std(inside)?);
     if !list.allows(to) {
         tally.refused(to);
@@ -77,8 +84,20 @@ pub async fn serve(
     Ok(())
 }
 
+/// The kernel does not let a buffer grow whose size somebody has set.
+fn bound(socket: &impl AsFd) -> io::Result<()> {
+    let size = usize::try_from(BUFFER).unwrap_or(usize::MAX);
+    setsockopt(socket, sockopt::RcvBuf, &size)?;
+    Ok(setsockopt(socket, sockopt::SndBuf, &size)?)
+}
+
 async fn dial(to: SocketAddr) -> io::Result<TcpStream> {
-    let dialed = timeout(DIAL, TcpStream::connect(to)).await;
+    let socket = match to {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    bound(&socket)?;
+    let dialed = timeout(DIAL, socket.connect(to)).await;
     dialed.unwrap_or_else(|_| Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)))
 }
 

@@ -1,0 +1,192 @@
+//! What the kernel counts for a user, or once for all: a jail that takes all it can get takes it from nobody else.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use turnkey_tests::{NOBODY, Ran, Run, as_nobody, finish, outside};
+
+/// What every program here begins with.
+const HEAD: &str = "import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+IPC_RMID, SHM_LOCK = 0, 11
+SIGNAL = signal.SIGRTMIN + 5
+signal.pthread_sigmask(signal.SIG_BLOCK, [SIGNAL])
+held = []
+class Refused(Exception): pass
+def must(answer):
+    if answer < 0: raise Refused(ctypes.get_errno())
+    return answer
+";
+
+/// Something that is counted.
+struct Counted {
+    name: &'static str,
+    /// Python: takes one more, or raises.
+    take: &'static str,
+    /// Whether root is bound by it at all.
+    binds_root: bool,
+}
+
+const COUNTED: [Counted; 4] = [
+    Counted {
+        name: "inotify instances",
+        take: "must(libc.inotify_init1(0))",
+        binds_root: true,
+    },
+    Counted {
+        name: "queued signals",
+        take: "must(libc.sigqueue(os.getpid(), SIGNAL, ctypes.c_void_p(1)))",
+        binds_root: true,
+    },
+    Counted {
+        name: "timers",
+        take: "held.append(ctypes.c_void_p()); must(libc.timer_create(1, None, ctypes.byref(held[-1])))",
+        binds_root: true,
+    },
+    // 1 MiB each, gone with the last who has it.
+    Counted {
+        name: "locked memory",
+        take: "
+    place = must(libc.shmget(0, 1 << 20, 0o1600))
+    libc.shmat.restype = ctypes.c_void_p
+    libc.shmat(place, None, 0)
+    libc.shmctl(place, IPC_RMID, None)
+    must(libc.shmctl(place, SHM_LOCK, None))",
+        binds_root: false,
+    },
+];
+
+/// Takes until it is refused, says how many it got, and holds them until its input ends.
+fn hog(counted: &Counted) -> String {
+    let take = counted.take;
+    format!(
+        "{HEAD}
+def take(): {take}
+taken = 0
+try:
+    while taken < 200000:
+        take()
+        taken += 1
+except Refused as refused:
+    print('refused after', taken, 'by', refused, flush=True)
+sys.stdin.read()"
+    )
+}
+
+/// Takes one, and says whether it could.
+fn guest(counted: &Counted) -> String {
+    let take = counted.take;
+    format!(
+        "{HEAD}
+def take(): {take}
+try:
+    take()
+    print('took one')
+except Refused as refused:
+    print('refused by', refused)"
+    )
+}
+
+/// Holds all it could get while this lives.
+struct Full {
+    child: Child,
+    input: Option<ChildStdin>,
+    taken: u32,
+}
+
+impl Full {
+    fn start(mut command: Command) -> Full {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it can be started");
+        let input = child.stdin.take();
+        let output = child.stdout.as_mut().expect("a pipe");
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        let word = line.split(' ').nth(2).and_then(|word| word.parse().ok());
+        let taken = word.unwrap_or_else(|| panic!("nothing was refused: {line:?}"));
+        Full {
+            child,
+            input,
+            taken,
+        }
+    }
+
+    fn end(mut self) -> u32 {
+        drop(self.input.take());
+        assert!(finish(self.child).status.success(), "it held on to the end");
+        self.taken
+    }
+}
+
+fn by_nobody(program: &str) -> Command {
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", program]).current_dir("/");
+    command.uid(NOBODY).gid(NOBODY);
+    command
+}
+
+fn takes_one(ran: &Ran, counted: &Counted) {
+    let what = format!("{}: another jail has its own", counted.name);
+    ran.expect(ran.stdout == "took one\n", &what);
+}
+
+/// One test, because its parts would take from each other: all of them use up what nobody has.
+#[test]
+fn a_full_jail_takes_from_nobody_and_leaves_half_to_its_unprivileged_caller() {
+    for counted in &COUNTED {
+        let (hog, guest) = (hog(counted), guest(counted));
+        let name = counted.name;
+        let by_caller = || as_nobody("/usr/bin/python3", &["-c", &guest]).1;
+        let control = Full::start(by_nobody(&hog));
+        let told = by_caller();
+        assert!(told.starts_with("refused"), "the control: {name}: {told}");
+        let all = control.end();
+
+        let run = Run::new().option("--unmonitored");
+        let full = Full::start(run.command(&["python3", "-c", &hog]));
+        if counted.binds_root {
+            let (_, told) = outside("/usr/bin/python3", &["-c", &guest]);
+            assert_eq!(told, "took one\n", "root has its own: {name}");
+        }
+        takes_one(&Run::new().option("--unmonitored").python(&guest), counted);
+        assert!(full.end() > 0, "the jail has some: {name}");
+
+        let run = Run::rootless();
+        let full = Full::start(run.command(&["python3", "-c", &hog]));
+        assert_eq!(by_caller(), "took one\n", "the caller has some: {name}");
+        let taken = full.end();
+        assert!(0 < taken && taken <= all / 2, "{name}: {taken} of {all}");
+    }
+}
+
+/// Each watch is of another file, and half of them are more files than a test should make.
+#[test]
+fn an_unprivileged_callers_jail_has_half_of_its_watches() {
+    let number = |text: &str| text.trim().parse::<u64>().expect("a number");
+    let host = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").expect("/proc");
+    let ceiling = ["cat", "/proc/sys/user/max_inotify_watches"];
+    let ran = Run::rootless().run(&ceiling);
+    ran.expect(number(&ran.stdout) == number(&host) / 2, "half");
+}
+
+/// A jail that has all its terminals leaves some to another one.
+#[test]
+fn terminals_of_a_jail_are_bounded() {
+    let open = "import os, sys
+taken = 0
+try:
+    while taken < 100:
+        os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)
+        taken += 1
+except OSError as refused:
+    print(refused.errno)
+print('took', taken, flush=True)
+sys.stdin.read()";
+    let apart = "mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx && exec python3 -c \"$1\"";
+    let (_, control) = outside("unshare", &["--mount", "sh", "-c", apart, "sh", open]);
+    assert_eq!(control, "took 100\n", "the control: as many as it likes");
+    let ran = Run::new().option("--unmonitored").python(open);
+    let full = format!("{}\ntook 64\n", libc::ENOSPC);
+    ran.expect(ran.stdout == full, "as many as a jail may have");
+}
