@@ -17,6 +17,7 @@ use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
 use crate::ids::Ids;
 use crate::kernel_file;
+use crate::plan::is_reserved;
 use crate::tree::paths::{self, PathError};
 use crate::tree::root::{self, RootError, RootFacts};
 
@@ -63,6 +64,8 @@ pub enum PathFact {
     Special,
     /// A symlink over which another user decides: never followed.
     Foreign,
+    /// By way of symlinks, a place that every jail has of its own: the canonical path.
+    Reserved(PathBuf),
 }
 
 /// How a host finds the addresses of names.
@@ -225,6 +228,11 @@ fn hierarchies(ids: &Ids, io: bool) -> Result<Hierarchies, HierarchyError> {
 }
 
 fn look(path: &Path) -> PathFact {
+    // By any other spelling it is as little to be given as by its own, of which the plan speaks.
+    let real = paths::canonical(path).ok();
+    if let Some(real) = real.filter(|real| real != path && is_reserved(real)) {
+        return PathFact::Reserved(real);
+    }
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return PathFact::Missing;
     };
@@ -285,6 +293,10 @@ mod tests {
             }
         );
         assert_eq!(look(Path::new("/dev/null")), PathFact::Special);
+        let behind = directory.path().join("behind");
+        std::os::unix::fs::symlink("/proc/self", &behind).unwrap();
+        let own = Path::new("/proc").join(std::process::id().to_string());
+        assert_eq!(look(&behind.join("fd")), PathFact::Reserved(own.join("fd")));
         assert_eq!(look(&directory.path().join("nothing")), PathFact::Missing);
     }
 }
