@@ -18,6 +18,7 @@ use crate::host::storage::Storage;
 use crate::ids::Ids;
 use crate::ids::ceilings::{self, Ceiling};
 use crate::kernel_file;
+use crate::plan::is_reserved;
 use crate::process::rlimits::HardLimits;
 use crate::tree::paths::{self, PathError};
 use crate::tree::root::{self, RootError, RootFacts};
@@ -69,6 +70,8 @@ pub enum PathFact {
     Special,
     /// A symlink over which another user decides: never followed.
     Foreign,
+    /// By way of symlinks, a place that every jail has of its own: the canonical path.
+    Reserved(PathBuf),
 }
 
 /// How a host finds the addresses of names.
@@ -234,6 +237,11 @@ fn hierarchies(ids: &Ids, io: bool) -> Result<Hierarchies, HierarchyError> {
 }
 
 fn look(path: &Path) -> PathFact {
+    // By any other spelling it is as little to be given as by its own, of which the plan speaks.
+    let real = paths::canonical(path).ok();
+    if let Some(real) = real.filter(|real| real != path && is_reserved(real)) {
+        return PathFact::Reserved(real);
+    }
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return PathFact::Missing;
     };
@@ -294,6 +302,10 @@ mod tests {
             }
         );
         assert_eq!(look(Path::new("/dev/null")), PathFact::Special);
+        let behind = directory.path().join("behind");
+        std::os::unix::fs::symlink("/proc/self", &behind).unwrap();
+        let own = Path::new("/proc").join(std::process::id().to_string());
+        assert_eq!(look(&behind.join("fd")), PathFact::Reserved(own.join("fd")));
         assert_eq!(look(&directory.path().join("nothing")), PathFact::Missing);
     }
 }

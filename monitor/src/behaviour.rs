@@ -35,6 +35,7 @@ use act::Act;
 use scene::Scene;
 
 pub use exhaustion::End;
+pub use places::SECRETS;
 
 /// Steps of the evidence that are kept for one behaviour.
 const STEPS: usize = 8;

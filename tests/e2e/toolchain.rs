@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use turnkey_tests::{Run, finish, outside, scratch};
+use turnkey_tests::{Run, finish, open_to_all, outside, scratch};
 
 /// A home with installations in it, as a caller would have one.
 struct Home {
@@ -154,4 +154,170 @@ fn a_toolchain_of_the_host_and_a_root_of_its_own_do_not_go_together() {
         .shell("true");
     ran.expect_code(125);
     ran.expect(ran.stderr.contains("toolchain"), "with the reason");
+}
+
+/// Shows the files of a directory, and the socket in it; started as the interpreter of a script, with the
+/// line's argument first.
+const READER: &str = r#"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    char path[600], text[100] = "";
+    snprintf(path, sizeof path, "%s/secret", words[1]);
+    int file = open(path, O_RDONLY);
+    if (file >= 0 && read(file, text, 99) > 0) printf("READ %s\n", text);
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    snprintf(to.sun_path, sizeof to.sun_path, "%s/s", words[1]);
+    int peer = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (connect(peer, (void *)&to, sizeof to) == 0) printf("CONNECTED\n");
+    printf("RAN\n");
+    return 0;
+}
+"#;
+
+/// The program names places of the host in every file that turnkey reads of it. None of them is given, and a
+/// place that is given by hand is the control.
+#[test]
+fn j67_what_the_workspace_names_is_not_given() {
+    let home = Home::new();
+    home.file("private/secret", b"the-secret");
+    home.file("private/bin/tool", b"#!/bin/sh\necho ran\n");
+    home.file(".ssh/secret", b"the-secret");
+    let runtime = tempfile::tempdir_in("/run").expect("a test runs as root");
+    open_to_all(runtime.path());
+    let _listener = std::os::unix::net::UnixListener::bind(runtime.path().join("s")).unwrap();
+    let everybody = PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(runtime.path().join("s"), everybody).unwrap();
+    let by_symlink = home.path("var-run");
+    symlink("/run", &by_symlink).unwrap();
+    let runtime = by_symlink.join(runtime.path().file_name().unwrap());
+
+    for place in [home.path("private"), home.path(".ssh"), runtime.clone()] {
+        let place = place.display();
+        let line = format!("#!-x {place}\n");
+        let named = Run::new()
+            .option("--unmonitored")
+            .compiled("-x", READER)
+            .file("run", &line);
+        let run = |options: &[&str]| {
+            let mode = PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(named.path().join("run"), mode).unwrap();
+            let mut command = named.command(&["./run"]);
+            // Beside the options of every test.
+            let mut arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+            let at = arguments
+                .iter()
+                .position(|word| word == "--")
+                .expect("it is there");
+            arguments.splice(at..at, options.iter().map(Into::into));
+            let mut again = std::process::Command::new(command.get_program());
+            again.args(arguments).env("HOME", home.keep.path());
+            again.current_dir(named.path());
+            command = again;
+            text(&command.output().expect("turnkey can be started").stdout)
+        };
+        if !place.to_string().contains("var-run") {
+            let given = format!("{place}");
+            let control = run(&["--read", &given]);
+            assert!(
+                control.contains("READ the-secret"),
+                "the control: {control}"
+            );
+        }
+        for options in [
+            &["--toolchain", "auto"][..],
+            &["--profile", "python"],
+            &["--profile", "node"],
+            &["--profile", "compile"],
+        ] {
+            let seen = run(options);
+            assert_eq!(seen, "RAN\n", "{place} {options:?}");
+        }
+    }
+
+    // By way of a symlink, an interpreter and a venv of the workspace.
+    let tool = home.path("private/bin/tool").display().to_string();
+    let script = format!("#!{tool}\n");
+    let work = Home::new();
+    work.file("run", script.as_bytes());
+    symlink(&tool, work.path("link")).unwrap();
+    work.file(
+        "venv/pyvenv.cfg",
+        format!("home = {}\n", home.path("private/bin").display()).as_bytes(),
+    );
+    symlink(&tool, work.path("venv/python3")).unwrap();
+    for command in ["./run", "./link", "venv/python3"] {
+        let mut turnkey = std::process::Command::new(turnkey_tests::binary());
+        turnkey.args(["run", "--unmonitored", "--toolchain", "auto", "--", command]);
+        turnkey
+            .current_dir(work.keep.path())
+            .env("HOME", home.keep.path());
+        let ran = turnkey.output().unwrap();
+        assert_eq!(
+            ran.status.code(),
+            Some(125),
+            "{command}: {}",
+            text(&ran.stdout)
+        );
+        let message = text(&ran.stderr);
+        assert!(
+            message.contains("is no installation"),
+            "{command}: {message}"
+        );
+    }
+}
+
+#[test]
+fn j67_what_is_brought_in_is_told() {
+    let home = Home::new();
+    let shell = std::fs::read("/bin/sh").unwrap();
+    home.file(".nvm/versions/node/v20/bin/node", &shell);
+    let bin = home.path(".nvm/versions/node/v20/bin");
+    let place = home.path(".nvm/versions/node/v20").display().to_string();
+    let report = home.path("report.json");
+    let mut turnkey = std::process::Command::new(turnkey_tests::binary());
+    turnkey.args(["run", "--unmonitored", "--toolchain", "auto", "--report"]);
+    turnkey.arg(&report).args(["--", "node", "-c", "true"]);
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    turnkey.env("PATH", path).env("HOME", home.keep.path());
+    let ran = turnkey.output().expect("turnkey can be started");
+    let told = text(&ran.stderr);
+    let line = format!("brought in, read-only: {place} (by your PATH)");
+    assert!(told.contains(&line), "{told}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    let expected = serde_json::json!([{"path": place, "key": "toolchain", "by": "your PATH"}]);
+    assert_eq!(report["brought_in"], expected);
+}
+
+/// By any spelling, and whatever else a caller gives.
+#[test]
+fn a_place_that_every_jail_has_of_its_own_is_not_given_by_a_symlink() {
+    let home = Home::new();
+    let runtime = tempfile::tempdir_in("/run").expect("a test runs as root");
+    let name = runtime.path().file_name().unwrap();
+    symlink("/run", home.path("run")).unwrap();
+    symlink(runtime.path(), home.path("last")).unwrap();
+    let places = [
+        home.path("run").join(name),
+        home.path("last"),
+        Path::new("/var/run").join(name),
+    ];
+    for place in places {
+        for flag in ["--read", "--write"] {
+            let ran = Run::new()
+                .option("--unmonitored")
+                .option(&format!("{flag} {}", place.display()))
+                .shell("true");
+            ran.expect_code(125);
+            ran.expect(
+                ran.stderr.contains("is made fresh in every jail"),
+                "with the reason",
+            );
+        }
+    }
 }

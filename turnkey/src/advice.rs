@@ -1,6 +1,7 @@
 //! What to say when nothing ran: the chain of causes on one line each, and the fix.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use turnkey_jailer::export::DestinationError;
 use turnkey_jailer::rootless::RootlessError;
@@ -30,10 +31,17 @@ fn chain(error: &anyhow::Error) -> String {
 }
 
 /// The same of a run of `program`, for which the host may have what the jail lacks.
-pub fn explain_run(error: &anyhow::Error, policy: &Policy, program: &OsStr) -> String {
+pub fn explain_run(
+    error: &anyhow::Error,
+    policy: &Policy,
+    program: &OsStr,
+    workdir: Option<&Path>,
+) -> String {
     let fix = match error.downcast_ref::<JailError>() {
-        Some(JailError::NotFound(_)) => Some(bring_in(policy, program)),
-        Some(JailError::ExecFailed { .. }) => needed(policy, program).or_else(|| fix(error)),
+        Some(JailError::NotFound(_)) => Some(bring_in(policy, program, workdir)),
+        Some(JailError::ExecFailed { .. }) => {
+            needed(policy, program, workdir).or_else(|| fix(error))
+        }
         _ => fix(error),
     };
     with_fix(chain(error), fix)
@@ -55,12 +63,12 @@ fn with_fix(text: String, fix: Option<String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn bring_in(policy: &Policy, program: &OsStr) -> String {
+fn bring_in(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> String {
     if let Some(root) = &policy.filesystem.root {
         let root = root.display();
         return format!("the jail's root is {root}; install the program there, or give its path");
     }
-    needed(policy, program).unwrap_or_else(|| {
+    needed(policy, program, workdir).unwrap_or_else(|| {
         "the jail holds what the profile's `read` names; install the program, or give its path"
             .into()
     })
@@ -68,8 +76,8 @@ fn bring_in(policy: &Policy, program: &OsStr) -> String {
 
 /// A program that is on the caller's PATH and not in the jail, such as one of pyenv or nvm, needs
 /// its whole installation inside.
-fn needed(policy: &Policy, program: &OsStr) -> Option<String> {
-    match toolchain::find(policy, program, &Caller::of_this_process()) {
+fn needed(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> Option<String> {
+    match toolchain::find(policy, program, workdir, &Caller::of_this_process()) {
         Ok(need) => Some(flags(&need?)),
         Err(too_much) => Some(too_much.to_string()),
     }
@@ -96,7 +104,7 @@ mod tests {
         let need = Need {
             program: "/srv/venv/bin/python".into(),
             prefixes: vec!["/srv/venv".into(), "/srv/python".into()],
-            directories: Vec::new(),
+            ..Need::default()
         };
         let text = flags(&need);
         assert!(

@@ -27,6 +27,11 @@ fn missing(report: &Report, on_host: impl Fn(&Path) -> bool) -> Vec<&str> {
         .filter(|tried| tried.errno.as_deref() == Some("ENOENT"));
     // What had to be escaped is not the path itself any more, and no program's usual business.
     let plain = |path: &&str| path.starts_with('/') && !path.contains(['\\', ' ', '\'', '"']);
+    // Nor is one proposed that leads there: it would be refused.
+    let on_host = |path: &Path| {
+        let real = turnkey_jailer::paths::canonical(path);
+        on_host(path) && !real.is_ok_and(|real| turnkey_jailer::plan::is_reserved(&real))
+    };
     let wanted = |path: &&str| !PROBED.iter().any(|tree| Path::new(path).starts_with(tree));
     let mut paths: Vec<&str> = Vec::new();
     for path in hidden

@@ -39,7 +39,11 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let mut policy = run::load(&arguments.profile, &arguments.overrides)?;
     let mut command = arguments.command.clone();
     match command.first() {
-        Some(program) => drop(toolchain::bring_in(&mut policy, program)?),
+        Some(program) => drop(toolchain::bring_in(
+            &mut policy,
+            program,
+            arguments.workdir.as_deref(),
+        )?),
         None => command.push(OsString::from(COMMAND)),
     }
     network::resolve(&mut policy)?;

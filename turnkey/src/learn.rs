@@ -49,7 +49,11 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         ..below.policy.clone()
     };
     let run_arguments = as_run(arguments);
-    let installations = installations(&policy, &run_arguments.command[0])?;
+    let installations = installations(
+        &policy,
+        &run_arguments.command[0],
+        run_arguments.workdir.as_deref(),
+    )?;
     let mut seen = Seen::default();
     let done = run::under(
         &run_arguments,
@@ -168,8 +172,12 @@ fn absolute(profile: &str) -> anyhow::Result<String> {
 }
 
 /// What the command brings along of its own installation.
-fn installations(policy: &Policy, program: &OsStr) -> anyhow::Result<Vec<Vec<u8>>> {
-    let need = toolchain::bring_in(&mut policy.clone(), program)?;
+fn installations(
+    policy: &Policy,
+    program: &OsStr,
+    workdir: Option<&Path>,
+) -> anyhow::Result<Vec<Vec<u8>>> {
+    let need = toolchain::bring_in(&mut policy.clone(), program, workdir)?;
     let prefixes = need.into_iter().flat_map(|need| need.prefixes);
     Ok(prefixes
         .map(|prefix| prefix.into_os_string().into_encoded_bytes())

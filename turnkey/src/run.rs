@@ -99,7 +99,7 @@ pub fn under(
     look: Option<Look<'_>>,
 ) -> Result<Done, Failure> {
     let program = arguments.command.first().cloned().unwrap_or_default();
-    toolchain::bring_in(&mut policy, &program)?;
+    let brought_in = toolchain::bring_in(&mut policy, &program, arguments.workdir.as_deref())?;
     let resolved = network::resolve(&mut policy);
     outputs::require_unreachable(&policy, arguments.events.as_deref())?;
     let report_file = arguments.report.as_deref().map(open_report).transpose()?;
@@ -112,7 +112,7 @@ pub fn under(
         .and(resolved)
         .and_then(|()| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
     let outcome = outcome.unwrap_or_else(|error| {
-        let message = advice::explain_run(&error, &policy, &program);
+        let message = advice::explain_run(&error, &policy, &program, arguments.workdir.as_deref());
         Outcome::not_started(&error, &message)
     });
     let (seen, unwritten) = watcher.finish(outcome.evidence.records);
@@ -125,6 +125,7 @@ pub fn under(
         .map(|stream| stream.total)
         .sum();
     let mut report = outcome.report(arguments, &policy, clock, seen)?;
+    report.brought_in = brought_in.iter().flat_map(toolchain::Need::told).collect();
     elsewhere::note(&mut report);
     if !arguments.no_redact {
         report = report::redact::report(report).context("could not redact the report")?;

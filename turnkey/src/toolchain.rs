@@ -3,68 +3,83 @@
 //!
 //! Nothing is run to find out. Symlinks, the first line of scripts and `pyvenv.cfg` are followed
 //! from the command on; each place they pass needs its installation, the directory above `bin`.
+//!
+//! A file of the workspace says where to look and never what is given: what it leads to is brought in only
+//! when it is an installation by marks of its own that the caller has by another word as well.
+
+mod installation;
+#[cfg(test)]
+mod property;
+mod script;
+#[cfg(test)]
+mod tests;
+mod way;
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
-use std::io::Read;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{HostPath, Policy, Toolchain};
+use turnkey_jailer::paths::{self, PathError};
+use turnkey_policy::{Glob, HostPath, Policy, Toolchain, WORKSPACE, Workdir};
+
+use crate::report::{BroughtIn, escape};
+use installation::{is_program, prefix, prefix_of};
+use way::{Named, Way, Workspace};
 
 /// The longest chain of symlinks and interpreters that is followed.
 const LONGEST: usize = 16;
-/// Directories of programs, below what is installed.
-const PROGRAMS: [&str; 5] = ["bin", "sbin", "shims", "condabin", "libexec"];
-/// What lies in somebody's home or configuration, and never in an installation.
-const CREDENTIALS: [&str; 12] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".netrc",
-    ".git-credentials",
-    ".password-store",
-    "credentials",
-    "credentials.toml",
-    "share/keyrings",
-];
 
 /// What a command needs that the jail does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Need {
-    /// Where the command is.
+    /// The command's own file.
     pub program: PathBuf,
     /// Installations.
     pub prefixes: Vec<PathBuf>,
+    /// Who named each of them, in the same order.
+    pub words: Vec<String>,
     /// Directories of programs, for PATH.
     pub directories: Vec<PathBuf>,
 }
 
-/// An installation that is more than one.
+impl Need {
+    /// Each installation for the report, and by whose word it is there.
+    pub fn told(&self) -> impl Iterator<Item = BroughtIn> {
+        let named = self.prefixes.iter().zip(&self.words);
+        named.map(|(path, by)| BroughtIn {
+            path: escape(path.as_os_str().as_bytes()),
+            key: "toolchain".to_owned(),
+            by: escape(by.as_bytes()),
+        })
+    }
+}
+
+/// An installation that is more than one, or none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the toolchain of {} would bring in {}, which {why}; name what it needs instead, such as `--read {}`",
-    program.display(), prefix.display(), program.display()
-)]
+#[error("the toolchain of {} would bring in {}, which {why} ({by}){}", program.display(), prefix.display(), fix.as_deref().unwrap_or(""))]
 pub struct TooMuch {
     program: PathBuf,
     prefix: PathBuf,
     why: &'static str,
+    by: String,
+    fix: Option<String>,
 }
 
-/// With `toolchain = "auto"`, adds to the policy what `program` needs. What was added is the
-/// answer.
+/// With `toolchain = "auto"`, adds to the policy what `program` needs when it is run in `workdir`. The answer
+/// is what was added.
 ///
 /// # Errors
 /// When that would be more than an installation.
-pub fn bring_in(policy: &mut Policy, program: &OsStr) -> Result<Option<Need>, TooMuch> {
+pub fn bring_in(
+    policy: &mut Policy,
+    program: &OsStr,
+    workdir: Option<&Path>,
+) -> Result<Option<Need>, TooMuch> {
     if policy.filesystem.toolchain != Toolchain::Auto {
         return Ok(None);
     }
-    let Some(need) = find(policy, program, &Caller::of_this_process())? else {
+    let Some(need) = find(policy, program, workdir, &Caller::of_this_process())? else {
         return Ok(None);
     };
     for prefix in &need.prefixes {
@@ -96,66 +111,96 @@ impl Caller {
     /// From this process's environment.
     pub fn of_this_process() -> Caller {
         let path = std::env::var_os("PATH").unwrap_or_default();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
         Caller {
             path: std::env::split_paths(&path).collect(),
-            home: std::env::var_os("HOME").map(PathBuf::from),
+            home: home.filter(|home| home.is_absolute()),
         }
     }
 
-    fn look_up(&self, name: &OsStr) -> Option<PathBuf> {
-        let directories = self.path.iter().filter(|directory| directory.is_absolute());
-        let candidates = directories.map(|directory| directory.join(name));
-        candidates.into_iter().find(|file| is_program(file))
+    fn directories(&self) -> impl Iterator<Item = &PathBuf> {
+        self.path.iter().filter(|directory| directory.is_absolute())
     }
-}
 
-fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    let metadata = std::fs::metadata(file);
-    metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    fn look_up(&self, name: &OsStr) -> Option<PathBuf> {
+        let mut candidates = self.directories().map(|directory| directory.join(name));
+        candidates.find(|file| is_program(file))
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        let home = self.home.as_ref()?;
+        Some(paths::canonical(home).unwrap_or_else(|_| home.clone()))
+    }
 }
 
 /// What `program` needs beyond what `policy` shows; `None` when it needs nothing, or is nowhere.
 ///
 /// # Errors
 /// When that would be more than an installation.
-pub fn find(policy: &Policy, program: &OsStr, caller: &Caller) -> Result<Option<Need>, TooMuch> {
-    let named = Path::new(program);
+pub fn find(
+    policy: &Policy,
+    program: &OsStr,
+    workdir: Option<&Path>,
+    caller: &Caller,
+) -> Result<Option<Need>, TooMuch> {
+    let workspace = Workspace::new(policy, workdir.unwrap_or(Path::new(".")));
     let by_name = !program.as_bytes().contains(&b'/');
-    let found = if by_name {
-        caller.look_up(program)
-    } else {
-        Some(named.to_owned()).filter(|file| is_program(file))
+    let found = match by_name {
+        true => caller.look_up(program).map(Named::absolute),
+        false => Some(workspace.on_host(Path::new(program))),
     };
-    let Some(found) = found else {
+    let Some(found) = found.filter(|found| is_program(&found.file)) else {
         return Ok(None);
     };
+    let by = if by_name { "your PATH" } else { "the command" };
     let mut search = Search {
         policy,
         caller,
+        home: caller.home(),
+        workspace,
         need: Need {
-            program: found.clone(),
+            program: found.file.clone(),
             ..Need::default()
         },
+        real: Vec::new(),
         open: VecDeque::from([Step {
-            file: found,
+            named: found,
             by_name,
+            word: Word::Caller,
+            by: by.to_owned(),
         }]),
     };
     search.run()?;
     Ok(Some(search.need).filter(|need| !need.prefixes.is_empty()))
 }
 
+/// Whose word it is that a file is needed, from most trusted to least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    /// The caller named it.
+    Caller,
+    /// Something that is installed did.
+    Installed,
+    /// Something did that may be the program's own.
+    Workspace,
+}
+
 /// A file on the way from the command to what runs it.
 struct Step {
-    file: PathBuf,
+    named: Named,
     by_name: bool,
+    word: Word,
+    by: String,
 }
 
 struct Search<'a> {
     policy: &'a Policy,
     caller: &'a Caller,
+    home: Option<PathBuf>,
+    workspace: Workspace,
     need: Need,
+    /// The canonical paths of what is needed.
+    real: Vec<PathBuf>,
     open: VecDeque<Step>,
 }
 
@@ -170,129 +215,231 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn step(&mut self, Step { file, by_name }: Step) -> Result<(), TooMuch> {
-        // A file named relative to the working directory is in the workspace.
-        if file.is_absolute() {
-            let hidden = self.require(&file)?;
-            if let Some(directory) = file.parent().filter(|_| hidden && by_name) {
-                push_new(&mut self.need.directories, directory);
-            }
-            self.follow(&file);
+    fn step(&mut self, mut step: Step) -> Result<(), TooMuch> {
+        let file = step.named.file.clone();
+        let Some(way) = Way::to(&file, &self.workspace) else {
+            // A command that is there and cannot be walked to.
+            let foreign = "is behind another user's symlink";
+            return match step.word {
+                Word::Caller => Err(self.too_much(&file, foreign, &step.by, false)),
+                _ => Ok(()),
+            };
+        };
+        // Only a program can be an interpreter, and only what is there can be needed.
+        if !is_program(&way.real) {
+            return Ok(());
         }
-        self.interpreter(&file);
+        if way.over_workspace {
+            step.word = Word::Workspace;
+        }
+        let directory = if self.workspace.holds(&way.real) {
+            self.show_again(&way.real, &step)
+        } else {
+            self.require(&way, &step)?
+        };
+        if let Some(directory) = directory.filter(|_| step.by_name) {
+            push_new(&mut self.need.directories, &directory);
+        }
+        self.follow(&file, &way, step.word);
+        self.interpreter(&way.real);
         Ok(())
     }
 
-    /// Adds the installation of `file` when the jail does not show it.
-    fn require(&mut self, file: &Path) -> Result<bool, TooMuch> {
-        if self.is_shown(file) {
-            return Ok(false);
+    fn too_much(&self, place: &Path, why: &'static str, by: &str, fix: bool) -> TooMuch {
+        let fix = fix.then(|| {
+            let program = place.display();
+            format!("; name what it needs instead, such as `--read {program}`")
+        });
+        TooMuch {
+            program: self.need.program.clone(),
+            prefix: prefix(place).to_owned(),
+            why,
+            by: format!("by {by}"),
+            fix,
         }
-        let prefix = prefix(file);
-        self.refuse_too_much(prefix)?;
-        push_new(&mut self.need.prefixes, prefix);
-        Ok(true)
     }
 
-    fn is_shown(&self, file: &Path) -> bool {
+    /// Adds the installation of a file when the jail does not show it; the answer is where its programs are.
+    fn require(&mut self, way: &Way, step: &Step) -> Result<Option<PathBuf>, TooMuch> {
+        // By way of the workspace, only the canonical path means the same when it is used.
+        let file = match way.over_workspace {
+            true => &way.real,
+            false => &step.named.file,
+        };
+        if self.is_shown(file, &way.real) {
+            return Ok(None);
+        }
+        let place = prefix(file);
+        let refuse = |why, fix: bool| self.too_much(file, why, &step.by, fix);
+        let real = paths::canonical(place).map_err(|error| match error {
+            PathError::Foreign => refuse("is behind another user's symlink", false),
+            PathError::System(_) => refuse("is gone", false),
+        })?;
+        let home = self.home.as_deref();
+        let parts = parts(place, &real, home);
+        if parts.is_empty() {
+            if let Some(why) = installation::too_much(&real, home) {
+                // A key is not to be given by a copied line.
+                return Err(refuse(why, step.word == Word::Caller));
+            }
+            if let Some(why) = self.is_none(&real, file, step.word) {
+                return Err(refuse(why, true));
+            }
+            self.add(place, &real, &step.by);
+        }
+        for part in parts {
+            let real = paths::canonical(&part).unwrap_or_else(|_| part.clone());
+            self.add(&part, &real, &step.by);
+        }
+        Ok(file.parent().map(Path::to_owned))
+    }
+
+    fn add(&mut self, place: &Path, real: &Path, by: &str) {
+        if !self.need.prefixes.iter().any(|known| known == place) {
+            self.need.prefixes.push(place.to_owned());
+            self.need.words.push(by.to_owned());
+            self.real.push(real.to_owned());
+        }
+    }
+
+    /// Why a place is no installation that may be brought in by this word.
+    fn is_none(&self, real: &Path, file: &Path, word: Word) -> Option<&'static str> {
+        let listed = || self.listed().any(|directory| prefix_of(&directory) == real);
+        let known = || {
+            let name = file.file_name().and_then(|name| self.caller.look_up(name));
+            let named = name.and_then(|file| Way::to(&file, &self.workspace));
+            let by_name =
+                named.is_some_and(|way| !way.over_workspace && way.real.starts_with(real));
+            by_name || installation::is_in_a_layout(real, self.home.as_deref())
+        };
+        match word {
+            Word::Caller | Word::Installed if installation::is_one(real) => None,
+            _ if listed() => None,
+            Word::Workspace if installation::is_one(real) && known() => None,
+            Word::Workspace if installation::is_one(real) => {
+                Some("nothing but a file of the workspace names")
+            }
+            _ => Some("is no installation"),
+        }
+    }
+
+    /// The directories of the caller's PATH that do not go by way of the workspace.
+    fn listed(&self) -> impl Iterator<Item = PathBuf> {
+        let ways = self.caller.directories();
+        let ways = ways.filter_map(|directory| Way::to(directory, &self.workspace));
+        ways.filter(|way| !way.over_workspace).map(|way| way.real)
+    }
+
+    /// A directory of the workspace, such as a venv, under its own path too: scripts in it name that. Nothing
+    /// is given by this that the workspace does not show already.
+    fn show_again(&mut self, real: &Path, step: &Step) -> Option<PathBuf> {
+        let filesystem = &self.policy.filesystem;
+        if step.named.inside || self.is_shown(real, real) {
+            return None;
+        }
+        let place = prefix(real);
+        let inside = self.workspace.in_jail(place)?;
+        // A decoy hides what lies there, and a rule on the workspace's path would not hold under another.
+        let hides = |decoy: &PathBuf| decoy.starts_with(&inside);
+        let patterns = self.policy.rules.iter().flat_map(|rule| &rule.path);
+        let is_watched = |pattern: &Glob| pattern.as_str().contains(WORKSPACE);
+        if inside == Path::new(WORKSPACE)
+            || filesystem.workdir == Workdir::None
+            || filesystem.decoys.iter().any(hides)
+            || patterns.clone().any(is_watched)
+        {
+            return self.workspace.in_jail(real.parent()?);
+        }
+        self.add(place, place, &step.by);
+        real.parent().map(Path::to_owned)
+    }
+
+    /// Whether the jail shows a file both where it is named and where it is.
+    fn is_shown(&self, file: &Path, real: &Path) -> bool {
         let filesystem = &self.policy.filesystem;
         let given = filesystem.read.iter().chain(&filesystem.write);
-        let mut shown = given.map(|given| given.path.as_path());
-        let mut found = self.need.prefixes.iter().map(PathBuf::as_path);
-        shown.any(|path| file.starts_with(path)) || found.any(|path| file.starts_with(path))
+        let given = given.map(|given| given.path.as_path());
+        let given: Vec<_> = given
+            .chain(self.need.prefixes.iter().map(PathBuf::as_path))
+            .collect();
+        let shows = |file: &Path| given.iter().any(|place| file.starts_with(place));
+        let is_needed = self.real.iter().any(|place| real.starts_with(place));
+        shows(file) && (shows(real) || is_needed)
     }
 
     /// One symlink further, and where that lies when its directories are symlinks themselves; and
     /// the Python that a venv stands on.
-    fn follow(&mut self, file: &Path) {
-        let mut ahead = Vec::new();
+    fn follow(&mut self, file: &Path, way: &Way, word: Word) {
+        let word = match self.is_installed(file) && !way.over_workspace {
+            true => Word::Installed,
+            false => word.max(Word::Installed),
+        };
         if let Ok(text) = std::fs::read_link(file) {
-            ahead.push(file.parent().unwrap_or(file).join(text));
+            let to = file.parent().unwrap_or(file).join(text);
+            self.push(&to, word, format!("the symlink {}", file.display()));
         }
-        ahead.extend(std::fs::canonicalize(file).ok().filter(|real| real != file));
-        ahead.extend(home_of_venv(prefix(file)));
-        let ahead = ahead.into_iter().filter_map(|file| normal(&file));
-        self.open.extend(ahead.map(|file| Step {
-            file,
-            by_name: false,
-        }));
+        if way.real != file {
+            let by = format!("the symlinks of {}", file.display());
+            self.push(&way.real, word, by);
+        }
+        let venv = prefix(file);
+        if let Some(python) = home_of_venv(venv) {
+            let by = venv.join("pyvenv.cfg").display().to_string();
+            self.push(&python, word, by);
+        }
+    }
+
+    /// Whether a file is part of the system or of what is brought in, and not the program's own.
+    fn is_installed(&self, file: &Path) -> bool {
+        let mut brought = self.real.iter().chain(&self.need.prefixes);
+        !self.workspace.holds(file)
+            && (installation::is_of_the_system(file)
+                || brought.any(|place| file.starts_with(place)))
     }
 
     /// What runs a script.
     fn interpreter(&mut self, file: &Path) {
-        let Some(words) = first_line(file) else {
+        let Some(line) = script::first_line(file) else {
             return;
         };
-        let mut words = words
-            .iter()
-            .filter(|word| !word.as_bytes().starts_with(b"-"));
-        let Some(interpreter) = words.next() else {
-            return;
+        let word = match self.is_installed(file) {
+            true => Word::Installed,
+            false => Word::Workspace,
         };
-        self.open.push_back(Step {
-            file: PathBuf::from(interpreter),
-            by_name: false,
-        });
-        let is_env = Path::new(interpreter).file_name() == Some(OsStr::new("env"));
-        let name = words
-            .find(|word| !word.as_bytes().contains(&b'='))
-            .filter(|_| is_env);
-        let by_name = name.and_then(|name| self.caller.look_up(name));
-        self.open.extend(by_name.map(|file| Step {
-            file,
+        let by = format!("the first line of {}", file.display());
+        let found = line.looked_up().and_then(|name| self.caller.look_up(name));
+        self.push(&line.interpreter, word, by.clone());
+        // The caller's PATH says where a name leads, whoever asks for it.
+        self.open.extend(found.map(|file| Step {
+            named: Named::absolute(file),
             by_name: true,
+            word: Word::Caller,
+            by: format!("your PATH and {by}"),
         }));
     }
 
-    fn refuse_too_much(&self, prefix: &Path) -> Result<(), TooMuch> {
-        let home = self.caller.home.as_deref();
-        let why = if prefix.components().count() <= 2 {
-            "is a top directory of this host"
-        } else if home.is_some_and(|home| home.starts_with(prefix)) {
-            "is your home directory"
-        } else if prefix.parent() == Some(Path::new("/home")) {
-            "is a home directory"
-        } else if CREDENTIALS.iter().any(|name| prefix.join(name).exists()) {
-            "holds credentials"
-        } else {
-            return Ok(());
-        };
-        Err(TooMuch {
-            program: self.need.program.clone(),
-            prefix: prefix.to_owned(),
-            why,
-        })
+    fn push(&mut self, to: &Path, word: Word, by: String) {
+        self.open.push_back(Step {
+            named: self.workspace.on_host(to),
+            by_name: false,
+            word,
+            by,
+        });
     }
+}
+
+/// Of a directory in which a home keeps everything, beside programs, what programs are made of.
+fn parts(place: &Path, real: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let is_local = home.is_some_and(|home| real == home.join(".local"));
+    let parts = ["bin", "lib"].map(|name| place.join(name));
+    let parts = parts.into_iter().filter(|part| is_local && part.is_dir());
+    parts.collect()
 }
 
 fn push_new(list: &mut Vec<PathBuf>, path: &Path) {
     if !list.iter().any(|known| known == path) {
         list.push(path.to_owned());
     }
-}
-
-/// The directory above one of programs, or the one the file is in.
-fn prefix(file: &Path) -> &Path {
-    let directory = file.parent().unwrap_or(Path::new("/"));
-    let of_programs = PROGRAMS.iter().any(|name| directory.ends_with(name));
-    let above = directory.parent().filter(|_| of_programs);
-    above.unwrap_or(directory)
-}
-
-/// Without `.` and `..`, which is right because what it is asked for has been looked at as it is,
-/// too: what a symlink of a directory changes about it comes with the canonical path.
-fn normal(path: &Path) -> Option<PathBuf> {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            std::path::Component::ParentDir => {
-                plain.pop();
-            }
-            std::path::Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain.is_absolute().then_some(plain)
 }
 
 /// `home = …` of a pyvenv.cfg: where the Python is that a venv was made with.
@@ -303,163 +450,4 @@ fn home_of_venv(prefix: &Path) -> Option<PathBuf> {
         (key.trim() == "home").then(|| value.trim().to_owned())
     })?;
     Some(PathBuf::from(home).join("python3")).filter(|python| python.exists())
-}
-
-/// The words behind `#!`, when the file is a script.
-fn first_line(file: &Path) -> Option<Vec<OsString>> {
-    let mut start = Vec::new();
-    let opened = std::fs::File::open(file).ok()?;
-    opened.take(256).read_to_end(&mut start).ok()?;
-    let line = start
-        .strip_prefix(b"#!")?
-        .split(|byte| *byte == b'\n')
-        .next()?;
-    let words = line.split(|byte| byte.is_ascii_whitespace());
-    let words = words.filter(|word| !word.is_empty());
-    Some(
-        words
-            .map(|word| OsStr::from_bytes(word).to_owned())
-            .collect(),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    struct Home {
-        keep: tempfile::TempDir,
-    }
-
-    impl Home {
-        fn new() -> Home {
-            Home {
-                keep: tempfile::tempdir().expect("a directory"),
-            }
-        }
-
-        fn path(&self, name: &str) -> PathBuf {
-            let home = self.keep.path().canonicalize().expect("it is there");
-            home.join(name)
-        }
-
-        fn file(&self, name: &str, content: &str) -> PathBuf {
-            let path = self.path(name);
-            std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories");
-            std::fs::write(&path, content).expect("a file");
-            let mode = std::fs::Permissions::from_mode(0o755);
-            std::fs::set_permissions(&path, mode).expect("its mode");
-            path
-        }
-
-        fn find(&self, program: &str, path: &[&str]) -> Result<Option<Need>, TooMuch> {
-            let caller = Caller {
-                path: path.iter().map(|name| self.path(name)).collect(),
-                home: Some(self.path("")),
-            };
-            find(&policy(), OsStr::new(program), &caller)
-        }
-    }
-
-    fn policy() -> Policy {
-        let no_files = |path: &str| Err(path.to_owned());
-        let flags = turnkey_policy::Overrides::default();
-        turnkey_policy::load("untrusted", &no_files, &flags).expect("a shipped profile")
-    }
-
-    fn prefixes(need: Result<Option<Need>, TooMuch>) -> Vec<PathBuf> {
-        need.unwrap().unwrap_or_default().prefixes
-    }
-
-    #[test]
-    fn a_program_of_nvm_needs_its_version_and_nothing_more() {
-        let home = Home::new();
-        home.file(".nvm/versions/node/v20/bin/node", "\x7fELF");
-        let need = home
-            .find("node", &[".nvm/versions/node/v20/bin"])
-            .unwrap()
-            .unwrap();
-        assert_eq!(need.prefixes, [home.path(".nvm/versions/node/v20")]);
-        assert_eq!(need.directories, [home.path(".nvm/versions/node/v20/bin")]);
-        // npm: a script, through env, behind a symlink.
-        home.file(
-            ".nvm/versions/node/v20/lib/npm/cli.js",
-            "#!/usr/bin/env node\n",
-        );
-        symlink(
-            "../lib/npm/cli.js",
-            home.path(".nvm/versions/node/v20/bin/npm"),
-        )
-        .unwrap();
-        let need = home.find("npm", &[".nvm/versions/node/v20/bin"]);
-        assert_eq!(prefixes(need), [home.path(".nvm/versions/node/v20")]);
-    }
-
-    #[test]
-    fn a_venv_needs_itself_and_the_python_it_was_made_with() {
-        let home = Home::new();
-        home.file("python/3.12/bin/python3", "\x7fELF");
-        let bin = home.path("python/3.12/bin");
-        home.file(
-            "project/.venv/pyvenv.cfg",
-            &format!("home = {}\n", bin.display()),
-        );
-        let venv = home.path("project/.venv");
-        std::fs::create_dir(venv.join("bin")).unwrap();
-        symlink(bin.join("python3"), venv.join("bin/python3")).unwrap();
-        let tool = format!("#!{}/bin/python3\n", venv.display());
-        home.file("project/.venv/bin/tool", &tool);
-        for program in ["python3", "tool"] {
-            let need = home.find(program, &["project/.venv/bin"]);
-            assert_eq!(
-                prefixes(need),
-                [venv.clone(), home.path("python/3.12")],
-                "{program}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_shim_needs_all_that_it_chooses_from() {
-        let home = Home::new();
-        home.file(".pyenv/shims/python", "#!/usr/bin/env bash\n");
-        assert_eq!(
-            prefixes(home.find("python", &[".pyenv/shims"])),
-            [home.path(".pyenv")]
-        );
-    }
-
-    #[test]
-    fn a_program_that_the_jail_shows_needs_nothing() {
-        let home = Home::new();
-        let caller = Caller {
-            path: vec!["/usr/bin".into()],
-            home: None,
-        };
-        assert_eq!(find(&policy(), OsStr::new("env"), &caller), Ok(None));
-        assert_eq!(home.find("nothing-of-this-name", &["bin"]), Ok(None));
-    }
-
-    #[test]
-    fn a_home_and_what_holds_credentials_are_too_much() {
-        let home = Home::new();
-        home.file("bin/tool", "\x7fELF");
-        let refused = home.find("tool", &["bin"]).unwrap_err().to_string();
-        assert!(refused.contains("your home directory"), "{refused}");
-        assert!(refused.contains("--read "), "{refused}");
-        home.file(".cargo/bin/cargo", "\x7fELF");
-        assert!(home.find("cargo", &[".cargo/bin"]).is_ok(), "the control");
-        home.file(".cargo/credentials.toml", "token");
-        let refused = home.find("cargo", &[".cargo/bin"]).unwrap_err().to_string();
-        assert!(refused.contains("holds credentials"), "{refused}");
-    }
-
-    #[test]
-    fn links_in_a_circle_end() {
-        let home = Home::new();
-        let tool = home.file("a/bin/tool", "#!/usr/bin/env tool\n");
-        assert!(tool.exists());
-        assert_eq!(prefixes(home.find("tool", &["a/bin"])), [home.path("a")]);
-    }
 }

@@ -1,24 +1,31 @@
 //! The roll call of the attacks on jail and monitor: each is survived by tests that are named after it, or
 //! SECURITY.md says why it is out of scope. One that is neither fails the job.
 
-mod attacks;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use attacks::{ATTACKS, Attack};
+/// One of docs/attacks.md.
+#[derive(Debug)]
+struct Attack<'a> {
+    /// `J01` and on, on the jail; `M01` and on, on the monitor.
+    id: &'a str,
+    /// For people.
+    title: &'a str,
+}
 
 /// The list for people, one line for each attack; an error when one does not answer.
 ///
-/// `tests` are names such as `e2e filesystem::j09_a_mount_inside`, `security` is SECURITY.md.
-pub fn call(tests: &[String], security: &str) -> Result<String> {
+/// `tests` are names such as `e2e filesystem::j09_a_mount_inside`, `catalogue` is docs/attacks.md and
+/// `security` is SECURITY.md.
+pub fn call(tests: &[String], catalogue: &str, security: &str) -> Result<String> {
+    let attacks = attacks(catalogue)?;
     let carried = carried(tests);
     let given_up = out_of_scope(security);
     let mut list = String::from("Attacks on the jail (J) and on its monitor (M):\n");
-    let mut wrong = Vec::new();
-    for attack in ATTACKS {
+    let mut wrong = unknown(&attacks, &carried, &given_up);
+    for attack in &attacks {
         match answer(attack, &carried, &given_up) {
             Ok(answer) => {
                 let _ = writeln!(list, "  {} {:<44} {answer}", attack.id, attack.title);
@@ -33,9 +40,48 @@ pub fn call(tests: &[String], security: &str) -> Result<String> {
     }
 }
 
+/// The rows of the catalogue. A gap in the numbers is a row that was lost.
+fn attacks(catalogue: &str) -> Result<Vec<Attack<'_>>> {
+    let attacks: Vec<_> = catalogue.lines().filter_map(attack).collect();
+    for kind in ["J", "M"] {
+        let ids = attacks.iter().map(|attack| attack.id);
+        let ids: Vec<&str> = ids.filter(|id| id.starts_with(kind)).collect();
+        let expected: Vec<String> = (1..=ids.len())
+            .map(|number| format!("{kind}{number:02}"))
+            .collect();
+        if ids.is_empty() || ids != expected {
+            bail!(
+                "docs/attacks.md: the rows of {kind} are not {kind}01 and on, each once and in order"
+            );
+        }
+    }
+    Ok(attacks)
+}
+
+/// Rows such as `| J48 | joining a jail | |`.
+fn attack(line: &str) -> Option<Attack<'_>> {
+    let mut cells = line.strip_prefix("| ")?.split('|').map(str::trim);
+    let (id, title) = (cells.next()?, cells.next()?);
+    let is_one = id.starts_with(['J', 'M']) && is_id(&id.to_lowercase());
+    is_one.then_some(Attack { id, title })
+}
+
+/// Tests and reasons for attacks that the catalogue does not have.
+fn unknown(
+    attacks: &[Attack<'_>],
+    carried: &BTreeMap<String, Vec<&str>>,
+    given_up: &BTreeMap<String, &str>,
+) -> Vec<String> {
+    let named = carried.keys().chain(given_up.keys());
+    let strange = named.filter(|id| attacks.iter().all(|attack| attack.id != id.as_str()));
+    strange
+        .map(|id| format!("{id} is named by a test or SECURITY.md, and docs/attacks.md lacks it"))
+        .collect()
+}
+
 /// What shows that an attack is survived, or why nothing has to.
 fn answer(
-    attack: &Attack,
+    attack: &Attack<'_>,
     carried: &BTreeMap<String, Vec<&str>>,
     given_up: &BTreeMap<String, &str>,
 ) -> Result<String, &'static str> {
@@ -93,24 +139,48 @@ fn given_up(line: &str) -> Option<(String, &str)> {
 mod tests {
     use super::*;
 
+    const CATALOGUE: &str = include_str!("../../docs/attacks.md");
+
     fn every_attack_tested() -> Vec<String> {
-        let test = |attack: &Attack| format!("suite room::{}_what", attack.id.to_lowercase());
-        ATTACKS.iter().map(test).collect()
+        let test = |attack: Attack<'_>| format!("suite room::{}_what", attack.id.to_lowercase());
+        attacks(CATALOGUE).unwrap().into_iter().map(test).collect()
     }
 
     #[test]
     fn the_catalogue_is_whole() {
-        let jail = (1..=66).map(|number| format!("J{number:02}"));
-        let monitor = (1..=35).map(|number| format!("M{number:02}"));
-        let expected: Vec<String> = jail.chain(monitor).collect();
-        let ids: Vec<&str> = ATTACKS.iter().map(|attack| attack.id).collect();
-        assert_eq!(ids, expected);
+        let attacks = attacks(CATALOGUE).unwrap();
+        let last = |kind| attacks.iter().rfind(|attack| attack.id.starts_with(kind));
+        assert!(last('J').is_some_and(|attack| attack.id >= "J75"));
+        assert!(last('M').is_some_and(|attack| attack.id >= "M41"));
+        assert!(attacks.iter().all(|attack| !attack.title.is_empty()));
+    }
+
+    #[test]
+    fn a_row_that_is_lost_or_twice_is_found_out() {
+        let rows: Vec<&str> = CATALOGUE.lines().collect();
+        let at = rows
+            .iter()
+            .position(|row| row.starts_with("| J40 "))
+            .unwrap();
+        let without = [&rows[..at], &rows[at + 1..]].concat().join("\n");
+        assert!(attacks(&without).is_err());
+        let twice = [&rows[..=at], &rows[at..]].concat().join("\n");
+        assert!(attacks(&twice).is_err());
+        assert!(attacks("").is_err());
+    }
+
+    #[test]
+    fn what_the_catalogue_lacks_is_found_out() {
+        let mut tests = every_attack_tested();
+        tests.push("suite room::j99_what".to_owned());
+        let error = call(&tests, CATALOGUE, "").expect_err("nobody knows J99");
+        assert!(error.to_string().contains("J99"), "{error}");
     }
 
     #[test]
     fn each_attack_is_listed_with_its_tests() {
-        let list = call(&every_attack_tested(), "").expect("all are there");
-        assert_eq!(list.lines().count(), 1 + 66 + 35);
+        let list = call(&every_attack_tested(), CATALOGUE, "").expect("all are there");
+        assert_eq!(list.lines().count(), 1 + attacks(CATALOGUE).unwrap().len());
         assert!(list.contains("suite room::j17_what"), "{list}");
     }
 
@@ -118,10 +188,11 @@ mod tests {
     fn one_that_does_not_answer_is_named() {
         let mut tests = every_attack_tested();
         tests.retain(|test| !test.contains("j48"));
-        let error = call(&tests, "").expect_err("J48 is missing");
+        let error = call(&tests, CATALOGUE, "").expect_err("J48 is missing");
         assert!(error.to_string().contains("J48"), "{error}");
         assert!(!error.to_string().contains("J47"), "{error}");
-        let list = call(&tests, "| J48 | there is no such verb |").expect("it is given up");
+        let list =
+            call(&tests, CATALOGUE, "| J48 | there is no such verb |").expect("it is given up");
         assert!(
             list.contains("out of scope: there is no such verb"),
             "{list}"
@@ -130,7 +201,8 @@ mod tests {
 
     #[test]
     fn nothing_is_both_tested_and_given_up() {
-        let error = call(&every_attack_tested(), "| J01 | too hard |").expect_err("it is tested");
+        let error = call(&every_attack_tested(), CATALOGUE, "| J01 | too hard |")
+            .expect_err("it is tested");
         assert!(error.to_string().contains("J01"), "{error}");
     }
 

@@ -96,14 +96,16 @@ fn read(listing: &str) -> Result<Listing> {
 
 /// Lists every attack on jail and monitor with the tests that show it survived.
 fn call_the_roll(listing: &Listing) -> Result<()> {
-    let path = workspace::root().join("SECURITY.md");
-    let security = std::fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let read = |name: &str| {
+        let path = workspace::root().join(name);
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let (catalogue, security) = (read("docs/attacks.md")?, read("SECURITY.md")?);
     let suites = listing.rust_suites.values();
     let tests: Vec<String> = suites
         .flat_map(|suite| suite.testcases.keys().cloned())
         .collect();
-    eprintln!("{}", roll_call::call(&tests, &security)?);
+    eprintln!("{}", roll_call::call(&tests, &catalogue, &security)?);
     Ok(())
 }
 

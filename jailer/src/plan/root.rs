@@ -31,7 +31,10 @@ impl TreeBuilder {
                 PathFact::File => self.root_entry(root, path, false),
                 PathFact::Symlink { text, .. } => self.symlink(path, text),
                 // Doors, not files; and what went away meanwhile.
-                PathFact::Special | PathFact::Missing | PathFact::Foreign => {}
+                PathFact::Special
+                | PathFact::Missing
+                | PathFact::Foreign
+                | PathFact::Reserved(_) => {}
             }
         }
         self.places.clone_from(&facts.places);

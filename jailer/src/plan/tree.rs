@@ -100,6 +100,7 @@ impl TreeBuilder {
             PathFact::Missing if named.optional => Ok(()),
             PathFact::Missing => Err(PlanError::Missing(path.clone())),
             PathFact::Foreign => Err(PlanError::Foreign(path.clone())),
+            PathFact::Reserved(real) => Err(PlanError::Reserved(real.clone())),
             PathFact::Special => Err(PlanError::Special(path.clone())),
             kind @ (PathFact::Directory | PathFact::File) => {
                 self.bind(named, *kind == PathFact::Directory, writable)

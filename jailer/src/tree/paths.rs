@@ -107,11 +107,14 @@ fn push(names: &mut VecDeque<OsString>, path: &Path) {
 }
 
 fn require_trusted(owner: u32) -> Result<(), PathError> {
+    is_trusted(owner).then_some(()).ok_or(PathError::Foreign)
+}
+
+/// Whether an owner is root or the caller, as far as the caller can tell users apart.
+#[must_use]
+pub fn is_trusted(owner: u32) -> bool {
     let caller = nix::unistd::geteuid().as_raw();
-    if owner == 0 || owner == caller || Some(owner) == unmapped() {
-        return Ok(());
-    }
-    Err(PathError::Foreign)
+    owner == 0 || owner == caller || Some(owner) == unmapped()
 }
 
 /// In a namespace of few ids root shows as this number, and so does everybody else: there, only

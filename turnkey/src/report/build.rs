@@ -148,6 +148,7 @@ impl Report {
             files_changed: inputs.files_changed.iter().map(changed).collect(),
             events,
             on_host: Vec::new(),
+            brought_in: Vec::new(),
             exit: with_export(exit, inputs.export.as_ref()),
             export: inputs.export,
             id: inputs.id,

@@ -52,6 +52,6 @@ pub use ending::{Ending, Evidence, NotStarted, Ran};
 pub use events::EventWriter;
 pub use export::Export;
 pub use limit::{seconds, size};
-pub use model::{FileAccess, Host, Report, Status};
+pub use model::{BroughtIn, FileAccess, Host, Report, Status};
 pub use read::{LARGEST, Stored};
 pub use text::{escape, quote, unescape};

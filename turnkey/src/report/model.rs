@@ -76,6 +76,9 @@ pub struct Report {
     pub limits: Option<Limits>,
     /// Every layer, as asked for and as it was.
     pub enforcement: Vec<Layer>,
+    /// Places of the host that the jail was shown beyond the profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brought_in: Vec<BroughtIn>,
     /// Attempts that a rule speaks of, except those it allows.
     pub violations: Vec<Violation>,
     /// Every program image of every process.
@@ -113,6 +116,17 @@ impl Report {
     pub fn exit_code(&self) -> u8 {
         self.exit
     }
+}
+
+/// A place of the host that the jail was shown beyond the profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BroughtIn {
+    /// Its path, the same inside and outside.
+    pub path: String,
+    /// The key that allows it, such as `toolchain`.
+    pub key: String,
+    /// Whose word it was: the caller's `PATH`, or what named it.
+    pub by: String,
 }
 
 /// The profile that was enforced.

@@ -107,6 +107,7 @@ fn bounded(report: &Report) -> Result<(), Unreadable> {
         ("command", report.command.len()),
         ("findings", report.findings.len()),
         ("on_host", report.on_host.len()),
+        ("brought_in", report.brought_in.len()),
         ("enforcement", report.enforcement.len()),
         ("violations", report.violations.len()),
         ("processes", report.processes.len()),

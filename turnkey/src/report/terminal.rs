@@ -52,6 +52,9 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     if let Some(error) = &report.error {
         return page.line(&format!("turnkey: {error}"));
     }
+    if let Some(words) = brought_in(report) {
+        page.line(&format!("turnkey: {words}"))?;
+    }
     page.elsewhere(&report.on_host)?;
     // What was stopped and how to allow it comes before what it amounts to.
     let (behaviours, others): (Vec<_>, Vec<_>) = report
@@ -65,6 +68,15 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     page.unlisted(report)?;
     page.weaker(report)?;
     page.verdict(report)
+}
+
+/// Places beyond the profile, and who named them, in a line.
+pub(super) fn brought_in(report: &Report) -> Option<String> {
+    let told = report.brought_in.iter();
+    let told: Vec<_> = told
+        .map(|one| format!("{} (by {})", one.path, one.by))
+        .collect();
+    (!told.is_empty()).then(|| format!("brought in, read-only: {}", told.join(", ")))
 }
 
 /// The block of one finding, without colours.

@@ -18,7 +18,12 @@ pub fn section(report: &Report) -> Markup {
     let cards = cards.map(|(index, it)| finding(report, it, index == 0));
     let none = report.findings.is_empty();
     let nothing = none.then(|| say("p", "dim", "Nothing was found."));
-    let content = Markup::all(cards.chain(nothing).chain(on_host(report)));
+    let content = Markup::all(
+        cards
+            .chain(nothing)
+            .chain(on_host(report))
+            .chain(brought_in(report)),
+    );
     let aside = match report.findings.len() {
         1 => "1 finding".to_owned(),
         count => format!("{count} findings"),
@@ -35,6 +40,11 @@ fn on_host(report: &Report) -> Option<Markup> {
     let paths = report.on_host.join(", ");
     let words = format!("Looked for and not in the jail, though the host has it: {paths}");
     (!report.on_host.is_empty()).then(|| say("p", "card", &words))
+}
+
+fn brought_in(report: &Report) -> Option<Markup> {
+    let words = terminal::brought_in(report)?;
+    Some(say("p", "card", &words))
 }
 
 fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {

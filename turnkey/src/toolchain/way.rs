@@ -1,0 +1,151 @@
+//! Where a path leads, and whether anything of the workspace had a say in that.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
+
+use turnkey_jailer::paths;
+use turnkey_policy::{Policy, WORKSPACE};
+
+/// As many links as the kernel follows, path_resolution(7).
+const MOST_LINKS: usize = 40;
+
+/// The places whose content may be the program's own: its working directory, and what it may write to.
+#[derive(Debug)]
+pub struct Workspace {
+    workdir: PathBuf,
+    written: Vec<PathBuf>,
+}
+
+impl Workspace {
+    /// Of a run in `workdir`.
+    pub fn new(policy: &Policy, workdir: &Path) -> Workspace {
+        let absolute = std::path::absolute(workdir).unwrap_or_else(|_| workdir.to_owned());
+        let written = policy.filesystem.write.iter();
+        let canonical = |path: &Path| paths::canonical(path).unwrap_or_else(|_| path.to_owned());
+        Workspace {
+            workdir: canonical(&absolute),
+            written: written.map(|given| canonical(&given.path)).collect(),
+        }
+    }
+
+    /// Whether a canonical path lies in it.
+    pub fn holds(&self, real: &Path) -> bool {
+        let mut places = self.written.iter().chain([&self.workdir]);
+        places.any(|place| real.starts_with(place))
+    }
+
+    /// The host's file of a path as the program would use it.
+    pub fn on_host(&self, named: &Path) -> Named {
+        let (below, inside) = match named.strip_prefix(WORKSPACE) {
+            Ok(below) => (below, true),
+            // The command starts in its working directory.
+            Err(_) => (named, named.is_relative()),
+        };
+        Named {
+            file: normal(&self.workdir.join(below)),
+            inside,
+        }
+    }
+
+    /// Where the jail shows a canonical path of the working directory.
+    pub fn in_jail(&self, real: &Path) -> Option<PathBuf> {
+        let below = real.strip_prefix(&self.workdir).ok()?;
+        // Joined with nothing, it would end in a slash.
+        Some(
+            Path::new(WORKSPACE)
+                .components()
+                .chain(below.components())
+                .collect(),
+        )
+    }
+}
+
+/// A file by a path of the host's.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Absolute, without `.` and `..`.
+    pub file: PathBuf,
+    /// Whether the program names it in the jail's working directory.
+    pub inside: bool,
+}
+
+impl Named {
+    /// By the path that the host and the jail have in common.
+    pub fn absolute(file: PathBuf) -> Named {
+        Named {
+            file: normal(&file),
+            inside: false,
+        }
+    }
+}
+
+/// Without `.` and `..`, which is right because what a path leads to is looked at by its canonical path, too.
+fn normal(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// A path, resolved.
+#[derive(Debug)]
+pub struct Way {
+    /// The canonical path.
+    pub real: PathBuf,
+    /// Whether a directory of the workspace was passed.
+    pub over_workspace: bool,
+}
+
+impl Way {
+    /// Walks a path name by name; `None` when it leads nowhere, or over another user's symlink.
+    pub fn to(path: &Path, workspace: &Workspace) -> Option<Way> {
+        let mut way = Way {
+            real: PathBuf::from("/"),
+            over_workspace: false,
+        };
+        let mut names = VecDeque::new();
+        push(&mut names, path);
+        let mut links = 0;
+        while let Some(name) = names.pop_front() {
+            way.over_workspace |= workspace.holds(&way.real);
+            if name == ".." {
+                way.real.pop();
+                continue;
+            }
+            let next = way.real.join(&name);
+            if let Ok(text) = std::fs::read_link(&next) {
+                links += 1;
+                if links > MOST_LINKS {
+                    return None;
+                }
+                if text.is_absolute() {
+                    way.real = PathBuf::from("/");
+                }
+                push(&mut names, &text);
+            } else {
+                way.real = next;
+            }
+        }
+        // The descriptor has the last word: it is not led by anybody else's symlinks, nor by a change meanwhile.
+        (paths::canonical(path).ok()? == way.real).then_some(way)
+    }
+}
+
+fn push(names: &mut VecDeque<OsString>, path: &Path) {
+    let of_path = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name),
+        Component::ParentDir => Some(OsStr::new("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    for name in of_path.rev() {
+        names.push_front(name.to_owned());
+    }
+}
