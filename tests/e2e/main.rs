@@ -35,6 +35,7 @@ mod report;
 mod root;
 mod rootless;
 mod shared;
+mod streams;
 mod syscalls;
 mod terminal;
 mod toolchain;

@@ -30,6 +30,7 @@ mod run;
 mod schema;
 mod scope;
 mod signals;
+mod stdin;
 mod supervise;
 mod tell;
 mod text_file;
