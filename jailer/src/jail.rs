@@ -21,6 +21,7 @@ use crate::process::child::{self, Lines};
 use crate::process::identity::{self, FileIdentity};
 use crate::process::init_handle::InitHandle;
 use crate::process::proof::Sight;
+use crate::process::second_clock::SecondClock;
 use crate::process::wire::{Fact, Message};
 use crate::sys::{self, Cloned};
 use crate::tally::Tally;
@@ -119,6 +120,7 @@ impl Confining {
         }
         Ok(Held {
             init,
+            clock: prepared.orders.clock,
             listeners,
             tally: prepared.tally,
             overlay: prepared.overlay,
@@ -159,6 +161,7 @@ fn require_program(sight: &Sight, candidates: &[PathBuf], program: &str) -> Resu
 #[derive(Debug)]
 pub struct Held {
     init: InitHandle,
+    clock: SecondClock,
     tally: Tally,
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
@@ -195,6 +198,10 @@ impl Held {
 
     /// Lets the program start.
     pub fn release(self) -> Result<Running, JailError> {
+        self.clock.start().map_err(|source| JailError::System {
+            act: "start the clock of the jail's first process",
+            source,
+        })?;
         self.init.send_byte()?;
         Ok(Running {
             init: self.init,
@@ -225,6 +232,9 @@ pub enum News {
     ExecFailed(Errno),
     /// The program ended; its status is known now.
     Ended,
+    /// The wall clock ran out, and the jail's first process ends the jail by itself, because its supervisor has not:
+    /// somebody had stopped it.
+    OutOfTime,
     /// The jail's first process is gone, and with it everything inside.
     Gone,
 }
@@ -262,6 +272,7 @@ impl Running {
                 self.status = program_status(status);
                 News::Ended
             }
+            Some(Message::OutOfTime) => News::OutOfTime,
             Some(Message::ExecFailed(errno)) => News::ExecFailed(errno),
             // Between the release and execve(2).
             Some(Message::Failed { step, index, errno }) => {
