@@ -115,6 +115,7 @@ fn again(message: &Message) -> Message {
             }
             Message::ExecFailed(errno) => sender.exec_failed(*errno),
             Message::Exited(status) => sender.exited(*status),
+            Message::OutOfTime => sender.out_of_time(),
         }
         let mut packet = [0; PACKET];
         let length = recv(pair.1.as_raw_fd(), &mut packet, MsgFlags::MSG_DONTWAIT);

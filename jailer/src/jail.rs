@@ -22,6 +22,7 @@ use crate::process::identity::{self, FileIdentity};
 use crate::process::init_handle::InitHandle;
 use crate::process::owner::{self, Owner};
 use crate::process::proof::Sight;
+use crate::process::second_clock::SecondClock;
 use crate::process::wire::{Fact, Message};
 use crate::sys::{self, Cloned};
 use crate::tally::Tally;
@@ -135,6 +136,7 @@ impl Confining {
         }
         Ok(Held {
             init,
+            clock: prepared.orders.clock,
             listeners,
             tally: prepared.tally,
             overlay: prepared.overlay,
@@ -175,6 +177,7 @@ fn require_program(sight: &Sight, candidates: &[PathBuf], program: &str) -> Resu
 #[derive(Debug)]
 pub struct Held {
     init: InitHandle,
+    clock: SecondClock,
     tally: Tally,
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
@@ -211,6 +214,10 @@ impl Held {
 
     /// Lets the program start.
     pub fn release(self) -> Result<Running, JailError> {
+        self.clock.start().map_err(|source| JailError::System {
+            act: "start the clock of the jail's first process",
+            source,
+        })?;
         self.init.send_byte()?;
         Ok(Running {
             init: self.init,
@@ -241,6 +248,9 @@ pub enum News {
     ExecFailed(Errno),
     /// The program ended; its status is known now.
     Ended,
+    /// The wall clock ran out, and the jail's first process ends the jail by itself, because its supervisor has not:
+    /// somebody had stopped it.
+    OutOfTime,
     /// The jail's first process is gone, and with it everything inside.
     Gone,
 }
@@ -278,6 +288,7 @@ impl Running {
                 self.status = program_status(status);
                 News::Ended
             }
+            Some(Message::OutOfTime) => News::OutOfTime,
             Some(Message::ExecFailed(errno)) => News::ExecFailed(errno),
             // Between the release and execve(2).
             Some(Message::Failed { step, index, errno }) => {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use turnkey_policy::{Layer, Network, Syscalls};
@@ -34,6 +35,7 @@ use crate::process::privileges;
 use crate::process::program::Exec;
 use crate::process::proof::{self, Expectation};
 use crate::process::rlimits;
+use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
 use crate::process::wire::Fact;
 use crate::tally::sample;
@@ -171,6 +173,7 @@ impl Plan {
             last_capability: self.host.last_capability,
             filters,
             streams,
+            clock: second_clock(self.policy.limits.wall)?,
             groups: doors,
             exec,
         };
@@ -472,6 +475,13 @@ fn root_options() -> Vec<(std::ffi::CString, std::ffi::CString)> {
         .iter()
         .map(|(name, value)| (name.to_owned().into(), value.to_owned().into()))
         .collect()
+}
+
+fn second_clock(wall: Duration) -> Result<SecondClock, JailError> {
+    SecondClock::new(wall).map_err(|source| JailError::System {
+        act: "make the clock of the jail's first process",
+        source,
+    })
 }
 
 fn own_start_memory() -> Result<StartMemory, JailError> {

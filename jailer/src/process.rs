@@ -16,6 +16,7 @@ pub(crate) mod program;
 pub(crate) mod proof;
 pub(crate) mod rlimits;
 pub(crate) mod root;
+pub(crate) mod second_clock;
 pub(crate) mod start_memory;
 pub(crate) mod wait;
 pub(crate) mod wire;

@@ -82,7 +82,9 @@ impl Object {
             || std::iter::from_fn(next).try_for_each(|(name, program)| verify(name, program, btf));
         let workers = thread::available_parallelism().map_or(1, usize::from);
         thread::scope(|scope| {
-            let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+            // Fewer threads than wished for only take longer.
+            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..workers).filter_map(start).collect();
             let own = work();
             let joined = others.into_iter().map(|worker| {
                 let ended = worker.join();

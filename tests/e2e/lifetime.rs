@@ -481,3 +481,62 @@ fn an_interrupted_call_is_made_again() {
     let output = finish(child);
     assert_eq!(output.stdout, b"whole\n", "{output:?}");
 }
+
+/// Stopped longer than the jail may run; three seconds, because whole seconds are the least that leave room for a busy host.
+#[test]
+fn j71_the_wall_clock_holds_while_turnkey_is_stopped() {
+    let run = Run::new().option("--unmonitored --wall 1s");
+    let started = Instant::now();
+    let (child, sleeper) = start_sleeper(&run);
+    kill(sleeper.turnkey, Signal::SIGSTOP).expect("it is there");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(is_alive(sleeper.init), "the control: its time is not over");
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(!is_alive(sleeper.init), "nobody waits for turnkey");
+    kill(sleeper.turnkey, Signal::SIGCONT).expect("it is there");
+    let ran = run.end(child, started);
+    ran.expect(ran.code == 124, "out of time");
+    ran.expect(ran.at("/status") == "timed_out", "and it is told");
+}
+
+#[test]
+fn j71_a_program_that_ended_in_time_was_in_time() {
+    let run = Run::new().option("--unmonitored --wall 1s");
+    let started = Instant::now();
+    let mut command = run.command(&["/bin/sh", "-c", "echo ready; sleep 0.3; exit 7"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    send(&child, Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(1800));
+    send(&child, Signal::SIGCONT);
+    let ran = run.end(child, started);
+    ran.expect(ran.code == 7, "its own end counts");
+}
+
+/// Whoever ends a run from outside, nobody calls it clean.
+#[test]
+fn j72_a_run_that_was_ended_from_outside_is_not_clean() {
+    let control = Run::new().shell("exit 0");
+    control.expect(control.at("/verdict") == "clean", "the control");
+    for whom in ["init", "program"] {
+        let run = Run::new();
+        let started = Instant::now();
+        let (child, sleeper) = start_sleeper(&run);
+        let init = sleeper.init;
+        let list = std::fs::read_to_string(format!("/proc/{init}/task/{init}/children"));
+        let program = list.unwrap().trim().parse().expect("one child");
+        let pid = if whom == "init" {
+            init
+        } else {
+            Pid::from_raw(program)
+        };
+        kill(pid, Signal::SIGKILL).expect("it is there");
+        let ran = run.end(child, started);
+        ran.expect(ran.at("/verdict") == "inconclusive", whom);
+        ran.expect(ran.code == 137, whom);
+        let told = ran.list("/findings").iter();
+        let mut told = told.filter(|finding| finding["id"] == "turnkey:outside");
+        ran.expect(told.next().is_some(), "and somebody says why");
+    }
+}

@@ -36,6 +36,7 @@ mod root;
 mod rootless;
 mod shared;
 mod shares;
+mod streams;
 mod syscalls;
 mod terminal;
 mod toolchain;

@@ -239,3 +239,45 @@ except ChildProcessError: print('lost')";
         .unwrap();
     assert_eq!(status.code(), Some(9));
 }
+
+/// Every call that names processes by number, by group, by user, or all of them.
+const BARRAGE: &str = r"
+import ctypes, os, resource, signal
+call = ctypes.CDLL(None, use_errno=True).syscall
+def look():
+    fields = open('/proc/1/stat').read().rsplit(')', 1)[1].split()
+    state, fixed = fields[0] in 'SRD', fields[1:6] + fields[15:18] + fields[37:40]
+    status = open('/proc/1/status').read().splitlines()
+    keys = ('Uid', 'Gid', 'Cpus_allowed', 'NoNewPrivs', 'Sig', 'Shd', 'Cap', 'Threads', 'Seccomp')
+    status = [line for line in status if line.startswith(keys) and not line.startswith('SigQ')]
+    return state, fixed, status, call(252, 1, 1), os.sched_getaffinity(1), os.getpriority(0, 1)
+before = look()
+one = ctypes.create_string_buffer(bytes([19, 0, 0, 0]) * 16)
+for who in [0, 1, -1, os.getuid(), os.getpgrp(), os.getsid(0)]:
+    for which in range(5):
+        call(141, which, who, 19)                 # setpriority
+        call(251, which, who, 3 << 13)            # ioprio_set: idle
+    if who == 1 or who == -1:
+        for number in [144, 142, 203, 314]:       # sched_setscheduler, setparam, setaffinity, setattr
+            call(number, who, 3, one)
+        for limit in range(16):
+            call(302, who, limit, one, 0)         # prlimit64
+    for number in [signal.SIGSTOP, signal.SIGTSTP, signal.SIGTERM, signal.SIGUSR1]:
+        if who == 1:
+            call(62, who, number)                 # kill
+            call(234, who, who, number)           # tgkill
+init = call(434, 1, 0)                            # pidfd_open
+call(424, init, signal.SIGSTOP, 0, 0)             # pidfd_send_signal
+call(440, init, one, 0, 21, 0)                    # process_madvise
+call(448, init, 0)                                # process_mrelease
+call(109, 1, 0)                                   # setpgid
+after = look()
+print('unchanged' if before == after else [before, after])";
+
+#[test]
+fn j70_nothing_changes_an_attribute_of_the_init() {
+    for run in [Run::new().option("--unmonitored"), Run::rootless()] {
+        let ran = run.python(BARRAGE);
+        ran.expect(ran.stdout.ends_with("unchanged\n"), "it is as it was");
+    }
+}

@@ -30,12 +30,14 @@ mod run;
 mod schema;
 mod scope;
 mod signals;
+mod stdin;
 mod supervise;
 mod tell;
 mod text_file;
 mod toolchain;
 mod watch;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -45,8 +47,27 @@ const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
     memory::settle();
-    // The standard library's own status for a panic, 101, would be the program's.
-    std::panic::catch_unwind(answer).unwrap_or(ExitCode::from(FAILED))
+    give_up_on_panic();
+    answer()
+}
+
+/// Ends the process with turnkey's own status as soon as any thread panics: the standard library's, 101, would be the
+/// program's, and a run that goes on without one of its threads would watch less than it says. The jail dies with its supervisor, and
+/// the keeper clears away.
+///
+/// A panic may be about memory: so nothing here allocates, which the standard library's own hook does for its backtrace.
+fn give_up_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        let mut words = [0; 1024];
+        let mut rest = &mut words[..];
+        // What does not fit is cut off.
+        let _ = writeln!(rest, "turnkey: internal error: {panic}");
+        let left = rest.len();
+        let length = words.len() - left;
+        // Past the lock of standard error, which the panicking thread may hold.
+        let _ = nix::unistd::write(std::io::stderr(), &words[..length]);
+        memory::end(FAILED);
+    }));
 }
 
 fn answer() -> ExitCode {

@@ -6,9 +6,21 @@
 #![allow(unsafe_code)]
 
 use nix::libc;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 /// What may lie free at the end of the heap, and by how much it grows at a time, in bytes.
 const AT_HAND: libc::c_int = 256 << 10;
+
+/// Ends the process at once, as the kernel would: no destructor, which might wait for a thread or a lock, is run.
+pub fn end(status: u8) -> ! {
+    // SAFETY: it does not return and runs nothing of this process's.
+    unsafe { libc::_exit(status.into()) }
+}
+
+/// What abort(3) comes to: the standard library's answer to memory that cannot be had. A signal's status, 134, would be the program's.
+extern "C" fn aborted(_: libc::c_int) {
+    end(crate::FAILED)
+}
 
 /// Call it first: it tells of memory that is not asked for yet.
 pub fn settle() {
@@ -22,4 +34,11 @@ pub fn settle() {
         // is as without it then.
         unsafe { libc::mallopt(parameter, value) };
     }
+    let aborted = SigAction::new(
+        SigHandler::Handler(aborted),
+        SaFlags::empty(),
+        SigSet::empty(),
+    );
+    // SAFETY: the handler makes one system call and does not return.
+    let _ = unsafe { sigaction(Signal::SIGABRT, &aborted) };
 }

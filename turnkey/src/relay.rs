@@ -1,17 +1,19 @@
-//! The program's standard streams. It never gets a descriptor of the caller's that it could write
-//! to: output goes through pipes that are counted here, and a terminal stays outside.
+//! The program's standard streams. It never gets a descriptor of the caller's: output goes through pipes that are
+//! counted here, input comes from [`crate::stdin`].
 //!
 //! One thread per stream, because a caller that does not read our standard output must not keep
 //! the supervisor from enforcing the clock.
 
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::OFlag;
 use tokio::sync::mpsc::UnboundedSender;
+
+use crate::stdin::{self, Input, Reopened};
 
 /// Bytes moved at a time, at most.
 const PIECE: usize = 64 * 1024;
@@ -26,7 +28,7 @@ pub struct Streams {
 }
 
 struct Outside {
-    input: Option<OwnedFd>,
+    input: Input,
     output: OwnedFd,
     error: OwnedFd,
 }
@@ -51,7 +53,8 @@ pub struct Relays {
     output: JoinHandle<Relayed>,
     error: JoinHandle<Relayed>,
     /// What the program reads, until somebody feeds it.
-    input: Option<OwnedFd>,
+    unfed: Option<OwnedFd>,
+    reopened: Option<Reopened>,
 }
 
 impl Streams {
@@ -59,13 +62,7 @@ impl Streams {
     pub fn open() -> io::Result<Streams> {
         let (output, output_inside) = pipe()?;
         let (error, error_inside) = pipe()?;
-        let stdin = io::stdin();
-        let (input, input_inside) = if only_reads(stdin.as_fd())? {
-            (None, stdin.as_fd().try_clone_to_owned()?)
-        } else {
-            let (inside, outside) = pipe()?;
-            (Some(outside), inside)
-        };
+        let (input_inside, input) = stdin::open(io::stdin().as_fd())?;
         let inside = [input_inside, output_inside, error_inside];
         Ok(Streams {
             inside,
@@ -99,10 +96,15 @@ impl Streams {
             };
             thread(move || relay.run(from, &to))
         };
+        let (unfed, reopened) = match input {
+            Input::Relayed(unfed) => (Some(unfed), None),
+            Input::Reopened(reopened) => (None, Some(reopened)),
+        };
         Ok(Relays {
             output: start(output, Target::Output)?,
             error: start(error, Target::Error)?,
-            input,
+            unfed,
+            reopened,
         })
     }
 
@@ -118,7 +120,7 @@ pub struct OutsideStreams(Outside);
 impl Relays {
     /// Starts to hand in what the caller has to say. Not before there is a program: what has been taken from the caller is gone.
     pub fn feed(&mut self) -> io::Result<()> {
-        if let Some(input) = self.input.take() {
+        if let Some(input) = self.unfed.take() {
             // Ends with the process: nobody can be made to stop reading a terminal.
             thread(move || feed(input))?;
         }
@@ -127,10 +129,14 @@ impl Relays {
 
     /// Waits until every process that could write is gone; output and error, in this order.
     pub fn finish(self) -> (Relayed, Relayed) {
-        (
+        let relayed = (
             self.output.join().unwrap_or_default(),
             self.error.join().unwrap_or_default(),
-        )
+        );
+        if let Some(reopened) = self.reopened {
+            reopened.give_back();
+        }
+        relayed
     }
 }
 
@@ -145,22 +151,19 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(nix::unistd::pipe2(OFlag::O_CLOEXEC)?)
 }
 
-/// A regular file, a pipe or a null device opened for reading alone can be handed in as it is.
-/// Through anything else, a terminal or a socket above all, the program could act on the caller.
-fn only_reads(stream: BorrowedFd<'_>) -> io::Result<bool> {
-    use nix::sys::stat::{SFlag, fstat};
-    let flags = OFlag::from_bits_truncate(fcntl(stream, FcntlArg::F_GETFL)?);
-    let stat = fstat(stream)?;
-    let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
-    let is_null = kind == SFlag::S_IFCHR && stat.st_rdev == nix::sys::stat::makedev(1, 3);
-    let plain = kind == SFlag::S_IFREG || kind == SFlag::S_IFIFO || is_null;
-    Ok(plain && flags & OFlag::O_ACCMODE == OFlag::O_RDONLY)
-}
-
 fn feed(into: OwnedFd) {
     let mut pipe = std::fs::File::from(into);
     // A program that stops reading, or a caller that stops typing, ends it; neither is an error.
-    let _ = io::copy(&mut io::stdin().lock(), &mut pipe);
+    // Not by `io::copy`: it splices, and splice(2) from a silent socket holds the pipe's lock, which the program's end waits for.
+    let mut stdin = io::stdin().lock();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match stdin.read(&mut piece) {
+            Ok(length @ 1..) if pipe.write_all(&piece[..length]).is_ok() => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -261,24 +264,5 @@ mod tests {
         assert_eq!(output.allowance(6), 6);
         assert_eq!(error.allowance(6), 4);
         assert_eq!(output.allowance(1), 0);
-    }
-
-    #[test]
-    fn only_what_cannot_write_back_is_handed_in() {
-        let null = std::fs::File::open("/dev/null").unwrap();
-        assert!(only_reads(null.as_fd()).unwrap());
-        let (reading, writing) = pipe().unwrap();
-        assert!(only_reads(reading.as_fd()).unwrap());
-        assert!(!only_reads(writing.as_fd()).unwrap());
-        let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(!only_reads(socket.as_fd()).unwrap());
-        let zero = std::fs::File::open("/dev/zero").unwrap();
-        assert!(!only_reads(zero.as_fd()).unwrap());
-        let both = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/null")
-            .unwrap();
-        assert!(!only_reads(both.as_fd()).unwrap());
     }
 }

@@ -293,14 +293,18 @@ fn make_ready_at_once(
 ) -> anyhow::Result<(Plan, Watch, Prepared)> {
     thread::scope(|scope| {
         let (show, shown) = mpsc::channel();
-        let watch = scope.spawn(move || {
+        let body = move || {
             let mut watch = Watch::open(policy, false)?;
             // Nobody shows one when there will be no jail, which is told as what it is.
             if let Ok(group) = shown.recv() {
                 watch.prove(policy, Option::transpose(group)?.as_ref())?;
             }
             anyhow::Ok(watch)
-        });
+        };
+        // A host that has no thread left is an error and no panic.
+        let watch = thread::Builder::new()
+            .spawn_scoped(scope, body)
+            .context("could not start the thread that opens the monitor")?;
         // Moved there, `show` is gone when no group can be shown any more, and nobody waits for one.
         let made = planned().map(move |plan| {
             // Here, and not there: what it starts lives no longer than the thread that started it.

@@ -121,11 +121,18 @@ pub fn supervise(
         let mut inputs = Inputs::new(running, watch, policy.limits.wall, output, signals)?;
         let mut course = Course::default();
         loop {
-            let input = inputs.next(running).await?;
+            let mut input = inputs.next(running).await?;
+            // Who was stopped hears of the clock first: what has come meanwhile came in time.
+            if matches!(input, Input::Deadline)
+                && let Some(news) = running.news_within(Duration::ZERO)?
+            {
+                input = Input::News(Ok(news));
+            }
             if let Input::News(news) = input {
                 match news? {
                     News::Gone => break,
                     News::ExecFailed(errno) => course.exec_failed = Some(errno),
+                    News::OutOfTime => drop(reached(&mut course, Limit::Wall)),
                     News::Ended => {}
                 }
                 continue;

@@ -30,6 +30,7 @@ use crate::process::netlink::{self, Request};
 use crate::process::program::{self, Exec};
 use crate::process::rlimits::ResourceLimit;
 use crate::process::root;
+use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
 use crate::process::wire::{Fact, Facts, Sender, Step, errno_of, wait_for_a_byte};
 use crate::sys::{self, MountAttributes};
@@ -41,6 +42,8 @@ pub const CONTROL: i32 = 3;
 pub const LIFELINE: i32 = 4;
 /// Where the init hears of children that ended, signalfd(2).
 pub const CHILDREN: i32 = 5;
+/// Where the init keeps its own clock, timerfd_create(2).
+pub const CLOCK: i32 = 6;
 /// Where the standard streams wait until they are put in place.
 const LOWEST_SPARE: i32 = 10;
 
@@ -92,6 +95,8 @@ pub struct Orders {
     pub filters: Filters,
     /// Standard input, output, error: theirs.
     pub streams: [OwnedFd; 3],
+    /// The init's own clock, which the supervisor starts.
+    pub clock: SecondClock,
     /// The doors to its groups of cgroup v1; it is born into the one of v2.
     pub groups: Vec<File>,
     /// The program.
@@ -390,7 +395,7 @@ fn enforce_landlock(orders: &Orders, sender: Sender<'_>) -> Result<(), Errno> {
     probes.tell(sender, probe::AFTER)
 }
 
-/// Streams on 0, 1 and 2, what the init needs on 3 to 5, and nothing else: what the caller had
+/// Streams on 0, 1 and 2, what the init needs on 3 to 6, and nothing else: what the caller had
 /// open, wherever it came from, ends here.
 fn arrange_descriptors(
     orders: &Orders,
@@ -402,7 +407,7 @@ fn arrange_descriptors(
     // Out of the way first: one may sit on a number that another one must get.
     let above = |descriptor: BorrowedFd<'_>| sys::duplicate_above(descriptor, LOWEST_SPARE);
     let (control, lifeline) = (above(lines.control)?, above(lines.lifeline)?);
-    let children = ended_children()?;
+    let (children, clock) = (ended_children()?, above(orders.clock.as_fd())?);
     let [input, output, error] = &orders.streams;
     let (input, output) = (above(input.as_fd())?, above(output.as_fd())?);
     let error = above(error.as_fd())?;
@@ -413,9 +418,10 @@ fn arrange_descriptors(
     sys::duplicate_onto(error.as_fd(), 2, false)?;
     sys::duplicate_onto(lifeline.as_fd(), LIFELINE, true)?;
     sys::duplicate_onto(children.as_fd(), CHILDREN, true)?;
-    sys::close_from(CHILDREN.cast_unsigned() + 1)?;
+    sys::duplicate_onto(clock.as_fd(), CLOCK, true)?;
+    sys::close_from(CLOCK.cast_unsigned() + 1)?;
     // They are closed already; closing them again at the end of this scope would only err.
-    std::mem::forget([control, lifeline, children, input, output, error]);
+    std::mem::forget([control, lifeline, children, clock, input, output, error]);
     Ok(())
 }
 

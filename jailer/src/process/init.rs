@@ -4,14 +4,15 @@
 //! Runs as: process 1 of the jail, under every layer the program is under. When it ends, the
 //! kernel kills every other process of its pid namespace, daemons included. It dies with its
 //! supervisor by two means that do not need each other: the kernel's death signal, and the end of
-//! the lifeline, a socket whose other end only the supervisor holds.
+//! the lifeline, a socket whose other end only the supervisor holds. A supervisor that lives and does nothing, stopped by a
+//! signal, keeps no clock: so there is a second one here, a moment behind.
 
 use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::process::child::{CHILDREN, LIFELINE};
+use crate::process::child::{CHILDREN, CLOCK, LIFELINE};
 use crate::process::wire::Sender;
 use crate::sys;
 
@@ -23,29 +24,32 @@ pub fn run(program: libc::pid_t, sender: Sender<'_>) -> ! {
         let _ = nix::unistd::close(stream);
     }
     let (lifeline, children) = (sys::lend(LIFELINE), sys::lend(CHILDREN));
+    let clock = sys::lend(CLOCK);
     loop {
-        let (ordered, ended) = wait_for_either(lifeline, children);
+        let [ordered, ended, over] = wait_for_any([lifeline, children, clock]);
         if ordered {
             obey(lifeline, program);
         }
+        // First: who ended in time was in time.
         if ended {
             reap(children, program, sender);
+        }
+        if over {
+            sender.out_of_time();
+            sys::exit(1);
         }
     }
 }
 
-/// Which of the two has something to say. Their end is something to say.
-fn wait_for_either(lifeline: BorrowedFd<'_>, children: BorrowedFd<'_>) -> (bool, bool) {
-    let on = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
-    let mut both = [on(lifeline), on(children)];
-    match poll(&mut both, PollTimeout::NONE) {
+/// Which of them have something to say. Their end is something to say.
+fn wait_for_any(descriptors: [BorrowedFd<'_>; 3]) -> [bool; 3] {
+    let mut all = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
+    match poll(&mut all, PollTimeout::NONE) {
         Ok(_) => {}
-        Err(Errno::EINTR) => return (false, false),
+        Err(Errno::EINTR) => return [false; 3],
         Err(_) => sys::exit(1),
     }
-    let told = |entry: &PollFd<'_>| entry.revents().is_some_and(|events| !events.is_empty());
-    let [lifeline, children] = both;
-    (told(&lifeline), told(&children))
+    all.map(|entry| entry.revents().is_some_and(|events| !events.is_empty()))
 }
 
 /// Passes a signal on to the program and the processes of its group; or ends with the supervisor.

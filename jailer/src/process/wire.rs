@@ -265,6 +265,8 @@ pub enum Message {
     ExecFailed(Errno),
     /// The program ended, with this status of wait(2).
     Exited(i32),
+    /// The init's own clock ran out: the supervisor has not ended the jail in time.
+    OutOfTime,
 }
 
 const FAILED: u8 = 1;
@@ -274,6 +276,7 @@ const READY: u8 = 4;
 const EXEC_FAILED: u8 = 5;
 const EXITED: u8 = 6;
 const LISTENER: u8 = 7;
+const OUT_OF_TIME: u8 = 8;
 
 impl Message {
     /// Reads a packet; `None` when it is none of ours.
@@ -297,6 +300,7 @@ impl Message {
             LISTENER => Some(Message::Listener(index)),
             EXEC_FAILED => Some(Message::ExecFailed(errno)),
             EXITED => Some(Message::Exited(i32::try_from(value).ok()?)),
+            OUT_OF_TIME => Some(Message::OutOfTime),
             _ => None,
         }
     }
@@ -407,6 +411,11 @@ impl Sender<'_> {
         );
     }
 
+    /// Time is over, and the supervisor has not said so.
+    pub fn out_of_time(self) {
+        let _ = self.send(OUT_OF_TIME, 0, 0, 0, &[]);
+    }
+
     /// The program ended.
     pub fn exited(self, status: i32) {
         let _ = self.send(EXITED, 0, 0, u64::from(status.cast_unsigned()), &[]);
@@ -487,6 +496,10 @@ mod tests {
         assert_eq!(
             through_a_socket(|sender| sender.exited(0x8b)),
             Message::Exited(0x8b)
+        );
+        assert_eq!(
+            through_a_socket(|sender| sender.out_of_time()),
+            Message::OutOfTime
         );
     }
 

@@ -335,6 +335,24 @@ pub const REFUSALS: &[Refusal] = &[
         answer: Error::Permission,
     },
     Refusal {
+        syscalls: &["setpriority"],
+        what: "the priority of all processes of a user",
+        why: "the jail's init is one of them",
+        // All but PRIO_PROCESS, and PRIO_PGRP: no number inside names the group of the init.
+        only: Only::Every,
+        when: &[on(0, WORD, Test::IsNot(&[0, 1]))],
+        answer: Error::Permission,
+    },
+    Refusal {
+        syscalls: &["ioprio_set"],
+        what: "the priority of all processes of a user",
+        why: "as for setpriority",
+        // All but IOPRIO_WHO_PROCESS and IOPRIO_WHO_PGRP.
+        only: Only::Every,
+        when: &[on(0, WORD, Test::IsNot(&[1, 2]))],
+        answer: Error::Permission,
+    },
+    Refusal {
         syscalls: &["ioprio_set"],
         what: "the priority of the jail's init",
         why: "as for prlimit64",

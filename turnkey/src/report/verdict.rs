@@ -6,7 +6,7 @@
 //! 1. `violated`: the jail was killed by policy, or a violation of severity `high` or `critical`
 //!    was seen, whatever was done about it. It is proven, even if other evidence is lost.
 //! 2. `inconclusive`: nothing ran, the monitor did not watch from the first instruction to the
-//!    end, or an event is lost.
+//!    end, an event is lost, or a `SIGKILL` that is not turnkey's ended the run.
 //! 3. `suspicious`: a violation of severity `low` or `medium`, a limit that ended the run, or a
 //!    process ended by `SIGSYS`.
 //! 4. `clean`. Violations of severity `info` are worth knowing and no reason for suspicion.
@@ -23,7 +23,7 @@
 //!
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not
-//! seen), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
+//! seen), `turnkey:outside` (`low`: a `SIGKILL` that is not turnkey's ended the run before its end), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
 //! limit ended the run) and `turnkey:disk` (`info`: the workspace could take no more). The heaviest come first; one that would lift the sum over 100
 //! adds only the rest, so that the scores always add up.
 //!
@@ -52,6 +52,7 @@ use super::model::{Finding, Status, Verdict};
 /// How the ids of turnkey's own findings begin.
 const OWN: &str = "turnkey:";
 const LIMIT: &str = "turnkey:limit";
+const OUTSIDE: &str = "turnkey:outside";
 const SIGSYS: &str = "turnkey:sigsys";
 
 /// All that verdict and score depend on.
@@ -146,7 +147,7 @@ pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
     );
     if condemned || worst >= Some(Severity::High) {
         Verdict::Violated
-    } else if !facts.complete || matches!(facts.ending, Ending::NotStarted { .. }) {
+    } else if !facts.complete || matches!(facts.ending, Ending::NotStarted { .. }) || own(OUTSIDE) {
         Verdict::Inconclusive
     } else if worst >= Some(Severity::Low) || own(LIMIT) || own(SIGSYS) {
         Verdict::Suspicious
@@ -197,6 +198,7 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
             &reason,
         )
     });
+    let outside = cut_short(ran).map(|words| own(OUTSIDE, Severity::Low, 1, words));
     let sigsys = (facts.sigsys > 0).then(|| {
         let reason = "ended by SIGSYS, as the filter ends what calls the kernel through another architecture's table";
         own(SIGSYS, Severity::Medium, facts.sigsys, reason)
@@ -209,10 +211,26 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
         .disk
         .as_ref()
         .map(|words| own("turnkey:disk", Severity::Info, 1, words));
-    [killed, evidence, sigsys, limit, disk]
+    [killed, evidence, outside, sigsys, limit, disk]
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// Who is known to have ended a run explains a `SIGKILL`; any other one cut short what there was to see.
+fn cut_short(ran: &Ran) -> Option<&'static str> {
+    if ran.condemned || ran.killed_for_loss || ran.limit.is_some() || ran.interrupted.is_some() {
+        return None;
+    }
+    match ran.status {
+        jailer::Status::Unknown => Some(
+            "the jail's first process was killed, and not by turnkey: by somebody or something outside of the jail, such as an              administrator or the host's out-of-memory killer; what the program would have done is not known",
+        ),
+        jailer::Status::Signaled(libc::SIGKILL) => Some(
+            "the command was killed by SIGKILL, and not by turnkey: by a process of the jail, or from outside of it; what it              would have done is not known",
+        ),
+        _ => None,
+    }
 }
 
 fn own(id: &str, severity: Severity, count: u64, reason: &str) -> Finding {
