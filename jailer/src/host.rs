@@ -253,7 +253,7 @@ fn look(path: &Path) -> PathFact {
     } else if kind.is_symlink() {
         let text = fs::read_link(path).unwrap_or_default();
         match paths::canonical(path) {
-            Err(PathError::Foreign) => PathFact::Foreign,
+            Err(PathError::Foreign | PathError::Movable) => PathFact::Foreign,
             leads_to => PathFact::Symlink {
                 text,
                 leads_to: leads_to.ok(),

@@ -231,6 +231,20 @@ fn open_how(directory: Word, path: &CStr, flags: i32, mode: u32, resolve: u64) -
     .map(owned)
 }
 
+/// fcntl(2) `F_DUPFD_CLOEXEC` of a descriptor that is known by its number alone; `EBADF` for one that is closed
+/// on exec, and so was opened by this very process.
+pub fn duplicate_inherited(number: RawFd) -> Result<OwnedFd> {
+    let number = Word::from(number);
+    let fcntl = |operation, argument| {
+        let arguments = [number, Word::from(operation), argument, 0, 0, 0];
+        call(libc::SYS_fcntl, arguments)
+    };
+    if fcntl(libc::F_GETFD, 0)? & Word::from(libc::FD_CLOEXEC) != 0 {
+        return Err(Errno::EBADF);
+    }
+    fcntl(libc::F_DUPFD_CLOEXEC, 3).map(owned)
+}
+
 /// Whether execve(2) distrusts what this process was started with: getauxval(3) `AT_SECURE`. It does
 /// when the file carries rights that its caller has not, and when a security module says so.
 pub fn is_secure_mode() -> bool {

@@ -443,9 +443,12 @@ fn open_by(
 ) -> Result<OwnedFd, TreeError> {
     const FIX: &str = ": a symlink on the way belongs to another user; \
                        name the place it leads to, if that is meant";
+    const MOVABLE: &str = ": a symlink on the way lies in a directory that other users may write; \
+                           name the place it leads to, if that is meant";
     open().map_err(|error| {
         let (fix, source) = match error {
             PathError::Foreign => (FIX, Errno::ELOOP),
+            PathError::Movable => (MOVABLE, Errno::ELOOP),
             PathError::System(errno) => ("", errno),
         };
         TreeError {

@@ -27,6 +27,12 @@ pub(crate) fn profile(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Prof
         problems.push(Problem::new(message).help("split it, or check that it is the right file"));
         return Profile::default();
     }
+    if let Some(line) = too_long_a_line(&source.text) {
+        let name = &source.name;
+        let message = format!("line {line} of {name} is longer than {LONGEST_LINE} bytes");
+        problems.push(Problem::new(message).help("break it, or check that it is the right file"));
+        return Profile::default();
+    }
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if !errors.is_empty() {
         problems.extend(errors.iter().map(|error| syntax_problem(source, error)));
@@ -36,6 +42,15 @@ pub(crate) fn profile(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Prof
     let mut profile = Profile::default();
     reader.document(document.get_ref(), &mut profile);
     profile
+}
+
+/// Bytes. What draws the place of a problem pads lines to its column, which has to fit 16 bits, a tab as several
+/// columns.
+const LONGEST_LINE: usize = 8 << 10;
+
+fn too_long_a_line(text: &str) -> Option<usize> {
+    let index = text.lines().position(|line| line.len() > LONGEST_LINE);
+    index.map(|index| index + 1)
 }
 
 fn syntax_problem(source: &Arc<Source>, error: &toml::de::Error) -> Problem {

@@ -96,10 +96,10 @@ fn very_many_rules_are_refused_or_taken_but_never_waited_for() {
 fn what_is_too_large_or_too_deep_is_refused() {
     let nested = format!(
         "{HEADER}x = {}{}\n",
-        "[".repeat(300_000),
-        "]".repeat(300_000)
+        "[\n".repeat(200_000),
+        "]\n".repeat(200_000)
     );
-    let pattern = format!("/{}b{}", "{a,".repeat(100_000), "}".repeat(100_000));
+    let pattern = format!("/{}b{}", "{a,".repeat(1_500), "}".repeat(1_500));
     let pattern = format!(
         "{HEADER}[[rule]]\nid = \"r\"\non = \"open\"\npath = \"{pattern}\"\naction = \"kill\"\n"
     );
@@ -134,5 +134,23 @@ fn no_text_of_a_profile_steers_a_terminal() {
             .chars()
             .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
         assert_eq!(steering, None, "{told:?}");
+    }
+}
+
+/// What diagnostics are drawn with pads lines to their width, and panics past some 65535 columns.
+#[test]
+fn j73_a_long_line_is_refused_and_drawn() {
+    for text in [
+        "[".repeat(100_000),
+        format!("{} = 1", "a".repeat(70_000)),
+        format!("{HEADER}name{} = 1", "\t".repeat(70_000)),
+        format!("{HEADER}description = \"{}\"", "字".repeat(30_000)),
+    ] {
+        let (error, told) = refused(&text);
+        assert!(
+            error.problems()[0].message().contains("is longer than"),
+            "{error}"
+        );
+        assert!(told.len() < 2_000, "{} bytes are told", told.len());
     }
 }

@@ -26,6 +26,7 @@ mod monitor;
 mod monitoring;
 mod mounts;
 mod network;
+mod outputs;
 mod privileges;
 mod procfs;
 mod profiles;

@@ -8,6 +8,7 @@ mod view;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use turnkey_jailer::paths;
 
 use crate::cli::CheckArguments;
 use crate::report;
@@ -62,5 +63,5 @@ fn status(check: &Check) -> u8 {
 /// As it was named, and with symlinks followed.
 fn known_as(path: &Path) -> Vec<PathBuf> {
     let named = std::path::absolute(path).into_iter();
-    named.chain(std::fs::canonicalize(path)).collect()
+    named.chain(paths::canonical(path)).collect()
 }

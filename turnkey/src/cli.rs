@@ -103,7 +103,7 @@ pub struct RunArguments {
     /// A shipped profile, as `turnkey profiles` lists them, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "untrusted")]
     pub profile: String,
-    /// Write the JSON report here; - for standard output
+    /// Write the JSON report here; - for standard output, and what the program prints there goes to standard error
     #[arg(long, value_name = "FILE|-")]
     pub report: Option<PathBuf>,
     /// Write every event here, as JSON Lines

@@ -7,15 +7,16 @@ mod profiles;
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
 use turnkey_policy::{Overrides, Policy};
 
 use crate::cli::DiffArguments;
-use crate::report::json;
+use crate::report::{LARGEST, json};
 use crate::run::Failure;
-use crate::{tell, text_file};
+use crate::{input, tell, text_file};
 use allowances::Allowances;
 use doings::Doings;
 
@@ -76,14 +77,26 @@ enum Subject {
 impl Subject {
     /// A report is known by its schema, everything else is a profile.
     fn read(name: &str) -> Result<Subject, Failure> {
-        let text = std::fs::read(name).ok();
-        let value = text.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+        let bytes = match turnkey_policy::is_file(name) || Path::new(name).exists() {
+            true => Some(input::read(Path::new(name), LARGEST)),
+            false => None,
+        };
+        let bytes = bytes
+            .transpose()
+            .with_context(|| format!("could not read {name}"))?
+            .unwrap_or_default();
+        let value = serde_json::from_slice::<serde_json::Value>(&bytes).ok();
         if let Some(report) = value.filter(serde_json::Value::is_object) {
             let doings = Doings::read(&report)
                 .with_context(|| format!("{name} is JSON and no report of turnkey run or learn"))?;
             return Ok(Subject::Report(doings));
         }
-        turnkey_policy::load(name, &text_file::read, &Overrides::default())
+        // Read once: what comes by a pipe is there once.
+        let read = |path: &str| match path == name {
+            true => text_file::text(bytes.clone()),
+            false => text_file::read(path),
+        };
+        turnkey_policy::load(name, &read, &Overrides::default())
             .map(|policy| Subject::Profile(Box::new(policy)))
             .map_err(|error| Failure::Profile(Box::new(error)))
     }

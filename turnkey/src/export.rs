@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use turnkey_jailer::Exit;
 use turnkey_jailer::export::{Destination, Scope};
 use turnkey_policy::{Policy, Workdir};
@@ -21,8 +20,12 @@ pub struct Wanted {
 
 impl Wanted {
     /// What the command line asks for, when it can be had as far as that is known now.
-    pub fn from(arguments: &RunArguments, policy: &Policy) -> anyhow::Result<Option<Wanted>> {
-        let Some(path) = &arguments.export else {
+    pub fn from(
+        arguments: &RunArguments,
+        destination: Option<Destination>,
+        policy: &Policy,
+    ) -> anyhow::Result<Option<Wanted>> {
+        let (Some(path), Some(destination)) = (&arguments.export, destination) else {
             return Ok(None);
         };
         anyhow::ensure!(
@@ -30,7 +33,6 @@ impl Wanted {
             "--export takes what was written over the working directory; \
              it needs `--workdir-mode overlay`"
         );
-        let destination = Destination::check(path).context("nothing could be exported")?;
         Ok(Some(Wanted {
             destination,
             path: path.clone(),

@@ -15,6 +15,7 @@ use turnkey_monitor::Tier;
 use turnkey_policy::Overrides;
 
 use crate::cli::ImportArguments;
+use crate::output::Output;
 use crate::run::Failure;
 use crate::{tell, text_file};
 use page::Page;
@@ -84,15 +85,15 @@ fn verify(profile: &str) -> Result<(), Failure> {
 
 /// A profile that somebody wrote is never written over.
 fn write_new(out: &Path, profile: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    let mut file = std::fs::File::create_new(out).with_context(|| {
+    let written = Output::find(out)
+        .and_then(Output::open)
+        .and_then(|out| out.write_new(profile.as_bytes()));
+    written.with_context(|| {
         format!(
             "could not make {}: name a file that does not exist",
             out.display()
         )
-    })?;
-    file.write_all(profile.as_bytes())
-        .with_context(|| format!("could not write {}", out.display()))
+    })
 }
 
 #[cfg(test)]

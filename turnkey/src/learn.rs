@@ -15,8 +15,6 @@ pub mod witness;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,6 +24,8 @@ use turnkey_monitor::Tier;
 use turnkey_policy::{Endpoint, Mode, Network, On, Overrides, Policy, syscalls};
 
 use crate::cli::{ColourWhen, LearnArguments, RunArguments};
+use crate::output::{Open, Output};
+use crate::outputs::Outputs;
 use crate::report::{Status, escape, quote};
 use crate::run::{self, Done, Failure};
 use crate::{tell, text_file, toolchain};
@@ -37,8 +37,10 @@ use text::Profile;
 
 /// Runs the command and writes what was learned; answers the command's own status.
 pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
+    let (mut place, out) = Place::find(&arguments)?;
+    let mut outputs =
+        Outputs::find(arguments.report.as_deref(), None, None)?.and_profile(Some(out))?;
     let entered = run::enter();
-    let place = Place::find(&arguments)?;
     let flags = arguments
         .overrides
         .resolve()
@@ -55,10 +57,13 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         run_arguments.workdir.as_deref(),
     )?;
     let mut seen = Seen::default();
+    outputs.require_unreachable(&policy)?;
+    let out = outputs.profile.take().map(Output::open).transpose();
+    place.out = out.with_context(|| format!("could not write {}", place.named()))?;
     let done = run::under(
         &run_arguments,
         policy,
-        entered,
+        (entered, outputs),
         Some(&mut |event| seen.see(event)),
     )?;
     if done.report.status == Status::SetupFailed {
@@ -82,8 +87,9 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     let words = words.map(|word| quote(&escape(word.as_encoded_bytes())));
     let command = words.collect::<Vec<_>>().join(" ");
     let (text, draft) = compose(&below, &sources, &measured(&done), &command, &flags, &place)?;
+    let named = place.named();
     place.write(&text)?;
-    tell_summary(&place, &draft);
+    tell_summary(&named, &draft);
     Ok(done.report.exit_code())
 }
 
@@ -357,11 +363,12 @@ fn reread(place: &Place, text: &str) -> Result<Policy, Failure> {
 struct Place {
     path: Option<PathBuf>,
     overwrite: bool,
+    out: Option<Open>,
 }
 
 impl Place {
     /// `learned.toml` unless something else is asked for; no file is overwritten but the one that is added to.
-    fn find(arguments: &LearnArguments) -> anyhow::Result<Place> {
+    fn find(arguments: &LearnArguments) -> anyhow::Result<(Place, Output)> {
         let default = || {
             arguments
                 .merge
@@ -369,22 +376,26 @@ impl Place {
                 .unwrap_or_else(|| PathBuf::from("learned.toml"))
         };
         let path = arguments.out.clone().unwrap_or_else(default);
-        if path == Path::new("-") {
-            return Ok(Place {
-                path: None,
-                overwrite: false,
-            });
-        }
+        let output =
+            Output::find(&path).with_context(|| format!("could not write {}", path.display()))?;
         let overwrite = arguments.merge.as_ref() == Some(&path);
         ensure!(
-            overwrite || !path.exists(),
+            overwrite || !output.is_there(),
             "{} is there already: name another file with --out, or add to it with --merge {0}",
             path.display()
         );
-        Ok(Place {
-            path: Some(path),
+        let place = Place {
+            path: Some(path).filter(|path| path != Path::new("-")),
             overwrite,
-        })
+            out: None,
+        };
+        Ok((place, output))
+    }
+
+    /// For "wrote …".
+    fn named(&self) -> String {
+        let path = self.path.as_ref();
+        path.map_or("the profile".into(), |path| path.display().to_string())
     }
 
     /// The profile's name.
@@ -407,24 +418,18 @@ impl Place {
         }
     }
 
-    fn write(&self, text: &str) -> anyhow::Result<()> {
-        let Some(path) = &self.path else {
-            let mut stdout = std::io::stdout().lock();
-            stdout.write_all(text.as_bytes())?;
-            return Ok(stdout.flush()?);
+    fn write(self, text: &str) -> anyhow::Result<()> {
+        let named = self.named();
+        let written = match self.out {
+            Some(out) if self.overwrite => out.write(text.as_bytes()),
+            Some(out) => out.write_new(text.as_bytes()),
+            None => Ok(()),
         };
-        let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .create_new(!self.overwrite)
-            .truncate(self.overwrite);
-        let file = options.open(path);
-        file.and_then(|mut file| file.write_all(text.as_bytes()))
-            .with_context(|| format!("could not write {}", path.display()))
+        written.with_context(|| format!("could not write {named}"))
     }
 }
 
-fn tell_summary(place: &Place, draft: &Draft) {
+fn tell_summary(place: &str, draft: &Draft) {
     let patterns: usize = draft.allowed.values().map(Vec::len).sum();
     let patterns = patterns + draft.trees.len();
     let to_decide = match draft.left_out.len() {
@@ -441,9 +446,6 @@ fn tell_summary(place: &Place, draft: &Draft) {
         count => format!(" and {count} hosts"),
     };
     tell::line(&format!(
-        "learned: {} allows {patterns} patterns{hosts}; {to_decide}{folded}",
-        place.path.as_ref().map_or("the profile".into(), |path| path
-            .to_string_lossy()
-            .into_owned()),
+        "learned: {place} allows {patterns} patterns{hosts}; {to_decide}{folded}"
     ));
 }

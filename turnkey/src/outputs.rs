@@ -1,12 +1,30 @@
-//! Files that turnkey reads and writes for itself: no trap that somebody planted in their place, and
-//! nothing that the program could reach.
+//! Everything that a run writes for its caller, found before it begins: by no trap that somebody planted, out of
+//! the program's reach, and on no stream that the program writes to as well.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+use nix::sys::stat::{FileStat, fstat};
+use turnkey_jailer::export::Destination;
+use turnkey_jailer::paths;
 use turnkey_policy::Policy;
+
+use crate::output::{Output, is_sink};
+
+/// Where what is asked for goes. Nothing is made yet.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// `--report`
+    pub report: Option<Output>,
+    /// `--events`
+    pub events: Option<Output>,
+    /// `--out` of `learn`
+    pub profile: Option<Output>,
+    /// `--export`
+    pub export: Option<Destination>,
+    /// Standard output is taken by one of these: what the program prints goes to standard error.
+    pub takes_stdout: bool,
+}
 
 /// A file that the program would be able to change.
 #[derive(Debug, thiserror::Error)]
@@ -20,112 +38,132 @@ pub struct Reachable {
     write: PathBuf,
 }
 
-/// Makes sure that a program cannot write its own next profile, nor the evidence against it.
-pub fn require_unreachable(policy: &Policy, events: Option<&Path>) -> Result<(), Reachable> {
-    let profiles = policy
-        .files
-        .iter()
-        .map(|file| ("the profile", file.as_path()));
-    let files = profiles.chain(events.map(|file| ("the file of --events", file)));
-    for (what, file) in files {
-        let place = real(file);
-        let mut writes = policy.filesystem.write.iter().map(|write| &write.path);
-        if let Some(write) = writes.find(|write| place.starts_with(real(write))) {
-            return Err(Reachable {
-                what,
-                file: file.to_owned(),
-                write: write.clone(),
-            });
+/// An output that would be mixed with another.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what} would go where {with} goes, and nobody could tell which is which; name a file, or a descriptor of its \
+     own, such as /dev/fd/3 with 3>FILE"
+)]
+pub struct Shared {
+    what: &'static str,
+    with: &'static str,
+}
+
+impl Outputs {
+    /// Finds where the report, the events and an export go. By the caller as they are: in a user namespace,
+    /// strangers cannot be told from root.
+    pub fn find(
+        report: Option<&Path>,
+        events: Option<&Path>,
+        export: Option<&Path>,
+    ) -> anyhow::Result<Outputs> {
+        let find = |what: &'static str, path: Option<&Path>| {
+            let found = path.map(Output::find).transpose();
+            found.with_context(|| {
+                let path = path.unwrap_or(Path::new("-")).display();
+                format!("could not write {what} to {path}")
+            })
+        };
+        let export = export.map(Destination::check).transpose();
+        Outputs {
+            report: find("a report", report)?,
+            events: find("events", events)?,
+            export: export.context("nothing could be exported")?,
+            ..Outputs::default()
         }
+        .settled()
     }
-    Ok(())
-}
 
-/// Without symlinks, as far as it exists.
-fn real(path: &Path) -> PathBuf {
-    let whole = std::fs::canonicalize(path);
-    let beside = || {
-        let above = path.parent().filter(|above| *above != Path::new(""));
-        let above = std::fs::canonicalize(above.unwrap_or(Path::new("."))).ok()?;
-        Some(above.join(path.file_name()?))
-    };
-    whole
-        .ok()
-        .or_else(beside)
-        .unwrap_or_else(|| path.to_owned())
-}
+    /// With a learned profile as well.
+    pub fn and_profile(self, profile: Option<Output>) -> anyhow::Result<Outputs> {
+        Outputs { profile, ..self }.settled()
+    }
 
-/// Opens a file to write from its beginning. A symlink is followed to a terminal or a pipe alone,
-/// such as /dev/stderr; one that leads to a file, and a file of another user, were put there by
-/// somebody who wants it written, or wants to read it.
-pub fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).mode(0o644);
-    let opened = options
-        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
-        .open(path);
-    let file = match opened {
-        Err(error) if error.raw_os_error() == Some(nix::libc::ELOOP) => follow_to_a_stream(path)?,
-        other => other?,
-    };
-    let metadata = file.metadata()?;
-    if metadata.is_file() {
-        if metadata.uid() != nix::unistd::geteuid().as_raw() {
-            return Err(refused(
-                "it is there already and belongs to another user; remove it",
-            ));
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Output)> {
+        let report = self.report.iter().map(|output| ("the report", output));
+        let events = self
+            .events
+            .iter()
+            .map(|output| ("the file of --events", output));
+        let profile = self
+            .profile
+            .iter()
+            .map(|output| ("the learned profile", output));
+        report.chain(events).chain(profile)
+    }
+
+    /// No two on one stream, none on one of the program's: it could write a whole report of its own there.
+    fn settled(mut self) -> anyhow::Result<Outputs> {
+        let [stdout, stderr] = [1, 2].map(standard_stream);
+        let mut takes_stdout = false;
+        let mut taken: Vec<(&'static str, FileStat)> = Vec::new();
+        for (what, output) in self.named() {
+            let Some(stat) = output.stat()?.filter(|stat| !is_sink(stat)) else {
+                continue;
+            };
+            let shared = |with| Shared { what, with };
+            let is = |other: &Option<FileStat>| other.is_some_and(|other| same(&stat, &other));
+            anyhow::ensure!(!is(&stderr), shared("the program's standard error"));
+            if is(&stdout) {
+                // A file that is replaced would leave the program's output to nobody.
+                let is_file = output.place().is_some();
+                anyhow::ensure!(!is_file, shared("the program's standard output"));
+                takes_stdout = true;
+            }
+            if let Some((with, _)) = taken.iter().find(|(_, other)| same(&stat, other)) {
+                return Err(shared(with).into());
+            }
+            taken.push((what, stat));
         }
-        file.set_len(0)?;
+        self.takes_stdout = takes_stdout;
+        Ok(self)
     }
-    nix::fcntl::fcntl(
-        &file,
-        nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::empty()),
-    )?;
-    Ok(file)
+
+    /// Makes sure that a program cannot write its own next profile, nor the evidence against it.
+    pub fn require_unreachable(&self, policy: &Policy) -> Result<(), Reachable> {
+        let profiles = policy.files.iter().map(|file| {
+            let place = paths::canonical(file).unwrap_or_else(|_| file.clone());
+            ("the profile", file.as_path(), place)
+        });
+        let outputs = self
+            .named()
+            .filter_map(|(what, output)| Some((what, output.path(), output.place()?.to_owned())));
+        let export = self.export.iter().map(Destination::place);
+        let export = export.map(|place| ("the directory of --export", place, place.to_owned()));
+        let writes = policy.filesystem.write.iter().map(|write| &write.path);
+        let writes: Vec<_> = writes
+            .map(|write| {
+                (
+                    write,
+                    paths::canonical(write).unwrap_or_else(|_| write.clone()),
+                )
+            })
+            .collect();
+        for (what, file, place) in profiles.chain(outputs).chain(export) {
+            if let Some((write, _)) = writes.iter().find(|(_, write)| place.starts_with(write)) {
+                return Err(Reachable {
+                    what,
+                    file: file.to_owned(),
+                    write: (*write).clone(),
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
-fn follow_to_a_stream(path: &Path) -> io::Result<File> {
-    let kind = std::fs::metadata(path).map(|metadata| metadata.file_type());
-    if kind.is_ok_and(|kind| kind.is_char_device() || kind.is_fifo()) {
-        return OpenOptions::new().write(true).open(path);
-    }
-    Err(refused("it is a symlink; name the file itself"))
+/// What the caller gave as standard output or error; `None` when it is closed.
+fn standard_stream(number: i32) -> Option<FileStat> {
+    let stat = match number {
+        1 => fstat(std::io::stdout()),
+        _ => fstat(std::io::stderr()),
+    };
+    stat.ok().filter(|stat| !is_sink(stat))
 }
 
-fn refused(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::symlink;
-
-    #[test]
-    fn a_file_is_emptied_and_a_symlink_to_one_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
-        std::fs::write(&file, "before").unwrap();
-        symlink(&file, &link).unwrap();
-        assert!(create(&link).is_err());
-        assert_eq!(std::fs::read(&file).unwrap(), b"before");
-        create(&file).unwrap();
-        assert_eq!(std::fs::read(&file).unwrap(), b"");
-        symlink(
-            directory.path().join("missing"),
-            directory.path().join("dangling"),
-        )
-        .unwrap();
-        assert!(create(&directory.path().join("dangling")).is_err());
-        assert!(!directory.path().join("missing").exists());
-    }
-
-    #[test]
-    fn a_link_to_a_device_is_followed() {
-        let directory = tempfile::tempdir().unwrap();
-        let link = directory.path().join("link");
-        symlink("/dev/null", &link).unwrap();
-        assert!(create(&link).is_ok());
-        assert!(create(Path::new("/dev/null")).is_ok());
-    }
+/// One file, pipe or terminal: which of its terminals a process is told to be at does not show.
+fn same(one: &FileStat, other: &FileStat) -> bool {
+    let is_device = |stat: &FileStat| stat.st_mode & nix::libc::S_IFMT == nix::libc::S_IFCHR;
+    let is_same = (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
+    is_same || is_device(one) && is_device(other)
 }

@@ -77,8 +77,8 @@ impl Streams {
     /// Starts the relays of both outputs; `limit` is for them together.
     pub fn relay(
         outside: OutsideStreams,
-        limit: u64,
-        keep: bool,
+        [to_output, to_error]: [Target; 2],
+        (limit, keep): (u64, bool),
         tell: &UnboundedSender<TooMuchOutput>,
     ) -> io::Result<Relays> {
         let Outside {
@@ -101,8 +101,8 @@ impl Streams {
             Input::Reopened(reopened) => (None, Some(reopened)),
         };
         Ok(Relays {
-            output: start(output, Target::Output)?,
-            error: start(error, Target::Error)?,
+            output: start(output, to_output)?,
+            error: start(error, to_error)?,
             unfed,
             reopened,
         })
@@ -166,9 +166,12 @@ fn feed(into: OwnedFd) {
     }
 }
 
+/// Where a stream of the program's goes.
 #[derive(Clone, Copy)]
-enum Target {
+pub enum Target {
+    /// To standard output.
     Output,
+    /// To standard error.
     Error,
 }
 

@@ -1,16 +1,15 @@
 //! `turnkey report`: a stored report rendered again, for people, browsers and other programs.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
 
 use crate::cli::{ColourWhen, ReportArguments, ReportFormat};
+use crate::output::{Open, Output};
 use crate::report::{self, LARGEST, Report, Stored, escape, formats};
-use crate::report_file::ReportFile;
 use crate::run::Failure;
-use crate::{colour, tell};
+use crate::{colour, input, tell};
 
 /// Renders the report to standard output or to a file.
 pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
@@ -38,22 +37,19 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(path: &Path) -> anyhow::Result<ReportFile> {
-    ReportFile::open(path).with_context(|| format!("could not write to {}", path.display()))
+fn open(path: &Path) -> anyhow::Result<Open> {
+    let opened = Output::find(path).and_then(Output::open);
+    opened.with_context(|| format!("could not write to {}", path.display()))
 }
 
 /// The file, or of a larger one what shows that it is too large.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let bound = LARGEST as u64 + 1;
-    if path == Path::new("-") {
-        std::io::stdin()
-            .lock()
-            .take(bound)
-            .read_to_end(&mut bytes)?;
-    } else {
-        File::open(path)?.take(bound).read_to_end(&mut bytes)?;
+    if path != Path::new("-") {
+        return input::read(path, LARGEST);
     }
+    let mut bytes = Vec::new();
+    let stdin = std::io::stdin().lock();
+    stdin.take(LARGEST as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

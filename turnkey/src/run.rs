@@ -21,18 +21,19 @@ use turnkey_policy::{Allowed, LoadError, Policy};
 
 use crate::cli::{OverrideArguments, RunArguments};
 use crate::gateway::{self, Gateway, List, Passage};
+use crate::output::{Open, Output};
+use crate::outputs::Outputs;
 use crate::progress::Progress;
-use crate::relay::{Relayed, Streams};
+use crate::relay::{Relayed, Streams, Target};
 use crate::report::{
     self, Aggregator, Captured, Clock, Ending, EventWriter, Evidence, Export, Inputs, NotStarted,
     Observations, Ran, Report,
 };
-use crate::report_file::ReportFile;
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::{self, EmptyGroup, Watch};
 use crate::{
-    accept, advice, clock, colour, elsewhere, export, filters, network, outputs, scope, tell,
-    text_file, toolchain,
+    accept, advice, clock, colour, elsewhere, export, filters, network, scope, tell, text_file,
+    toolchain,
 };
 
 /// Why there is no run, before a report could be written.
@@ -52,17 +53,19 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
+    let outputs = Outputs::find(report, events, arguments.export.as_deref())?;
     let entered = enter();
     let policy = load(&arguments.profile, &arguments.overrides)?;
-    let done = under(arguments, policy, entered, None)?;
+    let done = under(arguments, policy, (entered, outputs), None)?;
     Ok(done.report.exit_code())
 }
 
 /// The namespace of a caller without privileges, or why there is none.
 pub type Entered = Result<(), rootless::RootlessError>;
 
-/// Goes where the run is made from. Before anything is opened: a file belongs to the mounts it was
-/// opened among.
+/// Goes where the run is made from. Before anything is opened that is to be mounted: a file belongs to the mounts
+/// it was opened among.
 pub fn enter() -> Entered {
     // As the caller: in a namespace of their own they look like root, whom their manager does not know.
     if let Err(error) = scope::enter() {
@@ -95,22 +98,29 @@ pub type Look<'l> = &'l mut dyn FnMut(&Event);
 pub fn under(
     arguments: &RunArguments,
     mut policy: Policy,
-    entered: Entered,
+    (entered, outputs): (Entered, Outputs),
     look: Option<Look<'_>>,
 ) -> Result<Done, Failure> {
     let program = arguments.command.first().cloned().unwrap_or_default();
     let brought_in = toolchain::bring_in(&mut policy, &program, arguments.workdir.as_deref())?;
     let resolved = network::resolve(&mut policy);
-    outputs::require_unreachable(&policy, arguments.events.as_deref())?;
-    let report_file = arguments.report.as_deref().map(open_report).transpose()?;
-    let wanted = export::Wanted::from(arguments, &policy)?;
+    outputs.require_unreachable(&policy)?;
+    let streams = to(&outputs);
+    let report_file = outputs.report.map(|report| opened("a report", report));
+    let report_file = report_file.transpose()?;
+    let wanted = export::Wanted::from(arguments, outputs.export, &policy)?;
     let clock = clock::now();
-    let mut watcher = Watcher::new(arguments, &policy, clock, look)?;
+    let events = outputs.events.map(|events| {
+        let started = opened("events", events)?.start();
+        started.context("could not write events")
+    });
+    let events = events.transpose()?;
+    let mut watcher = Watcher::new((events, arguments.no_redact), &policy, clock, look);
 
     let outcome = entered
         .map_err(anyhow::Error::from)
         .and(resolved)
-        .and_then(|()| attempt(arguments, &policy, wanted.as_ref(), &mut watcher));
+        .and_then(|()| attempt(arguments, &policy, (wanted.as_ref(), streams), &mut watcher));
     let outcome = outcome.unwrap_or_else(|error| {
         let message = advice::explain_run(&error, &policy, &program, arguments.workdir.as_deref());
         Outcome::not_started(&error, &message)
@@ -145,7 +155,7 @@ pub fn under(
     })
 }
 
-fn write(report: &Report, file: Option<ReportFile>) -> anyhow::Result<()> {
+fn write(report: &Report, file: Option<Open>) -> anyhow::Result<()> {
     let Some(file) = file else {
         return Ok(());
     };
@@ -174,7 +184,7 @@ const NO_RELAYS: &str = "could not start the threads that pass the program's str
 fn attempt(
     arguments: &RunArguments,
     policy: &Policy,
-    wanted: Option<&export::Wanted>,
+    (wanted, targets): (Option<&export::Wanted>, [Target; 2]),
     watcher: &mut Watcher<'_>,
 ) -> anyhow::Result<Outcome> {
     let streams = Streams::open().context("could not make the pipes to the program")?;
@@ -185,8 +195,13 @@ fn attempt(
     let confining = prepared.start()?;
     // While the jail's first process confines itself.
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
-    let mut relays = Streams::relay(outside, policy.limits.output, arguments.capture, &tell)
-        .context(NO_RELAYS)?;
+    let mut relays = Streams::relay(
+        outside,
+        targets,
+        (policy.limits.output, arguments.capture),
+        &tell,
+    )
+    .context(NO_RELAYS)?;
     let mut held = confining.held()?;
     watch.know_files(&held)?;
     if arguments.syscalls {
@@ -365,9 +380,18 @@ fn for_whom(plan: Plan, watched: bool) -> Plan {
     if watched { plan } else { plan.unwatched() }
 }
 
-fn open_report(path: &Path) -> anyhow::Result<ReportFile> {
-    ReportFile::open(path)
-        .with_context(|| format!("could not write a report to {}", path.display()))
+fn opened(what: &str, output: Output) -> anyhow::Result<Open> {
+    let path = output.path().display().to_string();
+    let opened = output.open();
+    opened.with_context(|| format!("could not write {what} to {path}"))
+}
+
+/// Where the program's two outputs go.
+fn to(outputs: &Outputs) -> [Target; 2] {
+    match outputs.takes_stdout {
+        true => [Target::Error; 2],
+        false => [Target::Output, Target::Error],
+    }
 }
 
 /// What to run, from where: `.` unless a directory is named.
@@ -403,27 +427,25 @@ struct Watcher<'l> {
 
 impl<'l> Watcher<'l> {
     fn new(
-        arguments: &RunArguments,
+        (events, no_redact): (Option<File>, bool),
         policy: &Policy,
         clock: Clock,
         look: Option<Look<'l>>,
-    ) -> anyhow::Result<Watcher<'l>> {
-        let writer = arguments.events.as_ref().map(|path| {
-            let file = outputs::create(path)
-                .with_context(|| format!("could not write events to {}", path.display()))?;
+    ) -> Watcher<'l> {
+        let writer = events.map(|file| {
             let writer = EventWriter::new(policy, clock, BufWriter::new(file));
-            anyhow::Ok(match arguments.no_redact {
+            match no_redact {
                 true => writer.unredacted(),
                 false => writer,
-            })
+            }
         });
-        Ok(Watcher {
+        Watcher {
             look,
             aggregator: Aggregator::new(policy, clock),
             judge: Judge::new(policy),
-            writer: writer.transpose()?,
+            writer,
             failed: None,
-        })
+        }
     }
 
     /// Whether the jail is to die of a behaviour that this event completes.

@@ -1,9 +1,10 @@
 //! Texts that turnkey is given in files: profiles, and what `import` reads.
 
-use std::fs::File;
-use std::io::Read;
+use std::path::Path;
 
 use turnkey_policy::LARGEST_PROFILE;
+
+use crate::input;
 
 /// The text of a file, or of what of it is more than any profile may hold: nothing larger is kept in memory,
 /// whatever the file is.
@@ -11,11 +12,12 @@ use turnkey_policy::LARGEST_PROFILE;
 /// # Errors
 /// When it cannot be read, or is no UTF-8, and where.
 pub fn read(path: &str) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST_PROFILE as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
+    let bytes = input::read(Path::new(path), LARGEST_PROFILE).map_err(|error| error.to_string())?;
+    text(bytes)
+}
+
+/// The bytes of a file as its text.
+pub fn text(bytes: Vec<u8>) -> Result<String, String> {
     if bytes.len() > LARGEST_PROFILE {
         // Too large whatever it holds, which is for others to say.
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
@@ -51,8 +53,9 @@ mod tests {
     }
 
     #[test]
-    fn of_an_endless_file_no_more_is_read_than_shows_that_it_is_too_large() {
-        let read = read("/dev/zero").expect("zeros are text");
+    fn of_a_long_file_no_more_is_read_than_shows_that_it_is_too_large() {
+        let long = vec![b'x'; LARGEST_PROFILE + 100];
+        let read = file(&long).expect("it is text");
         assert_eq!(read.len(), LARGEST_PROFILE + 1);
     }
 }

@@ -273,6 +273,9 @@ impl Search<'_> {
         let refuse = |why, fix: bool| self.too_much(file, why, &step.by, fix);
         let real = paths::canonical(place).map_err(|error| match error {
             PathError::Foreign => refuse("is behind another user's symlink", false),
+            PathError::Movable => {
+                refuse("is behind a symlink that other users may have moved", false)
+            }
             PathError::System(_) => refuse("is gone", false),
         })?;
         let home = self.home.as_deref();

@@ -6,11 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::stat::Mode;
 use nix::unistd::AccessFlags;
 
 use crate::sys;
+use crate::tree::paths::{self, Last, PathError};
 
 /// Where an export will go. Looked at before the run, made after it, so that a run that fails or
 /// is killed leaves no directory behind.
@@ -19,6 +20,7 @@ pub struct Destination {
     parent: OwnedFd,
     name: CString,
     path: PathBuf,
+    place: PathBuf,
 }
 
 /// Why nothing can be exported.
@@ -36,6 +38,9 @@ pub enum DestinationError {
     /// Its owner could put things into it meanwhile.
     #[error("{} belongs to another user; name a directory that is not there yet", .0.display())]
     Foreign(PathBuf),
+    /// The way to it cannot be walked, or another user could turn it elsewhere.
+    #[error("could not use {} as the directory to export to", .0.display())]
+    Above(PathBuf, #[source] PathError),
     /// Something else.
     #[error("could not use {} as the directory to export to", .0.display())]
     System(PathBuf, #[source] Errno),
@@ -61,9 +66,11 @@ impl Destination {
             Some(above) if above != Path::new("") => above,
             _ => Path::new("."),
         };
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let parent = nix::fcntl::open(above, flags, Mode::empty()).map_err(failed)?;
+        let parent = paths::open(above, Last::Follow)
+            .map_err(|error| DestinationError::Above(path.to_owned(), error))?;
+        let place = paths::place_of(&parent).map_err(failed)?;
         let destination = Destination {
+            place: place.join(path.file_name().unwrap_or_default()),
             parent,
             name,
             path: path.to_owned(),
@@ -75,6 +82,12 @@ impl Destination {
             other => other.map(drop),
         }?;
         Ok(destination)
+    }
+
+    /// Where the directory lies or will lie, without any symlink.
+    #[must_use]
+    pub fn place(&self) -> &Path {
+        &self.place
     }
 
     /// The directory, made when it is not there.
@@ -161,7 +174,25 @@ mod tests {
         let missing = above.path().join("missing/out");
         assert!(matches!(
             refused(&missing),
-            DestinationError::System(_, Errno::ENOENT)
+            DestinationError::Above(_, PathError::System(Errno::ENOENT))
+        ));
+    }
+
+    #[test]
+    fn a_way_that_another_user_bends_is_refused() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let (above, victim) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = above.path().join("link");
+        symlink(victim.path(), &link).unwrap();
+        let path = link.join("out");
+        assert!(Destination::check(&path).is_ok(), "the control");
+        std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
+        let refused = Destination::check(&path).unwrap_err();
+        assert!(matches!(
+            refused,
+            DestinationError::Above(_, PathError::Foreign)
         ));
     }
 

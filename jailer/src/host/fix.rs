@@ -65,7 +65,9 @@ impl HostError {
     pub fn fix(&self) -> Option<String> {
         match self {
             HostError::Hierarchy(_) | HostError::Root(RootError::TooMany(..)) => None,
-            HostError::Root(RootError::Etc(_) | RootError::Open(_, PathError::Foreign)) => None,
+            HostError::Root(
+                RootError::Etc(_) | RootError::Open(_, PathError::Foreign | PathError::Movable),
+            ) => None,
             HostError::Root(RootError::Open(_, PathError::System(errno))) => Some(root_fix(*errno)),
             HostError::Root(RootError::List(_, _, errno)) | HostError::Addresses(errno) => {
                 Some(by_errno(*errno))
@@ -90,7 +92,9 @@ impl RootlessError {
 impl DestinationError {
     /// The one thing to change; `None` where the message names it.
     pub fn fix(&self) -> Option<String> {
-        let DestinationError::System(_, errno) = self else {
+        let (DestinationError::System(_, errno)
+        | DestinationError::Above(_, PathError::System(errno))) = self
+        else {
             return None;
         };
         Some(match errno {
@@ -274,6 +278,7 @@ mod tests {
             RootError::TooMany(path(), path()).into(),
             RootError::Etc(path()).into(),
             RootError::Open(path(), PathError::Foreign).into(),
+            RootError::Open(path(), PathError::Movable).into(),
         ];
         let mut callers = vec![
             RootlessError::Elevated,
@@ -285,6 +290,8 @@ mod tests {
             DestinationError::NoDirectory(path()),
             DestinationError::NotEmpty(path()),
             DestinationError::Foreign(path()),
+            DestinationError::Above(path(), PathError::Foreign),
+            DestinationError::Above(path(), PathError::Movable),
             DestinationError::NoOverlay,
         ];
         for errno in (1..134).map(Errno::from_raw) {
@@ -305,6 +312,7 @@ mod tests {
                 source: errno,
             });
             exports.push(DestinationError::System(path(), errno));
+            exports.push(DestinationError::Above(path(), errno.into()));
         }
         let hosts = hosts.iter().map(|it| (chain(it), it.fix()));
         let callers = callers.iter().map(|it| (chain(it), it.fix()));

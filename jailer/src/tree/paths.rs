@@ -1,16 +1,18 @@
 //! Opens a path of the host the way its user means it, and not the way another user bent it.
 //!
-//! A symlink is followed when the caller or root made it: so the host is laid out, and so the
-//! caller wants it. Anybody else's could turn, between a look and its use, from a directory into a
-//! link to a place that nobody meant to give away. The path is walked name by name, each looked at
-//! through the descriptor that is then used: nothing is resolved twice.
+//! A symlink is followed when the caller or root made it, where nobody else could have put it: so
+//! the host is laid out, and so the caller wants it. Anybody else's could turn, between a look and
+//! its use, from a directory into a link to a place that nobody meant to give away. The path is
+//! walked name by name, each looked at through the descriptor that is then used: nothing is
+//! resolved twice.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
+use nix::sys::stat::FileStat;
 
 use crate::kernel_file;
 use crate::plan::c_string;
@@ -27,6 +29,11 @@ pub enum PathError {
         "a symlink on the way belongs to another user; name the place it leads to, if that is meant"
     )]
     Foreign,
+    /// A symlink that another user may have moved to where it is.
+    #[error(
+        "a symlink on the way lies in a directory that other users may write; name the place it leads to, if that is meant"
+    )]
+    Movable,
     /// The kernel's answer.
     #[error(transparent)]
     System(#[from] Errno),
@@ -41,10 +48,42 @@ pub enum Last {
     Refuse,
 }
 
-/// Opens an absolute path as a handle, `O_PATH`.
+/// Opens a path as a handle, `O_PATH`.
 pub fn open(path: &Path, last: Last) -> Result<OwnedFd, PathError> {
-    let root = || sys::open_without_symlinks(c"/", libc::O_PATH | libc::O_DIRECTORY);
-    let mut here = root()?;
+    match walk(start(path)?, path, last)? {
+        Target::Handle(handle) => Ok(handle),
+        // As a place of the host it has no name to be opened by.
+        Target::Inherited(_) => Err(Errno::ELOOP.into()),
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub enum Target {
+    /// A handle, `O_PATH`.
+    Handle(OwnedFd),
+    /// A descriptor of this process, as by /dev/stdin or /dev/fd/3.
+    Inherited(RawFd),
+}
+
+/// Opens what a path leads to, be it a descriptor of this process.
+pub fn target(path: &Path) -> Result<Target, PathError> {
+    walk(start(path)?, path, Last::Follow)
+}
+
+/// The same from a directory that was opened before.
+pub fn target_in(directory: &OwnedFd, name: &OsStr) -> Result<Target, PathError> {
+    let directory = directory.try_clone().map_err(|_| Errno::EMFILE)?;
+    walk(directory, Path::new(name), Last::Follow)
+}
+
+/// The directory that a path begins at.
+fn start(path: &Path) -> Result<OwnedFd, Errno> {
+    let place = if path.is_absolute() { c"/" } else { c"." };
+    sys::open_without_symlinks(place, libc::O_PATH | libc::O_DIRECTORY)
+}
+
+fn walk(mut here: OwnedFd, path: &Path, last: Last) -> Result<Target, PathError> {
     let mut names: VecDeque<OsString> = VecDeque::new();
     push(&mut names, path);
     let mut links = 0;
@@ -59,14 +98,37 @@ pub fn open(path: &Path, last: Last) -> Result<OwnedFd, PathError> {
         if links > MOST_LINKS || (last == Last::Refuse && names.is_empty()) {
             return Err(Errno::ELOOP.into());
         }
-        require_trusted(stat.st_uid)?;
+        require_trusted(&stat, &nix::sys::stat::fstat(&here)?)?;
+        if names.is_empty()
+            && let Some(descriptor) = descriptor(&here, &name)
+        {
+            return Ok(Target::Inherited(descriptor));
+        }
         let text = PathBuf::from(nix::fcntl::readlinkat(&next, c"")?);
         if text.is_absolute() {
-            here = root()?;
+            here = start(&text)?;
         }
         push(&mut names, &text);
     }
-    Ok(here)
+    Ok(Target::Handle(here))
+}
+
+/// The descriptor of this process that the name stands for in /proc/self/fd.
+fn descriptor(directory: &OwnedFd, name: &OsStr) -> Option<RawFd> {
+    let own = format!("/proc/{}/fd", nix::unistd::getpid());
+    let is_own = place_of(directory).ok()? == Path::new(&own);
+    name.to_str()
+        .filter(|_| is_own)
+        .and_then(|name| name.parse().ok())
+}
+
+/// A descriptor of this process's own for what `descriptor` stands for, which the caller must have handed in:
+/// what this process has opened itself is nobody's to name, and closed on exec.
+///
+/// # Errors
+/// `EBADF` when it is not open, or this process's own.
+pub fn inherited(descriptor: RawFd) -> Result<OwnedFd, Errno> {
+    sys::duplicate_inherited(descriptor)
 }
 
 /// Opens a name in a directory that was opened before, as a handle. A symlink is refused with ELOOP.
@@ -89,9 +151,16 @@ fn kind_of(opened: &OwnedFd) -> Result<libc::mode_t, Errno> {
 pub fn canonical(path: &Path) -> Result<PathBuf, PathError> {
     let path = std::path::absolute(path)
         .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
-    let opened = open(&path, Last::Follow)?;
+    Ok(place_of(&open(&path, Last::Follow)?)?)
+}
+
+/// Where an opened file or directory lies, without any symlink.
+///
+/// # Errors
+/// When /proc does not say.
+pub fn place_of(opened: &OwnedFd) -> Result<PathBuf, Errno> {
     let itself = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    Ok(PathBuf::from(nix::fcntl::readlink(itself.as_str())?))
+    nix::fcntl::readlink(itself.as_str()).map(PathBuf::from)
 }
 
 /// The names of `path` before those that are there already.
@@ -106,8 +175,16 @@ fn push(names: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-fn require_trusted(owner: u32) -> Result<(), PathError> {
-    is_trusted(owner).then_some(()).ok_or(PathError::Foreign)
+/// Who owns a directory, or may write one that is not sticky, moves links to where they like.
+fn require_trusted(link: &FileStat, directory: &FileStat) -> Result<(), PathError> {
+    if !is_trusted(link.st_uid) {
+        return Err(PathError::Foreign);
+    }
+    let bits = directory.st_mode & (libc::S_IWOTH | libc::S_ISVTX);
+    if bits == libc::S_IWOTH || !is_trusted(directory.st_uid) {
+        return Err(PathError::Movable);
+    }
+    Ok(())
 }
 
 /// Whether an owner is root or the caller, as far as the caller can tell users apart.
@@ -183,5 +260,53 @@ mod tests {
             canonical(&path.join("link/passwd")),
             Err(PathError::Foreign)
         );
+    }
+
+    #[test]
+    fn a_link_that_another_user_may_have_moved_there_is_not_followed() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let (_keep, path) = directory();
+        let link = path.join("link");
+        symlink("/etc", &link).unwrap();
+        let mode = |bits| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(bits);
+            std::fs::set_permissions(&path, mode).unwrap();
+        };
+        for (bits, followed) in [(0o755, true), (0o1777, true), (0o777, false)] {
+            mode(bits);
+            assert_eq!(canonical(&link).is_ok(), followed, "{bits:o}");
+        }
+        mode(0o1777);
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        assert_eq!(canonical(&link), Err(PathError::Movable));
+    }
+
+    #[test]
+    fn a_path_that_leads_to_a_descriptor_says_which() {
+        let (_keep, path) = directory();
+        symlink("/dev/stderr", path.join("link")).unwrap();
+        for (path, number) in [
+            (Path::new("/dev/stdin"), 0),
+            (Path::new("/proc/self/fd/2"), 2),
+            (&path.join("link"), 2),
+        ] {
+            let target = target(path).unwrap();
+            assert!(
+                matches!(target, Target::Inherited(found) if found == number),
+                "{target:?}"
+            );
+        }
+        assert!(open(Path::new("/dev/stdin"), Last::Follow).is_err());
+    }
+
+    #[test]
+    fn what_this_process_has_opened_is_not_inherited() {
+        let (reading, _writing) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap();
+        assert_eq!(inherited(reading.as_raw_fd()).unwrap_err(), Errno::EBADF);
+        let flags = nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty());
+        nix::fcntl::fcntl(&reading, flags).unwrap();
+        assert!(inherited(reading.as_raw_fd()).is_ok(), "the control");
     }
 }

@@ -12,7 +12,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
 
-/// Worlds that are tried; 10⁵ have been, by hand.
+/// Worlds that are tried.
 const CASES: u32 = 300;
 
 /// A directory of the home, and when it may be brought in.
