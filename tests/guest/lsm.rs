@@ -95,7 +95,7 @@ fn a_denied_file_is_opened_by_no_way_and_the_program_goes_on() {
 }
 
 #[test]
-fn a_second_thread_finds_nothing_in_the_descriptor_of_a_deadly_open() {
+fn m38_a_second_thread_finds_nothing_in_the_descriptor_of_a_deadly_open() {
     // Where only tracepoints are, the descriptor is there until the kill at the end of the call.
     const RACE: &str = r#"
 import os, threading, sys

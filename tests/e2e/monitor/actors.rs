@@ -243,3 +243,63 @@ fn diff_asks_the_rules_about_each_program() {
     assert!(told.contains(line), "{told}");
     assert!(!told.contains("by cat"), "{told}");
 }
+
+/// What is loaded into an allowed program, and acts as it.
+const PLUG_IN: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void act(void)
+{
+    char text[64];
+    int file = open("/workspace/.git-credentials", O_RDONLY);
+    ssize_t length = read(file, text, sizeof text);
+    write(1, text, length > 0 ? length : 0);
+    _exit(0);
+}
+unsigned la_version(unsigned version) { act(); return version; }
+void gconv_init(void) { act(); }
+__attribute__((constructor)) static void begin(void) { if (getenv("ACT")) act(); }
+"#;
+
+#[test]
+fn j20_what_is_loaded_into_the_program_is_not_the_program() {
+    let place = scratch();
+    let source = place.path().join("plug.c");
+    std::fs::write(&source, PLUG_IN).unwrap();
+    let built = place.path().join("plug.so");
+    let (status, _) = turnkey_tests::outside(
+        "cc",
+        &[
+            "-shared",
+            "-fPIC",
+            "-o",
+            built.to_str().unwrap(),
+            source.to_str().unwrap(),
+        ],
+    );
+    assert!(status.success(), "it compiles");
+    let jail = || {
+        let run = jail("exe = [\"/usr/bin/cat\", \"/usr/bin/iconv\"]");
+        std::fs::copy(&built, run.path().join("EVIL.so")).unwrap();
+        let run = run.file(
+            "gconv-modules",
+            "module EVIL// INTERNAL EVIL 1\nmodule INTERNAL EVIL// EVIL 1\n",
+        );
+        run
+    };
+    let owner = jail().shell("cat .git-credentials");
+    owner.expect(owner.stdout == "token\n", "the program itself may");
+    for script in [
+        "ACT=1 LD_PRELOAD=/workspace/EVIL.so cat .git-credentials",
+        "LD_AUDIT=/workspace/EVIL.so cat .git-credentials",
+        "GCONV_PATH=/workspace ACT=1 iconv -f EVIL -t UTF-8 /dev/null",
+    ] {
+        let control = jail().option("--mode observe").shell(script);
+        control.expect(control.stdout.contains("token"), "the control: it reads");
+        let ran = jail().shell(script);
+        ran.expect_code(121);
+        ran.expect(!ran.stdout.contains("token"), script);
+        ran.expect(violations(&ran, GUARD).next().is_some(), "and it is told");
+    }
+}

@@ -1,33 +1,27 @@
-//! The same file under a name that no rule speaks of: hard links and renames.
+//! Names that a program gives to files that rules are about, and to what is to become such a file. A rule on a file
+//! holds under every name that the program can give it: the act that names is what is decided on.
 
-use turnkey_tests::Run;
+use turnkey_tests::{Ran, Run, scratch};
 
 use super::{guard, violations};
-
-/// Kills for giving the secret another name, as for reading it.
-const NAMES: &str = "[[rule]]
-id = \"names\"
-on = [\"open\", \"link\", \"rename\"]
-path = \"/workspace/secret\"
-action = \"kill\"
-severity = \"high\"
-";
 
 fn jail(sections: &str) -> Run {
     Run::new().file("secret", "hidden\n").profile(sections)
 }
 
+/// Under a rule on opening alone each of these gives the content, when nothing is enforced; when it is, none does.
 fn is_survived(evasions: &[&str]) {
+    let rules = guard("/workspace/secret");
     for evasion in evasions {
-        let control = jail(&guard("/workspace/secret")).shell(evasion);
+        let control = jail(&rules).option("--mode observe").shell(evasion);
         control.expect(
             control.stdout.contains("hidden"),
-            &format!("the control: a rule on open alone does not see {evasion}"),
+            &format!("the control: it is read by {evasion}"),
         );
-        let ran = jail(NAMES).shell(evasion);
+        let ran = jail(&rules).shell(evasion);
         ran.expect_code(121);
         ran.expect(!ran.stdout.contains("hidden"), evasion);
-        let told = violations(&ran, "names").any(|one| {
+        let told = violations(&ran, "guard").any(|one| {
             one["path"]
                 .as_str()
                 .is_some_and(|path| path.ends_with("secret"))
@@ -41,7 +35,7 @@ fn m05_a_hard_link_to_a_guarded_file_kills() {
     is_survived(&[
         "ln secret alias; cat alias",
         "cd /tmp; ln /workspace/../workspace/secret /workspace/alias; cat /workspace/alias",
-        "python3 -c \"import os; d = os.open('.', os.O_PATH); os.link('secret', 'alias', src_dir_fd=d, dst_dir_fd=d)\"; cat alias",
+        "python3 -c \"import os; d = os.open('.', os.O_PATH); os.link('secret', 'alias', src_dir_fd=d, dst_dir_fd=d, follow_symlinks=False)\"; cat alias",
     ]);
 }
 
@@ -74,4 +68,189 @@ fn m05_m06_the_shipped_rules_know_of_other_names() {
         ran.expect(!ran.stdout.contains("hidden"), evasion);
         ran.expect(violations(&ran, "private-key").count() == 1, "told once");
     }
+}
+
+/// Runs a script in a directory of the host that the jail may write, with credentials in it.
+fn in_a_written_directory(mode: &str, script: &str) -> (Ran, tempfile::TempDir) {
+    let place = scratch();
+    let aws = place.path().join(".aws");
+    std::fs::create_dir(&aws).expect("a test can write its own directory");
+    std::fs::write(aws.join("credentials"), "hidden").expect("a test can write its own directory");
+    let everybody: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    for directory in [place.path(), &aws] {
+        std::fs::set_permissions(directory, everybody.clone()).expect("a test owns it");
+    }
+    let place_name = place.path().display();
+    let ran = Run::new()
+        .option(&format!("--write {place_name} --mode {mode}"))
+        .shell(&format!("cd {place_name}; {script}"));
+    (ran, place)
+}
+
+const RENAMEAT2: &str =
+    "python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'.aws', -100, b'x', 2)\"";
+
+/// Ways to the content of `.aws/credentials` of which no call names that file.
+const AWAY: [&str; 5] = [
+    "mv .aws x; cat x/credentials",
+    "mv \"$PWD/.aws\" \"$PWD/x\"; cat x/credentials",
+    "mkdir x; EXCHANGE; cat x/credentials",
+    "ln -s .aws a; ln a/credentials x; cat x",
+    "cd .aws; mv ../.aws ../x; cat credentials",
+];
+
+#[test]
+fn m37_a_directory_above_a_guarded_file_takes_nobody_to_it() {
+    for way in AWAY {
+        let script = way.replace("EXCHANGE", RENAMEAT2);
+        let (control, _place) = in_a_written_directory("observe", &script);
+        control.expect(control.stdout == "hidden", &format!("the control: {way}"));
+        let told = violations(&control, "stored-credential").count();
+        control.expect(told > 0, "and observing tells of it");
+        let (ran, _place) = in_a_written_directory("enforce", &script);
+        ran.expect_code(121);
+        ran.expect(!ran.stdout.contains("hidden"), way);
+        let told = violations(&ran, "stored-credential").count();
+        ran.expect(told > 0, "and it is told");
+    }
+}
+
+/// Ways to make a file that would run later, or what leads to one, without opening it; the name that is there
+/// then, and the rule about it.
+const MADE: [(&str, &str, &str); 11] = [
+    ("ln -s e .bashrc", ".bashrc", "shell-startup"),
+    ("mkfifo .profile", ".profile", "shell-startup"),
+    ("mkdir .zshrc", ".zshrc", "shell-startup"),
+    ("echo > e; mv e .bashrc", ".bashrc", "shell-startup"),
+    ("echo > e; ln e .zshenv", ".zshenv", "shell-startup"),
+    (
+        "python3 -c \"import os; os.mknod('.bash_login')\"",
+        ".bash_login",
+        "shell-startup",
+    ),
+    (
+        "mkdir d; echo > d/authorized_keys; mv d .ssh",
+        ".ssh",
+        "authorized-keys",
+    ),
+    (
+        "mkdir .ssh dd; rmdir .ssh; ln -s dd .ssh; echo > dd/authorized_keys",
+        ".ssh",
+        "authorized-keys",
+    ),
+    (
+        "mkdir .config q; mv q .config/autostart",
+        ".config/autostart",
+        "service-start",
+    ),
+    (
+        "mkdir -p .config/systemd/user; echo > e; mv e .config/systemd/user/e.service",
+        ".config/systemd/user/e.service",
+        "service-start",
+    ),
+    (
+        "mkdir -p .config/autostart; echo > e; ln e .config/autostart/e",
+        ".config/autostart/e",
+        "service-start",
+    ),
+];
+
+#[test]
+fn m37_what_would_run_later_is_not_made_by_another_call() {
+    for (script, name, rule) in MADE {
+        let (control, place) = in_a_written_directory("observe", script);
+        control.expect_code(0);
+        let is_there =
+            |place: &tempfile::TempDir| place.path().join(name).symlink_metadata().is_ok();
+        control.expect(is_there(&place), &format!("the control: {script}"));
+        // A directory may hold what several rules are about: the strongest of them tells.
+        let told = |ran: &Ran| match name {
+            ".ssh" | ".config/autostart" => !ran.violations().is_empty(),
+            _ => violations(ran, rule).next().is_some(),
+        };
+        control.expect(told(&control), "and observing tells of it");
+        let (ran, place) = in_a_written_directory("enforce", script);
+        ran.expect_code(121);
+        ran.expect(told(&ran), &format!("it is told: {script}"));
+        let layers = ran.list("/enforcement").iter();
+        let is_prevented = layers
+            .filter(|layer| layer["layer"] == "monitor")
+            .any(|layer| {
+                layer["effective"]
+                    .as_str()
+                    .is_some_and(|it| it.starts_with("lsm"))
+            });
+        if is_prevented {
+            ran.expect(!is_there(&place), "where hooks are asked it is not made");
+        }
+    }
+}
+
+#[test]
+fn m37_a_file_that_would_run_later_is_not_emptied_by_its_name() {
+    let script = "python3 -c \"import os; os.truncate('.bashrc', 0)\"";
+    let with_settings = || Run::new().file(".bashrc", "settings");
+    let control = with_settings().option("--mode observe").shell(script);
+    control.expect_code(0);
+    control.expect(control.list("/files_changed").len() == 1, "the control");
+    let ran = with_settings().shell(script);
+    ran.expect_code(121);
+    ran.expect(violations(&ran, "shell-startup").count() == 1, "it is told");
+}
+
+/// linkat(2) of what a symlink, or a descriptor, leads to.
+const FOLLOWED: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+handle = os.open('.netrc', os.O_PATH)
+os.symlink('.netrc', 'alias') if sys.argv[1] == 'alias' else None
+way = {'alias': (-100, b'alias', 0x400), 'proc': (-100, b'/proc/self/fd/%d' % handle, 0x400),
+       'dev': (-100, b'/dev/fd/%d' % handle, 0x400), 'empty': (handle, b'', 0x1000)}[sys.argv[1]]
+print(libc.linkat(way[0], way[1], -100, b'copy', way[2]), ctypes.get_errno())
+try: print(open('copy').read())
+except OSError as error: print(error.errno)
+"#;
+
+#[test]
+fn m37_a_link_follows_nothing() {
+    for way in ["alias", "proc", "dev", "empty"] {
+        let place = scratch();
+        std::fs::write(place.path().join(".netrc"), "hidden").unwrap();
+        let program = format!(
+            "import os; os.chdir('{}'){FOLLOWED}",
+            place.path().display()
+        );
+        let (_, told) = turnkey_tests::outside("python3", &["-c", &program, way]);
+        assert!(
+            told.contains("hidden"),
+            "the control: outside {way} works: {told}"
+        );
+        let attempt = |option: &str| {
+            let run = Run::new().file(".netrc", "hidden").option(option);
+            run.run(&["python3", "-c", FOLLOWED, way])
+        };
+        let seen = attempt("--mode observe");
+        seen.expect(seen.stdout == "-1 1\n2\n", "it is refused, whoever watches");
+        let ran = attempt("--mode enforce");
+        ran.expect(!ran.stdout.contains("hidden"), way);
+        for ran in [seen, ran] {
+            let told = violations(&ran, "stored-credential").next().is_some();
+            ran.expect(told, "and it is told");
+        }
+    }
+}
+
+#[test]
+fn m37_names_that_no_rule_is_about_are_free() {
+    let script = "set -e
+mkdir a; echo > a/f; mv a b; mv b/f g; ln g h; ln -s h i; rm i; mkdir -p src/x; mv src lib; ln -s lib link
+ln -s /usr/lib system; ln -s . self; ln -s ../x dangling; mkfifo pipe; cp -al lib copy; rm -rf lib copy
+echo > .tmpconfig; mv .tmpconfig .config; mv .config .config.old; rm -f .bashrc; rmdir b
+python3 -c 'import multiprocessing as m; m.Semaphore(1).acquire()'";
+    let (ran, _place) = in_a_written_directory("enforce", script);
+    ran.expect_code(0);
+    ran.expect(ran.at("/verdict") == "clean", "nothing is told against it");
+    let inside = Run::new().shell(script);
+    inside.expect_code(0);
+    inside.expect(inside.at("/verdict") == "clean", "in the workspace neither");
 }
