@@ -38,7 +38,7 @@ impl SourceCode for Source {
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let shown = self.shown.read_span(span, lines_before, lines_after)?;
         Ok(Box::new(MietteSpanContents::new_named(
-            visible::in_place(&self.name),
+            visible::spelled(&self.name),
             shown.data(),
             *shown.span(),
             shown.line(),

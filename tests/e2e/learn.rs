@@ -335,3 +335,12 @@ fn what_another_version_does_besides_is_told() {
     assert_eq!(diff(&profile, "python").0, Some(1));
     assert_eq!(diff("nothing-like-it", "python").0, Some(125));
 }
+
+#[test]
+fn a_command_longer_than_a_line_of_a_profile_is_learned() {
+    let script = format!("cat data.csv # {}", "x".repeat(9000));
+    let stage = Stage::new();
+    stage.put("data.csv", "1,2,3\n");
+    let learned = stage.learn(&[], &["/bin/sh", "-c", &script]);
+    assert_eq!(learned.stdout, "1,2,3\n");
+}

@@ -16,6 +16,7 @@ mod files;
 mod filesystem;
 mod guide;
 mod host_network;
+mod hostile;
 mod kernel_objects;
 mod landlock;
 mod learn;

@@ -16,14 +16,16 @@ pub fn explain(error: &anyhow::Error) -> String {
     with_fix(chain(error), fix(error))
 }
 
+/// Errors name paths and words of files, which can hold whatever their maker liked: each part comes out
+/// visible, and breaks no line.
 fn chain(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    let mut said = text.clone();
+    let mut said = error.to_string();
+    let mut text = report::visible(&said);
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         // A transparent error says the same as its cause.
         if cause != said {
-            text = format!("{text}\n  because: {cause}");
+            text = format!("{text}\n  because: {}", report::visible(&cause));
         }
         said = cause;
     }
@@ -55,12 +57,11 @@ fn fix(error: &anyhow::Error) -> Option<String> {
     jail.or_else(host).or_else(caller).or_else(export)
 }
 
-/// Errors name paths, and a path can hold whatever its maker liked: every line comes out escaped.
 fn with_fix(text: String, fix: Option<String>) -> String {
-    let fix = fix.map_or(String::new(), |fix| format!("\n  fix: {fix}"));
-    let text = text + &fix;
-    let lines = text.lines().map(|line| report::escape(line.as_bytes()));
-    lines.collect::<Vec<_>>().join("\n")
+    match fix {
+        Some(fix) => format!("{text}\n  fix: {}", report::visible(&fix)),
+        None => text,
+    }
 }
 
 fn bring_in(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> String {
@@ -116,10 +117,10 @@ mod tests {
 
     #[test]
     fn a_path_in_an_error_cannot_steer_a_terminal() {
-        let error = turnkey_jailer::PlanError::Missing("/srv/\x1b[2J\u{202e}x".into());
+        let error = turnkey_jailer::PlanError::Missing("/srv/\x1b[2J\u{202e}\nx".into());
         let text = explain(&error.into());
         assert!(
-            text.starts_with("/srv/\\x1b[2J\\u{202e}x does not exist"),
+            text.starts_with("/srv/\\x1b[2J\\u{202e}\\nx does not exist"),
             "{text}"
         );
     }

@@ -64,7 +64,7 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     page.and_then(|page| tell::page(&page))
         .context("could not write the plan")?;
     if let Err(error) = entered {
-        tell::line(&not_this_caller(error));
+        tell::lines(&not_this_caller(error));
     }
     Ok(0)
 }

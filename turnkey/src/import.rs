@@ -6,11 +6,11 @@
 mod page;
 mod seccomp;
 mod settings;
+mod unique;
 
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use serde_json::Value;
 use turnkey_monitor::Tier;
 use turnkey_policy::Overrides;
 
@@ -19,6 +19,7 @@ use crate::output::Output;
 use crate::run::Failure;
 use crate::{tell, text_file};
 use page::Page;
+use unique::Unique;
 
 /// Something was left behind.
 const LEFT_BEHIND: u8 = 1;
@@ -55,7 +56,7 @@ fn named(file: &Path) -> String {
 
 /// What kind of file it is shows in its keys.
 fn read(text: &str, file: &str, home: Option<&str>) -> anyhow::Result<Page> {
-    let value: Value = serde_json::from_str(text).context("it is no JSON")?;
+    let Unique(value) = serde_json::from_str(text).context("it cannot be read as JSON")?;
     if value.get("defaultAction").is_some() {
         return seccomp::read(value, file);
     }

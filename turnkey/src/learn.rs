@@ -26,7 +26,7 @@ use turnkey_policy::{Endpoint, Mode, Network, On, Overrides, Policy, syscalls};
 use crate::cli::{ColourWhen, LearnArguments, RunArguments};
 use crate::output::{Open, Output};
 use crate::outputs::Outputs;
-use crate::report::{Status, escape, quote};
+use crate::report::{Status, escape, quote, shortened};
 use crate::run::{self, Done, Failure};
 use crate::{tell, text_file, toolchain};
 use draft::{Draft, Sources};
@@ -85,13 +85,16 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     };
     let words = run_arguments.command.iter();
     let words = words.map(|word| quote(&escape(word.as_encoded_bytes())));
-    let command = words.collect::<Vec<_>>().join(" ");
+    let command = shortened(&words.collect::<Vec<_>>().join(" "), COMMAND);
     let (text, draft) = compose(&below, &sources, &measured(&done), &command, &flags, &place)?;
     let named = place.named();
     place.write(&text)?;
     tell_summary(&named, &draft);
     Ok(done.report.exit_code())
 }
+
+/// Characters of the command that the profile repeats: a line of a profile has an end.
+const COMMAND: usize = 400;
 
 /// What the run is held against, and what the text is added to.
 struct Below {

@@ -35,6 +35,7 @@ mod stdin;
 mod supervise;
 mod tell;
 mod text_file;
+mod toml_text;
 mod toolchain;
 mod watch;
 
@@ -74,7 +75,7 @@ fn give_up_on_panic() {
 fn answer() -> ExitCode {
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&visible(error)),
     };
     let outcome = match arguments.command {
         cli::Command::Run(arguments) => run::run(&arguments),
@@ -101,7 +102,18 @@ fn answer() -> ExitCode {
 fn tell(failure: run::Failure) {
     match failure {
         run::Failure::Profile(error) => tell::text(&format!("{:?}\n", miette::Report::new(*error))),
-        run::Failure::Other(error) => tell::line(&advice::explain(&error)),
+        run::Failure::Other(error) => tell::lines(&advice::explain(&error)),
+    }
+}
+
+/// The same error about the same arguments with what is not printable in them escaped: clap repeats them.
+fn visible(error: clap::Error) -> clap::Error {
+    let arguments = std::env::args_os().map(|argument| report::escape(argument.as_encoded_bytes()));
+    match error.use_stderr() {
+        true => cli::Arguments::try_parse_from(arguments)
+            .err()
+            .unwrap_or(error),
+        false => error,
     }
 }
 

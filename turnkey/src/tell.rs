@@ -5,12 +5,20 @@
 
 use std::io::Write;
 
-/// A line of turnkey's own.
+use crate::report::visible;
+
+/// A line of turnkey's own. Words of a file or of its name neither begin another line nor steer a terminal.
 pub fn line(words: &str) {
-    text(&format!("turnkey: {words}\n"));
+    text(&format!("turnkey: {}\n", visible(words)));
 }
 
-/// A text as it is.
+/// Lines of turnkey's own, as [`crate::advice`] makes them: of their parts none breaks a line.
+pub fn lines(words: &str) {
+    let lines: Vec<String> = words.lines().map(visible).collect();
+    text(&format!("turnkey: {}\n", lines.join("\n")));
+}
+
+/// A text as it is: what renders a diagnostic or a report has made it visible.
 pub fn text(words: &str) {
     let bytes = words.as_bytes();
     let _ = crate::progress::apart(bytes, || std::io::stderr().lock().write_all(bytes));

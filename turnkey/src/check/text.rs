@@ -6,12 +6,15 @@ use miette::{Diagnostic, MietteHandlerOpts, ReportHandler};
 use turnkey_policy::LoadError;
 use turnkey_policy::lint::Checked;
 
+use crate::report::escape;
+
 /// Writes every finding and a line for each profile. Fails only when `out` does.
 pub fn write(
     looked_at: &[(&str, Result<Checked, LoadError>)],
     out: &mut impl Write,
 ) -> io::Result<()> {
     for (name, outcome) in looked_at {
+        let name = &escape(name.as_bytes());
         match outcome {
             Ok(checked) => findings(name, checked, out)?,
             Err(error) => {

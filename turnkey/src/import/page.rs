@@ -2,8 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::report::{shortened, visible};
+use crate::toml_text::quoted;
+
 /// Characters of a line of a comment.
 const WIDTH: usize = 96;
+/// Characters of a word of the other file, for which no line is broken.
+const WORD: usize = 400;
 
 /// A profile that is being written.
 #[derive(Debug)]
@@ -30,9 +35,12 @@ impl Page {
         self.sections.push('\n');
     }
 
-    /// Says what is not as it was in the other file.
+    /// Says what is not as it was in the other file: nothing of that file ends a comment or steers a terminal.
     pub fn note(&mut self, note: impl Into<String>) {
-        self.notes.push(note.into());
+        let words = note.into();
+        let words = words.split(' ');
+        let words: Vec<_> = words.map(|word| shortened(&visible(word), WORD)).collect();
+        self.notes.push(words.join(" "));
     }
 
     /// What is not as it was.
@@ -58,11 +66,6 @@ impl Page {
     }
 }
 
-/// A text as TOML writes it.
-pub fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
 /// Texts as a list, one to a line.
 pub fn list(texts: &BTreeSet<String>) -> String {
     let lines: String = texts
@@ -72,12 +75,11 @@ pub fn list(texts: &BTreeSet<String>) -> String {
     format!("[\n{lines}]")
 }
 
-/// A note as a comment: nothing that the other file holds can end it.
+/// A note as a comment.
 fn comment(note: &str) -> String {
     let mut lines = String::new();
     let mut line = String::from("# -");
-    let visible = note.replace(char::is_control, "\u{fffd}");
-    for word in visible.split(' ') {
+    for word in note.split(' ') {
         if line.len() + word.len() > WIDTH {
             lines.push_str(&line);
             lines.push('\n');

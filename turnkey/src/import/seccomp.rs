@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use turnkey_policy::syscalls::{self, ABSENT, ESSENTIAL, GROUPS, Group, arguments};
 
-use super::page::{Page, quoted};
+use super::page::Page;
+use crate::toml_text::quoted;
 
 const ALLOW: &str = "SCMP_ACT_ALLOW";
 /// Allowed as well, and told to the kernel's log.

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use turnkey_policy::WORKSPACE;
 
-use super::page::{Page, list, quoted};
+use super::page::{Page, list};
+use crate::toml_text::quoted;
 
 #[derive(Debug, Deserialize)]
 struct Settings {

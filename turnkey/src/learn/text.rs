@@ -8,6 +8,7 @@ use super::draft::{Draft, LEFT_OUT, Line, STOPPING};
 use super::limits::Need;
 use super::network::Talk;
 use super::seen::Want;
+use crate::toml_text::quoted;
 
 /// The profile is not of the form that can be added to.
 #[derive(Debug, thiserror::Error)]
@@ -29,22 +30,17 @@ const BESIDE: &str = "# Done besides, and neither allowed nor stopped by a rule 
 
 /// A profile that says nothing yet.
 pub fn skeleton(name: &str, base: &str, command: &str) -> String {
-    let text = |text: &str| Value::from(text).to_string();
     format!(
         "# What `{command}` did, as `turnkey learn` has seen it. Read it before you rely on it: a pattern may\n\
          # allow more than was done, and what another input leads to was not seen.\n\
          schema = \"{SCHEMA}\"\n\
-         name ={}\n\
+         name = {}\n\
          extends = [{}]\n\
-         description ={}\n",
-        spaced(&text(name)),
-        text(base).trim(),
-        spaced(&text(&format!("What {command} did when it was learned"))),
+         description = {}\n",
+        quoted(name),
+        quoted(base),
+        quoted(&format!("What {command} did when it was learned")),
     )
-}
-
-fn spaced(text: &str) -> String {
-    format!(" {}", text.trim())
 }
 
 /// A profile that is being written.

@@ -54,4 +54,4 @@ pub use export::Export;
 pub use limit::{seconds, size};
 pub use model::{BroughtIn, FileAccess, Host, Report, Status};
 pub use read::{LARGEST, Stored};
-pub use text::{escape, quote, unescape};
+pub use text::{escape, quote, shortened, unescape, visible};

@@ -13,7 +13,7 @@ use serde_json::Value;
 use turnkey_policy::visible::is_printable;
 
 use super::model::Report;
-use super::text::escape;
+use super::text::{escape, shortened, visible};
 
 /// The most bytes of a report that are read.
 pub const LARGEST: usize = 64 << 20;
@@ -69,7 +69,7 @@ impl Stored {
             if unknown.len() < NAMED {
                 // A question mark stands for a value that may be null.
                 let path = path.to_string().replace(".?", "");
-                unknown.push(shortened(&escape(path.as_bytes())));
+                unknown.push(shortened(&escape(path.as_bytes()), COMPLAINT));
             }
         };
         let mut track = serde_path_to_error::Track::new();
@@ -79,7 +79,7 @@ impl Stored {
         let read = read.and_then(|report| json.end().map(|()| report));
         let report = read.map_err(|error| wrong(&track.path().to_string(), &error))?;
         bounded(&report)?;
-        let report = visible(report)?;
+        let report = escaped(report)?;
         Ok(Self {
             report,
             unknown,
@@ -128,7 +128,7 @@ fn bounded(report: &Report) -> Result<(), Unreadable> {
 fn wrong(place: &str, error: &serde_json::Error) -> Unreadable {
     let place = match place {
         "." | "?" => "the file".to_owned(),
-        place => shortened(&escape(place.as_bytes())),
+        place => shortened(&escape(place.as_bytes()), COMPLAINT),
     };
     Unreadable::Wrong {
         place,
@@ -143,20 +143,13 @@ fn complaint(error: &serde_json::Error) -> String {
     let at = format!(" at line {} column {}", error.line(), error.column());
     let what = said.strip_suffix(&at).unwrap_or(&said);
     let at = if error.line() == 0 { "" } else { &at };
-    format!("{}{at}", shortened(&escape(what.as_bytes())))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(COMPLAINT) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    format!("{}{at}", shortened(&escape(what.as_bytes()), COMPLAINT))
 }
 
 /// The report with every text escaped that turnkey itself would have escaped.
 ///
 /// It goes by way of a value, so that no text can be forgotten, and only when there is one to escape.
-fn visible(report: Report) -> Result<Report, Unreadable> {
+fn escaped(report: Report) -> Result<Report, Unreadable> {
     let failed = |error: serde_json::Error| wrong("?", &error);
     let mut value = serde_json::to_value(&report).map_err(failed)?;
     if !escape_all(&mut value, "") {
@@ -193,15 +186,11 @@ fn escape_text(text: &mut String, lines: bool) -> bool {
     if text.chars().all(shown) {
         return false;
     }
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            // A backslash already is the escape of one.
-            c if shown(c) => escaped.push(c),
-            c => escaped.push_str(&escape(c.encode_utf8(&mut [0; 4]).as_bytes())),
-        }
-    }
-    *text = escaped;
+    let broken: Vec<String> = match lines {
+        true => text.split('\n').map(visible).collect(),
+        false => vec![visible(text)],
+    };
+    *text = broken.join("\n");
     true
 }
 

@@ -32,6 +32,26 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
+/// The text with what is not printable escaped, and every backslash as it is: it may already begin an escape.
+pub fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => visible.push(c),
+            c => push_escaped(&mut visible, c),
+        }
+    }
+    visible
+}
+
+/// No more than so many characters of a text.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 fn push_escaped(text: &mut String, c: char) {
     match c {
         '\\' => text.push_str("\\\\"),
