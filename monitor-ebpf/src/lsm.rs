@@ -166,6 +166,52 @@ fn lsm_path_chown(context: LsmContext) -> i32 {
     ask_change(on::CHMOD, Place::at(context.arg(0)), None)
 }
 
+/// Asks about a change of who may do what with the file of a directory entry.
+#[inline(always)]
+fn ask_access(dentry: u64) -> i32 {
+    ask_change(on::CHMOD, Place::of_entry(read::current_task(), dentry), None)
+}
+
+/// Whether an extended attribute, by the kernel's copy of its name, is an access control list.
+#[inline(always)]
+fn is_access_list(name: u64) -> bool {
+    read::kernel::<[u8; 16]>(name) == *b"system.posix_acl"
+}
+
+// int inode_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, const char *acl_name, struct posix_acl *kacl)
+#[lsm(hook = "inode_set_acl")]
+fn lsm_inode_set_acl(context: LsmContext) -> i32 {
+    ask_access(context.arg(1))
+}
+
+// int inode_remove_acl(struct mnt_idmap *idmap, struct dentry *dentry, const char *acl_name)
+#[lsm(hook = "inode_remove_acl")]
+fn lsm_inode_remove_acl(context: LsmContext) -> i32 {
+    ask_access(context.arg(1))
+}
+
+// int inode_setxattr(struct mnt_idmap *idmap, struct dentry *dentry, const char *name, …): before Linux 6.2, lists too
+#[lsm(hook = "inode_setxattr")]
+fn lsm_inode_setxattr(context: LsmContext) -> i32 {
+    let (dentry, name) = (context.arg(1), context.arg(2));
+    if is_access_list(name) {
+        ask_access(dentry)
+    } else {
+        0
+    }
+}
+
+// int inode_removexattr(struct mnt_idmap *idmap, struct dentry *dentry, const char *name): before Linux 6.2, lists too
+#[lsm(hook = "inode_removexattr")]
+fn lsm_inode_removexattr(context: LsmContext) -> i32 {
+    let (dentry, name) = (context.arg(1), context.arg(2));
+    if is_access_list(name) {
+        ask_access(dentry)
+    } else {
+        0
+    }
+}
+
 // int path_truncate(const struct path *path)
 #[lsm(hook = "path_truncate")]
 fn lsm_path_truncate(context: LsmContext) -> i32 {

@@ -24,6 +24,23 @@ impl Place {
         }
     }
 
+    /// An entry of which the kernel does not say by which mount it was reached: that of the working directory or of
+    /// the root, when it is of the same file system; none otherwise, so that the path is not known.
+    #[inline(always)]
+    pub fn of_entry(task: u64, dentry: u64) -> Self {
+        let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
+        let block: u64 = read::kernel(dentry + u64::from(offset!(dentry_d_sb)));
+        let mut mount = 0;
+        for place in [offset!(fs_root), offset!(fs_pwd)] {
+            let candidate = Self::at(fs + u64::from(place)).mount;
+            let of: u64 = read::kernel(candidate + u64::from(offset!(vfsmount_mnt_sb)));
+            if of == block {
+                mount = candidate;
+            }
+        }
+        Self { mount, dentry }
+    }
+
     /// Reads the `struct path` at an address.
     #[inline(always)]
     pub fn at(address: u64) -> Self {
