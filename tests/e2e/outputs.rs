@@ -54,7 +54,7 @@ fn look_and_open(path: &Path) {
     }
 }
 
-// A race, lost or won: hundreds of processes, which take some three seconds on a busy machine.
+// A hundred processes against the race: some three seconds on a busy machine.
 #[test]
 fn j12_whoever_turns_a_name_gets_no_file_of_root_s_written() {
     let (directory, victim) = (scratch(), scratch());

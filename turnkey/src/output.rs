@@ -27,6 +27,7 @@ pub struct Output {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a command has a handful of them")]
 enum To {
     /// A descriptor that the caller handed in.
     Inherited(OwnedFd),
@@ -116,6 +117,7 @@ const MODE: Mode = Mode::from_bits_truncate(0o644);
 /// An output that can be written. A file has no name until it is published, so that even a killed turnkey leaves
 /// no half of one.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a command has a handful of them")]
 pub enum Open {
     /// Written as it is.
     Stream(File),
