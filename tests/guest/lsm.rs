@@ -406,3 +406,33 @@ for fd in (memory, gone):
         .filter(|it| it["rule"] == "nameless");
     ran.expect(told.count() >= 2, "and each is told");
 }
+
+/// Ways to change who may what with a file that has a rule against it.
+const ACCESS: &str = r#"
+import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+entry = lambda tag, bits: struct.pack('HHI', tag, bits, 0xffffffff)
+everything = struct.pack('I', 2) + entry(1, 7) + entry(4, 7) + entry(32, 7)
+name = b'system.posix_acl_access'
+print('path', libc.setxattr(b'kept', name, everything, len(everything), 0))
+print('descriptor', libc.fsetxattr(os.open('kept', os.O_RDONLY), name, everything, len(everything), 0))
+print('chmod', libc.chmod(b'kept', 0o777))
+print(oct(os.stat('kept').st_mode & 0o777))
+"#;
+
+#[test]
+fn a_list_of_who_may_what_is_not_set_where_the_mode_may_not_be_changed() {
+    let control = Run::new().file("kept", "").python(ACCESS);
+    control.expect(
+        control.stdout.ends_with("0o777\n"),
+        "the control: it is set",
+    );
+    control.expect(control.stdout.starts_with("path 0\n"), "by a list alone");
+    let ran = under(&rule("chmod", "/workspace/kept", "deny"))
+        .file("kept", "")
+        .python(ACCESS);
+    ran.expect_code(0);
+    ran.expect(!ran.stdout.contains("0o777"), "the mode is as it was");
+    ran.expect(ran.stdout.matches(" -1\n").count() == 3, "each is refused");
+    ran.expect(!ran.violations().is_empty(), "and told");
+}

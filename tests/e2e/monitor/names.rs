@@ -254,3 +254,29 @@ python3 -c 'import multiprocessing as m; m.Semaphore(1).acquire()'";
     inside.expect_code(0);
     inside.expect(inside.at("/verdict") == "clean", "in the workspace neither");
 }
+
+/// Sets an access control list that gives everybody everything.
+const ACCESS: &str = r#"
+import ctypes, struct
+entry = lambda tag, bits: struct.pack('HHI', tag, bits, 0xffffffff)
+everything = struct.pack('I', 2) + entry(1, 7) + entry(4, 7) + entry(32, 7)
+ctypes.CDLL(None).setxattr(b'kept', b'system.posix_acl_access', everything, len(everything), 0)
+print('went on')
+"#;
+
+#[test]
+fn m37_an_access_control_list_is_a_mode() {
+    let rules = super::rule("mode", "chmod", "kill", "path = \"/workspace/kept\"");
+    let jail = || Run::new().file("kept", "").profile(&rules);
+    let control = jail().option("--mode observe").python(ACCESS);
+    control.expect(control.stdout == "went on\n", "the control: it is set");
+    let told = violations(&control, "mode").count();
+    control.expect(told == 1, "and observing tells of it");
+    let ran = jail().python(ACCESS);
+    ran.expect_code(121);
+    ran.expect(violations(&ran, "mode").count() == 1, "it is told");
+    // No other attribute is anybody's business.
+    let harmless = "import os; os.setxattr('kept', 'user.note', b'x'); print('went on')";
+    let free = jail().python(harmless);
+    free.expect(free.violations().is_empty(), "another attribute");
+}
