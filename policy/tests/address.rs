@@ -174,8 +174,8 @@ fn more_pairs_than_could_ever_fit_are_refused_before_they_are_made() {
     let ports: Vec<String> = (1..9000).map(|port| port.to_string()).collect();
     let text = format!(
         "schema = \"turnkey.profile/v1\"\nname = \"x\"\n[syscalls]\nallow = \"@basic\"\n[[rule]]\nid = \"x\"\non = \"connect\"\naction = \"deny\"\naddress = [{}]\nport = [{}]\n",
-        addresses.join(", "),
-        ports.join(", ")
+        addresses.join(",\n"),
+        ports.join(",\n")
     );
     let error =
         load("./x.toml", &|_| Ok(text.clone()), &Overrides::default()).expect_err("too many");
