@@ -211,8 +211,9 @@ pub fn decide(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> {
     }
 }
 
-/// What else an act on a name is, by its path.
-fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
+/// What else an act on a name is, by its path: each of these is decided by itself.
+#[must_use]
+pub fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     match attempt.on {
         On::Link | On::Rename => uses(attempt),
         On::Unlink => vec![opening(attempt, &[Access::Write])],
@@ -224,6 +225,7 @@ fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
 fn uses<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     let of = |on| Attempt {
         on,
+        access: if on == On::Open { Access::ALL } else { &[] },
         ..opening(attempt, Access::ALL)
     };
     let mut uses = vec![of(On::Open), of(On::Exec)];
