@@ -39,15 +39,17 @@ fn directory() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// What may follow in it.
+/// What may follow in it: something, as no path of a file ends in a slash.
 fn rest() -> impl Strategy<Value = Vec<u8>> {
-    path().prop_map(|path| path[1..].to_vec())
+    path()
+        .prop_map(|path| path[1..].to_vec())
+        .prop_filter("names nothing", |rest| !rest.is_empty())
 }
 
-/// Every text of so many of the bytes that random patterns and paths are made of, and fewer.
+/// Every text of one to so many of the bytes that random patterns and paths are made of.
 fn short_rests(length: usize) -> Vec<Vec<u8>> {
-    let mut all = vec![Vec::new()];
-    let mut last = all.clone();
+    let mut all = Vec::new();
+    let mut last = vec![Vec::new()];
     for _ in 0..length {
         let longer = |rest: &Vec<u8>| {
             let rest = rest.clone();
@@ -106,7 +108,7 @@ fn pattern_without_z() -> impl Strategy<Value = Glob> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_is_in_a_directory_that_is_renamed_was_asked_about(
