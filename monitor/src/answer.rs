@@ -1,5 +1,6 @@
 //! What the kernel will say: a walk over the very table that the kernel walks.
 
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 
 use turnkey_abi::{Table, column, role};
@@ -74,12 +75,17 @@ fn role_of(table: &Table, actor: Actor<'_>) -> usize {
 
 /// The first of the rows of the state that a path leads to.
 fn first_row(table: &Table, start: u32, path: &[u8]) -> usize {
+    usize::from(table.accept[state_of(table, start, path)])
+}
+
+/// The state that a path leads to.
+fn state_of(table: &Table, start: u32, path: &[u8]) -> usize {
     let next = |state: usize, byte: &u8| {
         let class = usize::from(table.classes[usize::from(*byte)]);
         usize::from(table.transitions[state << table.shift | class])
     };
     let start = usize::try_from(start).unwrap_or(0);
-    usize::from(table.accept[path.iter().fold(start, next)])
+    path.iter().fold(start, next)
 }
 
 impl std::fmt::Debug for Answers<'_> {
@@ -127,6 +133,55 @@ impl Answers<'_> {
         self.file(Known::at(path), column::STAT)
     }
 
+    /// To giving a file another name besides, whichever: this is its old one.
+    #[must_use]
+    pub fn link(self, file: Known<'_>) -> Option<(usize, Action)> {
+        self.strongest(named(file), [column::LINK, column::AWAY])
+    }
+
+    /// To giving a file another name instead, whichever: this is its old one.
+    #[must_use]
+    pub fn rename(self, file: Known<'_>) -> Option<(usize, Action)> {
+        self.strongest(named(file), [column::RENAME, column::AWAY])
+    }
+
+    /// To taking this name away from a file.
+    #[must_use]
+    pub fn unlink(self, file: Known<'_>) -> Option<(usize, Action)> {
+        self.strongest(named(file), [column::UNLINK, column::WRITE])
+    }
+
+    /// To changing the mode or owner of a file.
+    #[must_use]
+    pub fn chmod(self, file: Known<'_>) -> Option<(usize, Action)> {
+        self.file(named(file), column::CHMOD)
+    }
+
+    /// To taking a file out from under this path: what reading, writing, executing and mapping it would be
+    /// answered there.
+    #[must_use]
+    pub fn away(self, file: Known<'_>) -> Option<(usize, Action)> {
+        self.file(named(file), column::AWAY)
+    }
+
+    /// To making all that may be in this directory lose its path.
+    #[must_use]
+    pub fn away_below(self, directory: &[u8]) -> Option<(usize, Action)> {
+        self.below(directory, column::AWAY)
+    }
+
+    /// To giving another directory this path, with all that may be in it.
+    #[must_use]
+    pub fn made_below(self, directory: &[u8]) -> Option<(usize, Action)> {
+        self.below(directory, column::WRITE)
+    }
+
+    /// The kind of a directory: in two of one kind, whatever goes on from both paths is answered as strongly.
+    #[must_use]
+    pub fn inside(self, directory: &[u8]) -> u16 {
+        self.table.inside[state_of(self.table, self.table.start, directory)]
+    }
+
     /// To an attempt of which its kind alone is known.
     #[must_use]
     pub fn kind(self, on: On) -> Option<(usize, Action)> {
@@ -141,24 +196,50 @@ impl Answers<'_> {
         self.decided(peers::rule_of(self.table, role, (on, peer), to_itself))
     }
 
+    fn below(self, directory: &[u8], column: u32) -> Option<(usize, Action)> {
+        let state = state_of(self.table, self.table.start, directory);
+        let row = usize::from(self.table.below[state]) + self.role;
+        self.decided(self.table.rows[row][usize::try_from(column).ok()?])
+    }
+
     fn file(self, file: Known<'_>, column: u32) -> Option<(usize, Action)> {
+        self.strongest(file, [column])
+    }
+
+    /// The strongest answer of these columns by path, the earlier rule of two; or that by the file itself, when
+    /// it is stronger.
+    fn strongest<const N: usize>(
+        self,
+        file: Known<'_>,
+        columns: [u32; N],
+    ) -> Option<(usize, Action)> {
         let table = self.table;
-        let by_file = file.id.map_or(0, |id| {
-            identity::rule_of(table, id, usize::try_from(column).unwrap_or(usize::MAX))
-        });
+        let strength = |rule: &u16| table.strengths[usize::from(*rule)];
+        let stronger = |rule: &u16| (strength(rule), Reverse(*rule));
+        let by_path = columns.map(|column| self.by_path(file, column));
+        let by_path = by_path.into_iter().max_by_key(stronger)?;
+        let by_file = columns.map(|column| self.by_file(file, column));
+        let by_file = by_file.into_iter().max_by_key(stronger)?;
+        self.decided(if strength(&by_file) > strength(&by_path) {
+            by_file
+        } else {
+            by_path
+        })
+    }
+
+    fn by_path(self, file: Known<'_>, column: u32) -> u16 {
         let asked = if file.nameless {
             column::nameless(column)
         } else {
             column
         };
-        let row = first_row(table, table.start, file.path) + self.role;
-        let by_path = table.rows[row][usize::try_from(asked).ok()?];
-        let strength = |rule: u16| table.strengths[usize::from(rule)];
-        self.decided(if strength(by_file) > strength(by_path) {
-            by_file
-        } else {
-            by_path
-        })
+        let row = first_row(self.table, self.table.start, file.path) + self.role;
+        self.table.rows[row][asked as usize]
+    }
+
+    fn by_file(self, file: Known<'_>, column: u32) -> u16 {
+        let rule = |id| identity::rule_of(self.table, id, column as usize);
+        file.id.map_or(0, rule)
     }
 
     /// What a rule of the table comes to: its index and the action taken.
@@ -166,6 +247,14 @@ impl Answers<'_> {
         let index = usize::from(rule).checked_sub(1)?;
         let action = self.table.actions[usize::from(rule)];
         Some((index, crate::wire::action(u16::from(action))?))
+    }
+}
+
+/// As acts on names ask about it, which it has then.
+fn named(file: Known<'_>) -> Known<'_> {
+    Known {
+        nameless: false,
+        ..file
     }
 }
 

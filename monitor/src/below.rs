@@ -5,7 +5,8 @@
 //! are of one *kind* when no path that goes on from them is answered by a stronger or weaker action. Between two
 //! of one kind nothing changes. Between others the strongest answer that differs counts; the kernel takes for it
 //! the answers by which each of the two differs from the *plain* kind, that of a directory which no pattern tells
-//! from others. What differs between two kinds differs between one of them and that one.
+//! from others. What differs between two kinds differs between one of them and that one. What comes under a name is asked
+//! about in the column of writing: this holds, besides, what is asked in a plain directory and less strongly here.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use std::collections::HashMap;
 use turnkey_abi::column;
 
 use crate::automaton::Automaton;
+use crate::compile;
 use crate::rows::{Row, Rows};
 
 /// A set of numbers of [`Differences`], as bits.
@@ -211,16 +213,39 @@ fn strongest(
     let mut answer = vec![[0; column::COUNT]; strengths.roles];
     let is_set = |number: &usize| bits[number / 64] >> (number % 64) & 1 != 0;
     for number in (0..differences.all.len()).filter(is_set) {
-        let (one, other) = differences.all[number];
+        let (here, plain) = differences.all[number];
         for (role, answer) in answer.iter_mut().enumerate() {
-            let (one, other) = (rows.row(one, role), rows.row(other, role));
-            let both = one.iter().zip(other);
-            for (cell, (one, other)) in answer.iter_mut().zip(both) {
-                if strengths.of(*one) != strengths.of(*other) {
-                    *cell = strengths.stronger(*cell, strengths.stronger(*one, *other));
-                }
-            }
+            let rows = (rows.row(here, role), rows.row(plain, role));
+            add(answer, rows, strengths);
         }
     }
     answer
+}
+
+/// Adds what differs for a path below a directory, `here`, from what it would be below a plain one.
+fn add(answer: &mut Row, (here, plain): (&Row, &Row), strengths: &Strengths<'_>) {
+    let mut lost = 0;
+    let mut shed = 0;
+    for (column, cell) in (0..).zip(answer.iter_mut()) {
+        let (here, plain) = (here[column], plain[column]);
+        let order = strengths.of(here).cmp(&strengths.of(plain));
+        if order.is_eq() {
+            continue;
+        }
+        let stronger = strengths.stronger(here, plain);
+        let is_use = compile::AWAY.iter().any(|one| *one as usize == column);
+        if is_use {
+            lost = strengths.stronger(lost, stronger);
+        }
+        if is_use && order.is_lt() {
+            shed = strengths.stronger(shed, plain);
+        }
+        *cell = strengths.stronger(*cell, stronger);
+    }
+    // The strongest of all uses may be the same, and one of them another.
+    let away = &mut answer[column::AWAY as usize];
+    *away = strengths.stronger(*away, lost);
+    // What comes here from a plain directory is no longer asked what it is asked there.
+    let write = &mut answer[column::WRITE as usize];
+    *write = strengths.stronger(*write, shed);
 }

@@ -294,7 +294,7 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
         *unknown = orders.unknown(rules);
     }
     // The first role is meant by every rule.
-    table.columns = orders.first().map_or(0, Orders::columns);
+    table.columns = orders.first().map_or(0, Orders::columns) | identity::columns(rules);
     let strengths = Strengths {
         of: &table.strengths.clone(),
         roles: roles.all.len(),
@@ -550,7 +550,8 @@ fn columns(rules: &[Rule], named: Answers, nameless: Answers) -> [u16; column::C
     columns
 }
 
-fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
+/// How strong a rule is among others, and the earlier before the later.
+pub(crate) fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
     (rules[rule].action, Reverse(rule))
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use turnkey_abi::{FILES, Table, WatchedFile, column};
 use turnkey_policy::{Access, Attempt, On, Rule, SameFile, decide_same_file};
 
-use crate::compile::{CompileError, plus_one};
+use crate::compile::{AWAY, CompileError, plus_one, strength};
 use crate::tier::Tier;
 
 /// A file, as long as it exists.
@@ -88,6 +88,29 @@ pub(crate) fn refuse_unknowable(rules: &[Rule], tier: Tier) -> Result<(), Compil
     Ok(())
 }
 
+/// The columns in which the rules about a file speak whatever attempts these are on: all in which it can become
+/// another one.
+const LOSING: [u32; 7] = [
+    column::WRITE,
+    column::BOTH,
+    column::LINK,
+    column::RENAME,
+    column::UNLINK,
+    column::CHMOD,
+    column::AWAY,
+];
+
+/// Bits of the columns in which files by themselves may have an answer that no path has.
+pub(crate) fn columns(rules: &[Rule]) -> u32 {
+    let mut knowing = rules.iter().map(|rule| rule.same_file != SameFile::No);
+    let losing = LOSING.iter().fold(0, |bits, column| bits | 1 << column);
+    if knowing.any(|knows| knows) {
+        losing
+    } else {
+        0
+    }
+}
+
 /// What each column asks.
 const ASKED: [(u32, On, &[Access]); 9] = [
     (column::READ, On::Open, &[Access::Read]),
@@ -131,7 +154,22 @@ pub(crate) fn write(
             };
             slot.rules[column as usize] = plus_one(decide_same_file(rules, &attempt));
         }
+        slot.rules[column::AWAY as usize] = plus_one(decide_lost(rules, was));
     }
+}
+
+/// The rule about taking the file out from under any path: the strongest on using it in any way.
+fn decide_lost(rules: &[Rule], was: &[&[u8]]) -> Option<usize> {
+    let uses = ASKED.iter().filter(|(column, ..)| AWAY.contains(column));
+    let decided = uses.filter_map(|(_, on, access)| {
+        let attempt = Attempt {
+            access,
+            was,
+            ..Attempt::of(*on)
+        };
+        decide_same_file(rules, &attempt)
+    });
+    decided.max_by_key(|rule| strength(rules, *rule))
 }
 
 /// The file's own answer in a column: a rule plus one, or 0.

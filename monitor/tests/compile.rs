@@ -1,5 +1,7 @@
 //! The kernel's table says what the policy's reference says.
 
+#[path = "compile/below.rs"]
+mod below;
 mod random;
 
 use std::net::Ipv4Addr;
@@ -100,7 +102,7 @@ fn id(index: usize) -> FileId {
 
 /// Few rules fit, unless too many of them name programs of their own, as the generator has it now and then.
 fn compile_few(rules: &[Rule]) -> Result<Rules, TestCaseError> {
-    match compile(&policy(rules.to_vec()), Tier::Tracepoint) {
+    match compile(&policy(rules.to_vec()), Tier::Lsm) {
         Err(CompileError::TooManyActors) => Err(TestCaseError::reject("too many kinds of actors")),
         compiled => Ok(compiled.expect("few rules fit")),
     }
@@ -144,6 +146,20 @@ fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>, file: Fil
         "map {:?} {actor:?}",
         file.known()
     );
+    let on_name = [
+        (On::Link, answers.link(file.known())),
+        (On::Rename, answers.rename(file.known())),
+        (On::Unlink, answers.unlink(file.known())),
+        (On::Chmod, answers.chmod(file.known())),
+    ];
+    for (on, answer) in on_name {
+        assert_eq!(
+            answer,
+            file.reference(of, actor, on, &[]),
+            "{on:?} {:?} {actor:?}",
+            file.known()
+        );
+    }
     // Nobody knows which file a look is about.
     let attempt = Attempt {
         path: Some(file.path),

@@ -30,10 +30,19 @@
 //! the stronger action stands (the earlier rule, when both are as strong), so that a rule which
 //! allows writing a file never shields a rule that forbids reading it.
 //!
+//! An act on a name is what it brings about, too. Who links or renames a file takes it out from under the rules
+//! about its name: each of reading, writing, executing and mapping it by this name is an attempt in it. Who unlinks
+//! it changes what is found by the name: that is an attempt to write. Each is decided by itself, as are the rules
+//! on such acts, and the strongest action stands, the earlier rule on a tie. What a new name says of being written
+//! to is asked of the new name. (The kernel also knows what such an act leaves as it was: for the file itself that
+//! is so where both names are answered alike, and then it passes.)
+//!
 //! A rule with [`SameFile`] speaks of its files by any name. Of those that speak of an attempt's
 //! file so, the one with the strongest action decides, the earlier on a tie; and it stands when its
 //! action is stronger than that of the rule that decides by path. So no rule about a name shields a
-//! file that is known by itself.
+//! file that is known by itself. Whoever opens such a file for writing, links, renames or unlinks it or changes its mode
+//! can leave it another file than it was, of which no rule knows (an overlay copies it): of all these, the
+//! rules on reading, writing, executing and mapping it speak as well.
 //!
 //! A file of which the kernel could not tell the path ([`FileFlag::Truncated`]) is taken for the worst
 //! there is: of all rules on such an attempt, whatever their paths, that with the strongest action
@@ -189,13 +198,51 @@ pub fn decide(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> {
     if let Some(peer) = attempt.address.filter(|_| attempt.on.has_address()) {
         return decide_peer(rules, attempt, peer);
     }
-    let by_path = strongest(rules, attempt, |access| first_match(rules, attempt, access));
+    let with = [*attempt].into_iter().chain(brought_about(attempt));
+    let decided =
+        with.filter_map(|one| strongest(rules, &one, |access| first_match(rules, &one, access)));
+    let by_path = decided.max_by_key(|rule| (rules[*rule].action, Reverse(*rule)));
     let by_file = decide_same_file(rules, attempt);
     let action = |rule: Option<usize>| rule.map(|rule| rules[rule].action);
     if action(by_file) > action(by_path) {
         by_file
     } else {
         by_path
+    }
+}
+
+/// What else an act on a name is, by its path: each of these is decided by itself.
+#[must_use]
+pub fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
+    match attempt.on {
+        On::Link | On::Rename => uses(attempt),
+        On::Unlink => vec![opening(attempt, &[Access::Write])],
+        _ => Vec::new(),
+    }
+}
+
+/// Every use of a file that is known by its path or by itself.
+fn uses<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
+    let of = |on| Attempt {
+        on,
+        access: if on == On::Open { Access::ALL } else { &[] },
+        ..opening(attempt, Access::ALL)
+    };
+    let mut uses = vec![of(On::Open), of(On::Exec)];
+    // Without a path it would be memory that holds no file.
+    if attempt.path.is_some() || !attempt.was.is_empty() {
+        uses.push(of(On::Map));
+    }
+    uses
+}
+
+/// Opening what another attempt is about by its name, so that it has one.
+fn opening<'a>(attempt: &Attempt<'a>, access: &'a [Access]) -> Attempt<'a> {
+    Attempt {
+        on: On::Open,
+        access,
+        flag: attempt.flag.filter(|flag| *flag != FileFlag::Deleted),
+        ..*attempt
     }
 }
 
@@ -213,13 +260,35 @@ fn decide_peer(rules: &[Rule], attempt: &Attempt<'_>, peer: SocketAddr) -> Optio
 /// The index of the rule that decides on an attempt because of which file it is, whatever its path.
 #[must_use]
 pub fn decide_same_file(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> {
-    strongest(rules, attempt, |access| {
-        let speaking = (0..rules.len()).filter(|index| {
-            let rule = &rules[*index];
-            speaks_of(rule, attempt.on, access) && means_file(rule, attempt.was)
-        });
-        speaking.max_by_key(|rule| (rules[*rule].action, Reverse(*rule)))
-    })
+    let meaning = |rule: &&usize| means_file(&rules[**rule], attempt.was);
+    let with = [*attempt].into_iter().chain(lost(attempt));
+    let speaking = with.flat_map(|one| {
+        let speaks = move |index: &usize| speaks(&rules[*index], &one);
+        (0..rules.len()).filter(speaks)
+    });
+    let speaking: Vec<usize> = speaking.collect();
+    let decided = speaking.iter().filter(meaning).copied();
+    decided.max_by_key(|rule| (rules[*rule].action, Reverse(*rule)))
+}
+
+/// What is no longer asked of a file that such an attempt leaves another one.
+fn lost<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
+    match attempt.on {
+        On::Link | On::Rename | On::Unlink | On::Chmod => uses(attempt),
+        On::Open if attempt.access.contains(&Access::Write) => uses(attempt),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a rule is about such attempts, for an open with any of its accesses.
+fn speaks(rule: &Rule, attempt: &Attempt<'_>) -> bool {
+    match attempt.on {
+        On::Open => attempt
+            .access
+            .iter()
+            .any(|access| speaks_of(rule, On::Open, Some(*access))),
+        on => speaks_of(rule, on, None),
+    }
 }
 
 fn means_file(rule: &Rule, was: &[&[u8]]) -> bool {

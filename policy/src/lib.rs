@@ -62,8 +62,8 @@ pub use actor::Actor;
 pub use address::{Ports, Subnet, SubnetError};
 pub use behaviour::{Accepted, Behaviour, Response};
 pub use decide::{
-    Attempt, Candidate, asks_who_acts, decide, decide_same_file, decide_unknown, deciding,
-    matching, peer_precedence, precedence, unknown,
+    Attempt, Candidate, asks_who_acts, brought_about, decide, decide_same_file, decide_unknown,
+    deciding, matching, peer_precedence, precedence, unknown,
 };
 pub use endpoint::{Allowed, Endpoint, Peer, Special};
 pub use error::{LoadError, Problem};

@@ -255,3 +255,43 @@ proptest! {
         }
     }
 }
+
+/// The rule that decides on an act on a name, among one for each use of a file.
+fn on_name(on: On, path: &str) -> Option<&'static str> {
+    let rules = [
+        rule("read", On::Open, &["/a"], &[Access::Read], Action::Log),
+        rule(
+            "write",
+            On::Open,
+            &["/a", "/w"],
+            &[Access::Write],
+            Action::Deny,
+        ),
+        rule("exec", On::Exec, &["/a", "/x"], &[], Action::Kill),
+        rule("link", On::Link, &["/x", "/l"], &[], Action::Allow),
+    ];
+    let attempt = Attempt {
+        path: Some(path.as_bytes()),
+        ..Attempt::of(on)
+    };
+    let names = ["read", "write", "exec", "link"];
+    decide(&rules, &attempt).map(|index| names[index])
+}
+
+#[test]
+fn who_links_or_renames_a_file_is_asked_for_every_use_that_it_loses_and_no_rule_shields_it() {
+    for on in [On::Link, On::Rename] {
+        assert_eq!(on_name(on, "/a"), Some("exec"), "the strongest");
+        assert_eq!(on_name(on, "/w"), Some("write"));
+        assert_eq!(on_name(on, "/x"), Some("exec"), "allowed, and stronger");
+    }
+    assert_eq!(on_name(On::Link, "/l"), Some("link"));
+    assert_eq!(on_name(On::Rename, "/l"), None);
+}
+
+#[test]
+fn who_unlinks_a_file_writes_at_its_name() {
+    assert_eq!(on_name(On::Unlink, "/a"), Some("write"));
+    assert_eq!(on_name(On::Unlink, "/x"), None);
+    assert_eq!(on_name(On::Chmod, "/a"), None);
+}

@@ -159,23 +159,36 @@ fn of_two_rules_about_a_file_the_stronger_decides() {
     assert_eq!(decided(&rules, "/c", None, &[b"/a"]), Some("log"));
 }
 
-#[test]
-fn a_rule_about_a_file_binds_its_access_alone() {
+/// What a rule on reading a file says of attempts on it by another name.
+fn alias(on: On, access: &[Access]) -> Option<usize> {
     let rules = [Rule {
+        on: [On::Open].into(),
         access: [Access::Read].into(),
         ..by_file("file", "/secret", Action::Kill)
     }];
-    let opened = |access| {
-        let attempt = Attempt {
-            path: Some(b"/alias"),
-            access,
-            was: &[b"/secret"],
-            ..Attempt::of(On::Open)
-        };
-        decide(&rules, &attempt)
+    let attempt = Attempt {
+        path: Some(b"/alias"),
+        access,
+        was: &[b"/secret"],
+        ..Attempt::of(on)
     };
-    assert_eq!(opened(&[Access::Read]), Some(0));
-    assert_eq!(opened(Access::ALL), Some(0));
-    assert_eq!(opened(&[Access::Write]), None);
-    assert_eq!(opened(&[]), None);
+    decide(&rules, &attempt)
+}
+
+#[test]
+fn a_rule_about_a_file_binds_its_access_alone_where_the_file_stays_what_it_is() {
+    assert_eq!(alias(On::Open, &[Access::Read]), Some(0));
+    assert_eq!(alias(On::Open, Access::ALL), Some(0));
+    assert_eq!(alias(On::Open, &[]), None);
+    for on in [On::Exec, On::Map, On::Stat] {
+        assert_eq!(alias(on, &[]), None, "{on:?}");
+    }
+}
+
+#[test]
+fn what_could_leave_a_file_another_one_is_asked_of_every_rule_about_it() {
+    assert_eq!(alias(On::Open, &[Access::Write]), Some(0));
+    for on in [On::Link, On::Rename, On::Unlink, On::Chmod] {
+        assert_eq!(alias(on, &[]), Some(0), "{on:?}");
+    }
 }

@@ -129,6 +129,12 @@ impl<'e> Act<'e> {
             } => What::Opened(opened(file.as_ref(), raw, *flags, *errno)),
             Kind::Change { on: On::Stat, .. } => What::Other,
             Kind::Change {
+                on: On::Open,
+                object,
+                errno,
+                ..
+            } => What::Opened(made(object, *errno)),
+            Kind::Change {
                 on,
                 object,
                 new,
@@ -183,6 +189,14 @@ fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32, errno: i32) -> O
         truncates: has(flag::TRUNCATE),
         directory: has(flag::DIRECTORY),
         done: errno == 0 && file.is_some(),
+    }
+}
+
+/// As an open for writing that creates, which is what making or emptying a file by its name comes to.
+fn made(object: &Raw, errno: i32) -> Opened<'_> {
+    Opened {
+        done: errno == 0,
+        ..opened(None, object, flag::WRITE_ONLY | flag::CREATE, errno)
     }
 }
 

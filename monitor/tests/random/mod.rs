@@ -42,10 +42,25 @@ fn exact() -> impl Strategy<Value = Glob> {
         .prop_map(|text| Glob::parse(text).expect("a pattern"))
 }
 
-/// A rule for opening, executing, mapping, looking or some of them, with up to three patterns; some speak of files by flags or
-/// by themselves.
+/// What rules can be about.
+const KINDS: [On; 8] = [
+    On::Open,
+    On::Exec,
+    On::Map,
+    On::Stat,
+    On::Link,
+    On::Rename,
+    On::Unlink,
+    On::Chmod,
+];
+
+/// A rule for some kinds of attempts on files, the first of them more often, with up to three patterns; some speak of
+/// files by flags or by themselves.
 pub fn any_rule() -> impl Strategy<Value = Rule> {
-    let on = prop::sample::subsequence(vec![On::Open, On::Exec, On::Map, On::Stat], 1..=4);
+    let on = prop_oneof![
+        prop::sample::subsequence(KINDS[..4].to_vec(), 1..=4),
+        prop::sample::subsequence(KINDS.to_vec(), 1..=4),
+    ];
     let access = prop::sample::subsequence(vec![Access::Read, Access::Write], 1..=2);
     let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
     let flags = prop::sample::subsequence(FileFlag::ALL, 0..=3);

@@ -50,10 +50,11 @@ fn head(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::Result<()> {
+    let on = asked.on.unwrap_or(decision.on);
     let what = match (asked.access, &asked.address) {
-        (Some(access), _) => format!("{} to {access}", decision.on),
-        (None, Some(address)) => format!("{} {address}", decision.on),
-        (None, None) => decision.on.to_owned(),
+        (Some(access), _) => format!("{on} to {access}"),
+        (None, Some(address)) => format!("{on} {address}"),
+        (None, None) => on.to_owned(),
     };
     if asked.matching.is_empty() {
         return writeln!(out, "\n{what}: no rule matches");

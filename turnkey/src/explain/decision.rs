@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use turnkey_policy::{
-    Access, Attempt, Candidate, Network, On, Policy, Reason, Rule, address, decide,
+    Access, Attempt, Candidate, Network, On, Policy, Reason, Rule, address, brought_about, decide,
     decide_same_file, matching,
 };
 
@@ -51,6 +51,9 @@ pub struct Decision {
 /// One access, one address, or an attempt that has none.
 #[derive(Debug, Serialize)]
 pub struct Asked {
+    /// The kind of attempt that an act on a name comes to besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<&'static str>,
     /// Of an unspecified address, each that is meant by it.
@@ -133,12 +136,34 @@ fn asked(policy: &Policy, question: &Question) -> Vec<Asked> {
             .map(|ip| asked_to(policy, &attempt, SocketAddr::new(ip, peer.port())))
             .collect();
     }
-    let of = |access: Option<Access>| Asked {
+    let own = accesses
+        .into_iter()
+        .map(|access| asked_about(policy, None, &attempt, access));
+    let with = brought_about(&attempt);
+    let besides = with.iter().flat_map(|one| {
+        let accesses: Vec<Option<Access>> = match one.access {
+            [] => vec![None],
+            accesses => accesses.iter().copied().map(Some).collect(),
+        };
+        let of = |access| asked_about(policy, Some(one.on.name()), one, access);
+        accesses.into_iter().map(of).collect::<Vec<Asked>>()
+    });
+    own.chain(besides.filter(|asked| !asked.matching.is_empty()))
+        .collect()
+}
+
+fn asked_about(
+    policy: &Policy,
+    on: Option<&'static str>,
+    attempt: &Attempt<'_>,
+    access: Option<Access>,
+) -> Asked {
+    Asked {
+        on,
         access: access.map(Access::name),
         address: None,
-        matching: in_order(policy, &matching(&policy.rules, &attempt, access)),
-    };
-    accesses.into_iter().map(of).collect()
+        matching: in_order(policy, &matching(&policy.rules, attempt, access)),
+    }
 }
 
 fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> Asked {
@@ -147,6 +172,7 @@ fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> Asked {
         ..*attempt
     };
     Asked {
+        on: None,
         access: None,
         address: Some(peer.to_string()),
         matching: in_order(policy, &matching(&policy.rules, &attempt, None)),

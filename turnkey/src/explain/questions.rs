@@ -132,7 +132,8 @@ macro_rules! answers {
 answers! {
     every_reason: "", "--path /srv/app/config";
     one_access: "", "--on open --path /srv/web/config --access write";
-    no_rule: "", "--on rename --path /srv/app/config";
+    no_rule: "", "--on chmod --path /srv/app/config";
+    an_act_on_a_name: "", "--on rename --path /srv/app/config";
     an_attempt_without_a_path: "", "--on connect";
     the_file_itself: "", "--on exec --path /srv/app/tool";
     an_address: "", "--address 10.0.0.1:8001";

@@ -209,6 +209,8 @@ fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &At
         On::Rename => FileAccess::Rename,
         On::Unlink => FileAccess::Unlink,
         On::Stat => FileAccess::Stat,
+        // Made or emptied by its name.
+        On::Open => FileAccess::Write,
         _ => FileAccess::Chmod,
     };
     let mut file = file_object(None, object, vec![access]);
@@ -564,6 +566,14 @@ mod tests {
             object(Some(fixture::file("")), raw("name")).path(),
             Some("name")
         );
+    }
+
+    #[test]
+    fn a_file_that_is_made_by_its_name_was_written_to() {
+        let attribution = Attribution::new(&fixture::policy());
+        let made = change(On::Open, &raw("/workspace/x"), None, 0, &attribution);
+        assert_eq!(made.on, Some(On::Open));
+        assert!(matches!(made.object, Object::File { access, .. } if access == [Write]));
     }
 
     #[test]

@@ -157,9 +157,7 @@ impl<W: Write> Page<'_, W> {
         }
         self.field(
             "stopped by",
-            gravest
-                .stopped_by
-                .map_or("nothing: it had its effect", Stopper::words),
+            Stopper::told(gravest.stopped_by, gravest.action),
         )?;
         if let Some(raw) = &gravest.raw {
             let given = if raw.unreadable {

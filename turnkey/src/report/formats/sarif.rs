@@ -116,9 +116,7 @@ fn whole(finding: &Finding, index: usize) -> Value {
 }
 
 fn attempt(violation: &Violation, finding: &Finding, index: usize) -> Value {
-    let stopped = violation
-        .stopped_by
-        .map_or("nothing: it had its effect", Stopper::words);
+    let stopped = Stopper::told(violation.stopped_by, violation.action);
     let headline = terminal::headline(violation);
     let actor = terminal::actor(&violation.process);
     let text = format!("{headline}, by {actor}; stopped by {stopped}");

@@ -13,12 +13,21 @@ pub(super) fn calls(act: NetworkAct) -> &'static [&'static str] {
     }
 }
 
-/// The syscalls that change names or attributes of files, or ask about them.
+/// The syscalls that change names or attributes of files, make or empty them by name, or ask about them.
 pub(super) fn calls_that_change(on: On) -> &'static [&'static str] {
     match on {
         On::Link => &["link", "linkat"],
         On::Rename => &["rename", "renameat", "renameat2"],
         On::Unlink => &["unlink", "unlinkat", "rmdir"],
+        On::Open => &[
+            "symlink",
+            "symlinkat",
+            "mknod",
+            "mknodat",
+            "mkdir",
+            "mkdirat",
+            "truncate",
+        ],
         On::Stat => &[
             "access",
             "faccessat",

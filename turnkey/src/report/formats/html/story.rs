@@ -140,9 +140,7 @@ fn head_alone(finding: &Finding, facts: &str) -> Markup {
 }
 
 fn attempt(violation: &Violation) -> Markup {
-    let stopped = violation
-        .stopped_by
-        .map_or("nothing: it had its effect", Stopper::words);
+    let stopped = Stopper::told(violation.stopped_by, violation.action);
     let raw = violation.raw.as_ref().map(|raw| match raw.unreadable {
         true => "(memory that could not be read)".to_owned(),
         false => raw.text.clone(),
