@@ -29,6 +29,7 @@ fn place() -> Place {
     Place {
         path: None,
         overwrite: false,
+        out: None,
     }
 }
 
