@@ -100,6 +100,11 @@ pub enum OpenError {
     /// The rules that a canary is to break cannot be had.
     #[error(transparent)]
     Canary(Box<crate::CanaryError>),
+    /// The caller, or the host, has no thread left.
+    #[error(
+        "no thread can be started to load the programs: raise the caller's `ulimit -u`, or end other processes"
+    )]
+    Thread(#[source] io::Error),
     /// A map of the jail cannot be made, or put where the programs look for it.
     #[error("the kernel makes no room for the jail's rules and events")]
     Map(#[from] aya::maps::MapError),
@@ -146,7 +151,9 @@ fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     })?;
     // The kernel takes its time with both.
     thread::scope(|scope| {
-        let placed = scope.spawn(|| furniture.place(ONLY_SEAT, &mut maps));
+        let placed = thread::Builder::new()
+            .spawn_scoped(scope, || furniture.place(ONLY_SEAT, &mut maps))
+            .map_err(OpenError::Thread)?;
         object.load()?;
         placed
             .join()
