@@ -97,6 +97,13 @@ impl Monitor {
         self.loaded.seat.claim.is_some()
     }
 
+    /// Why programs that are loaded for all were not looked for, where somebody else than root could have put
+    /// them there. This run has its own.
+    #[must_use]
+    pub fn untrusted(&self) -> Option<&crate::SharedError> {
+        self.loaded.untrusted.as_ref()
+    }
+
     /// The paths of which the rules mean the files. They are looked for when the jail's tree stands,
     /// and told with [`Monitor::know`] before [`Monitor::adopt`].
     #[must_use]

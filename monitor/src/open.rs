@@ -100,6 +100,11 @@ pub enum OpenError {
     /// The rules that a canary is to break cannot be had.
     #[error(transparent)]
     Canary(Box<crate::CanaryError>),
+    /// The caller, or the host, has no thread left.
+    #[error(
+        "no thread can be started to load the programs: raise the caller's `ulimit -u`, or end other processes"
+    )]
+    Thread(#[source] io::Error),
     /// A map of the jail cannot be made, or put where the programs look for it.
     #[error("the kernel makes no room for the jail's rules and events")]
     Map(#[from] aya::maps::MapError),
@@ -115,22 +120,29 @@ pub(crate) struct Loaded {
     pub(crate) hooks: Option<Hooks>,
     pub(crate) maps: Maps,
     pub(crate) seat: Seat,
+    /// Kept from looking for programs that are loaded for all.
+    pub(crate) untrusted: Option<SharedError>,
     #[cfg(feature = "log")]
     pub(crate) lines: Option<crate::log::Lines>,
 }
 
 /// Takes the programs that are loaded for all, or loads them for this run alone.
 pub(crate) fn open(object: &ObjectFile<'_>, rules: &Rules) -> Result<Loaded, OpenError> {
-    match shared::open(object, rules.tier)? {
+    let (shared, untrusted) = match shared::open(object, rules.tier) {
+        Err(OpenError::Shared(error @ SharedError::Untrusted { .. })) => (None, Some(error)),
+        opened => (opened?, None),
+    };
+    match shared {
         Some(shared) => Ok(Loaded {
             hooks: (rules.tier == Tier::Lsm).then(|| hooks::needed(rules, &shared.hooks)),
             programs: shared.programs,
             maps: shared.maps,
             seat: shared.seat,
+            untrusted,
             #[cfg(feature = "log")]
             lines: None,
         }),
-        None => own(object.bytes, rules),
+        None => own(object.bytes, rules).map(|own| Loaded { untrusted, ..own }),
     }
 }
 
@@ -146,7 +158,9 @@ fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     })?;
     // The kernel takes its time with both.
     thread::scope(|scope| {
-        let placed = scope.spawn(|| furniture.place(ONLY_SEAT, &mut maps));
+        let placed = thread::Builder::new()
+            .spawn_scoped(scope, || furniture.place(ONLY_SEAT, &mut maps))
+            .map_err(OpenError::Thread)?;
         object.load()?;
         placed
             .join()
@@ -165,6 +179,7 @@ fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
         programs: Programs::Own(Box::new(object.ebpf)),
         hooks,
         maps,
+        untrusted: None,
     })
 }
 

@@ -45,17 +45,21 @@ impl Furniture {
 
     /// Puts them where the programs look. After each the kernel waits until no program runs that
     /// could still see what was there before (several milliseconds), so they wait together.
-    pub(crate) fn place(&self, index: u32, maps: &mut Maps) -> Result<(), MapError> {
+    pub(crate) fn place(&self, index: u32, maps: &mut Maps) -> Result<(), OpenError> {
         let (rooms, records, verdicts) = (&mut maps.rooms, &mut maps.records, &mut maps.verdicts);
         let all = thread::scope(|scope| {
-            let records = scope.spawn(|| in_one_go(|| records.set(index, &self.records, 0)));
-            let verdicts = scope.spawn(|| in_one_go(|| verdicts.set(index, &self.verdicts, 0)));
-            [
+            let records = thread::Builder::new()
+                .spawn_scoped(scope, || in_one_go(|| records.set(index, &self.records, 0)))?;
+            let verdicts = thread::Builder::new().spawn_scoped(scope, || {
+                in_one_go(|| verdicts.set(index, &self.verdicts, 0))
+            })?;
+            Ok([
                 Ok(in_one_go(|| rooms.set(index, &self.room, 0))),
                 records.join(),
                 verdicts.join(),
-            ]
+            ])
         });
+        let all = all.map_err(OpenError::Thread)?;
         for placed in all {
             placed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }

@@ -11,6 +11,9 @@
 //!
 //! A run that finds its object here uses it, and holds all of it by descriptors of its own: taking the
 //! files away ends nothing that runs. There is no daemon and no register besides these files.
+//!
+//! A folder that is not root's alone is nobody's: nothing in it is looked at, and a run loads its programs
+//! for itself as if there were none. Who may make directories there can keep others from nothing but speed.
 
 mod claim;
 mod folder;
@@ -52,6 +55,14 @@ pub(crate) struct Shared {
     pub(crate) hooks: Vec<String>,
     pub(crate) maps: Maps,
     pub(crate) seat: Seat,
+}
+
+/// Makes sure that nobody but root can have loaded programs for all, or keep root from it.
+///
+/// # Errors
+/// [`SharedError::Untrusted`] when somebody else can; runs load the programs for themselves then.
+pub fn trusted() -> Result<(), SharedError> {
+    folder::root_is_there().map(drop)
 }
 
 /// Opens what is loaded for all of this object and tier, and takes a seat; `None` when nothing is.

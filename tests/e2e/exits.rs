@@ -127,3 +127,55 @@ fn output_that_finds_no_room_is_told() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("No space left"), "{told}");
 }
+
+/// A limit of the caller's own, and whether turnkey can do its work under it.
+const CALLERS_LIMITS: [&str; 15] = [
+    "-d 2000", "-d 3000", "-d 8000", "-d 20000", "-v 30000", "-v 60000", "-n 5", "-n 8", "-n 12",
+    "-n 20", "-s 64", "-s 256", "-l 0", "-f 0", "-c 0",
+];
+
+/// Takes 6 seconds: each is a start of its own, and some are whole runs with the monitor loaded.
+#[test]
+fn under_any_limit_of_the_caller_a_run_ends_by_itself_and_lets_nothing_through() {
+    let run = Run::new().file(".netrc", "machine SECRETZ\n");
+    // The control: who is not in a jail reads it under the tightest of them.
+    let free = under("-n 5", &["/bin/cat", ".netrc"], run.path());
+    assert_eq!(free.stdout, b"machine SECRETZ\n", "{free:?}");
+    let reports = tempfile::tempdir().expect("a test can make a directory");
+    for limit in CALLERS_LIMITS {
+        let program = turnkey_tests::binary();
+        let program = program.to_str().expect("its path is text");
+        let report = reports.path().join("report.json");
+        let report = report.to_str().expect("its path is text");
+        let run_it = [program, "run", "--quiet", "--report", report];
+        let words = [&run_it[..], &["--", "/bin/cat", ".netrc"]].concat();
+        let ended = under(limit, &words, run.path());
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.stdout.is_empty(), "ulimit {limit}: {ended:?}");
+        let code = ended.status.code();
+        assert!(
+            matches!(code, Some(121 | 125)),
+            "ulimit {limit}: neither killed by policy nor turnkey's own failure: {code:?} {told}"
+        );
+        // Of what was killed `--quiet` says nothing.
+        let is_told = code == Some(121) || !told.is_empty();
+        assert!(is_told, "ulimit {limit}: nothing is said");
+        // `ulimit -c 0` is what hosts commonly have.
+        let is_no_hindrance = matches!(limit, "-c 0" | "-l 0");
+        assert!(!is_no_hindrance || code == Some(121), "{limit}: {told}");
+    }
+}
+
+/// Runs something under a limit of the shell's, and kills it when it takes longer than 10 seconds, which is
+/// status 137.
+fn under(limit: &str, words: &[&str], directory: &std::path::Path) -> std::process::Output {
+    let mut command = std::process::Command::new("timeout");
+    command
+        .args(["-s", "KILL", "10", "/bin/sh", "-c"])
+        .arg(format!("ulimit {limit} && exec \"$@\""))
+        .arg("sh")
+        .args(words)
+        .current_dir(directory)
+        .stdin(std::process::Stdio::null());
+    command.output().expect("timeout(1) can be started")
+}

@@ -402,26 +402,82 @@ fn filters_that_are_kept_let_pass_what_their_own_profile_allows() {
     wide().python(ASK).expect_code(0);
 }
 
+/// What a user without privileges makes of the folder's name, and as what `ls` would show it.
+const TAKEN: [(&str, &str); 3] = [
+    ("mkdir -m 700 /sys/fs/bpf/turnkey", "owner 65534, mode 700"),
+    ("mkdir -m 777 /sys/fs/bpf/turnkey", "owner 65534, mode 777"),
+    (
+        "ln -s /sys/fs/bpf/elsewhere /sys/fs/bpf/turnkey",
+        "owner 65534, and it is no directory",
+    ),
+];
+
+/// As `mount -t bpf bpf /sys/fs/bpf` makes it: everybody may make directories in it. Takes some seconds: the programs are
+/// loaded for each way by the run and by `monitor load`.
+#[test]
+fn a_folder_that_somebody_else_made_keeps_nobody_from_running() {
+    nothing_is_loaded();
+    for (taken, owned) in TAKEN {
+        set_mode("/sys/fs/bpf", 0o1777);
+        let mut command = Command::new("/bin/sh");
+        let nobody = turnkey_tests::NOBODY;
+        std::os::unix::process::CommandExt::uid(&mut command, nobody);
+        let made = command.args(["-c", taken]).status();
+        assert!(made.is_ok_and(|made| made.success()), "the control");
+        expect_own_programs(owned);
+        let refused = monitor(&["load"]);
+        assert_eq!(refused.status.code(), Some(125), "{refused:?}");
+        let told = String::from_utf8_lossy(&refused.stderr);
+        let (_, fix) = told.split_once("trusted: ").expect("a fix is told");
+        assert!(told.contains(owned), "{told}");
+        let fixed = Command::new("/bin/sh").args(["-c", fix]).status();
+        assert!(fixed.is_ok_and(|fixed| fixed.success()), "{fix}");
+        load();
+        let ran = Run::new().shell("echo ran");
+        ran.expect(layer(&ran).contains("loaded before"), "the fix works");
+        assert!(monitor(&["unload"]).status.success());
+    }
+}
+
 #[test]
 fn what_somebody_else_could_have_put_there_is_not_used() {
     nothing_is_loaded();
     load();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(FOLDER, open).expect("root may");
     let ran = Run::new().shell("echo ran");
-    ran.expect_code(125);
-    ran.expect(ran.stdout.is_empty(), "nothing ran");
-    ran.expect(
-        ran.stderr.contains(FOLDER) && ran.stderr.contains("mode 755"),
-        "the place",
-    );
-    ran.expect(ran.stderr.contains("rm -r /sys/fs/bpf/turnkey"), "the fix");
-    std::fs::remove_dir_all(FOLDER).expect("the fix works");
-    Run::new().shell("true").expect_code(0);
-    std::fs::create_dir(FOLDER).expect("root may");
-    let nobody = Some(turnkey_tests::NOBODY);
-    std::os::unix::fs::lchown(FOLDER, nobody, nobody).expect("root may");
+    ran.expect(layer(&ran).contains("loaded before"), "the control");
+    set_mode(FOLDER, 0o755);
+    expect_own_programs("mode 755");
+    set_mode(FOLDER, 0o700);
+    // Without the sticky bit root's folder can be renamed, and another be in its place.
+    set_mode("/sys/fs/bpf", 0o777);
+    expect_own_programs("mode 777");
+    set_mode("/sys/fs/bpf", 0o1777);
     let ran = Run::new().shell("echo ran");
-    ran.expect_code(125);
-    ran.expect(ran.stderr.contains("owner 65534"), "the place");
+    ran.expect(layer(&ran).contains("loaded before"), "with it, it cannot");
+}
+
+fn set_mode(path: &str, mode: u32) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(path, mode).expect("root may");
+}
+
+/// What the report says of the monitor.
+fn layer(ran: &turnkey_tests::Ran) -> String {
+    let layers = ran.at("/enforcement").as_array().cloned();
+    let mut layers = layers.into_iter().flatten();
+    let monitor = layers.find(|layer| layer["layer"] == "monitor");
+    monitor.expect("it is reported")["effective"].to_string()
+}
+
+/// A run is watched by programs of its own, and the reason is told once, with whose the place is.
+#[track_caller]
+fn expect_own_programs(owned: &str) {
+    let ran = Run::new().file(".netrc", "x").shell("echo ran; cat .netrc");
+    ran.expect_code(121);
+    ran.expect(ran.stdout == "ran\n", "it ran, and was watched");
+    let told = ran.stderr.matches("loaded for this run alone").count();
+    ran.expect(told == 1, "the reason is told once");
+    ran.expect(ran.stderr.contains(owned), "and whose it is");
+    ran.expect(layer(&ran).contains(owned), "in the report as well");
+    ran.expect(ran.stderr.contains("chmod go-w /sys/fs/bpf"), "the fix");
 }

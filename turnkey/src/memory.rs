@@ -34,11 +34,13 @@ pub fn settle() {
         // is as without it then.
         unsafe { libc::mallopt(parameter, value) };
     }
-    let aborted = SigAction::new(
-        SigHandler::Handler(aborted),
-        SaFlags::empty(),
-        SigSet::empty(),
-    );
-    // SAFETY: the handler makes one system call and does not return.
-    let _ = unsafe { sigaction(Signal::SIGABRT, &aborted) };
+    answer(Signal::SIGABRT, SigHandler::Handler(aborted));
+    // A report past the caller's `ulimit -f` is an error of write(2): the signal's status, 153, would be the program's.
+    answer(Signal::SIGXFSZ, SigHandler::SigIgn);
+}
+
+fn answer(signal: Signal, handler: SigHandler) {
+    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+    // SAFETY: the only handler there is makes one system call and does not return.
+    let _ = unsafe { sigaction(signal, &action) };
 }

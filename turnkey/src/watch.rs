@@ -7,12 +7,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use turnkey_jailer::{Groups, Held, LayerReport};
-use turnkey_monitor::{Available, Event, FileId, Hooks, Monitor, Tier, WatchedPath};
+use turnkey_monitor::{Available, Event, FileId, Monitor, Tier, WatchedPath};
 use turnkey_policy::{Layer, Policy};
 
 use crate::advice;
 use crate::object::object;
 use crate::report::{Evidence, escape};
+use crate::tell;
 
 const NO_GROUP: &str = "the monitor knows a jail by its control group, and there is none";
 
@@ -48,10 +49,18 @@ impl Watch {
         let tier = Available::here().tier;
         let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
         match Monitor::open(object(), rules) {
-            Ok(monitor) => Ok(Watch {
-                report: layer(&effective(tier, monitor.hooks(), monitor.is_shared()), None),
-                monitor: Some(monitor),
-            }),
+            Ok(monitor) => {
+                let effective = effective(tier, &monitor);
+                if let Some(error) = monitor.untrusted() {
+                    tell::line(&format!(
+                        "the programs are loaded for this run alone: {error}"
+                    ));
+                }
+                Ok(Watch {
+                    report: layer(&effective, None),
+                    monitor: Some(monitor),
+                })
+            }
             Err(error) if is_optional(policy) => Ok(Watch::nobody(advice::explain(&error.into()))),
             Err(error) => Err(error.into()),
         }
@@ -188,13 +197,17 @@ pub fn is_optional(policy: &Policy) -> bool {
 }
 
 /// The tier, what is missing in it, and since when it is there.
-fn effective(tier: Tier, hooks: Option<&Hooks>, is_shared: bool) -> String {
+fn effective(tier: Tier, monitor: &Monitor) -> String {
+    let hooks = monitor.hooks();
     let mut told = tier.name().to_owned();
     if let Some(hooks) = hooks {
         told += &format!(", {} hooks", hooks.attached.len());
     }
-    if is_shared {
+    if monitor.is_shared() {
         told += ", programs loaded before";
+    }
+    if let Some(error) = monitor.untrusted() {
+        told += &format!(", programs loaded for this run alone: {error}");
     }
     if let Some(hooks) = hooks.filter(|hooks| !hooks.missing.is_empty()) {
         told += &format!("; this kernel does not have {}", hooks.missing.join(", "));

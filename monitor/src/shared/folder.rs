@@ -19,6 +19,10 @@ use super::TIER_HOOK;
 /// Where the BPF file system is by convention; `Documentation/bpf/fs`.
 const BPF: &str = "/sys/fs/bpf";
 const ROOT: &str = "/sys/fs/bpf/turnkey";
+/// Mounted without options the file system lets everybody make directories in it, also one of this name.
+const TAKE_BACK: &str = "rm -r /sys/fs/bpf/turnkey && chmod go-w /sys/fs/bpf";
+const TAKE_BACK_ALL: &str =
+    "chown root /sys/fs/bpf && chmod go-w /sys/fs/bpf && rm -rf /sys/fs/bpf/turnkey";
 /// How the names of folders begin that somebody is filling, or emptying.
 pub(super) const UNFINISHED: &str = "loading";
 
@@ -29,12 +33,14 @@ pub enum SharedError {
     #[error("no BPF file system can be mounted on {BPF}: mount -t bpf -o mode=0700 bpf {BPF}")]
     NotMounted(#[source] nix::Error),
     /// Somebody else could have put programs there.
-    #[error("{path} is not root's alone ({why}), so what is in it cannot be trusted: rm -r {path}")]
+    #[error("{path} is not root's alone ({why}), so what is in it cannot be trusted: {fix}")]
     Untrusted {
         /// The directory.
-        path: String,
-        /// What is wrong with it.
+        path: &'static str,
+        /// Wrong with it: its owner and mode.
         why: String,
+        /// Commands that make it root's, and keep it so.
+        fix: &'static str,
     },
     /// A file of it cannot be used.
     #[error("{path} cannot be used; `turnkey monitor unload` takes all of it away")]
@@ -174,21 +180,40 @@ pub(super) fn root_is_there() -> Result<bool, SharedError> {
         Err(error) => return Err(SharedError::pinned(root, error)),
     };
     let untrusted = |why: String| SharedError::Untrusted {
-        path: ROOT.to_owned(),
+        path: ROOT,
         why,
+        fix: TAKE_BACK,
     };
     if !data.is_dir() {
-        return Err(untrusted("it is no directory".to_owned()));
+        let owner = data.uid();
+        return Err(untrusted(format!("owner {owner}, and it is no directory")));
     }
     if data.uid() != 0 || data.mode() & 0o077 != 0 {
-        let mode = data.mode() & 0o7777;
-        return Err(untrusted(format!("owner {}, mode {mode:o}", data.uid())));
+        return Err(untrusted(owner_and_mode(&data)));
+    }
+    let around = fs::symlink_metadata(BPF).map_err(found(Path::new(BPF)))?;
+    if can_be_renamed_in(&around) {
+        return Err(SharedError::Untrusted {
+            path: BPF,
+            why: owner_and_mode(&around),
+            fix: TAKE_BACK_ALL,
+        });
     }
     match statfs(root) {
         Ok(system) if system.filesystem_type() == BPF_FS_MAGIC => Ok(true),
         Ok(_) => Err(untrusted("it is on another file system".to_owned())),
         Err(error) => Err(SharedError::pinned(root, error)),
     }
+}
+
+fn owner_and_mode(data: &fs::Metadata) -> String {
+    format!("owner {}, mode {:o}", data.uid(), data.mode() & 0o7777)
+}
+
+/// Whether somebody else than root could put another directory in the place of root's after it was looked at.
+fn can_be_renamed_in(directory: &fs::Metadata) -> bool {
+    let mode = directory.mode();
+    directory.uid() != 0 || mode & 0o022 != 0 && mode & 0o1000 == 0
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -49,6 +49,8 @@ pub struct Facts {
     pub hooks: Result<KnownHooks, String>,
     /// Which of the monitor's programs the kernel leaves out.
     pub omission: Omission,
+    /// Nobody but root can load programs for all, or why somebody can.
+    pub shared: Result<(), String>,
     /// The monitor was loaded: what its canary proved, or why not.
     pub monitor: Result<String, String>,
     /// The default profile, run whole.

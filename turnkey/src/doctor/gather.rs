@@ -64,6 +64,7 @@ pub fn gather() -> anyhow::Result<Facts> {
         lockdown: read(SECURITY, "lockdown").and_then(|text| chosen(&text)),
         tier: Available::here(),
         hooks: Hooks::here().map_err(|error| error.to_string()),
+        shared: turnkey_monitor::shared::trusted().map_err(|error| error.to_string()),
         monitor: monitor(&policy, hierarchies.as_ref().ok()),
         groups: hierarchies.map(groups),
         rehearsal: rehearse(&directory, false),

@@ -62,6 +62,7 @@ fn good() -> Facts {
             missing: Vec::new(),
         }),
         omission: Omission::Never,
+        shared: Ok(()),
         monitor: Ok("the canary died".to_owned()),
         rehearsal: Ok(()),
         unmonitored: Ok(()),

@@ -9,15 +9,16 @@ use crate::doctor::preemption::{Omission, Programs};
 
 const MOUNT_SECURITYFS: &str = "mount -t securityfs none /sys/kernel/security, and ask again";
 
-/// BTF, the security modules, lockdown, the tier they make and what it is worth, and the monitor
-/// itself.
-pub fn findings(facts: &Facts) -> [Finding; 6] {
+/// BTF, the security modules, lockdown, the tier they make and what it is worth, the place of programs
+/// that are loaded for all, and the monitor itself.
+pub fn findings(facts: &Facts) -> [Finding; 7] {
     [
         btf(facts),
         security_modules(facts),
         lockdown(facts),
         tier(facts),
         preemption(facts),
+        shared(facts),
         monitor(facts),
     ]
 }
@@ -136,6 +137,24 @@ fn preemption(facts: &Facts) -> Finding {
             ),
             "set on_loss = \"kill\" where no such run is to go on; Linux 6 cannot be interrupted there",
         ),
+    }
+}
+
+fn shared(facts: &Facts) -> Finding {
+    let check = Check {
+        name: "monitor-load",
+        needed_for: "starting runs without loading the monitor's programs anew, after `turnkey monitor load`",
+        source: "/sys/fs/bpf",
+    };
+    match &facts.shared {
+        Ok(()) => check.ok("nobody but root can load programs for every run"),
+        Err(error) => {
+            let (found, fix) = error.rsplit_once(": ").unwrap_or((error, AS_ROOT));
+            check.limited(
+                format!("{found}; every run loads its own"),
+                format!("as root: {fix}"),
+            )
+        }
     }
 }
 
