@@ -114,7 +114,10 @@ pub fn decide_state(scratch: &Scratch, table: &Table, state: u32, column: u32) -
 #[inline(always)]
 pub fn decide_below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
     let first = table.below[read::opaque(u64::from(state)) as usize % STATES];
-    verdict(table, answer_of_row(table, first, scratch.cursor.role, column))
+    verdict(
+        table,
+        answer_of_row(table, first, scratch.cursor.role, column),
+    )
 }
 
 /// Whether two paths are answered alike, whatever is asked of them.

@@ -9,234 +9,22 @@
 //! An argument may condemn and never acquit, as with opens. But what is gone or has another name
 //! after the call cannot be looked at then: only the hooks of BPF LSM know which file it was.
 
-use turnkey_abi::syscalls::{class, on};
-use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag, kind};
+mod arguments;
+mod hooks;
+
+use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag};
 
 use crate::automaton::{self, Verdict};
-use crate::class_of;
 use crate::emit::{self, Current};
-use crate::identity;
 use crate::network::EBADF;
 use crate::open::{self, decide_file};
-use crate::path::{self, Place, Resolved};
-use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
+use crate::path;
+use crate::read::{self, JailCell, Scratch, UNREADABLE};
 
-const AT_FDCWD: i32 = -100;
-const EPERM: u32 = 1;
-const RENAME_EXCHANGE: u32 = 2;
+use arguments::{Arguments, Name, arguments, effect, forget};
 
-/// An argument that means a file, and the directory that it starts from.
-#[derive(Clone, Copy)]
-struct Name {
-    directory: i32,
-    /// The address of the path.
-    path: u64,
-    /// Not 0: there is no path, and the descriptor itself is meant.
-    by_descriptor: u32,
-}
-
-/// The arguments of any of the calls.
-#[derive(Clone, Copy)]
-struct Arguments {
-    /// [`kind::CHANGE`] or [`kind::LOOK`]
-    kind: u16,
-    on: u8,
-    /// What the rules are asked of every name.
-    column: u32,
-    /// Bits of [`effect`].
-    effects: u32,
-    object: Name,
-    /// The other name of a link or a rename; otherwise [`Name::NONE`]. No `Option`: the verifier
-    /// does not let undefined values be moved about.
-    new: Name,
-}
-
-/// What an act does to names.
-mod effect {
-    /// The object is under another name, too, or instead.
-    pub const AWAY: u32 = 1;
-    /// Something is there by the new name.
-    pub const MADE: u32 = 2;
-    /// If the object is a directory, so is all that is in it.
-    pub const MOVED: u32 = 4;
-    /// Both ways.
-    pub const EXCHANGED: u32 = 8;
-    /// The object's name is gone.
-    pub const REMOVED: u32 = 16;
-    /// The object leads to where the new name says, and so does all that is asked for below it.
-    pub const ALIAS: u32 = 32;
-    /// It is told only when a rule has something to say of it.
-    pub const QUIET: u32 = 64;
-    /// What the object leads to is written from the root on.
-    pub const ABSOLUTE: u32 = 128;
-}
-
-impl Name {
-    const NONE: Self = Self {
-        directory: 0,
-        path: 0,
-        by_descriptor: 0,
-    };
-}
-
-#[inline(always)]
-fn arguments(call: u8, regs: u64) -> Arguments {
-    let first = read::register(regs, offset!(regs_di));
-    let second = read::register(regs, offset!(regs_si));
-    let third = read::register(regs, offset!(regs_dx));
-    let at = |directory: i32, path: u64| Name {
-        directory,
-        path,
-        by_descriptor: 0,
-    };
-    let here = |path: u64| at(AT_FDCWD, path);
-    let descriptor = Name {
-        by_descriptor: 1,
-        ..at(first.int(), 0)
-    };
-    let one = |on, column, effects, object| Arguments {
-        kind: kind::CHANGE,
-        on,
-        column,
-        effects,
-        object,
-        new: Name::NONE,
-    };
-    // Without a path a look is about a descriptor, which was opened: there is nothing to read.
-    let look = |object: Name| Arguments {
-        kind: kind::LOOK,
-        ..one(on::STAT, column::STAT, effect::QUIET, object)
-    };
-    let make = |effects, object| one(on::OPEN, column::WRITE, effect::QUIET | effects, object);
-    let two = |on, column, effects| Arguments {
-        new: here(second.long()),
-        ..one(on, column, effect::MADE | effects, here(first.long()))
-    };
-    let two_at = |on, column, effects| Arguments {
-        new: at(third.int(), read::register(regs, offset!(regs_r10)).long()),
-        ..one(on, column, effect::MADE | effects, at(first.int(), second.long()))
-    };
-    let moved = effect::AWAY | effect::MOVED;
-    match call {
-        class::LINK => two(on::LINK, column::LINK, effect::AWAY),
-        class::LINKAT => {
-            let followed = followed(regs, second.long());
-            let linked = two_at(on::LINK, column::LINK, effect::AWAY);
-            let is_followed = followed != UNREADABLE;
-            Arguments {
-                object: Name {
-                    directory: if is_followed { followed as i32 } else { first.int() },
-                    by_descriptor: u32::from(is_followed),
-                    ..linked.object
-                },
-                ..linked
-            }
-        }
-        class::RENAME => two(on::RENAME, column::RENAME, moved),
-        class::RENAMEAT => two_at(on::RENAME, column::RENAME, moved | exchanged(regs)),
-        class::UNLINK => one(on::UNLINK, column::UNLINK, effect::REMOVED, here(first.long())),
-        class::UNLINKAT => one(
-            on::UNLINK,
-            column::UNLINK,
-            effect::REMOVED,
-            at(first.int(), second.long()),
-        ),
-        class::LOOK => look(here(first.long())),
-        class::LOOKAT => look(at(first.int(), second.long())),
-        class::WATCHES => look(here(second.long())),
-        class::MAKE => make(0, here(first.long())),
-        class::MAKEAT => make(0, at(first.int(), second.long())),
-        class::SYMLINK => Arguments {
-            new: here(first.long()),
-            ..make(effect::ALIAS, here(second.long()))
-        },
-        class::SYMLINKAT => Arguments {
-            new: at(second.int(), first.long()),
-            ..make(effect::ALIAS, at(second.int(), third.long()))
-        },
-        class::CHMOD | class::XATTR => one(on::CHMOD, column::CHMOD, 0, here(first.long())),
-        class::CHMODAT | class::XATTRAT => {
-            one(on::CHMOD, column::CHMOD, 0, at(first.int(), second.long()))
-        }
-        _ => one(on::CHMOD, column::CHMOD, 0, descriptor),
-    }
-}
-
-/// The descriptor of which a linkat(2) links the file: by itself, or by its name in /proc. [`UNREADABLE`]: none.
-/// The filter of syscalls refuses all such calls, and others that follow something.
-#[inline(always)]
-fn followed(regs: u64, path: u64) -> u32 {
-    const AT_SYMLINK_FOLLOW: u32 = 0x400;
-    const AT_EMPTY_PATH: u32 = 0x1000;
-    let flags = read::register(regs, offset!(regs_r8)).word();
-    if flags & AT_EMPTY_PATH != 0 {
-        return read::register(regs, offset!(regs_di)).word();
-    }
-    if flags & AT_SYMLINK_FOLLOW != 0 {
-        return read::user_number_at_end(path);
-    }
-    UNREADABLE
-}
-
-/// What renameat2(2) does besides, by its flags. renameat(2) has none: what its register holds is anything.
-#[inline(always)]
-fn exchanged(regs: u64) -> u32 {
-    const RENAMEAT2: i32 = 316;
-    let flags = read::register(regs, offset!(regs_r8)).word();
-    if read::number(regs) == RENAMEAT2 && flags & RENAME_EXCHANGE != 0 {
-        effect::EXCHANGED
-    } else {
-        0
-    }
-}
-
-/// Whether a call makes a device, which the filter of syscalls refuses.
-#[inline(always)]
-pub fn makes_device(regs: u64) -> bool {
-    const MKNOD: i32 = 133;
-    const MKNODAT: i32 = 259;
-    let mode = match read::number(regs) {
-        MKNOD => read::register(regs, offset!(regs_si)).word(),
-        MKNODAT => read::register(regs, offset!(regs_dx)).word(),
-        _ => 0,
-    };
-    // S_IFMT, S_IFCHR, S_IFBLK of linux/stat.h.
-    matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
-}
-
-/// Whether a call on attributes sets or takes away an access control list, which is another way to change the
-/// mode. No other attribute is anybody's business.
-#[inline(always)]
-pub fn changes_access(call: u8, regs: u64) -> bool {
-    let name = match call {
-        class::XATTRAT => read::register(regs, offset!(regs_r10)),
-        _ => read::register(regs, offset!(regs_si)),
-    };
-    let (begin, is_known) = read::user::<[u8; 16]>(name.long());
-    // A name on a page that is not there yet may be any.
-    !is_known || begin == *b"system.posix_acl"
-}
-
-/// The same, without what the verifier knows of it: it would follow each call to the end by itself.
-#[inline(always)]
-fn forget(scratch: &mut Scratch, asked: Arguments) -> Arguments {
-    let mut word = |word: u64| read::forgotten(scratch, word);
-    let mut name = |name: Name| Name {
-        directory: word(name.directory as u64) as i32,
-        path: word(name.path),
-        by_descriptor: word(u64::from(name.by_descriptor)) as u32,
-    };
-    let object = name(asked.object);
-    let new = name(asked.new);
-    Arguments {
-        kind: word(u64::from(asked.kind)) as u16,
-        on: word(u64::from(asked.on)) as u8,
-        column: word(u64::from(asked.column)) as u32,
-        effects: word(u64::from(asked.effects)) as u32,
-        object,
-        new,
-    }
-}
+pub use arguments::{changes_access, makes_device};
+pub use hooks::{Act, Link, hook, make_hook};
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in.
 #[inline(always)]
@@ -321,8 +109,12 @@ fn of_content(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
     if automaton::are_alike_inside(table, names.old, names.new) {
         return Verdict::NONE;
     }
-    below(scratch, table, names.old, column::AWAY)
-        .or(below(scratch, table, names.new, column::WRITE))
+    below(scratch, table, names.old, column::AWAY).or(below(
+        scratch,
+        table,
+        names.new,
+        column::WRITE,
+    ))
 }
 
 #[inline(always)]
@@ -333,12 +125,7 @@ fn below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
 /// What the rules say of the names that an act makes true and untrue, but for those that speak of such acts
 /// themselves. `moves` is whether the object may be a directory.
 #[inline(always)]
-fn naming(
-    scratch: &mut Scratch,
-    table: &Table,
-    effects: u32,
-    names: Names,
-) -> Verdict {
+fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> Verdict {
     let mut verdict = Verdict::NONE;
     if effects & effect::MADE != 0 {
         verdict = of_file(scratch, table, names);
@@ -455,7 +242,8 @@ pub fn leave(
     // Of what a program looks at or makes, only what a rule has something against is told. In one comparison,
     // by which the verifier learns nothing of each that it would have to follow.
     const { assert!(action::NONE | action::ALLOW == 1 && action::LOG == 2) };
-    let is_told = u64::from(effects & effect::QUIET ^ effect::QUIET) | u64::from(verdict.action >> 1);
+    let is_told =
+        u64::from(effects & effect::QUIET ^ effect::QUIET) | u64::from(verdict.action >> 1);
     if read::opaque(is_told) == 0 {
         return;
     }
@@ -520,217 +308,4 @@ fn attach_names(
             scratch.record.flags |= flag::BASE;
         }
     }
-}
-
-/// The act that a hook is asked about: its kind, the object's place, and the place of the new name.
-pub struct Act {
-    pub on: u8,
-    pub object: Place,
-    pub new: Option<Place>,
-    /// Both are exchanged for each other.
-    pub exchange: bool,
-}
-
-impl Act {
-    /// The column of the rules that speak of such acts themselves.
-    #[inline(always)]
-    fn column(&self) -> u32 {
-        match self.on {
-            on::LINK => column::LINK,
-            on::RENAME => column::RENAME,
-            on::UNLINK => column::UNLINK,
-            _ => column::CHMOD,
-        }
-    }
-
-    /// Bits of [`effect`].
-    #[inline(always)]
-    fn effects(&self) -> u32 {
-        match self.on {
-            on::LINK => effect::AWAY | effect::MADE,
-            on::RENAME if self.exchange => effect::AWAY | effect::MADE | effect::EXCHANGED,
-            on::RENAME => effect::AWAY | effect::MADE,
-            on::UNLINK => effect::REMOVED,
-            _ => 0,
-        }
-    }
-}
-
-/// What the rules say of a place for its own sake, in the column of the act, and of the file that is there by
-/// itself when it is taken away; and the state of the automaton that its path ends in. A path that is not known
-/// is taken for the worst.
-#[inline(always)]
-fn decide_place(
-    scratch: &mut Scratch,
-    table: &'static Table,
-    resolved: Resolved,
-    (own, away): (u32, u32),
-) -> (Verdict, u32) {
-    let mut state = NOWHERE;
-    let mut verdict = Verdict::NONE;
-    if resolved.is_whole() {
-        state = automaton::state_of_path(scratch, table, resolved);
-        verdict = at(scratch, table, state, own);
-    } else {
-        verdict = automaton::decide_unknown(scratch, table, own).or(verdict);
-        verdict = automaton::decide_unknown(scratch, table, away).or(verdict);
-    }
-    let state = read::forgotten(scratch, u64::from(state)) as u32;
-    verdict = verdict.forget(scratch);
-    verdict = identity::or_by_file(scratch, table, resolved.inode, own, verdict);
-    verdict = identity::or_by_file(scratch, table, resolved.inode, away, verdict);
-    (verdict, state)
-}
-
-/// Before the act, on the kernel's own objects; `false` refuses.
-///
-/// What may pass is told at the exit of the call. What comes by no such call is told here.
-#[inline(always)]
-pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> bool {
-    let Some(table) = emit::table(jail) else {
-        return !jail.strict();
-    };
-    let column = act.column();
-    let effects = act.effects();
-    let mut verdict = Verdict::NONE;
-    let (mut new_length, mut new) = (0, NOWHERE);
-    if let Some(place) = act.new {
-        let resolved = path::resolve(scratch, who.task, place);
-        (verdict, new) = decide_place(scratch, table, resolved, (column, column::WRITE));
-        new_length = put(scratch, 0, resolved);
-    }
-    let away = if effects & effect::REMOVED != 0 {
-        column::WRITE
-    } else if effects & effect::AWAY != 0 {
-        column::AWAY
-    } else {
-        column
-    };
-    let resolved = path::resolve(scratch, who.task, act.object);
-    let (of_object, old) = decide_place(scratch, table, resolved, (column, away));
-    verdict = of_object.or(verdict).forget(scratch);
-    let effects = if act.on == on::RENAME && act.object.is_directory() {
-        effects | effect::MOVED
-    } else {
-        effects
-    };
-    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
-    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
-    let regs = read::current_registers();
-    if is_judged_at_exit(class_of(regs)) {
-        if !verdict.refuses() {
-            if verdict.action != action::LOG || jail.notice(who.thread, verdict.rule) {
-                return true;
-            }
-        } else {
-            jail.hooked(who.thread).set(who.thread);
-        }
-    }
-    if verdict.kills() {
-        automaton::execute(jail, who.thread);
-    }
-    emit::begin(&mut scratch.record, kind::CHANGE, who);
-    scratch.record.what = u16::from(act.on);
-    scratch.record.detail = read::number(regs) as u32;
-    scratch.record.flags |= flag::FILE;
-    scratch.record.raw_len = new_length as u16;
-    scratch.record.path_len = put(scratch, new_length, resolved) as u16;
-    if verdict.refuses() {
-        scratch.record.errno = EPERM;
-    }
-    emit::finish(scratch, jail, verdict);
-    !verdict.refuses()
-}
-
-/// Whether [`leave`] decides once more on a call that such a hook is asked in.
-#[inline(always)]
-fn is_judged_at_exit(call: u8) -> bool {
-    matches!(call, class::LINK..=class::FCHMOD | class::MAKE..=class::XATTRAT)
-}
-
-/// A symlink that is to be made.
-#[derive(Clone, Copy)]
-pub struct Link {
-    /// Where.
-    pub directory: Place,
-    /// The address of the kernel's copy of what it leads to.
-    pub aim: u64,
-}
-
-/// As [`of_aim`], on the kernel's own copy.
-#[inline(always)]
-fn decide_kernel_aim(
-    scratch: &mut Scratch,
-    table: &'static Table,
-    task: u64,
-    link: Link,
-) -> Verdict {
-    let length = read::kernel_text(scratch, link.aim);
-    if length == 0 || length == UNREADABLE {
-        return Verdict::NONE;
-    }
-    let (mut effects, mut base) = (effect::ABSOLUTE, Resolved::EMPTY);
-    if scratch.text[0] != b'/' {
-        effects = 0;
-        base = path::resolve(scratch, task, link.directory);
-    }
-    let base = base.forget(scratch);
-    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
-    if !base.is_whole() {
-        return automaton::decide_unknown(scratch, table, column::AWAY);
-    }
-    let state = automaton::state_of_written(scratch, table, base, length);
-    of_aim(scratch, table, state, effects)
-}
-
-/// Before something is made at a place or emptied there, which is writing to it, whichever call does
-/// it; `false` refuses.
-#[inline(always)]
-pub fn make_hook(
-    scratch: &mut Scratch,
-    jail: JailCell,
-    who: Current,
-    (place, link): (Place, Option<Link>),
-) -> bool {
-    let Some(table) = emit::table(jail) else {
-        return !jail.strict();
-    };
-    let mut verdict = Verdict::NONE;
-    if let Some(link) = link {
-        verdict = decide_kernel_aim(scratch, table, who.task, link).forget(scratch);
-    }
-    let resolved = path::resolve(scratch, who.task, place);
-    let columns = (column::WRITE, column::WRITE);
-    let (of_place, state) = decide_place(scratch, table, resolved, columns);
-    verdict = of_place.or(verdict);
-    if link.is_some() {
-        verdict = below(scratch, table, state, column::WRITE).or(verdict);
-    }
-    verdict = verdict.forget(scratch);
-    let call = class_of(read::current_registers());
-    let by_open = matches!(call, class::OPEN..=class::OPENAT2);
-    if !verdict.refuses() {
-        // An open is decided on again at its end, with the file that it has opened.
-        let is_silent = verdict.action != action::LOG || by_open;
-        if is_silent || is_judged_at_exit(call) && jail.notice(who.thread, verdict.rule) {
-            return true;
-        }
-    } else if by_open || is_judged_at_exit(call) {
-        jail.hooked(who.thread).set(who.thread);
-    }
-    if verdict.kills() {
-        automaton::execute(jail, who.thread);
-    }
-    open::tell_made(scratch, jail, who, resolved, verdict);
-    !verdict.refuses()
-}
-
-/// Puts a path into the text; its length there.
-#[inline(always)]
-fn put(scratch: &mut Scratch, at: u32, path: Resolved) -> u32 {
-    if !path.is_whole() {
-        return 0;
-    }
-    read::append_path(scratch, at, path.from, path.length);
-    path.length
 }

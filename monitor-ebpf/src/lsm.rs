@@ -8,7 +8,7 @@ use aya_ebpf::programs::LsmContext;
 
 use turnkey_abi::syscalls::on;
 
-use crate::change::{self, Act, Link};
+use crate::change::{Act, Link, hook, make_hook};
 use crate::code::{self, Code};
 use crate::emit::Current;
 use crate::path::Place;
@@ -108,13 +108,13 @@ fn ask_change(on: u8, object: Place, new: Option<Place>) -> i32 {
 
 #[inline(always)]
 fn ask_about(act: &Act) -> i32 {
-    ask_with(|scratch, jail, who| change::hook(scratch, jail, who, act))
+    ask_with(|scratch, jail, who| hook(scratch, jail, who, act))
 }
 
 /// Asks about writing to, or making, what is at a place.
 #[inline(always)]
 fn ask_write(place: Place) -> i32 {
-    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, None)))
+    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, None)))
 }
 
 // int path_link(struct dentry *old_dentry, const struct path *new_dir, struct dentry *new_dentry)
@@ -126,10 +126,10 @@ fn lsm_path_link(context: LsmContext) -> i32 {
     ask_change(on::LINK, Place::entry(directory, object), Some(new))
 }
 
-// int path_rename(const struct path *old_dir, struct dentry *old, const struct path *new_dir, struct dentry *new,
-// unsigned int flags)
+// int path_rename(const struct path *old_dir, struct dentry *old, const struct path *new_dir, struct dentry *new, …)
 #[lsm(hook = "path_rename")]
 fn lsm_path_rename(context: LsmContext) -> i32 {
+    // `unsigned int flags` is the last one: RENAME_EXCHANGE.
     const EXCHANGE: u32 = 2;
     let flags: u32 = context.arg(4);
     ask_about(&Act {
@@ -169,7 +169,11 @@ fn lsm_path_chown(context: LsmContext) -> i32 {
 /// Asks about a change of who may do what with the file of a directory entry.
 #[inline(always)]
 fn ask_access(dentry: u64) -> i32 {
-    ask_change(on::CHMOD, Place::of_entry(read::current_task(), dentry), None)
+    ask_change(
+        on::CHMOD,
+        Place::of_entry(read::current_task(), dentry),
+        None,
+    )
 }
 
 /// Whether an extended attribute, by the kernel's copy of its name, is an access control list.
@@ -239,7 +243,7 @@ fn lsm_path_symlink(context: LsmContext) -> i32 {
         aim,
     };
     let place = Place::entry(directory, entry);
-    ask_with(|scratch, jail, who| change::make_hook(scratch, jail, who, (place, Some(link))))
+    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, Some(link))))
 }
 
 // int socket_create(int family, int type, int protocol, int kern)

@@ -7,11 +7,7 @@ use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 
 use aya_ebpf::helpers::generated as helper;
-use turnkey_abi::count::SLOTS;
-use turnkey_abi::syscalls::COUNT;
-use turnkey_abi::{
-    ABI_VERSION, FILTERED_WORDS, HOOKED, Jail, Offsets, PATH, Record, Room, TEXT, Table, fault,
-};
+use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, Room, TEXT, Table, fault};
 
 use crate::maps;
 
@@ -20,6 +16,7 @@ mod area;
 mod claim;
 mod event;
 mod field;
+mod jail;
 mod rings;
 mod slot;
 mod socket;
@@ -30,9 +27,11 @@ pub use claim::{claim, release};
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, bytes, clear, clear_act, field, first_words, four, head, kernel_text, member, number, of_head,
-    register, user_number_at_end,
+    arguments, bytes, clear, clear_act, field, first_words, four, head, kernel_text, member,
+    number, of_head, register, user_number_at_end,
 };
+pub use jail::JailCell;
+use jail::fetch_add;
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 pub use socket::{socket, socket_address4, socket_address6};
@@ -394,7 +393,7 @@ pub fn repeat<S: Step>(times: u32, state: &mut S) {
 /// The state of the jail that the current task is in, if it is in one.
 #[inline(always)]
 pub fn current_jail() -> Option<JailCell> {
-    maps::JAILS.get_ptr_mut(current_cgroup()).map(JailCell)
+    maps::JAILS.get_ptr_mut(current_cgroup()).map(JailCell::at)
 }
 
 /// The id of the current task's cgroup.
@@ -402,244 +401,6 @@ pub fn current_jail() -> Option<JailCell> {
 pub fn current_cgroup() -> u64 {
     // SAFETY: the helper has no preconditions.
     unsafe { helper::bpf_get_current_cgroup_id() }
-}
-
-/// Adds to a number that other processors add to as well; what it was before.
-///
-/// Written as an instruction: the compiler offers no read-modify-write on this target.
-#[inline(always)]
-fn fetch_add(number: *mut u64, addend: u64) -> u64 {
-    let mut value = addend;
-    // SAFETY: callers pass the address of an aligned field of a value of the map of jails.
-    unsafe {
-        core::arch::asm!(
-            "{value} = atomic_fetch_add((u64 *)({number} + 0), {value})",
-            value = inout(reg) value,
-            number = in(reg) number,
-            options(nostack),
-        );
-    }
-    value
-}
-
-/// A jail's state, shared with every other processor.
-#[derive(Clone, Copy)]
-pub struct JailCell(*mut Jail);
-
-/// One word of a jail's state. Loads and stores of an aligned word are whole on every processor
-/// that BPF runs on, and nothing here needs an order between two of them.
-#[derive(Clone, Copy)]
-pub struct Word(*mut u32);
-
-impl Word {
-    #[inline(always)]
-    pub fn get(self) -> u32 {
-        // SAFETY: the pointer comes from the map of jails, whose values outlive every program.
-        unsafe { self.0.read_volatile() }
-    }
-
-    #[inline(always)]
-    pub fn set(self, value: u32) {
-        // SAFETY: as in `get`.
-        unsafe { self.0.write_volatile(value) };
-    }
-}
-
-/// Names a word of a jail's state.
-macro_rules! word {
-    ($cell:expr, $($field:tt)+) => {
-        // SAFETY: the pointer comes from the map of jails; only the address of a field is taken.
-        Word(unsafe { &raw mut (*$cell.0).$($field)+ })
-    };
-}
-
-impl JailCell {
-    #[inline(always)]
-    pub fn condemned(self) -> Word {
-        word!(self, condemned)
-    }
-
-    #[inline(always)]
-    pub fn condemned_thread(self) -> Word {
-        word!(self, condemned_thread)
-    }
-
-    #[inline(always)]
-    pub fn kill_on_loss(self) -> bool {
-        word!(self, kill_on_loss).get() != 0
-    }
-
-    #[inline(always)]
-    pub fn strict(self) -> bool {
-        word!(self, strict).get() != 0
-    }
-
-    #[inline(always)]
-    pub fn started(self) -> Word {
-        word!(self, started)
-    }
-
-    #[inline(always)]
-    pub fn seat(self) -> u32 {
-        word!(self, seat).get()
-    }
-
-    /// Whether rules name who acts.
-    #[inline(always)]
-    pub fn has_roles(self) -> bool {
-        word!(self, has_roles).get() != 0
-    }
-
-    /// Whether some rule speaks of looks.
-    #[inline(always)]
-    pub fn asks_of_looks(self) -> bool {
-        word!(self, asks_of_looks).get() != 0
-    }
-
-    #[inline(always)]
-    pub fn is_canary(self) -> bool {
-        word!(self, canary).get() != 0
-    }
-
-    #[inline(always)]
-    pub fn network(self) -> u32 {
-        word!(self, network).get()
-    }
-
-    /// Takes the number of the next record.
-    #[inline(always)]
-    pub fn next_seq(self) -> u64 {
-        // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).seq }, 1)
-    }
-
-    #[inline(always)]
-    pub fn count_unreadable(self) {
-        // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).unreadable }, 1);
-    }
-
-    #[inline(always)]
-    pub fn count_unresolved(self) {
-        // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).unresolved }, 1);
-    }
-
-    /// `slot` is that of [`turnkey_abi::count`].
-    #[inline(always)]
-    pub fn count_seen(self, slot: usize) {
-        let slot = opaque(slot as u64) as usize % SLOTS;
-        // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).seen[slot] }, 1);
-    }
-
-    /// Counts a lost record, which told of `times` acts. `slot` is that of
-    /// [`turnkey_abi::count`].
-    #[inline(always)]
-    pub fn count_lost(self, slot: usize, times: u64) {
-        let slot = opaque(slot as u64) as usize % SLOTS;
-        // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).lost[slot] }, times);
-        // SAFETY: as above.
-        fetch_add(unsafe { &raw mut (*self.0).lost_records }, 1);
-    }
-
-    /// The number of hooks that are at work for it.
-    #[inline(always)]
-    fn working(self) -> *mut u64 {
-        // SAFETY: the pointer comes from the map of jails; only the address of a field is taken.
-        unsafe { &raw mut (*self.0).working }
-    }
-
-    #[inline(always)]
-    pub fn count_fault(self) {
-        // SAFETY: the pointer comes from the map of jails.
-        fetch_add(unsafe { &raw mut (*self.0).faults }, 1);
-    }
-
-    /// Notes that a syscall is made, where that is asked for.
-    #[inline(always)]
-    pub fn note_call(self, nr: i32) {
-        if word!(self, notes_calls).get() == 0 || self.started().get() == 0 {
-            return;
-        }
-        let slot = opaque(u64::from(nr as u32)) as usize;
-        if slot < COUNT {
-            // SAFETY: the pointer comes from the map of jails, and the slot is one of the array's. A
-            // byte is whole on every processor, and all who write it write the same.
-            unsafe { (&raw mut (*self.0).called[slot % COUNT]).write_volatile(1) };
-        }
-    }
-
-    /// Whether the filter of system calls answers this number, so that the kernel never gets the call.
-    #[inline(always)]
-    pub fn filters(self, nr: i32) -> bool {
-        let slot = apart(u64::from(nr as u32)) as usize;
-        // SAFETY: the word is one of the array's, and nobody writes it while a jail is watched.
-        let word = unsafe { (*self.0).filtered[slot / 64 % FILTERED_WORDS] };
-        slot < COUNT && word >> (slot % 64) & 1 != 0
-    }
-
-    /// Whether a hook has told of the syscall that the thread is in; asked once.
-    #[inline(always)]
-    pub fn take_hooked(self, thread: u32) -> bool {
-        let hooked = self.hooked(thread);
-        let told = hooked.get() == thread;
-        if told {
-            hooked.set(0);
-        }
-        told
-    }
-
-    /// Leaves for the end of the call that a thread is in what a rule has to say of it; `false` when another
-    /// thread's is in its place.
-    #[inline(always)]
-    pub fn notice(self, thread: u32, rule: u16) -> bool {
-        let slot = self.noticed(thread);
-        // SAFETY: the pointer comes from the map of jails; a word is whole on every processor.
-        unsafe {
-            let held = slot.read_volatile();
-            let is_free = held == 0 || held as u32 == thread;
-            if is_free {
-                slot.write_volatile(u64::from(rule) << 32 | u64::from(thread));
-            }
-            is_free
-        }
-    }
-
-    /// The rule plus one that was left for a thread's call; asked once. 0: none.
-    #[inline(always)]
-    pub fn take_noticed(self, thread: u32) -> u16 {
-        let slot = self.noticed(thread);
-        // SAFETY: as in `notice`.
-        unsafe {
-            let held = slot.read_volatile();
-            if held as u32 != thread {
-                return 0;
-            }
-            slot.write_volatile(0);
-            (held >> 32) as u16
-        }
-    }
-
-    #[inline(always)]
-    fn noticed(self, thread: u32) -> *mut u64 {
-        let slot = opaque(u64::from(thread)) as usize % HOOKED;
-        // SAFETY: the pointer comes from the map of jails; only the address of a field is taken.
-        unsafe { &raw mut (*self.0).noticed[slot] }
-    }
-
-    /// Whether hooks are asked before acts.
-    #[inline(always)]
-    pub fn has_hooks(self) -> bool {
-        word!(self, has_hooks).get() != 0
-    }
-
-    #[inline(always)]
-    pub fn hooked(self, thread: u32) -> Word {
-        let slot = opaque(u64::from(thread)) as usize % HOOKED;
-        word!(self, hooked[slot])
-    }
 }
 
 /// Sends SIGKILL to the current process. It acts on the way back to user space.

@@ -43,7 +43,7 @@ fn state(stream: &File) -> State {
         .open(format!("/proc/self/fd/{}", stream.as_raw_fd()));
     let lock = |file| Flock::lock(file, FlockArg::LockExclusiveNonblock);
     State {
-        flags: fcntl(stream, FcntlArg::F_GETFL).unwrap(),
+        flags: fcntl(stream, FcntlArg::F_GETFL).expect("a stream can be made and asked"),
         pipe_size: fcntl(stream, FcntlArg::F_GETPIPE_SZ).ok(),
         offset: (&mut &*stream).stream_position().ok(),
         // A socket has no second description.
@@ -55,28 +55,51 @@ fn state(stream: &File) -> State {
 fn signal_of(stream: &File) -> String {
     let mut asked = Command::new("python3");
     asked.args(["-c", "import fcntl; print(fcntl.fcntl(0, 11))"]);
-    let asked = asked.stdin(stream.try_clone().unwrap()).output().unwrap();
-    String::from_utf8(asked.stdout).unwrap()
+    let asked = asked
+        .stdin(stream.try_clone().expect("a stream can be made and asked"))
+        .output()
+        .expect("a stream can be made and asked");
+    String::from_utf8(asked.stdout).expect("a stream can be made and asked")
 }
 
 /// Something to be a standard input, with whoever keeps it open.
 fn kinds() -> Vec<(&'static str, File, Option<OwnedFd>)> {
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(b"one\ntwo\nthree\n").unwrap();
-    nix::unistd::chown(file.path(), Some(NOBODY.into()), None).unwrap();
-    let mut regular = File::open(file.path()).unwrap();
-    regular.seek(SeekFrom::Start(4)).unwrap();
+    let mut file = tempfile::NamedTempFile::new().expect("a stream can be made and asked");
+    file.write_all(b"one\ntwo\nthree\n")
+        .expect("a stream can be made and asked");
+    nix::unistd::chown(file.path(), Some(NOBODY.into()), None)
+        .expect("a stream can be made and asked");
+    let mut regular = File::open(file.path()).expect("a stream can be made and asked");
+    regular
+        .seek(SeekFrom::Start(4))
+        .expect("a stream can be made and asked");
     let mut both = OpenOptions::new();
     let both = both.read(true).write(true);
-    let (reading, writing) = nix::unistd::pipe2(OFlag::O_CLOEXEC).unwrap();
-    let (socket, peer) = std::os::unix::net::UnixStream::pair().unwrap();
-    let pty = nix::pty::openpty(None, None).unwrap();
+    let (reading, writing) =
+        nix::unistd::pipe2(OFlag::O_CLOEXEC).expect("a stream can be made and asked");
+    let (socket, peer) =
+        std::os::unix::net::UnixStream::pair().expect("a stream can be made and asked");
+    let pty = nix::pty::openpty(None, None).expect("a stream can be made and asked");
     vec![
         ("file", regular, None),
-        ("file to write", both.open(file.path()).unwrap(), None),
+        (
+            "file to write",
+            both.open(file.path())
+                .expect("a stream can be made and asked"),
+            None,
+        ),
         ("pipe", reading.into(), Some(writing)),
-        ("null", File::open("/dev/null").unwrap(), None),
-        ("null to write", both.open("/dev/null").unwrap(), None),
+        (
+            "null",
+            File::open("/dev/null").expect("a stream can be made and asked"),
+            None,
+        ),
+        (
+            "null to write",
+            both.open("/dev/null")
+                .expect("a stream can be made and asked"),
+            None,
+        ),
         ("socket", OwnedFd::from(socket).into(), Some(peer.into())),
         ("terminal", pty.slave.into(), Some(pty.master)),
     ]

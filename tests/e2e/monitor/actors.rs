@@ -282,11 +282,10 @@ fn j20_what_is_loaded_into_the_program_is_not_the_program() {
     let jail = || {
         let run = jail("exe = [\"/usr/bin/cat\", \"/usr/bin/iconv\"]");
         std::fs::copy(&built, run.path().join("EVIL.so")).unwrap();
-        let run = run.file(
+        run.file(
             "gconv-modules",
             "module EVIL// INTERNAL EVIL 1\nmodule INTERNAL EVIL// EVIL 1\n",
-        );
-        run
+        )
     };
     let owner = jail().shell("cat .git-credentials");
     owner.expect(owner.stdout == "token\n", "the program itself may");

@@ -1,0 +1,236 @@
+//! The arguments of calls that change names and attributes, and what each call does to names.
+
+use turnkey_abi::syscalls::{class, on};
+use turnkey_abi::{column, kind};
+
+use crate::read::{self, Scratch, UNREADABLE, offset};
+
+const AT_FDCWD: i32 = -100;
+const RENAME_EXCHANGE: u32 = 2;
+
+/// An argument that means a file, and the directory that it starts from.
+#[derive(Clone, Copy)]
+pub(super) struct Name {
+    pub(super) directory: i32,
+    /// The address of the path.
+    pub(super) path: u64,
+    /// Not 0: there is no path, and the descriptor itself is meant.
+    pub(super) by_descriptor: u32,
+}
+
+/// The arguments of any of the calls.
+#[derive(Clone, Copy)]
+pub(super) struct Arguments {
+    /// [`kind::CHANGE`] or [`kind::LOOK`]
+    pub(super) kind: u16,
+    pub(super) on: u8,
+    /// What the rules are asked of every name.
+    pub(super) column: u32,
+    /// Bits of [`effect`].
+    pub(super) effects: u32,
+    pub(super) object: Name,
+    /// The other name of a link or a rename; otherwise [`Name::NONE`]. No `Option`: the verifier
+    /// does not let undefined values be moved about.
+    pub(super) new: Name,
+}
+
+/// What an act does to names.
+pub(super) mod effect {
+    /// The object is under another name, too, or instead.
+    pub const AWAY: u32 = 1;
+    /// Something is there by the new name.
+    pub const MADE: u32 = 2;
+    /// If the object is a directory, so is all that is in it.
+    pub const MOVED: u32 = 4;
+    /// Both ways.
+    pub const EXCHANGED: u32 = 8;
+    /// The object's name is gone.
+    pub const REMOVED: u32 = 16;
+    /// The object leads to where the new name says, and so does all that is asked for below it.
+    pub const ALIAS: u32 = 32;
+    /// It is told only when a rule has something to say of it.
+    pub const QUIET: u32 = 64;
+    /// What the object leads to is written from the root on.
+    pub const ABSOLUTE: u32 = 128;
+}
+
+impl Name {
+    const NONE: Self = Self {
+        directory: 0,
+        path: 0,
+        by_descriptor: 0,
+    };
+}
+
+#[inline(always)]
+pub(super) fn arguments(call: u8, regs: u64) -> Arguments {
+    let first = read::register(regs, offset!(regs_di));
+    let second = read::register(regs, offset!(regs_si));
+    let third = read::register(regs, offset!(regs_dx));
+    let at = |directory: i32, path: u64| Name {
+        directory,
+        path,
+        by_descriptor: 0,
+    };
+    let here = |path: u64| at(AT_FDCWD, path);
+    let descriptor = Name {
+        by_descriptor: 1,
+        ..at(first.int(), 0)
+    };
+    let one = |on, column, effects, object| Arguments {
+        kind: kind::CHANGE,
+        on,
+        column,
+        effects,
+        object,
+        new: Name::NONE,
+    };
+    // Without a path a look is about a descriptor, which was opened: there is nothing to read.
+    let look = |object: Name| Arguments {
+        kind: kind::LOOK,
+        ..one(on::STAT, column::STAT, effect::QUIET, object)
+    };
+    let make = |effects, object| one(on::OPEN, column::WRITE, effect::QUIET | effects, object);
+    let two = |on, column, effects| Arguments {
+        new: here(second.long()),
+        ..one(on, column, effect::MADE | effects, here(first.long()))
+    };
+    let two_at = |on, column, effects| Arguments {
+        new: at(third.int(), read::register(regs, offset!(regs_r10)).long()),
+        ..one(
+            on,
+            column,
+            effect::MADE | effects,
+            at(first.int(), second.long()),
+        )
+    };
+    let moved = effect::AWAY | effect::MOVED;
+    match call {
+        class::LINK => two(on::LINK, column::LINK, effect::AWAY),
+        class::LINKAT => {
+            let followed = followed(regs, second.long());
+            let linked = two_at(on::LINK, column::LINK, effect::AWAY);
+            let is_followed = followed != UNREADABLE;
+            Arguments {
+                object: Name {
+                    directory: if is_followed {
+                        followed as i32
+                    } else {
+                        first.int()
+                    },
+                    by_descriptor: u32::from(is_followed),
+                    ..linked.object
+                },
+                ..linked
+            }
+        }
+        class::RENAME => two(on::RENAME, column::RENAME, moved),
+        class::RENAMEAT => two_at(on::RENAME, column::RENAME, moved | exchanged(regs)),
+        class::UNLINK => one(
+            on::UNLINK,
+            column::UNLINK,
+            effect::REMOVED,
+            here(first.long()),
+        ),
+        class::UNLINKAT => one(
+            on::UNLINK,
+            column::UNLINK,
+            effect::REMOVED,
+            at(first.int(), second.long()),
+        ),
+        class::LOOK => look(here(first.long())),
+        class::LOOKAT => look(at(first.int(), second.long())),
+        class::WATCHES => look(here(second.long())),
+        class::MAKE => make(0, here(first.long())),
+        class::MAKEAT => make(0, at(first.int(), second.long())),
+        class::SYMLINK => Arguments {
+            new: here(first.long()),
+            ..make(effect::ALIAS, here(second.long()))
+        },
+        class::SYMLINKAT => Arguments {
+            new: at(second.int(), first.long()),
+            ..make(effect::ALIAS, at(second.int(), third.long()))
+        },
+        class::CHMOD | class::XATTR => one(on::CHMOD, column::CHMOD, 0, here(first.long())),
+        class::CHMODAT | class::XATTRAT => {
+            one(on::CHMOD, column::CHMOD, 0, at(first.int(), second.long()))
+        }
+        _ => one(on::CHMOD, column::CHMOD, 0, descriptor),
+    }
+}
+
+/// The descriptor of which a linkat(2) links the file: by itself, or by its name in /proc. [`UNREADABLE`]: none.
+/// The filter of syscalls refuses all such calls, and others that follow something.
+#[inline(always)]
+fn followed(regs: u64, path: u64) -> u32 {
+    const AT_SYMLINK_FOLLOW: u32 = 0x400;
+    const AT_EMPTY_PATH: u32 = 0x1000;
+    let flags = read::register(regs, offset!(regs_r8)).word();
+    if flags & AT_EMPTY_PATH != 0 {
+        return read::register(regs, offset!(regs_di)).word();
+    }
+    if flags & AT_SYMLINK_FOLLOW != 0 {
+        return read::user_number_at_end(path);
+    }
+    UNREADABLE
+}
+
+/// What renameat2(2) does besides, by its flags. renameat(2) has none: what its register holds is anything.
+#[inline(always)]
+fn exchanged(regs: u64) -> u32 {
+    const RENAMEAT2: i32 = 316;
+    let flags = read::register(regs, offset!(regs_r8)).word();
+    if read::number(regs) == RENAMEAT2 && flags & RENAME_EXCHANGE != 0 {
+        effect::EXCHANGED
+    } else {
+        0
+    }
+}
+
+/// Whether a call makes a device, which the filter of syscalls refuses.
+#[inline(always)]
+pub fn makes_device(regs: u64) -> bool {
+    const MKNOD: i32 = 133;
+    const MKNODAT: i32 = 259;
+    let mode = match read::number(regs) {
+        MKNOD => read::register(regs, offset!(regs_si)).word(),
+        MKNODAT => read::register(regs, offset!(regs_dx)).word(),
+        _ => 0,
+    };
+    // S_IFMT, S_IFCHR, S_IFBLK of linux/stat.h.
+    matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
+}
+
+/// Whether a call on attributes sets or takes away an access control list, which is another way to change the
+/// mode. No other attribute is anybody's business.
+#[inline(always)]
+pub fn changes_access(call: u8, regs: u64) -> bool {
+    let name = match call {
+        class::XATTRAT => read::register(regs, offset!(regs_r10)),
+        _ => read::register(regs, offset!(regs_si)),
+    };
+    let (begin, is_known) = read::user::<[u8; 16]>(name.long());
+    // A name on a page that is not there yet may be any.
+    !is_known || begin == *b"system.posix_acl"
+}
+
+/// The same, without what the verifier knows of it: it would follow each call to the end by itself.
+#[inline(always)]
+pub(super) fn forget(scratch: &mut Scratch, asked: Arguments) -> Arguments {
+    let mut word = |word: u64| read::forgotten(scratch, word);
+    let mut name = |name: Name| Name {
+        directory: word(name.directory as u64) as i32,
+        path: word(name.path),
+        by_descriptor: word(u64::from(name.by_descriptor)) as u32,
+    };
+    let object = name(asked.object);
+    let new = name(asked.new);
+    Arguments {
+        kind: word(u64::from(asked.kind)) as u16,
+        on: word(u64::from(asked.on)) as u8,
+        column: word(u64::from(asked.column)) as u32,
+        effects: word(u64::from(asked.effects)) as u32,
+        object,
+        new,
+    }
+}

@@ -1,0 +1,229 @@
+//! The same acts before they are done, where the kernel asks, on its own objects.
+
+use turnkey_abi::syscalls::{class, on};
+use turnkey_abi::{NOWHERE, Table, action, column, flag, kind};
+
+use super::arguments::effect;
+use super::{Names, at, below, naming, of_aim};
+use crate::automaton::{self, Verdict};
+use crate::class_of;
+use crate::emit::{self, Current};
+use crate::identity;
+use crate::open;
+use crate::path::{self, Place, Resolved};
+use crate::read::{self, JailCell, Scratch, UNREADABLE};
+
+const EPERM: u32 = 1;
+
+/// The act that a hook is asked about: its kind, the object's place, and the place of the new name.
+pub struct Act {
+    pub on: u8,
+    pub object: Place,
+    pub new: Option<Place>,
+    /// Both are exchanged for each other.
+    pub exchange: bool,
+}
+
+impl Act {
+    /// The column of the rules that speak of such acts themselves.
+    #[inline(always)]
+    fn column(&self) -> u32 {
+        match self.on {
+            on::LINK => column::LINK,
+            on::RENAME => column::RENAME,
+            on::UNLINK => column::UNLINK,
+            _ => column::CHMOD,
+        }
+    }
+
+    /// Bits of [`effect`].
+    #[inline(always)]
+    fn effects(&self) -> u32 {
+        match self.on {
+            on::LINK => effect::AWAY | effect::MADE,
+            on::RENAME if self.exchange => effect::AWAY | effect::MADE | effect::EXCHANGED,
+            on::RENAME => effect::AWAY | effect::MADE,
+            on::UNLINK => effect::REMOVED,
+            _ => 0,
+        }
+    }
+}
+
+/// What the rules say of a place for its own sake, in the column of the act, and of the file that is there by
+/// itself when it is taken away; and the state of the automaton that its path ends in. A path that is not known
+/// is taken for the worst.
+#[inline(always)]
+fn decide_place(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    resolved: Resolved,
+    (own, away): (u32, u32),
+) -> (Verdict, u32) {
+    let mut state = NOWHERE;
+    let mut verdict = Verdict::NONE;
+    if resolved.is_whole() {
+        state = automaton::state_of_path(scratch, table, resolved);
+        verdict = at(scratch, table, state, own);
+    } else {
+        verdict = automaton::decide_unknown(scratch, table, own).or(verdict);
+        verdict = automaton::decide_unknown(scratch, table, away).or(verdict);
+    }
+    let state = read::forgotten(scratch, u64::from(state)) as u32;
+    verdict = verdict.forget(scratch);
+    verdict = identity::or_by_file(scratch, table, resolved.inode, own, verdict);
+    verdict = identity::or_by_file(scratch, table, resolved.inode, away, verdict);
+    (verdict, state)
+}
+
+/// Before the act, on the kernel's own objects; `false` refuses.
+///
+/// What may pass is told at the exit of the call. What comes by no such call is told here.
+#[inline(always)]
+pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> bool {
+    let Some(table) = emit::table(jail) else {
+        return !jail.strict();
+    };
+    let column = act.column();
+    let effects = act.effects();
+    let mut verdict = Verdict::NONE;
+    let (mut new_length, mut new) = (0, NOWHERE);
+    if let Some(place) = act.new {
+        let resolved = path::resolve(scratch, who.task, place);
+        (verdict, new) = decide_place(scratch, table, resolved, (column, column::WRITE));
+        new_length = put(scratch, 0, resolved);
+    }
+    let away = if effects & effect::REMOVED != 0 {
+        column::WRITE
+    } else if effects & effect::AWAY != 0 {
+        column::AWAY
+    } else {
+        column
+    };
+    let resolved = path::resolve(scratch, who.task, act.object);
+    let (of_object, old) = decide_place(scratch, table, resolved, (column, away));
+    verdict = of_object.or(verdict).forget(scratch);
+    let effects = if act.on == on::RENAME && act.object.is_directory() {
+        effects | effect::MOVED
+    } else {
+        effects
+    };
+    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
+    verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
+    let regs = read::current_registers();
+    if is_judged_at_exit(class_of(regs)) {
+        if !verdict.refuses() {
+            if verdict.action != action::LOG || jail.notice(who.thread, verdict.rule) {
+                return true;
+            }
+        } else {
+            jail.hooked(who.thread).set(who.thread);
+        }
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    emit::begin(&mut scratch.record, kind::CHANGE, who);
+    scratch.record.what = u16::from(act.on);
+    scratch.record.detail = read::number(regs) as u32;
+    scratch.record.flags |= flag::FILE;
+    scratch.record.raw_len = new_length as u16;
+    scratch.record.path_len = put(scratch, new_length, resolved) as u16;
+    if verdict.refuses() {
+        scratch.record.errno = EPERM;
+    }
+    emit::finish(scratch, jail, verdict);
+    !verdict.refuses()
+}
+
+/// Whether [`leave`] decides once more on a call that such a hook is asked in.
+#[inline(always)]
+fn is_judged_at_exit(call: u8) -> bool {
+    matches!(call, class::LINK..=class::FCHMOD | class::MAKE..=class::XATTRAT)
+}
+
+/// A symlink that is to be made.
+#[derive(Clone, Copy)]
+pub struct Link {
+    /// Where.
+    pub directory: Place,
+    /// The address of the kernel's copy of what it leads to.
+    pub aim: u64,
+}
+
+/// As [`of_aim`], on the kernel's own copy.
+#[inline(always)]
+fn decide_kernel_aim(
+    scratch: &mut Scratch,
+    table: &'static Table,
+    task: u64,
+    link: Link,
+) -> Verdict {
+    let length = read::kernel_text(scratch, link.aim);
+    if length == 0 || length == UNREADABLE {
+        return Verdict::NONE;
+    }
+    let (mut effects, mut base) = (effect::ABSOLUTE, Resolved::EMPTY);
+    if scratch.text[0] != b'/' {
+        effects = 0;
+        base = path::resolve(scratch, task, link.directory);
+    }
+    let base = base.forget(scratch);
+    let effects = read::forgotten(scratch, u64::from(effects)) as u32;
+    if !base.is_whole() {
+        return automaton::decide_unknown(scratch, table, column::AWAY);
+    }
+    let state = automaton::state_of_written(scratch, table, base, length);
+    of_aim(scratch, table, state, effects)
+}
+
+/// Before something is made at a place or emptied there, which is writing to it, whichever call does
+/// it; `false` refuses.
+#[inline(always)]
+pub fn make_hook(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    who: Current,
+    (place, link): (Place, Option<Link>),
+) -> bool {
+    let Some(table) = emit::table(jail) else {
+        return !jail.strict();
+    };
+    let mut verdict = Verdict::NONE;
+    if let Some(link) = link {
+        verdict = decide_kernel_aim(scratch, table, who.task, link).forget(scratch);
+    }
+    let resolved = path::resolve(scratch, who.task, place);
+    let columns = (column::WRITE, column::WRITE);
+    let (of_place, state) = decide_place(scratch, table, resolved, columns);
+    verdict = of_place.or(verdict);
+    if link.is_some() {
+        verdict = below(scratch, table, state, column::WRITE).or(verdict);
+    }
+    verdict = verdict.forget(scratch);
+    let call = class_of(read::current_registers());
+    let by_open = matches!(call, class::OPEN..=class::OPENAT2);
+    if !verdict.refuses() {
+        // An open is decided on again at its end, with the file that it has opened.
+        let is_silent = verdict.action != action::LOG || by_open;
+        if is_silent || is_judged_at_exit(call) && jail.notice(who.thread, verdict.rule) {
+            return true;
+        }
+    } else if by_open || is_judged_at_exit(call) {
+        jail.hooked(who.thread).set(who.thread);
+    }
+    if verdict.kills() {
+        automaton::execute(jail, who.thread);
+    }
+    open::tell_made(scratch, jail, who, resolved, verdict);
+    !verdict.refuses()
+}
+
+/// Puts a path into the text; its length there.
+#[inline(always)]
+fn put(scratch: &mut Scratch, at: u32, path: Resolved) -> u32 {
+    if !path.is_whole() {
+        return 0;
+    }
+    read::append_path(scratch, at, path.from, path.length);
+    path.length
+}
