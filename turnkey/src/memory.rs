@@ -18,6 +18,7 @@ pub fn end(status: u8) -> ! {
 }
 
 /// What abort(3) comes to: the standard library's answer to memory that cannot be had. A signal's status, 134, would be the program's.
+/// When there is none to tell of that either, it ends by an instruction that is none.
 extern "C" fn aborted(_: libc::c_int) {
     end(crate::FAILED)
 }
@@ -34,7 +35,9 @@ pub fn settle() {
         // is as without it then.
         unsafe { libc::mallopt(parameter, value) };
     }
-    answer(Signal::SIGABRT, SigHandler::Handler(aborted));
+    for signal in [Signal::SIGABRT, Signal::SIGILL] {
+        answer(signal, SigHandler::Handler(aborted));
+    }
     // A report past the caller's `ulimit -f` is an error of write(2): the signal's status, 153, would be the program's.
     answer(Signal::SIGXFSZ, SigHandler::SigIgn);
 }
