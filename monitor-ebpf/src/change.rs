@@ -157,18 +157,17 @@ fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> V
 
 /// What the rules say of giving what a symlink leads to another name, which is what it does: of all that is in a
 /// directory, as calls that take names do not tell where these led; and of a file, which is no more than told:
-/// whoever opens the symlink is asked about the file, and nobody can link the file by it. An absolute aim leads out of what the program works on more often than not, to
-/// where nothing can be written: there, only what must not be read counts.
+/// whoever opens the symlink is asked about the file, and nobody can link the file by it. An absolute aim leads out
+/// of what the program works on more often than not, to where nothing can be linked or renamed: it is told of,
+/// when it leads to what must not be read.
 #[inline(always)]
 fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
-    let column = if effects & effect::ABSOLUTE != 0 {
-        column::READ
-    } else {
-        column::AWAY
-    };
-    at(scratch, table, aim, column)
-        .told()
-        .or(below(scratch, table, aim, column))
+    if effects & effect::ABSOLUTE != 0 {
+        let of_file = at(scratch, table, aim, column::READ);
+        return of_file.or(below(scratch, table, aim, column::READ)).told();
+    }
+    let of_file = at(scratch, table, aim, column::AWAY).told();
+    of_file.or(below(scratch, table, aim, column::AWAY))
 }
 
 /// Whether an act had its effect, or was kept from it by somebody who refuses: one that could not be done for

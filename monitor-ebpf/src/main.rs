@@ -70,10 +70,11 @@ fn is_look(class: u8) -> bool {
     matches!(class, class::LOOK..=class::WATCHES)
 }
 
-/// Whether a class is that of calls which make or empty a file by its name.
+/// Whether a class is that of calls which make or empty a file by its name, or change its attributes by a list: told
+/// by their arguments only when a rule has something to say.
 #[inline(always)]
 fn is_making(class: u8) -> bool {
-    matches!(class, class::MAKE..=class::SYMLINKAT)
+    matches!(class, class::MAKE..=class::XATTRAT)
 }
 
 /// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any.

@@ -57,11 +57,6 @@ fn m05_j62_a_hard_link_that_was_there_before_is_the_file() {
 }
 
 #[test]
-fn m05_j62_a_hard_link_that_the_program_makes_is_the_file() {
-    is_the_file("", "ln secret made; cat made", "/workspace/made");
-}
-
-#[test]
 fn m09_j17_a_hard_link_of_a_program_is_the_program() {
     let jail = |more: &str| {
         let run = Run::new();
@@ -90,7 +85,6 @@ fn m09_j17_a_hard_link_of_a_program_is_the_program() {
 
 #[test]
 fn m06_a_new_name_of_the_file_is_the_file() {
-    is_the_file("", "mv secret new; cat new", "/workspace/new");
     is_the_file("", "mkdir d; mv alias d/new; cat d/new", "/workspace/d/new");
 }
 
@@ -116,12 +110,11 @@ fn m05_another_file_beside_it_is_another_file() {
 fn m08_what_an_overlay_would_copy_is_not_promised() {
     let jail = || Run::new().file("secret", "hidden\n");
     let script = "ln secret made; cat made";
-    let control = jail().profile(&followed("/workspace/secret", "optional"));
-    let control = control.shell(script);
-    control.expect(
-        control.stdout == "hidden\n",
-        "the control: the kernel takes the copy's new name for another file",
-    );
+    // The act that makes the name is decided on, as far as it is known which file that is about.
+    let followed = jail().profile(&followed("/workspace/secret", "optional"));
+    let followed = followed.shell(script);
+    followed.expect_code(121);
+    followed.expect(followed.stdout.is_empty(), "it is not read");
     let ran = jail()
         .profile(&guard_file("/workspace/secret"))
         .shell(script);
@@ -164,12 +157,14 @@ fn a_decoy_is_known_by_any_name() {
     let decoys = "[filesystem]\ndecoys = [\"~/trap\"]\n";
     let script = "ln trap made; cat made; echo went on";
     let jail = |rules: String| Run::new().profile(&(rules + decoys));
-    let control = jail(guard("/workspace/trap")).shell(script);
+    let control = jail(guard("/workspace/trap")).option("--mode observe");
+    let control = control.shell(script);
     control.expect(control.stdout.ends_with("went on\n"), "the control");
     let ran = jail(guard_file("/workspace/trap")).shell(script);
     ran.expect_code(121);
     ran.expect(ran.stdout.is_empty(), "not a byte");
-    let told = violations(&ran, "file").any(|one| one["path"] == "/workspace/made");
+    let names = ["/workspace/made", "/workspace/trap"].map(serde_json::Value::from);
+    let told = violations(&ran, "file").any(|one| names.contains(&one["path"]));
     ran.expect(told, "and it is told");
 }
 
