@@ -69,11 +69,14 @@ fn m05_an_access_that_the_rule_does_not_speak_of_is_free() {
         "open",
         "kill",
         &path.join("secret"),
-        "access = \"read\"",
+        "access = \"write\"",
     ));
     let open = |mode: &str| format!("open({:?}, {mode:?})", path.join("alias"));
-    python(&policy, &open("a")).assert_lived();
+    python(&policy, &open("r")).assert_lived();
     python(&policy, &open("r+")).assert_killed();
+    // An overlay would make another file of one that is written to.
+    let reading = by_file("open", "kill", &path.join("secret"), "access = \"read\"");
+    python(&super::harness::policy(&reading), &open("a")).assert_killed();
 }
 
 #[test]

@@ -58,8 +58,8 @@ const KINDS: [On; 8] = [
 /// files by flags or by themselves.
 pub fn any_rule() -> impl Strategy<Value = Rule> {
     let on = prop_oneof![
-        prop::sample::subsequence(KINDS[..4].to_vec(), 1..=4),
-        prop::sample::subsequence(KINDS.to_vec(), 1..=4),
+        4 => prop::sample::subsequence(KINDS[..4].to_vec(), 1..=4),
+        1 => prop::sample::subsequence(KINDS.to_vec(), 1..=4),
     ];
     let access = prop::sample::subsequence(vec![Access::Read, Access::Write], 1..=2);
     let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
