@@ -45,7 +45,8 @@ fn is_the_file(more: &str, script: &str, path: &str) {
         program: &["/bin/sh", "-c", script],
         mark: "hidden",
         rule: "file",
-        paths: &[path],
+        // Where hooks are asked, the act that gives the name is told, by the one that was there before.
+        paths: &[path, "/workspace/alias"],
     };
     attack.is_survived();
 }

@@ -205,7 +205,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 handle = os.open('.netrc', os.O_PATH)
 os.symlink('.netrc', 'alias') if sys.argv[1] == 'alias' else None
 way = {'alias': (-100, b'alias', 0x400), 'proc': (-100, b'/proc/self/fd/%d' % handle, 0x400),
-       'dev': (-100, b'/dev/fd/%d' % handle, 0x400), 'empty': (handle, b'', 0x1000)}[sys.argv[1]]
+       'thread': (-100, b'/proc/thread-self/fd/%d' % handle, 0x400), 'empty': (handle, b'', 0x1000)}[sys.argv[1]]
 print(libc.linkat(way[0], way[1], -100, b'copy', way[2]), ctypes.get_errno())
 try: print(open('copy').read())
 except OSError as error: print(error.errno)
@@ -213,7 +213,7 @@ except OSError as error: print(error.errno)
 
 #[test]
 fn m37_a_link_follows_nothing() {
-    for way in ["alias", "proc", "dev", "empty"] {
+    for way in ["alias", "proc", "thread", "empty"] {
         let place = scratch();
         std::fs::write(place.path().join(".netrc"), "hidden").unwrap();
         let program = format!(
