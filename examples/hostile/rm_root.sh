@@ -1,8 +1,9 @@
 #!/bin/sh
 # tries: rm -rf /, without the safeguard
-# must: leave the host's files and the caller's directory as they were; the jail's own copies may go
+# must: die at the first file that a rule guards against being written, and leave the host's as they were
 # profile: shell
-# expect: exit=0 status=exited stdout-has="python is still there" workdir=unchanged
+# expect: exit=121 status=killed_by_policy verdict=violated workdir=unchanged
+# expect: stdout-lacks="python is still there"
 # control: skipped, it would destroy the machine
 if [ "$(hostname)" != jail ]; then
     echo "refused: this is no jail" >&2
