@@ -194,7 +194,8 @@ pub fn leave(
     let Some(table) = emit::table(jail) else {
         return;
     };
-    let mut verdict = automaton::verdict(table, jail.take_noticed(who.thread));
+    // A hook leaves what it let through, whatever the rule would have done to another act.
+    let mut verdict = automaton::verdict(table, jail.take_noticed(who.thread)).told();
     let (length, mut old) = if asked.object.by_descriptor != 0 {
         let descriptor = (asked.object.directory as u32, asked.column);
         let (length, of_file) = look_up_descriptor(scratch, jail, who.task, descriptor);

@@ -5,13 +5,14 @@
 //! from the argument in user memory.
 
 use turnkey_abi::syscalls::{class, on};
-use turnkey_abi::{ADDRESS, Record, act, action, flag, kind, network, role};
+use turnkey_abi::{ADDRESS, Record, act, action, column, flag, kind, network, role};
 
 use crate::actor;
 use crate::addresses::{self, Words};
 use crate::automaton::{self, Verdict, decide_kind};
 use crate::class_of;
 use crate::emit::{self, Current};
+use crate::open;
 use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Message, Scratch, offset};
@@ -22,6 +23,7 @@ const ENOSYS: u32 = 38;
 const EAFNOSUPPORT: u32 = 97;
 pub const EBADF: i64 = -9;
 pub const ENOTSOCK: i64 = -88;
+const AT_FDCWD: i32 = -100;
 const AF_UNIX: u32 = 1;
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
@@ -248,12 +250,17 @@ pub fn leave(
     } else {
         length
     };
+    let mut verdict = Verdict::NONE;
+    if call == class::BIND && !jail.has_hooks() {
+        verdict = decide_socket_file(scratch, jail, who.task, (address, length));
+    }
     let readable = read::user_bytes(scratch, address, length);
     let errno = if result < 0 { -result as u32 } else { 0 };
     let refused = errno == EPERM || errno == EACCES || errno == ENOSYS;
-    let mut verdict = Verdict::NONE;
     if readable && refused {
-        verdict = decide_argument(scratch, jail, act_of(call), length).forget(scratch);
+        verdict = decide_argument(scratch, jail, act_of(call), length)
+            .or(verdict)
+            .forget(scratch);
     }
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -268,6 +275,30 @@ pub fn leave(
         jail.count_unreadable();
     }
     emit::finish(scratch, jail, verdict);
+}
+
+/// What the rules say of the file that a Unix socket makes where it is bound, which is writing to it. An abstract
+/// name makes none. The kernel takes the path to end where the address does. Where there are hooks they are asked.
+#[inline(always)]
+fn decide_socket_file(
+    scratch: &mut Scratch,
+    jail: JailCell,
+    task: u64,
+    (address, length): (u64, u32),
+) -> Verdict {
+    /// Where the path stands in `struct sockaddr_un` of linux/un.h.
+    const AT_PATH: u32 = 2;
+    let (family, _) = read::user::<u16>(address);
+    let Some(table) = emit::table(jail) else {
+        return Verdict::NONE;
+    };
+    if u32::from(family) != AF_UNIX || length <= AT_PATH {
+        return Verdict::NONE;
+    }
+    let path = address + u64::from(AT_PATH);
+    let length = read::user_text_within(scratch, path, length - AT_PATH);
+    let state = open::state_of_argument(scratch, jail, task, (AT_FDCWD, length));
+    automaton::decide_state(scratch, table, state, column::WRITE).forget(scratch)
 }
 
 /// What the rules say about an address that nobody but the filter of syscalls has seen, the first

@@ -235,11 +235,18 @@ pub fn forgotten(scratch: &mut Scratch, value: u64) -> u64 {
 /// [`UNREADABLE`] when there is none.
 #[inline(always)]
 pub fn user_text(scratch: &mut Scratch, address: u64) -> u32 {
+    user_text_within(scratch, address, PATH as u32 - 1)
+}
+
+/// As [`user_text`], of a string that ends after `longest` bytes if not before.
+#[inline(always)]
+pub fn user_text_within(scratch: &mut Scratch, address: u64, longest: u32) -> u32 {
+    let size = (opaque(u64::from(longest)) & (PATH as u64 - 1)) + 1;
     // SAFETY: `text` is longer than `PATH`.
     let length = unsafe {
         helper::bpf_probe_read_user_str(
             scratch.text.as_mut_ptr().cast(),
-            PATH as u32,
+            size as u32,
             address as *const c_void,
         )
     };

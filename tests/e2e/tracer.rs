@@ -61,6 +61,21 @@ pub struct Fault {
     pub errno: Errno,
 }
 
+/// Commands of bpf(2) that answer with a descriptor: BPF_RAW_TRACEPOINT_OPEN and BPF_LINK_CREATE.
+const OPENS: [u64; 2] = [17, 28];
+
+/// epoll_create(2) makes a descriptor of nothing, whatever positive number its argument is. One that the caller does
+/// not have would be closed in vain, for which a debug build aborts.
+const EMPTY_DESCRIPTOR: u64 = libc::SYS_epoll_create.cast_unsigned();
+
+impl Fault {
+    /// Whether it says that it has made a descriptor.
+    fn pretends_a_descriptor(&self) -> bool {
+        let is_open = self.call.number == libc::SYS_bpf && OPENS.contains(&self.call.which);
+        self.errno == PRETEND && is_open
+    }
+}
+
 /// How often each call was made before the program started.
 pub type Calls = BTreeMap<(Role, Call), u32>;
 
@@ -343,8 +358,11 @@ impl Tracer {
         if fault.is_none_or(|fault| (fault.role, fault.call) != (role, call)) {
             return false;
         }
-        // A number that no call has: the kernel answers without doing anything.
-        registers.orig_rax = u64::MAX;
+        registers.orig_rax = match fault {
+            Some(fault) if fault.pretends_a_descriptor() => EMPTY_DESCRIPTOR,
+            // A number that no call has: the kernel answers without doing anything.
+            _ => u64::MAX,
+        };
         ptrace::setregs(pid, registers).is_ok()
     }
 
@@ -352,7 +370,9 @@ impl Tracer {
         let (Some(fault), Ok(mut registers)) = (self.fault, ptrace::getregs(pid)) else {
             return;
         };
-        registers.rax = i64::from(-(fault.errno as i32)).cast_unsigned();
+        if !fault.pretends_a_descriptor() {
+            registers.rax = i64::from(-(fault.errno as i32)).cast_unsigned();
+        }
         self.traced.hit = ptrace::setregs(pid, registers).is_ok();
     }
 

@@ -117,10 +117,26 @@ fn m37_a_directory_above_a_guarded_file_takes_nobody_to_it() {
 
 /// Ways to make a file that would run later, or what leads to one, without opening it; the name that is there
 /// then, and the rule about it.
-const MADE: [(&str, &str, &str); 11] = [
+const MADE: [(&str, &str, &str); 14] = [
     ("ln -s e .bashrc", ".bashrc", "shell-startup"),
     ("mkfifo .profile", ".profile", "shell-startup"),
     ("mkdir .zshrc", ".zshrc", "shell-startup"),
+    (
+        "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('.bashrc')\"",
+        ".bashrc",
+        "shell-startup",
+    ),
+    (
+        "python3 -c \"import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind('$PWD/.zlogin')\"",
+        ".zlogin",
+        "shell-startup",
+    ),
+    // The address ends before its bytes do.
+    (
+        "python3 -c \"import ctypes, socket; s = socket.socket(socket.AF_UNIX); ctypes.CDLL(None).bind(s.fileno(), b'\\1\\0.bashrc.not', 9)\"",
+        ".bashrc",
+        "shell-startup",
+    ),
     ("echo > e; mv e .bashrc", ".bashrc", "shell-startup"),
     ("echo > e; ln e .zshenv", ".zshenv", "shell-startup"),
     (
@@ -246,7 +262,9 @@ fn m37_names_that_no_rule_is_about_are_free() {
 mkdir a; echo > a/f; mv a b; mv b/f g; ln g h; ln -s h i; rm i; mkdir -p src/x; mv src lib; ln -s lib link
 ln -s /usr/lib system; ln -s . self; ln -s ../x dangling; mkfifo pipe; cp -al lib copy; rm -rf lib copy
 echo > .tmpconfig; mv .tmpconfig .config; mv .config .config.old; rm -f .bashrc; rmdir b
-python3 -c 'import multiprocessing as m; m.Semaphore(1).acquire()'";
+python3 -c 'import multiprocessing as m; m.Semaphore(1).acquire()'
+python3 -c 'import socket; s = [socket.socket(socket.AF_UNIX) for _ in range(3)]; s[0].bind(\"socket\"); s[1].bind(\"\\0.bashrc\"); s[2].bind(\"\")'
+python3 -c 'import ctypes, socket; s = socket.socket(socket.AF_UNIX); ctypes.CDLL(None).bind(s.fileno(), b\"\\1\\0.bashrc\", 7)'";
     let (ran, _place) = in_a_written_directory("enforce", script);
     ran.expect_code(0);
     ran.expect(ran.at("/verdict") == "clean", "nothing is told against it");
