@@ -1,19 +1,29 @@
-//! `cargo xtask test`: every test of the workspace, the end-to-end ones on the real kernel, and
-//! before that in the guest.
+//! `cargo xtask test`: the tests for people who wait: the pure ones and the end-to-end ones on the real kernel, then
+//! in one guest those that only its kernel can run. `--nightly` runs here what takes longer.
+
+mod lists;
+mod times;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 
 use crate::{command, fuzz, roll_call, setup, vm, workspace};
+use times::Times;
 
 /// What `test` is given.
 #[derive(Args)]
 pub struct Arguments {
-    /// Filters and options of `cargo nextest run`
+    /// Also the tests of this host that take longer, the examples in the documentation, and the fuzzer for a while
+    #[arg(long)]
+    nightly: bool,
+    /// Filters and options of `cargo nextest run`; with any, these tests alone, here
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     filters: Vec<OsString>,
 }
@@ -21,8 +31,7 @@ pub struct Arguments {
 /// The crate that runs the command from outside; without it nothing was tested end to end.
 const END_TO_END: &str = "turnkey-tests";
 
-/// Installs what is missing, builds, and becomes the test runner, so that its summary is the last
-/// line and its exit code ours.
+/// Installs what is missing, builds, and runs the tests.
 pub fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[
         setup::BUILD,
@@ -31,27 +40,110 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         setup::REPORTS,
     ])?;
     setup::ensure_nextest()?;
-    let turnkey = workspace::build_turnkey()?;
-    let nextest = |subcommand: &str| {
-        let mut nextest = command::cargo();
-        nextest
-            .args(["nextest", subcommand, "--workspace"])
-            .env("TURNKEY_BIN", &turnkey)
-            .env("TURNKEY_ROOT", workspace::root())
-            .current_dir(workspace::root());
-        nextest
-    };
-    let listing = command::output(nextest("list").args(["--message-format", "json"]))?;
-    let listing = read(&listing)?;
+    let mut times = Times::read();
+    eprintln!("building turnkey and its tests{}", times.last("build"));
+    let built = times.take("build", workspace::build_tests)?;
+    let turnkey = &built.turnkey;
+    if !arguments.filters.is_empty() {
+        let nextest = nextest(turnkey, "run");
+        return command::become_it(loaded_once(turnkey, nextest).args(&arguments.filters));
+    }
+    let listing = read(&command::output(
+        nextest(turnkey, "list").args(["--message-format", "json"]),
+    )?)?;
     refuse_unrun(&listing)?;
-    call_the_roll(&listing)?;
-    // Who asks for some tests works on those, here.
-    if arguments.filters.is_empty() {
+    let named = listing.names();
+    lists::refuse_stale(&named)?;
+    let by_day: Vec<&(String, String)> = named
+        .iter()
+        .filter(|(binary, test)| !lists::is_nightly(binary, test))
+        .collect();
+    call_the_roll(&by_day)?;
+    let here = if arguments.nightly {
+        named.len()
+    } else {
+        by_day.len()
+    };
+    eprintln!("{here} tests on this host{}", times.last("host"));
+    let on_host = times.take("host", || on_this_host(turnkey, arguments.nightly));
+    eprintln!("a guest with BPF LSM{}", times.last("guest"));
+    let in_guest = times.take("guest", || vm::run_by_day(&built));
+    if arguments.nightly {
         examples_in_documentation()?;
         fuzz::run_briefly()?;
-        vm::run_all(&turnkey)?;
     }
-    command::become_it(nextest("run").args(&arguments.filters))
+    times.write();
+    on_host?;
+    let passed = here + in_guest?;
+    eprintln!("{}", times.told());
+    // What a machine that runs the tests looks for at the end.
+    eprintln!("{passed} passed, 0 failed");
+    Ok(())
+}
+
+fn nextest(turnkey: &Path, subcommand: &str) -> Command {
+    let mut nextest = command::cargo();
+    nextest
+        .args(["nextest", subcommand, "--workspace"])
+        .env("TURNKEY_BIN", turnkey)
+        .env("TURNKEY_ROOT", workspace::root())
+        .current_dir(workspace::root());
+    nextest
+}
+
+/// Mounts a BPF file system that nobody else sees, loads the programs into it, and runs the words behind it.
+const LOADED_ONCE: &str = r#"
+mount -t bpf -o mode=0700 bpf /sys/fs/bpf
+"$0" monitor load >&2
+code=0
+"$@" || code=$?
+"$0" monitor unload >&2
+exit $code"#;
+
+/// The same command in a mount namespace in which the programs are loaded already: loading them takes the kernel a
+/// second, which every run of every test would wait for. Tests of loading have a BPF file system of their own. Who
+/// is not root cannot load them, and has nothing to wait for.
+fn loaded_once(turnkey: &Path, inner: Command) -> Command {
+    if !workspace::is_root() {
+        return inner;
+    }
+    let mut outer = Command::new("unshare");
+    outer
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "--",
+            "/bin/sh",
+            "-ec",
+        ])
+        .arg(LOADED_ONCE)
+        .arg(turnkey)
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .current_dir(workspace::root());
+    for (name, value) in inner.get_envs() {
+        if let Some(value) = value {
+            outer.env(name, value);
+        }
+    }
+    outer
+}
+
+fn on_this_host(turnkey: &Path, nightly: bool) -> Result<()> {
+    let mut nextest = nextest(turnkey, "run");
+    if !nightly {
+        nextest.args(["--filter-expr", &lists::filter()]);
+    }
+    let started = Instant::now();
+    let passed = loaded_once(turnkey, nextest).status()?.success();
+    if !passed {
+        bail!(
+            "not every test has passed on this host, after {} s",
+            started.elapsed().as_secs()
+        );
+    }
+    Ok(())
 }
 
 /// nextest knows nothing of them, and an example that does not compile teaches the wrong thing.
@@ -75,6 +167,7 @@ struct Listing {
 #[serde(rename_all = "kebab-case")]
 struct Suite {
     package_name: String,
+    binary_name: String,
     testcases: BTreeMap<String, Case>,
 }
 
@@ -94,17 +187,28 @@ fn read(listing: &str) -> Result<Listing> {
     serde_json::from_str(listing).context("cannot read the list of `cargo nextest list`")
 }
 
-/// Lists every attack on jail and monitor with the tests that show it survived.
-fn call_the_roll(listing: &Listing) -> Result<()> {
+impl Listing {
+    /// Every test, by the name of its binary and its own.
+    fn names(&self) -> Vec<(String, String)> {
+        let suites = self.rust_suites.values();
+        let of_suite = |suite: &Suite| -> Vec<(String, String)> {
+            let names = suite.testcases.keys();
+            names
+                .map(|test| (suite.binary_name.clone(), test.clone()))
+                .collect()
+        };
+        suites.flat_map(of_suite).collect()
+    }
+}
+
+/// Lists every attack on jail and monitor with the tests that show it survived, each time somebody waits for them.
+fn call_the_roll(by_day: &[&(String, String)]) -> Result<()> {
     let read = |name: &str| {
         let path = workspace::root().join(name);
         std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     };
     let (catalogue, security) = (read("docs/attacks.md")?, read("SECURITY.md")?);
-    let suites = listing.rust_suites.values();
-    let tests: Vec<String> = suites
-        .flat_map(|suite| suite.testcases.keys().cloned())
-        .collect();
+    let tests: Vec<String> = by_day.iter().map(|(_, test)| test.clone()).collect();
     eprintln!("{}", roll_call::call(&tests, &catalogue, &security)?);
     Ok(())
 }
@@ -138,6 +242,7 @@ mod tests {
     fn listing(package: &str, ignored: bool, status: &str) -> String {
         serde_json::json!({ "rust-suites": { "suite": {
             "package-name": package,
+            "binary-name": "e2e",
             "testcases": { "kills": {
                 "ignored": ignored,
                 "filter-match": { "status": status },

@@ -24,10 +24,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use turnkey_guest::Message;
 
+use crate::workspace::Built;
 use crate::{setup, workspace};
 use build::Programs;
 use contents::Disk;
-use expected::{MACHINES, Machine};
+use expected::{BY_DAY, MACHINES, Machine};
 use kernel::Kernel;
 use outcome::Heard;
 use support::{HOST, Ran, Record};
@@ -55,45 +56,55 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     ])?;
     let turnkey = workspace::build_turnkey()?;
     let choice = Choice {
+        among: MACHINES,
         machines: &arguments.machines,
         filters: &arguments.filters,
     };
+    // The guests have the command as users have it.
+    let built = Built {
+        turnkey,
+        ..workspace::build_tests()?
+    };
     if arguments.write_table {
-        return write_table(&turnkey, &choice);
+        return write_table(&built, &choice);
     }
-    run_machines(&turnkey, &choice)?.1
+    run_machines(&built, &choice)?.1
 }
 
 /// Runs the machines, and this host like one of them, and records what they came to.
-fn write_table(turnkey: &Path, choice: &Choice) -> Result<()> {
+fn write_table(built: &Built, choice: &Choice) -> Result<()> {
     let root = workspace::root();
     let mut record = Record::read(&root)?;
     let mut judged = Ok(());
     if !choice.machines().is_empty() {
-        let (ran, verdict) = run_machines(turnkey, choice)?;
+        let (ran, verdict) = run_machines(built, choice)?;
         record.update(ran);
         record.write(&root)?;
         judged = verdict;
     }
     if choice.has_machine(HOST) {
-        let ran = host::run(turnkey)?;
+        let ran = host::run(&built.turnkey)?;
         record.update(BTreeMap::from([(HOST.to_owned(), ran)]));
         record.write(&root)?;
     }
     judged
 }
 
-/// Runs every test that is expected in the guest.
-pub fn run_all(turnkey: &Path) -> Result<()> {
-    let everything = Choice {
+/// Runs, in one guest on the lsm tier, the tests that only it can run; how many those are.
+pub fn run_by_day(built: &Built) -> Result<usize> {
+    let choice = Choice {
+        among: std::slice::from_ref(&BY_DAY),
         machines: &[],
         filters: &[],
     };
-    run_machines(turnkey, &everything)?.1
+    let (ran, verdict) = run_machines(built, &choice)?;
+    verdict?;
+    Ok(ran.values().map(|ran| ran.passed.len()).sum())
 }
 
 /// A part of the machines and tests, for the one who works on them.
 struct Choice<'a> {
+    among: &'static [Machine],
     machines: &'a [String],
     filters: &'a [String],
 }
@@ -107,12 +118,12 @@ struct Job<'a> {
 }
 
 /// What the machines came to of which every test has passed, and whether that is all of them.
-fn run_machines(turnkey: &Path, choice: &Choice) -> Result<(BTreeMap<String, Ran>, Result<()>)> {
+fn run_machines(built: &Built, choice: &Choice) -> Result<(BTreeMap<String, Ran>, Result<()>)> {
     setup::ensure(&[setup::GUEST])?;
     let started = Instant::now();
     let folder = workspace::target_folder().join("vm");
     fs::create_dir_all(&folder)?;
-    let programs = build::programs(turnkey)?;
+    let programs = build::programs(&built.turnkey, &built.tests)?;
     let disks = Disks::make(&folder, &programs, choice)?;
     let kernels = kernels(choice)?;
     let jobs = jobs(choice, &programs, &kernels, &folder)?;
@@ -181,7 +192,7 @@ impl Choice<'_> {
         let is_named = |it: &Machine| self.machines.iter().any(|name| name == it.name);
         let is_chosen =
             |it: &&Machine| is_named(it) || self.machines.is_empty() && it.only_named.is_none();
-        MACHINES.iter().filter(is_chosen).collect()
+        self.among.iter().filter(is_chosen).collect()
     }
 
     fn has_machine(&self, name: &str) -> bool {
@@ -236,6 +247,8 @@ fn jobs<'a>(
     if jobs.is_empty() {
         bail!("no test that runs in the guest has such a name");
     }
+    jobs.make_contiguous()
+        .sort_by_key(|job| std::cmp::Reverse(job.tests.len()));
     Ok(jobs)
 }
 

@@ -36,6 +36,49 @@ pub fn build_turnkey() -> Result<PathBuf> {
         .context("cargo built no program named turnkey")
 }
 
+/// What the tests are made of.
+pub struct Built {
+    /// The command, built as quickly as the tests.
+    pub turnkey: PathBuf,
+    /// The test binaries by the names of their targets.
+    pub tests: Vec<(String, PathBuf)>,
+}
+
+/// Builds the command and all tests at once: what they share is compiled once, with the same features.
+pub fn build_tests() -> Result<Built> {
+    let mut build = command::cargo();
+    build
+        .args([
+            "build",
+            "--workspace",
+            "--bins",
+            "--tests",
+            "--test",
+            "guest",
+        ])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(root())
+        .stderr(Stdio::inherit());
+    let messages = command::output(&mut build)?;
+    let turnkey = executables(&messages, "bin")
+        .into_iter()
+        .find(|(name, path)| {
+            name == "turnkey" && !path.parent().is_some_and(|it| it.ends_with("deps"))
+        })
+        .map(|(_, path)| path)
+        .context("cargo built no program named turnkey")?;
+    Ok(Built {
+        turnkey,
+        tests: executables(&messages, "test"),
+    })
+}
+
+/// Whether the caller is root.
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
+}
+
 /// The folder of build products that are not cargo's own business.
 pub fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)

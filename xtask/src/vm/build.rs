@@ -22,12 +22,13 @@ pub struct Programs {
     tests: Vec<(String, PathBuf)>,
 }
 
-/// Builds whatever `turnkey` is tested with.
-pub fn programs(turnkey: &Path) -> Result<Programs> {
+/// What `turnkey` is tested with in a guest: its tests, and a first process that is built here.
+pub fn programs(turnkey: &Path, tests: &[(String, PathBuf)]) -> Result<Programs> {
+    let has_part = |(name, _): &&(String, PathBuf)| TEST_BINARIES.contains(&name.as_str());
     Ok(Programs {
         turnkey: turnkey.to_owned(),
         init: build_init()?,
-        tests: build_tests()?,
+        tests: tests.iter().filter(has_part).cloned().collect(),
     })
 }
 
@@ -58,16 +59,6 @@ fn names(listed: &str) -> Vec<String> {
         .lines()
         .filter_map(|line| line.strip_suffix(": test"));
     tests.map(str::to_owned).collect()
-}
-
-fn build_tests() -> Result<Vec<(String, PathBuf)>> {
-    let mut build = command::cargo();
-    build.args(["test", "--no-run", "--workspace"]);
-    for name in TEST_BINARIES {
-        build.args(["--test", name]);
-    }
-    let messages = messages_of(&mut build)?;
-    Ok(workspace::executables(&messages, "test"))
 }
 
 /// Linked to nothing: the initramfs holds no libraries.

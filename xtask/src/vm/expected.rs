@@ -153,6 +153,24 @@ pub const BOOTS: &[&Boot] = &[
 /// The memory of an ordinary machine, in megabytes.
 const MEMORY: u32 = 1024;
 
+/// The one that `cargo xtask test` boots, twice at a time: what it takes BPF LSM, a pure version 2 of control groups or
+/// another kernel to show, as far as that takes no longer than somebody wants to wait.
+pub const BY_DAY: Machine = Machine {
+    name: "6.12 by day",
+    boot: &LSM_6_12,
+    disk: &ORDINARY,
+    tests: &[
+        Tests::Module("guest", "lsm::"),
+        Tests::Module("guest", "tier::lsm::"),
+        Tests::Module("guest", "apparmor::"),
+        Tests::Module("e2e", "limits::"),
+        Tests::Module("live", "live::open::"),
+    ],
+    copies: 2,
+    megabytes: MEMORY,
+    only_named: None,
+};
+
 /// Every machine of `cargo xtask vm`.
 pub const MACHINES: &[Machine] = &[
     Machine {
@@ -201,7 +219,7 @@ pub const MACHINES: &[Machine] = &[
         boot: &LSM_6_12,
         disk: &ORDINARY,
         tests: &[Tests::AllBut("live", NOT_LIVE_IN_THE_GUEST)],
-        copies: 1,
+        copies: 2,
         megabytes: MEMORY,
         only_named: None,
     },

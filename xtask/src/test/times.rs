@@ -1,0 +1,65 @@
+//! How long each part of `cargo xtask test` took the last time, so that whoever waits knows for how long.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::workspace;
+
+/// Seconds by part, of the last time and of this one. What cannot be read or written costs a hint and no test.
+pub struct Times {
+    last: BTreeMap<String, u64>,
+    now: BTreeMap<String, u64>,
+}
+
+impl Times {
+    /// Those that the last call left.
+    pub fn read() -> Times {
+        let text = std::fs::read_to_string(place()).unwrap_or_default();
+        Times {
+            last: serde_json::from_str(&text).unwrap_or_default(),
+            now: BTreeMap::new(),
+        }
+    }
+
+    /// Does a part, and remembers how long it took.
+    pub fn take<T>(&mut self, part: &str, work: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let done = work();
+        self.now
+            .insert(part.to_owned(), started.elapsed().as_secs());
+        done
+    }
+
+    /// A hint for a line about a part.
+    pub fn last(&self, part: &str) -> String {
+        match self.last.get(part) {
+            Some(seconds) => format!(": {seconds} s the last time"),
+            None => String::new(),
+        }
+    }
+
+    /// This time's, for the end.
+    pub fn told(&self) -> String {
+        self.now
+            .iter()
+            .fold("took".to_owned(), |mut text, (part, seconds)| {
+                let _ = write!(text, " {part} {seconds} s;");
+                text
+            })
+    }
+
+    /// Leaves them for the next call.
+    pub fn write(&self) {
+        let mut all = self.last.clone();
+        all.extend(self.now.clone());
+        if let Ok(text) = serde_json::to_string(&all) {
+            let _ = std::fs::write(place(), text);
+        }
+    }
+}
+
+fn place() -> PathBuf {
+    workspace::target_folder().join("test-times.json")
+}
