@@ -17,7 +17,143 @@ pub struct Nightly {
 }
 
 /// The one table.
-pub const NIGHTLY: &[Nightly] = &[];
+pub const NIGHTLY: &[Nightly] = &[
+    Nightly {
+        binary: "e2e",
+        prefix: "allowed::j51_a_relay",
+        why: "waits until the kernel has let go of connections; `lifetime::` has what a killed turnkey leaves",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "allowed::who_does_not_read",
+        why: "fills buffers to their end; `allowed::j68_` has their bound",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "behaviours::a_program_that_waits_for_the_end",
+        why: "it waits, as the program does that it is about; the other behaviours do not",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "bombs::j53_spinners",
+        why: "five seconds of a clock; `bombs::j53_a_sleeper` has it by day",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "bombs::j53_the_processor_time",
+        why: "five seconds of a clock; `limits::` has it by day",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "crowd::",
+        why: "two hundred jails take the whole machine; `lifetime::` kills one",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "faults_of_the_monitor::a_failure_of_the_monitor",
+        why: "a run for each call of the monitor that can fail; `faults::` has those of the jail",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "files::j55_",
+        why: "a hundred thousand files; `hostile::j55_` and the tests of rendering have the names",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "guide::profiles",
+        why: "every command of a long walk; `guide::` has the other one",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "learn::examples::",
+        why: "each example is learned from and run again; `learn::` has what learning is",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "learn::network::a_host_that_was_tried",
+        why: "waits for connections that nobody answers; the others of `learn::network::` do not",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "monitor::evidence::m20_j64_a_flood",
+        why: "floods; `live::evidence::m20_a_flood_of_violations` has one by day",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "monitor::evidence::m21_many_processes",
+        why: "twenty thousand processes; `live::shared::m21_` has jails that take all they can",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "monitor::trust::m33_programs_that_are_loaded",
+        why: "a run under ptrace for each program that does not act; `m33_a_run_whose_start` has one by day",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "profiles::python::an_environment_of_the_workspace_with_pips",
+        why: "pip is slow wherever it runs; an environment without it is made by day",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "profiles::python::pip",
+        why: "pip is slow wherever it runs",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "progress::a_short_run",
+        why: "waits for what must not appear",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "rootless::again::j23_",
+        why: "every number once more; `syscalls::j23_` has them by day, and other callers `rootless::`",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "shared::a_flood_in_one_jail",
+        why: "floods; the other tests of `shared::` have what jails share",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "shared::a_folder_that_somebody_else_made",
+        why: "loads the programs for each kind of folder; `shared::what_somebody_else` has one",
+    },
+    Nightly {
+        binary: "live",
+        prefix: "live::actors::by_perf",
+        why: "loads the programs once more for each; the newest kernels have no others",
+    },
+    Nightly {
+        binary: "live",
+        prefix: "live::evidence::m20_a_flood_of_opens",
+        why: "floods; `live::evidence::m20_a_flood_of_violations` has one by day",
+    },
+    Nightly {
+        binary: "live",
+        prefix: "live::evidence::m20_a_million",
+        why: "a million; `live::evidence::m20_a_flood_of_violations` has fewer",
+    },
+    Nightly {
+        binary: "live",
+        prefix: "live::faults::m34_a_file_that_is_not_known",
+        why: "a run for each way; `m34_an_argument` and `m34_full_rings` are by day",
+    },
+    Nightly {
+        binary: "live",
+        prefix: "live::faults::m34_an_exec_that_is_not_known",
+        why: "a run for each way; `m34_an_argument` and `m34_full_rings` are by day",
+    },
+    Nightly {
+        binary: "live",
+        prefix: "live::policies::",
+        why: "a minute of drawn policies; `compile::` holds the same tables against the same reference without a kernel",
+    },
+    Nightly {
+        binary: "live",
+        prefix: "live::shared::a_group_that_somebody_else_takes",
+        why: "loads and unloads in turns; needs the machine for itself",
+    },
+];
 
 impl Nightly {
     fn has(&self, binary: &str, test: &str) -> bool {
