@@ -115,7 +115,7 @@ pub const PROFILES: &[Need] = &[
     },
 ];
 
-/// For `cargo xtask bench` alone: whom turnkey is measured beside.
+/// For `cargo lab bench` alone: whom turnkey is measured beside.
 pub const PEERS: &[Need] = &[
     Need {
         package: "bpftrace",
@@ -144,7 +144,7 @@ pub const PEERS: &[Need] = &[
     },
 ];
 
-/// For `cargo xtask corpus`: what its programs use, and whom they talk to.
+/// For `cargo lab corpus`: what its programs use, and whom they talk to.
 pub const CORPUS: &[Need] = &[
     Need {
         package: "bc",
