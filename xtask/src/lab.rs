@@ -35,7 +35,7 @@ pub fn demo(arguments: &Arguments) -> Result<()> {
 fn become_lab(words: &[OsString]) -> Result<()> {
     setup::ensure(&[setup::BUILD])?;
     let mut lab = command::cargo();
-    lab.args(["run", "--quiet", "--locked", "--manifest-path"])
+    lab.args(["run", "--profile", "quick", "--locked", "--manifest-path"])
         .arg(workspace::root().join("lab/Cargo.toml"))
         // What both workspaces use is compiled once.
         .arg("--target-dir")

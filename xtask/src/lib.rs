@@ -6,6 +6,7 @@ pub mod command;
 mod ebpf;
 mod fuzz;
 mod lab;
+pub mod machine;
 mod roll_call;
 mod run;
 pub mod setup;
