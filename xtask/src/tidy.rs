@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod length;
+mod links;
 mod prototypes;
 mod tree;
 mod unsafety;
@@ -67,6 +68,7 @@ pub fn run() -> Result<()> {
     for check in FILE_CHECKS {
         problems.extend(files.iter().flat_map(check));
     }
+    problems.extend(links::check(&files, |path| root.join(path).exists()));
     for problem in &problems {
         eprintln!("{problem}");
     }
