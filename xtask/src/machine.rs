@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What there is to know of it, each as it is read.
@@ -127,7 +128,7 @@ impl Machine {
         match self.shows() {
             Shows::Everything => "jail and monitor, all of it".to_owned(),
             Shows::JailAlone => format!(
-                "the jail without the monitor; for all of it, {}",
+                "at most the jail without the monitor; for all of it, {}",
                 self.fix()
             ),
         }
@@ -174,11 +175,12 @@ fn effective_user(status: &str) -> Option<u32> {
 }
 
 /// What the jail and the monitor of root cannot do without, by number in linux/capability.h.
-const NEEDED: [(u32, &str); 5] = [
+const NEEDED: [(u32, &str); 6] = [
     (6, "CAP_SETGID"),
     (7, "CAP_SETUID"),
     (12, "CAP_NET_ADMIN"),
     (21, "CAP_SYS_ADMIN"),
+    (38, "CAP_PERFMON"),
     (39, "CAP_BPF"),
 ];
 
@@ -232,14 +234,13 @@ fn holds_bpf(modules: &str) -> bool {
     modules.trim().split(',').any(|name| name == "bpf")
 }
 
-/// The marks that Docker, Podman and systemd leave.
+/// The kernel's own number for the first namespace of processes. Marks such as /.dockerenv stay in images that
+/// became machines.
+const FIRST_PROCESSES: u64 = 0xEFFF_FFFC;
+
+/// Whether the host's first process is somebody else's.
 fn is_container() -> bool {
-    let marks = [
-        "/.dockerenv",
-        "/run/.containerenv",
-        "/run/systemd/container",
-    ];
-    marks.iter().any(|mark| Path::new(mark).exists())
+    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST_PROCESSES)
 }
 
 #[cfg(test)]
@@ -305,7 +306,7 @@ mod tests {
         assert_eq!(effective_user(docker), Some(0));
         assert_eq!(
             lacking(docker),
-            ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_BPF"]
+            ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF"]
         );
         let root = "CapEff:\t000001ffffffffff\n";
         assert_eq!((effective_user(root), lacking(root).len()), (None, 0));
