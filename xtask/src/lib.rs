@@ -3,6 +3,7 @@
 //! A library, because the lab runs commands, installs packages and builds turnkey in the same way.
 
 pub mod command;
+mod dist;
 mod ebpf;
 mod fuzz;
 mod lab;
@@ -38,6 +39,8 @@ enum Task {
     Lab(lab::Arguments),
     /// Runs every example in its jail: the same as `cargo lab demo`
     Demo(lab::Arguments),
+    /// Makes a static binary, a .deb and a tarball, in target/dist
+    Dist(dist::Arguments),
     /// Builds the BPF object and its lock file, or checks that they are fresh
     Ebpf(ebpf::Arguments),
     /// Gives what reads bytes from outside bytes that nobody thought of
@@ -73,6 +76,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Vm(arguments) => vm::run(arguments),
         Task::Lab(arguments) => lab::run(arguments),
         Task::Demo(arguments) => lab::demo(arguments),
+        Task::Dist(arguments) => dist::run(arguments),
         Task::Ebpf(arguments) => ebpf::run(arguments),
         Task::Fuzz(arguments) => fuzz::run(arguments),
         Task::Tidy => tidy::run(),

@@ -20,6 +20,11 @@ pub fn root() -> PathBuf {
 
 /// Builds the command with optimisation and returns the path of the binary.
 pub fn build_turnkey() -> Result<PathBuf> {
+    if !is_built("release") {
+        eprintln!(
+            "building turnkey with optimisation, once: several minutes, of which most keep one CPU busy"
+        );
+    }
     build("release")
 }
 
@@ -33,7 +38,11 @@ pub fn build_quick() -> Result<PathBuf> {
 
 /// Whether that was built before, maybe from older sources.
 pub fn is_quick_built() -> bool {
-    target_folder().join(QUICK).join("turnkey").exists()
+    is_built(QUICK)
+}
+
+fn is_built(profile: &str) -> bool {
+    target_folder().join(profile).join("turnkey").exists()
 }
 
 /// The profile of Cargo.toml that compiles fast.
