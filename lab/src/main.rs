@@ -4,6 +4,7 @@ mod bench;
 mod corpus;
 mod demo;
 mod mbpp;
+mod readme;
 mod screenshot;
 
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ enum Task {
     Bench(bench::Arguments),
     /// Runs a corpus of risky programs in the jail, sees from outside what becomes of each, and writes docs/corpus.md
     Corpus(corpus::Arguments),
+    /// Runs a hostile example and keeps what it said in README.md
+    Readme(readme::Arguments),
     /// Runs a hostile example and keeps a picture of its report as docs/report.png
     Screenshot,
 }
@@ -46,6 +49,7 @@ fn perform(task: &Task) -> Result<()> {
         Task::Mbpp(arguments) => mbpp::run(arguments),
         Task::Bench(arguments) => bench::run(arguments),
         Task::Corpus(arguments) => corpus::run(arguments),
+        Task::Readme(arguments) => readme::run(arguments),
         Task::Screenshot => screenshot::run(),
     }
 }
