@@ -1,4 +1,4 @@
-//! Prints how many BPF programs, maps and links the kernel holds, as JSON. `cargo xtask bench` asks before and
+//! Prints how many BPF programs, maps and links the kernel holds, as JSON. `cargo lab bench` asks before and
 //! after many runs.
 
 use aya::maps::loaded_maps;

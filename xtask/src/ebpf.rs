@@ -8,7 +8,6 @@ mod compile;
 mod lock;
 mod sources;
 mod stage;
-mod strip;
 pub mod toolchain;
 
 use std::fs;

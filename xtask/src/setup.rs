@@ -1,5 +1,6 @@
 //! `cargo xtask setup`: installs what is missing on Debian and Ubuntu, names it elsewhere.
 
+mod elsewhere;
 mod needs;
 mod packages;
 mod programs;
@@ -45,12 +46,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 /// Sees to it that every package of these lists is there.
 pub fn ensure(lists: &[&'static [Need]]) -> Result<()> {
-    let missing = needs::missing(lists);
+    let mut missing = needs::missing(lists);
+    if !packages::may_install()? {
+        // Nobody is asked for what a task can go on without.
+        missing.retain(|need| !need.is_optional());
+    }
     if missing.is_empty() {
         return Ok(());
     }
     packages::install(&missing)?;
-    let still = needs::missing(lists);
+    let mut still = needs::missing(lists);
+    still.retain(|need| !need.is_optional());
     if !still.is_empty() {
         bail!(
             "still missing after the installation:\n{}",
@@ -85,7 +91,8 @@ fn check(with_ebpf: bool) -> Result<()> {
     if with_ebpf {
         lists.extend(ebpf_needs());
     }
-    let missing = needs::missing(&lists);
+    let mut missing = needs::missing(&lists);
+    missing.retain(|need| !need.is_optional());
     let mut advice = Vec::new();
     if !missing.is_empty() {
         advice.push(packages::advice(&missing));

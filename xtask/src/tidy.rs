@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod length;
+mod links;
 mod prototypes;
 mod tree;
 mod unsafety;
@@ -67,6 +68,7 @@ pub fn run() -> Result<()> {
     for check in FILE_CHECKS {
         problems.extend(files.iter().flat_map(check));
     }
+    problems.extend(links::check(&files, |path| root.join(path).exists()));
     for problem in &problems {
         eprintln!("{problem}");
     }
@@ -79,11 +81,14 @@ pub fn run() -> Result<()> {
         failed.push("the table of kernels");
     }
     if format(&root).is_err() {
-        failed.push("rustfmt: run `cargo fmt --all`, and again in fuzz and monitor-ebpf");
+        failed.push("rustfmt: run `cargo fmt --all`, and again in fuzz, lab and monitor-ebpf");
     }
-    let locked = lock_of_fuzz(&root);
+    let locked = lock_of(&root, "fuzz");
     if locked.is_err() {
         failed.push("fuzz/Cargo.lock: run `cargo update --workspace` in fuzz");
+    }
+    if lock_of(&root, "lab").is_err() {
+        failed.push("lab/Cargo.lock: run `cargo update --workspace` in lab");
     }
     if lint(&root).is_err() {
         failed.push("clippy");
@@ -106,16 +111,21 @@ fn format(root: &Path) -> Result<()> {
     };
     let ours = check(&["--all", "--check"]);
     let elsewhere = |manifest| check(&["--check", "--manifest-path", manifest]);
-    let fuzz = elsewhere("fuzz/Cargo.toml");
-    elsewhere("monitor-ebpf/Cargo.toml").and(fuzz).and(ours)
+    let others = [
+        elsewhere("fuzz/Cargo.toml"),
+        elsewhere("lab/Cargo.toml"),
+        elsewhere("monitor-ebpf/Cargo.toml"),
+    ];
+    others.into_iter().fold(ours, Result::and)
 }
 
-/// Nobody builds the fuzzer with every change, so its lock file could miss a dependency of ours.
-fn lock_of_fuzz(root: &Path) -> Result<()> {
+/// Nobody builds the fuzzer or the lab with every change, so its lock file could miss a dependency of ours.
+fn lock_of(root: &Path, workspace: &str) -> Result<()> {
     let mut metadata = command::cargo();
     metadata
         .args(["metadata", "--locked", "--format-version", "1"])
-        .args(["--manifest-path", "fuzz/Cargo.toml"])
+        .arg("--manifest-path")
+        .arg(Path::new(workspace).join("Cargo.toml"))
         .current_dir(root);
     command::output(&mut metadata).map(drop)
 }
@@ -123,10 +133,17 @@ fn lock_of_fuzz(root: &Path) -> Result<()> {
 fn lint(root: &Path) -> Result<()> {
     // Build scripts run and look for libraries.
     setup::ensure(&[setup::BUILD])?;
-    let mut clippy = command::cargo();
-    clippy
-        .args(["clippy", "--workspace", "--all-targets", "--quiet"])
-        .args(["--", "--deny", "warnings"])
-        .current_dir(root);
-    command::check(&mut clippy)
+    let clippy = |arguments: &[&str]| {
+        let mut clippy = command::cargo();
+        clippy
+            .args(["clippy", "--all-targets", "--quiet"])
+            .args(arguments)
+            .arg("--target-dir")
+            .arg(workspace::target_folder())
+            .args(["--", "--deny", "warnings"])
+            .current_dir(root);
+        command::check(&mut clippy)
+    };
+    let lab = clippy(&["--locked", "--manifest-path", "lab/Cargo.toml"]);
+    clippy(&["--workspace"]).and(lab)
 }

@@ -20,10 +20,39 @@ pub fn root() -> PathBuf {
 
 /// Builds the command with optimisation and returns the path of the binary.
 pub fn build_turnkey() -> Result<PathBuf> {
+    if !is_built("release") {
+        eprintln!(
+            "building turnkey with optimisation, once: several minutes, of which most keep one CPU busy"
+        );
+    }
+    build("release")
+}
+
+/// Builds the command for somebody who waits for it, and returns the path of the binary.
+pub fn build_quick() -> Result<PathBuf> {
+    if !is_quick_built() {
+        eprintln!("building turnkey, once: one to two minutes on 2 CPUs");
+    }
+    build(QUICK)
+}
+
+/// Whether that was built before, maybe from older sources.
+pub fn is_quick_built() -> bool {
+    is_built(QUICK)
+}
+
+fn is_built(profile: &str) -> bool {
+    target_folder().join(profile).join("turnkey").exists()
+}
+
+/// The profile of Cargo.toml that compiles fast.
+const QUICK: &str = "quick";
+
+fn build(profile: &str) -> Result<PathBuf> {
     // cargo itself says where the binary is: the target folder may be set in many places.
     let mut build = command::cargo();
     build
-        .args(["build", "--release", "--package", "turnkey"])
+        .args(["build", "--package", "turnkey", "--profile", profile])
         .arg("--message-format=json-render-diagnostics")
         .arg("--manifest-path")
         .arg(root().join("Cargo.toml"))

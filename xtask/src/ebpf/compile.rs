@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::stage;
-use super::strip;
 use super::toolchain::Toolchain;
 use crate::{command, workspace};
 
@@ -31,16 +30,23 @@ pub fn compile(
     }
     let messages = command::output(&mut build)?;
     match workspace::executables(&messages, "bin").as_slice() {
-        [(_, path)] => {
-            let object =
-                fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-            strip::debug_sections(&object)
-        }
+        [(_, path)] => without_debugging(root, path, &folder.join("stripped.o")),
         others => bail!(
             "monitor-ebpf gives one object, and cargo built {}",
             others.len()
         ),
     }
+}
+
+/// The object without what only debuggers read. The program that takes it out is built for this alone.
+fn without_debugging(root: &Path, object: &Path, to: &Path) -> Result<Vec<u8>> {
+    let mut strip = command::cargo();
+    strip
+        .args(["run", "--quiet", "--package", "turnkey-strip", "--"])
+        .args([object, to])
+        .current_dir(root);
+    command::check(&mut strip)?;
+    fs::read(to).with_context(|| format!("cannot read {}", to.display()))
 }
 
 fn cargo_build(stage: &Path, toolchain: &Toolchain) -> Result<Command> {

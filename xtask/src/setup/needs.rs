@@ -21,8 +21,8 @@ enum Probe {
     /// A file at this path: the jail shows programs of the system only, so one that lies elsewhere
     /// in the search path does not count.
     File(&'static str),
-    /// A file of this name where `.cargo/config.toml` tells the build to look for libseccomp.
-    Library(&'static str),
+    /// libseccomp, linked as the environment says, where `.cargo/config.toml` tells the build to look.
+    Seccomp,
     /// A file of this name in one of the folders where a C compiler finds its libraries.
     StartFile(&'static str),
 }
@@ -41,7 +41,7 @@ pub const BUILD: &[Need] = &[
     },
     Need {
         package: "libseccomp-dev",
-        probe: Probe::Library("libseccomp.a"),
+        probe: Probe::Seccomp,
         why: "turnkey links it in",
     },
     Need {
@@ -115,7 +115,7 @@ pub const PROFILES: &[Need] = &[
     },
 ];
 
-/// For `cargo xtask bench` alone: whom turnkey is measured beside.
+/// For `cargo lab bench` alone: whom turnkey is measured beside.
 pub const PEERS: &[Need] = &[
     Need {
         package: "bpftrace",
@@ -144,7 +144,7 @@ pub const PEERS: &[Need] = &[
     },
 ];
 
-/// For `cargo xtask corpus`: what its programs use, and whom they talk to.
+/// For `cargo lab corpus`: what its programs use, and whom they talk to.
 pub const CORPUS: &[Need] = &[
     Need {
         package: "bc",
@@ -289,6 +289,24 @@ pub const BPF_LINKER: &[Need] = &[Need {
     why: "bpf-linker is built against it",
 }];
 
+/// Every list, for tests that hold for each.
+#[cfg(test)]
+pub const ALL: [&[Need]; 10] = [
+    BUILD,
+    CORPUS,
+    EXAMPLES,
+    FUZZ,
+    GUEST,
+    PEERS,
+    PROFILES,
+    REPORTS,
+    BPF_COMPILER,
+    BPF_LINKER,
+];
+
+/// Packages that not every relative of Debian has: Ubuntu's chromium is a snap. What wants one says so itself.
+const OPTIONAL: [&str; 1] = ["chromium"];
+
 /// Those of the lists that are not there, each package once.
 pub fn missing(lists: &[&'static [Need]]) -> Vec<&'static Need> {
     let mut missing: Vec<&Need> = Vec::new();
@@ -310,15 +328,40 @@ pub fn listed(needs: &[&Need]) -> String {
 }
 
 impl Need {
+    /// Whether the task can go on without it.
+    pub fn is_optional(&self) -> bool {
+        OPTIONAL.contains(&self.package)
+    }
+
     fn is_there(&self) -> bool {
         match self.probe {
             Probe::File(path) => Path::new(path).exists(),
-            Probe::Library(name) => seccomp_folder().join(name).exists(),
-            Probe::StartFile(name) => c_library_folders()
-                .iter()
-                .any(|folder| folder.join(name).exists()),
+            Probe::Seccomp => {
+                let name = seccomp_file(std::env::var("LIBSECCOMP_LINK_TYPE").ok().as_deref());
+                // The linker looks for a shared one in its own folders, too.
+                let is_shared = name == SHARED_SECCOMP;
+                seccomp_folder().join(name).exists() || is_shared && is_library(name)
+            }
+            Probe::StartFile(name) => is_library(name),
         }
     }
+}
+
+const SHARED_SECCOMP: &str = "libseccomp.so";
+
+/// The file that the build links, by the variable that it goes by: whoever has no static libseccomp asks
+/// for the shared one.
+fn seccomp_file(link_type: Option<&str>) -> &'static str {
+    match link_type {
+        Some("dylib") => SHARED_SECCOMP,
+        _ => "libseccomp.a",
+    }
+}
+
+fn is_library(name: &str) -> bool {
+    c_library_folders()
+        .iter()
+        .any(|folder| folder.join(name).exists())
 }
 
 /// Where the build looks for libseccomp: cargo hands us the variable that it hands the build.
@@ -371,20 +414,23 @@ mod tests {
 
     #[test]
     fn every_list_is_sorted_and_says_why() {
-        for list in [
-            BUILD,
-            CORPUS,
-            EXAMPLES,
-            FUZZ,
-            GUEST,
-            PEERS,
-            PROFILES,
-            REPORTS,
-            BPF_COMPILER,
-            BPF_LINKER,
-        ] {
+        for list in ALL {
             assert!(list.is_sorted_by_key(|need| need.package), "{list:?}");
             assert!(list.iter().all(|need| !need.why.is_empty()));
         }
+    }
+
+    #[test]
+    fn a_shared_libseccomp_is_looked_for_where_the_build_links_one() {
+        assert_eq!(seccomp_file(Some("dylib")), "libseccomp.so");
+        for static_one in [Some("static"), None] {
+            assert_eq!(seccomp_file(static_one), "libseccomp.a");
+        }
+    }
+
+    #[test]
+    fn a_browser_is_no_reason_to_fail() {
+        let optional = |list: &[Need]| list.iter().any(Need::is_optional);
+        assert!(optional(REPORTS) && !optional(BUILD) && !optional(EXAMPLES));
     }
 }

@@ -32,7 +32,7 @@ const SYSTEM: &[&str] = &[
 ];
 const ANYTHING: &[&str] = &["*"];
 
-const ROOMS: [Room; 10] = [
+const ROOMS: [Room; 12] = [
     Room {
         name: "turnkey-abi",
         below: &[],
@@ -64,6 +64,18 @@ const ROOMS: [Room; 10] = [
     Room {
         name: "xtask",
         below: &["turnkey-guest"],
+        never: &["aya", "libseccomp", "object", "plotters"],
+    },
+    // What it takes to write an object again is nobody else's to compile.
+    Room {
+        name: "turnkey-strip",
+        below: &[],
+        never: SYSTEM,
+    },
+    // Measures the command from outside, and shows it.
+    Room {
+        name: "turnkey-lab",
+        below: &["xtask"],
         never: &["aya", "libseccomp"],
     },
     // Sees the command from outside, as a user does; the version of the wire types is what it names.
@@ -97,8 +109,13 @@ const ROOMS: [Room; 10] = [
 ];
 
 /// The workspaces: the BPF programs are built for another target by another compiler, the fuzzer
-/// with other flags.
-const MANIFESTS: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "monitor-ebpf/Cargo.toml"];
+/// with other flags, and for the lab nobody waits who does not measure.
+const MANIFESTS: [&str; 4] = [
+    "Cargo.toml",
+    "fuzz/Cargo.toml",
+    "lab/Cargo.toml",
+    "monitor-ebpf/Cargo.toml",
+];
 
 /// Finds arrows that point up or sideways.
 pub fn check(root: &Path) -> Result<Vec<Problem>> {
@@ -239,6 +256,7 @@ mod tests {
             ("turnkey-jailer", "toml"),
             ("turnkey-monitor", "libseccomp"),
             ("turnkey-abi", "serde"),
+            ("xtask", "plotters"),
         ] {
             assert_eq!(
                 problems(package, dependency, None),

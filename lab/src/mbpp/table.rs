@@ -172,7 +172,7 @@ impl Table {
 const HEAD: &str = "# MBPP under the profile `python`
 
 The programs of MBPP (Mostly Basic Python Problems, Google Research, CC BY 4.0) with their assertions, each once under
-`turnkey run --profile python` and once outside of any jail, right after one another. `cargo xtask mbpp CORPUS` runs them and writes
+`turnkey run --profile python` and once outside of any jail, right after one another. `cargo lab mbpp CORPUS` runs them and writes
 this page. The monitor's programs are loaded once, as for everybody with many runs, and see both places; the same Python
 runs at both, outside as a user without privileges. What a start costs is measured between the programs, by one that does nothing.
 

@@ -11,7 +11,7 @@ use super::machine::Machine;
 
 const HEAD: &str = "# Benchmarks
 
-Written by `cargo xtask bench`, which measures everybody side by side: in every round each has its turns, so that what
+Written by `cargo lab bench`, which measures everybody side by side: in every round each has its turns, so that what
 disturbs the machine disturbs all. Shown are medians with the middle half of the measurements; ratios are medians
 of the rounds' ratios, and behind ± stands how far the rounds lie apart, as a standard deviation.
 

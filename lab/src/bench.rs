@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what turnkey costs, beside others, measured in turns.
+//! `cargo lab bench`: what turnkey costs, beside others, measured in turns.
 //!
 //! It is not part of the tests: figures need a machine that does nothing else. Everything happens in a mount
 //! namespace with a BPF file system of its own, so that turnkey's programs leave with it whatever happens.

@@ -9,7 +9,7 @@ use object::build::elf::{Builder, Section, SectionData};
 use object::elf;
 
 /// The object without its DWARF sections.
-pub fn debug_sections(object: &[u8]) -> Result<Vec<u8>> {
+pub fn without_sections(object: &[u8]) -> Result<Vec<u8>> {
     let mut builder = Builder::read(object).context("the object is no ELF file")?;
     for section in &mut builder.sections {
         let name = section.name.as_slice();
@@ -69,12 +69,12 @@ mod tests {
     #[test]
     fn debugging_goes_and_code_and_types_stay() {
         let before = object(&["tp_btf/sys_enter", ".debug_info", ".BTF", ".rel.debug_info"]);
-        let after = debug_sections(&before).expect("stripped");
+        let after = without_sections(&before).expect("stripped");
         assert_eq!(names(&after), ["tp_btf/sys_enter", ".BTF"]);
     }
 
     #[test]
     fn what_is_no_object_is_refused() {
-        assert!(debug_sections(b"\x7fELF and then nothing").is_err());
+        assert!(without_sections(b"\x7fELF and then nothing").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask mbpp CORPUS`: a thousand small programs that nobody here wrote, under the profile
+//! `cargo lab mbpp CORPUS`: a thousand small programs that nobody here wrote, under the profile
 //! `python` and outside of any jail. What came of it is docs/mbpp.md.
 //!
 //! Runs as root, in a mount namespace with a BPF file system of its own: the monitor's programs are

@@ -1,4 +1,4 @@
-// What `cargo xtask bench` runs, bare and in jails: one kind of work, many times.
+// What `cargo lab bench` runs, bare and in jails: one kind of work, many times.
 //
 //   loops KIND COUNT [ARGUMENTS]
 //

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: every program of `examples/` in its jail, against what its header promises.
+//! `cargo lab demo`: every program of `examples/` in its jail, against what its header promises.
 //!
 //! A hostile program is first run without the jail, where that harms nobody, and must succeed
 //! there: an attack that never worked proves nothing.

@@ -1,4 +1,4 @@
-//! `cargo xtask corpus CORPUS`: programs that nobody here wrote, risky and harmless ones, in the jail
+//! `cargo lab corpus CORPUS`: programs that nobody here wrote, risky and harmless ones, in the jail
 //! and without it, each with its effect seen from outside. What came of it is docs/corpus.md.
 //!
 //! Runs as root and goes, with everything it runs, into a disposable copy of the machine: see
@@ -133,14 +133,14 @@ fn pack(arguments: &Arguments, turnkey: &Path, baggage: &Path) -> Result<()> {
         copy(&arguments.corpus.join(name), name)?;
     }
     copy(turnkey, "turnkey")?;
-    copy(&std::env::current_exe()?, "xtask")?;
+    copy(&std::env::current_exe()?, "lab")?;
     Ok(())
 }
 
 /// This command, as it runs on the ground.
 fn words(arguments: &Arguments) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![
-        Path::new(BAGGAGE).join("xtask").into(),
+        Path::new(BAGGAGE).join("lab").into(),
         "corpus".into(),
         "--inside".into(),
         BAGGAGE.into(),

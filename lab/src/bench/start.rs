@@ -28,7 +28,7 @@ const INTRODUCTION: &str = "From the caller's fork to the reaped command, as the
 turnkey's programs into the kernel first; *warm* finds them loaded by `turnkey monitor load`. Others, and \
 starts from nothing, are measured while no programs of turnkey are loaded. turnkey runs as root, because the \
 monitor needs it, with the profile `untrusted`, every layer on; everybody else as a user without privileges. *The \
-same kernel objects, without turnkey* is `xtask/src/bench/floor.c`: a jail of as many namespaces, control groups, mounts, \
+same kernel objects, without turnkey* is `lab/src/bench/floor.c`: a jail of as many namespaces, control groups, mounts, \
 rules of Landlock and instructions of seccomp, made in one go by root, which checks and tells nothing. *And the monitor's*: it opens \
 the programs, links and maps that are loaded, maps the memory of a jail's rules and events, and attaches the programs that guard the \
 sockets of a group; nobody reads the events.";

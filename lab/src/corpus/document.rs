@@ -214,7 +214,7 @@ fn cause(of: Aspiration, under: Under) -> &'static str {
 const HEAD: &str = "\
 # Programs that nobody here wrote, against turnkey
 
-`cargo xtask corpus CORPUS` runs the odd scenarios of RedCode-Exec (RedCode Benchmark Dataset, (c) 2024 RedCode Authors, CC BY 4.0)
+`cargo lab corpus CORPUS` runs the odd scenarios of RedCode-Exec (RedCode Benchmark Dataset, (c) 2024 RedCode Authors, CC BY 4.0)
 and MBPP (Google Research, CC BY 4.0) and writes this page; every figure on it is what the command measured. Each program
 runs three times: without the jail, by a user without privileges, to see that its effect happens; in the jail under `sealed`,
 the shipped profile for code that only computes, as all of these programs are meant to be; and in the jail under the profile that is

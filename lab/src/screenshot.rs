@@ -1,4 +1,4 @@
-//! `cargo xtask screenshot`: a hostile example, run; its report as a page; a picture of that for the guide.
+//! `cargo lab screenshot`: a hostile example, run; its report as a page; a picture of that for the guide.
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,178 @@
+//! `cargo xtask dist`: turnkey for those who do not compile it. One static binary, and that binary with
+//! its documents as a package of Debian and as a tarball.
+
+mod check;
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use crate::{command, setup, workspace};
+
+/// What `dist` is given.
+#[derive(Args)]
+pub struct Arguments {
+    /// Also installs each in a root that holds nothing else, and runs it there
+    #[arg(long)]
+    check: bool,
+}
+
+/// A download, not an image: more than this and something was linked in that nobody asked for.
+const MOST_BYTES: u64 = 12 * 1000 * 1000;
+
+/// What was made.
+struct Made {
+    tarball: PathBuf,
+    /// Only where dpkg-deb is.
+    package: Option<PathBuf>,
+}
+
+/// Builds, packs, and with `--check` tries what was packed.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    setup::ensure(&[setup::BUILD])?;
+    let folder = workspace::target_folder().join("dist");
+    let turnkey = build()?;
+    let size = fs::metadata(&turnkey)?.len();
+    ensure!(
+        size <= MOST_BYTES,
+        "the binary has {size} bytes, {MOST_BYTES} are the most"
+    );
+    let stage = folder.join("stage");
+    stage::fill(&workspace::root(), &turnkey, &stage)?;
+    let made = Made {
+        tarball: tarball(&folder, &stage)?,
+        package: package(&folder, &stage)?,
+    };
+    fs::copy(&turnkey, folder.join("turnkey")).context("cannot copy the binary")?;
+    if arguments.check {
+        check::all(&made)?;
+    }
+    eprintln!("in {}: {}", folder.display(), listed(&made, size));
+    Ok(())
+}
+
+fn listed(made: &Made, size: u64) -> String {
+    let mut names = vec![format!("turnkey ({size} bytes, static)")];
+    let files = [Some(&made.tarball), made.package.as_ref()];
+    names.extend(files.into_iter().flatten().map(|file| name(file)));
+    if made.package.is_none() {
+        names.push("no .deb: dpkg-deb is not here".to_owned());
+    }
+    names.join(", ")
+}
+
+fn name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The version of the workspace, which is that of every crate.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Named for the compiler, so that its flags are not those of build scripts and macros, which
+/// cannot be linked statically.
+fn target() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
+/// The binary, with the C library inside and without symbols.
+fn build() -> Result<PathBuf> {
+    eprintln!(
+        "building turnkey as one static piece: several minutes, of which most keep one CPU busy"
+    );
+    let target = target();
+    let mut build = command::cargo();
+    build
+        .args([
+            "build",
+            "--locked",
+            "--package",
+            "turnkey",
+            "--profile",
+            "dist",
+        ])
+        .args(["--target", &target, "--config"])
+        .arg(format!(
+            "target.{target}.rustflags=['-Ctarget-feature=+crt-static']"
+        ))
+        .arg("--message-format=json-render-diagnostics")
+        // Flags of the environment would take the place of that one.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .current_dir(workspace::root())
+        .stderr(Stdio::inherit());
+    let messages = command::output(&mut build)?;
+    let programs = workspace::executables(&messages, "bin");
+    let turnkey = programs.into_iter().find(|(name, _)| name == "turnkey");
+    let (_, turnkey) = turnkey.context("cargo built no program named turnkey")?;
+    let bytes = fs::read(&turnkey).context("cannot read the binary")?;
+    if asks_for_a_loader(&bytes) {
+        bail!("{} is not static", turnkey.display());
+    }
+    Ok(turnkey)
+}
+
+/// Whether the kernel would start another program to load it: that one's path stands in the file.
+fn asks_for_a_loader(program: &[u8]) -> bool {
+    const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2\0";
+    // The path of a loader is in the first page, before any code; a static C library holds it elsewhere.
+    program
+        .get(..4096)
+        .unwrap_or(program)
+        .windows(LOADER.len())
+        .any(|bytes| bytes == LOADER)
+}
+
+/// The same bytes for the same files: no names, no times.
+fn tarball(folder: &Path, stage: &Path) -> Result<PathBuf> {
+    let name = format!("turnkey-{VERSION}-{}-linux", std::env::consts::ARCH);
+    let file = folder.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--gzip", "--sort=name", "--mtime=@0"])
+        .args([
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "--exclude=./DEBIAN",
+        ])
+        .arg(format!("--transform=s,^\\.,{name},"))
+        .arg("--file")
+        .arg(&file)
+        .arg("--directory")
+        .arg(stage)
+        .arg(".");
+    command::check(&mut tar)?;
+    Ok(file)
+}
+
+fn package(folder: &Path, stage: &Path) -> Result<Option<PathBuf>> {
+    if command::find_program("dpkg-deb").is_none() {
+        return Ok(None);
+    }
+    let file = folder.join(format!("turnkey_{VERSION}_{}.deb", stage::architecture()));
+    let mut build = Command::new("dpkg-deb");
+    build
+        .args(["--root-owner-group", "--build"])
+        .args([stage, &file])
+        .env("SOURCE_DATE_EPOCH", "0");
+    command::check(&mut build)?;
+    Ok(Some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_needs_a_loader_is_told_from_one_that_does_not() {
+        let of_this_test = std::env::current_exe()
+            .and_then(fs::read)
+            .expect("a program");
+        assert!(asks_for_a_loader(&of_this_test));
+        assert!(!asks_for_a_loader(b"\x7fELF and nothing of that kind"));
+    }
+}

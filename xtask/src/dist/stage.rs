@@ -1,0 +1,193 @@
+//! The files of a package where they will lie, and what dpkg wants to know of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::VERSION;
+use crate::command;
+
+/// From the checkout, and where it goes.
+const FILES: [(&str, &str); 6] = [
+    ("README.md", "usr/share/doc/turnkey/README.md"),
+    ("SECURITY.md", "usr/share/doc/turnkey/SECURITY.md"),
+    ("CHANGELOG.md", "usr/share/doc/turnkey/CHANGELOG.md"),
+    ("LICENSE-MIT", "usr/share/doc/turnkey/LICENSE-MIT"),
+    ("packaging/copyright", "usr/share/doc/turnkey/copyright"),
+    (
+        "packaging/turnkey-monitor.service",
+        "usr/lib/systemd/system/turnkey-monitor.service",
+    ),
+];
+
+/// Folders, of which files with these endings go along.
+const FOLDERS: [(&str, &str, &[&str]); 3] = [
+    ("profiles", "usr/share/turnkey/profiles", &["toml"]),
+    ("docs", "usr/share/doc/turnkey/docs", &["md", "json", "png"]),
+    ("docs/guide", "usr/share/doc/turnkey/docs/guide", &["md"]),
+];
+
+/// What `turnkey completions` takes, and where each shell looks.
+const SHELLS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/turnkey"),
+    ("fish", "usr/share/fish/vendor_completions.d/turnkey.fish"),
+    ("zsh", "usr/share/zsh/vendor-completions/_turnkey"),
+];
+
+/// Lays everything out from nothing.
+pub fn fill(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
+    if stage.exists() {
+        fs::remove_dir_all(stage).context("cannot empty the folder of the package")?;
+    }
+    put(&fs::read(turnkey)?, &stage.join("usr/bin/turnkey"), 0o755)?;
+    for (from, to) in FILES {
+        let bytes = fs::read(root.join(from)).with_context(|| format!("cannot read {from}"))?;
+        put(&bytes, &stage.join(to), 0o644)?;
+    }
+    for (from, to, endings) in FOLDERS {
+        folder(&root.join(from), &stage.join(to), endings)?;
+    }
+    of_the_command(turnkey, stage)?;
+    let size = size(stage)?;
+    put(
+        control(size).as_bytes(),
+        &stage.join("DEBIAN/control"),
+        0o644,
+    )
+}
+
+/// What the command itself writes, as far as it has the commands for it.
+fn of_the_command(turnkey: &Path, stage: &Path) -> Result<()> {
+    for (shell, to) in SHELLS {
+        if let Some(text) = said(turnkey, &["completions", shell]) {
+            put(text.as_bytes(), &stage.join(to), 0o644)?;
+        }
+    }
+    if let Some(page) = said(turnkey, &["man"]) {
+        let to = stage.join("usr/share/man/man1/turnkey.1");
+        put(page.as_bytes(), &to, 0o644)?;
+        command::check(Command::new("gzip").args(["--best", "--no-name"]).arg(to))?;
+    }
+    Ok(())
+}
+
+/// What it prints, or nothing when it does not know the command.
+fn said(turnkey: &Path, words: &[&str]) -> Option<String> {
+    let mut ask = Command::new(turnkey);
+    let answer = ask.args(words).stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(answer.stdout).ok()?;
+    (answer.status.success() && !text.is_empty()).then_some(text)
+}
+
+fn folder(from: &Path, to: &Path, endings: &[&str]) -> Result<()> {
+    let entries = fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let ending = path.extension().and_then(|it| it.to_str());
+        if let (true, Some(name)) = (
+            ending.is_some_and(|it| endings.contains(&it)),
+            path.file_name(),
+        ) {
+            put(&fs::read(&path)?, &to.join(name), 0o644)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whatever the umask of whoever packs is, everybody may read what is installed.
+fn put(bytes: &[u8], to: &Path, mode: u32) -> Result<()> {
+    let failed = || format!("cannot write {}", to.display());
+    let folder = to.parent().with_context(failed)?;
+    fs::create_dir_all(folder).with_context(failed)?;
+    fs::write(to, bytes).with_context(failed)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).with_context(failed)
+}
+
+/// In kibibytes, as dpkg counts.
+fn size(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        bytes += if entry.file_type()?.is_dir() {
+            size(&entry.path())? * 1024
+        } else {
+            entry.metadata()?.len()
+        };
+    }
+    Ok(bytes.div_ceil(1024))
+}
+
+/// What Debian calls this processor.
+pub fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn control(size: u64) -> String {
+    format!(
+        "Package: turnkey\n\
+         Version: {VERSION}\n\
+         Architecture: {}\n\
+         Maintainer: the maintainers of turnkey\n\
+         Section: admin\n\
+         Priority: optional\n\
+         Installed-Size: {size}\n\
+         Suggests: uidmap\n\
+         Description: jail with eBPF monitoring for programs that nobody trusts\n \
+         turnkey runs a program in a jail, watches from inside the kernel what it does,\n \
+         kills it the moment it breaks the rules, and says what happened.\n",
+        architecture()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_has_what_dpkg_insists_on_and_a_description_of_lines_that_belong_to_it() {
+        let text = control(7);
+        for key in [
+            "Package: turnkey",
+            "Version: ",
+            "Architecture: ",
+            "Installed-Size: 7",
+        ] {
+            assert!(text.lines().any(|line| line.starts_with(key)), "{text}");
+        }
+        let rest = text
+            .lines()
+            .skip_while(|line| !line.starts_with("Description: "));
+        assert!(rest.skip(1).all(|line| line.starts_with(' ')), "{text}");
+        assert!(text.ends_with('\n'));
+    }
+
+    #[test]
+    fn everything_lies_where_it_is_looked_for_and_is_readable() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stage = folder.path().join("stage");
+        // A program that knows none of the commands, as an older turnkey does.
+        fill(&crate::workspace::root(), Path::new("/bin/false"), &stage).expect("filled");
+        for file in [
+            "DEBIAN/control",
+            "usr/bin/turnkey",
+            "usr/share/doc/turnkey/copyright",
+            "usr/share/turnkey/profiles/untrusted.toml",
+            "usr/lib/systemd/system/turnkey-monitor.service",
+        ] {
+            assert!(stage.join(file).is_file(), "{file}");
+        }
+        assert!(!stage.join("usr/share/man").exists());
+        let mode = fs::metadata(stage.join("usr/bin/turnkey"))
+            .expect("there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o755);
+    }
+}

@@ -1,0 +1,332 @@
+//! What this machine can do, asked before anything is compiled: whoever waits two minutes for a
+//! build should know what it will show.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What there is to know of it, each as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// As in `uname -r`.
+    kernel: String,
+    processors: usize,
+    /// In mebibytes; 0 when /proc does not tell.
+    memory: u64,
+    is_root: bool,
+    /// Names of capabilities that the monitored jail needs and the caller lacks.
+    lacks: Vec<&'static str>,
+    in_container: bool,
+    groups: Groups,
+    types: Types,
+    /// Whether `bpf` is in the kernel's list of security modules.
+    has_bpf_lsm: bool,
+}
+
+/// The control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Groups {
+    /// A hierarchy of version 2 is mounted.
+    Version2,
+    /// Nothing of version 2 is mounted.
+    None,
+}
+
+/// The types of the kernel, without which no program of the monitor is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Types {
+    There,
+    /// /sys is not mounted, so nobody can say.
+    NoSys,
+    Missing,
+}
+
+/// What a run can show here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Jail and monitor: what is forbidden is seen, and killed.
+    Everything,
+    /// The jail, in a user namespace: no rule acts, and no verdict is "clean".
+    JailAlone,
+}
+
+/// Looks at everything; takes milliseconds and changes nothing.
+#[must_use]
+pub fn look() -> Machine {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let status = read("/proc/self/status");
+    Machine {
+        kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        memory: memory(&read("/proc/meminfo")),
+        is_root: effective_user(&status) == Some(0),
+        lacks: lacking(&status),
+        in_container: is_container(),
+        groups: groups(&read("/proc/self/mounts")),
+        types: types(),
+        has_bpf_lsm: holds_bpf(&read("/sys/kernel/security/lsm")),
+    }
+}
+
+/// Says it on standard error.
+pub fn tell() {
+    eprintln!("{}", look());
+}
+
+impl Machine {
+    /// What a run can show here.
+    #[must_use]
+    pub fn shows(&self) -> Shows {
+        let watches = self.is_root
+            && self.lacks.is_empty()
+            && self.groups == Groups::Version2
+            && self.types == Types::There;
+        if watches {
+            Shows::Everything
+        } else {
+            Shows::JailAlone
+        }
+    }
+
+    /// Who asks.
+    fn caller(&self) -> String {
+        let place = if self.in_container {
+            ", in a container"
+        } else {
+            ""
+        };
+        if !self.is_root {
+            return format!("an ordinary user{place}");
+        }
+        match self.lacks.as_slice() {
+            [] => format!("root with all that is needed{place}"),
+            lacks => format!("root without {}{place}", lacks.join(", ")),
+        }
+    }
+
+    fn kernel_side(&self) -> String {
+        let types = match self.types {
+            Types::There => "BTF is there",
+            Types::NoSys => "nothing is known of BTF, because /sys is not mounted",
+            Types::Missing => "no BTF",
+        };
+        let groups = match self.groups {
+            Groups::Version2 => "control groups v2 are mounted",
+            Groups::None => "no control groups v2 are mounted",
+        };
+        let lsm = if self.has_bpf_lsm {
+            "BPF LSM acts (forbidden acts do not happen)"
+        } else {
+            "BPF LSM does not act (whoever does what is forbidden is killed after the call)"
+        };
+        format!("{types}; {groups}; {lsm}")
+    }
+
+    /// What can be shown; and where that is not everything, the one thing to change first.
+    fn outlook(&self) -> String {
+        match self.shows() {
+            Shows::Everything => "jail and monitor, all of it".to_owned(),
+            Shows::JailAlone => format!(
+                "at most the jail without the monitor; for all of it, {}",
+                self.fix()
+            ),
+        }
+    }
+
+    fn fix(&self) -> &'static str {
+        if !self.is_root {
+            return "run this as root";
+        }
+        if !self.lacks.is_empty() && self.in_container {
+            return "give the container all capabilities (docker run --privileged)";
+        }
+        if !self.lacks.is_empty() {
+            return "run this as root with all capabilities";
+        }
+        match (self.types, self.groups) {
+            (Types::NoSys, _) => "mount -t sysfs sysfs /sys",
+            (Types::Missing, _) => "boot a kernel built with CONFIG_DEBUG_INFO_BTF",
+            (Types::There, _) => "mount -t cgroup2 none /sys/fs/cgroup",
+        }
+    }
+}
+
+/// Three lines.
+impl fmt::Display for Machine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gibibytes = self.memory / 1024;
+        writeln!(
+            formatter,
+            "machine: Linux {}, {} CPUs, {gibibytes} GiB of memory; you are {}",
+            self.kernel,
+            self.processors,
+            self.caller(),
+        )?;
+        writeln!(formatter, "kernel:  {}", self.kernel_side())?;
+        write!(formatter, "shows:   {}", self.outlook())
+    }
+}
+
+/// The effective user in /proc/self/status.
+fn effective_user(status: &str) -> Option<u32> {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the jail and the monitor of root cannot do without, by number in linux/capability.h.
+const NEEDED: [(u32, &str); 6] = [
+    (6, "CAP_SETGID"),
+    (7, "CAP_SETUID"),
+    (12, "CAP_NET_ADMIN"),
+    (21, "CAP_SYS_ADMIN"),
+    (38, "CAP_PERFMON"),
+    (39, "CAP_BPF"),
+];
+
+/// Those of them that are not effective; nothing when /proc does not tell.
+fn lacking(status: &str) -> Vec<&'static str> {
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let Some(mask) = mask else { return Vec::new() };
+    NEEDED
+        .iter()
+        .filter(|(number, _)| mask & (1 << number) == 0)
+        .map(|(_, name)| *name)
+        .collect()
+}
+
+/// In mebibytes, from /proc/meminfo.
+fn memory(meminfo: &str) -> u64 {
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let kibibytes = total.and_then(|rest| rest.split_whitespace().next());
+    kibibytes
+        .and_then(|number| number.parse::<u64>().ok())
+        .unwrap_or(0)
+        / 1024
+}
+
+fn groups(mounts: &str) -> Groups {
+    let is_version_2 = |line: &str| line.split(' ').nth(2) == Some("cgroup2");
+    if mounts.lines().any(is_version_2) {
+        Groups::Version2
+    } else {
+        Groups::None
+    }
+}
+
+fn types() -> Types {
+    if Path::new("/sys/kernel/btf/vmlinux").exists() {
+        Types::There
+    } else if Path::new("/sys/kernel").exists() {
+        Types::Missing
+    } else {
+        Types::NoSys
+    }
+}
+
+/// Whether the list of security modules, names between commas, holds `bpf`.
+fn holds_bpf(modules: &str) -> bool {
+    modules.trim().split(',').any(|name| name == "bpf")
+}
+
+/// The kernel's own number for the first namespace of processes. Marks such as /.dockerenv stay in images that
+/// became machines.
+const FIRST_PROCESSES: u64 = 0xEFFF_FFFC;
+
+/// Whether the host's first process is somebody else's.
+fn is_container() -> bool {
+    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST_PROCESSES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole() -> Machine {
+        Machine {
+            kernel: "6.12.0".to_owned(),
+            processors: 2,
+            memory: 4096,
+            is_root: true,
+            lacks: Vec::new(),
+            in_container: false,
+            groups: Groups::Version2,
+            types: Types::There,
+            has_bpf_lsm: true,
+        }
+    }
+
+    #[test]
+    fn it_is_said_in_three_lines() {
+        let text = whole().to_string();
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(text.contains("2 CPUs, 4 GiB"), "{text}");
+        assert!(text.ends_with("all of it"), "{text}");
+    }
+
+    #[test]
+    fn each_thing_that_lacks_is_named_with_its_own_fix() {
+        let lacking = |change: fn(&mut Machine)| {
+            let mut machine = whole();
+            change(&mut machine);
+            assert_eq!(machine.shows(), Shows::JailAlone);
+            machine.to_string()
+        };
+        assert!(lacking(|it| it.is_root = false).contains("run this as root"));
+        let container = lacking(|it| {
+            it.in_container = true;
+            it.lacks = vec!["CAP_SYS_ADMIN"];
+        });
+        assert!(
+            container.contains("root without CAP_SYS_ADMIN, in a container"),
+            "{container}"
+        );
+        assert!(container.contains("--privileged"), "{container}");
+        assert!(lacking(|it| it.groups = Groups::None).contains("mount -t cgroup2"));
+        assert!(lacking(|it| it.types = Types::Missing).contains("CONFIG_DEBUG_INFO_BTF"));
+        assert!(lacking(|it| it.types = Types::NoSys).contains("mount -t sysfs"));
+    }
+
+    #[test]
+    fn a_kernel_without_bpf_lsm_shows_everything_too() {
+        let mut machine = whole();
+        machine.has_bpf_lsm = false;
+        assert_eq!(machine.shows(), Shows::Everything);
+        assert!(machine.to_string().contains("killed after the call"));
+    }
+
+    #[test]
+    fn files_of_proc_are_read_as_they_are_written() {
+        let docker = "Name:\tx\nUid:\t1000\t0\t0\t0\nCapEff:\t00000000a80425fb\n";
+        assert_eq!(effective_user(docker), Some(0));
+        assert_eq!(
+            lacking(docker),
+            ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF"]
+        );
+        let root = "CapEff:\t000001ffffffffff\n";
+        assert_eq!((effective_user(root), lacking(root).len()), (None, 0));
+        assert_eq!(
+            memory("MemTotal:       24105984 kB\nMemFree: 1 kB\n"),
+            23541
+        );
+        assert_eq!(memory(""), 0);
+    }
+
+    #[test]
+    fn a_hybrid_host_has_version_2() {
+        let hybrid = "cgroup /sys/fs/cgroup/pids cgroup rw 0 0\n\
+                      none /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(groups(hybrid), Groups::Version2);
+        assert_eq!(
+            groups("cgroup /sys/fs/cgroup/pids cgroup rw 0 0\n"),
+            Groups::None
+        );
+        assert!(holds_bpf("lockdown,capability,landlock,bpf\n"));
+        assert!(!holds_bpf("lockdown,capability,bpfx\n") && !holds_bpf(""));
+    }
+}
