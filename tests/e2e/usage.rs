@@ -200,3 +200,32 @@ fn completions_and_manual_pages_are_made_from_the_command_line() {
     );
     assert!(place.join("turnkey-monitor-load.1").is_file());
 }
+
+#[test]
+fn what_is_thrown_away_is_said() {
+    let ran = Run::new().shell("echo a > a; mkdir d; echo x > d/x; ln -s a '\u{1b}[2J'");
+    ran.expect_code(0);
+    ran.expect(
+        ran.stderr
+            .contains("3 files written in /workspace and thrown away: ")
+            && ran.stderr.contains("d/x")
+            && ran.stderr.contains("--export DIR")
+            && !ran.stderr.contains('\u{1b}'),
+        "what is lost",
+    );
+    let ran = Run::new().option("--quiet").shell("echo a > a");
+    ran.expect(
+        ran.stderr.is_empty(),
+        "nothing is said to who wants to hear nothing",
+    );
+}
+
+#[test]
+fn who_is_ended_with_the_command_is_named() {
+    let ran = Run::new().shell("sleep 100 & sleep 100 & sleep 0.2");
+    ran.expect_code(0);
+    ran.expect(
+        ran.stderr.contains("2 processes were still running when the command ended, and ended with it: sleep, sleep"),
+        "who was left",
+    );
+}

@@ -4,6 +4,7 @@
 //! are the colours that this file writes when the caller wants them.
 
 mod brief;
+mod left;
 
 use std::io::{self, Write};
 
@@ -30,11 +31,17 @@ const ALSO: usize = 4;
 /// Characters of a command line.
 const COMMAND: usize = 160;
 
-/// Writes what was exported, the blocks and the verdict line: all that `run` says on stderr, and
+/// Writes what was exported or is lost, the blocks and the verdict line: all that `run` says on stderr, and
 /// `turnkey report` on stdout. Fails only when `out` does.
 pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
     if let Some(export) = &report.export {
         export.tell(false, out)?;
+    }
+    if report.error.is_none() {
+        let left = left::thrown_away(report).into_iter();
+        for words in left.chain(left::still_running(report)) {
+            writeln!(out, "turnkey: {words}")?;
+        }
     }
     render(report, out, colour)
 }
