@@ -5,6 +5,7 @@
 
 mod brief;
 mod left;
+mod meant;
 
 use std::io::{self, Write};
 
@@ -131,7 +132,7 @@ impl<W: Write> Page<'_, W> {
         let rows: Vec<_> = finding.violations(report).collect();
         match rows.first() {
             _ if !finding.counts() => self.accepted(finding),
-            Some(_) => self.rule(finding, &rows),
+            Some(_) => self.rule(report, finding, &rows),
             None if behaviour::is_one(finding) => self.behaviour(finding),
             None => self.remark(finding),
         }
@@ -151,7 +152,7 @@ impl<W: Write> Page<'_, W> {
     }
 
     /// One rule that was violated, told by its gravest attempt.
-    fn rule(&mut self, finding: &Finding, rows: &[&Violation]) -> io::Result<()> {
+    fn rule(&mut self, report: &Report, finding: &Finding, rows: &[&Violation]) -> io::Result<()> {
         // `max_by_key` keeps the last of equals, and the first attempt tells most.
         let Some(gravest) = rows.iter().rev().max_by_key(|row| row.action) else {
             return Ok(());
@@ -175,7 +176,10 @@ impl<W: Write> Page<'_, W> {
             self.field("asked as", given)?;
         }
         self.also(finding, gravest, rows)?;
-        self.field("to allow", &gravest.advice)
+        if let Some(words) = meant::decoy(report, gravest) {
+            self.field("note", &words)?;
+        }
+        self.field("to allow", &meant::to_allow(gravest))
     }
 
     /// A course of acts in one line, with the act that began it.
