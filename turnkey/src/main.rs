@@ -32,6 +32,7 @@ mod run;
 mod schema;
 mod scope;
 mod signals;
+mod start;
 mod stdin;
 mod supervise;
 mod tell;
