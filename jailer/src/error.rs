@@ -142,6 +142,24 @@ pub enum JailError {
 }
 
 impl JailError {
+    /// Whether a file of the host was replaced between being opened and being mounted, as /etc/ld.so.cache is by
+    /// ldconfig(8): nothing ran, and a jail that is made anew may find the new one.
+    #[must_use]
+    pub fn is_of_a_replaced_file(&self) -> bool {
+        matches!(
+            self,
+            Self::Step {
+                step: Step::Tree,
+                errno: Errno::ENOENT,
+                ..
+            } | Self::StepAt {
+                step: Step::Tree,
+                errno: Errno::ENOENT,
+                ..
+            }
+        )
+    }
+
     /// What the kernel's answer to the making of namespaces means on this host.
     pub(crate) fn namespaces(answer: Errno) -> JailError {
         JailError::Namespaces {

@@ -33,6 +33,7 @@ mod procfs;
 mod profiles;
 mod programs;
 mod progress;
+mod replaced;
 mod report;
 mod root;
 mod rootless;

@@ -132,3 +132,100 @@ fn an_unprivileged_caller_is_told_what_is_missing() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+fn turnkey(words: &[&str]) -> std::process::Output {
+    let mut command = std::process::Command::new(turnkey_tests::binary());
+    command.args(words).output().unwrap()
+}
+
+#[test]
+fn the_command_needs_no_dashes_before_it() {
+    let directory = turnkey_tests::scratch();
+    let output = std::process::Command::new(turnkey_tests::binary())
+        .args([
+            "run",
+            "-q",
+            "--memory",
+            "64M",
+            "sh",
+            "-c",
+            "echo $0 $1",
+            "-x",
+            "--wall",
+        ])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(output.stdout, b"-x --wall\n");
+}
+
+#[test]
+fn who_asks_for_nothing_is_helped_and_that_is_bad_usage() {
+    let bare = turnkey(&[]);
+    assert_eq!(bare.status.code(), Some(2));
+    assert!(bare.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&bare.stderr).contains("Usage: turnkey"));
+    for asked in ["help", "--help", "version", "--version"] {
+        let output = turnkey(&[asked]);
+        assert_eq!(output.status.code(), Some(0), "{asked}");
+        assert!(output.stderr.is_empty(), "{asked}");
+    }
+    assert_eq!(turnkey(&["version"]).stdout, turnkey(&["--version"]).stdout);
+}
+
+#[test]
+fn completions_and_manual_pages_are_made_from_the_command_line() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = turnkey(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("export-changes"),
+            "{shell}"
+        );
+    }
+    assert!(String::from_utf8_lossy(&turnkey(&["man"]).stdout).contains(".TH turnkey 1"));
+    let directory = turnkey_tests::scratch();
+    let place = directory.path().join("man1");
+    assert_eq!(
+        turnkey(&["man", &place.display().to_string()])
+            .status
+            .code(),
+        Some(0)
+    );
+    let page = std::fs::read_to_string(place.join("turnkey-run.1")).unwrap();
+    assert!(
+        page.contains("no\\-redact") && page.contains("Examples"),
+        "{page}"
+    );
+    assert!(place.join("turnkey-monitor-load.1").is_file());
+}
+
+#[test]
+fn what_is_thrown_away_is_said() {
+    let ran = Run::new().shell("echo a > a; mkdir d; echo x > d/x; ln -s a '\u{1b}[2J'");
+    ran.expect_code(0);
+    ran.expect(
+        ran.stderr
+            .contains("3 files written in /workspace and thrown away: ")
+            && ran.stderr.contains("d/x")
+            && ran.stderr.contains("--export DIR")
+            && !ran.stderr.contains('\u{1b}'),
+        "what is lost",
+    );
+    let ran = Run::new().option("--quiet").shell("echo a > a");
+    ran.expect(
+        ran.stderr.is_empty(),
+        "nothing is said to who wants to hear nothing",
+    );
+}
+
+#[test]
+fn who_is_ended_with_the_command_is_named() {
+    let ran = Run::new().shell("sleep 100 & sleep 100 & sleep 0.2");
+    ran.expect_code(0);
+    ran.expect(
+        ran.stderr.contains("2 processes were still running when the command ended, and ended with it: sleep, sleep"),
+        "who was left",
+    );
+}

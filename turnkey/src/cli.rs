@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use turnkey_policy::Overrides;
+
+mod overrides;
+
+pub use overrides::OverrideArguments;
 
 /// Run a program nobody trusts in a jail, watch it from inside the kernel, kill it the moment it
 /// breaks the rules, and say exactly what happened.
@@ -53,6 +56,12 @@ pub enum Command {
     /// away, or list them.
     #[command(subcommand)]
     Monitor(MonitorCommand),
+    /// Print the completions of a shell, for its own directory of them.
+    Completions(CompletionsArguments),
+    /// Print the manual page, or write one of each command to a directory.
+    Man(ManArguments),
+    /// Print the version, as --version does.
+    Version,
 }
 
 const LEARN_CODES: &str = "Exit codes:
@@ -95,59 +104,71 @@ const EXIT_CODES: &str = "Exit codes:
   125       turnkey failed, or a required layer could not be enforced, and nothing ran;
             or the command succeeded and its files could not all be exported
   126, 127  command not executable, not found
-  128+N     the command died from signal N by itself";
+  128+N     the command died from signal N by itself
+
+Examples:
+  turnkey run python3 untrusted.py                         no network, and what it writes is thrown away
+  turnkey run --allow pypi.org:443 -- pip download six     TCP to this host, and to nobody else
+  turnkey run --memory 1G --wall 2m --read /data -- ./job  more memory and time, and a directory to read
+  turnkey run --export out --export-changes -- ./build.sh  what it wrote, as plain files";
 
 /// `turnkey run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// A shipped profile, as `turnkey profiles` lists them, or a file
-    #[arg(long, value_name = "NAME|FILE", default_value = "untrusted")]
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "untrusted",
+        help_heading = "Policy"
+    )]
     pub profile: String,
     /// Write the JSON report here; - for standard output, and what the program prints there goes to standard error
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub report: Option<PathBuf>,
     /// Write every event here, as JSON Lines
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub events: Option<PathBuf>,
     /// Keep the program's output in the report as well
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub capture: bool,
     /// Tell in the report which system calls were made; until the end of the run every call on the host
     /// takes a little longer
-    #[arg(long, requires = "report")]
+    #[arg(long, requires = "report", help_heading = "Output")]
     pub syscalls: bool,
     /// Keep credentials in arguments, paths and addresses of the report and the events as they are
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub no_redact: bool,
     /// Bring the workspace's files out to this new or empty directory when the run is over
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub export: Option<PathBuf>,
     /// Of the workspace's files, export only those that the run added or modified
-    #[arg(long, requires = "export")]
+    #[arg(long, requires = "export", help_heading = "Files")]
     pub export_changes: bool,
     /// No verdict line and no explanation on standard error
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
     /// Colours on standard error; by itself, where that is a terminal
     #[arg(
         long = "color",
         value_name = "WHEN",
         value_enum,
-        default_value = "auto"
+        default_value = "auto",
+        help_heading = "Output"
     )]
     pub colour: ColourWhen,
     /// Do without the monitor, and without whatever else an unprivileged caller cannot have: no
     /// rule acts, and the verdict is inconclusive at best
-    #[arg(long)]
+    #[arg(long, help_heading = "Policy")]
     pub unmonitored: bool,
     /// The directory that appears as /workspace, instead of the current one
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub workdir: Option<PathBuf>,
     /// Flags over the profile.
     #[command(flatten)]
     pub overrides: OverrideArguments,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The command and its arguments, from the first word that is no option; -- before it is never wrong
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -183,8 +204,8 @@ pub struct LearnArguments {
     /// Flags over the profile, which the new one keeps but for limits.
     #[command(flatten)]
     pub overrides: OverrideArguments,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The command and its arguments, from the first word that is no option; -- before it is never wrong
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -345,6 +366,22 @@ pub enum SchemaOf {
     Report,
 }
 
+/// `turnkey completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArguments {
+    /// Whose completions
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `turnkey man`.
+#[derive(Debug, Args)]
+pub struct ManArguments {
+    /// Write turnkey.1, turnkey-run.1 and so on here; it is made if it does not exist
+    #[arg(value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
 /// `turnkey doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
@@ -380,136 +417,6 @@ pub struct UnloadArguments {
     pub all: bool,
 }
 
-/// Flags over the profile.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Over the profile")]
-pub struct OverrideArguments {
-    /// enforce: rules act; observe: rules only speak
-    #[arg(long, value_name = "MODE")]
-    mode: Option<String>,
-    /// Memory of the whole tree, such as 512M
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<String>,
-    /// Swap of the whole tree
-    #[arg(long, value_name = "SIZE")]
-    swap: Option<String>,
-    /// Share of processor time, 100% is one processor
-    #[arg(long, value_name = "PERCENT")]
-    cpu: Option<String>,
-    /// Processes and threads
-    #[arg(long, value_name = "COUNT")]
-    pids: Option<String>,
-    /// Time on the wall clock, such as 10s
-    #[arg(long, value_name = "DURATION")]
-    wall: Option<String>,
-    /// Processor time of the whole tree
-    #[arg(long, value_name = "DURATION")]
-    cpu_time: Option<String>,
-    /// Bytes on standard output and error together
-    #[arg(long, value_name = "SIZE")]
-    output: Option<String>,
-    /// Bytes that are read from each disk in a second, such as 10M
-    #[arg(long, value_name = "SIZE")]
-    io_read: Option<String>,
-    /// Bytes that are written to each disk in a second
-    #[arg(long, value_name = "SIZE")]
-    io_write: Option<String>,
-    /// What can be written to /workspace before the writes are thrown away, such as 64M
-    #[arg(long, value_name = "SIZE")]
-    disk: Option<String>,
-    /// Bytes of one file
-    #[arg(long, value_name = "SIZE")]
-    file_size: Option<String>,
-    /// Bytes that --export writes
-    #[arg(long, value_name = "SIZE")]
-    export_size: Option<String>,
-    /// Open descriptors of one process
-    #[arg(long, value_name = "COUNT")]
-    open_files: Option<String>,
-    /// This directory is the jail's root, read-only, instead of the host's
-    #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
-    /// auto: show the directory that the command is installed in, and put it on PATH
-    #[arg(long, value_name = "WHAT")]
-    toolchain: Option<String>,
-    /// Show this path of the host, read-only
-    #[arg(long, value_name = "PATH")]
-    read: Vec<PathBuf>,
-    /// Show this path of the host, writable
-    #[arg(long, value_name = "PATH")]
-    write: Vec<PathBuf>,
-    /// A tmpfs
-    #[arg(long, value_name = "PATH=SIZE")]
-    scratch: Vec<String>,
-    /// overlay, read-only or none
-    #[arg(long, value_name = "MODE")]
-    workdir_mode: Option<String>,
-    /// none, loopback or allow
-    #[arg(long, value_name = "MODE")]
-    network: Option<String>,
-    /// Talk to this host over TCP, such as example.org:443; --network allow
-    #[arg(long, value_name = "HOST:PORT")]
-    allow: Vec<String>,
-    /// Pass this variable, or set it
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    env: Vec<String>,
-    /// Name of the user inside
-    #[arg(long, value_name = "NAME")]
-    user: Option<String>,
-    /// Host name inside
-    #[arg(long, value_name = "NAME")]
-    hostname: Option<String>,
-    /// What lost evidence means: mark, fail or kill
-    #[arg(long, value_name = "WHAT")]
-    on_loss: Option<String>,
-}
-
-impl OverrideArguments {
-    /// The flags in the form the policy takes them: paths made absolute, because only here is the
-    /// current directory known.
-    pub fn resolve(&self) -> std::io::Result<Overrides> {
-        let flags = self;
-        let absolute =
-            |path: &PathBuf| Ok(std::path::absolute(path)?.to_string_lossy().into_owned());
-        Ok(Overrides {
-            memory: flags.memory.clone(),
-            swap: flags.swap.clone(),
-            cpu: flags.cpu.clone(),
-            pids: flags.pids.clone(),
-            wall: flags.wall.clone(),
-            cpu_time: flags.cpu_time.clone(),
-            output: flags.output.clone(),
-            io_read: flags.io_read.clone(),
-            io_write: flags.io_write.clone(),
-            disk: flags.disk.clone(),
-            file_size: flags.file_size.clone(),
-            open_files: flags.open_files.clone(),
-            export_size: flags.export_size.clone(),
-            root: flags.root.as_ref().map(absolute).transpose()?,
-            toolchain: flags.toolchain.clone(),
-            read: flags
-                .read
-                .iter()
-                .map(absolute)
-                .collect::<std::io::Result<_>>()?,
-            write: flags
-                .write
-                .iter()
-                .map(absolute)
-                .collect::<std::io::Result<_>>()?,
-            scratch: flags.scratch.clone(),
-            workdir_mode: flags.workdir_mode.clone(),
-            network: flags.network.clone(),
-            allow: flags.allow.clone(),
-            env: flags.env.clone(),
-            user: flags.user.clone(),
-            hostname: flags.hostname.clone(),
-            mode: flags.mode.clone(),
-            on_loss: flags.on_loss.clone(),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -543,6 +450,41 @@ mod tests {
             panic!("`run` is run")
         };
         assert_eq!(run.command, ["ls", "--memory", "-l"]);
+    }
+
+    #[test]
+    fn the_command_begins_at_the_first_word_that_is_no_option() {
+        for (line, command) in [
+            ("turnkey run true", "true"),
+            ("turnkey run --memory 1G true -x", "true -x"),
+            (
+                "turnkey run -q true --report r -- x",
+                "true --report r -- x",
+            ),
+            ("turnkey run true --help", "true --help"),
+        ] {
+            let words = line.split(' ');
+            let Command::Run(run) = Arguments::try_parse_from(words).unwrap().command else {
+                panic!("`run` is run")
+            };
+            assert_eq!(run.command.join(" ".as_ref()), command, "{line}");
+            assert_eq!(run.report, None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_flags_of_run_are_grouped_and_examples_stand_at_the_end() {
+        let mut command = Arguments::command();
+        let help = command
+            .find_subcommand_mut("run")
+            .unwrap()
+            .render_help()
+            .to_string();
+        for group in ["Policy:", "Output:", "Files:", "Network:", "Limits:"] {
+            assert!(help.lines().any(|line| line == group), "{group}\n{help}");
+        }
+        let (_, examples) = help.split_once("\nExamples:\n").unwrap();
+        assert_eq!(examples.trim_end().lines().count(), 4);
     }
 
     #[test]

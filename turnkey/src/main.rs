@@ -22,6 +22,7 @@ mod network;
 mod object;
 mod output;
 mod outputs;
+mod pages;
 mod profiles;
 mod progress;
 mod relay;
@@ -31,6 +32,7 @@ mod run;
 mod schema;
 mod scope;
 mod signals;
+mod start;
 mod stdin;
 mod supervise;
 mod tell;
@@ -43,6 +45,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 /// turnkey itself failed, or a required layer could not be enforced; nothing ran.
 const FAILED: u8 = 125;
@@ -89,6 +92,9 @@ fn answer() -> ExitCode {
         cli::Command::Import(arguments) => import::import(&arguments),
         cli::Command::Schema(arguments) => schema::schema(&arguments),
         cli::Command::Monitor(command) => monitor::monitor(&command),
+        cli::Command::Completions(arguments) => pages::completions(&arguments),
+        cli::Command::Man(arguments) => pages::man(&arguments),
+        cli::Command::Version => pages::version(),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -117,13 +123,17 @@ fn visible(error: clap::Error) -> clap::Error {
     }
 }
 
-/// clap's own status for bad usage is 2, which here would be the command's.
+/// Nothing was asked for: what a shell and other commands mean by this status.
+const NOTHING_ASKED: u8 = 2;
+
+/// clap's own status for bad usage is 2, which here would be the command's. Who names no command cannot take it
+/// for one.
 fn usage(error: &clap::Error) -> ExitCode {
     // When stdout or stderr is closed there is nobody left to tell.
     let _ = error.print();
-    if error.use_stderr() {
-        ExitCode::from(FAILED)
-    } else {
-        ExitCode::SUCCESS
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ExitCode::from(NOTHING_ASKED),
+        _ if error.use_stderr() => ExitCode::from(FAILED),
+        _ => ExitCode::SUCCESS,
     }
 }

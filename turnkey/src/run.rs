@@ -32,8 +32,8 @@ use crate::report::{
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::{self, EmptyGroup, Watch};
 use crate::{
-    accept, advice, clock, colour, elsewhere, export, filters, network, scope, tell, text_file,
-    toolchain,
+    accept, advice, clock, colour, elsewhere, export, filters, network, scope, start, tell,
+    text_file, toolchain,
 };
 
 /// Why there is no run, before a report could be written.
@@ -189,6 +189,7 @@ fn attempt(
 ) -> anyhow::Result<Outcome> {
     let streams = Streams::open().context("could not make the pipes to the program")?;
     let (inside, outside) = streams.split();
+    let again = start::copies(&inside)?;
     let (plan, mut watch, prepared) = make_ready(policy, arguments, inside)?;
     let policy = &plan.policy;
     gateway::make_room();
@@ -202,7 +203,7 @@ fn attempt(
         &tell,
     )
     .context(NO_RELAYS)?;
-    let mut held = confining.held()?;
+    let mut held = start::held(confining, &plan, &mut watch, again)?;
     watch.know_files(&held)?;
     if arguments.syscalls {
         watch.note_calls();

@@ -197,9 +197,9 @@ fn shadow_read_under_enforce() {
   rule        credential-file (critical, T1003.008): no program that we run has business here
   stopped by  the monitor: it killed the jail
   asked as    /proc/self/root/etc/shadow
-  to allow    in a profile that extends "untrusted": a rule, which the report has
+  note        nothing real was read: /etc/shadow in the jail is a decoy
+  to allow    turnkey explain --on open --path /etc/shadow
 turnkey: credential-access (high, T1552): opened the decoy /etc/shadow
-turnkey: there is more: --report FILE keeps it, turnkey report FILE --format html shows it
 turnkey: violated — killed by policy after 0.21 s, risk score 100
 "#
     );

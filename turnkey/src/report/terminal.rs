@@ -4,6 +4,8 @@
 //! are the colours that this file writes when the caller wants them.
 
 mod brief;
+mod left;
+mod meant;
 
 use std::io::{self, Write};
 
@@ -30,11 +32,17 @@ const ALSO: usize = 4;
 /// Characters of a command line.
 const COMMAND: usize = 160;
 
-/// Writes what was exported, the blocks and the verdict line: all that `run` says on stderr, and
+/// Writes what was exported or is lost, the blocks and the verdict line: all that `run` says on stderr, and
 /// `turnkey report` on stdout. Fails only when `out` does.
 pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
     if let Some(export) = &report.export {
         export.tell(false, out)?;
+    }
+    if report.error.is_none() {
+        let left = left::thrown_away(report).into_iter();
+        for words in left.chain(left::still_running(report)) {
+            writeln!(out, "turnkey: {words}")?;
+        }
     }
     render(report, out, colour)
 }
@@ -124,7 +132,7 @@ impl<W: Write> Page<'_, W> {
         let rows: Vec<_> = finding.violations(report).collect();
         match rows.first() {
             _ if !finding.counts() => self.accepted(finding),
-            Some(_) => self.rule(finding, &rows),
+            Some(_) => self.rule(report, finding, &rows),
             None if behaviour::is_one(finding) => self.behaviour(finding),
             None => self.remark(finding),
         }
@@ -144,7 +152,7 @@ impl<W: Write> Page<'_, W> {
     }
 
     /// One rule that was violated, told by its gravest attempt.
-    fn rule(&mut self, finding: &Finding, rows: &[&Violation]) -> io::Result<()> {
+    fn rule(&mut self, report: &Report, finding: &Finding, rows: &[&Violation]) -> io::Result<()> {
         // `max_by_key` keeps the last of equals, and the first attempt tells most.
         let Some(gravest) = rows.iter().rev().max_by_key(|row| row.action) else {
             return Ok(());
@@ -168,7 +176,10 @@ impl<W: Write> Page<'_, W> {
             self.field("asked as", given)?;
         }
         self.also(finding, gravest, rows)?;
-        self.field("to allow", &gravest.advice)
+        if let Some(words) = meant::decoy(report, gravest) {
+            self.field("note", &words)?;
+        }
+        self.field("to allow", &meant::to_allow(gravest))
     }
 
     /// A course of acts in one line, with the act that began it.
