@@ -1,4 +1,8 @@
 //! The control groups of one jail: made, limited, read back, killed, removed.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "of control groups, which root or the caller has"
+)]
 
 pub mod hierarchy;
 pub(crate) mod limits;

@@ -54,6 +54,11 @@
 //! Every state has [`JailError`]. It names what could not be had and, where there is one, the fix;
 //! its sources tell the kernel's answer. After an error nothing is left of the jail.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "a test makes its own files")
+)]
+
 mod error;
 pub mod export;
 mod filter;

@@ -1,6 +1,8 @@
 //! J59: Landlock that is asked for and not there. Plans are made for a kernel without it; the
 //! kernel of this machine has it. Needs what jails need: root, or delegated groups.
 
+#![allow(clippy::disallowed_methods, reason = "a test opens its own files")]
+
 use std::os::fd::OwnedFd;
 
 use turnkey_jailer::{Command, Host, JailError, Plan, Prepared};

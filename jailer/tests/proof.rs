@@ -1,6 +1,8 @@
 //! A limit that somebody took away between the writing and the start is found, and nothing runs.
 //! Needs what jails need: root, or delegated groups.
 
+#![allow(clippy::disallowed_methods, reason = "a test opens its own files")]
+
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 

@@ -1,6 +1,8 @@
 //! Many jails in one process, started from many threads: nothing of one is found in another, and
 //! nothing of any is left. Needs what jails need: root, or delegated groups.
 
+#![allow(clippy::disallowed_methods, reason = "a test opens its own files")]
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::PipeWriter;

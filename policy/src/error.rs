@@ -20,13 +20,31 @@ pub(crate) struct Source {
     pub(crate) text: String,
     /// The text as a terminal may show it, byte for byte at the same places.
     shown: String,
+    /// Whether places in it can be drawn.
+    can_be_drawn: bool,
 }
+
+/// Bytes. What draws the place of a problem pads lines to its column, which has to fit 16 bits, a tab as several
+/// columns.
+pub(crate) const LONGEST_LINE: usize = 8 << 10;
 
 impl Source {
     pub(crate) fn new(name: String, text: String) -> Self {
         let shown = visible::in_place(&text);
-        Self { name, text, shown }
+        let can_be_drawn = too_long_a_line(&text).is_none();
+        Self {
+            name,
+            text,
+            shown,
+            can_be_drawn,
+        }
     }
+}
+
+/// The first line that cannot be drawn, from 1. The command line is a text of a single one.
+pub(crate) fn too_long_a_line(text: &str) -> Option<usize> {
+    let index = text.lines().position(|line| line.len() > LONGEST_LINE);
+    index.map(|index| index + 1)
 }
 
 impl SourceCode for Source {
@@ -89,11 +107,33 @@ pub struct LoadError {
     count: usize,
 }
 
+/// Bytes of a sentence, and of a place that is drawn. Of a longer one the beginning is told: a value can be as long
+/// as the whole text, and takes seconds to lay out.
+const MOST_SHOWN: usize = 2 << 10;
+
+fn sentence(mut text: String) -> String {
+    if text.len() > MOST_SHOWN {
+        text.truncate(text.floor_char_boundary(MOST_SHOWN));
+        text.push('…');
+    }
+    visible::spelled(&text)
+}
+
+/// What of a place is drawn.
+fn drawn(at: &At) -> Range<usize> {
+    let Range { start, end } = at.span.clone();
+    let most = at
+        .source
+        .text
+        .floor_char_boundary(start.saturating_add(MOST_SHOWN));
+    start..end.min(most.max(start))
+}
+
 impl Problem {
     /// A problem without a place in any text.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
-            message: visible::spelled(&message.into()),
+            message: sentence(message.into()),
             help: None,
             at: Vec::new(),
             elsewhere: Vec::new(),
@@ -103,13 +143,13 @@ impl Problem {
 
     /// What to do about it.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(visible::spelled(&help.into()));
+        self.help = Some(sentence(help.into()));
         self
     }
 
     /// Where it is, with a few words beside the place.
     pub(crate) fn at(mut self, at: &At, label: impl Into<String>) -> Self {
-        let label = visible::spelled(&label.into());
+        let label = sentence(label.into());
         match self.at.first() {
             Some((first, _)) if first.source != at.source => {
                 let mut other = Self::new(label).at(at, "here");
@@ -198,14 +238,15 @@ impl Diagnostic for Problem {
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
         let (at, _) = self.at.first()?;
-        Some(&*at.source)
+        // Without it the problem is told in words alone.
+        at.source.can_be_drawn.then_some(&*at.source as _)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let labels = self
             .at
             .iter()
-            .map(|(at, label)| LabeledSpan::new_with_span(Some(label.clone()), at.span.clone()));
+            .map(|(at, label)| LabeledSpan::new_with_span(Some(label.clone()), drawn(at)));
         Some(Box::new(labels))
     }
 

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::behaviour::{Accepted, Behaviour, Response};
 use crate::endpoint::Allowed;
-use crate::error::{At, Located, Problem, Source};
+use crate::error::{At, LONGEST_LINE, Located, Problem, Source, too_long_a_line};
 use crate::model::{HostPath, Layer, Network, Scratch};
 use crate::profile::Profile;
 use crate::values::{self, Wrong};
@@ -42,15 +42,6 @@ pub(crate) fn profile(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Prof
     let mut profile = Profile::default();
     reader.document(document.get_ref(), &mut profile);
     profile
-}
-
-/// Bytes. What draws the place of a problem pads lines to its column, which has to fit 16 bits, a tab as several
-/// columns.
-const LONGEST_LINE: usize = 8 << 10;
-
-fn too_long_a_line(text: &str) -> Option<usize> {
-    let index = text.lines().position(|line| line.len() > LONGEST_LINE);
-    index.map(|index| index + 1)
 }
 
 fn syntax_problem(source: &Arc<Source>, error: &toml::de::Error) -> Problem {

@@ -1,19 +1,22 @@
 //! What turnkey writes and reads for its caller: past whoever turns the names on the way, and never mixed with
 //! what the program writes.
 
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use turnkey_tests::{NOBODY, binary, compile, finish, open_to_all, scratch};
 
-/// A link to /dev/null and one to a file of root's, by one name in turns.
+/// A link to /dev/null and one to a file of root's, by one name in turns, and two names exchanged.
 const TURN: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 int main(int count, char **names) {
     for (time_t end = time(0) + 60; time(0) < end;) {
+        renameat2(AT_FDCWD, names[4], AT_FDCWD, names[5], RENAME_EXCHANGE);
         unlink(names[2]); symlink("/dev/null", names[2]); rename(names[2], names[1]);
         symlink(names[3], names[2]); rename(names[2], names[1]);
     }
@@ -54,48 +57,204 @@ fn look_and_open(path: &Path) {
     }
 }
 
-// A hundred processes against the race: some three seconds on a busy machine.
+/// A directory of a stranger's in which names lead to /dev/null and to a file of root's in turns, and in which a
+/// directory is exchanged with a link to one of root's.
+struct Turned {
+    directory: tempfile::TempDir,
+    victim: tempfile::TempDir,
+    _turner: Turner,
+}
+
+impl Turned {
+    fn start() -> Turned {
+        let (directory, victim) = (scratch(), scratch());
+        let turn = directory.path().join("turn");
+        compile(&turn, TURN);
+        open_to_all(directory.path());
+        let (file, inner) = (victim.path().join("file"), victim.path().join("inner"));
+        std::fs::write(&file, "before").unwrap();
+        std::fs::create_dir(&inner).unwrap();
+        let (sub, link) = (directory.path().join("sub"), directory.path().join("link"));
+        std::fs::create_dir(&sub).unwrap();
+        symlink(&inner, &link).unwrap();
+        for path in [directory.path(), &sub, &link] {
+            std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let mut command = Command::new(&turn);
+        command.args(["o", "t"]).arg(&file).args(["sub", "link"]);
+        command.current_dir(directory.path());
+        std::os::unix::process::CommandExt::uid(&mut command, NOBODY);
+        let turner = Turner(command.spawn().unwrap());
+        Turned {
+            directory,
+            victim,
+            _turner: turner,
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    /// Whether nobody wrote root's file, and nobody made anything in root's directory.
+    fn is_whole(&self) -> bool {
+        let file = std::fs::read(self.victim.path().join("file")).unwrap();
+        let inner = std::fs::read_dir(self.victim.path().join("inner")).unwrap();
+        file == b"before" && inner.count() == 0
+    }
+
+    /// What it does to root, shown by a program that looks and then opens.
+    fn shows_itself(&self) {
+        let name = self.directory.path().join("o");
+        let made = self.directory.path().join("sub/made");
+        let mut tries = 0;
+        while self.is_whole() && tries < 100_000 {
+            look_and_open(&name);
+            let _ = std::fs::write(&made, "made");
+            tries += 1;
+        }
+        assert!(!self.is_whole(), "the control: look, then open");
+        std::fs::write(self.victim.path().join("file"), "before").unwrap();
+        let _ = std::fs::remove_file(self.victim.path().join("inner/made"));
+        let _ = std::fs::remove_file(&made);
+        let _ = std::fs::remove_file(self.victim.path().join("inner/made"));
+    }
+}
+
+/// Runs with an output below what is turned. They are few, as whoever turns takes a CPU from them; ten thousand of each
+/// were made by hand.
+fn runs_with(flag: &str, names: [&str; 2]) {
+    let turned = Turned::start();
+    turned.shows_itself();
+    for round in 0..25 {
+        let place = turned.path(&names[round % 2].replace('#', &round.to_string()));
+        turnkey(&[
+            "run",
+            "--unmonitored",
+            "--quiet",
+            flag,
+            &place,
+            "--",
+            "true",
+        ]);
+        assert!(turned.is_whole(), "{place}: root's was written");
+    }
+}
+
 #[test]
-fn j12_whoever_turns_a_name_gets_no_file_of_root_s_written() {
-    let (directory, victim) = (scratch(), scratch());
-    let (turn, name) = (directory.path().join("turn"), directory.path().join("o"));
-    let file = victim.path().join("file");
-    compile(&turn, TURN);
-    open_to_all(directory.path());
-    chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    let mut command = Command::new(&turn);
-    command
-        .arg(&name)
-        .arg(directory.path().join("t"))
-        .arg(&file);
-    std::os::unix::process::CommandExt::uid(&mut command, NOBODY);
-    let _turner = Turner(command.spawn().unwrap());
+fn j12_a_report_goes_to_no_file_of_root_s_whoever_turns_the_name() {
+    runs_with("--report", ["o", "sub/o"]);
+}
 
-    std::fs::write(&file, "before").unwrap();
-    let is_whole = || std::fs::read(&file).unwrap() == b"before";
-    for _ in 0..100_000 {
-        look_and_open(&name);
-        if !is_whole() {
-            break;
-        }
-    }
-    assert!(!is_whole(), "the control: look, then open");
-    std::fs::write(&file, "before").unwrap();
+#[test]
+fn j12_events_go_to_no_file_of_root_s_whoever_turns_the_name() {
+    runs_with("--events", ["o", "sub/o"]);
+}
 
-    let stored = victim.path().join("report.json").display().to_string();
+#[test]
+fn j12_an_export_goes_to_no_directory_of_root_s_whoever_turns_the_name() {
+    runs_with("--export", ["sub/e#", "link/e#"]);
+}
+
+#[test]
+fn j12_a_report_told_again_goes_to_no_file_of_root_s() {
+    let turned = Turned::start();
+    turned.shows_itself();
+    let stored = turned.victim.path().join("report.json");
+    let stored = stored.display().to_string();
     turnkey(&["run", "--unmonitored", "--report", &stored, "--", "true"]);
-    let name = name.display().to_string();
     for _ in 0..100 {
-        turnkey(&["report", &stored, "--out", &name]);
-        assert!(is_whole(), "root's file was written");
+        turnkey(&["report", &stored, "--out", &turned.path("o")]);
+        assert!(turned.is_whole(), "root's file was written");
     }
-    // A run looks for its outputs in one place, whatever they are; it takes longer.
-    for flag in ["--events", "--report"] {
-        for _ in 0..5 {
-            turnkey(&["run", "--unmonitored", flag, &name, "--", "true"]);
-            assert!(is_whole(), "root's file was written");
+}
+
+/// Says how often a file was opened until its input ends, inotify(7).
+const OPENS: &str = "import ctypes, os, sys
+libc = ctypes.CDLL(None)
+watch = libc.inotify_init1(os.O_NONBLOCK)
+assert libc.inotify_add_watch(watch, sys.argv[1].encode(), 0x20) > 0
+print('watching', flush=True)
+sys.stdin.read()
+try: print(len(os.read(watch, 4096)) // 16)
+except BlockingIOError: print(0)";
+
+/// How often the file was opened in the meantime.
+fn opens(path: &str, meanwhile: impl FnOnce()) -> String {
+    let mut command = Command::new("python3");
+    command.args(["-c", OPENS, path]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python is there");
+    let mut told = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+    assert_eq!(line, "watching\n");
+    meanwhile();
+    drop(child.stdin.take());
+    line.clear();
+    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+    assert!(child.wait().unwrap().success());
+    line.trim().to_owned()
+}
+
+/// A disk made of a file, gone with the test.
+struct Disk(String);
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = turnkey_tests::outside("losetup", &["-d", &self.0]);
+    }
+}
+
+#[test]
+fn j12_no_disk_is_opened_or_written() {
+    let directory = scratch();
+    let image = directory.path().join("image");
+    let content = vec![0; 1 << 20];
+    std::fs::write(&image, &content).unwrap();
+    let attach = ["-f", "--show", &image.display().to_string()];
+    let (status, device) = turnkey_tests::outside("losetup", &attach);
+    assert!(status.success(), "a disk made of a file");
+    let disk = Disk(device.trim().to_owned());
+    let device = disk.0.as_str();
+    let link = directory.path().join("link").display().to_string();
+    symlink(device, &link).unwrap();
+    let stored = directory.path().join("report.json").display().to_string();
+    turnkey(&["run", "--unmonitored", "--report", &stored, "--", "true"]);
+
+    let control = opens(device, || drop(std::fs::File::open(device).unwrap()));
+    assert_eq!(control, "1", "the control: who opens it is seen");
+    let seen = opens(device, || {
+        for name in [device, &link] {
+            for arguments in [
+                &["run", "--unmonitored", "--report", name, "--", "true"][..],
+                &["run", "--unmonitored", "--events", name, "--", "true"],
+                &["run", "--unmonitored", "--export", name, "--", "true"],
+                &["run", "--unmonitored", "--profile", name, "--", "true"],
+                &["run", "--unmonitored", "--root", name, "--", "true"],
+                &["report", &stored, "--out", name],
+            ] {
+                let refused = turnkey(arguments);
+                assert_eq!(
+                    refused.status.code(),
+                    Some(125),
+                    "{arguments:?}: {refused:?}"
+                );
+            }
         }
-    }
+    });
+    assert_eq!(seen, "0", "it was opened");
+    assert!(std::fs::read(&image).unwrap() == content, "it was written");
+    std::fs::write(device, "written").unwrap();
+    let (status, _) = turnkey_tests::outside("sync", &[device]);
+    assert!(status.success());
+    assert!(
+        std::fs::read(&image).unwrap() != content,
+        "the control: it can be"
+    );
 }
 
 #[test]

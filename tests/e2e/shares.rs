@@ -103,7 +103,7 @@ impl Full {
         let output = child.stdout.as_mut().expect("a pipe");
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).expect("a line");
-        let word = line.split(' ').nth(2).and_then(|word| word.parse().ok());
+        let word = line.split(' ').find_map(|word| word.trim().parse().ok());
         let taken = word.unwrap_or_else(|| panic!("nothing was refused: {line:?}"));
         Full {
             child,
@@ -129,6 +129,21 @@ fn by_nobody(program: &str) -> Command {
 fn takes_one(ran: &Ran, counted: &Counted) {
     let what = format!("{}: another jail has its own", counted.name);
     ran.expect(ran.stdout == "took one\n", &what);
+}
+
+/// A queue of messages lives on when its jail is gone, unless there is none.
+#[test]
+fn a_jail_has_no_posix_queue() {
+    let open = "import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+name = f'/turnkey-test-{os.getpid()}'.encode()
+print(libc.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, None) >= 0, ctypes.get_errno())
+libc.mq_unlink(name)";
+    let (_, control) = outside("/usr/bin/python3", &["-c", open]);
+    assert_eq!(control, "True 0\n", "the control");
+    let ran = Run::new().option("--unmonitored").python(open);
+    let refused = format!("False {}\n", libc::EACCES);
+    ran.expect(ran.stdout == refused, "it cannot be made");
 }
 
 /// One test, because its parts would take from each other: all of them use up what nobody has.

@@ -1,6 +1,6 @@
 //! Bad input: a clear error that names the place and the fix, status 125, nothing left behind.
 
-use turnkey_tests::{Ran, Run};
+use turnkey_tests::{Ran, Run, binary};
 
 fn refused(options: &str, program: &[&str]) -> Ran {
     let run = Run::new();
@@ -228,4 +228,32 @@ fn who_is_ended_with_the_command_is_named() {
         ran.stderr.contains("2 processes were still running when the command ended, and ended with it: sleep, sleep"),
         "who was left",
     );
+}
+
+/// Whatever a library makes of it, the limit is named, or there is room for the whole run.
+///
+/// Below four files the loader cannot open turnkey's libraries, and says so itself.
+#[test]
+fn too_few_open_files_are_told() {
+    let run = |limit: u32, how: &str| {
+        let turnkey = binary().display().to_string();
+        let line = format!("ulimit -n {limit}; exec {turnkey} run --quiet {how} -- true");
+        let mut command = std::process::Command::new("sh");
+        let output = command.args(["-c", &line]).output().expect("a shell");
+        (
+            output.status,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let unwatched = (4..64).step_by(4).map(|limit| (limit, "--unmonitored"));
+    // There a library says ENOENT.
+    let watched = [50].map(|limit| (limit, ""));
+    for (limit, how) in unwatched.chain(watched) {
+        let (status, told) = run(limit, how);
+        let is_told = status.code() == Some(125) && told.contains("ulimit -n");
+        assert!(
+            is_told || status.success(),
+            "{limit} {how}: {status}: {told}"
+        );
+    }
 }

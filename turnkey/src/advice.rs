@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit};
 use turnkey_jailer::export::DestinationError;
 use turnkey_jailer::rootless::RootlessError;
 use turnkey_jailer::{HostError, JailError};
@@ -50,11 +52,40 @@ pub fn explain_run(
 }
 
 fn fix(error: &anyhow::Error) -> Option<String> {
+    if let Some(fix) = open_files(error, limit_of_files()) {
+        return Some(fix);
+    }
     let jail = error.downcast_ref::<JailError>().and_then(JailError::fix);
     let host = || error.downcast_ref::<HostError>().and_then(HostError::fix);
     let caller = || error.downcast_ref().and_then(RootlessError::fix);
     let export = || error.downcast_ref().and_then(DestinationError::fix);
     jail.or_else(host).or_else(caller).or_else(export)
+}
+
+/// Files and their like that a run opens by itself, and some to spare. The kernel's programs take the most.
+const FILES_OF_A_RUN: u64 = 128;
+
+fn limit_of_files() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft)
+}
+
+/// That turnkey may open too few files. Not every library tells what it failed of, so under a limit that is too low
+/// for a whole run that is told of everything that has no better cause.
+fn open_files(error: &anyhow::Error, limit: u64) -> Option<String> {
+    let is_known = error.downcast_ref::<JailError>().is_some();
+    let is_too_low = limit < FILES_OF_A_RUN && !is_known;
+    (is_too_low || error.chain().any(is_for_want_of_files)).then(|| {
+        format!(
+            "turnkey may have {limit} open files (descriptors), and a run needs up to {FILES_OF_A_RUN}: \
+             raise the limit with `ulimit -n 1024`, or start fewer at once"
+        )
+    })
+}
+
+fn is_for_want_of_files(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let io = cause.downcast_ref::<std::io::Error>();
+    let number = io.and_then(std::io::Error::raw_os_error);
+    number == Some(Errno::EMFILE as i32) || cause.downcast_ref() == Some(&Errno::EMFILE)
 }
 
 fn with_fix(text: String, fix: Option<String>) -> String {
@@ -123,6 +154,19 @@ mod tests {
             text.starts_with("/srv/\\x1b[2J\\u{202e}\\nx does not exist"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn too_few_open_files_are_told_of_whoever_hides_it() {
+        let told = |error: anyhow::Error, limit| open_files(&error, limit).unwrap_or_default();
+        let io = || anyhow::Error::from(std::io::Error::from(Errno::EMFILE));
+        assert!(told(io().context("no pipes"), 1024).contains("ulimit -n"));
+        assert!(told(anyhow::Error::from(Errno::EMFILE), 1024).contains("ulimit -n"));
+        let hidden = || anyhow::Error::from(Errno::ENOENT).context("cannot be attached");
+        assert!(told(hidden(), 50).contains("may have 50 open files"));
+        assert_eq!(told(hidden(), 1024), "");
+        let known = JailError::NotFound("no-such-program".to_owned());
+        assert_eq!(told(known.into(), 50), "", "it has a cause of its own");
     }
 
     #[test]

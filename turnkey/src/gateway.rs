@@ -75,8 +75,8 @@ pub struct Gateway {
     thread: Option<JoinHandle<Vec<Passage>>>,
 }
 
-/// Raises the limit of open files as far as this process may: each connection takes two, each
-/// listener one. What runs in the jail has limits of its own.
+/// Raises the limit of open files as far as this process may: the monitor takes a hundred, each connection
+/// two, each listener one. What runs in the jail has limits of its own.
 pub fn make_room() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard

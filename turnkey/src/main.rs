@@ -1,5 +1,10 @@
 //! The `turnkey` command.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "a test makes its own files")
+)]
+
 mod accept;
 mod advice;
 mod check;

@@ -187,12 +187,13 @@ fn attempt(
     (wanted, targets): (Option<&export::Wanted>, [Target; 2]),
     watcher: &mut Watcher<'_>,
 ) -> anyhow::Result<Outcome> {
+    // First of all: the kernel's programs take a hundred files.
+    gateway::make_room();
     let streams = Streams::open().context("could not make the pipes to the program")?;
     let (inside, outside) = streams.split();
     let again = start::copies(&inside)?;
     let (plan, mut watch, prepared) = make_ready(policy, arguments, inside)?;
     let policy = &plan.policy;
-    gateway::make_room();
     let confining = prepared.start()?;
     // While the jail's first process confines itself.
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();

@@ -31,6 +31,7 @@ pub struct Signals {
 impl Signals {
     /// Starts to listen, within a runtime. What the caller has us ignore, as nohup(1) and shells
     /// in the background do, stays ignored.
+    #[expect(clippy::disallowed_methods, reason = "of /proc")]
     pub fn listen() -> io::Result<Signals> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         let ignored = ignored(&status);

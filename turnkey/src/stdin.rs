@@ -82,6 +82,10 @@ fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<Before>> {
 }
 
 /// At the same place of the same file.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the descriptor itself, by no name"
+)]
 fn reopen(stream: BorrowedFd<'_>, before: Before) -> io::Result<File> {
     // Without waiting: a FIFO whose writers have gone would be waited for.
     let mut own = OpenOptions::new()

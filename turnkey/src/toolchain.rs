@@ -24,6 +24,7 @@ use turnkey_jailer::paths::{self, PathError};
 use turnkey_policy::{Glob, HostPath, Policy, Toolchain, WORKSPACE, Workdir};
 
 use crate::report::{BroughtIn, escape};
+use crate::text_file;
 use installation::{is_program, prefix, prefix_of};
 use way::{Named, Way, Workspace};
 
@@ -447,7 +448,7 @@ fn push_new(list: &mut Vec<PathBuf>, path: &Path) {
 
 /// `home = …` of a pyvenv.cfg: where the Python is that a venv was made with.
 fn home_of_venv(prefix: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(prefix.join("pyvenv.cfg")).ok()?;
+    let text = text_file::read(prefix.join("pyvenv.cfg").to_str()?).ok()?;
     let home = text.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;
         (key.trim() == "home").then(|| value.trim().to_owned())

@@ -1,6 +1,10 @@
 //! What lies behind the file systems of this host: disks, memory, or something that cannot be told.
 //!
 //! A limit on bytes per second is one on a whole disk, so a partition stands for the disk it is on.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "of /proc and /sys, which nobody turns"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

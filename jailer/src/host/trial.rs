@@ -3,6 +3,7 @@
 //!
 //! Every attempt ends with a process that ends, and leaves nothing. None of them says that a jail
 //! can be made: only making one does.
+#![expect(clippy::disallowed_methods, reason = "of /proc, which nobody turns")]
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;

@@ -4,6 +4,7 @@
 //! ranges of /etc/subuid and /etc/subgid. They have to be started from outside of the namespace,
 //! so a helper is forked before it is entered. Everything here is optional: what does not
 //! work is done without, and shows in what the namespace then has.
+#![expect(clippy::disallowed_methods, reason = "files of root's")]
 
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};

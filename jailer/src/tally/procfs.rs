@@ -1,4 +1,5 @@
 //! One process as /proc shows it to its supervisor: proc_pid_stat(5), proc_pid_status(5).
+#![expect(clippy::disallowed_methods, reason = "of /proc, which nobody turns")]
 
 use std::fs;
 

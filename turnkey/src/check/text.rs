@@ -49,3 +49,7 @@ impl std::fmt::Debug for Shown<'_> {
         MietteHandlerOpts::new().build().debug(self.0, formatter)
     }
 }
+
+#[cfg(test)]
+#[path = "text/property.rs"]
+mod property;

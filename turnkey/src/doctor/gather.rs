@@ -99,6 +99,10 @@ fn is_system(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(PlanError::SystemWorkdir(_)))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "of /proc, /sys and the kernel's switches"
+)]
 fn read(directory: &str, name: &str) -> Option<String> {
     std::fs::read_to_string(Path::new(directory).join(name)).ok()
 }

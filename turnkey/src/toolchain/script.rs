@@ -1,9 +1,11 @@
 //! The first line of a script, as the kernel's `binfmt_script` takes it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
+
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use crate::input;
 
 /// Bytes of a file that the kernel looks at, `BINPRM_BUF_SIZE`.
 const LOOKED_AT: usize = 256;
@@ -19,10 +21,8 @@ pub struct Line {
 
 /// The line of a file; `None` when the kernel would not run it as a script.
 pub fn first_line(file: &Path) -> Option<Line> {
-    let mut start = Vec::new();
-    let opened = std::fs::File::open(file).ok()?;
-    let most = u64::try_from(LOOKED_AT).ok()?;
-    opened.take(most).read_to_end(&mut start).ok()?;
+    // Not by its name alone: a FIFO would be waited for.
+    let mut start = input::read(file, LOOKED_AT).ok()?;
     // The kernel's buffer is filled up with zeros.
     start.resize(LOOKED_AT, 0);
     parse(&start)
