@@ -72,19 +72,20 @@ impl Turned {
         compile(&turn, TURN);
         open_to_all(directory.path());
         let (file, inner) = (victim.path().join("file"), victim.path().join("inner"));
-        std::fs::write(&file, "before").unwrap();
-        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(&file, "before").expect("a test can do that");
+        std::fs::create_dir(&inner).expect("a test can do that");
         let (sub, link) = (directory.path().join("sub"), directory.path().join("link"));
-        std::fs::create_dir(&sub).unwrap();
-        symlink(&inner, &link).unwrap();
+        std::fs::create_dir(&sub).expect("a test can do that");
+        symlink(&inner, &link).expect("a test can do that");
         for path in [directory.path(), &sub, &link] {
-            std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY))
+                .expect("a test can do that");
         }
         let mut command = Command::new(&turn);
         command.args(["o", "t"]).arg(&file).args(["sub", "link"]);
         command.current_dir(directory.path());
         std::os::unix::process::CommandExt::uid(&mut command, NOBODY);
-        let turner = Turner(command.spawn().unwrap());
+        let turner = Turner(command.spawn().expect("a test can do that"));
         Turned {
             directory,
             victim,
@@ -98,8 +99,9 @@ impl Turned {
 
     /// Whether nobody wrote root's file, and nobody made anything in root's directory.
     fn is_whole(&self) -> bool {
-        let file = std::fs::read(self.victim.path().join("file")).unwrap();
-        let inner = std::fs::read_dir(self.victim.path().join("inner")).unwrap();
+        let file = std::fs::read(self.victim.path().join("file")).expect("a test can do that");
+        let inner =
+            std::fs::read_dir(self.victim.path().join("inner")).expect("a test can do that");
         file == b"before" && inner.count() == 0
     }
 
@@ -114,7 +116,7 @@ impl Turned {
             tries += 1;
         }
         assert!(!self.is_whole(), "the control: look, then open");
-        std::fs::write(self.victim.path().join("file"), "before").unwrap();
+        std::fs::write(self.victim.path().join("file"), "before").expect("a test can do that");
         let _ = std::fs::remove_file(self.victim.path().join("inner/made"));
         let _ = std::fs::remove_file(&made);
         let _ = std::fs::remove_file(self.victim.path().join("inner/made"));
@@ -190,13 +192,13 @@ fn opens(path: &str, meanwhile: impl FnOnce()) -> String {
         .expect("Python is there");
     let mut told = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+    std::io::BufRead::read_line(&mut told, &mut line).expect("a test can do that");
     assert_eq!(line, "watching\n");
     meanwhile();
     drop(child.stdin.take());
     line.clear();
-    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
-    assert!(child.wait().unwrap().success());
+    std::io::BufRead::read_line(&mut told, &mut line).expect("a test can do that");
+    assert!(child.wait().expect("a test can do that").success());
     line.trim().to_owned()
 }
 
@@ -310,7 +312,11 @@ fn j58_nothing_is_written_where_the_jail_may_write() {
             "{refused:?}"
         );
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        let control = turnkey(&["run", "--unmonitored", flag, &place, "--", "true"]);
+        // What is exported is the whole of the workspace.
+        let empty = scratch();
+        let workdir = empty.path().display().to_string();
+        let free = ["run", "--unmonitored", "--workdir", &workdir, flag, &place];
+        let control = turnkey(&[&free[..], &["--", "true"]].concat());
         assert_eq!(control.status.code(), Some(0), "{flag}: {control:?}");
     }
 }

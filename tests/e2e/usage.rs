@@ -135,7 +135,10 @@ fn an_unprivileged_caller_is_told_what_is_missing() {
 
 fn turnkey(words: &[&str]) -> std::process::Output {
     let mut command = std::process::Command::new(turnkey_tests::binary());
-    command.args(words).output().unwrap()
+    command
+        .args(words)
+        .output()
+        .expect("turnkey can be started")
 }
 
 #[test]

@@ -73,6 +73,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         fuzz::run_briefly()?;
     }
     times.write();
+    if let (Err(_), Err(error)) = (&on_host, &in_guest) {
+        eprintln!("error: {error:#}");
+    }
     on_host?;
     let passed = here + in_guest?;
     eprintln!("{}", times.told());

@@ -73,22 +73,9 @@ pub struct Built {
     pub tests: Vec<(String, PathBuf)>,
 }
 
-/// Builds the command and all tests at once: what they share is compiled once, with the same features.
+/// Builds the command and all tests: what they share is compiled once, with the same features.
 pub fn build_tests() -> Result<Built> {
-    let mut build = command::cargo();
-    build
-        .args([
-            "build",
-            "--workspace",
-            "--bins",
-            "--tests",
-            "--test",
-            "guest",
-        ])
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(root())
-        .stderr(Stdio::inherit());
-    let messages = command::output(&mut build)?;
+    let messages = build_debug(&["--bins", "--tests"])?;
     let turnkey = executables(&messages, "bin")
         .into_iter()
         .find(|(name, path)| {
@@ -96,10 +83,25 @@ pub fn build_tests() -> Result<Built> {
         })
         .map(|(_, path)| path)
         .context("cargo built no program named turnkey")?;
-    Ok(Built {
-        turnkey,
-        tests: executables(&messages, "test"),
-    })
+    let mut tests = executables(&messages, "test");
+    // No test of this host, so it is built only by its name.
+    tests.extend(executables(&build_debug(&["--test", "guest"])?, "test"));
+    Ok(Built { turnkey, tests })
+}
+
+/// Builds some targets of every crate, without optimisation; cargo's messages.
+fn build_debug(targets: &[&str]) -> Result<String> {
+    let mut build = command::cargo();
+    build
+        .args([
+            "build",
+            "--workspace",
+            "--message-format=json-render-diagnostics",
+        ])
+        .args(targets)
+        .current_dir(root())
+        .stderr(Stdio::inherit());
+    command::output(&mut build)
 }
 
 /// Whether the caller is root.
