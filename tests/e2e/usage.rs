@@ -189,7 +189,7 @@ fn completions_and_manual_pages_are_made_from_the_command_line() {
     }
     assert!(String::from_utf8_lossy(&turnkey(&["man"]).stdout).contains(".TH turnkey 1"));
     let directory = turnkey_tests::scratch();
-    let place = directory.path().join("man1");
+    let place = directory.path();
     assert_eq!(
         turnkey(&["man", &place.display().to_string()])
             .status

@@ -377,7 +377,7 @@ pub struct CompletionsArguments {
 /// `turnkey man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// Write turnkey.1, turnkey-run.1 and so on here; it is made if it does not exist
+    /// Write turnkey.1, turnkey-run.1 and so on here, in a directory that is there
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }

@@ -61,7 +61,6 @@ fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
 
 fn write(directory: &Path, pages: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
     let place = || directory.display().to_string();
-    std::fs::create_dir_all(directory).with_context(|| format!("could not make {}", place()))?;
     for (name, page) in pages {
         let written = Output::find(&directory.join(name)).and_then(Output::open);
         let written = written.and_then(|file| file.write(page));
