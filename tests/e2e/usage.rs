@@ -260,3 +260,19 @@ fn too_few_open_files_are_told() {
         );
     }
 }
+
+/// The name is asked for in vain, so no address of it is ever seen.
+#[test]
+fn who_needs_a_host_is_told_to_allow_it_by_its_name() {
+    let ask = "import socket\ntry: socket.getaddrinfo('example.org', 443)\nexcept OSError: pass";
+    let ran = Run::new().run(&["python3", "-c", ask, "https://user@example.org/x"]);
+    ran.expect(
+        ran.stderr.contains("to allow    --allow example.org:443\n"),
+        "by its name",
+    );
+    let ran = Run::new().python(ask);
+    ran.expect(
+        ran.stderr.contains("--allow NAME:PORT"),
+        "as one would by hand",
+    );
+}

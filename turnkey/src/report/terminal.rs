@@ -6,6 +6,7 @@
 mod brief;
 mod left;
 mod meant;
+mod peers;
 
 use std::io::{self, Write};
 
@@ -63,7 +64,7 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     if let Some(words) = brought_in(report) {
         page.line(&format!("turnkey: {words}"))?;
     }
-    page.elsewhere(&report.on_host)?;
+    page.elsewhere(&peers::without_name_servers(report))?;
     // What was stopped and how to allow it comes before what it amounts to.
     let (behaviours, others): (Vec<_>, Vec<_>) = report
         .findings
@@ -257,15 +258,16 @@ impl<W: Write> Page<'_, W> {
                 String::new()
             };
             self.head(&format!("blocked: {}{times}", row.what))?;
-            if let Some(process) = report
-                .processes
-                .iter()
-                .find(|process| Some(process.exec_id) == row.exec_id)
-            {
+            let processes = &mut report.processes.iter();
+            let process = processes.find(|process| Some(process.exec_id) == row.exec_id);
+            if let Some(process) = process {
                 self.field("by", &command(process))?;
             }
             self.field("stopped by", row.stopped_by)?;
-            if let Some(advice) = &row.advice {
+            if row.is_name_server {
+                let argv = process.map_or(&[][..], |process| &process.argv);
+                self.field("to allow", &peers::to_allow(argv))?;
+            } else if let Some(advice) = &row.advice {
                 self.field("to allow", advice)?;
             }
         }
@@ -346,6 +348,8 @@ struct Blocked {
     exec_id: Option<u32>,
     stopped_by: &'static str,
     advice: Option<String>,
+    /// A name server, which a jail does not reach: the names of hosts are looked up for it.
+    is_name_server: bool,
 }
 
 impl Blocked {
@@ -368,6 +372,7 @@ impl Blocked {
             exec_id: row.first_exec_id,
             stopped_by: stopped_by.words(),
             advice: advice::for_layer(stopped_by, &object),
+            is_name_server: false,
         })
     }
 
@@ -390,6 +395,7 @@ impl Blocked {
             exec_id: row.first_exec_id,
             stopped_by: stopped_by.words(),
             advice: advice::for_layer(stopped_by, &object),
+            is_name_server: peers::is_name_server(&row.address),
         })
     }
 
@@ -406,6 +412,7 @@ impl Blocked {
                 false => stopped_by.words(),
             },
             advice: row.advice.clone(),
+            is_name_server: false,
         })
     }
 }
