@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
 
+use crate::machine::{self, Shows};
 use crate::{command, fuzz, roll_call, setup, vm, workspace};
 use times::Times;
 
@@ -33,6 +34,7 @@ const END_TO_END: &str = "turnkey-tests";
 
 /// Installs what is missing, builds, and runs the tests.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    machine::tell();
     setup::ensure(&[
         setup::BUILD,
         setup::EXAMPLES,
@@ -41,7 +43,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     ])?;
     setup::ensure_nextest()?;
     let mut times = Times::read();
-    eprintln!("building turnkey and its tests{}", times.last("build"));
+    eprintln!(
+        "first turnkey and its tests are built{}; then the tests of this host run, and those of one guest",
+        times.last("build")
+    );
     let built = times.take("build", workspace::build_tests)?;
     let turnkey = &built.turnkey;
     if !arguments.filters.is_empty() {
@@ -105,9 +110,9 @@ exit $code"#;
 
 /// The same command in a mount namespace in which the programs are loaded already: loading them takes the kernel a
 /// second, which every run of every test would wait for. Tests of loading have a BPF file system of their own. Who
-/// is not root cannot load them, and has nothing to wait for.
+/// cannot load them has nothing to wait for.
 fn loaded_once(turnkey: &Path, inner: Command) -> Command {
-    if !workspace::is_root() {
+    if machine::look().shows() != Shows::Everything {
         return inner;
     }
     let mut outer = Command::new("unshare");

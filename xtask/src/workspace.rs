@@ -104,12 +104,6 @@ fn build_debug(targets: &[&str]) -> Result<String> {
     command::output(&mut build)
 }
 
-/// Whether the caller is root.
-pub fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
-}
-
 /// The folder of build products that are not cargo's own business.
 pub fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)

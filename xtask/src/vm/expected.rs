@@ -167,9 +167,9 @@ pub const MACHINES: &[Machine] = &[
         tests: &[
             Tests::Module("guest", "lsm::"),
             Tests::Module("guest", "tier::lsm::"),
-            Tests::Module("guest", "apparmor::"),
-            Tests::Module("e2e", "limits::"),
-            Tests::Module("e2e", "monitor::names::"),
+            Tests::Module("e2e", "limits::a_fork_bomb"),
+            Tests::Module("e2e", "limits::swap"),
+            Tests::Module("e2e", "limits::threads"),
             Tests::Module("live", "live::open::"),
         ],
         copies: 2,
