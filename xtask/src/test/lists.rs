@@ -120,11 +120,6 @@ pub const NIGHTLY: &[Nightly] = &[
     },
     Nightly {
         binary: "live",
-        prefix: "live::actors::by_perf",
-        why: "loads the programs once more for each; the newest kernels have no others",
-    },
-    Nightly {
-        binary: "live",
         prefix: "live::evidence::m20_a_flood_of_opens",
         why: "floods; `live::evidence::m20_a_flood_of_violations` has one by day",
     },
@@ -142,11 +137,6 @@ pub const NIGHTLY: &[Nightly] = &[
         binary: "live",
         prefix: "live::faults::m34_an_exec_that_is_not_known",
         why: "a run for each way; `m34_an_argument` and `m34_full_rings` are by day",
-    },
-    Nightly {
-        binary: "live",
-        prefix: "live::policies::",
-        why: "a minute of drawn policies; `compile::` holds the same tables against the same reference without a kernel",
     },
     Nightly {
         binary: "live",
