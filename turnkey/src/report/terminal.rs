@@ -39,21 +39,28 @@ pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<
     if let Some(export) = &report.export {
         export.tell(false, out)?;
     }
+    let mut most = brief::MOST;
     if report.error.is_none() {
         let left = left::thrown_away(report).into_iter();
         for words in left.chain(left::still_running(report)) {
             writeln!(out, "turnkey: {words}")?;
+            most -= 1;
         }
     }
-    render(report, out, colour)
+    fitted(report, out, colour, most)
 }
 
 /// Writes the blocks and the verdict line, as far as a screen has room for them. Fails only when `out`
 /// does.
+#[cfg(test)]
 pub fn render(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
+    fitted(report, out, colour, brief::MOST)
+}
+
+fn fitted(report: &Report, out: &mut impl Write, colour: bool, most: usize) -> io::Result<()> {
     let mut page = Vec::new();
     whole(report, &mut page, colour)?;
-    out.write_all(brief::fit(&String::from_utf8_lossy(&page)).as_bytes())
+    out.write_all(brief::fit(&String::from_utf8_lossy(&page), most).as_bytes())
 }
 
 fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {

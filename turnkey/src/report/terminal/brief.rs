@@ -15,23 +15,23 @@ pub const KEPT: &str = "less is enforced than was asked for";
 const WHERE: &str =
     "turnkey: there is more: --report FILE keeps it, turnkey report FILE --format html shows it";
 
-/// The page, or as much of it as fits on [`MOST`] lines: first without rules to write, then with the first
+/// The page, or as much of it as fits on `most` lines, [`MOST`] less those that were said before: first without rules to write, then with the first
 /// block alone unfolded, then without the last blocks.
-pub fn fit(page: &str) -> Cow<'_, str> {
+pub fn fit(page: &str, most: usize) -> Cow<'_, str> {
     let count = page.lines().count();
-    if count <= MOST {
+    if count <= most {
         return Cow::Borrowed(page);
     }
     let (mut blocks, verdict) = blocks(page);
     blocks.iter_mut().for_each(Block::without_continuations);
-    if lines(&blocks) > MOST {
+    if lines(&blocks) > most {
         let first = blocks.iter().position(Block::has_fields);
         let others = blocks.iter_mut().enumerate();
         let others = others.filter(|(index, _)| Some(*index) != first);
         others.for_each(|(_, block)| block.fold());
     }
     let mut dropped = 0;
-    while lines(&blocks) + usize::from(dropped > 0) > MOST {
+    while lines(&blocks) + usize::from(dropped > 0) > most {
         let Some(last) = blocks.iter().rposition(|block| !block.kept) else {
             break;
         };
@@ -133,13 +133,16 @@ mod tests {
 
     #[test]
     fn what_fits_stays_as_it_is() {
-        assert_eq!(fit(&page(2)), page(2));
+        assert_eq!(fit(&page(2), MOST), page(2));
     }
 
     #[test]
     fn rules_to_write_go_first() {
-        let folded =
-            fit(&page(2).replace("\"x\"\n", "\"x\"\n              on = [\"open\"]\n")).into_owned();
+        let folded = fit(
+            &page(2).replace("\"x\"\n", "\"x\"\n              on = [\"open\"]\n"),
+            MOST,
+        )
+        .into_owned();
         assert_eq!(folded.lines().count(), 12);
         assert_eq!(
             folded
@@ -155,14 +158,14 @@ mod tests {
 
     #[test]
     fn then_all_but_the_first_are_a_line_each() {
-        let folded = fit(&page(6)).into_owned();
+        let folded = fit(&page(6), MOST).into_owned();
         assert_eq!(folded.lines().count(), 12);
         assert!(folded.contains("\nturnkey: blocked: reading /secret/2 (rule-2)\nturnkey: blocked: reading /secret/3 (rule-3)\n"), "{folded}");
     }
 
     #[test]
     fn and_then_the_last_are_counted() {
-        let folded = fit(&page(40)).into_owned();
+        let folded = fit(&page(40), MOST).into_owned();
         assert_eq!(folded.lines().count(), MOST);
         assert!(
             folded.contains("turnkey: and 32 more of this kind\n"),
@@ -174,7 +177,7 @@ mod tests {
     fn what_is_weaker_than_asked_for_is_told_whole() {
         let weaker = format!("turnkey: {KEPT}\n{}", "  cpu: no controller\n".repeat(20));
         let whole = page(3).replace("turnkey: violated", &format!("{weaker}turnkey: violated"));
-        let folded = fit(&whole).into_owned();
+        let folded = fit(&whole, MOST).into_owned();
         assert_eq!(folded.matches("  cpu: no controller\n").count(), 20);
         assert!(
             folded.ends_with("turnkey: violated — exited 0\n"),
