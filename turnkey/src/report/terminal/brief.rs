@@ -174,6 +174,14 @@ mod tests {
     }
 
     #[test]
+    fn what_was_said_before_counts() {
+        for said in 0..3 {
+            let folded = fit(&page(40), MOST - said).into_owned();
+            assert_eq!(folded.lines().count(), MOST - said);
+        }
+    }
+
+    #[test]
     fn what_is_weaker_than_asked_for_is_told_whole() {
         let weaker = format!("turnkey: {KEPT}\n{}", "  cpu: no controller\n".repeat(20));
         let whole = page(3).replace("turnkey: violated", &format!("{weaker}turnkey: violated"));
