@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use turnkey_tests::{NOBODY, binary, compile, finish, open_to_all, scratch};
 
-/// A link to /dev/null and one to a file of root's, by one name in turns, and two names exchanged.
+/// A link to /dev/null and one to a file of root's, by one name in turns, and two names exchanged. The pause leaves the
+/// lock of all renames of the file system to others, who would wait seconds for it on a busy machine.
 const TURN: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,14 +20,17 @@ int main(int count, char **names) {
         renameat2(AT_FDCWD, names[4], AT_FDCWD, names[5], RENAME_EXCHANGE);
         unlink(names[2]); symlink("/dev/null", names[2]); rename(names[2], names[1]);
         symlink(names[3], names[2]); rename(names[2], names[1]);
+        usleep(20);
     }
 }
 "#;
 
-/// turnkey with what it prints.
+/// turnkey with what it prints, where there is nothing.
 fn turnkey(arguments: &[&str]) -> Output {
+    let empty = scratch();
+    open_to_all(empty.path());
     let mut command = Command::new(binary());
-    command.args(arguments).current_dir("/srv");
+    command.args(arguments).current_dir(empty.path());
     let streams = command.stdin(Stdio::null()).stdout(Stdio::piped());
     finish(
         streams
@@ -50,9 +54,12 @@ impl Drop for Turner {
     }
 }
 
-/// What a program does that looks at a name and then opens it.
+/// What a program does that looks at a name, is interrupted for as long as the name is not turned, and then opens it.
 fn look_and_open(path: &Path) {
-    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+    let leads_to_a_file = || std::fs::metadata(path).map(|metadata| metadata.is_file());
+    if matches!(leads_to_a_file(), Ok(false)) {
+        let mut looks = 0..1000;
+        while looks.next().is_some() && !matches!(leads_to_a_file(), Ok(true)) {}
         let _ = std::fs::write(path, "overwritten");
     }
 }
@@ -128,7 +135,7 @@ impl Turned {
 fn runs_with(flag: &str, names: [&str; 2]) {
     let turned = Turned::start();
     turned.shows_itself();
-    for round in 0..25 {
+    for round in 0..100 {
         let place = turned.path(&names[round % 2].replace('#', &round.to_string()));
         turnkey(&[
             "run",

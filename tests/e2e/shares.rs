@@ -146,33 +146,59 @@ libc.mq_unlink(name)";
     ran.expect(ran.stdout == refused, "it cannot be made");
 }
 
+/// Pages that the buffers of pipes may have, 1 MiB for each pipe. Of a caller without privileges they are counted
+/// together with the jail's, and SECURITY.md says so.
+const PIPES: Counted = Counted {
+    name: "pages of pipes",
+    take: "
+    F_SETPIPE_SZ = 1031
+    held.append(os.pipe())
+    must(libc.fcntl(held[-1][0], F_SETPIPE_SZ, 1 << 20))",
+    binds_root: false,
+};
+
+/// A jail of root's that is full takes from nobody.
+fn others_have_theirs(counted: &Counted) {
+    let (hog, guest) = (hog(counted), guest(counted));
+    let name = counted.name;
+    let run = Run::new().option("--unmonitored");
+    let full = Full::start(run.command(&["python3", "-c", &hog]));
+    if counted.binds_root {
+        let (_, told) = outside("/usr/bin/python3", &["-c", &guest]);
+        assert_eq!(told, "took one\n", "root has its own: {name}");
+    }
+    takes_one(&Run::new().option("--unmonitored").python(&guest), counted);
+    let told = as_nobody("/usr/bin/python3", &["-c", &guest]).1;
+    assert_eq!(told, "took one\n", "any other user has: {name}");
+    assert!(full.end() > 0, "the jail has some: {name}");
+}
+
+/// Full for an unprivileged user of the host, without a jail: how many there are.
+fn control(counted: &Counted) -> u32 {
+    let full = Full::start(by_nobody(&hog(counted)));
+    let told = as_nobody("/usr/bin/python3", &["-c", &guest(counted)]).1;
+    let name = counted.name;
+    assert!(told.starts_with("refused"), "the control: {name}: {told}");
+    full.end()
+}
+
 /// One test, because its parts would take from each other: all of them use up what nobody has.
 #[test]
 fn a_full_jail_takes_from_nobody_and_leaves_half_to_its_unprivileged_caller() {
     for counted in &COUNTED {
-        let (hog, guest) = (hog(counted), guest(counted));
+        let all = control(counted);
+        others_have_theirs(counted);
+
         let name = counted.name;
-        let by_caller = || as_nobody("/usr/bin/python3", &["-c", &guest]).1;
-        let control = Full::start(by_nobody(&hog));
-        let told = by_caller();
-        assert!(told.starts_with("refused"), "the control: {name}: {told}");
-        let all = control.end();
-
-        let run = Run::new().option("--unmonitored");
-        let full = Full::start(run.command(&["python3", "-c", &hog]));
-        if counted.binds_root {
-            let (_, told) = outside("/usr/bin/python3", &["-c", &guest]);
-            assert_eq!(told, "took one\n", "root has its own: {name}");
-        }
-        takes_one(&Run::new().option("--unmonitored").python(&guest), counted);
-        assert!(full.end() > 0, "the jail has some: {name}");
-
         let run = Run::rootless();
-        let full = Full::start(run.command(&["python3", "-c", &hog]));
-        assert_eq!(by_caller(), "took one\n", "the caller has some: {name}");
+        let full = Full::start(run.command(&["python3", "-c", &hog(counted)]));
+        let told = as_nobody("/usr/bin/python3", &["-c", &guest(counted)]).1;
+        assert_eq!(told, "took one\n", "the caller has some: {name}");
         let taken = full.end();
         assert!(0 < taken && taken <= all / 2, "{name}: {taken} of {all}");
     }
+    control(&PIPES);
+    others_have_theirs(&PIPES);
 }
 
 /// Each watch is of another file, and half of them are more files than a test should make.

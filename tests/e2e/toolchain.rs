@@ -4,6 +4,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use turnkey_tests::{Run, finish, open_to_all, outside, scratch};
 
 /// A home with installations in it, as a caller would have one.
@@ -318,6 +320,37 @@ fn a_place_that_every_jail_has_of_its_own_is_not_given_by_a_symlink() {
                 ran.stderr.contains("is made fresh in every jail"),
                 "with the reason",
             );
+        }
+    }
+}
+
+/// Whoever opens a FIFO waits until somebody writes to it, and nobody does.
+#[test]
+fn a_fifo_where_a_toolchain_is_looked_for_keeps_nobody_waiting() {
+    for fifo in ["venv/pyvenv.cfg", "venv/bin/python3", "run"] {
+        let work = Home::new();
+        work.file("run", b"#!/usr/bin/env python3\n");
+        work.file("venv/pyvenv.cfg", b"home = /usr/bin\n");
+        std::fs::create_dir(work.path("venv/bin")).unwrap();
+        if fifo == "venv/bin/python3" {
+            mkfifo(&work.path(fifo), Mode::S_IRWXU).unwrap();
+        } else {
+            symlink("/usr/bin/python3", work.path("venv/bin/python3")).unwrap();
+            std::fs::remove_file(work.path(fifo)).unwrap();
+            mkfifo(&work.path(fifo), Mode::S_IRWXU).unwrap();
+        }
+        for command in ["./run", "venv/bin/python3"] {
+            let mut turnkey = std::process::Command::new("timeout");
+            turnkey
+                .args(["--signal", "KILL", "20"])
+                .arg(turnkey_tests::binary());
+            // Python reads pyvenv.cfg by itself, in the jail.
+            turnkey.args(["run", "--unmonitored", "--wall", "1s"]);
+            turnkey.args(["--toolchain", "auto", "--", command, "-c", "pass"]);
+            turnkey.current_dir(work.keep.path()).stdin(Stdio::null());
+            let ran = turnkey.output().unwrap();
+            let ended = ran.status.code().is_some();
+            assert!(ended, "{fifo}: {command}: {}", text(&ran.stderr));
         }
     }
 }

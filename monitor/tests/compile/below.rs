@@ -146,4 +146,26 @@ proptest! {
             prop_assert_eq!(answers.made_below(directory), None);
         }
     }
+
+    #[test]
+    fn directories_differ_by_how_strongly_they_are_answered_and_not_by_which_rule(
+        rules in prop::collection::vec(any_rule(), 1..5),
+        directories in prop::collection::vec(directory(), 2..6),
+    ) {
+        let pieces = |rule: &Rule| -> Vec<Rule> {
+            let one = |path: &Glob| Rule { path: vec![path.clone()], ..rule.clone() };
+            if rule.path.is_empty() { vec![rule.clone()] } else { rule.path.iter().map(one).collect() }
+        };
+        let in_pieces: Vec<Rule> = rules.iter().flat_map(pieces).collect();
+        let (whole, in_pieces) = (compile_few(&rules)?, compile_few(&in_pieces)?);
+        let (whole, in_pieces) = (whole.to(None), in_pieces.to(None));
+        for one in &directories {
+            let below = |answers: Answers<'_>| [answers.away_below(one), answers.made_below(one)].map(action);
+            prop_assert_eq!(below(whole), below(in_pieces));
+            for other in &directories {
+                let alike = |answers: Answers<'_>| answers.inside(one) == answers.inside(other);
+                prop_assert_eq!(alike(whole), alike(in_pieces));
+            }
+        }
+    }
 }
