@@ -1,6 +1,7 @@
 //! Tests for machines that lack something, which `cargo xtask vm` makes. Nobody else runs them: on
 //! an ordinary host what they look for cannot happen.
 
+mod alone;
 mod apparmor;
 mod crowd;
 mod lsm;
