@@ -2,6 +2,7 @@
 //! an ordinary host what they look for cannot happen.
 
 mod apparmor;
+mod containers;
 mod crowd;
 mod lsm;
 mod oldest;

@@ -193,6 +193,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "lsm::"),
             Tests::Module("guest", "tier::lsm::"),
             Tests::Module("guest", "apparmor::"),
+            Tests::Module("guest", "containers::"),
         ],
         copies: 1,
         megabytes: MEMORY,
