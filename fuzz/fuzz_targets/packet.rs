@@ -130,6 +130,7 @@ fn expectation() -> Expectation {
         landlock: Some("ABI 6".into()),
         handled: turnkey_jailer::landlock::handled(6),
         syscalls: 200,
+        filters_around: 0,
         strangers: Strangers::default(),
         listeners: 0,
         shares_network: false,

@@ -54,11 +54,11 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GroupErro
         let fix = match source.kind() {
             io::ErrorKind::PermissionDenied => ": run as root, or have the group delegated to you",
             io::ErrorKind::ReadOnlyFilesystem => {
-                ": the cgroup file system is mounted read-only here; remount it read-write"
+                ": the cgroup file system is mounted read-only here; remount it read-write, or start the container with --privileged"
             }
             // cgroups(7), "no internal processes".
             io::ErrorKind::ResourceBusy if act == ENABLE => {
-                ": there are processes in that group; move them into a group below it, or start turnkey in one that was made for it"
+                ": there are processes in that group; move them into a group below it, or start turnkey in one that was made for it; in a container, start it with --cgroupns=host"
             }
             _ => "",
         };

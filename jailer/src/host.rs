@@ -11,7 +11,7 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Network, Policy};
+use turnkey_policy::{Layer, Network, Policy};
 
 use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
@@ -128,7 +128,7 @@ impl Host {
             paths,
             root,
             landlock_abi: crate::landlock::abi(),
-            hierarchies: hierarchies(&ids, policy.limits.limit_io())?,
+            hierarchies: hierarchies(&ids, policy)?,
             storage: storage(policy, root_place)?,
             addresses: addresses(policy)?,
             names: names(policy),
@@ -225,19 +225,28 @@ fn storage(policy: &Policy, root: Option<&Path>) -> Result<Storage, HostError> {
     Ok(Storage::probe(named).map_err(unread)?)
 }
 
-/// With all ids the caller is root, to whom a group that cannot be made is an error and never a
-/// reason to do without.
-fn hierarchies(ids: &Ids, io: bool) -> Result<Hierarchies, HierarchyError> {
-    let found = if io {
+/// To whom the policy requires what a group holds, and who has all ids, a group that cannot be made is an error of
+/// its own, with a fix of its own; nobody else is kept from a jail by it.
+fn hierarchies(ids: &Ids, policy: &Policy) -> Result<Hierarchies, HierarchyError> {
+    let found = if policy.limits.limit_io() {
         Hierarchies::probe_for(&Controller::ALL)
     } else {
         Hierarchies::probe()
     };
     match (found, ids) {
-        (Err(HierarchyError::NoUnified), Ids::Own(_)) => Ok(Hierarchies::none()),
-        (found, Ids::Own(_)) => Ok(found?.delegated()),
-        (found, Ids::All) => found,
+        (found, Ids::All) if needs_groups(policy) => found,
+        (Err(HierarchyError::NoUnified(fix)), _) => Ok(Hierarchies::none(Some(format!(
+            "no cgroup v2 hierarchy is mounted; as root, mount one: {fix}"
+        )))),
+        (found, _) => Ok(found?.delegated()),
     }
+}
+
+fn needs_groups(policy: &Policy) -> bool {
+    let held = [Layer::Memory, Layer::Pids, Layer::Cpu, Layer::Monitor];
+    let required = &policy.enforcement.required;
+    let io = policy.limits.limit_io() && required.contains(&Layer::Io);
+    io || held.iter().any(|layer| required.contains(layer))
 }
 
 fn look(path: &Path) -> PathFact {

@@ -5,6 +5,8 @@
 //! caller, whose files need no translation either.
 
 pub(crate) mod ceilings;
+pub(crate) mod chroot;
+pub mod container;
 pub(crate) mod identity;
 pub(crate) mod idmap;
 pub mod rootless;

@@ -105,6 +105,6 @@ pub use process::rlimits::{HardLimits, ResourceLimit};
 pub use process::wire::Step;
 pub use tree::TreeError;
 pub use {
-    groups::hierarchy, host::trial, ids::rootless, ids::userns, process::namespaces,
-    process::privileges, tree::paths, tree::root,
+    groups::hierarchy, host::trial, ids::container, ids::rootless, ids::userns,
+    process::namespaces, process::privileges, tree::paths, tree::root,
 };

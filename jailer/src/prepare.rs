@@ -136,6 +136,7 @@ impl Plan {
             shares_network: self.policy.network == Network::Host,
             handled: self.landlock,
             syscalls: filters.allowed,
+            filters_around: filters_around(),
             masks: self.masks().map(Path::to_owned).collect(),
             strangers: self.strangers(),
             listeners: self.reach.listeners.len(),
@@ -246,7 +247,14 @@ impl Plan {
 
     fn no_controller(&self, controller: Controller) -> String {
         let name = controller.name();
+        let lacks = self.host.hierarchies.lacks.clone();
         match self.host.ids {
+            Ids::All if self.host.hierarchies.closed => {
+                lacks.unwrap_or_else(|| NOT_DELEGATED.to_owned())
+            }
+            Ids::All if lacks.is_some() => {
+                format!("the controller `{name}`: {}", lacks.unwrap_or_default())
+            }
             Ids::All if controller == Controller::Io => {
                 "the controller `io` (`blkio` on v1) is in no hierarchy of this host; boot a kernel built with CONFIG_BLK_DEV_THROTTLING=y".to_owned()
             }
@@ -272,7 +280,7 @@ impl Plan {
         let own = match (&self.host.ids, tally.groups()) {
             (Ids::Own(own), _) => own,
             (Ids::All, Some(groups)) => return Ok(HostId::for_group(groups.id())),
-            (Ids::All, None) => return Err(JailError::RootOutside),
+            (Ids::All, None) => return Self::nobody(),
         };
         match own.spare.filter(|_| !self.gives_files()) {
             Some(spare) => {
@@ -282,6 +290,17 @@ impl Plan {
             None if own.root_outside => Err(JailError::RootOutside),
             None => Ok(HostId::of_caller(own)),
         }
+    }
+
+    /// A user that no other jail has, where no group gives a number.
+    fn nobody() -> Result<HostId, JailError> {
+        let failed = |source| JailError::System {
+            act: "make a pipe, whose number becomes that of the jail's user",
+            source,
+        };
+        let (pipe, _) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
+        let pipe = nix::sys::stat::fstat(&pipe).map_err(failed)?;
+        Ok(HostId::without_group(pipe.st_ino))
     }
 
     /// Whether files of the host belong to the jail's user inside.
@@ -491,6 +510,17 @@ fn own_start_memory() -> Result<StartMemory, JailError> {
         act,
         source: Errno::ENOTSUP,
     })
+}
+
+/// Of this thread, from which the jail's first process inherits them.
+fn filters_around() -> u32 {
+    let status = kernel_file::read("/proc/thread-self/status").unwrap_or_default();
+    let count = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    count
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 fn own_namespaces() -> Result<BTreeMap<Fact, u64>, JailError> {

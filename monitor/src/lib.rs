@@ -56,7 +56,7 @@ pub use hooks::{Hooks, KnownHooks};
 pub use identity::{FileId, WatchedPath};
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
-pub use open::OpenError;
+pub use open::{OpenError, how_to_have_btf};
 pub use shared::SharedError;
 pub use tier::{Available, Lack, Tier};
 pub use tracepoints::interrupts_tracepoints;

@@ -24,9 +24,7 @@ use crate::tier::Tier;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The kernel does not describe itself.
-    #[error(
-        "{BTF} cannot be read: the monitor needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (every common distribution has it)"
-    )]
+    #[error("{BTF} cannot be read: {}", how_to_have_btf())]
     NoBtf(#[source] io::Error),
     /// The kernel is too old or too new for this monitor.
     #[error(
@@ -43,7 +41,7 @@ pub enum OpenError {
     OtherVersion,
     /// Not allowed.
     #[error(
-        "the kernel refuses eBPF to this process: run turnkey as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; with lockdown=confidentiality no monitor can work"
+        "the kernel refuses eBPF to this process: it takes root's CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN; with lockdown=confidentiality no monitor can work"
     )]
     NotPermitted(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The maps could not be made.
@@ -108,6 +106,16 @@ pub enum OpenError {
     /// A map of the jail cannot be made, or put where the programs look for it.
     #[error("the kernel makes no room for the jail's rules and events")]
     Map(#[from] aya::maps::MapError),
+}
+
+/// What makes the kernel describe itself to turnkey.
+#[must_use]
+pub fn how_to_have_btf() -> &'static str {
+    if Path::new("/sys/kernel").is_dir() {
+        "the monitor needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (every common distribution has it), and nothing mounted over the file"
+    } else {
+        "sysfs is not mounted here; as root, mount it: mount -t sysfs sysfs /sys"
+    }
 }
 
 /// Where the kernel describes itself.

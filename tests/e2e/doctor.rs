@@ -82,10 +82,10 @@ fn doctor_tells_a_user_without_privileges_what_is_missing() {
         capabilities["fix"]
             .as_str()
             .unwrap()
-            .contains("--unmonitored")
+            .contains("--best-effort")
     );
     assert_eq!(finding(&object, "monitor")["state"], "missing");
-    assert_eq!(finding(&object, "unmonitored")["state"], "ok", "{object:#}");
+    assert_eq!(finding(&object, "best-effort")["state"], "ok", "{object:#}");
 }
 
 /// Where user namespaces are switched off, a run ends with the switch's name and never goes on

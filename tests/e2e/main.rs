@@ -23,6 +23,7 @@ mod learn;
 mod leftovers;
 mod lifetime;
 mod limits;
+mod machines;
 mod monitor;
 mod monitoring;
 mod mounts;

@@ -97,7 +97,7 @@ fn without_the_callers_word_an_unprivileged_run_ends_before_it_begins() {
     for part in [
         "memory, pids, cpu: no control group is delegated",
         "monitor: only privileges",
-        "fix: run turnkey as root, or do without them and have the report say so: --unmonitored",
+        "fix: run turnkey as root, or do without them and have the report say so: --best-effort",
     ] {
         ran.expect(error.contains(part), part);
         ran.expect(ran.stderr.contains(part), part);
@@ -198,7 +198,8 @@ fn results_come_out_as_the_callers_own() {
     ran.expect(!place.join("link").exists(), "no link did");
 }
 
-const FORKS: &str = "
+/// Makes 200 processes, and tells how many could be.
+pub const FORKS: &str = "
 import os, time
 made = 0
 try:

@@ -3,6 +3,7 @@
 
 mod alone;
 mod apparmor;
+mod containers;
 mod crowd;
 mod lsm;
 mod oldest;

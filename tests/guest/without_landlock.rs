@@ -44,3 +44,19 @@ fn j59_landlock_that_is_optional_is_told_to_be_missing() {
     let missing = layers.iter().filter(|layer| !layer["degraded"].is_null());
     ran.expect(missing.count() == 1, "and nothing else is");
 }
+
+#[test]
+fn j59_landlock_that_best_effort_does_without_is_named() {
+    let ran = Run::new().option("--best-effort").shell("echo ran");
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "ran\n", "it ran");
+    ran.expect(ran.stderr.contains("lsm="), "the terminal names the fix");
+    ran.expect(
+        ran.at("/verdict") == "inconclusive",
+        "less than all is not clean",
+    );
+    ran.expect(
+        ran.at("/events/complete") == true,
+        "though somebody watched",
+    );
+}

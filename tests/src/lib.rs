@@ -163,6 +163,12 @@ impl Run {
         copy
     }
 
+    /// The report that a run of [`Self::command`] has written.
+    pub fn report(&self) -> Value {
+        let text = std::fs::read(self.report_path()).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or(Value::Null)
+    }
+
     fn report_path(&self) -> PathBuf {
         self.reports.path().join("report.json")
     }

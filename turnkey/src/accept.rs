@@ -1,12 +1,24 @@
 //! What the caller does without, and what a caller without privileges would have to.
 //!
 //! Nothing is given up silently: a layer that the policy requires and the caller cannot have ends
-//! the run before it begins, all of them named at once, unless `--unmonitored` accepts it.
+//! the run before it begins, all of them named at once, unless `--best-effort` or `--unmonitored` accepts it.
 
 use std::borrow::Cow;
 
-use turnkey_jailer::{Host, Ids, Plan};
+use turnkey_jailer::{Ids, Plan};
 use turnkey_policy::{Layer, Policy};
+
+/// How much of what the policy requires must be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// All of it.
+    #[default]
+    Whole,
+    /// What there is: the jail itself, and of the rest what this host gives this caller.
+    BestEffort,
+    /// The same without the monitor, which is not even tried; of the rest that of no layer which everybody can have.
+    Unmonitored,
+}
 
 /// What no caller can have without privileges, unless some were delegated.
 const PRIVILEGED: [Layer; 6] = [
@@ -22,10 +34,18 @@ const PRIVILEGED: [Layer; 6] = [
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this caller has no privileges, and cannot have what the profile requires:{}\n  \
-     fix: run turnkey as root, or do without them and have the report say so: --unmonitored",
+     fix: run turnkey as root, or do without them and have the report say so: --best-effort",
     list(.0)
 )]
 pub struct Unavailable(Vec<(Layer, String)>);
+
+#[cfg(test)]
+impl Unavailable {
+    /// For tests of how it is told.
+    pub fn of(layers: Vec<(Layer, String)>) -> Unavailable {
+        Unavailable(layers)
+    }
+}
 
 fn list(layers: &[(Layer, String)]) -> String {
     let named = layers
@@ -49,14 +69,14 @@ pub fn by_reason<'a>(layers: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(S
     told
 }
 
-/// The policy without what `--unmonitored` gives up: the monitor, and of the other layers those
-/// that a caller without privileges may be unable to have. Whoever has privileges keeps them.
-pub fn without<'p>(policy: &'p Policy, host: &Host, unmonitored: bool) -> Cow<'p, Policy> {
+/// The policy without what need not be there. Whoever can have it, has it all the same.
+pub fn without(policy: &Policy, strictness: Strictness) -> Cow<'_, Policy> {
     let mut policy = Cow::Borrowed(policy);
-    if unmonitored {
-        let required = &mut policy.to_mut().enforcement.required;
-        required.remove(&Layer::Monitor);
-        if host.ids != Ids::All {
+    match strictness {
+        Strictness::Whole => {}
+        Strictness::BestEffort => policy.to_mut().enforcement.required.clear(),
+        Strictness::Unmonitored => {
+            let required = &mut policy.to_mut().enforcement.required;
             PRIVILEGED.iter().for_each(|layer| {
                 required.remove(layer);
             });
@@ -86,6 +106,22 @@ pub fn require(plan: &Plan) -> Result<(), Unavailable> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_need_not_be_there_is_not_required() {
+        let no_files = |path: &str| Err(format!("{path} is no shipped profile"));
+        let overrides = turnkey_policy::Overrides::default();
+        let policy = turnkey_policy::load("untrusted", &no_files, &overrides).unwrap();
+        let required = |strictness| without(&policy, strictness).enforcement.required.clone();
+        let whole = required(Strictness::Whole);
+        assert_eq!(whole, policy.enforcement.required);
+        assert!(required(Strictness::BestEffort).is_empty());
+        let unmonitored = required(Strictness::Unmonitored);
+        let given_up = whole.iter().filter(|layer| !unmonitored.contains(layer));
+        assert!(given_up.clone().count() > 0);
+        assert!(given_up.into_iter().all(|layer| PRIVILEGED.contains(layer)));
+        assert!(unmonitored.contains(&Layer::Seccomp));
+    }
 
     #[test]
     fn layers_with_one_reason_are_one_line() {

@@ -8,8 +8,10 @@ use nix::sys::resource::{Resource, getrlimit};
 use turnkey_jailer::export::DestinationError;
 use turnkey_jailer::rootless::RootlessError;
 use turnkey_jailer::{HostError, JailError};
+use turnkey_monitor::OpenError;
 use turnkey_policy::Policy;
 
+use crate::accept::Unavailable;
 use crate::report;
 use crate::toolchain::{self, Caller, Need};
 
@@ -18,11 +20,24 @@ pub fn explain(error: &anyhow::Error) -> String {
     with_fix(chain(error), fix(error))
 }
 
+/// The error with its causes in one line, for a report whose run went on all the same.
+pub fn in_one_line(error: &anyhow::Error) -> String {
+    chain(error).replace("\n  because: ", ": ")
+}
+
 /// Errors name paths and words of files, which can hold whatever their maker liked: each part comes out
 /// visible, and breaks no line.
 fn chain(error: &anyhow::Error) -> String {
     let mut said = error.to_string();
-    let mut text = report::visible(&said);
+    let mut text = match error.downcast_ref::<Unavailable>() {
+        // A list, whose lines are turnkey's own.
+        Some(_) => said
+            .lines()
+            .map(report::visible)
+            .collect::<Vec<_>>()
+            .join("\n"),
+        None => report::visible(&said),
+    };
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         // A transparent error says the same as its cause.
@@ -59,11 +74,22 @@ fn fix(error: &anyhow::Error) -> Option<String> {
     let host = || error.downcast_ref::<HostError>().and_then(HostError::fix);
     let caller = || error.downcast_ref().and_then(RootlessError::fix);
     let export = || error.downcast_ref().and_then(DestinationError::fix);
-    jail.or_else(host).or_else(caller).or_else(export)
+    let monitor = || {
+        let is_monitor = error.downcast_ref::<OpenError>().is_some();
+        is_monitor.then(|| WITHOUT_THE_MONITOR.to_owned())
+    };
+    jail.or_else(host)
+        .or_else(caller)
+        .or_else(export)
+        .or_else(monitor)
 }
 
 /// Files and their like that a run opens by itself, and some to spare. The kernel's programs take the most.
 const FILES_OF_A_RUN: u64 = 128;
+
+/// What a strict run is told beside the cause, which names its own fix.
+const WITHOUT_THE_MONITOR: &str =
+    "mend that; or go on without the monitor, which the report then says: --best-effort";
 
 fn limit_of_files() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft)
@@ -153,6 +179,19 @@ mod tests {
         assert!(
             text.starts_with("/srv/\\x1b[2J\\u{202e}\\nx does not exist"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_list_of_layers_keeps_its_lines() {
+        let error = Unavailable::of(vec![(
+            turnkey_policy::Layer::Memory,
+            "no group\x1b".to_owned(),
+        )]);
+        let text = explain(&error.into());
+        assert!(
+            text.contains(":\n  memory: no group\\x1b\n  fix: "),
+            "{text:?}"
         );
     }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::accept::Strictness;
+
 mod overrides;
 
 pub use overrides::OverrideArguments;
@@ -102,6 +104,7 @@ const EXIT_CODES: &str = "Exit codes:
   122       killed by a resource limit (memory, pids, output, file size)
   124       wall or CPU time limit
   125       turnkey failed, or a required layer could not be enforced, and nothing ran;
+            with --best-effort: no jail at all can be made here;
             or the command succeeded and its files could not all be exported
   126, 127  command not executable, not found
   128+N     the command died from signal N by itself
@@ -157,10 +160,9 @@ pub struct RunArguments {
         help_heading = "Output"
     )]
     pub colour: ColourWhen,
-    /// Do without the monitor, and without whatever else an unprivileged caller cannot have: no
-    /// rule acts, and the verdict is inconclusive at best
-    #[arg(long, help_heading = "Policy")]
-    pub unmonitored: bool,
+    /// How strict it is.
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
     /// The directory that appears as /workspace, instead of the current one
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub workdir: Option<PathBuf>,
@@ -170,6 +172,35 @@ pub struct RunArguments {
     /// The command and its arguments, from the first word that is no option; -- before it is never wrong
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// How much of what the profile requires must be there.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Policy")]
+pub struct StrictnessArguments {
+    /// Go on with every layer that this host can give, and name each that it cannot, here and in the report; with one
+    /// missing the verdict is inconclusive at best
+    #[arg(long)]
+    pub best_effort: bool,
+    /// Do without the monitor, and without whatever else an unprivileged caller cannot have: no
+    /// rule acts, and the verdict is inconclusive at best
+    #[arg(long, conflicts_with = "best_effort")]
+    pub unmonitored: bool,
+}
+
+impl StrictnessArguments {
+    /// Which of them it is.
+    pub fn chosen(self) -> Strictness {
+        match self {
+            Self {
+                unmonitored: true, ..
+            } => Strictness::Unmonitored,
+            Self {
+                best_effort: true, ..
+            } => Strictness::BestEffort,
+            Self { .. } => Strictness::Whole,
+        }
+    }
 }
 
 /// `turnkey profiles`.
@@ -320,10 +351,9 @@ pub struct ExplainArguments {
     /// For programs: one JSON object, schema turnkey.plan/v1
     #[arg(long)]
     pub json: bool,
-    /// As `run` with the same flag: without the monitor, and without whatever else an unprivileged
-    /// caller cannot have
-    #[arg(long)]
-    pub unmonitored: bool,
+    /// How strict the run would be.
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
     /// The directory that would appear as /workspace, instead of the current one
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<PathBuf>,

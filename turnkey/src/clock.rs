@@ -18,3 +18,11 @@ pub fn boottime() -> u64 {
         seconds * 1_000_000_000 + u64::try_from(time.tv_nsec()).unwrap_or(0)
     })
 }
+
+/// Names the run; no two runs of a host share it.
+pub fn run_id() -> String {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{:012x}-{:x}", since.as_micros(), std::process::id())
+}

@@ -49,7 +49,7 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     network::resolve(&mut policy)?;
     let plan = run::plan(
         &policy,
-        arguments.unmonitored,
+        arguments.strictness.chosen(),
         &command,
         arguments.workdir.as_deref(),
     )?;

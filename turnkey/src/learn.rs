@@ -23,7 +23,7 @@ use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
 use turnkey_policy::{Endpoint, Mode, Network, On, Overrides, Policy, syscalls};
 
-use crate::cli::{ColourWhen, LearnArguments, RunArguments};
+use crate::cli::{ColourWhen, LearnArguments, RunArguments, StrictnessArguments};
 use crate::output::{Open, Output};
 use crate::outputs::Outputs;
 use crate::report::{Status, escape, quote, shortened};
@@ -205,7 +205,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         export: None,
         export_changes: false,
         quiet: arguments.quiet,
-        unmonitored: false,
+        strictness: StrictnessArguments::default(),
         workdir: arguments.workdir,
         overrides: arguments.overrides,
         command: arguments.command,

@@ -279,21 +279,24 @@ fn make_ready(
     arguments: &RunArguments,
     streams: [OwnedFd; 3],
 ) -> anyhow::Result<(Plan, Watch, Prepared)> {
+    let strictness = arguments.strictness.chosen();
+    let policy = &accept::without(policy, strictness);
     let planned = || {
         let plan = plan(
             policy,
-            arguments.unmonitored,
+            strictness,
             &arguments.command,
             arguments.workdir.as_deref(),
         )?;
         accept::require(&plan)?;
         Ok(plan)
     };
-    if !arguments.unmonitored && !watch::is_optional(policy) {
+    if !watch::is_optional(policy) {
         return make_ready_at_once(policy, planned, streams);
     }
     let plan = planned()?;
-    let mut watch = Watch::open(&plan.policy, arguments.unmonitored)?;
+    let may_have_group = !plan.host.hierarchies.closed;
+    let mut watch = Watch::open(&plan.policy, (strictness, may_have_group))?;
     let plan = for_whom(plan, watch.watches());
     let prepared = plan.prepare_with(streams, filters::of, |_| ())?;
     let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
@@ -311,7 +314,7 @@ fn make_ready_at_once(
     thread::scope(|scope| {
         let (show, shown) = mpsc::channel();
         let body = move || {
-            let mut watch = Watch::open(policy, false)?;
+            let mut watch = Watch::open(policy, (accept::Strictness::Whole, true))?;
             // Nobody shows one when there will be no jail, which is told as what it is.
             if let Ok(group) = shown.recv() {
                 watch.prove(policy, Option::transpose(group)?.as_ref())?;
@@ -368,14 +371,17 @@ pub fn load(profile: &str, overrides: &OverrideArguments) -> Result<Policy, Fail
 /// What running `command` on this host takes; nothing is made yet.
 pub fn plan(
     policy: &Policy,
-    unmonitored: bool,
+    strictness: accept::Strictness,
     command: &[OsString],
     workdir: Option<&Path>,
 ) -> anyhow::Result<Plan> {
-    let host = Host::probe(policy)?;
-    let policy = accept::without(policy, &host, unmonitored);
+    let policy = accept::without(policy, strictness);
+    let host = Host::probe(&policy)?;
     let plan = Plan::new(&policy, &host, self::command(command, workdir)?)?;
-    Ok(for_whom(plan, !unmonitored))
+    Ok(for_whom(
+        plan,
+        strictness != accept::Strictness::Unmonitored,
+    ))
 }
 
 fn for_whom(plan: Plan, watched: bool) -> Plan {
@@ -562,8 +568,9 @@ impl Outcome {
         let bytes = |argument: &OsString| argument.as_bytes().to_vec();
         Ok(Report::build(Inputs {
             policy,
+            best_effort: arguments.strictness.best_effort,
             clock,
-            id: run_id(),
+            id: clock::run_id(),
             command: &arguments.command.iter().map(bytes).collect::<Vec<_>>(),
             host: report::Host {
                 kernel: text(uname.release()),
@@ -585,12 +592,4 @@ impl Outcome {
             judge,
         }))
     }
-}
-
-/// Names the run; no two runs of a host share it.
-fn run_id() -> String {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    format!("{:012x}-{:x}", since.as_micros(), std::process::id())
 }

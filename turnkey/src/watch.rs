@@ -10,6 +10,7 @@ use turnkey_jailer::{Groups, Held, LayerReport};
 use turnkey_monitor::{Available, Event, FileId, Monitor, Tier, WatchedPath};
 use turnkey_policy::{Layer, Policy};
 
+use crate::accept::Strictness;
 use crate::advice;
 use crate::object::object;
 use crate::report::{Evidence, escape};
@@ -41,10 +42,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Loads and attaches the monitor. A failure is an error only where the policy requires it.
-    pub fn open(policy: &Policy, unmonitored: bool) -> anyhow::Result<Watch> {
-        if unmonitored {
+    /// Loads and attaches the monitor. A failure is an error only where the policy requires it. For a jail that will
+    /// have no group nothing is loaded.
+    pub fn open(
+        policy: &Policy,
+        (strictness, has_group): (Strictness, bool),
+    ) -> anyhow::Result<Watch> {
+        if strictness == Strictness::Unmonitored {
             return Ok(Watch::nobody("not loaded: --unmonitored".to_owned()));
+        }
+        if !has_group && is_optional(policy) {
+            return Ok(Watch::nobody(NO_GROUP.to_owned()));
         }
         let tier = Available::here().tier;
         let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
@@ -61,7 +69,9 @@ impl Watch {
                     monitor: Some(monitor),
                 })
             }
-            Err(error) if is_optional(policy) => Ok(Watch::nobody(advice::explain(&error.into()))),
+            Err(error) if is_optional(policy) => {
+                Ok(Watch::nobody(advice::in_one_line(&error.into())))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -91,7 +101,7 @@ impl Watch {
         match monitor.canary(group.directory.as_fd(), group.id) {
             Ok(proof) => self.report.proof = Some(proof.0),
             Err(error) if is_optional(policy) => {
-                *self = Watch::nobody(advice::explain(&error.into()));
+                *self = Watch::nobody(advice::in_one_line(&error.into()));
             }
             Err(error) => return Err(error.into()),
         }

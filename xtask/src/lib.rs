@@ -13,6 +13,7 @@ mod run;
 pub mod setup;
 mod test;
 mod tidy;
+mod unable;
 mod vm;
 pub mod workspace;
 

@@ -69,11 +69,6 @@ pub fn look() -> Machine {
     }
 }
 
-/// Says it on standard error.
-pub fn tell() {
-    eprintln!("{}", look());
-}
-
 impl Machine {
     /// What a run can show here.
     #[must_use]
@@ -134,12 +129,13 @@ impl Machine {
         }
     }
 
-    fn fix(&self) -> &'static str {
+    /// The one thing to change first.
+    pub fn fix(&self) -> &'static str {
         if !self.is_root {
             return "run this as root";
         }
         if !self.lacks.is_empty() && self.in_container {
-            return "give the container all capabilities (docker run --privileged)";
+            return "give the container all capabilities (docker run --privileged --cgroupns=host)";
         }
         if !self.lacks.is_empty() {
             return "run this as root with all capabilities";
@@ -147,7 +143,7 @@ impl Machine {
         match (self.types, self.groups) {
             (Types::NoSys, _) => "mount -t sysfs sysfs /sys",
             (Types::Missing, _) => "boot a kernel built with CONFIG_DEBUG_INFO_BTF",
-            (Types::There, _) => "mount -t cgroup2 none /sys/fs/cgroup",
+            (Types::There, _) => "mount control groups, by the command that `turnkey run` names",
         }
     }
 }
@@ -287,7 +283,7 @@ mod tests {
             "{container}"
         );
         assert!(container.contains("--privileged"), "{container}");
-        assert!(lacking(|it| it.groups = Groups::None).contains("mount -t cgroup2"));
+        assert!(lacking(|it| it.groups = Groups::None).contains("mount control groups"));
         assert!(lacking(|it| it.types = Types::Missing).contains("CONFIG_DEBUG_INFO_BTF"));
         assert!(lacking(|it| it.types = Types::NoSys).contains("mount -t sysfs"));
     }

@@ -15,6 +15,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::machine::{self, Shows};
+use crate::unable::Unable;
 use crate::{command, fuzz, roll_call, setup, vm, workspace};
 use times::Times;
 
@@ -34,13 +35,18 @@ const END_TO_END: &str = "turnkey-tests";
 
 /// Installs what is missing, builds, and runs the tests.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    machine::tell();
-    setup::ensure(&[
-        setup::BUILD,
-        setup::EXAMPLES,
-        setup::PROFILES,
-        setup::REPORTS,
-    ])?;
+    let machine = machine::look();
+    eprintln!("{machine}");
+    let unable = Unable::of(&machine)?;
+    setup::ensure(match unable.nothing() {
+        true => &[
+            setup::BUILD,
+            setup::EXAMPLES,
+            setup::PROFILES,
+            setup::REPORTS,
+        ],
+        false => &[setup::BUILD],
+    })?;
     setup::ensure_nextest()?;
     let mut times = Times::read();
     eprintln!(
@@ -64,15 +70,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .filter(|(binary, test)| !lists::is_nightly(binary, test))
         .collect();
     call_the_roll(&by_day)?;
-    let here = if arguments.nightly {
-        named.len()
-    } else {
-        by_day.len()
-    };
+    let left_out = unable.told(&named);
+    let here = named.iter().filter(|(binary, test)| {
+        let is_wanted = arguments.nightly || !lists::is_nightly(binary, test);
+        is_wanted && !unable.has(binary, test)
+    });
+    let here = here.count();
     eprintln!("{here} tests on this host{}", times.last("host"));
-    let on_host = times.take("host", || on_this_host(turnkey, arguments.nightly));
-    eprintln!("a guest with BPF LSM{}", times.last("guest"));
-    let in_guest = times.take("guest", || vm::run_by_day(&built));
+    if let Some(left_out) = &left_out {
+        eprintln!("{left_out}");
+    }
+    let on_host = times.take("host", || on_this_host(turnkey, arguments.nightly, &unable));
+    let in_guest = if unable.nothing() {
+        eprintln!("a guest with BPF LSM{}", times.last("guest"));
+        times.take("guest", || vm::run_by_day(&built))
+    } else {
+        Ok(0)
+    };
     if arguments.nightly {
         examples_in_documentation()?;
         fuzz::run_briefly()?;
@@ -84,6 +98,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     on_host?;
     let passed = here + in_guest?;
     eprintln!("{}", times.told());
+    if let Some(left_out) = &left_out {
+        eprintln!("{left_out}");
+    }
     // What a machine that runs the tests looks for at the end.
     eprintln!("{passed} passed, 0 failed");
     Ok(())
@@ -138,11 +155,13 @@ fn loaded_once(turnkey: &Path, inner: Command) -> Command {
     outer
 }
 
-fn on_this_host(turnkey: &Path, nightly: bool) -> Result<()> {
+fn on_this_host(turnkey: &Path, nightly: bool, unable: &Unable) -> Result<()> {
     let mut nextest = nextest(turnkey, "run");
-    if !nightly {
-        nextest.args(["--filter-expr", &lists::filter()]);
-    }
+    let wanted = match nightly {
+        true => "all()".to_owned(),
+        false => lists::filter(),
+    };
+    nextest.args(["--filter-expr", &format!("{wanted}{}", unable.filter())]);
     let started = Instant::now();
     let passed = loaded_once(turnkey, nextest).status()?.success();
     if !passed {

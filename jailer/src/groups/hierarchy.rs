@@ -3,6 +3,8 @@
 //! cgroups(7). The v2 group is always made, because it names the jail for the eBPF programs and
 //! kills it whole. A controller that a v1 hierarchy holds is taken from there.
 
+mod mounting;
+
 use std::path::{Path, PathBuf};
 
 use crate::kernel_file;
@@ -73,6 +75,8 @@ pub struct Hierarchies {
     elsewhere: Vec<PathBuf>,
     /// This caller can make no group at all.
     pub closed: bool,
+    /// Why a controller is missing, with the fix, where more is known than that.
+    pub(crate) lacks: Option<String>,
 }
 
 /// Which of a jail's limits no control group holds.
@@ -97,11 +101,11 @@ pub enum HierarchyError {
         /// Why.
         source: std::io::Error,
     },
-    /// No v2 hierarchy.
+    /// No v2 hierarchy. What mounts one here.
     #[error(
-        "no cgroup v2 hierarchy is mounted; mount one: mount -t cgroup2 none /sys/fs/cgroup/unified"
+        "no cgroup v2 hierarchy is mounted; as root, mount one: {0}; or do without what control groups hold: --best-effort"
     )]
-    NoUnified,
+    NoUnified(String),
 }
 
 impl Hierarchies {
@@ -119,7 +123,7 @@ impl Hierarchies {
         let unified = mounts
             .iter()
             .find(|mount| mount.unified)
-            .ok_or(HierarchyError::NoUnified)?;
+            .ok_or_else(|| HierarchyError::NoUnified(mounting::unified(&mounts, &memberships)))?;
         let own = memberships
             .iter()
             .find(|membership| membership.controllers.is_empty());
@@ -145,6 +149,7 @@ impl Hierarchies {
             homes: homes.collect(),
             elsewhere: elsewhere.collect(),
             closed: false,
+            lacks: mounting::legacy(&mounts, &memberships),
         })
     }
 
@@ -152,7 +157,11 @@ impl Hierarchies {
     /// known by, nothing.
     pub fn delegated(&self) -> Hierarchies {
         if !takes_groups(&self.unified) {
-            return Hierarchies::none();
+            let unified = self.unified.display();
+            return Hierarchies::none(Some(format!(
+                "no control group can be made in {unified}, which is closed or mounted read-only here; \
+                 in a container, start it with --privileged"
+            )));
         }
         let can_be_passed_on = |controller| passes_on(&self.unified, controller);
         let home = |controller| match self.home(controller) {
@@ -160,19 +169,31 @@ impl Hierarchies {
             Home::Unified if !can_be_passed_on(controller) => Home::Missing,
             other => other.clone(),
         };
+        let homes: Vec<_> = self.controllers().map(|it| (it, home(it))).collect();
+        let lacks = self.lacks.clone().or_else(|| {
+            (homes != self.homes).then(|| {
+                format!(
+                    "the control group {} hands no controllers down, because processes are in the group itself; \
+                     in a container, start it with --cgroupns=host",
+                    self.unified.display()
+                )
+            })
+        });
         Hierarchies {
-            homes: self.controllers().map(|it| (it, home(it))).collect(),
+            homes,
+            lacks,
             ..self.clone()
         }
     }
 
-    /// For a caller who can have no group.
-    pub fn none() -> Hierarchies {
+    /// For a caller who can have no group; why, where that is not the caller.
+    pub fn none(lacks: Option<String>) -> Hierarchies {
         Hierarchies {
             unified: PathBuf::new(),
             homes: Vec::new(),
             elsewhere: Vec::new(),
             closed: true,
+            lacks,
         }
     }
 
@@ -193,6 +214,7 @@ impl Hierarchies {
             homes,
             elsewhere: Vec::new(),
             closed: false,
+            lacks: None,
         }
     }
 
@@ -206,6 +228,11 @@ impl Hierarchies {
         let mut homes = self.homes.iter();
         let found = homes.find(|(known, _)| *known == controller);
         found.map_or(&Home::Missing, |(_, home)| home)
+    }
+
+    /// Why a controller is missing, with the fix, where more is known than that.
+    pub fn lacks(&self) -> Option<&str> {
+        self.lacks.as_deref()
     }
 
     /// Directories of v1 in which runs that are limited by more make groups.
@@ -265,13 +292,15 @@ fn takes_groups(parent: &Path) -> bool {
 }
 
 /// Whether children of `parent` can have the controller: they have it already, or there is no
-/// process in `parent` itself, cgroups(7) "no internal processes".
+/// process in `parent` itself, cgroups(7) "no internal processes". The first group of all, the only one
+/// without a type, is exempt.
 fn passes_on(parent: &Path, controller: Controller) -> bool {
     let read = |file| kernel_file::read(parent.join(file)).unwrap_or_default();
     let enabled = read("cgroup.subtree_control");
     enabled
         .split_whitespace()
         .any(|name| name == controller.name())
+        || !parent.join("cgroup.type").exists()
         || read("cgroup.procs").trim().is_empty()
 }
 

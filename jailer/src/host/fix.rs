@@ -81,7 +81,7 @@ impl RootlessError {
     pub fn fix(&self) -> Option<String> {
         match self {
             RootlessError::Elevated
-            | RootlessError::PowerlessRoot(_)
+            | RootlessError::PowerlessRoot { .. }
             | RootlessError::Refused { .. }
             | RootlessError::Threads => None,
             RootlessError::Map(errno) => Some(by_errno(*errno)),
@@ -125,7 +125,8 @@ pub(crate) fn of(error: &io::Error) -> Errno {
 fn layer_fix(layer: Layer) -> String {
     let name = layer.name();
     format!(
-        "{ASK_THE_DOCTOR}; or let a profile do without it: leave `{name}` out of `enforcement.required`"
+        "{ASK_THE_DOCTOR}; or go on without it, which the report then says: --best-effort, or a profile that leaves `{name}` \
+         out of `enforcement.required`"
     )
 }
 
@@ -274,7 +275,7 @@ mod tests {
         use crate::groups::hierarchy::HierarchyError;
         let path = || std::path::PathBuf::from("/srv/place");
         let mut hosts = vec![
-            HostError::from(HierarchyError::NoUnified),
+            HostError::from(HierarchyError::NoUnified(String::from("mount it: mount"))),
             RootError::TooMany(path(), path()).into(),
             RootError::Etc(path()).into(),
             RootError::Open(path(), PathError::Foreign).into(),
@@ -282,7 +283,10 @@ mod tests {
         ];
         let mut callers = vec![
             RootlessError::Elevated,
-            RootlessError::PowerlessRoot("something".into()),
+            RootlessError::PowerlessRoot {
+                missing: "something".into(),
+                fix: "something else".into(),
+            },
             RootlessError::Threads,
         ];
         let mut exports = vec![

@@ -36,6 +36,16 @@ pub fn rights_inside() -> Result<(), Errno> {
     in_child(all_namespaces(), None, || nix::unistd::sethostname("trial"))
 }
 
+/// A procfs of its own, which the kernel gives only to who can see all of the one that is there.
+///
+/// # Errors
+/// The kernel's answer to fsmount(2).
+pub fn procfs() -> Result<(), Errno> {
+    in_child(all_namespaces(), None, || {
+        sys::new_mount::<&std::ffi::CStr>(c"proc", &[], 0).map(drop)
+    })
+}
+
 /// A process born in a control group.
 ///
 /// # Errors
@@ -175,6 +185,13 @@ fn in_child(
     group: Option<BorrowedFd<'_>>,
     act: impl FnOnce() -> Result<(), Errno>,
 ) -> Result<(), Errno> {
+    if namespaces == 0 && group.is_none() {
+        // Filters of containers hide clone3(2), which says nothing about what is tried here.
+        return match sys::fork()? {
+            None => end_with(act()),
+            Some(pid) => wait(pid),
+        };
+    }
     match sys::clone3(namespaces, group)? {
         Cloned::Child => end_with(act()),
         Cloned::Parent { pid, .. } => wait(pid),

@@ -50,6 +50,13 @@ impl HostId {
         }
     }
 
+    /// For a jail that has no group: by a number that the kernel has counted up, in a half of the range that no
+    /// living group's number reaches before 2^27 of them were made.
+    pub fn without_group(number: u64) -> HostId {
+        let half = RANGE_MASK >> 1;
+        HostId::for_group((half + 1) | (number & half))
+    }
+
     /// For the report.
     pub fn in_words(self) -> &'static str {
         if self.is_caller {
@@ -155,6 +162,19 @@ fn hold(waiting: &RawFd) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn users_without_a_group_are_in_the_range_and_not_among_those_with_one() {
+        let last = u64::from(u32::MAX);
+        for number in [0, 1, 0x7ff_ffff, 0x800_0000, last, u64::MAX] {
+            let id = HostId::without_group(number);
+            assert!((0x7800_0000..0x8000_0000).contains(&id.user), "{number:x}");
+            assert_eq!(id.user, id.group);
+        }
+        let near = [7, 8].map(|number| HostId::without_group(number).user);
+        assert_ne!(near[0], near[1]);
+        assert!(HostId::for_group(0x7ff_ffff).user < 0x7800_0000);
+    }
 
     #[test]
     fn ids_stay_in_the_range_that_nobody_else_uses() {

@@ -18,12 +18,15 @@
 
 use std::ffi::CStr;
 
+use caps::{CapSet, Capability};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 
+use crate::host::trial;
 use crate::ids::subordinate::{Mapper, Ranges};
 use crate::ids::userns::{Refusal, Switches};
+use crate::ids::{chroot, container};
 use crate::kernel_file;
 use crate::plan::c_string;
 use crate::process::privileges;
@@ -39,10 +42,13 @@ pub enum RootlessError {
     )]
     Elevated,
     /// root without its capabilities.
-    #[error(
-        "missing privileges: {0}; the jail's user would be root itself: start turnkey as an ordinary user, or as root with all capabilities"
-    )]
-    PowerlessRoot(String),
+    #[error("missing privileges: {missing}; the jail's user would be root itself: {fix}")]
+    PowerlessRoot {
+        /// Which, and what for.
+        missing: String,
+        /// What works here.
+        fix: String,
+    },
     /// unshare(2) says no.
     #[error(
         "an unprivileged caller needs a user namespace of its own, and cannot have one: {refusal}"
@@ -63,8 +69,8 @@ pub enum RootlessError {
     Map(#[source] Errno),
 }
 
-/// Puts this process into a user namespace of its own when it lacks the privileges of a jailer;
-/// does nothing when it has them. Whether it did is the answer.
+/// Puts this process into a user namespace of its own when it lacks the privileges of a jailer. Whether it did is
+/// the answer. Where it has them, it [leaves a chroot](leave_chroot).
 ///
 /// Call it before any thread is started, and before anything is opened that should belong to the
 /// namespace. There is no way back for the process, and none is needed.
@@ -77,11 +83,13 @@ pub fn enter() -> Result<bool, RootlessError> {
     }
     let missing = privileges::missing();
     if missing.is_empty() {
+        leave_chroot();
         return Ok(false);
     }
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     if user.is_root() {
-        return Err(RootlessError::PowerlessRoot(missing));
+        let fix = without_powers();
+        return Err(RootlessError::PowerlessRoot { missing, fix });
     }
     if has_threads() {
         return Err(RootlessError::Threads);
@@ -98,6 +106,30 @@ pub fn enter() -> Result<bool, RootlessError> {
     }
     own_mounts().map_err(|source| refused(&switches, source))?;
     Ok(true)
+}
+
+/// Makes the root directory of this process, which has one thread and all privileges, the root of a mount namespace
+/// of its own where it is in a chroot(2): there the kernel gives no user namespace to anybody. Nothing happens
+/// elsewhere, nor where it cannot be done.
+pub fn leave_chroot() {
+    if !has_threads() {
+        chroot::leave();
+    }
+}
+
+/// What helps root without capabilities: to have them, or not to be root, where that is enough.
+fn without_powers() -> String {
+    let with_all = container::how_to_have_privileges(container::is_here());
+    let can = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
+    let can_leave = can(Capability::CAP_SETUID) && can(Capability::CAP_SETGID);
+    if can_leave && trial::procfs().is_ok() {
+        format!(
+            "{with_all}; or be an ordinary user, who can have the jail without the monitor: \
+             setpriv --reuid 65534 --regid 65534 --clear-groups turnkey run --best-effort …"
+        )
+    } else {
+        with_all
+    }
 }
 
 /// Nobody but the caller. What the helper has mapped before it failed stays mapped.

@@ -8,6 +8,7 @@ use std::fmt;
 use caps::{CapSet, Capability};
 use nix::errno::Errno;
 
+use crate::ids::container;
 use crate::kernel_file;
 
 /// What stands in the way, and what takes it out of the way. Both are whole sentences without
@@ -47,6 +48,8 @@ pub struct Switches {
     pub confined_by: Option<String>,
     /// Whether the caller has CAP_SYS_ADMIN, which the two switches above do not bind.
     pub privileged: bool,
+    /// Whether turnkey runs in a container, whose engine filters system calls by default.
+    pub in_container: bool,
 }
 
 /// namespaces(7), "The /proc/sys/user directory".
@@ -68,6 +71,7 @@ impl Switches {
                 .and_then(|label| profile(&label)),
             privileged: caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN)
                 .unwrap_or(false),
+            in_container: container::is_here(),
         }
     }
 
@@ -92,7 +96,10 @@ impl Switches {
             ),
             Errno::ENOSYS => refusal(
                 "clone3(2) is missing, or the filter of a container around turnkey hides it",
-                "turnkey needs Linux 5.14 or later; in a container, allow clone3(2) and namespaces, such as with `--security-opt seccomp=unconfined`",
+                match self.in_container {
+                    true => self.another_container(),
+                    false => "turnkey needs Linux 5.14 or later; a filter around turnkey must allow clone3(2) and namespaces".to_owned(),
+                },
             ),
             Errno::ENOMEM | Errno::EAGAIN => refusal(
                 "this host has no room for another process",
@@ -148,9 +155,22 @@ impl Switches {
             .unwrap_or_else(|| {
                 refusal(
                     "a security module, a chroot(2), or the filter of a container around turnkey refuses namespaces",
-                    "run turnkey outside of it, or as root",
+                    match self.in_container {
+                        true => self.another_container(),
+                        false => "run turnkey outside of it, or as root with all capabilities".to_owned(),
+                    },
                 )
             })
+    }
+
+    fn another_container(&self) -> String {
+        let (all, user) = (container::WITH_EVERYTHING, container::FOR_A_USER);
+        match self.privileged {
+            true => format!("start the container without it: {all}"),
+            false => format!(
+                "start the container with all of it, and turnkey as root: {all}; or for the jail without the monitor: {user}"
+            ),
+        }
     }
 }
 

@@ -32,13 +32,15 @@ pub struct Facts {
     /// landlock(7)
     pub landlock: Landlock,
     /// cgroups(7), or why there are none.
-    pub groups: Result<Groups, String>,
+    pub groups: Result<Groups, NoGroups>,
     /// An overlay without privileges.
     pub overlay: Trial,
     /// A view of the working directory with another owner.
     pub id_mapped: IdMapped,
     /// Bytes of `/sys/kernel/btf/vmlinux`, or why it cannot be read.
     pub btf: Result<u64, String>,
+    /// Whether sysfs is mounted at all.
+    pub has_sysfs: bool,
     /// `/sys/kernel/security/lsm`; `None` when it cannot be read.
     pub security_modules: Option<Vec<String>>,
     /// The chosen word of `/sys/kernel/security/lockdown`; `None` when it cannot be read.
@@ -55,8 +57,17 @@ pub struct Facts {
     pub monitor: Result<String, String>,
     /// The default profile, run whole.
     pub rehearsal: Result<(), String>,
-    /// The same without what an unprivileged caller cannot have.
-    pub unmonitored: Result<(), String>,
+    /// The same with what there is.
+    pub best_effort: Result<(), String>,
+}
+
+/// Why there are no control groups, and the fix.
+#[derive(Clone, Debug)]
+pub struct NoGroups {
+    /// What was found.
+    pub cause: String,
+    /// What makes some.
+    pub fix: String,
 }
 
 /// A right of the caller.
@@ -90,6 +101,8 @@ pub struct Groups {
     pub controllers: Vec<(Controller, Home)>,
     /// Groups were made, a process born in them, and removed; or why not.
     pub made: Result<(), String>,
+    /// Why a controller is missing, with the fix, where more is known than that.
+    pub lacks: Option<String>,
     /// The swap of a group can be limited, or the host has none.
     pub swap_is_bounded: bool,
 }

@@ -120,13 +120,13 @@ fn rehearsal(facts: &Facts) -> Vec<Finding> {
         "mend what is missing above, or what the message names",
     );
     let check = Check {
-        name: "unmonitored",
-        needed_for: "the jail alone, where the monitor cannot be had",
-        source: "turnkey run --unmonitored",
+        name: "best-effort",
+        needed_for: "what this host can give, where it cannot give all",
+        source: "turnkey run --best-effort",
     };
-    let without = match &facts.unmonitored {
+    let without = match &facts.best_effort {
         Ok(()) => check.ok(
-            "`turnkey run --unmonitored` works for this caller; its report says what is missing",
+            "`turnkey run --best-effort` works for this caller; its report says what is missing",
         ),
         Err(error) => check.limited(error.as_str(), "mend what is missing above"),
     };

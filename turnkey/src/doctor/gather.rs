@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use turnkey_jailer::hierarchy::{Controller, Hierarchies};
+use turnkey_jailer::hierarchy::{Controller, Hierarchies, HierarchyError};
 use turnkey_jailer::userns::Switches;
-use turnkey_jailer::{GroupNames, Groups as MadeGroups, PlanError, landlock, privileges, trial};
+use turnkey_jailer::{
+    GroupNames, Groups as MadeGroups, PlanError, landlock, privileges, rootless, trial,
+};
 use turnkey_monitor::{Available, Hooks, Monitor};
 use turnkey_policy::{Overrides, Policy};
 
-use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
+use super::facts::{Capability, Facts, Groups, IdMapped, Landlock, NoGroups};
 use super::preemption::{self, Omission};
+use crate::accept::Strictness;
 use crate::advice;
 use crate::object::object;
 use crate::run;
@@ -33,7 +36,9 @@ const SECURITY: &str = "/sys/kernel/security";
 pub fn gather() -> anyhow::Result<Facts> {
     let no_files = |path: &str| Err(format!("{path} is no shipped profile"));
     let policy = turnkey_policy::load(DEFAULT, &no_files, &Overrides::default())?;
-    let hierarchies = Hierarchies::probe().map_err(|error| error.to_string());
+    // As a run does.
+    rootless::leave_chroot();
+    let hierarchies = Hierarchies::probe().map_err(no_groups);
     let directory = working_directory(&policy);
     let kernel = nix::sys::utsname::uname()?;
     let release = kernel.release().to_string_lossy().into_owned();
@@ -67,9 +72,22 @@ pub fn gather() -> anyhow::Result<Facts> {
         shared: turnkey_monitor::shared::trusted().map_err(|error| error.to_string()),
         monitor: monitor(&policy, hierarchies.as_ref().ok()),
         groups: hierarchies.map(groups),
+        has_sysfs: Path::new("/sys/kernel").is_dir(),
         rehearsal: rehearse(&directory, false),
-        unmonitored: rehearse(&directory, true),
+        best_effort: rehearse(&directory, true),
     })
+}
+
+fn no_groups(error: HierarchyError) -> NoGroups {
+    let cause = match &error {
+        HierarchyError::NoUnified(_) => "no cgroup v2 hierarchy is mounted".to_owned(),
+        HierarchyError::Proc { path, source } => format!("{path} cannot be read: {source}"),
+    };
+    let fix = match error {
+        HierarchyError::NoUnified(fix) => format!("as root, mount one: {fix}"),
+        HierarchyError::Proc { .. } => "mount procfs: mount -t proc proc /proc".to_owned(),
+    };
+    NoGroups { cause, fix }
 }
 
 fn omission(release: &str, version: &str) -> Omission {
@@ -89,7 +107,7 @@ fn omission(release: &str, version: &str) -> Omission {
 /// Where the rehearsal takes place: here, unless no run may be started here.
 fn working_directory(policy: &Policy) -> PathBuf {
     let program = [OsString::from(PROGRAM)];
-    match run::plan(policy, false, &program, None) {
+    match run::plan(policy, Strictness::Whole, &program, None) {
         Err(error) if is_system(&error) => std::env::temp_dir(),
         _ => std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir()),
     }
@@ -166,6 +184,7 @@ fn groups(hierarchies: Hierarchies) -> Groups {
     Groups {
         controllers: Controller::ALL.map(home).to_vec(),
         unified: hierarchies.unified.clone(),
+        lacks: hierarchies.lacks().map(str::to_owned),
         made,
         swap_is_bounded,
     }
@@ -177,7 +196,7 @@ fn group_name(of: &str) -> String {
 
 /// Loads the monitor and lets its canary die, in a group of its own.
 fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String, String> {
-    let explain = |error: anyhow::Error| advice::explain(&error);
+    let explain = |error: anyhow::Error| advice::in_one_line(&error);
     let rules = turnkey_monitor::compile(policy, Available::here().tier)
         .map_err(|error| explain(error.into()))?;
     let mut monitor = Monitor::open(object(), rules).map_err(|error| explain(error.into()))?;
@@ -191,12 +210,12 @@ fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String,
 }
 
 /// A run of the default profile, whole: nothing else says so surely that it can be enforced.
-fn rehearse(directory: &Path, unmonitored: bool) -> Result<(), String> {
+fn rehearse(directory: &Path, best_effort: bool) -> Result<(), String> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["run", "--profile", DEFAULT, "--quiet", "--report", "-"]);
     command.arg("--workdir").arg(directory);
-    if unmonitored {
-        command.arg("--unmonitored");
+    if best_effort {
+        command.arg("--best-effort");
     }
     let output = command
         .args(["--", PROGRAM])
@@ -204,7 +223,7 @@ fn rehearse(directory: &Path, unmonitored: bool) -> Result<(), String> {
         .output()
         .map_err(|error| error.to_string())?;
     let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-    judge(&report, output.status.success(), unmonitored).ok_or_else(|| {
+    judge(&report, output.status.success(), best_effort).ok_or_else(|| {
         let told = String::from_utf8_lossy(&output.stderr);
         let told = told.trim().trim_start_matches("turnkey: ");
         match told {
@@ -214,10 +233,10 @@ fn rehearse(directory: &Path, unmonitored: bool) -> Result<(), String> {
     })
 }
 
-/// Without a monitor a run is never called clean; with one it must be.
-fn judge(report: &Value, succeeded: bool, unmonitored: bool) -> Option<()> {
+/// With less than all a run is never called clean; with all it must be.
+fn judge(report: &Value, succeeded: bool, best_effort: bool) -> Option<()> {
     let clean = report["verdict"] == "clean";
-    (succeeded && report["status"] == "exited" && (clean || unmonitored)).then_some(())
+    (succeeded && report["status"] == "exited" && (clean || best_effort)).then_some(())
 }
 
 #[cfg(test)]

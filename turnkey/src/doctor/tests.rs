@@ -5,7 +5,7 @@ use turnkey_jailer::hierarchy::{Controller, Home};
 use turnkey_jailer::userns::Switches;
 use turnkey_monitor::{Available, KnownHooks, Lack, Tier};
 
-use super::facts::{Capability, Facts, Groups, IdMapped, Landlock};
+use super::facts::{Capability, Facts, Groups, IdMapped, Landlock, NoGroups};
 use super::findings::{Finding, State, findings, whole};
 use super::page;
 use super::preemption::{Omission, Programs};
@@ -43,6 +43,7 @@ fn good() -> Facts {
                 .map(|controller| (controller, Home::Unified))
                 .to_vec(),
             made: Ok(()),
+            lacks: None,
             swap_is_bounded: true,
         }),
         overlay: Ok(()),
@@ -51,6 +52,7 @@ fn good() -> Facts {
             outcome: Ok(()),
         },
         btf: Ok(5_000_000),
+        has_sysfs: true,
         security_modules: Some(["landlock", "bpf"].map(str::to_owned).to_vec()),
         lockdown: Some("none".to_owned()),
         tier: Available {
@@ -65,8 +67,30 @@ fn good() -> Facts {
         shared: Ok(()),
         monitor: Ok("the canary died".to_owned()),
         rehearsal: Ok(()),
-        unmonitored: Ok(()),
+        best_effort: Ok(()),
     }
+}
+
+fn no_groups() -> NoGroups {
+    NoGroups {
+        cause: "no cgroup v2 hierarchy is mounted".to_owned(),
+        fix: "as root, mount one: mount -t cgroup2 none /sys/fs/cgroup".to_owned(),
+    }
+}
+
+/// Root in a container with a container engine's default capabilities, filter and mounts.
+fn in_a_container() -> Facts {
+    let mut facts = for_a_user();
+    facts.user = 0;
+    facts.switches.in_container = true;
+    facts.namespaces = Err(Errno::EPERM);
+    facts.rights_inside = Err(Errno::EPERM);
+    facts.overlay = Err(Errno::EPERM);
+    if let Ok(groups) = &mut facts.groups {
+        groups.made = Err("Read-only file system".to_owned());
+    }
+    facts.shared = Err("not this caller's".to_owned());
+    facts
 }
 
 /// The same host for a caller without privileges, on which a run therefore fails.
@@ -139,12 +163,12 @@ fn what_is_not_ok_has_a_fix_and_a_source() {
     worst.namespaces = Err(Errno::EPERM);
     worst.seccomp = Err(Errno::EINVAL);
     worst.landlock.refuses = Err(Errno::ENOSYS);
-    worst.groups = Err("no cgroup v2 hierarchy is mounted".to_owned());
+    worst.groups = Err(no_groups());
     worst.overlay = Err(Errno::EPERM);
     worst.btf = Err("No such file or directory".to_owned());
     worst.security_modules = None;
     worst.lockdown = None;
-    worst.unmonitored = Err("nothing works".to_owned());
+    worst.best_effort = Err("nothing works".to_owned());
     for facts in [worst, for_a_user()] {
         let all = findings(&facts);
         assert!(!whole(&all));
@@ -159,6 +183,41 @@ fn what_is_not_ok_has_a_fix_and_a_source() {
                 "{finding:?}"
             );
         }
+    }
+}
+
+/// Whoever is root already cannot follow that advice.
+#[test]
+fn root_in_a_container_is_told_how_to_start_the_container() {
+    let facts = in_a_container();
+    for name in ["capabilities", "namespaces", "control-group", "monitor"] {
+        let words = ["docker run --privileged --cgroupns=host"];
+        expect(&find(name, &facts), State::Missing, &words);
+    }
+    for finding in findings(&facts) {
+        let fix = finding.fix.clone().unwrap_or_default();
+        assert!(!fix.contains("run turnkey as root;"), "{finding:?}");
+        assert!(!fix.contains("--best-effort"), "it fails, too: {finding:?}");
+    }
+}
+
+#[test]
+fn where_sysfs_is_not_mounted_that_comes_first() {
+    for name in ["btf", "bpf-lsm", "lockdown", "monitor-tier"] {
+        let finding = check(name, |facts| {
+            facts.tier.tier = Tier::Tracepoint;
+            facts.tier.lacks = Some(Lack {
+                cause: "the file cannot be read".to_owned(),
+                fix: "mount -t securityfs none /sys/kernel/security".to_owned(),
+            });
+            facts.has_sysfs = false;
+            facts.btf = Err("No such file or directory".to_owned());
+            facts.security_modules = None;
+            facts.lockdown = None;
+        });
+        let fix = finding.fix.clone().unwrap_or_default();
+        assert!(fix.contains("mount -t sysfs sysfs /sys"), "{finding:?}");
+        assert!(!fix.contains("boot"), "{finding:?}");
     }
 }
 
@@ -223,7 +282,7 @@ fn no_landlock_and_an_old_one_are_told_apart() {
 #[test]
 fn control_groups_that_are_not_there_or_not_ours_are_told_apart() {
     let none = check("control-group", |facts| {
-        facts.groups = Err("no cgroup v2 hierarchy is mounted".to_owned());
+        facts.groups = Err(no_groups());
     });
     expect(&none, State::Missing, &["mount -t cgroup2"]);
     let mut user = for_a_user();
@@ -363,11 +422,11 @@ fn programs_that_the_kernel_leaves_out_are_told_where_there_are_such() {
 #[test]
 fn missing_capabilities_are_named_with_what_works_without() {
     let user = for_a_user();
-    let words = ["CAP_SYS_ADMIN", "CAP_BPF", "CAP_PERFMON", "--unmonitored"];
+    let words = ["CAP_SYS_ADMIN", "CAP_BPF", "CAP_PERFMON", "--best-effort"];
     expect(&find("capabilities", &user), State::Missing, &words);
-    expect(&find("monitor", &user), State::Missing, &["--unmonitored"]);
+    expect(&find("monitor", &user), State::Missing, &["--best-effort"]);
     expect(
-        &find("unmonitored", &user),
+        &find("best-effort", &user),
         State::Ok,
         &["works for this caller"],
     );

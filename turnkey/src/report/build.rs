@@ -37,6 +37,8 @@ pub struct Inputs<'a> {
     pub id: String,
     /// The program and its arguments, as bytes.
     pub command: &'a [Vec<u8>],
+    /// The caller goes on with fewer layers than the policy requires.
+    pub best_effort: bool,
     /// The machine.
     pub host: Host,
     /// How it ended.
@@ -104,6 +106,7 @@ impl Report {
             ending,
             complete: events.complete,
             watched: inputs.evidence.watched,
+            weaker: inputs.best_effort && inputs.enforcement.iter().any(is_weaker),
             lost: events.lost.values().sum(),
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
@@ -320,6 +323,10 @@ fn limits(limits: &turnkey_policy::Limits) -> Limits {
         file_size_bytes: limits.file_size,
         open_files: limits.open_files.into(),
     }
+}
+
+fn is_weaker(report: &LayerReport) -> bool {
+    report.degraded.is_some()
 }
 
 fn layer(report: &LayerReport) -> Layer {

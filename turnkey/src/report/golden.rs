@@ -28,6 +28,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
     }
     Inputs {
         policy,
+        best_effort: false,
         clock: clock(),
         id: "0198c5a0-7e1f".to_owned(),
         command: &[],

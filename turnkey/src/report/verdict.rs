@@ -6,7 +6,8 @@
 //! 1. `violated`: the jail was killed by policy, or a violation of severity `high` or `critical`
 //!    was seen, whatever was done about it. It is proven, even if other evidence is lost.
 //! 2. `inconclusive`: nothing ran, the monitor did not watch from the first instruction to the
-//!    end, an event is lost, or a `SIGKILL` that is not turnkey's ended the run.
+//!    end, an event is lost, a `SIGKILL` that is not turnkey's ended the run, or it went on by `--best-effort` with less
+//!    than was asked for.
 //! 3. `suspicious`: a violation of severity `low` or `medium`, a limit that ended the run, or a
 //!    process ended by `SIGSYS`.
 //! 4. `clean`. Violations of severity `info` are worth knowing and no reason for suspicion.
@@ -64,6 +65,8 @@ pub struct Facts<'a> {
     pub complete: bool,
     /// The monitor was there.
     pub watched: bool,
+    /// A layer is not in force, or not whole, in a run with `--best-effort`.
+    pub weaker: bool,
     /// How many events are lost.
     pub lost: u64,
     /// One finding for every rule that was violated and every behaviour that was seen; the scores
@@ -147,7 +150,11 @@ pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
     );
     if condemned || worst >= Some(Severity::High) {
         Verdict::Violated
-    } else if !facts.complete || matches!(facts.ending, Ending::NotStarted { .. }) || own(OUTSIDE) {
+    } else if !facts.complete
+        || facts.weaker
+        || matches!(facts.ending, Ending::NotStarted { .. })
+        || own(OUTSIDE)
+    {
         Verdict::Inconclusive
     } else if worst >= Some(Severity::Low) || own(LIMIT) || own(SIGSYS) {
         Verdict::Suspicious

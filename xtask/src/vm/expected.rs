@@ -194,6 +194,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "tier::lsm::"),
             Tests::Module("guest", "apparmor::"),
             Tests::Module("guest", "alone::"),
+            Tests::Module("guest", "containers::"),
         ],
         copies: 1,
         megabytes: MEMORY,

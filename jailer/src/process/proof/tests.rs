@@ -24,6 +24,7 @@ fn expectation() -> Expectation {
         shares_network: false,
         handled: landlock::handled(6).map(Handled::with_tcp),
         syscalls: 200,
+        filters_around: 0,
         strangers: Strangers {
             stranger: Some("192.0.2.1".parse().unwrap()),
             acquaintance: Some("192.0.2.7".parse().unwrap()),
@@ -152,6 +153,22 @@ fn a_root_group_that_stayed_is_found() {
         failing_layer(|sight| sight.status = status.into_bytes()),
         Layer::Capabilities
     );
+}
+
+#[test]
+fn filters_around_the_supervisor_stand_for_none_of_the_jails() {
+    let expected = Expectation {
+        filters_around: 1,
+        ..expectation()
+    };
+    let failed = good().verify(&expected).unwrap_err();
+    assert_eq!(failed.layer, Layer::Seccomp);
+    let mut sight = good();
+    let status = STATUS.replace("Seccomp_filters:\t2", "Seccomp_filters:\t3");
+    sight.status = status.into_bytes();
+    sight.verify(&expected).unwrap();
+    let failed = sight.verify(&expectation()).unwrap_err();
+    assert_eq!(failed.layer, Layer::Seccomp, "one that nobody knows of");
 }
 
 #[test]

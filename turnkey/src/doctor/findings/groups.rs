@@ -2,10 +2,10 @@
 
 use turnkey_jailer::hierarchy::{Controller, Home};
 
+use super::kernel::as_root;
 use super::{Check, Finding};
 use crate::doctor::facts::{Facts, Groups};
 
-const MOUNT: &str = "mount one: mount -t cgroup2 none /sys/fs/cgroup/unified; or boot with systemd.unified_cgroup_hierarchy=1";
 const DELEGATE: &str = "run turnkey as root, or have systemd delegate a subtree: systemd-run --user --scope -p Delegate=yes turnkey …";
 
 /// One for the group itself, one for each controller, one for swap.
@@ -16,7 +16,7 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
         source: "mkdir(2) in cgroup v2, clone3(2) with CLONE_INTO_CGROUP; /proc/self/cgroup, /proc/self/mountinfo",
     };
     let groups = match &facts.groups {
-        Err(error) => return vec![check.missing(error.as_str(), MOUNT)],
+        Err(none) => return vec![check.missing(none.cause.as_str(), none.fix.as_str())],
         Ok(groups) => groups,
     };
     let place = groups.unified.display();
@@ -26,8 +26,9 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
         )),
         Err(error) if facts.switches.privileged => check.missing(
             error.as_str(),
-            format!("mount cgroup v2 writable at {place}, or start turnkey where it is"),
+            format!("mount cgroup v2 writable at {place}, or start turnkey where it is; in a container, start that with --privileged --cgroupns=host"),
         ),
+        Err(error) if facts.user == 0 => check.missing(error.as_str(), as_root(facts)),
         Err(error) => check.missing(format!("{place} is not this caller's: {error}"), DELEGATE),
     };
     let mut findings = vec![group];
@@ -53,6 +54,10 @@ fn one_controller(controller: Controller, home: &Home, groups: &Groups) -> Findi
         source: "cgroup.controllers, /proc/self/mountinfo",
     };
     let unified = groups.unified.display();
+    let hierarchy = || match &groups.lacks {
+        Some(lacks) => format!("nowhere: {lacks}"),
+        None => format!("in no hierarchy of this host, and not handed down to {unified}"),
+    };
     match home {
         Home::Legacy(directory) if controller == Controller::Io => check.limited(
             format!(
@@ -62,24 +67,23 @@ fn one_controller(controller: Controller, home: &Home, groups: &Groups) -> Findi
             "for limits.io_write, boot with version 2 alone: systemd.unified_cgroup_hierarchy=1",
         ),
         // No profile asks for it unless a limit does.
-        Home::Missing if controller == Controller::Io => check.limited(
-            format!("in no hierarchy of this host, and not handed down to {unified}"),
-            fix(controller, groups),
-        ),
+        Home::Missing if controller == Controller::Io => {
+            check.limited(hierarchy(), fix(controller, groups))
+        }
         Home::Unified => check.ok(format!("on cgroup v2, {unified}")),
         Home::Legacy(directory) => check.ok(format!(
             "on cgroup v1, {}: as good for limits",
             directory.display()
         )),
-        Home::Missing => check.missing(
-            format!("in no hierarchy of this host, and not handed down to {unified}"),
-            fix(controller, groups),
-        ),
+        Home::Missing => check.missing(hierarchy(), fix(controller, groups)),
     }
 }
 
 fn fix(controller: Controller, groups: &Groups) -> String {
     let (name, unified) = (controller.name(), groups.unified.display());
+    if groups.lacks.is_some() {
+        return "mount the hierarchy, as said here".to_owned();
+    }
     let parent = format!("hand it down: echo +{name} > {unified}/cgroup.subtree_control");
     match controller {
         Controller::Memory => format!(

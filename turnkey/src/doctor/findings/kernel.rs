@@ -1,6 +1,7 @@
 //! What the jail itself stands on.
 
 use nix::errno::Errno;
+use turnkey_jailer::container;
 
 use super::{Check, Finding};
 use crate::doctor::facts::Facts;
@@ -8,9 +9,15 @@ use crate::doctor::facts::Facts;
 /// The newest ABI of Landlock that turnkey makes use of.
 const NEWEST_LANDLOCK: u32 = 6;
 
-/// What a caller without privileges can do.
-pub const AS_ROOT: &str = "run turnkey as root; or do without the monitor and, unless some are delegated, control groups: \
-                           turnkey run --unmonitored";
+/// What a caller without privileges can do; root has to get them first.
+pub fn as_root(facts: &Facts) -> String {
+    if facts.user == 0 {
+        return container::how_to_have_privileges(facts.switches.in_container);
+    }
+    "run turnkey as root; or do without the monitor and, unless some are delegated, control groups: \
+     turnkey run --best-effort"
+        .to_owned()
+}
 
 pub fn capabilities(facts: &Facts) -> Finding {
     let check = Check {
@@ -28,7 +35,10 @@ pub fn capabilities(facts: &Facts) -> Finding {
     if missing.is_empty() {
         return check.ok(format!("user {user} holds all that turnkey uses"));
     }
-    check.missing(format!("user {user} lacks {}", missing.join(", ")), AS_ROOT)
+    check.missing(
+        format!("user {user} lacks {}", missing.join(", ")),
+        as_root(facts),
+    )
 }
 
 pub fn namespaces(facts: &Facts) -> Finding {

@@ -2,12 +2,21 @@
 
 use turnkey_monitor::Tier;
 
-use super::kernel::{AS_ROOT, into_list};
+use super::kernel::{as_root, into_list};
 use super::{Check, Finding};
 use crate::doctor::facts::Facts;
 use crate::doctor::preemption::{Omission, Programs};
 
-const MOUNT_SECURITYFS: &str = "mount -t securityfs none /sys/kernel/security, and ask again";
+const MOUNT_SYSFS: &str = "as root, mount sysfs: mount -t sysfs sysfs /sys";
+
+/// Where the files of security modules cannot be read.
+fn mount_securityfs(facts: &Facts) -> String {
+    let mount = "mount -t securityfs none /sys/kernel/security";
+    match facts.has_sysfs {
+        true => format!("as root, mount it: {mount}"),
+        false => format!("{MOUNT_SYSFS} && {mount}"),
+    }
+}
 
 /// BTF, the security modules, lockdown, the tier they make and what it is worth, the place of programs
 /// that are loaded for all, and the monitor itself.
@@ -33,7 +42,10 @@ fn btf(facts: &Facts) -> Finding {
         Ok(bytes) => check.ok(format!("{bytes} bytes")),
         Err(error) => check.missing(
             format!("the kernel does not describe itself: {error}"),
-            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (Linux 5.17 or later of every common distribution)",
+            match facts.has_sysfs {
+                true => "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (Linux 5.17 or later of every common distribution), with nothing mounted over the file",
+                false => MOUNT_SYSFS,
+            },
         ),
     }
 }
@@ -45,7 +57,10 @@ fn security_modules(facts: &Facts) -> Finding {
         source: "/sys/kernel/security/lsm",
     };
     match &facts.security_modules {
-        None => check.limited("cannot be told: the file cannot be read", MOUNT_SECURITYFS),
+        None => check.limited(
+            "cannot be told: the file cannot be read",
+            mount_securityfs(facts),
+        ),
         Some(list) if list.iter().any(|module| module == "bpf") => check.ok(list.join(",")),
         Some(list) => check.limited(
             format!("`bpf` is not in the list: {}", list.join(",")),
@@ -61,7 +76,10 @@ fn lockdown(facts: &Facts) -> Finding {
         source: "/sys/kernel/security/lockdown",
     };
     match facts.lockdown.as_deref() {
-        None => check.limited("cannot be told: the file cannot be read", MOUNT_SECURITYFS),
+        None => check.limited(
+            "cannot be told: the file cannot be read",
+            mount_securityfs(facts),
+        ),
         Some("none") => check.ok("none"),
         Some("integrity") => check.limited(
             "integrity: the tracepoint tier works, the lsm tier cannot be had",
@@ -84,7 +102,10 @@ fn tier(facts: &Facts) -> Finding {
     if let Some(lack) = &facts.tier.lacks {
         return check.limited(
             format!("{tier}; not the lsm tier, since {}", lack.cause),
-            lack.fix.as_str(),
+            match facts.has_sysfs {
+                true => lack.fix.clone(),
+                false => mount_securityfs(facts),
+            },
         );
     }
     match &facts.hooks {
@@ -149,7 +170,8 @@ fn shared(facts: &Facts) -> Finding {
     match &facts.shared {
         Ok(()) => check.ok("nobody but root can load programs for every run"),
         Err(error) => {
-            let (found, fix) = error.rsplit_once(": ").unwrap_or((error, AS_ROOT));
+            let unknown = as_root(facts);
+            let (found, fix) = error.rsplit_once(": ").unwrap_or((error, &unknown));
             check.limited(
                 format!("{found}; every run loads its own"),
                 format!("as root: {fix}"),
@@ -171,6 +193,6 @@ fn monitor(facts: &Facts) -> Finding {
             error.as_str(),
             "mend what is missing above, or what the message names",
         ),
-        Err(error) => check.missing(error.as_str(), AS_ROOT),
+        Err(error) => check.missing(error.as_str(), as_root(facts)),
     }
 }

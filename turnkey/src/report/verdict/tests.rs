@@ -26,6 +26,7 @@ fn facts<'a>(ending: &'a Ending, rules: &'a [Finding]) -> Facts<'a> {
         ending,
         complete: true,
         watched: true,
+        weaker: false,
         lost: 0,
         rules,
         sigsys: 0,
@@ -110,6 +111,19 @@ fn nothing_ran_has_its_own_codes() {
         assert_eq!(status(&ending), Status::SetupFailed);
         assert_eq!(judged(&facts(&ending, &[])), Verdict::Inconclusive);
     }
+}
+
+#[test]
+fn what_went_on_with_less_is_never_clean() {
+    let ending = Ending::Ran(EXITED);
+    assert_eq!(judged(&facts(&ending, &[])), Verdict::Clean);
+    let weaker = |rules| Facts {
+        weaker: true,
+        ..facts(&ending, rules)
+    };
+    assert_eq!(judged(&weaker(&[])), Verdict::Inconclusive);
+    let high = [rule("rule", Severity::High)];
+    assert_eq!(judged(&weaker(&high)), Verdict::Violated);
 }
 
 #[test]

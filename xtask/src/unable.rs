@@ -1,0 +1,180 @@
+//! Tests that this machine cannot run: counted and named by `cargo xtask test`, which passes what can be passed. Where
+//! all are expected to run, as in CI, the first of them is an error instead.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+
+use crate::machine::{Machine, Shows};
+
+/// Tests that take the whole jail, watched, and root to make what they are about.
+struct Whole {
+    /// The test binary, as in lists.rs.
+    binary: &'static str,
+    /// How their names begin.
+    prefix: &'static str,
+    /// What they do with it.
+    why: &'static str,
+}
+
+const WHOLE: &[Whole] = &[
+    Whole {
+        binary: "e2e",
+        prefix: "",
+        why: "run the command, most of them watched, in places that root has made",
+    },
+    Whole {
+        binary: "landlock",
+        prefix: "",
+        why: "make jails of root's with control groups",
+    },
+    Whole {
+        binary: "live",
+        prefix: "",
+        why: "load the monitor's programs into the kernel",
+    },
+    Whole {
+        binary: "proof",
+        prefix: "",
+        why: "take a limit away from a jail of root's",
+    },
+    Whole {
+        binary: "threads",
+        prefix: "",
+        why: "make jails of root's with control groups",
+    },
+    Whole {
+        binary: "turnkey_jailer",
+        prefix: "process::privileges::",
+        why: "give up one capability of root's",
+    },
+];
+
+/// What this machine is unable to run; nothing on one that can show everything.
+#[derive(Debug)]
+pub struct Unable {
+    /// The one thing to change first, where there is one.
+    lacks: Option<String>,
+}
+
+impl Unable {
+    /// Of this machine. An error where all tests are expected to run and it cannot run some.
+    pub fn of(machine: &Machine) -> Result<Unable> {
+        let lacks = (machine.shows() != Shows::Everything).then(|| machine.fix().to_owned());
+        let unable = Unable { lacks };
+        if let (Some(fix), true) = (
+            &unable.lacks,
+            are_all_expected(std::env::var_os("CI").as_deref()),
+        ) {
+            bail!(
+                "this machine cannot run every test, and CI is set, where all are expected to: {fix}; or unset CI"
+            );
+        }
+        Ok(unable)
+    }
+
+    /// Whether every test can run.
+    pub fn nothing(&self) -> bool {
+        self.lacks.is_none()
+    }
+
+    /// Whether this test cannot.
+    pub fn has(&self, binary: &str, test: &str) -> bool {
+        let fits = |whole: &Whole| whole.binary == binary && test.starts_with(whole.prefix);
+        self.lacks.is_some() && WHOLE.iter().any(fits)
+    }
+
+    /// What nextest is to leave out besides, as the end of one of its filter expressions.
+    pub fn filter(&self) -> String {
+        if self.nothing() {
+            return String::new();
+        }
+        WHOLE.iter().fold(String::new(), |mut text, whole| {
+            let (binary, prefix) = (whole.binary, whole.prefix);
+            let _ = write!(text, " & not (binary(={binary}) & test(/^{prefix}/))");
+            text
+        })
+    }
+
+    /// Counts and names them, by their binaries, among all tests, each given by its binary and its name; nothing
+    /// where every test can run.
+    pub fn told(&self, tests: &[(String, String)]) -> Option<String> {
+        let fix = self.lacks.as_ref()?;
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let left = tests.iter().filter(|(binary, test)| self.has(binary, test));
+        left.for_each(|(binary, _)| *counts.entry(binary).or_default() += 1);
+        let all: usize = counts.values().sum();
+        let mut text =
+            format!("{all} tests, and the guest, cannot run here; for all of them, {fix}:");
+        for whole in WHOLE {
+            let count = counts.get(whole.binary).copied().unwrap_or(0);
+            let _ = write!(
+                text,
+                "\n  {count:>4} of {}: they {}",
+                whole.binary, whole.why
+            );
+        }
+        Some(text)
+    }
+}
+
+/// Whether CI, as the machines of code hosts set it, says that nobody is there to read what was left out.
+fn are_all_expected(ci: Option<&OsStr>) -> bool {
+    ci.is_some_and(|value| !["", "0", "false"].iter().any(|no| value == *no))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test(binary: &str, name: &str) -> (String, String) {
+        (binary.to_owned(), name.to_owned())
+    }
+
+    #[test]
+    fn what_a_machine_cannot_run_is_counted_named_and_left_out() {
+        let unable = Unable {
+            lacks: Some("run this as root".to_owned()),
+        };
+        let tests = [
+            test("e2e", "bombs::one"),
+            test("e2e", "limits::two"),
+            test("turnkey_jailer", "process::privileges::tests::three"),
+            test("turnkey_jailer", "plan::tests::four"),
+        ];
+        let told = unable.told(&tests).unwrap_or_default();
+        assert!(told.starts_with("3 tests, and the guest,"), "{told}");
+        assert!(told.contains("run this as root"), "{told}");
+        assert!(told.contains("   2 of e2e: "), "{told}");
+        assert!(!unable.has("turnkey_jailer", "plan::tests::four"));
+        assert!(unable.filter().contains("not (binary(=e2e) & test(/^/))"));
+    }
+
+    #[test]
+    fn a_whole_machine_leaves_nothing_out() {
+        let unable = Unable { lacks: None };
+        assert!(!unable.has("e2e", "bombs::one"));
+        assert_eq!(unable.filter(), "");
+        assert_eq!(unable.told(&[test("e2e", "bombs::one")]), None);
+    }
+
+    #[test]
+    fn ci_is_set_where_its_value_does_not_say_no() {
+        for (value, expected) in [
+            (None, false),
+            (Some(""), false),
+            (Some("false"), false),
+            (Some("0"), false),
+            (Some("true"), true),
+            (Some("1"), true),
+        ] {
+            assert_eq!(
+                are_all_expected(value.map(OsStr::new)),
+                expected,
+                "{value:?}"
+            );
+        }
+    }
+}
