@@ -10,6 +10,7 @@ use turnkey_jailer::rootless::RootlessError;
 use turnkey_jailer::{HostError, JailError};
 use turnkey_policy::Policy;
 
+use crate::accept::Unavailable;
 use crate::report;
 use crate::toolchain::{self, Caller, Need};
 
@@ -22,7 +23,11 @@ pub fn explain(error: &anyhow::Error) -> String {
 /// visible, and breaks no line.
 fn chain(error: &anyhow::Error) -> String {
     let mut said = error.to_string();
-    let mut text = report::visible(&said);
+    let mut text = if error.is::<Unavailable>() {
+        in_its_lines(&said)
+    } else {
+        report::visible(&said)
+    };
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         // A transparent error says the same as its cause.
@@ -32,6 +37,12 @@ fn chain(error: &anyhow::Error) -> String {
         said = cause;
     }
     text
+}
+
+/// A list, whose line breaks are turnkey's own: it names layers and switches of the kernel, and no file.
+fn in_its_lines(list: &str) -> String {
+    let lines: Vec<String> = list.lines().map(report::visible).collect();
+    lines.join("\n")
 }
 
 /// The same of a run of `program`, for which the host may have what the jail lacks.
