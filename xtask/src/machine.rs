@@ -17,6 +17,8 @@ pub struct Machine {
     is_root: bool,
     /// Names of capabilities that the monitored jail needs and the caller lacks.
     lacks: Vec<&'static str>,
+    /// Whether root is root of a user namespace alone, as in rootless containers: an ordinary user of the host.
+    in_user_namespace: bool,
     in_container: bool,
     groups: Groups,
     types: Types,
@@ -62,7 +64,8 @@ pub fn look() -> Machine {
         memory: memory(&read("/proc/meminfo")),
         is_root: effective_user(&status) == Some(0),
         lacks: lacking(&status),
-        in_container: is_container(),
+        in_user_namespace: is_elsewhere("user", FIRST_USERS),
+        in_container: is_elsewhere("pid", FIRST_PROCESSES),
         groups: groups(&read("/proc/self/mounts")),
         types: types(),
         has_bpf_lsm: holds_bpf(&read("/sys/kernel/security/lsm")),
@@ -79,6 +82,7 @@ impl Machine {
     #[must_use]
     pub fn shows(&self) -> Shows {
         let watches = self.is_root
+            && !self.in_user_namespace
             && self.lacks.is_empty()
             && self.groups == Groups::Version2
             && self.types == Types::There;
@@ -98,6 +102,9 @@ impl Machine {
         };
         if !self.is_root {
             return format!("an ordinary user{place}");
+        }
+        if self.in_user_namespace {
+            return format!("root of a user namespace{place}, and no root of the host");
         }
         match self.lacks.as_slice() {
             [] => format!("root with all that is needed{place}"),
@@ -137,6 +144,9 @@ impl Machine {
     fn fix(&self) -> &'static str {
         if !self.is_root {
             return "run this as root";
+        }
+        if self.in_user_namespace {
+            return "run this as root outside of the user namespace";
         }
         if !self.lacks.is_empty() && self.in_container {
             return "give the container all capabilities (docker run --privileged)";
@@ -238,9 +248,12 @@ fn holds_bpf(modules: &str) -> bool {
 /// became machines.
 const FIRST_PROCESSES: u64 = 0xEFFF_FFFC;
 
-/// Whether the host's first process is somebody else's.
-fn is_container() -> bool {
-    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST_PROCESSES)
+/// The kernel's own number for the first namespace of users.
+const FIRST_USERS: u64 = 0xEFFF_FFFD;
+
+/// Whether this process is in another namespace of that kind than the host's first process.
+fn is_elsewhere(kind: &str, first: u64) -> bool {
+    fs::metadata(format!("/proc/self/ns/{kind}")).is_ok_and(|namespace| namespace.ino() != first)
 }
 
 #[cfg(test)]
@@ -254,6 +267,7 @@ mod tests {
             memory: 4096,
             is_root: true,
             lacks: Vec::new(),
+            in_user_namespace: false,
             in_container: false,
             groups: Groups::Version2,
             types: Types::There,
@@ -287,6 +301,9 @@ mod tests {
             "{container}"
         );
         assert!(container.contains("--privileged"), "{container}");
+        let rootless = lacking(|it| it.in_user_namespace = true);
+        assert!(rootless.contains("root of a user namespace, and no root of the host"));
+        assert!(rootless.contains("outside of the user namespace"));
         assert!(lacking(|it| it.groups = Groups::None).contains("mount -t cgroup2"));
         assert!(lacking(|it| it.types = Types::Missing).contains("CONFIG_DEBUG_INFO_BTF"));
         assert!(lacking(|it| it.types = Types::NoSys).contains("mount -t sysfs"));

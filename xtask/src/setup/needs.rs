@@ -64,14 +64,9 @@ pub const EXAMPLES: &[Need] = &[
         probe: Probe::File("/usr/bin/python3"),
         why: "most examples are Python; the jail shows the system's own",
     },
-    Need {
-        package: "uidmap",
-        probe: Probe::File("/usr/bin/newuidmap"),
-        why: "gives an unprivileged caller of the tests a range of ids",
-    },
 ];
 
-/// For the tests of the shipped profiles: what people run under them.
+/// For the tests of the shipped profiles: what people run under them, and who may.
 pub const PROFILES: &[Need] = &[
     Need {
         package: "git",
@@ -112,6 +107,11 @@ pub const PROFILES: &[Need] = &[
         package: "python3-venv",
         probe: Probe::File("/usr/share/python-wheels"),
         why: "makes environments with pip for the profile python",
+    },
+    Need {
+        package: "uidmap",
+        probe: Probe::File("/usr/bin/newuidmap"),
+        why: "gives an unprivileged caller of the tests a range of ids",
     },
 ];
 
@@ -328,6 +328,11 @@ pub fn listed(needs: &[&Need]) -> String {
 }
 
 impl Need {
+    /// Whether the build links it as the environment says.
+    pub fn is_seccomp(&self) -> bool {
+        matches!(self.probe, Probe::Seccomp)
+    }
+
     /// Whether the task can go on without it.
     pub fn is_optional(&self) -> bool {
         OPTIONAL.contains(&self.package)
