@@ -1,4 +1,4 @@
-//! What this machine can do, asked before anything is compiled: whoever waits two minutes for a
+//! The abilities of this machine, asked before anything is compiled: whoever waits two minutes for a
 //! build should know what it will show.
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What there is to know of it, each as it is read.
+/// The facts about the machine, each as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// As in `uname -r`.
@@ -44,7 +44,7 @@ enum Types {
     Missing,
 }
 
-/// What a run can show here.
+/// The part of turnkey that a run can show here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
     /// Jail and monitor: what is forbidden is seen, and killed.
@@ -78,7 +78,7 @@ pub fn tell() {
 }
 
 impl Machine {
-    /// What a run can show here.
+    /// The part of turnkey that a run can show here.
     #[must_use]
     pub fn shows(&self) -> Shows {
         let watches = self.is_root
@@ -93,7 +93,7 @@ impl Machine {
         }
     }
 
-    /// Who asks.
+    /// The caller, in words.
     fn caller(&self) -> String {
         let place = if self.in_container {
             ", in a container"
@@ -130,7 +130,7 @@ impl Machine {
         format!("{types}; {groups}; {lsm}")
     }
 
-    /// What can be shown; and where that is not everything, the one thing to change first.
+    /// The part that can be shown; and where that is not everything, the one thing to change first.
     fn outlook(&self) -> String {
         match self.shows() {
             Shows::Everything => "jail and monitor, all of it".to_owned(),
@@ -184,7 +184,7 @@ fn effective_user(status: &str) -> Option<u32> {
     users.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the jail and the monitor of root cannot do without, by number in linux/capability.h.
+/// The capabilities that the jail and the monitor of root cannot do without, by number in linux/capability.h.
 const NEEDED: [(u32, &str); 6] = [
     (6, "CAP_SETGID"),
     (7, "CAP_SETUID"),
@@ -194,7 +194,7 @@ const NEEDED: [(u32, &str); 6] = [
     (39, "CAP_BPF"),
 ];
 
-/// Those of them that are not effective; nothing when /proc does not tell.
+/// The needed capabilities that are not effective; nothing when /proc does not tell.
 fn lacking(status: &str) -> Vec<&'static str> {
     let mask = status
         .lines()

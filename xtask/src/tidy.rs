@@ -23,7 +23,7 @@ use tree::File;
 /// Something that breaks a rule.
 #[derive(Debug, PartialEq)]
 pub struct Problem {
-    /// Where, relative to the checkout.
+    /// The file's path in the checkout.
     path: PathBuf,
     /// Counted from 1; 0 when it is about the whole file.
     line: usize,

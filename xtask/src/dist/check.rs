@@ -123,7 +123,7 @@ pivot_root . old
 cd /tmp
 exec /usr/bin/turnkey "$@""#;
 
-/// How turnkey ended in that root, and what it printed. What it says on standard error is there to be read.
+/// The exit code of turnkey in that root, and what it printed. Its standard error is there to be read.
 fn inside(root: &Path, words: &[&str]) -> Result<(Option<i32>, String)> {
     let mut unshare = Command::new("unshare");
     unshare

@@ -30,14 +30,14 @@ const FOLDERS: [(&str, &str, &[&str]); 3] = [
     ("docs/guide", "usr/share/doc/turnkey/docs/guide", &["md"]),
 ];
 
-/// What `turnkey completions` takes, and where each shell looks.
+/// The shells that `turnkey completions` knows, and the file that each looks for.
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/turnkey"),
     ("fish", "usr/share/fish/vendor_completions.d/turnkey.fish"),
     ("zsh", "usr/share/zsh/vendor-completions/_turnkey"),
 ];
 
-/// Where the manual looks.
+/// The folder of manual pages.
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
@@ -80,7 +80,7 @@ fn of_the_checkout(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the command itself writes: completions for each shell, and a manual page for each of its commands.
+/// The files that the command itself writes: completions for each shell, and a manual page for each of its commands.
 fn of_the_command(turnkey: &Path, stage: &Path) -> Result<()> {
     for (shell, to) in SHELLS {
         let text = command::output(Command::new(turnkey).args(["completions", shell]))?;
@@ -111,7 +111,7 @@ fn folder(from: &Path, to: &Path, endings: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the umask of whoever packs is, everybody may read what is installed.
+/// Writes a file that everybody may read, whatever the umask of the packager is.
 fn put(bytes: &[u8], to: &Path, mode: u32) -> Result<()> {
     let failed = || format!("cannot write {}", to.display());
     let folder = to.parent().with_context(failed)?;
@@ -134,7 +134,7 @@ fn size(folder: &Path) -> Result<u64> {
     Ok(bytes.div_ceil(1024))
 }
 
-/// What Debian calls this processor.
+/// Debian's name of this processor.
 pub fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,4 +1,4 @@
-//! What the tasks need from the system: a package, how to see that it is there, and why.
+//! The needs of the tasks from the system: a package, how to see that it is there, and why.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 /// One package of Debian and Ubuntu.
 #[derive(Debug)]
 pub struct Need {
-    /// Its name there.
+    /// The package's name there.
     pub package: &'static str,
-    /// What shows that it, or its like on another distribution, is there.
+    /// The sign that the package, or its like on another distribution, is there.
     probe: Probe,
-    /// What needs it.
+    /// The use that a task has for it.
     why: &'static str,
 }
 
-/// What shows that a package is there. Looking at files takes microseconds, asking the package
+/// The sign that a package is there. Looking at files takes microseconds, asking the package
 /// manager takes longer than the rest of a task that has nothing to do.
 #[derive(Debug)]
 enum Probe {
@@ -307,7 +307,7 @@ pub const ALL: [&[Need]; 10] = [
 /// Packages that not every relative of Debian has: Ubuntu's chromium is a snap. What wants one says so itself.
 const OPTIONAL: [&str; 1] = ["chromium"];
 
-/// Those of the lists that are not there, each package once.
+/// The needs in the lists that are not there, each package once.
 pub fn missing(lists: &[&'static [Need]]) -> Vec<&'static Need> {
     let mut missing: Vec<&Need> = Vec::new();
     for need in lists.iter().copied().flatten() {
@@ -369,7 +369,7 @@ fn is_library(name: &str) -> bool {
         .any(|folder| folder.join(name).exists())
 }
 
-/// Where the build looks for libseccomp: cargo hands us the variable that it hands the build.
+/// The folder where the build looks for libseccomp: cargo hands us the variable that it hands the build.
 fn seccomp_folder() -> PathBuf {
     std::env::var_os("LIBSECCOMP_LIB_PATH").map_or_else(multiarch_folder, PathBuf::from)
 }

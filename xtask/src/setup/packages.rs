@@ -43,7 +43,7 @@ fn install_together(needs: &[&Need]) -> Result<()> {
     )
 }
 
-/// What is missing and how to get it, in the words of the package manager that is here.
+/// The list of what is missing and how to get it, in the words of the package manager that is here.
 pub fn advice(missing: &[&Need]) -> String {
     let is_debian = command::find_program("apt-get").is_some();
     let manager = if is_debian {
