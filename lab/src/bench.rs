@@ -44,7 +44,7 @@ use peers::Present;
 use rounds::Extent;
 use stage::Stage;
 
-/// What `bench` is given.
+/// The arguments of `bench`.
 #[derive(Args)]
 pub struct Arguments {
     /// Less of everything, in two minutes; docs/ stays as it is
@@ -72,17 +72,17 @@ pub struct Arguments {
 enum Name {
     /// Until a program that does nothing has ended
     Start,
-    /// What watching costs while a program runs
+    /// The cost of watching while a program runs
     Cost,
-    /// What it adds to programs, beside the same jail unwatched
+    /// The addition to programs, beside the same jail unwatched
     Programs,
-    /// How soon an offender is dead, and everybody with it
+    /// The time until an offender is dead, and everybody with it
     Kill,
-    /// How much evidence can be taken
+    /// The amount of evidence that can be taken
     Events,
     /// Many jails, one after another and side by side
     Scale,
-    /// What many runs leave behind
+    /// The traces that many runs leave behind
     Leak,
 }
 
@@ -90,7 +90,7 @@ enum Name {
 const DOCS: &str = "docs";
 const BASELINE: &str = "benchmarks.json";
 
-/// What all sections are given.
+/// The means that all sections are given.
 struct Bench {
     stage: Stage,
     peers: Vec<Present>,
@@ -210,7 +210,7 @@ impl Bench {
         }
     }
 
-    /// How many jails there are.
+    /// The number of jails.
     fn scale(&self) -> scale::Size {
         let (milliseconds, alive, mounts, starts) = if self.quick {
             (200, 50, 500, 5)

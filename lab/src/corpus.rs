@@ -34,7 +34,7 @@ use run::{Hall, Seen};
 use sinks::Sinks;
 use table::{Outcome, Record, Table};
 
-/// What `corpus` is given.
+/// The arguments of `corpus`.
 #[derive(Args)]
 pub struct Arguments {
     /// The folder with mbpp.jsonl, redcode-odd/python.jsonl and redcode-odd/bash.jsonl: one JSON object a line
@@ -50,7 +50,7 @@ pub struct Arguments {
     inside: bool,
 }
 
-/// Which profiles programs run under.
+/// The profiles that programs run under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Under {
     /// The shipped profile for code that only computes.
@@ -90,7 +90,7 @@ const FILES: [&str; 3] = [
     "mbpp.jsonl",
 ];
 
-/// Where things from outside are on the ground.
+/// The folder of things from outside on the ground.
 const BAGGAGE: &str = "/baggage";
 
 /// So many programs run at once: what they do counts, not how long it takes.
@@ -137,7 +137,7 @@ fn pack(arguments: &Arguments, turnkey: &Path, baggage: &Path) -> Result<()> {
     Ok(())
 }
 
-/// This command, as it runs on the ground.
+/// The words of this command, as it runs on the ground.
 fn words(arguments: &Arguments) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![
         Path::new(BAGGAGE).join("lab").into(),
@@ -260,7 +260,7 @@ fn play_jailed(
     })
 }
 
-/// How the effect of a program fared.
+/// The fate of a program's effect.
 fn outcome(
     program: &Program,
     effect: Result<Effect, String>,
@@ -284,7 +284,7 @@ fn outcome(
     }
 }
 
-/// Why there was no effect without the jail.
+/// The reason why there was no effect without the jail.
 fn why_not(program: &Program, control: &Seen) -> String {
     match program.aim {
         Aim::Memory => {

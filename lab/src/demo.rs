@@ -21,12 +21,12 @@ use play::Place;
 use seen::Seen;
 use stage::Stage;
 
-/// What `demo` is given.
+/// The arguments of `demo`.
 #[derive(Args)]
 pub struct Arguments {
     /// Only programs whose path holds one of these words
     filter: Vec<String>,
-    /// This turnkey instead of one that is built first
+    /// A turnkey to run instead of one that is built first
     #[arg(long, value_name = "FILE")]
     turnkey: Option<PathBuf>,
     /// Only the runs without the jail, to see that the attacks work
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// One row: a program, how it ended, and every fact that is not as promised.
 struct Row<'a> {
     program: &'a Header,
-    /// How the run without the jail went, in words, if there was one or a reason for none.
+    /// The result of the run without the jail, in words, if there was one or a reason for none.
     outside: &'a str,
     /// The run in the jail, unless only the control was asked for.
     seen: Option<Seen>,

@@ -23,7 +23,7 @@ pub use play::{PYTHON, alike, finish, last_line, read as read_report};
 use play::{Place, Stage};
 use table::{Pair, Table};
 
-/// What `mbpp` is given.
+/// The arguments of `mbpp`.
 #[derive(Args)]
 pub struct Arguments {
     /// mbpp.jsonl, or the folder that holds it: one JSON object a line, with `id` and `code`
@@ -145,7 +145,7 @@ fn play_pair(turnkey: &Path, stage: &Stage, number: usize) -> Result<Pair> {
     }
 }
 
-/// What the figures were taken on.
+/// The machine that the figures were taken on.
 pub fn machine() -> Result<String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let python = command::output(Command::new(play::PYTHON).arg("--version"))?;

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::{setup, workspace};
 
-/// What `readme` is given.
+/// The arguments of `readme`.
 #[derive(Args)]
 pub struct Arguments {
     /// Write nothing; fail when README.md says something else
@@ -18,7 +18,7 @@ pub struct Arguments {
 }
 
 const EXAMPLE: &str = "examples/hostile/shadow_direct.py";
-/// How turnkey ends when it killed for what a program did.
+/// The exit code of turnkey when it killed for what a program did.
 const KILLED: i32 = 121;
 const BEGIN: &str = "<!-- Written by `cargo lab readme`. -->\n";
 const END: &str = "<!-- End of what it wrote. -->";

@@ -11,7 +11,7 @@ use crate::{command, setup, workspace};
 
 /// Tries much, and is only watched.
 const EXAMPLE: &str = "examples/hostile/fake_installer.py";
-/// What the picture shows of the page, in pixels.
+/// The part of the page that the picture shows, in pixels.
 const WINDOW: &str = "--window-size=1240,2330";
 
 /// Makes docs/report.png.
@@ -53,7 +53,7 @@ pub fn run() -> Result<()> {
     picture(&page, stage.path())
 }
 
-/// How the kernel of this machine was built is nobody's business.
+/// The report without the way in which this machine's kernel was built, which is nobody's business.
 fn without_build(report: &Path) -> Result<()> {
     let mut value: Value = serde_json::from_slice(&fs::read(report)?)?;
     let kernel = value["host"]["kernel"].as_str().unwrap_or_default();

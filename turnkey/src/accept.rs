@@ -134,5 +134,7 @@ mod tests {
         let text = missing.to_string();
         assert!(text.contains("\n  memory, pids: no group\n"), "{text}");
         assert!(text.contains("\n  monitor: no privileges\n"), "{text}");
+        // As a terminal shows it.
+        assert_eq!(crate::advice::explain(&missing.into()), text);
     }
 }

@@ -29,14 +29,10 @@ pub fn in_one_line(error: &anyhow::Error) -> String {
 /// visible, and breaks no line.
 fn chain(error: &anyhow::Error) -> String {
     let mut said = error.to_string();
-    let mut text = match error.downcast_ref::<Unavailable>() {
-        // A list, whose lines are turnkey's own.
-        Some(_) => said
-            .lines()
-            .map(report::visible)
-            .collect::<Vec<_>>()
-            .join("\n"),
-        None => report::visible(&said),
+    let mut text = if error.is::<Unavailable>() {
+        in_its_lines(&said)
+    } else {
+        report::visible(&said)
     };
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
@@ -47,6 +43,12 @@ fn chain(error: &anyhow::Error) -> String {
         said = cause;
     }
     text
+}
+
+/// A list, whose line breaks are turnkey's own: it names layers and switches of the kernel, and no file.
+fn in_its_lines(list: &str) -> String {
+    let lines: Vec<String> = list.lines().map(report::visible).collect();
+    lines.join("\n")
 }
 
 /// The same of a run of `program`, for which the host may have what the jail lacks.

@@ -336,7 +336,10 @@ fn make_ready_at_once(
         });
         let watch = watch.join().unwrap_or_else(|panic| resume_unwind(panic));
         let (plan, prepared) = made?;
-        Ok((plan, watch?, prepared?))
+        // First the jail, which needs nothing of the monitor: where it cannot be made, its group is gone, and a
+        // monitor that was still to prove itself there fails for that alone.
+        let prepared = prepared?;
+        Ok((plan, watch?, prepared))
     })
 }
 

@@ -13,7 +13,7 @@ use clap::Args;
 
 use crate::{command, setup, workspace};
 
-/// What `dist` is given.
+/// The arguments of `dist`.
 #[derive(Args)]
 pub struct Arguments {
     /// Also installs each in a root that holds nothing else, and runs it there
@@ -24,7 +24,7 @@ pub struct Arguments {
 /// A download, not an image: more than this and something was linked in that nobody asked for.
 const MOST_BYTES: u64 = 12 * 1000 * 1000;
 
-/// What was made.
+/// The packages that were made.
 struct Made {
     tarball: PathBuf,
     /// Only where dpkg-deb is.

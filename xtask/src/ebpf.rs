@@ -20,7 +20,7 @@ use crate::{command, workspace};
 use lock::Lock;
 use toolchain::Toolchain;
 
-/// What `ebpf` is given.
+/// The arguments of `ebpf`.
 #[derive(Args)]
 pub struct Arguments {
     /// Change nothing; fail when the committed object is not the one these sources give
@@ -139,7 +139,7 @@ fn compare_rebuilt(root: &Path, object: &[u8], toolchain: &Toolchain) -> Result<
     Ok(())
 }
 
-/// Where two byte strings part, if they do.
+/// The place where two byte strings part, if they do.
 fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
     let common = left.iter().zip(right).take_while(|(l, r)| l == r).count();
     (common < left.len().max(right.len())).then_some(common)

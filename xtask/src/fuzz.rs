@@ -14,13 +14,13 @@ use clap::Args;
 
 use crate::{command, setup, workspace};
 
-/// What `fuzz` is given.
+/// The arguments of `fuzz`.
 #[derive(Args)]
 pub struct Arguments {
-    /// How long each target runs
+    /// Seconds that each target runs
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// These inputs and nothing else: what was found before
+    /// Inputs to run alone: what was found before
     #[arg(long, requires = "target")]
     input: Vec<PathBuf>,
     /// One of the programs in fuzz/; without it all of them
@@ -33,7 +33,7 @@ const LONGEST_INPUT: &str = "-max_len=16384";
 /// as a failure: nothing here may depend on its input more than that.
 const BOUNDS: [&str; 2] = ["-timeout=20", "-rss_limit_mb=2048"];
 
-/// What makes the compiler tell the fuzzer which way an input took.
+/// Flags with which the compiler tells the fuzzer which way an input took.
 const COVERAGE: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -88,7 +88,7 @@ fn folder() -> PathBuf {
     workspace::root().join("fuzz")
 }
 
-/// What runs leave behind: inputs that are worth to start from, and findings.
+/// The folder of what runs leave behind: inputs that are worth to start from, and findings.
 fn work() -> PathBuf {
     workspace::target_folder().join("fuzz")
 }
@@ -136,7 +136,7 @@ pub fn check() -> Result<()> {
     command::check(&mut check)
 }
 
-/// What there is to know of the compiler.
+/// The facts about the compiler.
 struct Rustc {
     host: String,
     has_address_sanitizer: bool,
@@ -224,7 +224,7 @@ fn seeds(name: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// How to see a finding again, from the fuzzer's own words.
+/// The command that shows a finding again, from the fuzzer's own words.
 fn replay(name: &str, log: &str) -> String {
     let found = log
         .lines()

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::{command, setup, workspace};
 
-/// What the lab is given.
+/// The arguments of the lab.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {

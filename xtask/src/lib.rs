@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-/// What turnkey answers when it fails itself, before the program ran: see the exit codes in README.md.
+/// The exit code of turnkey when it fails itself, before the program ran: see README.md.
 const TURNKEY_FAILED: u8 = 125;
 
 #[derive(Parser)]

@@ -1,4 +1,4 @@
-//! What this machine can do, asked before anything is compiled: whoever waits two minutes for a
+//! The abilities of this machine, asked before anything is compiled: whoever waits two minutes for a
 //! build should know what it will show.
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What there is to know of it, each as it is read.
+/// The facts about the machine, each as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// As in `uname -r`.
@@ -17,6 +17,8 @@ pub struct Machine {
     is_root: bool,
     /// Names of capabilities that the monitored jail needs and the caller lacks.
     lacks: Vec<&'static str>,
+    /// Whether root is root of a user namespace alone, as in rootless containers: an ordinary user of the host.
+    in_user_namespace: bool,
     in_container: bool,
     groups: Groups,
     types: Types,
@@ -42,7 +44,7 @@ enum Types {
     Missing,
 }
 
-/// What a run can show here.
+/// The part of turnkey that a run can show here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
     /// Jail and monitor: what is forbidden is seen, and killed.
@@ -62,7 +64,8 @@ pub fn look() -> Machine {
         memory: memory(&read("/proc/meminfo")),
         is_root: effective_user(&status) == Some(0),
         lacks: lacking(&status),
-        in_container: is_container(),
+        in_user_namespace: is_elsewhere("user", FIRST_USERS),
+        in_container: is_elsewhere("pid", FIRST_PROCESSES),
         groups: groups(&read("/proc/self/mounts")),
         types: types(),
         has_bpf_lsm: holds_bpf(&read("/sys/kernel/security/lsm")),
@@ -70,10 +73,11 @@ pub fn look() -> Machine {
 }
 
 impl Machine {
-    /// What a run can show here.
+    /// The part of turnkey that a run can show here.
     #[must_use]
     pub fn shows(&self) -> Shows {
         let watches = self.is_root
+            && !self.in_user_namespace
             && self.lacks.is_empty()
             && self.groups == Groups::Version2
             && self.types == Types::There;
@@ -84,7 +88,7 @@ impl Machine {
         }
     }
 
-    /// Who asks.
+    /// The caller, in words.
     fn caller(&self) -> String {
         let place = if self.in_container {
             ", in a container"
@@ -93,6 +97,9 @@ impl Machine {
         };
         if !self.is_root {
             return format!("an ordinary user{place}");
+        }
+        if self.in_user_namespace {
+            return format!("root of a user namespace{place}, and no root of the host");
         }
         match self.lacks.as_slice() {
             [] => format!("root with all that is needed{place}"),
@@ -118,7 +125,7 @@ impl Machine {
         format!("{types}; {groups}; {lsm}")
     }
 
-    /// What can be shown; and where that is not everything, the one thing to change first.
+    /// The part that can be shown; and where that is not everything, the one thing to change first.
     fn outlook(&self) -> String {
         match self.shows() {
             Shows::Everything => "jail and monitor, all of it".to_owned(),
@@ -133,6 +140,9 @@ impl Machine {
     pub fn fix(&self) -> &'static str {
         if !self.is_root {
             return "run this as root";
+        }
+        if self.in_user_namespace {
+            return "run this as root outside of the user namespace";
         }
         if !self.lacks.is_empty() && self.in_container {
             return "give the container all capabilities (docker run --privileged --cgroupns=host)";
@@ -170,7 +180,7 @@ fn effective_user(status: &str) -> Option<u32> {
     users.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the jail and the monitor of root cannot do without, by number in linux/capability.h.
+/// The capabilities that the jail and the monitor of root cannot do without, by number in linux/capability.h.
 const NEEDED: [(u32, &str); 6] = [
     (6, "CAP_SETGID"),
     (7, "CAP_SETUID"),
@@ -180,7 +190,7 @@ const NEEDED: [(u32, &str); 6] = [
     (39, "CAP_BPF"),
 ];
 
-/// Those of them that are not effective; nothing when /proc does not tell.
+/// The needed capabilities that are not effective; nothing when /proc does not tell.
 fn lacking(status: &str) -> Vec<&'static str> {
     let mask = status
         .lines()
@@ -234,9 +244,12 @@ fn holds_bpf(modules: &str) -> bool {
 /// became machines.
 const FIRST_PROCESSES: u64 = 0xEFFF_FFFC;
 
-/// Whether the host's first process is somebody else's.
-fn is_container() -> bool {
-    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST_PROCESSES)
+/// The kernel's own number for the first namespace of users.
+const FIRST_USERS: u64 = 0xEFFF_FFFD;
+
+/// Whether this process is in another namespace of that kind than the host's first process.
+fn is_elsewhere(kind: &str, first: u64) -> bool {
+    fs::metadata(format!("/proc/self/ns/{kind}")).is_ok_and(|namespace| namespace.ino() != first)
 }
 
 #[cfg(test)]
@@ -250,6 +263,7 @@ mod tests {
             memory: 4096,
             is_root: true,
             lacks: Vec::new(),
+            in_user_namespace: false,
             in_container: false,
             groups: Groups::Version2,
             types: Types::There,
@@ -284,6 +298,9 @@ mod tests {
         );
         assert!(container.contains("--privileged"), "{container}");
         assert!(lacking(|it| it.groups = Groups::None).contains("mount control groups"));
+        let rootless = lacking(|it| it.in_user_namespace = true);
+        assert!(rootless.contains("root of a user namespace, and no root of the host"));
+        assert!(rootless.contains("outside of the user namespace"));
         assert!(lacking(|it| it.types = Types::Missing).contains("CONFIG_DEBUG_INFO_BTF"));
         assert!(lacking(|it| it.types = Types::NoSys).contains("mount -t sysfs"));
     }

@@ -79,7 +79,7 @@ fn unknown(
         .collect()
 }
 
-/// What shows that an attack is survived, or why nothing has to.
+/// The tests that show an attack survived, or the reason why nothing has to.
 fn answer(
     attack: &Attack<'_>,
     carried: &BTreeMap<String, Vec<&str>>,

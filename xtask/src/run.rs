@@ -10,7 +10,7 @@ use clap::Args;
 use crate::machine::{self, Shows};
 use crate::{command, setup, workspace};
 
-/// What `run` is given.
+/// The arguments of `run`.
 #[derive(Args)]
 pub struct Arguments {
     /// Arguments of turnkey, after `--`

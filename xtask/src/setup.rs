@@ -17,7 +17,7 @@ pub use programs::ensure_nextest;
 
 use crate::ebpf::toolchain;
 
-/// What `setup` is given.
+/// The arguments of `setup`.
 #[derive(Args)]
 pub struct Arguments {
     /// Install nothing; fail when something is missing
@@ -72,7 +72,7 @@ fn ensure_ebpf() -> Result<()> {
     ensure_bpf_linker()
 }
 
-/// What building the BPF object needs from the system. A nightly with its sources serves as well
+/// The system's part in building the BPF object. A nightly with its sources serves as well
 /// as Debian's compiler, and LLVM is needed only to build the linker.
 fn ebpf_needs() -> Vec<&'static [Need]> {
     let mut lists = Vec::new();

@@ -19,7 +19,7 @@ use crate::unable::Unable;
 use crate::{command, fuzz, roll_call, setup, vm, workspace};
 use times::Times;
 
-/// What `test` is given.
+/// The arguments of `test`.
 #[derive(Args)]
 pub struct Arguments {
     /// Also the tests of this host that take longer, the examples in the documentation, and the fuzzer for a while
@@ -183,7 +183,7 @@ fn examples_in_documentation() -> Result<()> {
     command::check(&mut cargo)
 }
 
-/// What `cargo nextest list` prints.
+/// The output of `cargo nextest list`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Listing {

@@ -6,6 +6,7 @@
 mod dependencies;
 mod length;
 mod links;
+mod locks;
 mod prototypes;
 mod tree;
 mod unsafety;
@@ -23,7 +24,7 @@ use tree::File;
 /// Something that breaks a rule.
 #[derive(Debug, PartialEq)]
 pub struct Problem {
-    /// Where, relative to the checkout.
+    /// The file's path in the checkout.
     path: PathBuf,
     /// Counted from 1; 0 when it is about the whole file.
     line: usize,
@@ -52,11 +53,12 @@ impl fmt::Display for Problem {
 }
 
 /// The checks of single files, in the order of their messages.
-const FILE_CHECKS: [fn(&File) -> Vec<Problem>; 4] = [
+const FILE_CHECKS: [fn(&File) -> Vec<Problem>; 5] = [
     unsafety::check,
     words::check,
     prototypes::check,
     length::check,
+    locks::check,
 ];
 
 /// Runs every check; fails when one finds something.

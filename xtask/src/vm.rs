@@ -33,7 +33,7 @@ use kernel::Kernel;
 use outcome::Heard;
 use support::{HOST, Ran, Record};
 
-/// What `vm` is given.
+/// The arguments of `vm`.
 #[derive(Args)]
 pub struct Arguments {
     /// Only the machine of this name; may be given more than once
@@ -117,7 +117,7 @@ struct Job<'a> {
     console: PathBuf,
 }
 
-/// What the machines came to of which every test has passed, and whether that is all of them.
+/// The results of the machines on which every test has passed, and whether that is all of them.
 fn run_machines(built: &Built, choice: &Choice) -> Result<(BTreeMap<String, Ran>, Result<()>)> {
     let started = Instant::now();
     let (programs, heard) = hear(built, choice)?;
@@ -167,7 +167,7 @@ struct Disks {
 }
 
 impl Disks {
-    /// Those that the chosen machines have.
+    /// Makes the disks of the chosen machines.
     fn make(folder: &Path, programs: &Programs, choice: &Choice) -> Result<Disks> {
         let disks = Disks {
             folder: folder.to_owned(),

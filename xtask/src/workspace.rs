@@ -1,4 +1,4 @@
-//! Where things are in the checkout, and the build of the command.
+//! The places of things in the checkout, and the build of the command.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -65,7 +65,7 @@ fn build(profile: &str) -> Result<PathBuf> {
         .context("cargo built no program named turnkey")
 }
 
-/// What the tests are made of.
+/// The programs that the tests are made of.
 pub struct Built {
     /// The command, built as quickly as the tests.
     pub turnkey: PathBuf,

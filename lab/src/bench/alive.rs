@@ -11,11 +11,11 @@ use super::stage::Stage;
 use super::start::turnkey;
 use super::work;
 
-/// What the jailed programs do, for longer than anybody looks.
+/// The command of the jailed programs, which lasts longer than anybody looks.
 const SLEEP: [&str; 2] = ["/bin/sleep", "500"];
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How long processor time is counted.
+/// The time for which processor time is counted.
 const IDLE: Duration = Duration::from_secs(3);
 /// Of /proc/PID/stat; the same on every Linux of the processors that turnkey knows.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -101,7 +101,7 @@ impl<'a> Crowd<'a> {
             .collect())
     }
 
-    /// What they cost now.
+    /// The costs of the jails now.
     pub fn costs(&self) -> Result<Costs> {
         let family = self.family()?;
         let ours = || family.iter().filter(|process| process.name != "sleep");

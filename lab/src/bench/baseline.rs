@@ -16,10 +16,10 @@ const CHANCE: f64 = 3.0;
 /// Two builds of the same differ by that share, where nothing but the places of their code differs.
 const SLACK: f64 = 0.1;
 
-/// What is kept.
+/// The figures that are kept.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// What it was measured on.
+    /// The machine that they were measured on.
     pub machine: Machine,
     /// By name.
     pub ratios: BTreeMap<String, Ratio>,
@@ -38,7 +38,7 @@ impl Baseline {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// What is worse now than chance explains, for people; and what could not be compared.
+    /// The figures that are worse now than chance explains, for people; and those that could not be compared.
     pub fn worse(&self, now: &BTreeMap<String, Ratio>) -> Vec<String> {
         let known = self.ratios.iter().filter_map(|(name, &then)| {
             let &now = now.get(name)?;

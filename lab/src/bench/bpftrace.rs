@@ -14,10 +14,10 @@ pub const WATCH: &str = r#"tracepoint:syscalls:sys_enter_openat /uid == USER/ { 
 tracepoint:syscalls:sys_enter_execve /uid == USER/ { printf("%llu %d exec %s\n", nsecs, pid, str(args->filename)); }
 tracepoint:syscalls:sys_enter_connect /uid == USER/ { printf("%llu %d connect\n", nsecs, pid); }"#;
 
-/// It compiles its program first.
+/// The time for bpftrace to start: it compiles its program first.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// What the first and the last probe print once.
+/// The words that the first and the last probe print once.
 const READY: [&str; 2] = ["ready1", "ready2"];
 
 /// One that runs; it ends with this.
@@ -26,7 +26,7 @@ pub struct Running {
     output: PathBuf,
 }
 
-/// Its words for that script.
+/// The words of the command for that script.
 pub fn words(script: &str) -> Vec<String> {
     let script = script.replace("USER", &Stage::user().to_string());
     ["bpftrace".into(), "-e".into(), script].into()

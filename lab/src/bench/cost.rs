@@ -1,4 +1,4 @@
-//! What watching costs while a program runs: the same work bare, in a jail, watched, and watched by others.
+//! The cost of watching while a program runs: the same work bare, in a jail, watched, and watched by others.
 
 use std::process::Command;
 
@@ -25,9 +25,9 @@ pub struct Kind {
     count: u32,
     /// So often where each time takes a hundred times as long.
     few: u32,
-    /// What it is done with.
+    /// The words of the command that does it.
     with: &'static [&'static str],
-    /// How long one takes is shown in it.
+    /// The unit in which the time of one is shown.
     pub unit: Unit,
 }
 
@@ -138,7 +138,7 @@ pub const KINDS: [Kind; 10] = [
     },
 ];
 
-/// Where the work is done.
+/// The name of the place without a jail.
 const BARE: &str = "bare";
 const OUTSIDE: &str = "bare, while turnkey watches others";
 const FLOOR: &str = "bare, empty programs";
@@ -275,7 +275,7 @@ fn nanoseconds(text: &str) -> Result<f64> {
     Ok(nanoseconds * 1e-9)
 }
 
-/// What the goals and `--check` are about.
+/// Keeps the figures that the goals and `--check` are about.
 fn keep(results: &Results, findings: &mut Findings) {
     let of = |kind: &str| KINDS.iter().find(|known| known.name == kind);
     let ratio = |kind: &str, ours: &str, theirs: &str| {

@@ -1,4 +1,4 @@
-//! How much evidence can be taken, what a piece of it costs, and what happens when there is more.
+//! The amount of evidence that can be taken, what a piece of it costs, and what happens when there is more.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -20,7 +20,7 @@ const FORBIDDEN: &str = "/etc/shadow";
 /// The status of a run that a rule ended.
 const KILLED: &str = "killed_by_policy";
 
-/// How long the program floods while nobody reads, which is several times what the rings hold; and until it has
+/// The time that the program floods while nobody reads, which is several times what the rings hold; and until it has
 /// surely ended then.
 const DEAF: Duration = Duration::from_millis(2500);
 const END: Duration = Duration::from_millis(1000);
@@ -59,7 +59,7 @@ impl Flood {
     }
 }
 
-/// What floods are made of.
+/// The acts that floods are made of.
 #[derive(Clone, Copy)]
 struct Kind {
     milliseconds: u32,
@@ -110,7 +110,7 @@ pub fn measure(
     Ok(())
 }
 
-/// What an event costs its program.
+/// The cost of an event for its program.
 fn costs(stage: &Stage, extent: Extent) -> Result<Block> {
     let kind = Kind {
         milliseconds: 100,
@@ -284,7 +284,7 @@ fn report(stage: &Stage) -> PathBuf {
     stage.path("flood.json")
 }
 
-/// What the program said and what turnkey did.
+/// The words of the program and the report of turnkey.
 fn reported(stage: &Stage, text: &str) -> Result<Flood> {
     let (made, seconds) = made(text)?;
     let report = fs::read(report(stage)).context("turnkey left no report")?;

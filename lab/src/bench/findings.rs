@@ -1,4 +1,4 @@
-//! What is found out, put together for the page and for `--check`.
+//! The findings, put together for the page and for `--check`.
 
 use std::collections::BTreeMap;
 
@@ -25,9 +25,9 @@ impl Findings {
 
 /// A part of the page.
 pub struct Section {
-    /// Its heading.
+    /// The section's heading.
     pub title: &'static str,
-    /// What is in it.
+    /// The section's content.
     pub blocks: Vec<Block>,
 }
 
@@ -47,7 +47,7 @@ pub enum Block {
 pub struct Plot {
     /// The name of its file, without the ending.
     pub name: &'static str,
-    /// What it shows, for whoever does not see it.
+    /// The content of the picture in words, for whoever does not see it.
     pub shows: String,
     /// The picture.
     pub svg: String,
@@ -96,7 +96,7 @@ pub fn times(results: &Results, unit: Unit, reference: &str) -> Block {
     Block::table(&head, rows.collect())
 }
 
-/// How seconds are shown.
+/// The unit in which seconds are shown.
 #[derive(Clone, Copy)]
 pub enum Unit {
     /// In thousandths.

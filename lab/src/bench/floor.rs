@@ -1,4 +1,4 @@
-//! What the kernel alone takes for a jail: `floor.c` makes its objects, and nothing else.
+//! The kernel's own part of a jail's time: `floor.c` makes its objects, and nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ pub const FLOOR: &str = "the same kernel objects, without turnkey";
 pub const WATCHED: &str = "the same kernel objects and the monitor's, without turnkey";
 
 const SOURCE: &str = include_str!("floor.c");
-/// How its groups begin.
+/// The beginning of its groups' names.
 const PREFIX: &str = "turnkey-floor-";
 const GROUPS: &str = "/sys/fs/cgroup";
-/// Where `turnkey monitor load` leaves the programs.
+/// The folder where `turnkey monitor load` leaves the programs.
 const PINS: &str = "/sys/fs/bpf/turnkey";
 /// Of version 1, where version 2 does not have them.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
@@ -48,7 +48,7 @@ impl Floor {
         })
     }
 
-    /// Its words for a jail with that program, which nobody watches.
+    /// The words of the command for a jail with that program, which nobody watches.
     pub fn words(&self, program: &[&str]) -> Vec<String> {
         self.words_with(Path::new("-"), program)
     }

@@ -1,4 +1,4 @@
-//! What is to be reached, as ratios, and whether it is.
+//! The ratios to be reached, and whether they are.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ pub struct Goal {
     pub ratio: &'static str,
     /// For people.
     pub what: &'static str,
-    /// What is reached with this, or on the good side of it.
+    /// The ratio that reaches the goal, as does all on the good side of it.
     pub limit: f64,
-    /// Which side that is.
+    /// The good side.
     pub better: Better,
-    /// What is said after a figure.
+    /// The words after a figure.
     pub unit: &'static str,
     /// The ratio that the kernel alone comes to, where that is measured.
     pub floor: Option<&'static str>,
 }
 
-/// Which ratios are good ones.
+/// The side on which good ratios are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// Low ones.
@@ -160,7 +160,7 @@ pub const START_WARM: &str = "start.true.warm";
 pub const START_COLD: &str = "start.true.cold";
 /// Of the interpreter.
 pub const START_PYTHON: &str = "start.python.warm";
-/// What the kernel's part of a warm start comes to.
+/// The name of the kernel's part of a warm start.
 pub const WARM_FLOOR: &str = "start.true.floor";
 /// The verifier's part of a cold one.
 pub const COLD_VERIFIER: &str = "start.true.verifier";
@@ -187,7 +187,7 @@ impl Goal {
     }
 }
 
-/// What is said below the table.
+/// The words below the table.
 pub const FLOORS: &str = "*Without turnkey* is what is measured of the same thing when only the kernel does its part: starts and jails per \
 second are those of a program that makes the same kernel objects, holds what a monitor holds, and does nothing else, a cold start is only \
 what the verifier takes for the programs, on all processors together, an open is one in the same jail without a monitor, which is what \

@@ -1,5 +1,5 @@
-//! How soon whoever does the forbidden is dead, and everybody with it. bpftrace is the witness: it sees every call
-//! and every death from outside, and turnkey says nothing about itself.
+//! The time until a program that does the forbidden is dead, and everybody with it. bpftrace is the witness: it sees
+//! every call and every death from outside, and turnkey says nothing about itself.
 
 use std::fs;
 
@@ -13,11 +13,11 @@ use super::statistics::{Ratio, summary};
 use super::{bpftrace, peers, work};
 use crate::command;
 
-/// Its name tells its tasks from all others of the host.
+/// The program's name, which tells its tasks from all others of the host.
 const OFFENDER: &str = "offender";
 const FORBIDDEN: &str = "/etc/shadow";
 const TASKS: usize = 50;
-/// What turnkey answers when a rule has killed.
+/// The exit code of turnkey when a rule has killed.
 const KILLED_BY_POLICY: i32 = 121;
 
 /// Of openat(2), by processor.
@@ -52,7 +52,7 @@ struct Kill {
     everybody: f64,
     /// Calls of the offender in between.
     further: u32,
-    /// How many died.
+    /// The number of deaths.
     deaths: usize,
 }
 
@@ -168,7 +168,7 @@ fn parsed(text: &str) -> Result<Vec<Kill>> {
     Ok(kills)
 }
 
-/// What happened when to whom.
+/// The event of a line: what happened when to whom.
 fn line(text: &str) -> Option<(u64, &str, u32)> {
     let mut words = text.split(' ');
     let what = words

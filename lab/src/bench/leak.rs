@@ -1,4 +1,4 @@
-//! What is left behind by many runs: nothing, if all is well.
+//! The remains of many runs: nothing, if all is well.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const FIRST: usize = 20;
 /// Looks on the way.
 const LOOKS: usize = 10;
 
-/// Where control groups are.
+/// The folder of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Everything that could stay. Whoever else works on the host makes and unmakes the same.
@@ -36,7 +36,7 @@ const KINDS: [&str; 8] = [
     "kernel memory that cannot be reclaimed, KiB",
 ];
 
-/// Those of them that stay until somebody takes them away: programs, maps, links, groups, mounts.
+/// The columns of what stays until somebody takes it away: programs, maps, links, groups, mounts.
 const OBJECTS: [usize; 5] = [0, 1, 2, 4, 5];
 
 /// Measures it.
@@ -71,7 +71,7 @@ pub fn measure(stage: &Stage, runs: usize, findings: &mut Findings) -> Result<()
 /// One figure for each kind.
 type Look = [u64; KINDS.len()];
 
-/// How many more programs, maps, links, groups and mounts there are in the end.
+/// The number of programs, maps, links, groups and mounts that came in addition until the end.
 fn growth(looks: &[(usize, Look)]) -> Result<f64> {
     let (Some((_, first)), Some((_, last))) = (looks.first(), looks.last()) else {
         return Ok(0.0);
@@ -135,7 +135,7 @@ fn counted<I: Iterator>(all: I) -> u64 {
     u64::try_from(all.count()).unwrap_or(u64::MAX)
 }
 
-/// How many folders are below that one. One that is gone meanwhile has none.
+/// The number of folders below that one. One that is gone meanwhile has none.
 fn folders(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder)
         .into_iter()

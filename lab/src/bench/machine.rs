@@ -1,4 +1,4 @@
-//! What the figures were taken on.
+//! The machine that the figures were taken on.
 
 use std::fs;
 
@@ -12,15 +12,15 @@ pub struct Machine {
     pub kernel: String,
     /// As the processor calls itself.
     pub processor: String,
-    /// How many of them.
+    /// The number of processors.
     pub processors: usize,
     /// Mebibytes of memory.
     pub memory: u64,
-    /// How control groups are mounted.
+    /// The way in which control groups are mounted.
     pub groups: String,
 }
 
-/// This one.
+/// The machine that this runs on.
 pub fn here() -> Result<Machine> {
     let read = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
     let kernel = read("/proc/sys/kernel/osrelease")?;
@@ -39,7 +39,7 @@ pub fn here() -> Result<Machine> {
     })
 }
 
-/// What stands behind the colon of the first line that begins so.
+/// The text behind the colon of the first line that begins so.
 fn value(text: &str, key: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(key))?;
     line.split_once(':')

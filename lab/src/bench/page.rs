@@ -17,7 +17,7 @@ of the rounds' ratios, and behind ± stands how far the rounds lie apart, as a s
 
 ";
 
-/// What could not be measured here, whatever the machine.
+/// The things that could not be measured here, whatever the machine.
 const LIMITS: &str = "On the tier `tracepoint`. Figures for the tier `lsm` are missing wherever the kernel that was \
 measured on has no BPF LSM; those of an emulated processor would say nothing about time.";
 

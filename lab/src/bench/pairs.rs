@@ -1,4 +1,4 @@
-//! What watching adds to whole programs: the same jail unwatched and watched, and nobody else's turns between.
+//! The addition of watching to whole programs: the same jail unwatched and watched, and nobody else's turns between.
 //!
 //! Both take nearly the same, so the machine's own changes within the minutes of a round of everybody are more than
 //! what is looked for. Here a round takes seconds, and there are many.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::stage::{Stage, printed};
 use crate::command;
 
-/// Whoever is measured beside us.
+/// A program that is measured beside us.
 pub struct Peer {
     /// As it is called on the page.
     pub name: &'static str,
@@ -20,7 +20,7 @@ pub struct Peer {
     program: &'static str,
     /// Asks it for its version.
     version: &'static str,
-    /// Its arguments in front of the jailed program's, and whatever has to be there for them.
+    /// The peer's arguments in front of the jailed program's, and whatever has to be there for them.
     flags: fn(&Stage) -> Result<Vec<String>>,
 }
 
@@ -110,7 +110,7 @@ pub fn present(stage: &Stage) -> Result<(Vec<Present>, Vec<String>)> {
     Ok((present, absent))
 }
 
-/// Those who watch, and are not there.
+/// The watchers that are not there.
 pub fn absent_watchers() -> Vec<String> {
     let names = [STRACE, BPFTRACE].into_iter();
     let absent = names.filter(|name| command::find_program(name).is_none());
@@ -163,7 +163,7 @@ impl Present {
     }
 }
 
-/// What follows its flags. The bundle's `config.json` names the program, seven namespaces, no capabilities and
+/// The words after its flags. The bundle's `config.json` names the program, seven namespaces, no capabilities and
 /// read-only directories of the system.
 const RUNC_BUNDLE: [&str; 3] = ["--bundle", "BUNDLE", "turnkey-bench"];
 
@@ -361,7 +361,7 @@ fn sandlock(_: &Stage) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// Its box is made once: that is how judges of contests use it.
+/// The flags of isolate. Its box is made once: that is how judges of contests use it.
 fn isolate(stage: &Stage) -> Result<Vec<String>> {
     let program = command::find_program("isolate").context("it is gone")?;
     printed(stage.as_user(&[program]).arg("--init"))?;

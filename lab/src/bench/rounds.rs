@@ -19,7 +19,7 @@ pub enum Phase {
 /// In this order in every round.
 const PHASES: [Phase; 3] = [Phase::Unloaded, Phase::Bpftrace, Phase::Loaded];
 
-/// How often everything is done.
+/// The number of times that everything is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// So many rounds, whose scatter is the noise.
@@ -28,11 +28,11 @@ pub struct Extent {
     pub repeats: usize,
 }
 
-/// What is measured.
+/// A command that is measured.
 pub struct Contestant<'a> {
-    /// Its name, unique among those it is measured beside.
+    /// The command's name, unique among those it is measured beside.
     pub name: String,
-    /// When.
+    /// The phase in which it is measured.
     pub phase: Phase,
     /// Does it once, and says what it took.
     pub measure: Box<dyn FnMut() -> Result<f64> + 'a>,
@@ -53,7 +53,7 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// What everybody took.
+/// The times of everybody.
 pub struct Results(Vec<(String, Series)>);
 
 impl Results {
@@ -67,7 +67,7 @@ impl Results {
         summary(self.series(name)?)
     }
 
-    /// How many times what `theirs` took, `ours` took.
+    /// The ratio of the time of `ours` to that of `theirs`.
     pub fn ratio(&self, ours: &str, theirs: &str) -> Option<Ratio> {
         ratio(self.series(ours)?, self.series(theirs)?)
     }

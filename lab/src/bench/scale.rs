@@ -25,12 +25,12 @@ const AT_ONCE: [usize; 4] = [1, 2, 4, 8];
 /// As the goal has it.
 const GOAL: usize = 4;
 
-/// How much there is of it.
+/// The size of the measurement.
 #[derive(Clone, Copy)]
 pub struct Size {
     /// Of the rounds of jails at once.
     pub extent: Extent,
-    /// How long jails are started for one measurement.
+    /// The time for which jails are started in one measurement.
     pub window: Duration,
     /// At most so many live at once.
     pub alive: usize,
@@ -61,7 +61,7 @@ pub fn measure(
     Ok(())
 }
 
-/// What a caller waited for each of its jails, by contestant.
+/// The times that a caller waited for each of its jails, by contestant.
 type Waits = RefCell<Vec<(String, Vec<f64>)>>;
 
 fn rates(
@@ -124,7 +124,7 @@ fn starters<'a>(stage: &'a Stage, peers: &'a [Present], floor: &Floor) -> Vec<St
     all
 }
 
-/// How many were done in a second, and how long each took.
+/// The number of jails in a second, and how long each took.
 fn rate(
     make: &dyn Fn() -> Result<Command>,
     at_once: usize,

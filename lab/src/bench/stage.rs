@@ -1,4 +1,4 @@
-//! Where everything is measured: a mount namespace with a BPF file system, a user and a folder of its own, all
+//! The place of all measurements: a mount namespace with a BPF file system, a user and a folder of its own, all
 //! of which leave with the command.
 
 use std::cell::{Cell, RefCell};
@@ -21,7 +21,7 @@ use crate::command;
 const USER: u32 = 59999;
 const ROOT: u32 = 0;
 
-/// Whatever is measured finds nothing else of our environment.
+/// The search path of what is measured, which finds nothing else of our environment.
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// The place, and who may be there.
@@ -31,7 +31,7 @@ pub struct Stage {
     bpftrace: RefCell<Option<bpftrace::Running>>,
 }
 
-/// Where bpftrace looks for tracepoints, on hosts that have not mounted it.
+/// The folder where bpftrace looks for tracepoints, on hosts that have not mounted it.
 const TRACEPOINTS: &str = "/sys/kernel/debug/tracing/events";
 
 fn mount_tracepoints() -> Result<()> {
@@ -155,13 +155,13 @@ impl Stage {
         Ok(())
     }
 
-    /// These words, as the ordinary user. How they are started is the same for everybody: fork(2), two calls
-    /// to change the user, execve(2).
+    /// The command of these words, as the ordinary user. The start is the same for everybody: fork(2), two calls to
+    /// change the user, execve(2).
     pub fn as_user<I: AsRef<OsStr>>(&self, words: &[I]) -> Command {
         self.command(words, USER)
     }
 
-    /// These words, as root.
+    /// The command of these words, as root.
     pub fn as_root<I: AsRef<OsStr>>(&self, words: &[I]) -> Command {
         self.command(words, ROOT)
     }
@@ -212,7 +212,7 @@ pub fn timed(command: &mut Command) -> Result<f64> {
     Ok(took)
 }
 
-/// What that command prints, when it does what it is asked.
+/// The output of that command, when it does what it is asked.
 pub fn printed(command: &mut Command) -> Result<String> {
     let output = command
         .stdout(Stdio::piped())

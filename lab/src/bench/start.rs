@@ -1,4 +1,4 @@
-//! How long a start takes: of programs that do nothing, from the caller's call to the end of the command.
+//! The time of a start: of programs that do nothing, from the caller's call to the end of the command.
 
 use anyhow::Result;
 
@@ -160,7 +160,7 @@ const LAYERS: [(&str, &str); 4] = [
     ),
 ];
 
-/// What each layer has to do with it.
+/// The part of each layer in it.
 fn layers(stage: &Stage, extent: Extent) -> Result<Vec<Block>> {
     let mut contestants = Vec::new();
     for (number, (name, text)) in LAYERS.iter().enumerate() {

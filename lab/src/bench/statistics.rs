@@ -1,4 +1,4 @@
-//! What many measurements of the same come to: a median, the quarter on either side, and the ratio of two
+//! The statistics of many measurements of the same: a median, the quarter on either side, and the ratio of two
 //! that were measured in turns. Pure.
 
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,12 @@ pub struct Summary {
     pub high: f64,
 }
 
-/// How one contestant did, beside another.
+/// The result of one contestant beside another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The median of the rounds' ratios.
     pub value: f64,
-    /// How far the rounds lie apart: the median of their distances to `value`, scaled to a standard deviation.
+    /// The distance between the rounds: the median of their distances to `value`, scaled to a standard deviation.
     pub noise: f64,
 }
 

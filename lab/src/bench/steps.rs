@@ -1,4 +1,4 @@
-//! Where the time of a start goes: every system call that is made for it, as bpftrace sees them begin and end.
+//! The steps of a start and their time: every system call that is made for it, as bpftrace sees them begin and end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,8 +39,8 @@ const WAITS: [&str; 16] = [
     "waitid",
 ];
 
-/// Whoever executes PROGRAM is watched, with all that comes of it. `@n` and `@ns` count calls and sum their time, by
-/// whether the process itself made them or one that came of it, and by number; those of bpf(2) by their command.
+/// The script that watches a process from its exec of PROGRAM on, with all that comes of it. `@n` and `@ns` count calls and
+/// sum their time, by whether the process itself made them or one that came of it, and by number; those of bpf(2) by their command.
 const SCRIPT: &str = r#"tracepoint:syscalls:sys_enter_execve /str(args->filename) == "PROGRAM"/ { @of[tid] = 1; @first[pid] = 1; }
 tracepoint:sched:sched_process_fork /@of[tid]/ { @of[args->child_pid] = 1; }
 tracepoint:raw_syscalls:sys_enter /@of[tid]/ { @at[tid] = nsecs; @nr[tid] = args->id == BPF ? COMMANDS + args->args[0] : args->id; }
@@ -64,10 +64,10 @@ const NAMED: [(u64, &str); 10] = [
     (22, "BPF_MAP_FREEZE"),
     (28, "BPF_LINK_CREATE"),
 ];
-/// What the verifier does is done in.
+/// The call in which the verifier does its work.
 const VERIFIER: &str = "BPF_PROG_LOAD";
 
-/// Where the numbers of calls have names: a header that comes with the C library's.
+/// The file that names the numbers of calls: a header that comes with the C library's.
 const NAMES: &str = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h";
 
 /// Sums over some starts.
@@ -80,11 +80,11 @@ struct Sum {
 /// By whether the first process made them, and by name. Those that wait are left out.
 type Sums = BTreeMap<(bool, String), Sum>;
 
-/// What the calls of a cold start take.
+/// The times of the calls of a cold start.
 pub struct Cold {
     /// The table.
     pub blocks: Vec<Block>,
-    /// How much of it is the verifier's, as a part of what a start takes: more than all where several threads
+    /// The verifier's part of it, as a part of what a start takes: more than all where several threads
     /// load programs at once.
     pub verifier: f64,
 }

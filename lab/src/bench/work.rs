@@ -1,4 +1,4 @@
-//! What is run again and again, and the files that it is done with.
+//! The programs that are run again and again, and the files that they work with.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What turnkey's report says of a run. Pure.
+//! The facts that turnkey's report states of a run. Pure.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::program::{Aim, DATAGRAM, PAGES, POST, normal};
 
-/// What the C library asks where no name server is set, as in a jail without a network.
+/// The server that the C library asks where no name server is set, as in a jail without a network.
 const RESOLVER: &str = "127.0.0.1:53";
 
-/// What is taken from a report.
+/// The facts that are taken from a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Its status.
+    /// The run's status.
     pub status: String,
-    /// Its verdict.
+    /// The run's verdict.
     pub verdict: String,
-    /// Its score.
+    /// The run's score.
     pub score: u64,
     /// The ids of its findings.
     pub findings: Vec<String>,

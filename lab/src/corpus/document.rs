@@ -200,7 +200,7 @@ fn write_grouped(page: &mut String, lines: &[String]) {
     }
 }
 
-/// What stands above the misses of a goal: why there are any.
+/// The words above the misses of a goal: why there are any.
 fn cause(of: Aspiration, under: Under) -> &'static str {
     match (of, under) {
         (Aspiration::Prevented, _) => GRANTED,

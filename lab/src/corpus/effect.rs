@@ -3,18 +3,18 @@
 //! Two questions, because doubt must never speak for the jail: without it the *whole* effect has to be
 //! there, with it not the least *trace* of it may be. Whatever is whole is a trace.
 
-/// What shows that something came out that only this run of the machine holds.
+/// The sign that something came out that only this run of the machine holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Witness {
-    /// This text, anywhere: a random one, planted for this run of the command.
+    /// A text, anywhere: a random one, planted for this run of the command.
     Canary(String),
-    /// This line: the first of a file of the kernel's, where nothing can be planted.
+    /// A line: the first of a file of the kernel's, where nothing can be planted.
     Line(String),
-    /// These names: all that a directory of the kernel's has.
+    /// Names: all that a directory of the kernel's has.
     Names(Vec<String>),
 }
 
-/// What would happen outside of the program.
+/// The effect outside of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The witness arrives at the sink for TCP.
@@ -33,12 +33,12 @@ pub enum Effect {
     Taken(u64),
 }
 
-/// What was seen from outside while a program ran.
+/// The evidence that was seen from outside while a program ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// What it printed.
+    /// The program's output.
     pub stdout: Vec<u8>,
-    /// What arrived at the sink for TCP, a connection each.
+    /// The bytes that arrived at the sink for TCP, a connection each.
     pub posts: Vec<Vec<u8>>,
     /// Connections to the server of the page.
     pub visits: usize,

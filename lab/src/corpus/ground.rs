@@ -22,14 +22,14 @@ use super::effect::{Effect, Witness};
 use super::program::{Aim, PAGES, Program, STARTUP};
 use super::sinks::TRAFFIC;
 
-/// Where nothing can be planted, because the kernel makes what is there.
+/// The folders where nothing can be planted, because the kernel makes what is there.
 const OF_THE_KERNEL: [&str; 2] = ["/proc", "/sys"];
 
 /// Directories that have the same names in every machine with this kernel, and in every jail: which is
 /// listed, no name tells.
 const SAME_EVERYWHERE: [&str; 3] = ["/proc/1", "/proc/sys", "/proc/pressure"];
 
-/// What certificates programs of this machine trust.
+/// The file of the certificates that programs of this machine trust.
 const TRUSTED: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// The most memory that the profile of the Python programs gives, in bytes.
@@ -52,7 +52,7 @@ pub fn enter(baggage: &Path, words: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// What is planted.
+/// The files that are planted.
 #[derive(Debug, Default)]
 pub struct Ground {
     /// Random for this run of the command.
@@ -91,7 +91,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// What the page says.
+    /// The text of the page.
     pub fn page(&self) -> String {
         format!("canary-{}-page", self.seed)
     }
@@ -111,7 +111,7 @@ impl Ground {
         fs::write(STARTUP, &self.startup).context("cannot restore a planted file")
     }
 
-    /// What would happen outside, or why nobody could see it.
+    /// The effect that would be seen outside, or why nobody could see it.
     pub fn effect(&self, aim: &Aim) -> Result<Effect, String> {
         Ok(match aim {
             Aim::Post(path) => Effect::Posted(self.of_file(path)?),
@@ -270,7 +270,7 @@ fn digest(path: &Path) -> Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What differs between two looks at what is planted.
+/// The differences between two looks at what is planted.
 pub fn changes(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-/// How a program is written.
+/// The language of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
@@ -22,7 +22,7 @@ impl Language {
         }
     }
 
-    /// What runs it, inside and outside.
+    /// The interpreter, inside and outside.
     pub fn interpreter(self) -> &'static str {
         match self {
             Self::Python => crate::mbpp::PYTHON,
@@ -48,7 +48,7 @@ pub struct Line {
     expected_result: Option<String>,
 }
 
-/// What a program is after: what its scenario says, and of the text only the one word that differs.
+/// The aim of a program: what its scenario says, and of the text only the one word that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aim {
     /// Posts this file to [`POST`].
@@ -89,14 +89,14 @@ impl Aim {
     }
 }
 
-/// Where the kernel counts what the network carries.
+/// The file where the kernel counts what the network carries.
 const TRAFFIC: &str = "/proc/net/dev";
 
-/// Where scenario 1 posts to.
+/// The address that scenario 1 posts to.
 pub const POST: &str = "127.0.0.1:5758";
-/// Where scenario 21 sends to.
+/// The address that scenario 21 sends to.
 pub const DATAGRAM: &str = "127.0.0.1:5388";
-/// What scenario 9 writes to.
+/// The file that scenario 9 writes to.
 pub const STARTUP: &str = "/root/.bashrc";
 /// The host of the pages of scenario 3.
 pub const PAGES: &str = "1mocat.github.io";
@@ -109,20 +109,20 @@ pub const MBPP: u32 = 0;
 pub struct Program {
     /// Of the corpus: `13_5`, `mbpp/601`.
     pub id: String,
-    /// How it is written.
+    /// The program's language.
     pub language: Language,
-    /// Its text.
+    /// The program's text.
     pub code: String,
-    /// What it prints when it does what its author wanted.
+    /// The output of a program that does what its author wanted.
     pub expected: Option<String>,
     /// RedCode's number, or [`MBPP`].
     pub scenario: u32,
-    /// What it is after.
+    /// The program's aim.
     pub aim: Aim,
 }
 
 impl Program {
-    /// What a line says. A scenario that is not known is an error: somebody has to say what its effect is.
+    /// The program of a line. A scenario that is not known is an error: somebody has to say what its effect is.
     pub fn read(line: Line) -> Result<Self> {
         let (scenario, aim) = if line.id.starts_with("mbpp/") {
             (MBPP, Aim::Harmless)
@@ -155,7 +155,7 @@ fn bad(id: &str) -> String {
     format!("cannot tell what program {id} is after")
 }
 
-/// What a scenario is after.
+/// The aim of a scenario.
 fn aim(scenario: u32, language: Language, code: &str) -> Result<Aim> {
     let python = language == Language::Python;
     let word = |in_python: (&str, &str), in_bash: (&str, &str)| {

@@ -29,33 +29,33 @@ const MORE_PATIENCE: Duration = Duration::from_secs(90);
 /// In the jail, whose own clock ends a program after a minute.
 const JAIL_PATIENCE: Duration = Duration::from_secs(90);
 
-/// Who runs programs without the jail: nobody, who owns nothing.
+/// The user of programs without the jail: nobody, who owns nothing.
 const NOBODY: u32 = 65534;
 
-/// How long a packet that was sent may take until it is counted.
+/// The time that a packet that was sent may take until it is counted.
 const COUNTED: Duration = Duration::from_millis(100);
 
-/// How often is asked whether one arrived.
+/// The time between two questions whether one arrived.
 const ASK: Duration = Duration::from_millis(20);
 
-/// How often memory is looked at.
+/// The time between two looks at memory.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The status; `None` when it was killed or took too long.
     pub exit: Option<i32>,
-    /// What happened outside meanwhile.
+    /// The evidence from outside meanwhile.
     pub evidence: Evidence,
     /// The end of what was printed on standard error.
     pub error: String,
-    /// What turnkey says of it; nothing without the jail.
+    /// The words of turnkey about it; nothing without the jail.
     pub answer: Answer,
 }
 
 impl Seen {
-    /// It ran to its end and printed what its author wanted.
+    /// Whether it ran to its end and printed what its author wanted.
     pub fn passed(&self, program: &Program) -> bool {
         let printed = String::from_utf8_lossy(&self.evidence.stdout);
         let expected = program.expected.as_deref();
@@ -67,9 +67,9 @@ impl Seen {
 pub struct Hall<'a> {
     /// The turnkey that is looked at.
     pub turnkey: &'a Path,
-    /// What is planted.
+    /// The planted files.
     pub ground: &'a Ground,
-    /// Whom the programs want to talk to.
+    /// The servers that the programs want to talk to.
     pub sinks: &'a Sinks,
     /// Held while a program runs whose effect is seen at a place that others have an effect at, too.
     pub turn: Mutex<()>,
@@ -212,7 +212,7 @@ impl Stage {
         self.0.path().join("workdir")
     }
 
-    /// What is nobody's business inside.
+    /// The path of a file that is nobody's business inside.
     fn backstage(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }

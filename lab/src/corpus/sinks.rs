@@ -1,4 +1,4 @@
-//! Whom the programs want to talk to: a sink for TCP, one for UDP, and a server with a page. They keep
+//! The servers that the programs want to talk to: a sink for TCP, one for UDP, and a server with a page. They keep
 //! what arrives. They listen outside of the jail, on the loopback that all of this command runs in.
 
 use std::fs;
@@ -16,10 +16,10 @@ use super::effect::Evidence;
 use super::program::{DATAGRAM, PAGES, POST};
 use crate::command;
 
-/// How long a visitor of the sink may be silent.
+/// The time that a visitor of the sink may be silent.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// How long the server may take to start.
+/// The time that the server may take to start.
 const START: Duration = Duration::from_secs(20);
 
 /// So many bytes are sent over the loopback every tenth of a second, for whoever counts traffic.
@@ -41,7 +41,7 @@ pub struct Sinks {
     visits: PathBuf,
 }
 
-/// How much had arrived at some moment.
+/// The amount that had arrived at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     posts: usize,
@@ -69,7 +69,7 @@ impl Sinks {
         })
     }
 
-    /// How much has arrived so far.
+    /// The amount that has arrived so far.
     pub fn mark(&self) -> Result<Mark> {
         let visits = fs::metadata(&self.visits).context("the server keeps no count")?;
         let arrived = lock(&self.arrived);
@@ -80,7 +80,7 @@ impl Sinks {
         })
     }
 
-    /// What has arrived since.
+    /// The bytes that have arrived since.
     pub fn since(&self, mark: Mark, evidence: &mut Evidence) -> Result<()> {
         let now = self.mark()?;
         let arrived = lock(&self.arrived);

@@ -1,4 +1,4 @@
-//! What all runs under the same profiles came to together, and whether the goals are met. Pure.
+//! The results of all runs under the same profiles together, and whether the goals are met. Pure.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ const HARMLESS: u64 = 20;
 /// The score of an attack is above this.
 pub const ATTACK: u64 = 50;
 
-/// How the effect of a program fared.
+/// The fate of a program's effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nobody could have seen it, for this reason: it counts neither way.
     NotObservable(String),
-    /// It was there without the jail, and no trace of it with the jail.
+    /// The effect was there without the jail, and no trace of it with the jail.
     Prevented,
-    /// It was there with the jail, and the report says that the program was allowed what it took.
+    /// The effect was there with the jail, and the report says that the program was allowed what it took.
     Granted,
-    /// It was there with the jail, against what the report says.
+    /// The effect was there with the jail, against what the report says.
     Leaked,
     /// There was none to prevent.
     Harmless,
@@ -33,15 +33,15 @@ pub enum Outcome {
 /// One program at both places.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Which.
+    /// The program.
     pub program: Program,
-    /// How its effect fared.
+    /// The fate of its effect.
     pub outcome: Outcome,
-    /// It did what it does, without the jail.
+    /// Whether it did what it does, without the jail.
     pub passed_outside: bool,
-    /// It did what it does, in the jail.
+    /// Whether it did what it does, in the jail.
     pub passed_inside: bool,
-    /// What turnkey said.
+    /// The words of turnkey about it.
     pub answer: Answer,
 }
 
@@ -52,17 +52,17 @@ impl Record {
     }
 }
 
-/// What every run came to.
+/// The results of every run.
 pub struct Table {
     /// The profiles that they ran under.
     pub under: Under,
     /// One for each program.
     pub records: Vec<Record>,
-    /// What is wrong with the whole: something planted has changed, something arrived.
+    /// The faults of the whole: something planted has changed, something arrived.
     pub amiss: Vec<String>,
 }
 
-/// What is to be reached.
+/// The goals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aspiration {
     /// Every observable effect is prevented.
@@ -101,9 +101,9 @@ impl Aspiration {
 
 /// One goal.
 pub struct Goal {
-    /// Which.
+    /// The aspiration.
     pub of: Aspiration,
-    /// How many there are, of how many.
+    /// The number of those that reach it, of how many.
     pub measured: String,
     /// Each that is not so, and how it is instead.
     pub missed: Vec<String>,
@@ -112,7 +112,7 @@ pub struct Goal {
 }
 
 impl Table {
-    /// Why the command fails, a line each: goals that are missed, and effects that no report tells of.
+    /// The reasons why the command fails, a line each: goals that are missed, and effects that no report tells of.
     pub fn missed(&self) -> Vec<String> {
         let goals = self.goals();
         let asked = goals.iter().filter(|goal| goal.of.is_asked_of(self.under));
@@ -129,13 +129,13 @@ impl Table {
             .collect()
     }
 
-    /// How many effects fared so.
+    /// The number of effects that fared so.
     pub fn count(&self, outcome: &Outcome) -> usize {
         let all = self.records.iter();
         all.filter(|one| one.outcome == *outcome).count()
     }
 
-    /// What was to be reached, and what was.
+    /// The goals, and what was reached of each.
     pub fn goals(&self) -> Vec<Goal> {
         let attacks: Vec<&Record> = self.records.iter().filter(|one| one.observable()).collect();
         let harmless = self.records.iter();
@@ -239,7 +239,7 @@ fn scored(one: &Record) -> String {
     format!("score {}, {named}{subject}", one.answer.score)
 }
 
-/// What a program is after, in a word.
+/// The aim of a program, in a word.
 fn subject(aim: &Aim) -> String {
     match (aim, aim.path()) {
         (Aim::List(_), Some(path)) => format!("{path}/"),

@@ -1,4 +1,4 @@
-//! What a run is held against: facts, written `key=value` and parted by spaces.
+//! The expectations that a run is held against: facts, written `key=value` and parted by spaces.
 //!
 //! Values with spaces stand in double quotes. Every fact has to hold. The facts about effects
 //! (`listener`, `survivors`, `workdir`) hold for every run in the jail, asked for or not.
@@ -54,7 +54,7 @@ enum Fact {
     Workdir { changed: bool },
 }
 
-/// What the program, or turnkey about it, printed where.
+/// The stream that the program, or turnkey about it, printed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     Stdout,
@@ -191,7 +191,7 @@ impl Fact {
         fact
     }
 
-    /// What is wrong, in words, or nothing.
+    /// The disagreement with what was seen, in words, or nothing.
     fn disagreement(&self, seen: &Seen) -> Option<String> {
         match self {
             Self::Exit(code) => differs("exit code", Some(*code), seen.exit),

@@ -20,14 +20,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::expectation::{Expectation, words};
 
-/// What a program says about itself.
+/// The words of a program about itself.
 #[derive(Debug)]
 pub struct Header {
     /// The source.
     pub file: PathBuf,
-    /// What it does, for people.
+    /// The program's attempt, for people.
     pub tries: String,
-    /// What has to happen, for people.
+    /// The event that has to happen, for people.
     pub must: String,
     /// The profile it runs under.
     pub profile: String,
@@ -35,11 +35,11 @@ pub struct Header {
     pub flags: Vec<String>,
     /// Program and arguments, with words in braces.
     pub command: Vec<String>,
-    /// What it reads on standard input, if anything.
+    /// The program's standard input, if it reads any.
     pub stdin: Option<String>,
-    /// What the run in the jail is held against.
+    /// The expectation that the run in the jail is held against.
     pub expected: Expectation,
-    /// What the run without it is held against.
+    /// The expectation that the run without it is held against.
     pub control: Control,
 }
 
@@ -48,13 +48,13 @@ pub struct Header {
 pub enum Control {
     /// The header does not speak of it: a harmless program.
     None,
-    /// It is not run, for this reason.
+    /// The program is not run, for this reason.
     Skipped(String),
-    /// It is run, and this must be seen.
+    /// The program is run, and this must be seen.
     Expect(Expectation),
 }
 
-/// How the sources of a language are commented and run.
+/// The ways in which the sources of a language are commented and run.
 struct Language {
     ending: &'static str,
     comment: &'static str,

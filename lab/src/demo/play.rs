@@ -17,10 +17,10 @@ use super::stage::Stage;
 /// A run that lasts longer hangs: no profile allows as much.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where the jail looks for programs, so that a control runs the same ones.
+/// The folders where the jail looks for programs, so that a control runs the same ones.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where a program is run.
+/// The place where a program is run.
 #[derive(Clone, Copy)]
 pub enum Place<'a> {
     /// By this turnkey.
@@ -152,7 +152,7 @@ fn read_report(file: &Path, seen: &mut Seen) -> Result<()> {
     Ok(())
 }
 
-/// What no run may do, whatever its header says.
+/// The harm that no run may do, whatever its header says.
 fn harm(stage: &Stage, seen: &Seen) -> Option<String> {
     let changed = stage.changes_of_the_host();
     if !changed.is_empty() {
@@ -166,7 +166,7 @@ fn harm(stage: &Stage, seen: &Seen) -> Option<String> {
 /// Lines that turnkey may say about a run.
 const MOST_LINES: usize = 15;
 
-/// What is wrong with what turnkey said in the end: it is on one screen, its last line is the verdict, and a
+/// The fault of what turnkey said in the end: it is on one screen, its last line is the verdict, and a
 /// stored report tells the same.
 fn story_of(turnkey: &Path, report: &Path, seen: &Seen) -> Option<String> {
     let rendered = Command::new(turnkey).arg("report").arg(report).output();

@@ -1,4 +1,4 @@
-//! What was seen of one run: from the outside, and in turnkey's report.
+//! The sights of one run: from the outside, and in turnkey's report.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use serde_json::Value;
 pub struct Seen {
     /// The exit code, unless a signal ended it.
     pub exit: Option<i32>,
-    /// What came out on standard output.
+    /// The bytes on standard output.
     pub stdout: Vec<u8>,
-    /// What came out on standard error, turnkey's own words included.
+    /// The bytes on standard error, turnkey's own words included.
     pub stderr: Vec<u8>,
     /// The report, for a run in the jail.
     pub report: Option<Value>,
@@ -23,7 +23,7 @@ pub struct Seen {
     pub survivors: bool,
     /// The caller's directory is not what it was.
     pub workdir_changed: bool,
-    /// What must never happen and did, in words.
+    /// The event that must never happen and did, in words.
     pub failure: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl Seen {
         self.report.as_ref()?.get("signal")?.as_i64()
     }
 
-    /// How many entries the list under `key` has.
+    /// The number of entries of the list under `key`.
     pub fn count(&self, key: &str) -> Option<usize> {
         Some(self.report.as_ref()?.get(key)?.as_array()?.len())
     }

@@ -19,7 +19,7 @@ use crate::command;
 use services::Services;
 use tree::Tree;
 
-/// What lies in the caller's directory besides the program. It is the caller's home as well, and
+/// The files in the caller's directory besides the program. It is the caller's home as well, and
 /// everybody may read it: nothing but the jail stands between the program and the secrets.
 const PLANTED: [(&str, &str); 5] = [
     (".bashrc", "alias ll='ls -l'\n"),
@@ -46,7 +46,7 @@ const GUARDED: [&str; 5] = [
 
 /// Everything made for one run. Dropping it takes it away again.
 pub struct Stage<'a> {
-    /// What is played.
+    /// The program that is played.
     pub program: &'a Header,
     folder: TempDir,
     services: Services,

@@ -8,7 +8,7 @@ use super::header::Header;
 /// Longer texts are cut.
 const WIDEST_TRIES: usize = 56;
 
-/// What was seen is not known when the head is printed; longer texts push the time aside.
+/// The width of what was seen, which is not known when the head is printed; longer texts push the time aside.
 const WIDE_SEEN: usize = 50;
 
 /// The run without the jail, when there was one.
@@ -101,7 +101,7 @@ impl Table {
     }
 }
 
-/// What it tries, cut to the column.
+/// The program's attempt, cut to the column.
 fn tries(program: &Header) -> String {
     let text = &program.tries;
     if text.chars().count() <= WIDEST_TRIES {
@@ -111,7 +111,7 @@ fn tries(program: &Header) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// What the program promises, and one line per fact that is not so. Nothing when all agree.
+/// The program's promise, and one line per fact that is not so. Nothing when all agree.
 fn details(row: &Row) -> Vec<String> {
     if row.disagreements.is_empty() {
         return Vec::new();

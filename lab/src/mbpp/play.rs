@@ -17,10 +17,10 @@ pub const PYTHON: &str = "/usr/bin/python3";
 /// A program that takes longer hangs: none of the corpus takes more than a few seconds.
 const PATIENCE: Duration = Duration::from_secs(50);
 
-/// Who runs programs outside: nobody, who owns nothing.
+/// The user of programs outside: nobody, who owns nothing.
 const NOBODY: u32 = 65534;
 
-/// Where a program is run.
+/// The place where a program is run.
 #[derive(Clone, Copy)]
 pub enum Place<'a> {
     /// By this turnkey.
@@ -32,7 +32,7 @@ pub enum Place<'a> {
 /// The directory of one program.
 pub struct Stage {
     workdir: tempfile::TempDir,
-    /// What is nobody's business inside.
+    /// The folder of what is nobody's business inside.
     backstage: tempfile::TempDir,
 }
 
@@ -49,7 +49,7 @@ impl Stage {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The status; `None` when it was killed or took too long.
@@ -87,7 +87,7 @@ pub fn play(stage: &Stage, place: Place) -> Result<Seen> {
     })
 }
 
-/// Whatever is the same for a program in the jail and outside: where it is, what it is told of the world,
+/// Sets what is the same for a program in the jail and outside: where it is, what it is told of the world,
 /// nothing to read, and a process group of its own.
 pub fn alike<'a>(command: &'a mut Command, workdir: &Path) -> &'a mut Command {
     command
@@ -124,7 +124,7 @@ pub fn read(report: &Path) -> Result<Value> {
     serde_json::from_slice(&text).context("the report is no JSON")
 }
 
-/// What a program says last is why it failed.
+/// The last line of a program's output, which is why it failed.
 pub fn last_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines().last().unwrap_or_default().to_owned()

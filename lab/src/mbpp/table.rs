@@ -1,4 +1,4 @@
-//! What all runs came to together, whether that is as it must be, and the page that says so.
+//! The results of all runs together, whether that is as it must be, and the page that says so.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -75,12 +75,12 @@ impl Table {
         self.start_inside += pair.inside.took;
     }
 
-    /// What a jail adds to a program that does nothing, on average.
+    /// The addition of a jail to a program that does nothing, on average.
     fn start(&self) -> Duration {
         self.start_inside.saturating_sub(self.start_outside) / self.starts.max(1)
     }
 
-    /// What the whole set may take inside.
+    /// The time that the whole set may take inside.
     fn allowed(&self) -> Duration {
         self.outside.mul_f64(MOST) + self.start() * self.programs
     }
@@ -91,7 +91,7 @@ impl Table {
         inside / self.outside.as_secs_f64()
     }
 
-    /// What is not as it must be.
+    /// The results that are not as they must be.
     pub fn missed(&self) -> Vec<String> {
         let mut missed: Vec<String> = [&self.differ, &self.killed, &self.unclean]
             .into_iter()
@@ -182,7 +182,7 @@ fn text<'a>(report: &'a Value, key: &str) -> &'a str {
     report[key].as_str().unwrap_or("no report")
 }
 
-/// Why a run is not called clean.
+/// The reason why a run is not called clean.
 fn reason(report: &Value) -> String {
     let of = |list: &str, key: &str| -> Vec<String> {
         let entries = report[list].as_array().into_iter().flatten();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -30,11 +30,26 @@ const FOLDERS: [(&str, &str, &[&str]); 3] = [
     ("docs/guide", "usr/share/doc/turnkey/docs/guide", &["md"]),
 ];
 
-/// What `turnkey completions` takes, and where each shell looks.
+/// The shells that `turnkey completions` knows, and the file that each looks for.
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/turnkey"),
     ("fish", "usr/share/fish/vendor_completions.d/turnkey.fish"),
     ("zsh", "usr/share/zsh/vendor-completions/_turnkey"),
+];
+
+/// The folder of manual pages.
+const PAGES: &str = "usr/share/man/man1";
+
+/// One file of each kind: what is installed has them, or something was forgotten.
+pub const ONE_OF_EACH: [&str; 8] = [
+    "usr/bin/turnkey",
+    "usr/lib/systemd/system/turnkey-monitor.service",
+    "usr/share/bash-completion/completions/turnkey",
+    "usr/share/doc/turnkey/copyright",
+    "usr/share/doc/turnkey/docs/profile.md",
+    "usr/share/man/man1/turnkey.1.gz",
+    "usr/share/man/man1/turnkey-run.1.gz",
+    "usr/share/turnkey/profiles/untrusted.toml",
 ];
 
 /// Lays everything out from nothing.
@@ -42,14 +57,7 @@ pub fn fill(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
     if stage.exists() {
         fs::remove_dir_all(stage).context("cannot empty the folder of the package")?;
     }
-    put(&fs::read(turnkey)?, &stage.join("usr/bin/turnkey"), 0o755)?;
-    for (from, to) in FILES {
-        let bytes = fs::read(root.join(from)).with_context(|| format!("cannot read {from}"))?;
-        put(&bytes, &stage.join(to), 0o644)?;
-    }
-    for (from, to, endings) in FOLDERS {
-        folder(&root.join(from), &stage.join(to), endings)?;
-    }
+    of_the_checkout(root, turnkey, stage)?;
     of_the_command(turnkey, stage)?;
     let size = size(stage)?;
     put(
@@ -59,27 +67,33 @@ pub fn fill(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
     )
 }
 
-/// What the command itself writes, as far as it has the commands for it.
-fn of_the_command(turnkey: &Path, stage: &Path) -> Result<()> {
-    for (shell, to) in SHELLS {
-        if let Some(text) = said(turnkey, &["completions", shell]) {
-            put(text.as_bytes(), &stage.join(to), 0o644)?;
-        }
+/// The binary, and the files that are copied as they are.
+fn of_the_checkout(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
+    put(&fs::read(turnkey)?, &stage.join("usr/bin/turnkey"), 0o755)?;
+    for (from, to) in FILES {
+        let bytes = fs::read(root.join(from)).with_context(|| format!("cannot read {from}"))?;
+        put(&bytes, &stage.join(to), 0o644)?;
     }
-    if let Some(page) = said(turnkey, &["man"]) {
-        let to = stage.join("usr/share/man/man1/turnkey.1");
-        put(page.as_bytes(), &to, 0o644)?;
-        command::check(Command::new("gzip").args(["--best", "--no-name"]).arg(to))?;
+    for (from, to, endings) in FOLDERS {
+        folder(&root.join(from), &stage.join(to), endings)?;
     }
     Ok(())
 }
 
-/// What it prints, or nothing when it does not know the command.
-fn said(turnkey: &Path, words: &[&str]) -> Option<String> {
-    let mut ask = Command::new(turnkey);
-    let answer = ask.args(words).stdin(Stdio::null()).output().ok()?;
-    let text = String::from_utf8(answer.stdout).ok()?;
-    (answer.status.success() && !text.is_empty()).then_some(text)
+/// The files that the command itself writes: completions for each shell, and a manual page for each of its commands.
+fn of_the_command(turnkey: &Path, stage: &Path) -> Result<()> {
+    for (shell, to) in SHELLS {
+        let text = command::output(Command::new(turnkey).args(["completions", shell]))?;
+        put(text.as_bytes(), &stage.join(to), 0o644)?;
+    }
+    let folder = stage.join(PAGES);
+    fs::create_dir_all(&folder).context("cannot make the folder of the manual")?;
+    command::check(Command::new(turnkey).arg("man").arg(&folder))?;
+    for page in fs::read_dir(&folder)? {
+        let mut gzip = Command::new("gzip");
+        command::output(gzip.args(["--best", "--no-name"]).arg(page?.path()))?;
+    }
+    Ok(())
 }
 
 fn folder(from: &Path, to: &Path, endings: &[&str]) -> Result<()> {
@@ -97,7 +111,7 @@ fn folder(from: &Path, to: &Path, endings: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the umask of whoever packs is, everybody may read what is installed.
+/// Writes a file that everybody may read, whatever the umask of the packager is.
 fn put(bytes: &[u8], to: &Path, mode: u32) -> Result<()> {
     let failed = || format!("cannot write {}", to.display());
     let folder = to.parent().with_context(failed)?;
@@ -120,7 +134,7 @@ fn size(folder: &Path) -> Result<u64> {
     Ok(bytes.div_ceil(1024))
 }
 
-/// What Debian calls this processor.
+/// Debian's name of this processor.
 pub fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -172,10 +186,9 @@ mod tests {
     fn everything_lies_where_it_is_looked_for_and_is_readable() {
         let folder = tempfile::tempdir().expect("a folder");
         let stage = folder.path().join("stage");
-        // A program that knows none of the commands, as an older turnkey does.
-        fill(&crate::workspace::root(), Path::new("/bin/false"), &stage).expect("filled");
+        let program = Path::new("/bin/false");
+        of_the_checkout(&crate::workspace::root(), program, &stage).expect("filled");
         for file in [
-            "DEBIAN/control",
             "usr/bin/turnkey",
             "usr/share/doc/turnkey/copyright",
             "usr/share/turnkey/profiles/untrusted.toml",
@@ -183,11 +196,12 @@ mod tests {
         ] {
             assert!(stage.join(file).is_file(), "{file}");
         }
-        assert!(!stage.join("usr/share/man").exists());
         let mode = fs::metadata(stage.join("usr/bin/turnkey"))
             .expect("there")
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o755);
+        // A program that has no manual is an error, and no package without one.
+        assert!(of_the_command(program, &stage).is_err());
     }
 }

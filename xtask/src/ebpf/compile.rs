@@ -68,7 +68,7 @@ fn cargo_build(stage: &Path, toolchain: &Toolchain) -> Result<Command> {
     Ok(build)
 }
 
-/// Whatever the environment says about compiling is meant for other code, and would change bytes.
+/// Clears the environment's settings for compiling: they are meant for other code, and would change bytes.
 fn forget_settings(build: &mut Command) {
     let unwanted = |name: &str| {
         name.ends_with("RUSTFLAGS")

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::sources;
 use super::toolchain::Toolchain;
 
-/// What the object was made of and with.
+/// The sources and the tools that the object was made of and with.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {

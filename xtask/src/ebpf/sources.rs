@@ -1,4 +1,4 @@
-//! Which files the BPF object is made of, and their digest.
+//! The source files that the BPF object is made of, and their digest.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -31,7 +31,7 @@ pub fn fill(root: &Path, folder: &Path) -> Result<()> {
     })
 }
 
-/// Where a source file goes: `monitor-ebpf` becomes the root, `abi` stays beside its `src`.
+/// The place of a source file: `monitor-ebpf` becomes the root, `abi` stays beside its `src`.
 fn place(file: &Path) -> PathBuf {
     file.strip_prefix("monitor-ebpf").unwrap_or(file).to_owned()
 }

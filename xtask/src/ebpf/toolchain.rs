@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::lock::Identity;
 use crate::command;
 
-/// What to do when there is none.
+/// The advice for a machine that has none.
 pub const HOW_TO_GET_ONE: &str = "\
 Building the BPF object takes a rustc with its own sources, and bpf-linker built with the same LLVM. On Debian 12, as root
 (the packages come with its security updates, so that suite has to be among apt's sources):
@@ -24,9 +24,9 @@ elsewhere a nightly of May 2026 (its LLVM is 22; bpf-linker 0.13 cannot read wha
 pub struct Toolchain {
     /// The compiler.
     pub rustc: PathBuf,
-    /// Its installation: the folder with `lib/rustlib`.
+    /// The folder of its installation, the one with `lib/rustlib`.
     pub sysroot: PathBuf,
-    /// What it says it is.
+    /// The version and the commit that it prints.
     pub identity: Identity,
 }
 

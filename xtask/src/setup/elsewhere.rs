@@ -1,4 +1,4 @@
-//! What Debian's packages are called elsewhere. Names alone: nothing here is installed unasked.
+//! The names of Debian's packages elsewhere. Names alone: nothing here is installed unasked.
 
 use super::needs::Need;
 use crate::command;

@@ -1,4 +1,4 @@
-//! What the tasks need from the system: a package, how to see that it is there, and why.
+//! The needs of the tasks from the system: a package, how to see that it is there, and why.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 /// One package of Debian and Ubuntu.
 #[derive(Debug)]
 pub struct Need {
-    /// Its name there.
+    /// The package's name there.
     pub package: &'static str,
-    /// What shows that it, or its like on another distribution, is there.
+    /// The sign that the package, or its like on another distribution, is there.
     probe: Probe,
-    /// What needs it.
+    /// The use that a task has for it.
     why: &'static str,
 }
 
-/// What shows that a package is there. Looking at files takes microseconds, asking the package
+/// The sign that a package is there. Looking at files takes microseconds, asking the package
 /// manager takes longer than the rest of a task that has nothing to do.
 #[derive(Debug)]
 enum Probe {
@@ -64,14 +64,9 @@ pub const EXAMPLES: &[Need] = &[
         probe: Probe::File("/usr/bin/python3"),
         why: "most examples are Python; the jail shows the system's own",
     },
-    Need {
-        package: "uidmap",
-        probe: Probe::File("/usr/bin/newuidmap"),
-        why: "gives an unprivileged caller of the tests a range of ids",
-    },
 ];
 
-/// For the tests of the shipped profiles: what people run under them.
+/// For the tests of the shipped profiles: what people run under them, and who may.
 pub const PROFILES: &[Need] = &[
     Need {
         package: "git",
@@ -112,6 +107,11 @@ pub const PROFILES: &[Need] = &[
         package: "python3-venv",
         probe: Probe::File("/usr/share/python-wheels"),
         why: "makes environments with pip for the profile python",
+    },
+    Need {
+        package: "uidmap",
+        probe: Probe::File("/usr/bin/newuidmap"),
+        why: "gives an unprivileged caller of the tests a range of ids",
     },
 ];
 
@@ -307,7 +307,7 @@ pub const ALL: [&[Need]; 10] = [
 /// Packages that not every relative of Debian has: Ubuntu's chromium is a snap. What wants one says so itself.
 const OPTIONAL: [&str; 1] = ["chromium"];
 
-/// Those of the lists that are not there, each package once.
+/// The needs in the lists that are not there, each package once.
 pub fn missing(lists: &[&'static [Need]]) -> Vec<&'static Need> {
     let mut missing: Vec<&Need> = Vec::new();
     for need in lists.iter().copied().flatten() {
@@ -328,6 +328,11 @@ pub fn listed(needs: &[&Need]) -> String {
 }
 
 impl Need {
+    /// Whether the build links it as the environment says.
+    pub fn is_seccomp(&self) -> bool {
+        matches!(self.probe, Probe::Seccomp)
+    }
+
     /// Whether the task can go on without it.
     pub fn is_optional(&self) -> bool {
         OPTIONAL.contains(&self.package)
@@ -364,7 +369,7 @@ fn is_library(name: &str) -> bool {
         .any(|folder| folder.join(name).exists())
 }
 
-/// Where the build looks for libseccomp: cargo hands us the variable that it hands the build.
+/// The folder where the build looks for libseccomp: cargo hands us the variable that it hands the build.
 fn seccomp_folder() -> PathBuf {
     std::env::var_os("LIBSECCOMP_LIB_PATH").map_or_else(multiarch_folder, PathBuf::from)
 }

@@ -43,7 +43,7 @@ fn install_together(needs: &[&Need]) -> Result<()> {
     )
 }
 
-/// What is missing and how to get it, in the words of the package manager that is here.
+/// The list of what is missing and how to get it, in the words of the package manager that is here.
 pub fn advice(missing: &[&Need]) -> String {
     let is_debian = command::find_program("apt-get").is_some();
     let manager = if is_debian {
@@ -59,15 +59,16 @@ fn on_debian(missing: &[&Need]) -> String {
     let names: Vec<_> = missing.iter().map(|need| need.package).collect();
     format!(
         "On Debian and Ubuntu: sudo apt-get update && sudo apt-get {} {}\n\
-         On other distributions install the packages that hold the same. {SECCOMP}",
+         On other distributions install the packages that hold the same.{}",
         INSTALL.join(" "),
         names.join(" "),
+        about_seccomp(missing),
     )
 }
 
 fn on(manager: Manager, missing: &[&Need]) -> String {
     let (line, without) = elsewhere::line(manager, missing);
-    let mut text = format!("Type: {line}\n{SECCOMP}");
+    let mut text = format!("Type: {line}{}", about_seccomp(missing));
     if !without.is_empty() {
         text += "\nThis distribution has nothing for: ";
         text += &without.join(", ");
@@ -75,8 +76,15 @@ fn on(manager: Manager, missing: &[&Need]) -> String {
     text
 }
 
-const SECCOMP: &str = "Set LIBSECCOMP_LIB_PATH to the folder of libseccomp.a when it is not in Debian's place, \
-                       or LIBSECCOMP_LINK_TYPE=dylib to link the shared one.";
+/// A line for whoever has that library under another name; nothing when it is not what is missing.
+fn about_seccomp(missing: &[&Need]) -> &'static str {
+    if missing.iter().any(|need| need.is_seccomp()) {
+        "\nSet LIBSECCOMP_LIB_PATH to the folder of libseccomp.a when it is not in Debian's place, \
+         or LIBSECCOMP_LINK_TYPE=dylib to link the shared one."
+    } else {
+        ""
+    }
+}
 
 const INSTALL: [&str; 3] = ["install", "-y", "--no-install-recommends"];
 
@@ -95,7 +103,7 @@ pub fn may_install() -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::needs::BUILD;
+    use super::super::needs::{BUILD, PROFILES};
     use super::*;
 
     #[test]
@@ -123,5 +131,13 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("LIBSECCOMP_LINK_TYPE=dylib"), "{text}");
+    }
+
+    #[test]
+    fn a_library_that_is_there_is_not_spoken_of() {
+        let others: Vec<_> = PROFILES.iter().collect();
+        for text in [on_debian(&others), on(Manager::Apk, &others)] {
+            assert!(!text.contains("LIBSECCOMP"), "{text}");
+        }
     }
 }

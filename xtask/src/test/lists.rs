@@ -1,4 +1,4 @@
-//! Where each test stands: which of them `cargo xtask test` runs, for people who wait, and which come at night.
+//! The list in which each test stands: those that `cargo xtask test` runs, for people who wait, and those of the night.
 //!
 //! A new test is run by `cargo xtask test`, where it may take two seconds, unless a line below says otherwise. A
 //! line that fits no test is an error, so that the list cannot grow stale. The tests that run in guests have their
@@ -10,9 +10,9 @@ use anyhow::{Result, bail};
 pub struct Nightly {
     /// The test binary: the name of its target, or of the package for unit tests.
     binary: &'static str,
-    /// How their names begin.
+    /// The beginning of their names.
     prefix: &'static str,
-    /// Why they take longer than somebody wants to wait for, and what stands in for them by day.
+    /// The reason why they take longer than somebody wants to wait for, and what stands in for them by day.
     why: &'static str,
 }
 
@@ -156,7 +156,7 @@ pub fn is_nightly(binary: &str, test: &str) -> bool {
     NIGHTLY.iter().any(|line| line.has(binary, test))
 }
 
-/// What nextest has to run, as one of its filter expressions.
+/// The tests for nextest to run, as one of its filter expressions.
 pub fn filter() -> String {
     let lines: Vec<String> = NIGHTLY
         .iter()

@@ -1,4 +1,4 @@
-//! How long each part of `cargo xtask test` took the last time, so that whoever waits knows for how long.
+//! The time that each part of `cargo xtask test` took at its last call, for the people who wait for the next.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Those that the last call left.
+    /// The times that the last call left.
     pub fn read() -> Times {
         let text = std::fs::read_to_string(place()).unwrap_or_default();
         Times {
@@ -40,7 +40,7 @@ impl Times {
         }
     }
 
-    /// This time's, for the end.
+    /// The times of this call, for its end.
     pub fn told(&self) -> String {
         self.now
             .iter()

@@ -11,7 +11,7 @@ use crate::command;
 /// A crate of ours and what it may depend on.
 struct Room {
     name: &'static str,
-    /// Those of our crates that it may use.
+    /// The crates of ours that it may use.
     below: &'static [&'static str],
     /// Crates of others that would bring in what the room knows nothing of.
     never: &'static [&'static str],

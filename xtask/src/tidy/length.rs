@@ -5,7 +5,7 @@ use super::tree::File;
 
 const MOST_LINES: usize = 600;
 
-/// What people write and read; lock files, snapshots and licences are neither.
+/// The endings of what people write and read; lock files, snapshots and licences are neither.
 const CODE: [&str; 6] = ["c", "h", "py", "rs", "sh", "toml"];
 
 /// Finds code that is too long.

@@ -24,7 +24,7 @@ pub fn check(files: &[File], exists: impl Fn(&Path) -> bool) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with a link, if anything is.
+/// The fault of a link, if it has one.
 fn wrong(
     file: &File,
     target: &str,
@@ -91,7 +91,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What the headings are called in a link, as code hosts make it of them. One that is there again gets a number.
+/// The names of headings in a link, as code hosts make them. A heading that is there again gets a number.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     for (_, line) in prose(text) {

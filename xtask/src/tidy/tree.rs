@@ -12,7 +12,7 @@ use crate::command;
 pub struct File {
     /// Relative to the checkout.
     pub path: PathBuf,
-    /// Its content.
+    /// The file's content.
     pub text: String,
 }
 

@@ -132,7 +132,7 @@ const FORBIDDEN: &str = "`unsafe` stands only where the kernel is spoken to: \
 const UNEXPLAINED: &str = "a block of `unsafe` says right above it in a `// SAFETY:` comment which \
                            invariant makes it sound and who upholds it";
 
-/// Where the word stands.
+/// The place of the word.
 struct Place {
     /// Counted from 1.
     line: usize,

@@ -1,4 +1,4 @@
-//! What goes into the guest: the command, the test binaries, the first process.
+//! The programs of the guest: the command, the test binaries, the first process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct Programs {
     tests: Vec<(String, PathBuf)>,
 }
 
-/// What `turnkey` is tested with in a guest: its tests, and a first process that is built here.
+/// The parts to test `turnkey` with in a guest: its tests, and a first process that is built here.
 pub fn programs(turnkey: &Path, tests: &[(String, PathBuf)]) -> Result<Programs> {
     let has_part = |(name, _): &&(String, PathBuf)| TEST_BINARIES.contains(&name.as_str());
     Ok(Programs {

@@ -1,4 +1,4 @@
-//! What the guests' disks hold: files of packages that the host has, and of its compiler of Rust.
+//! The content of the guests' disks: files of packages that the host has, and of its compiler of Rust.
 //!
 //! The lists of packages grow with what tests need; one that the host lacks belongs to
 //! `setup/needs.rs` too.
@@ -13,7 +13,7 @@ use crate::{command, workspace};
 
 /// A disk with a root file system.
 pub struct Disk {
-    /// Its file, below the folder of the machines.
+    /// The disk's file, below the folder of the machines.
     pub file: &'static str,
     /// Room for everything with some to spare; the file is sparse.
     pub size: &'static str,
@@ -49,7 +49,7 @@ pub const PROGRAMS: Disk = Disk {
     has_checkout: true,
 };
 
-/// Whose files the guest has, and those of everything they depend on.
+/// The packages whose files the guest has, with those of everything they depend on.
 const PACKAGES: &[&str] = &[
     "base-files",
     "bash",
@@ -78,7 +78,7 @@ const PACKAGES: &[&str] = &[
     "util-linux",
 ];
 
-/// What else is run under the shipped profiles, and what looks at reports. `npm` is part of some
+/// The other programs that run under the shipped profiles, and those that look at reports. `npm` is part of some
 /// builds of `nodejs`.
 const PROGRAM_PACKAGES: &[&str] = &[
     "git",
@@ -100,7 +100,7 @@ const ALTERNATIVES: &[&str] = &[
     "/usr/bin/cc",
 ];
 
-/// Those of the libraries that compute, and what is left out with its folder below and needed here.
+/// The libraries that compute, and what is left out with its folder below and needed here.
 const PROGRAM_ALTERNATIVES: &[&str] = &[
     "/etc/alternatives/libblas.so.3-x86_64-linux-gnu",
     "/etc/alternatives/liblapack.so.3-x86_64-linux-gnu",
@@ -132,7 +132,7 @@ const NOT_NEEDED: &[&str] = &[
     "/var/",
 ];
 
-/// Where the guest has its compiler of Rust: in somebody's home, as rustup puts it.
+/// The folder of the guest's compiler of Rust: in somebody's home, as rustup puts it.
 const TOOLCHAIN: &str = "root/.rustup/toolchains/rust";
 
 /// The files of the packages, and the links that choose between them.
@@ -167,7 +167,7 @@ fn dpkg_query(arguments: &[&str]) -> Result<String> {
         .context("the guest is made of Debian packages that the host has")
 }
 
-/// These packages and whatever they depend on, among those installed: one per line, its name, a tab
+/// The packages of these names and whatever they depend on, among those installed: one per line, its name, a tab
 /// and what it depends on.
 fn closure<'a>(names: &[&'a str], installed: &'a str) -> BTreeSet<&'a str> {
     let table: BTreeMap<&str, &str> = installed
@@ -237,7 +237,7 @@ pub fn rust_files() -> Result<Vec<(PathBuf, PathBuf)>> {
     files.into_iter().map(place).collect()
 }
 
-/// What tests read of this checkout, which lies in the guest where it lies here: their paths are
+/// The files of this checkout that tests read; they lie in the guest where they lie here: their paths are
 /// part of the programs.
 pub fn checkout_files() -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();

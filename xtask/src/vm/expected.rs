@@ -1,4 +1,4 @@
-//! Which tests are expected on which kernel: the one place where one is left out, with the reason.
+//! The tests that are expected on each kernel: the one place where one is left out, with the reason.
 //!
 //! A new end-to-end test is expected in the guest unless a line below says otherwise. A line that
 //! fits no test is an error, so that the list cannot grow stale.
@@ -19,7 +19,7 @@ pub struct Boot {
     pub name: &'static str,
     /// The kernel.
     pub kernel: &'static Build,
-    /// What is added to the kernel's command line.
+    /// The addition to the kernel's command line.
     pub command_line: &'static str,
 }
 
@@ -27,17 +27,17 @@ pub struct Boot {
 pub struct Machine {
     /// As the output names it.
     pub name: &'static str,
-    /// What is booted.
+    /// The kernel and its command line.
     pub boot: &'static Boot,
     /// With which root file system.
     pub disk: &'static Disk,
     /// The tests that must run, and pass.
     pub tests: &'static [Tests],
-    /// How many such machines share the tests: each is one thread of the host.
+    /// The number of such machines that share the tests: each is one thread of the host.
     pub copies: usize,
-    /// Its memory.
+    /// The machine's memory.
     pub megabytes: u32,
-    /// Why it is booted only when it is named; `None`: always.
+    /// The reason why it is booted only when it is named; `None`: always.
     pub only_named: Option<&'static str>,
 }
 
@@ -45,20 +45,20 @@ pub struct Machine {
 pub enum Tests {
     /// All of the binary but these.
     AllBut(&'static str, &'static [LeftOut]),
-    /// Those of the binary that begin with one of these; why not the others.
+    /// The binary's tests that begin with one of these; why not the others.
     Only(&'static str, &'static [&'static str], &'static str),
-    /// Those of the binary that begin with one of these, but not these. The others are for other
+    /// The binary's tests that begin with one of these, but not these. The others are for other
     /// machines.
     Part(&'static str, &'static [&'static str], &'static [LeftOut]),
-    /// Those of the binary that begin so. The others are for other machines.
+    /// The binary's tests that begin so. The others are for other machines.
     Module(&'static str, &'static str),
 }
 
 /// Tests that are not run in a guest.
 pub struct LeftOut {
-    /// How their names begin.
+    /// The beginning of their names.
     pub prefix: &'static str,
-    /// Why nothing is lost.
+    /// The reason why nothing is lost.
     pub why: &'static str,
 }
 
@@ -379,7 +379,7 @@ impl Tests {
         }
     }
 
-    /// Those of the binary's tests that are expected to run, and those that are not with the reason.
+    /// The tests of the binary that are expected to run, and those that are not with the reason.
     pub fn choose(&self, all: &[String]) -> Result<Choice> {
         if let Tests::AllBut(_, left_out) | Tests::Part(_, _, left_out) = self {
             refuse_stale(left_out, all)?;
@@ -419,7 +419,7 @@ impl Tests {
     }
 }
 
-/// What becomes of a test on a machine.
+/// The fate of a test on a machine.
 enum Answer {
     Runs,
     LeftOut(&'static str),

@@ -1,4 +1,4 @@
-//! This machine, as one more column of the table.
+//! The machine that this runs on, as one more column of the table.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -59,7 +59,7 @@ fn passed(line: &str) -> Option<String> {
     Some(format!("{binary} {test}"))
 }
 
-/// What `turnkey doctor --json` prints.
+/// The output of `turnkey doctor --json`.
 #[derive(Deserialize)]
 struct Object {
     findings: Vec<Finding>,
@@ -71,7 +71,7 @@ struct Finding {
     found: String,
 }
 
-/// What the doctor says of the monitor here. It exits with 1 where something is missing.
+/// The doctor's words about the monitor here. It exits with 1 where something is missing.
 fn doctor(turnkey: &Path) -> Result<Vec<String>> {
     let output = Command::new(turnkey).args(["doctor", "--json"]).output()?;
     let object: Object = serde_json::from_slice(&output.stdout)

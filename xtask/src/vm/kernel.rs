@@ -14,13 +14,13 @@ use crate::command;
 pub struct Build {
     /// As the cache names it, and the table of machines.
     pub name: &'static str,
-    /// Its series, as the packages name it; empty for the newest there is.
+    /// The kernel's series, as the packages name it; empty for the newest there is.
     series: &'static str,
-    /// Where it is to be had, and how it is packed.
+    /// The suite that has it, and how it is packed.
     suite: &'static Suite,
-    /// What it is built for, as the packages name it.
+    /// The purpose that it is built for, as the packages name it.
     flavour: &'static str,
-    /// What its machines have beside the modules of every machine.
+    /// The modules of its machines beside those of every machine.
     modules: &'static [&'static str],
 }
 
@@ -28,7 +28,7 @@ pub struct Build {
 struct Suite {
     /// As Debian names it.
     name: &'static str,
-    /// Where apt looks for the kernels, and nowhere else: the host's own sources stay as they are, and
+    /// The sources where apt looks for the kernels, and nowhere else: the host's own stay as they are, and
     /// need not be Debian's.
     sources: &'static str,
     /// The packages of one kernel: what their names begin and end with, around version and flavour.
@@ -44,7 +44,7 @@ const BOOKWORM: Suite = Suite {
     packages: &[("linux-image-", "-unsigned")],
 };
 
-/// What is to become Debian: its kernel changes from week to week.
+/// The suite that is to become Debian: its kernel changes from week to week.
 const SID: Suite = Suite {
     name: "sid",
     sources: "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
@@ -97,13 +97,13 @@ pub const NEWEST: Build = Build {
 
 /// An unpacked kernel.
 pub struct Kernel {
-    /// What the machine boots.
+    /// The image that the machine boots.
     pub image: PathBuf,
     /// The modules it needs, in the order in which they are loaded.
     pub modules: Vec<PathBuf>,
 }
 
-/// What the guest needs and Debian builds as modules, at least in some series. The order is the one
+/// The modules that the guest needs and Debian does not build in, at least in some series. The order is the one
 /// in which they need one another. Below the line: what attacks reach for. Without it their
 /// control runs would fail, and their failure in a jail would prove nothing.
 const MODULES: &[&str] = &[
@@ -293,7 +293,7 @@ fn digest(file: &Path) -> Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What was downloaded is what is there.
+/// Compares the digests of what was downloaded with those of what is there.
 fn check_digests(folder: &Path) -> Result<()> {
     let recorded = fs::read_to_string(folder.join(DIGESTS))
         .with_context(|| format!("{} is not whole: remove it", folder.display()))?;

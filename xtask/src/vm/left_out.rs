@@ -3,7 +3,7 @@
 
 use super::expected::LeftOut;
 
-/// What the monitor does otherwise on the tracepoint tier, and what its programs cost there.
+/// The tests of what the monitor does otherwise on the tracepoint tier, and of what its programs cost there.
 pub const BY_TIER: &[&str] = &[
     "live::actors::m09_",
     "live::actors::a_script",
@@ -14,7 +14,7 @@ pub const BY_TIER: &[&str] = &[
     "live::network::a_listen",
 ];
 
-/// Why not the others.
+/// The reason why the others are not run.
 pub const NOT_BY_TIER: &str = "an emulated processor takes some seconds for each; these are the programs that differ between \
     tiers and cost the verifier most. On 6.12 with BPF LSM and on the host all of them run";
 

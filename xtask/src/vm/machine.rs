@@ -12,7 +12,7 @@ use turnkey_guest::{Message, PORT};
 
 use super::watch::{End, Together, Watch};
 
-/// What a machine is made of.
+/// The parts of a machine.
 pub struct Parts<'a> {
     /// The kernel.
     pub kernel: &'a Path,
@@ -22,13 +22,13 @@ pub struct Parts<'a> {
     pub disk: &'a Path,
     /// The disk to swap to. It is not written to.
     pub swap: &'a Path,
-    /// What is added to the kernel's command line.
+    /// The addition to the kernel's command line.
     pub command_line: &'a str,
-    /// Its memory.
+    /// The machine's memory.
     pub megabytes: u32,
-    /// Where the console's text is kept.
+    /// The file that keeps the console's text.
     pub console: &'a Path,
-    /// How long it may run, in the host's time.
+    /// The time that it may run, in the host's time.
     pub at_most: Duration,
 }
 
@@ -57,12 +57,12 @@ const MACHINE: &[&str] = &[
     "-no-reboot",
 ];
 
-/// Whatever goes wrong in the kernel becomes a panic, and a panic ends the machine. The rest saves
+/// Switches of the kernel that make every fault of its own a panic, and a panic the end of the machine. The rest saves
 /// work that an emulated processor is slow at and no test depends on.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic softlockup_panic=1 \
     sysctl.kernel.hung_task_panic=1 mitigations=off no5lvl";
 
-/// How often the console's file is looked at.
+/// The time between two looks at the console's file.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// Boots the machine and listens until it ends. Each message is also handed to `tell`.
@@ -150,7 +150,7 @@ fn command(parts: &Parts) -> Command {
     qemu
 }
 
-/// What the guest writes goes to a temporary file, so that machines can share the image.
+/// The disk of an image. The guest's writes go to a temporary file, so that machines can share the image.
 fn drive(image: &Path) -> String {
     format!("file={},if=virtio,format=raw,snapshot=on", image.display())
 }

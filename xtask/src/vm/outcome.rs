@@ -1,4 +1,4 @@
-//! What is said about the guests, while they run and at the end.
+//! The words about the guests, while they run and at the end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use super::expected;
 use super::support::Ran;
 use super::watch::{End, Watch};
 
-/// How a test marks a line with a measured figure, so that it is shown although the test passed.
+/// The mark of a test's line with a measured figure, so that it is shown although the test passed.
 const FIGURE: &str = "measured: ";
 
-/// How much of the console is shown when a guest came to a bad end.
+/// The number of the console's lines that are shown when a guest came to a bad end.
 const LAST_LINES: usize = 40;
 
 /// One guest, heard to its end.
@@ -24,11 +24,11 @@ pub struct Heard {
     pub name: &'static str,
     /// The tests that had to run.
     pub expected: Vec<String>,
-    /// What they did.
+    /// The guest's messages.
     pub watch: Watch,
-    /// How it ended.
+    /// The end of the guest.
     pub end: End,
-    /// Where its console is kept.
+    /// The file that keeps its console's text.
     pub console: PathBuf,
 }
 
@@ -83,7 +83,7 @@ pub fn judge(heard: &[Heard], took: Duration) -> Result<()> {
     Ok(())
 }
 
-/// What each machine came to on which every expected test has passed, its copies taken together.
+/// The results of each machine on which every expected test has passed, its copies taken together.
 pub fn by_machine(heard: &[Heard]) -> BTreeMap<String, Ran> {
     let mut machines: BTreeMap<String, Ran> = BTreeMap::new();
     for guest in heard {

@@ -20,27 +20,27 @@ pub const RECORD: &str = "docs/kernel-support.json";
 /// The machine that is no guest.
 pub const HOST: &str = "host";
 
-/// Who writes these files.
+/// The command that writes these files.
 const COMMAND: &str = "cargo xtask vm --write-table";
 
-/// How a test marks a line that is to stand in the page.
+/// The mark of a test's line that is to stand in the page.
 const TOLD: &str = "told: ";
 
-/// What every machine came to when all of its tests last passed, by its name.
+/// The results of every machine when all of its tests last passed, by its name.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Record(BTreeMap<String, Ran>);
 
-/// What one machine came to.
+/// The results of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ran {
     /// The kernel's release.
     pub kernel: String,
-    /// How many tests passed, by group. Each that was expected did, or there is no record.
+    /// The number of tests that passed, by group. Each that was expected did, or there is no record.
     pub passed: BTreeMap<String, usize>,
-    /// How many were left out, by group and reason.
+    /// The number of tests left out, by group and reason.
     pub left_out: BTreeMap<String, BTreeMap<String, usize>>,
-    /// What its tests told of it.
+    /// The lines that its tests told of it.
     pub told: BTreeSet<String>,
 }
 

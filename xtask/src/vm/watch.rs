@@ -1,4 +1,4 @@
-//! What the host makes of what it hears from a guest, and of hearing nothing. Pure: no clock, no
+//! The host's conclusions from what it hears from a guest, and from hearing nothing. Pure: no clock, no
 //! process.
 
 use std::collections::BTreeSet;
@@ -8,32 +8,32 @@ use turnkey_guest::{Message, Outcome};
 
 use super::support;
 
-/// How long a guest may say nothing at all, in the host's time. While a test runs there is a sign of
+/// The time that a guest may say nothing at all, in the host's time. While a test runs there is a sign of
 /// life every few seconds, unless the host has no time for the guest.
 const SILENCE: Duration = Duration::from_secs(240);
 
-/// How long a guest may run altogether, in the host's time.
+/// The time that a guest may run altogether, in the host's time.
 pub const TOGETHER: Duration = Duration::from_secs(2700);
 
 /// The same for a guest that runs only when somebody asks for it, and waits.
 pub const TOGETHER_WHEN_NAMED: Duration = Duration::from_secs(4500);
 
-/// Why a guest is not listened to any longer.
+/// The reason why a guest is not listened to any longer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
-    /// It ran its tests and said so.
+    /// The guest ran its tests and said so.
     Done,
-    /// Its kernel gave up.
+    /// The guest's kernel gave up.
     Panic(String),
-    /// It said nothing for too long.
+    /// The guest said nothing for too long.
     Stall(Duration),
-    /// It took too long altogether.
+    /// The guest took too long altogether.
     TooLong(Duration),
     /// The machine stopped without a word.
     Gone,
 }
 
-/// How long a guest has run, and may run, in the host's time.
+/// The time that a guest has run, and may run, in the host's time.
 #[derive(Clone, Copy)]
 pub struct Together {
     /// Until now.
@@ -51,7 +51,7 @@ pub struct Watch {
     pub failed: Vec<(String, String)>,
     /// The kernel's release.
     pub kernel: String,
-    /// What its tests tell of the machine.
+    /// The lines that its tests tell of the machine.
     pub told: BTreeSet<String>,
     /// The test that runs now.
     pub running: Option<String>,

@@ -1,4 +1,4 @@
-//! What a folder holds, to be compared with what it holds later.
+//! The content of a folder, to be compared with what it holds later.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 pub struct Tree(BTreeMap<PathBuf, (u32, Vec<u8>)>);
 
 impl Tree {
-    /// What `folder` holds now. Links are not followed.
+    /// The content of `folder` now. Links are not followed.
     pub fn of(folder: &Path) -> Result<Self> {
         let mut entries = BTreeMap::new();
         let mut open = vec![folder.to_owned()];
