@@ -46,6 +46,8 @@ pub mod on {
     pub const MAP: u8 = 17;
     /// `stat`
     pub const STAT: u8 = 18;
+    /// `attribute`
+    pub const ATTRIBUTE: u8 = 19;
     /// None: no rule speaks of it. The last one, so that rule kinds can be added.
     pub const NONE: u8 = 31;
 }
@@ -128,12 +130,17 @@ pub mod class {
     pub const SYMLINK: u8 = 66;
     /// `symlinkat(target, dir, path)`
     pub const SYMLINKAT: u8 = 67;
-    /// `setxattr(path, name, …)`, `removexattr(path, name)` and those of `l`: told when they change who may what
+    /// `setxattr(path, name, …)`, `removexattr(path, name)` and those of `l`
     pub const XATTR: u8 = 68;
     /// `fsetxattr(fd, name, …)`, `fremovexattr(fd, name)`
     pub const FXATTR: u8 = 69;
     /// `setxattrat(dir, path, flags, name, …)`, `removexattrat(dir, path, flags, name)`
     pub const XATTRAT: u8 = 70;
+    /// `utime(path, times)`, `utimes(path, times)`
+    pub const TIMES: u8 = 71;
+    /// `utimensat(dir, path, times, flags)` and `futimesat(dir, path, times)`, in which no path means the descriptor;
+    /// `file_setattr(dir, path, …)`
+    pub const TIMESAT: u8 = 72;
     /// In no table: a number at or above [`super::COUNT`], or below 0.
     pub const UNKNOWN: u8 = 255;
 }
@@ -211,6 +218,11 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(199, "fremovexattr", class::FXATTR),
     looked_at(463, "setxattrat", class::XATTRAT),
     looked_at(466, "removexattrat", class::XATTRAT),
+    looked_at(132, "utime", class::TIMES),
+    looked_at(235, "utimes", class::TIMES),
+    looked_at(261, "futimesat", class::TIMESAT),
+    looked_at(280, "utimensat", class::TIMESAT),
+    looked_at(469, "file_setattr", class::TIMESAT),
     looked_at(9, "mmap", class::MMAP),
     looked_at(10, "mprotect", class::MPROTECT),
     looked_at(329, "pkey_mprotect", class::MPROTECT),

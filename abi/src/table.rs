@@ -222,13 +222,16 @@ pub mod column {
     pub const MAP: u32 = 8;
     /// Asking about a path without opening it.
     pub const STAT: u32 = 9;
+    /// Changing times or extended attributes.
+    pub const ATTRIBUTE: u32 = 10;
     /// Taking the file out from under this path: the strongest answer to reading it, writing to it, executing
     /// and mapping it, which it would be without then.
-    pub const AWAY: u32 = 10;
+    pub const AWAY: u32 = 11;
     /// No attempt: which set of patterns of programs the path matches. Paths are asked about programs by a
-    /// start of their own, and so by rows of their own, in which nothing is [`AWAY`].
+    /// start of their own, and so by rows of their own, in which nothing is an [`ATTRIBUTE`].
     pub const EXE: u32 = 10;
-    /// No attempt: which set of patterns of scripts the path matches; never 0.
+    /// No attempt: which set of patterns of scripts the path matches; never 0. In the same rows, in which nothing is
+    /// [`AWAY`].
     pub const SCRIPT: u32 = 11;
     /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
     pub const NAMELESS: u32 = 12;

@@ -310,5 +310,6 @@ fn on_code(of: On) -> u8 {
         On::Chmod => on::CHMOD,
         On::Map => on::MAP,
         On::Stat => on::STAT,
+        On::Attribute => on::ATTRIBUTE,
     }
 }

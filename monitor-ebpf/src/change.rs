@@ -23,7 +23,7 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE};
 
 use arguments::{Arguments, Name, arguments, effect, forget};
 
-pub use arguments::{changes_access, makes_device};
+pub use arguments::makes_device;
 pub use hooks::{Act, Link, hook, make_hook};
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in.

@@ -70,11 +70,10 @@ fn is_look(class: u8) -> bool {
     matches!(class, class::LOOK..=class::WATCHES)
 }
 
-/// Whether a class is that of calls which make or empty a file by its name, or change its attributes by a list: told
-/// by their arguments only when a rule has something to say.
+/// Whether a class is that of calls which make or empty a file by its name, or change its times and extended attributes.
 #[inline(always)]
 fn is_making(class: u8) -> bool {
-    matches!(class, class::MAKE..=class::XATTRAT)
+    matches!(class, class::MAKE..=class::TIMESAT)
 }
 
 /// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any.
@@ -190,7 +189,6 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         class::NONE => true,
         class::MMAP..=class::SHMAT => !code::is_asked(call, read::current_task(), regs),
         class::LOOK..=class::WATCHES => !jail.asks_of_looks(),
-        class::XATTR..=class::XATTRAT => !change::changes_access(call, regs),
         _ => false,
     };
     let by_filter = refused::by_filter(jail, nr, result);
@@ -229,7 +227,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         }
         class::LINK..=class::FCHMOD
         | class::LOOK..=class::WATCHES
-        | class::MAKE..=class::XATTRAT
+        | class::MAKE..=class::TIMESAT
             if !told =>
         {
             change::leave(scratch, jail, who, call, (regs, result));
@@ -238,7 +236,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
             code::leave(scratch, jail, who, call, (regs, result));
         }
         class::LINK..=class::FCHMOD | class::MMAP..=class::SHMAT => {}
-        class::LOOK..=class::WATCHES | class::MAKE..=class::XATTRAT => {}
+        class::LOOK..=class::WATCHES | class::MAKE..=class::TIMESAT => {}
         class::LISTEN if !told => network::listened(scratch, jail, who, (regs, result)),
         class::LISTEN => {}
         class::SOCKET.. => {

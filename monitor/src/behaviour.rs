@@ -24,6 +24,7 @@ mod privilege;
 mod scan;
 mod scene;
 mod shell;
+mod system;
 mod tunnel;
 
 use std::collections::BTreeMap;
@@ -137,6 +138,7 @@ impl Judge {
                 Box::new(evasion::Evasion::default()),
                 Box::new(killing::Killing),
                 Box::new(injection::Injection::default()),
+                Box::new(system::SystemChange::new(policy)),
             ],
             responses: all.map(|one| (*one, policy.response(*one))).collect(),
             found: BTreeMap::new(),

@@ -369,7 +369,7 @@ fn refuse_impossible_denials(policy: &Policy, tier: Tier) -> Result<(), CompileE
         .iter()
         .filter(|rule| rule.action == Action::Deny)
     {
-        if rule.on.contains(&On::Stat) {
+        if rule.on.iter().any(|on| on.is_by_argument()) {
             return Err(CompileError::CannotDenyLooks {
                 rule: rule.id.clone(),
             });
@@ -422,7 +422,7 @@ struct Orders {
 }
 
 /// The kinds of the columns behind [`column::BOTH`].
-const REST: [On; 7] = [
+const REST: [On; 8] = [
     On::Exec,
     On::Link,
     On::Rename,
@@ -430,6 +430,7 @@ const REST: [On; 7] = [
     On::Chmod,
     On::Map,
     On::Stat,
+    On::Attribute,
 ];
 
 impl Orders {

@@ -25,6 +25,7 @@ pub(crate) fn on_code(kind: On) -> u8 {
         On::Chmod => on::CHMOD,
         On::Map => on::MAP,
         On::Stat => on::STAT,
+        On::Attribute => on::ATTRIBUTE,
     }
 }
 

@@ -38,6 +38,8 @@ pub enum Behaviour {
     ProcessKilling,
     /// Brings code into other programs, by the loader or by their libraries.
     Injection,
+    /// Changes what belongs to the system, or to somebody's home.
+    SystemChange,
 }
 
 impl Behaviour {
@@ -52,13 +54,13 @@ impl Behaviour {
             | Self::DnsTunnel
             | Self::MassChange
             | Self::Persistence
-            | Self::Injection => Severity::High,
+            | Self::Injection
+            | Self::ProcessKilling
+            | Self::SystemChange => Severity::High,
             // Scripts that were written for another machine call sudo, too.
-            Self::PrivilegeEscalation
-            | Self::PortScan
-            | Self::Discovery
-            | Self::Exhaustion
-            | Self::ProcessKilling => Severity::Medium,
+            Self::PrivilegeEscalation | Self::PortScan | Self::Discovery | Self::Exhaustion => {
+                Severity::Medium
+            }
             Self::Evasion => Severity::Low,
         }
     }
@@ -83,6 +85,7 @@ impl Behaviour {
             Self::Evasion => "T1497",
             Self::ProcessKilling => "T1489",
             Self::Injection => "T1574",
+            Self::SystemChange => "T1565.001",
         }
     }
 
@@ -110,6 +113,7 @@ impl Behaviour {
             }
             Self::ProcessKilling => "ends processes that it did not start",
             Self::Injection => "brings code into other programs",
+            Self::SystemChange => "changes what belongs to the system, or to somebody's home",
         }
     }
 }

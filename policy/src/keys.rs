@@ -174,6 +174,7 @@ pub const KEYS: &[Key] = &[
     key("behaviour", "evasion", Form::Word(words::<Response>), "`log`", "what it leads to that the program removes itself, looks for a jail or a virtual machine, or waits until nobody looks"),
     key("behaviour", "process-killing", Form::Word(words::<Response>), "`log`", "what it leads to that the program ends processes that it did not start"),
     key("behaviour", "injection", Form::Word(words::<Response>), "`log`", "what it leads to that the program brings code into other programs"),
+    key("behaviour", "system-change", Form::Word(words::<Response>), "`log`", "what it leads to that the program changes what belongs to the system, or to somebody's home"),
 
     key("accept", "finding", Form::Text, "", "its id in a report: a rule's, `behaviour:…` or `turnkey:…`"),
     key("accept", "why", Form::Text, "", "why it is no reason for suspicion"),

@@ -428,6 +428,9 @@ pub enum On {
     /// inotify_add_watch(2): calls that ask about a path and open nothing. A rule goes by the argument
     /// alone, and cannot deny
     Stat,
+    /// utimensat(2), setxattr(2), removexattr(2), file_setattr(2) and their relatives: times and extended attributes, but for
+    /// access control lists, which are a `chmod`. A rule goes by the argument alone, and cannot deny
+    Attribute,
 }
 
 impl On {
@@ -444,7 +447,17 @@ impl On {
                 | Self::Chmod
                 | Self::Map
                 | Self::Stat
+                | Self::Attribute
         )
+    }
+}
+
+impl On {
+    /// Whether a rule on such an attempt knows the path alone: the kernel's programs look at it when it is over, and at
+    /// no object. Nothing can deny it, and `same_file` does not speak of it.
+    #[must_use]
+    pub const fn is_by_argument(self) -> bool {
+        matches!(self, Self::Stat | Self::Attribute)
     }
 }
 

@@ -92,6 +92,7 @@ names!(On {
     Chmod => "chmod",
     Map => "map",
     Stat => "stat",
+    Attribute => "attribute",
 });
 
 names!(Access { Read => "read", Write => "write" });
@@ -127,6 +128,7 @@ names!(Behaviour {
     Evasion => "evasion",
     ProcessKilling => "process-killing",
     Injection => "injection",
+    SystemChange => "system-change",
 });
 
 names!(Response { Off => "off", Log => "log", Kill => "kill" });

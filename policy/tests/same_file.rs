@@ -180,7 +180,7 @@ fn a_rule_about_a_file_binds_its_access_alone_where_the_file_stays_what_it_is() 
     assert_eq!(alias(On::Open, &[Access::Read]), Some(0));
     assert_eq!(alias(On::Open, Access::ALL), Some(0));
     assert_eq!(alias(On::Open, &[]), None);
-    for on in [On::Exec, On::Map, On::Stat] {
+    for on in [On::Exec, On::Map, On::Stat, On::Attribute] {
         assert_eq!(alias(on, &[]), None, "{on:?}");
     }
 }

@@ -354,7 +354,7 @@ fn an_accepted_finding_weighs_nothing_until_its_day_is_over() {
         "to people, too",
     );
     let ran = Run::new().profile(&accept("2020-12-31")).shell(script);
-    ran.expect(ran.at("/verdict") == "suspicious", "it is over");
+    ran.expect(ran.at("/verdict") == "violated", "it is over");
     ran.expect(
         ran.at("/findings/0/accepted/expired") == true,
         "and that is said",

@@ -90,7 +90,14 @@ pub(super) fn arguments(call: u8, regs: u64) -> Arguments {
         kind: kind::LOOK,
         ..one(on::STAT, column::STAT, effect::QUIET, object)
     };
-    let make = |effects, object| one(on::OPEN, column::WRITE, effect::QUIET | effects, object);
+    let make = |effects, object| one(on::OPEN, column::WRITE, effects, object);
+    let mark = |object| {
+        if changes_access(call, regs) {
+            one(on::CHMOD, column::CHMOD, 0, object)
+        } else {
+            one(on::ATTRIBUTE, column::ATTRIBUTE, 0, object)
+        }
+    };
     let two = |on, column, effects| Arguments {
         new: here(second.long()),
         ..one(on, column, effect::MADE | effects, here(first.long()))
@@ -151,10 +158,12 @@ pub(super) fn arguments(call: u8, regs: u64) -> Arguments {
             new: at(second.int(), first.long()),
             ..make(effect::ALIAS, at(second.int(), third.long()))
         },
-        class::CHMOD | class::XATTR => one(on::CHMOD, column::CHMOD, 0, here(first.long())),
-        class::CHMODAT | class::XATTRAT => {
-            one(on::CHMOD, column::CHMOD, 0, at(first.int(), second.long()))
-        }
+        class::CHMOD => one(on::CHMOD, column::CHMOD, 0, here(first.long())),
+        class::CHMODAT => one(on::CHMOD, column::CHMOD, 0, at(first.int(), second.long())),
+        class::XATTR | class::TIMES => mark(here(first.long())),
+        class::TIMESAT if second.long() == 0 => mark(descriptor),
+        class::XATTRAT | class::TIMESAT => mark(at(first.int(), second.long())),
+        class::FXATTR => mark(descriptor),
         _ => one(on::CHMOD, column::CHMOD, 0, descriptor),
     }
 }
@@ -202,12 +211,13 @@ pub fn makes_device(regs: u64) -> bool {
 }
 
 /// Whether a call on attributes sets or takes away an access control list, which is another way to change the
-/// mode. No other attribute is anybody's business.
+/// mode.
 #[inline(always)]
-pub fn changes_access(call: u8, regs: u64) -> bool {
+fn changes_access(call: u8, regs: u64) -> bool {
     let name = match call {
         class::XATTRAT => read::register(regs, offset!(regs_r10)),
-        _ => read::register(regs, offset!(regs_si)),
+        class::XATTR | class::FXATTR => read::register(regs, offset!(regs_si)),
+        _ => return false,
     };
     let (begin, is_known) = read::user::<[u8; 16]>(name.long());
     // A name on a page that is not there yet may be any.

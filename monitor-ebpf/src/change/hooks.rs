@@ -138,7 +138,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
 /// Whether [`leave`] decides once more on a call that such a hook is asked in.
 #[inline(always)]
 fn is_judged_at_exit(call: u8) -> bool {
-    matches!(call, class::LINK..=class::FCHMOD | class::MAKE..=class::XATTRAT)
+    matches!(call, class::LINK..=class::FCHMOD | class::MAKE..=class::TIMESAT)
 }
 
 /// A symlink that is to be made.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use turnkey_policy::{On, WORKSPACE};
+use turnkey_policy::{Action, On, WORKSPACE};
 
 use super::scene::Scene;
 use crate::dns::{self, Question};
@@ -51,14 +51,14 @@ pub enum What<'e> {
     Opened(Opened<'e>),
     /// A name in a directory was changed, or was to be.
     Changed {
-        /// `Link`, `Rename`, `Unlink` or `Chmod`.
+        /// `Link`, `Rename`, `Unlink`, `Chmod` or `Attribute`.
         on: On,
         /// The name.
         path: Cow<'e, [u8]>,
         /// The new name.
         new: Option<Cow<'e, [u8]>>,
-        /// It had its effect.
-        done: bool,
+        /// What came of it.
+        outcome: Outcome,
     },
     /// An address was spoken to, or was to be: connect or send.
     Spoke {
@@ -99,8 +99,59 @@ pub struct Opened<'e> {
     pub truncates: bool,
     /// `O_DIRECTORY`
     pub directory: bool,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of an attempt on a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
     /// It had its effect.
-    pub done: bool,
+    Done,
+    /// Somebody kept it from that: a rule, a permission, a file system that is read-only.
+    Refused,
+    /// There is no such file.
+    Absent,
+    /// It could not be, whoever had asked for it.
+    Failed,
+}
+
+impl Outcome {
+    /// By the kernel's answer, as a positive number.
+    fn of(event: &Event, errno: i32) -> Self {
+        // As errno(3) names them; x86_64 has the numbers of asm-generic.
+        const EPERM: i32 = 1;
+        const ENOENT: i32 = 2;
+        const EACCES: i32 = 13;
+        const EBUSY: i32 = 16;
+        const ENOTDIR: i32 = 20;
+        const ETXTBSY: i32 = 26;
+        const EROFS: i32 = 30;
+        let stops = |decision: &crate::event::Decision| {
+            matches!(decision.action, Action::Deny | Action::Kill)
+        };
+        match errno {
+            _ if event.decision.as_ref().is_some_and(stops) => Self::Refused,
+            0 => Self::Done,
+            EPERM | EACCES | EBUSY | ETXTBSY | EROFS => Self::Refused,
+            ENOENT | ENOTDIR => Self::Absent,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether it had its effect, or was kept from it by somebody who refuses.
+    pub fn is_attempt(self) -> bool {
+        matches!(self, Self::Done | Self::Refused)
+    }
+}
+
+impl Opened<'_> {
+    /// Whether it had its effect.
+    pub fn done(&self) -> bool {
+        self.outcome == Outcome::Done
+    }
 }
 
 impl<'e> Act<'e> {
@@ -126,14 +177,23 @@ impl<'e> Act<'e> {
                 raw,
                 flags,
                 errno,
-            } => What::Opened(opened(file.as_ref(), raw, *flags, *errno)),
+            } => What::Opened(Opened {
+                outcome: match file {
+                    None if *errno == 0 => Outcome::Failed,
+                    _ => Outcome::of(event, *errno),
+                },
+                ..opened(file.as_ref(), raw, *flags)
+            }),
             Kind::Change { on: On::Stat, .. } => What::Other,
             Kind::Change {
                 on: On::Open,
                 object,
                 errno,
                 ..
-            } => What::Opened(made(object, *errno)),
+            } => What::Opened(Opened {
+                outcome: Outcome::of(event, *errno),
+                ..opened(None, object, flag::WRITE_ONLY | flag::CREATE)
+            }),
             Kind::Change {
                 on,
                 object,
@@ -144,7 +204,7 @@ impl<'e> Act<'e> {
                 on: *on,
                 path: path_of(object),
                 new: new.as_deref().map(absolute),
-                done: *errno == 0,
+                outcome: Outcome::of(event, *errno),
             },
             Kind::Network {
                 act,
@@ -174,7 +234,7 @@ impl<'e> Act<'e> {
     }
 }
 
-fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32, errno: i32) -> Opened<'e> {
+fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {
     let has = |bit| flags & bit != 0;
     let mode = flags & flag::ACCESS;
     let only_a_handle = has(flag::PATH);
@@ -188,15 +248,7 @@ fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32, errno: i32) -> O
         creates: has(flag::CREATE),
         truncates: has(flag::TRUNCATE),
         directory: has(flag::DIRECTORY),
-        done: errno == 0 && file.is_some(),
-    }
-}
-
-/// As an open for writing that creates, which is what making or emptying a file by its name comes to.
-fn made(object: &Raw, errno: i32) -> Opened<'_> {
-    Opened {
-        done: errno == 0,
-        ..opened(None, object, flag::WRITE_ONLY | flag::CREATE, errno)
+        outcome: Outcome::Failed,
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
+use super::act::{Act, Outcome, What};
 use super::scene::{Scene, base_name};
 use super::shell::{is_shell, waits_for_orders};
 use super::{Detector, Sighting, Step};
@@ -36,13 +36,13 @@ pub struct Download {
 impl Detector for Download {
     fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
-            What::Opened(opened) if opened.writes && opened.done => {
+            What::Opened(opened) if opened.writes && opened.done() => {
                 self.note(act, scene, &opened.path);
             }
             What::Changed {
                 path,
                 new: Some(new),
-                done: true,
+                outcome: Outcome::Done,
                 ..
             } => {
                 if let Some(step) = self.written.get(&**path).cloned() {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use turnkey_policy::{Behaviour, On};
 
-use super::act::{Act, What};
+use super::act::{Act, Outcome, What};
 use super::scene::{Process, Scene, base_name};
 use super::{Detector, End, Sighting, Step};
 
@@ -27,7 +27,7 @@ impl Detector for Evasion {
             What::Changed {
                 on: On::Unlink,
                 path,
-                done: true,
+                outcome: Outcome::Done,
                 ..
             } => {
                 let own = scene.process(&act.event.task).is_some_and(|process| {

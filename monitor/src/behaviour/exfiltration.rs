@@ -26,7 +26,7 @@ pub struct Exfiltration {
 impl Detector for Exfiltration {
     fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
-            What::Opened(opened) if opened.done && opened.reads && self.read.is_none() => {
+            What::Opened(opened) if opened.done() && opened.reads && self.read.is_none() => {
                 let kind = scene.traits(&opened.path).secret;
                 self.read = kind.map(|kind| {
                     Step::of(act.event, &[b"read ", kind.as_bytes(), b": ", &opened.path])

@@ -125,6 +125,24 @@ impl Story {
         self.changes(pid, turnkey_policy::On::Rename, path, Some(new))
     }
 
+    /// A change that was answered with this number, as the kernel counts errors; 0 is success.
+    pub fn changed(
+        &mut self,
+        pid: u32,
+        on: turnkey_policy::On,
+        path: &str,
+        errno: i32,
+    ) -> &mut Self {
+        let kind = Kind::Change {
+            on,
+            object: raw(path),
+            new: None,
+            resolved: true,
+            errno,
+        };
+        self.tell(pid, kind)
+    }
+
     fn changes(
         &mut self,
         pid: u32,

@@ -41,7 +41,7 @@ impl Detector for Injection {
             }
             What::Opened(opened) => {
                 // What is not there is looked for in the next place.
-                if opened.done
+                if opened.done()
                     && let Some(program) = self.starting.remove(&key)
                 {
                     first_open(act, opened, &program, tell);

@@ -16,6 +16,20 @@ const BY_NAME: &[&str] = &["pkill", "killall", "killall5", "xkill", "skill"];
 const EVERYBODY: i32 = -1;
 /// In the jail's own namespace.
 const INIT: i32 = 1;
+/// A signal that kill(2) does not send: it only asks whether there is such a process.
+const ONLY_ASKS: i32 = 0;
+/// Options of pkill(1) and killall(1) that mean the caller's own processes, or send no signal.
+const OWN: &[&[u8]] = &[
+    b"-P",
+    b"--parent",
+    b"-g",
+    b"--pgroup",
+    b"-s",
+    b"--session",
+    b"-0",
+    b"-l",
+    b"--list",
+];
 
 /// Remembers nothing.
 #[derive(Debug)]
@@ -28,10 +42,10 @@ impl Detector for Killing {
                 [b"ran ", &argv.join(&b' ')[..]].concat()
             }
             What::Called {
-                name: "kill" | "tkill" | "tgkill",
-                args: [process, ..],
+                name: name @ ("kill" | "tkill" | "tgkill"),
+                args: [process, signal, _],
                 ..
-            } => match word(*process) {
+            } if *name != "kill" || word(*signal) != ONLY_ASKS => match word(*process) {
                 EVERYBODY => b"signalled every process".to_vec(),
                 INIT => b"signalled the jail's init".to_vec(),
                 _ => return,
@@ -47,7 +61,8 @@ fn ends_others(path: &[u8], argv: &[Vec<u8>]) -> bool {
     let called = argv.first().map_or(path, |name| &name[..]);
     let name = base_name(called);
     let by_name = BY_NAME.iter().any(|one| one.as_bytes() == name);
-    by_name || name == b"kill" && argv.iter().skip(2).any(|one| one == b"-1")
+    let is_own = || argv.iter().skip(1).any(|one| OWN.contains(&&one[..]));
+    by_name && !is_own() || name == b"kill" && argv.iter().skip(2).any(|one| one == b"-1")
 }
 
 /// The kernel reads a process id as an `int`: the lower half of the register.

@@ -1,5 +1,5 @@
 //! Mass change: within a minute, twelve or more files that the run did not make were deleted or, once
-//! read, overwritten, and they are of three or more classes (documents, pictures, archives, data, …);
+//! read, overwritten, or were to be, and they are of three or more classes (documents, pictures, archives, data, …);
 //! or six or more were given a new name by appending the same suffix, whatever their class.
 //!
 //! A formatter overwrites many files of one class. What builds make again (`target`, `node_modules`,
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use turnkey_policy::{Behaviour, On};
 
-use super::act::{Act, What};
+use super::act::{Act, Outcome, What};
 use super::scene::{Scene, base_name};
 use super::{Detector, Sighting, Step};
 
@@ -107,10 +107,19 @@ pub struct MassChange {
 impl Detector for MassChange {
     fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
-            What::Opened(opened) if opened.done && counts(&opened.path) => {
+            What::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
                 if opened.writes && self.read.contains(&*opened.path) {
-                    self.lose(act, &opened.path, b"overwrote ", tell);
-                } else if opened.reads && !scene.made(&opened.path) && self.read.len() < FILES {
+                    self.lose(
+                        act,
+                        (&opened.path, opened.outcome),
+                        ("overwrote ", "tried to overwrite "),
+                        tell,
+                    );
+                } else if opened.done()
+                    && opened.reads
+                    && !scene.made(&opened.path)
+                    && self.read.len() < FILES
+                {
                     self.read.insert(opened.path.to_vec());
                 }
             }
@@ -118,9 +127,14 @@ impl Detector for MassChange {
                 on,
                 path,
                 new,
-                done: true,
-            } if counts(path) && !scene.made(path) => match (on, new) {
-                (On::Unlink, _) => self.lose(act, path, b"deleted ", tell),
+                outcome,
+            } if outcome.is_attempt() && counts(path) && !scene.made(path) => match (on, new) {
+                (On::Unlink, _) => self.lose(
+                    act,
+                    (path, *outcome),
+                    ("deleted ", "tried to delete "),
+                    tell,
+                ),
                 (On::Rename, Some(new)) => self.rename(act, path, new, tell),
                 _ => {}
             },
@@ -130,7 +144,13 @@ impl Detector for MassChange {
 }
 
 impl MassChange {
-    fn lose(&mut self, act: &Act<'_>, path: &[u8], how: &[u8], tell: &mut dyn FnMut(Sighting)) {
+    fn lose(
+        &mut self,
+        act: &Act<'_>,
+        (path, outcome): (&[u8], Outcome),
+        (done, wanted): (&str, &str),
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let now = act.event.time_ns;
         let lost = self.lost.entry(class(path)).or_default();
         if lost.iter().any(|(_, one)| one == path) {
@@ -149,10 +169,17 @@ impl MassChange {
         let files: usize = self.lost.values().map(VecDeque::len).sum();
         if files >= MANY && self.lost.len() >= CLASSES {
             let classes: Vec<&str> = self.lost.keys().copied().collect();
-            let all = format!("took {files} files within a minute: {}", classes.join(", "));
+            let (took, how) = match outcome {
+                Outcome::Done => ("took", done),
+                _ => ("tried to take", wanted),
+            };
+            let all = format!(
+                "{took} {files} files within a minute: {}",
+                classes.join(", ")
+            );
             let steps = vec![
                 Step::of(act.event, &[all.as_bytes()]),
-                Step::of(act.event, &[how, path]),
+                Step::of(act.event, &[how.as_bytes(), path]),
             ];
             self.lost.clear();
             tell(Sighting::new(Behaviour::MassChange, steps));

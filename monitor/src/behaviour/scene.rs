@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use turnkey_policy::Network;
 
-use super::act::{Act, What};
+use super::act::{Act, Outcome, What};
 use super::places::{Places, Traits};
 use crate::event::{Address, Event, Kind, Task};
 
@@ -118,15 +118,15 @@ impl Scene {
         self.follow_process(act.event);
         match &act.what {
             What::Opened(opened)
-                if opened.done && opened.creates && !self.found.contains(&*opened.path) =>
+                if opened.done() && opened.creates && !self.found.contains(&*opened.path) =>
             {
                 insert(&mut self.made, &opened.path);
             }
-            What::Opened(opened) if opened.done => insert(&mut self.found, &opened.path),
+            What::Opened(opened) if opened.done() => insert(&mut self.found, &opened.path),
             What::Changed {
                 path,
                 new: Some(new),
-                done: true,
+                outcome: Outcome::Done,
                 ..
             } if self.made.contains(&**path) => insert(&mut self.made, new),
             _ => {}

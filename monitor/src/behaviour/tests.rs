@@ -4,6 +4,7 @@ use turnkey_policy::{Behaviour, Mode, Policy, Response};
 
 mod injection;
 mod network;
+mod system;
 
 use super::fixture::{Story, policy, response};
 use super::*;
@@ -56,7 +57,7 @@ fn one_kind_of_secret_and_public_halves_are_no_sweep() {
         story.reads(P, "/root/.ssh/id_rsa.pub");
         story.reads(P, "/root/.aws/config");
         story.reads(P, "/etc/passwd");
-        story.writes(P, "/root/.docker/config.json");
+        story.writes(P, "/workspace/.docker/config.json");
         story.reads(P, "/root/.netrc");
     });
 }
@@ -463,7 +464,8 @@ fn every_behaviour_has_a_story_that_names_it() {
     let here = concat!(
         include_str!("tests.rs"),
         include_str!("tests/network.rs"),
-        include_str!("tests/injection.rs")
+        include_str!("tests/injection.rs"),
+        include_str!("tests/system.rs")
     );
     for behaviour in Behaviour::ALL {
         let variant = format!("Behaviour::{behaviour:?}");

@@ -46,6 +46,7 @@ fn every_call_is_told_with_its_names_and_its_result() {
         (On::Chmod, "a", None, 0),
         (On::Chmod, "a", None, 0),
         (On::Unlink, "d", None, 0),
+        (On::Open, "e", None, 0),
         (On::Unlink, "e", None, 0),
         (On::Unlink, "nothing", None, 2),
     ];

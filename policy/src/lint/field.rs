@@ -241,7 +241,7 @@ pub(super) fn kinds(rule: &Rule) -> impl Iterator<Item = Kind> + '_ {
 pub(super) fn states(rule: &Rule, on: On) -> Vec<State> {
     if !on.has_flags() {
         // A memory file has no name that could be taken away, changed or asked about.
-        let memory = !matches!(on, On::Rename | On::Unlink | On::Stat);
+        let memory = !matches!(on, On::Rename | On::Unlink | On::Stat | On::Attribute);
         let universe = Universe {
             names: true,
             memory,

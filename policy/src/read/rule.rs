@@ -165,10 +165,13 @@ fn check_yields(section: &mut Section<'_, '_, '_>, rule: &Rule) {
     }
 }
 
-/// A look is over when it is asked about.
+/// What is over when it is asked about.
 fn check_looks(section: &mut Section<'_, '_, '_>, rule: &Rule) {
-    if rule.action == Action::Deny && rule.on.contains(&On::Stat) {
-        let problem = Problem::new("`rule.action`: nothing can deny a \"stat\"").help(
+    let by_argument = rule.on.iter().find(|on| on.is_by_argument());
+    if rule.action == Action::Deny
+        && let Some(on) = by_argument
+    {
+        let problem = Problem::new(format!("`rule.action`: nothing can deny a \"{}\"", on.name())).help(
             "use \"log\" or \"kill\", write a second rule for the rest of `on`, or take the path out of the jail's tree",
         );
         section.problem(problem, "action", "only known of afterwards");
@@ -218,10 +221,12 @@ fn check_same_file(section: &mut Section<'_, '_, '_>, rule: &Rule) {
             .help("allow by path alone")
     } else if !rule.flags.is_empty() {
         Problem::new("`rule.same_file` and `rule.flags` do not go together").help("write two rules")
-    } else if rule.on.contains(&On::Stat) {
-        Problem::new("`rule.same_file` and \"stat\" do not go together").help(
-            "which file a look was about, nobody knows: write a second rule for it, by path alone",
-        )
+    } else if let Some(on) = rule.on.iter().find(|on| on.is_by_argument()) {
+        Problem::new(format!(
+            "`rule.same_file` and \"{}\" do not go together",
+            on.name()
+        ))
+        .help("which file it was about, nobody knows: write a second rule for it, by path alone")
     } else if rule.names_actors() {
         Problem::new("`rule.same_file` means a file for every program")
             .help("write a second rule with `exe` or `script`, and paths alone")

@@ -209,6 +209,7 @@ fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &At
         On::Rename => FileAccess::Rename,
         On::Unlink => FileAccess::Unlink,
         On::Stat => FileAccess::Stat,
+        On::Attribute => FileAccess::Attribute,
         // Made or emptied by its name.
         On::Open => FileAccess::Write,
         _ => FileAccess::Chmod,

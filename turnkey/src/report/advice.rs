@@ -342,7 +342,8 @@ fn accesses(object: &Object) -> BTreeSet<Access> {
         | FileAccess::Unlink
         | FileAccess::Chmod
         | FileAccess::Map
-        | FileAccess::Stat => None,
+        | FileAccess::Stat
+        | FileAccess::Attribute => None,
     });
     rules.collect()
 }

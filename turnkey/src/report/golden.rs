@@ -353,8 +353,8 @@ fn what_no_rule_speaks_of_is_told_as_well() {
     let mut policy = policy();
     policy.rules.clear();
     let mut story = Story::command(&["python3", "rm.py"]);
-    story.push(2, open_failed("/usr/bin/env", libc::O_WRONLY, libc::EROFS));
-    story.push(2, open_failed("/usr/bin/env", libc::O_WRONLY, libc::EROFS));
+    story.push(2, open_failed("/mnt/env", libc::O_WRONLY, libc::EROFS));
+    story.push(2, open_failed("/mnt/env", libc::O_WRONLY, libc::EROFS));
     story.push(2, open_failed("/", libc::O_DIRECTORY, libc::EACCES));
     story.push(2, connect("93.184.215.14:443", libc::EPERM));
     story.push(2, connect("93.184.215.14:80", libc::EPERM));
@@ -363,10 +363,10 @@ fn what_no_rule_speaks_of_is_told_as_well() {
     assert_eq!(
         terminal(&report),
         "\
-turnkey: blocked: writing /usr/bin/env (2 times)
+turnkey: blocked: writing /mnt/env (2 times)
   by          python3 (pid 2): python3 rm.py
   stopped by  the mounts: it is read-only in the jail
-  to allow    --write /usr/bin/env
+  to allow    --write /mnt/env
 turnkey: blocked: reading /
   by          python3 (pid 2): python3 rm.py
   stopped by  Landlock: the profile does not grant it

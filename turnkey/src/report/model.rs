@@ -460,6 +460,8 @@ pub enum FileAccess {
     Map,
     /// Asked about, and not opened.
     Stat,
+    /// Times or extended attributes changed.
+    Attribute,
 }
 
 /// Why no file of the tree holds what executable memory holds.

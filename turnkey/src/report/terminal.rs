@@ -10,7 +10,7 @@ mod peers;
 
 use std::io::{self, Write};
 
-use turnkey_policy::{Action, On};
+use turnkey_policy::{Action, On, Severity};
 
 use crate::accept::by_reason;
 
@@ -72,18 +72,27 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
         page.line(&format!("turnkey: {words}"))?;
     }
     page.elsewhere(&peers::without_name_servers(report))?;
-    // What was stopped and how to allow it comes before what it amounts to.
-    let (behaviours, others): (Vec<_>, Vec<_>) = report
-        .findings
-        .iter()
-        .partition(|one| behaviour::is_one(one));
-    for finding in others.into_iter().chain(behaviours) {
+    let mut findings: Vec<_> = report.findings.iter().collect();
+    findings.sort_by_key(|finding| rank(report, finding));
+    for finding in findings {
         page.finding(report, finding)?;
     }
     page.unruled(report)?;
     page.unlisted(report)?;
     page.weaker(report)?;
     page.verdict(report)
+}
+
+/// The order on a page: what was stopped or is grave, and how to allow it; grave courses of acts; the rest.
+fn rank(report: &Report, finding: &Finding) -> u8 {
+    let mut rows = finding.violations(report);
+    let is_grave = finding.severity >= Severity::High;
+    match behaviour::is_one(finding) {
+        false if is_grave || rows.any(|row| row.action >= Action::Deny) => 0,
+        true if is_grave => 1,
+        false => 2,
+        true => 3,
+    }
 }
 
 /// Places beyond the profile, and who named them, in a line.
@@ -198,9 +207,10 @@ impl<W: Write> Page<'_, W> {
         let first = steps
             .first()
             .map_or(finding.reason.as_str(), |step| &step.what);
-        let more = match steps.len() {
+        let seen = usize::try_from(finding.count).unwrap_or(usize::MAX);
+        let more = match seen.max(steps.len()) {
             0 | 1 => String::new(),
-            steps => format!(" and {} more", steps - 1),
+            acts => format!(" and {} more", acts - 1),
         };
         let severity = finding.severity;
         self.head(&format!("{name} ({severity}, {technique}): {first}{more}"))
@@ -468,9 +478,10 @@ fn use_of(access: &[FileAccess]) -> String {
         FileAccess::Link => "linking",
         FileAccess::Rename => "renaming",
         FileAccess::Unlink => "removing",
-        FileAccess::Chmod => "changing the attributes of",
+        FileAccess::Chmod => "changing the mode or owner of",
         FileAccess::Map => "making executable",
         FileAccess::Stat => "asking about",
+        FileAccess::Attribute => "changing the times or attributes of",
     });
     match access {
         [] => "opening".to_owned(),
@@ -486,9 +497,10 @@ fn on_words(on: &str) -> &'static str {
         "link" => "linking",
         "rename" => "renaming",
         "unlink" => "removing",
-        "chmod" => "changing the attributes of",
+        "chmod" => "changing the mode or owner of",
         "map" => "making executable",
         "stat" => "asking about",
+        "attribute" => "changing the times or attributes of",
         _ => "sending to",
     }
 }

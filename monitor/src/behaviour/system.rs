@@ -1,0 +1,227 @@
+//! System change: a file of the system, or of somebody's home, is made, written, deleted, renamed or given another
+//! mode, owner, time or attribute, or was to be.
+//!
+//! What the profile gives for writing is the program's own. Caches that interpreters keep beside libraries, locks of
+//! tools below their own installation, and files that are passing (`/tmp`, `/run`, `/var/cache`) belong to nobody. A
+//! file that is not there was not to be changed, except where the place itself is the system's alone, as in `/etc`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use turnkey_policy::{Behaviour, On, Policy};
+
+use super::act::{Act, Opened, Outcome, What};
+use super::scene::{Scene, base_name};
+use super::{Detector, Sighting, Step};
+
+/// Where no program that is not the system has files of its own.
+const SYSTEM: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/etc",
+];
+/// Where services of the system keep theirs, and where programs of others may.
+const SERVICES: &[&str] = &["/var", "/opt", "/srv"];
+/// Where people keep theirs. The jail's own home is none of these.
+const HOMES: &[&str] = &["/root", "/home"];
+/// Parts of these that are made again, or are anybody's.
+const PASSING: &[&str] = &[
+    "/var/tmp",
+    "/var/cache",
+    "/var/run",
+    "/var/lock",
+    "/usr/tmp",
+];
+
+/// What was done to a file: as done, and as wanted.
+type Verb = (&'static str, &'static str);
+
+/// Deleted files below one directory of the root that are all that is in it.
+const MANY: usize = 12;
+/// Directories of the root in which something was deleted that are the whole file system.
+const EVERYWHERE: usize = 3;
+
+/// Remembers what the profile gives, and where something was deleted.
+#[derive(Debug)]
+pub struct SystemChange {
+    writable: Vec<PathBuf>,
+    installed: Vec<PathBuf>,
+    /// Deleted files, by the directory of the root that they are in.
+    deleted: BTreeMap<Vec<u8>, usize>,
+}
+
+impl SystemChange {
+    /// For a run under `policy`.
+    pub fn new(policy: &Policy) -> Self {
+        let files = &policy.filesystem;
+        let paths = |all: &[turnkey_policy::HostPath]| -> Vec<PathBuf> {
+            all.iter().map(|one| one.path.clone()).collect()
+        };
+        let mut writable = paths(&files.write);
+        writable.extend(files.scratch.iter().map(|one| one.path.clone()));
+        Self {
+            writable,
+            installed: paths(&files.read),
+            deleted: BTreeMap::new(),
+        }
+    }
+
+    /// Whose a path is: in words, unless it is the program's own or nobody's.
+    fn owner(&self, path: &[u8]) -> Option<Owner> {
+        let is_own = below_any(path, &self.writable);
+        if is_own || PASSING.iter().any(|one| is_below(path, one)) || is_cache(path) {
+            return None;
+        }
+        let whose = |places: &[&str]| places.iter().any(|one| is_below(path, one));
+        if whose(SYSTEM) {
+            Some(Owner::System)
+        } else if whose(SERVICES) {
+            Some(Owner::Service)
+        } else if whose(HOMES) {
+            Some(Owner::Person)
+        } else {
+            None
+        }
+    }
+
+    /// An open for writing, or what makes or empties a file by its name.
+    fn written(&self, opened: &Opened<'_>, scene: &Scene) -> Option<Verb> {
+        let owner = self.owner(&opened.path)?;
+        // Tools lock and note things beside what they are installed in.
+        let is_tools =
+            opened.creates && owner == Owner::Person && below_any(&opened.path, &self.installed);
+        let counts = match opened.outcome {
+            Outcome::Done | Outcome::Refused => !is_tools,
+            Outcome::Absent if opened.creates => {
+                let traits = scene.traits(&opened.path);
+                owner == Owner::System || traits.tells || traits.startup.is_some()
+            }
+            Outcome::Absent => owner != Owner::Person,
+            Outcome::Failed => false,
+        };
+        counts.then_some(if opened.directory {
+            ("made the directory", "make the directory")
+        } else if opened.truncates {
+            ("overwrote", "overwrite")
+        } else {
+            ("wrote", "write")
+        })
+    }
+
+    /// What the deletion of one file more amounts to, when it does for the first time.
+    fn wiped(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let top = path.split(|byte| *byte == b'/').nth(1)?;
+        let known = self.deleted.len();
+        let count = self.deleted.entry(top.to_vec()).or_default();
+        *count += 1;
+        let many = *count == MANY && known < EVERYWHERE;
+        if many {
+            return Some([b"all that is below /", top].concat());
+        }
+        let everywhere = known + 1 == EVERYWHERE && self.deleted.len() == EVERYWHERE;
+        everywhere.then(|| {
+            let tops: Vec<Vec<u8>> = self
+                .deleted
+                .keys()
+                .map(|top| [b"/", &top[..]].concat())
+                .collect();
+            [b"the whole file system: ", &tops.join(&b", "[..])[..]].concat()
+        })
+    }
+
+    /// Whether a change of a name or of attributes is one of what is not the program's own.
+    fn changed(&self, path: &[u8], outcome: Outcome) -> bool {
+        let owner = self.owner(path);
+        match outcome {
+            Outcome::Done | Outcome::Refused => owner.is_some(),
+            Outcome::Absent => matches!(owner, Some(Owner::System | Owner::Service)),
+            Outcome::Failed => false,
+        }
+    }
+}
+
+/// Whose a file is that is not the program's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    System,
+    Service,
+    Person,
+}
+
+impl Detector for SystemChange {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let (verb, path, outcome) = match &act.what {
+            What::Opened(opened) if opened.writes => match self.written(opened, scene) {
+                Some(verb) => (verb, &opened.path, opened.outcome),
+                None => return,
+            },
+            What::Changed {
+                on,
+                path,
+                new,
+                outcome,
+            } => {
+                let verb = match on {
+                    On::Link => ("put a link at", "put a link at"),
+                    On::Rename => ("renamed", "rename"),
+                    On::Unlink => ("deleted", "delete"),
+                    On::Chmod => (
+                        "changed the mode or owner of",
+                        "change the mode or owner of",
+                    ),
+                    On::Attribute => (
+                        "changed the times or attributes of",
+                        "change the times or attributes of",
+                    ),
+                    _ => return,
+                };
+                // A link leaves the file as it is, and is at its new name.
+                let named = match (on, new) {
+                    (On::Link, Some(new)) => Some(new).filter(|new| self.changed(new, *outcome)),
+                    (_, Some(new)) if !self.changed(path, *outcome) => {
+                        Some(new).filter(|new| self.changed(new, *outcome))
+                    }
+                    _ => Some(path).filter(|path| self.changed(path, *outcome)),
+                };
+                match named {
+                    Some(path) => (verb, path, *outcome),
+                    None => return,
+                }
+            }
+            _ => return,
+        };
+        let (past, infinitive) = verb;
+        let (tried, verb) = match outcome {
+            Outcome::Done => ("", past),
+            _ => ("tried to ", infinitive),
+        };
+        let step = Step::of(act.event, &[tried.as_bytes(), verb.as_bytes(), b" ", path]);
+        tell(Sighting::new(Behaviour::SystemChange, vec![step]));
+        let wiped = (infinitive == "delete").then(|| self.wiped(path)).flatten();
+        if let Some(what) = wiped {
+            let verb = match outcome {
+                Outcome::Done => past,
+                _ => "tried to delete",
+            };
+            let step = Step::of(act.event, &[verb.as_bytes(), b" ", &what]);
+            tell(Sighting::new(Behaviour::MassChange, vec![step]));
+        }
+    }
+}
+
+fn is_below(path: &[u8], place: &str) -> bool {
+    let rest = path.strip_prefix(place.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+fn below_any(path: &[u8], places: &[PathBuf]) -> bool {
+    let bytes = |place: &Path| place.to_str().is_some_and(|place| is_below(path, place));
+    places.iter().any(|place| bytes(place))
+}
+
+/// Whether a file is one that a program keeps for its next start, beside what it came from.
+fn is_cache(path: &[u8]) -> bool {
+    let mut directories = path.split(|byte| *byte == b'/');
+    let name = base_name(path);
+    directories.any(|one| one == b"__pycache__" || one == b".cache" || one == b"cache")
+        || name.windows(4).any(|part| part == b".pyc")
+        || name.ends_with(b".pickle")
+}

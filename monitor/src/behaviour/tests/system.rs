@@ -1,0 +1,85 @@
+//! What belongs to the system, and what only seems to.
+
+use turnkey_policy::On;
+
+use super::*;
+
+/// As the kernel answers where a mount is read-only.
+const READ_ONLY: i32 = 30;
+const ABSENT: i32 = 2;
+
+#[test]
+fn a_change_of_the_system_is_one_whoever_refused_it() {
+    let expected = Behaviour::SystemChange;
+    let changes = [On::Unlink, On::Chmod, On::Attribute];
+    for (on, path) in changes
+        .into_iter()
+        .zip(["/usr/bin/ls", "/etc/hosts", "/root/notes"])
+    {
+        for errno in [0, READ_ONLY] {
+            names(
+                |story| {
+                    story.changed(P, on, path, errno);
+                },
+                expected,
+            );
+        }
+    }
+    names(
+        |story| {
+            story.writes(P, "/usr/lib/libc.so.6");
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.changed(P, On::Open, "/etc/new", READ_ONLY);
+        },
+        expected,
+    );
+    names(
+        |story| {
+            story.changed(P, On::Unlink, "/var/log/auth.log", ABSENT);
+        },
+        expected,
+    );
+}
+
+#[test]
+fn caches_own_files_and_what_is_not_there_are_no_change_of_the_system() {
+    is_silent(|story| {
+        story.writes(
+            P,
+            "/usr/lib/python3/dist-packages/a/__pycache__/a.cpython-311.pyc.1",
+        );
+        story.changed(P, On::Unlink, "/tmp/mine", 0);
+        story.changed(P, On::Unlink, "/workspace/mine", 0);
+        story.changed(P, On::Attribute, "/workspace/mine", 0);
+        story.changed(P, On::Unlink, "/home/user/gone", ABSENT);
+        story.changed(P, On::Open, "/home/user/new", ABSENT);
+        story.changed(P, On::Unlink, "/usr/bin/ls", 22);
+        story.changed(P, On::Unlink, "/var/cache/fontconfig/x", READ_ONLY);
+    });
+    let own = policy("[filesystem]\nwrite = [{ path = \"/srv/data\", why = \"its own\" }]");
+    let mut story = Story::under(&own);
+    story.changed(P, On::Unlink, "/srv/data/x", 0);
+    assert_eq!(story.found(), []);
+}
+
+#[test]
+fn who_deletes_everywhere_deletes_the_whole_file_system() {
+    let mut story = Story::new();
+    for path in ["/usr/bin/ls", "/etc/hosts", "/var/lib/dpkg/status"] {
+        story.changed(P, On::Unlink, path, READ_ONLY);
+    }
+    let found = story.ended(&End::default());
+    let whole = found
+        .iter()
+        .find(|one| one.behaviour == Behaviour::MassChange);
+    let step = &whole.expect("it has a name").steps[0];
+    let text = String::from_utf8_lossy(&step.what);
+    assert_eq!(
+        text,
+        "tried to delete the whole file system: /etc, /usr, /var"
+    );
+}
