@@ -3,6 +3,8 @@
 //! The targets in `fuzz/` are laid out as cargo-fuzz lays them out, and built without it: with the
 //! compiler that builds everything else, which has all that is needed but calls it unstable.
 
+mod differential;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +25,10 @@ pub struct Arguments {
     /// Inputs to run alone: what was found before
     #[arg(long, requires = "target")]
     input: Vec<PathBuf>,
-    /// One of the programs in fuzz/; without it all of them
+    /// With `differential`: the number of the first program
+    #[arg(long)]
+    seed: Option<u64>,
+    /// One of the programs in fuzz/, or `differential`; without it all of them but that
     target: Option<String>,
 }
 
@@ -45,6 +50,9 @@ const COVERAGE: [&str; 6] = [
 
 /// Fuzzes one target or all; a finding is an error that names the input.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.target.as_deref() == Some("differential") {
+        return differential::run(arguments);
+    }
     setup::ensure(&[setup::BUILD, setup::FUZZ])?;
     let targets = build()?;
     let chosen = choose(&targets, arguments.target.as_deref())?;
@@ -59,6 +67,7 @@ pub fn run_briefly() -> Result<()> {
     run(&Arguments {
         seconds: 10,
         input: Vec::new(),
+        seed: None,
         target: None,
     })
 }

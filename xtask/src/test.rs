@@ -128,7 +128,7 @@ exit $code"#;
 /// The same command in a mount namespace in which the programs are loaded already: loading them takes the kernel a
 /// second, which every run of every test would wait for. Tests of loading have a BPF file system of their own. Who
 /// cannot load them has nothing to wait for.
-fn loaded_once(turnkey: &Path, inner: Command) -> Command {
+pub fn loaded_once(turnkey: &Path, inner: Command) -> Command {
     if machine::look().shows() != Shows::Everything {
         return inner;
     }

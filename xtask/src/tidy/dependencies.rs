@@ -32,7 +32,7 @@ const SYSTEM: &[&str] = &[
 ];
 const ANYTHING: &[&str] = &["*"];
 
-const ROOMS: [Room; 12] = [
+const ROOMS: [Room; 13] = [
     Room {
         name: "turnkey-abi",
         below: &[],
@@ -82,6 +82,12 @@ const ROOMS: [Room; 12] = [
     Room {
         name: "turnkey-tests",
         below: &["turnkey-abi", "turnkey-policy"],
+        never: &["aya", "libseccomp"],
+    },
+    // Sees the command from outside, and what the kernel did, which it knows from nobody else.
+    Room {
+        name: "turnkey-differential",
+        below: &["turnkey-policy"],
         never: &["aya", "libseccomp"],
     },
     // Runs the tests in a guest; knows nothing of what they test.

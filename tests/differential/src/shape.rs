@@ -1,0 +1,140 @@
+//! What the arguments of calls mean, as the manual pages have it. Nothing here is turnkey's: what is told is held
+//! against this.
+
+/// Of one call: which arguments are what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// What is asked of it.
+    pub class: Class,
+    /// The argument that is a path, and the one that is the directory where that begins.
+    pub object: Option<(usize, Option<usize>)>,
+    /// The same of the other name.
+    pub new: Option<(usize, Option<usize>)>,
+    /// Whether a path begins in the working directory.
+    pub starts_here: bool,
+    /// Whether it answers with a descriptor of what it opened.
+    pub gives_descriptor: bool,
+}
+
+/// Which kind of event tells of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// None, unless the filter refuses it.
+    #[default]
+    None,
+    /// `open`
+    Open,
+    /// `exec`, `exec_attempt`
+    Exec,
+    /// `change`, with this access
+    Change(&'static str),
+    /// `change`, where a rule speaks of it
+    Make,
+    /// `change` of a symlink, where a rule speaks of it
+    Symlink,
+    /// `change`, when the attribute is about who may what
+    Attribute,
+    /// `look`, where a rule speaks of it
+    Look,
+    /// `map`
+    Map,
+    /// `connect`, `bind`
+    Address(&'static str),
+    /// `send`, `question`
+    Send,
+    /// `listen`
+    Listen,
+    /// `fork`
+    Fork,
+    /// `refused`, when it is
+    Guarded,
+}
+
+impl Shape {
+    /// The arguments that are texts.
+    pub fn texts(self) -> impl Iterator<Item = usize> {
+        self.object
+            .into_iter()
+            .chain(self.new)
+            .map(|(text, _)| text)
+    }
+
+    /// The arguments that are directories.
+    pub fn bases(self) -> impl Iterator<Item = usize> {
+        let both = self.object.into_iter().chain(self.new);
+        both.filter_map(|(_, base)| base)
+    }
+}
+
+/// The table of x86_64, as far as something is told.
+pub fn shape(number: i64) -> Shape {
+    let of = |class| Shape {
+        class,
+        ..Shape::default()
+    };
+    let here = |class, at| Shape {
+        object: Some((at, None)),
+        starts_here: true,
+        ..of(class)
+    };
+    let from = |class, base, at| Shape {
+        object: Some((at, Some(base))),
+        ..of(class)
+    };
+    let opens = |shape| Shape {
+        gives_descriptor: true,
+        ..shape
+    };
+    let (link, rename) = (Class::Change("link"), Class::Change("rename"));
+    let (unlink, chmod) = (Class::Change("unlink"), Class::Change("chmod"));
+    match number {
+        2 | 85 => opens(here(Class::Open, 0)),
+        257 | 437 => opens(from(Class::Open, 0, 1)),
+        59 => here(Class::Exec, 0),
+        322 => from(Class::Exec, 0, 1),
+        86 => Shape {
+            new: Some((1, None)),
+            ..here(link, 0)
+        },
+        265 => Shape {
+            new: Some((3, Some(2))),
+            ..from(link, 0, 1)
+        },
+        82 => Shape {
+            new: Some((1, None)),
+            ..here(rename, 0)
+        },
+        264 | 316 => Shape {
+            new: Some((3, Some(2))),
+            ..from(rename, 0, 1)
+        },
+        84 | 87 => here(unlink, 0),
+        263 => from(unlink, 0, 1),
+        90 | 92 | 94 => here(chmod, 0),
+        268 | 452 | 260 => from(chmod, 0, 1),
+        91 | 93 => of(chmod),
+        76 | 83 | 133 => here(Class::Make, 0),
+        258 | 259 => from(Class::Make, 0, 1),
+        88 => here(Class::Symlink, 1),
+        266 => from(Class::Symlink, 1, 2),
+        188 | 189 | 197 | 198 => here(Class::Attribute, 0),
+        190 | 199 => of(Class::Attribute),
+        463 | 466 => from(Class::Attribute, 0, 1),
+        4 | 6 | 21 | 89 | 137 | 191 | 192 | 194 | 195 => here(Class::Look, 0),
+        262 | 267 | 269 | 332 | 439 | 464 | 465 | 468 => from(Class::Look, 0, 1),
+        254 => here(Class::Look, 1),
+        9 | 10 | 30 | 329 => of(Class::Map),
+        42 => of(Class::Address("connect")),
+        49 => of(Class::Address("bind")),
+        44 | 46 | 307 => of(Class::Send),
+        50 => of(Class::Listen),
+        56 | 57 | 58 | 435 => of(Class::Fork),
+        // What the filter refuses by arguments, and what only the kernel refuses: signals, limits, priorities, users,
+        // sockets, and controls of descriptors, processes and terminals.
+        16 | 41 | 53 | 62 | 105 | 106 | 113 | 114 | 116 | 117 | 119 | 122 | 123 | 126 | 129
+        | 135 | 141 | 142 | 144 | 157 | 200 | 203 | 234 | 251 | 272 | 297 | 302 | 304 | 314 => {
+            of(Class::Guarded)
+        }
+        _ => Shape::default(),
+    }
+}
