@@ -339,6 +339,21 @@ fn kind_of_change(record: &Record) -> Result<On, DecodeError> {
     Ok(on)
 }
 
+/// The other name of a link or a rename, and what a symlink leads to: the programs write a relative one behind its own
+/// name and a step back.
+fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
+    let name = match on {
+        On::Link | On::Rename => parts.raw,
+        On::Open if !parts.raw.is_empty() => {
+            let behind = parts.raw.strip_prefix(parts.path);
+            let aim = behind.and_then(|rest| rest.strip_prefix(b"/../"));
+            aim.unwrap_or(parts.raw)
+        }
+        _ => return None,
+    };
+    Some(name.to_vec())
+}
+
 fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
     let record = &parts.record;
     let on = kind_of_change(record)?;
@@ -350,7 +365,7 @@ fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
             truncated: has(record, flag::PATH_TRUNCATED),
             unreadable: parts.path.is_empty(),
         },
-        new: matches!(on, On::Link | On::Rename).then(|| parts.raw.to_vec()),
+        new: new_name(parts, on),
         resolved: has(record, flag::FILE),
         errno: errno(record),
     })

@@ -28,6 +28,7 @@ fn every_call_is_told_with_its_names_and_its_result() {
         "import os\nos.chdir('{at}')\nopen('a', 'w').close()\nos.link('a', 'b')\nos.rename('b', '{at}/c')\n\
          fd = os.open('.', os.O_PATH)\nos.rename('c', 'd', src_dir_fd=fd, dst_dir_fd=fd)\nos.chmod('a', 0o600)\n\
          os.chown('a', -1, -1)\nos.fchmod(os.open('a', 0), 0o644)\nos.unlink('d')\nos.mkdir('e')\nos.rmdir('e')\n\
+         os.symlink('x', 's')\nos.utime('a')\nos.utime(os.open('a', 0))\nos.truncate('a', 0)\nos.mkfifo('p')\n\
          try: os.unlink('nothing')\nexcept OSError: pass"
     );
     let seen = python(&policy(""), &program);
@@ -48,6 +49,11 @@ fn every_call_is_told_with_its_names_and_its_result() {
         (On::Unlink, "d", None, 0),
         (On::Open, "e", None, 0),
         (On::Unlink, "e", None, 0),
+        (On::Open, "s", Some("x"), 0),
+        (On::Attribute, "a", None, 0),
+        (On::Attribute, "a", None, 0),
+        (On::Open, "a", None, 0),
+        (On::Open, "p", None, 0),
         (On::Unlink, "nothing", None, 2),
     ];
     assert_eq!(told.len(), expected.len(), "{}", seen.tell());
@@ -70,6 +76,8 @@ fn m06_a_rule_kills_for_either_name() {
         ("unlink", "os.unlink('secret')"),
         ("chmod", "os.chmod('secret', 0o777)"),
         ("chmod", "os.fchmod(os.open('secret', 0), 0o777)"),
+        ("attribute", "os.utime('secret')"),
+        ("attribute", "os.utime(os.open('secret', 0))"),
     ] {
         let directory = tempfile::tempdir().expect("room for a test");
         let secret = directory.path().join("secret");
