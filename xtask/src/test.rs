@@ -132,17 +132,8 @@ pub fn loaded_once(turnkey: &Path, inner: Command) -> Command {
     if machine::look().shows() != Shows::Everything {
         return inner;
     }
-    let mut outer = Command::new("unshare");
+    let mut outer = workspace::in_own_mounts(LOADED_ONCE);
     outer
-        .args([
-            "--mount",
-            "--propagation",
-            "private",
-            "--",
-            "/bin/sh",
-            "-ec",
-        ])
-        .arg(LOADED_ONCE)
         .arg(turnkey)
         .arg(inner.get_program())
         .args(inner.get_args())

@@ -1,7 +1,7 @@
 //! The places of things in the checkout, and the build of the command.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -102,6 +102,22 @@ fn build_debug(targets: &[&str]) -> Result<String> {
         .current_dir(root())
         .stderr(Stdio::inherit());
     command::output(&mut build)
+}
+
+/// A shell that runs the script in a mount namespace of its own; what is added to the command are `$0`, `$1`, ….
+#[must_use]
+pub fn in_own_mounts(script: &str) -> Command {
+    let mut unshare = Command::new("unshare");
+    unshare.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "--",
+        "/bin/sh",
+        "-ec",
+    ]);
+    unshare.arg(script);
+    unshare
 }
 
 /// The folder of build products that are not cargo's own business.

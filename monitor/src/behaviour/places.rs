@@ -326,10 +326,35 @@ pub fn telling_directory(path: &[u8]) -> bool {
 
 /// Whether a path lies where the system keeps what it runs, which a jail cannot write.
 pub fn is_system(path: &[u8]) -> bool {
-    const SYSTEM: &[&[u8]] = &[
-        b"/usr/", b"/bin/", b"/sbin/", b"/lib/", b"/lib64/", b"/lib32/", b"/opt/", b"/etc/",
-    ];
-    SYSTEM.iter().any(|one| path.starts_with(one))
+    is_in_any(path, SYSTEM) || is_in(path, "/opt")
+}
+
+/// Directories in which no program that is not the system has files of its own.
+pub const SYSTEM: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/etc",
+];
+/// Directories of the system's services, in which programs of others may have files, too.
+pub const SERVICES: &[&str] = &["/var", "/opt", "/srv"];
+/// Directories of people. The jail's own home is in none of these.
+pub const HOMES: &[&str] = &["/root", "/home"];
+/// Parts of these that are made again, or are anybody's.
+pub const PASSING: &[&str] = &[
+    "/var/tmp",
+    "/var/cache",
+    "/var/run",
+    "/var/lock",
+    "/usr/tmp",
+];
+
+/// True for the path of a directory, or of something in it.
+pub fn is_in(path: &[u8], directory: &str) -> bool {
+    let rest = path.strip_prefix(directory.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// True for a path in any of these directories.
+pub fn is_in_any(path: &[u8], directories: &[&str]) -> bool {
+    directories.iter().any(|one| is_in(path, one))
 }
 
 #[cfg(test)]

@@ -6,32 +6,16 @@
 //! file that is not there was not to be changed, except where the place itself is the system's alone, as in `/etc`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use turnkey_policy::{Behaviour, On, Policy};
 
 use super::act::{Act, Opened, Outcome, What};
+use super::places::{HOMES, PASSING, SERVICES, SYSTEM, is_in, is_in_any};
 use super::scene::{Scene, base_name};
 use super::{Detector, Sighting, Step};
 
-/// Where no program that is not the system has files of its own.
-const SYSTEM: &[&str] = &[
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/etc",
-];
-/// Where services of the system keep theirs, and where programs of others may.
-const SERVICES: &[&str] = &["/var", "/opt", "/srv"];
-/// Where people keep theirs. The jail's own home is none of these.
-const HOMES: &[&str] = &["/root", "/home"];
-/// Parts of these that are made again, or are anybody's.
-const PASSING: &[&str] = &[
-    "/var/tmp",
-    "/var/cache",
-    "/var/run",
-    "/var/lock",
-    "/usr/tmp",
-];
-
-/// What was done to a file: as done, and as wanted.
+/// An act on a file in words: as done, and as wanted.
 type Verb = (&'static str, &'static str);
 
 /// Deleted files below one directory of the root that are all that is in it.
@@ -64,22 +48,20 @@ impl SystemChange {
         }
     }
 
-    /// Whose a path is: in words, unless it is the program's own or nobody's.
+    /// The owner of a path, unless it is the program's own or nobody's.
     fn owner(&self, path: &[u8]) -> Option<Owner> {
-        let is_own = below_any(path, &self.writable);
-        if is_own || PASSING.iter().any(|one| is_below(path, one)) || is_cache(path) {
-            return None;
-        }
-        let whose = |places: &[&str]| places.iter().any(|one| is_below(path, one));
-        if whose(SYSTEM) {
-            Some(Owner::System)
-        } else if whose(SERVICES) {
-            Some(Owner::Service)
-        } else if whose(HOMES) {
-            Some(Owner::Person)
+        let owner = if is_in_any(path, SYSTEM) {
+            Owner::System
+        } else if is_in_any(path, SERVICES) {
+            Owner::Service
+        } else if is_in_any(path, HOMES) {
+            Owner::Person
         } else {
-            None
-        }
+            return None;
+        };
+        let is_excepted =
+            below_any(path, &self.writable) || is_in_any(path, PASSING) || is_cache(path);
+        (!is_excepted).then_some(owner)
     }
 
     /// An open for writing, or what makes or empties a file by its name.
@@ -97,16 +79,14 @@ impl SystemChange {
             Outcome::Absent => owner != Owner::Person,
             Outcome::Failed => false,
         };
-        counts.then_some(if opened.directory {
-            ("made the directory", "make the directory")
-        } else if opened.truncates {
+        counts.then_some(if opened.truncates {
             ("overwrote", "overwrite")
         } else {
             ("wrote", "write")
         })
     }
 
-    /// What the deletion of one file more amounts to, when it does for the first time.
+    /// Everything that is gone with one file more, in words; when it is all for the first time.
     fn wiped(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let top = path.split(|byte| *byte == b'/').nth(1)?;
         let known = self.deleted.len();
@@ -127,7 +107,7 @@ impl SystemChange {
         })
     }
 
-    /// Whether a change of a name or of attributes is one of what is not the program's own.
+    /// True when a change of a name or of attributes is one of what is not the program's own.
     fn changed(&self, path: &[u8], outcome: Outcome) -> bool {
         let owner = self.owner(path);
         match outcome {
@@ -138,7 +118,7 @@ impl SystemChange {
     }
 }
 
-/// Whose a file is that is not the program's.
+/// The owner of a file that is not the program's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     System,
@@ -207,17 +187,12 @@ impl Detector for SystemChange {
     }
 }
 
-fn is_below(path: &[u8], place: &str) -> bool {
-    let rest = path.strip_prefix(place.as_bytes());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-}
-
 fn below_any(path: &[u8], places: &[PathBuf]) -> bool {
-    let bytes = |place: &Path| place.to_str().is_some_and(|place| is_below(path, place));
-    places.iter().any(|place| bytes(place))
+    let is_below = |place: &PathBuf| place.to_str().is_some_and(|place| is_in(path, place));
+    places.iter().any(is_below)
 }
 
-/// Whether a file is one that a program keeps for its next start, beside what it came from.
+/// True for a file that a program keeps for its next start, beside what it came from.
 fn is_cache(path: &[u8]) -> bool {
     let mut directories = path.split(|byte| *byte == b'/');
     let name = base_name(path);

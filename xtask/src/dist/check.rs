@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::{Made, VERSION, stage};
 use crate::command;
 use crate::machine::{self, Shows};
+use crate::workspace;
 
 /// Installs both and tries each.
 pub fn all(made: &Made) -> Result<()> {
@@ -125,20 +126,8 @@ exec /usr/bin/turnkey "$@""#;
 
 /// The exit code of turnkey in that root, and what it printed. Its standard error is there to be read.
 fn inside(root: &Path, words: &[&str]) -> Result<(Option<i32>, String)> {
-    let mut unshare = Command::new("unshare");
-    unshare
-        .args([
-            "--mount",
-            "--propagation",
-            "private",
-            "--",
-            "/bin/sh",
-            "-ec",
-        ])
-        .arg(IN_ITS_OWN_ROOT)
-        .arg(root)
-        .args(words)
-        .stderr(Stdio::inherit());
+    let mut unshare = workspace::in_own_mounts(IN_ITS_OWN_ROOT);
+    unshare.arg(root).args(words).stderr(Stdio::inherit());
     let output = unshare.output().context("cannot start unshare")?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok((output.status.code(), printed))
