@@ -360,3 +360,57 @@ fn an_accepted_finding_weighs_nothing_until_its_day_is_over() {
         "and that is said",
     );
 }
+
+/// Acts on what is the system's, each by a tool or by a call, and the path that has to be told.
+const OF_THE_SYSTEM: [(&str, &str); 14] = [
+    ("rm -f /usr/bin/env", "/usr/bin/env"),
+    ("rmdir /usr/lib", "/usr/lib"),
+    ("mv /usr/bin/env /usr/bin/vne", "/usr/bin/env"),
+    ("touch mine; mv mine /usr/bin/mine", "/usr/bin/mine"),
+    ("chmod 777 /usr/bin/env", "/usr/bin/env"),
+    ("chown 0 /usr/bin/env", "/usr/bin/env"),
+    ("touch /usr/bin/env", "/usr/bin/env"),
+    ("echo x > /usr/bin/env", "/usr/bin/env"),
+    ("truncate -s 0 /usr/bin/env", "/usr/bin/env"),
+    ("dd if=/dev/zero of=/usr/bin/env count=1", "/usr/bin/env"),
+    ("mkdir /usr/made", "/usr/made"),
+    ("ln -s mine /usr/bin/mine", "/usr/bin/mine"),
+    ("mkfifo /usr/made", "/usr/made"),
+    (
+        "python3 -c \"import os; os.setxattr('/usr/bin/env', 'user.a', b'b')\"",
+        "/usr/bin/env",
+    ),
+];
+
+#[test]
+fn a_change_of_the_system_is_named_whoever_makes_it() {
+    for (script, path) in OF_THE_SYSTEM {
+        let ran = Run::new().shell(&format!("{script} 2>/dev/null; true"));
+        is_named(&ran, "system-change");
+        let findings = ran.list("/findings").iter();
+        let mut steps = findings.filter_map(|finding| finding["evidence"][0]["what"].as_str());
+        ran.expect(
+            steps.any(|step| step.starts_with("tried to ") && step.ends_with(path)),
+            path,
+        );
+    }
+}
+
+#[test]
+fn what_is_done_to_its_own_files_is_no_change_of_the_system() {
+    let own = "touch a; chmod 600 a; mv a b; ln -s b c; mkdir d; rmdir d; truncate -s 9 b; rm b c; \
+               mktemp >/dev/null; touch -d yesterday /tmp/x; rm /tmp/x; cat /etc/passwd >/dev/null";
+    let ran = Run::new().shell(own);
+    ran.expect_code(0);
+    ran.expect(named(&ran).is_empty(), "nothing is named");
+    ran.expect(ran.at("/risk_score") == 0, "and nothing weighs");
+}
+
+#[test]
+fn a_grave_course_of_acts_is_told_before_what_was_merely_noticed() {
+    let ran = Run::new().shell("cat /proc/keys; rm -f /usr/bin/env");
+    let at = |words: &str| ran.stderr.find(words);
+    let (noticed, named) = (at("turnkey: noticed: "), at("turnkey: system-change "));
+    ran.expect(noticed.is_some() && named.is_some(), "both are told");
+    ran.expect(named < noticed, "the grave one first");
+}

@@ -450,6 +450,17 @@ fn ending_a_child_by_its_number_is_none() {
 }
 
 #[test]
+fn ending_its_own_children_by_name_is_none_and_neither_is_asking() {
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/pkill", &["pkill", "-P", "10", "worker"]);
+        story.exec(P, "/usr/bin/pkill", &["pkill", "-0", "worker"]);
+        story.exec(P, "/usr/bin/killall", &["killall", "-l"]);
+        story.calls(P, "kill", [u64::MAX, 0, 0]);
+        story.calls(P, "kill", [1, 0, 0]);
+    });
+}
+
+#[test]
 fn the_page_names_every_behaviour_with_its_weight() {
     let page = include_str!("../../../docs/behaviours.md");
     for behaviour in Behaviour::ALL {

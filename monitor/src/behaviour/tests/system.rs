@@ -1,4 +1,4 @@
-//! What belongs to the system, and what only seems to.
+//! Changes of what belongs to the system, and of what only seems to.
 
 use turnkey_policy::On;
 
