@@ -108,7 +108,7 @@ pub enum OpenError {
     Map(#[from] aya::maps::MapError),
 }
 
-/// What makes the kernel describe itself to turnkey.
+/// The command that makes the kernel describe itself to turnkey.
 #[must_use]
 pub fn how_to_have_btf() -> &'static str {
     if Path::new("/sys/kernel").is_dir() {

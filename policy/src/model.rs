@@ -453,7 +453,7 @@ impl On {
 }
 
 impl On {
-    /// Whether a rule on such an attempt knows the path alone: the kernel's programs look at it when it is over, and at
+    /// True when a rule on such an attempt knows the path alone: the kernel's programs look at it when it is over, and at
     /// no object. Nothing can deny it, and `same_file` does not speak of it.
     #[must_use]
     pub const fn is_by_argument(self) -> bool {

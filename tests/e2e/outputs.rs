@@ -54,7 +54,7 @@ impl Drop for Turner {
     }
 }
 
-/// What a program does that looks at a name, is interrupted for as long as the name is not turned, and then opens it.
+/// An open by a program that looks at a name, is interrupted for as long as the name is not turned, and then opens it.
 fn look_and_open(path: &Path) {
     let leads_to_a_file = || std::fs::metadata(path).map(|metadata| metadata.is_file());
     if matches!(leads_to_a_file(), Ok(false)) {

@@ -324,7 +324,7 @@ fn a_place_that_every_jail_has_of_its_own_is_not_given_by_a_symlink() {
     }
 }
 
-/// Whoever opens a FIFO waits until somebody writes to it, and nobody does.
+/// An open of a FIFO waits until somebody writes to it, and nobody does.
 #[test]
 fn a_fifo_where_a_toolchain_is_looked_for_keeps_nobody_waiting() {
     for fifo in ["venv/pyvenv.cfg", "venv/bin/python3", "run"] {

@@ -1,4 +1,4 @@
-//! What changes the whole machine while a jail runs, or what its root may have.
+//! Changes to the whole machine while a jail runs, or to what its root may have.
 
 use std::time::{Duration, Instant};
 

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use turnkey_jailer::{Ids, Plan};
 use turnkey_policy::{Layer, Policy};
 
-/// How much of what the policy requires must be there.
+/// The part of what the policy requires that must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
     /// All of it.
     #[default]
     Whole,
-    /// What there is: the jail itself, and of the rest what this host gives this caller.
+    /// Everything there is: the jail itself, and of the rest what this host gives this caller.
     BestEffort,
     /// The same without the monitor, which is not even tried; of the rest that of no layer which everybody can have.
     Unmonitored,

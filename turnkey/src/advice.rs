@@ -89,7 +89,7 @@ fn fix(error: &anyhow::Error) -> Option<String> {
 /// Files and their like that a run opens by itself, and some to spare. The kernel's programs take the most.
 const FILES_OF_A_RUN: u64 = 128;
 
-/// What a strict run is told beside the cause, which names its own fix.
+/// The advice for a strict run beside the cause, which names its own fix.
 const WITHOUT_THE_MONITOR: &str =
     "mend that; or go on without the monitor, which the report then says: --best-effort";
 

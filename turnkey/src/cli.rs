@@ -160,7 +160,7 @@ pub struct RunArguments {
         help_heading = "Output"
     )]
     pub colour: ColourWhen,
-    /// How strict it is.
+    /// The strictness.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
     /// The directory that appears as /workspace, instead of the current one
@@ -174,7 +174,7 @@ pub struct RunArguments {
     pub command: Vec<OsString>,
 }
 
-/// How much of what the profile requires must be there.
+/// The part of what the profile requires that must be there.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub struct StrictnessArguments {
@@ -189,7 +189,7 @@ pub struct StrictnessArguments {
 }
 
 impl StrictnessArguments {
-    /// Which of them it is.
+    /// The strictness that was chosen.
     pub fn chosen(self) -> Strictness {
         match self {
             Self {
@@ -351,7 +351,7 @@ pub struct ExplainArguments {
     /// For programs: one JSON object, schema turnkey.plan/v1
     #[arg(long)]
     pub json: bool,
-    /// How strict the run would be.
+    /// The strictness that the run would have.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
     /// The directory that would appear as /workspace, instead of the current one

@@ -17,7 +17,7 @@ pub struct Machine {
     is_root: bool,
     /// Names of capabilities that the monitored jail needs and the caller lacks.
     lacks: Vec<&'static str>,
-    /// Whether root is root of a user namespace alone, as in rootless containers: an ordinary user of the host.
+    /// True when root is root of a user namespace alone, as in rootless containers: an ordinary user of the host.
     in_user_namespace: bool,
     in_container: bool,
     groups: Groups,
@@ -247,7 +247,7 @@ const FIRST_PROCESSES: u64 = 0xEFFF_FFFC;
 /// The kernel's own number for the first namespace of users.
 const FIRST_USERS: u64 = 0xEFFF_FFFD;
 
-/// Whether this process is in another namespace of that kind than the host's first process.
+/// True when this process is in another namespace of that kind than the host's first process.
 fn is_elsewhere(kind: &str, first: u64) -> bool {
     fs::metadata(format!("/proc/self/ns/{kind}")).is_ok_and(|namespace| namespace.ino() != first)
 }

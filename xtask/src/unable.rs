@@ -13,9 +13,9 @@ use crate::machine::{Machine, Shows};
 struct Whole {
     /// The test binary, as in lists.rs.
     binary: &'static str,
-    /// How their names begin.
+    /// The beginning of their names.
     prefix: &'static str,
-    /// What they do with it.
+    /// The use that they make of it.
     why: &'static str,
 }
 
@@ -52,7 +52,7 @@ const WHOLE: &[Whole] = &[
     },
 ];
 
-/// What this machine is unable to run; nothing on one that can show everything.
+/// The tests that this machine is unable to run; nothing on one that can show everything.
 #[derive(Debug)]
 pub struct Unable {
     /// The one thing to change first, where there is one.
@@ -75,18 +75,18 @@ impl Unable {
         Ok(unable)
     }
 
-    /// Whether every test can run.
+    /// True when every test can run.
     pub fn nothing(&self) -> bool {
         self.lacks.is_none()
     }
 
-    /// Whether this test cannot.
+    /// True when this test cannot.
     pub fn has(&self, binary: &str, test: &str) -> bool {
         let fits = |whole: &Whole| whole.binary == binary && test.starts_with(whole.prefix);
         self.lacks.is_some() && WHOLE.iter().any(fits)
     }
 
-    /// What nextest is to leave out besides, as the end of one of its filter expressions.
+    /// The tests that nextest is to leave out besides, as the end of one of its filter expressions.
     pub fn filter(&self) -> String {
         if self.nothing() {
             return String::new();
@@ -120,7 +120,7 @@ impl Unable {
     }
 }
 
-/// Whether CI, as the machines of code hosts set it, says that nobody is there to read what was left out.
+/// True when CI, as the machines of code hosts set it, says that nobody is there to read what was left out.
 fn are_all_expected(ci: Option<&OsStr>) -> bool {
     ci.is_some_and(|value| !["", "0", "false"].iter().any(|no| value == *no))
 }

@@ -75,7 +75,7 @@ pub struct Hierarchies {
     elsewhere: Vec<PathBuf>,
     /// This caller can make no group at all.
     pub closed: bool,
-    /// Why a controller is missing, with the fix, where more is known than that.
+    /// The cause of a missing controller, with the fix, where more is known than that.
     pub(crate) lacks: Option<String>,
 }
 
@@ -230,7 +230,7 @@ impl Hierarchies {
         found.map_or(&Home::Missing, |(_, home)| home)
     }
 
-    /// Why a controller is missing, with the fix, where more is known than that.
+    /// The cause of a missing controller, with the fix, where more is known than that.
     pub fn lacks(&self) -> Option<&str> {
         self.lacks.as_deref()
     }

@@ -24,7 +24,7 @@ pub(crate) fn leave() {
     }
 }
 
-/// Where this process was.
+/// The place where this process was.
 struct Place {
     root: OwnedFd,
     directory: OwnedFd,

@@ -1,4 +1,4 @@
-//! Whether turnkey runs in a container, and how one is started in which it has what it needs.
+//! Containers: turnkey in one, and how one is started in which it has what it needs.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 /// in images that became machines.
 const FIRST_PROCESSES: u64 = 0xEFFF_FFFC;
 
-/// How a container is started in which everything can be had.
+/// The options of a container in which everything can be had.
 ///
 /// With control groups of its own, `--cgroupns=private`, the root that it sees of them holds its processes, and the
 /// kernel lets no group with processes hand controllers down.
@@ -16,12 +16,12 @@ pub const WITH_EVERYTHING: &str = "docker run --privileged --cgroupns=host …";
 pub const FOR_A_USER: &str = "docker run --user 1000:1000 --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
      --security-opt systempaths=unconfined …";
 
-/// Whether the host's first process is out of sight.
+/// True when the host's first process is out of sight.
 pub fn is_here() -> bool {
     std::fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST_PROCESSES)
 }
 
-/// What root is told who lacks capabilities.
+/// The advice for root without capabilities.
 pub fn how_to_have_privileges(in_container: bool) -> String {
     if in_container {
         format!("start the container with all capabilities: {WITH_EVERYTHING}")

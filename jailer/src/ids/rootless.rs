@@ -44,9 +44,9 @@ pub enum RootlessError {
     /// root without its capabilities.
     #[error("missing privileges: {missing}; the jail's user would be root itself: {fix}")]
     PowerlessRoot {
-        /// Which, and what for.
+        /// The capabilities, and what for.
         missing: String,
-        /// What works here.
+        /// The advice that works here.
         fix: String,
     },
     /// unshare(2) says no.
@@ -117,7 +117,7 @@ pub fn leave_chroot() {
     }
 }
 
-/// What helps root without capabilities: to have them, or not to be root, where that is enough.
+/// The ways out for root without capabilities: to have them, or not to be root, where that is enough.
 fn without_powers() -> String {
     let with_all = container::how_to_have_privileges(container::is_here());
     let can = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);

@@ -48,7 +48,7 @@ pub struct Switches {
     pub confined_by: Option<String>,
     /// Whether the caller has CAP_SYS_ADMIN, which the two switches above do not bind.
     pub privileged: bool,
-    /// Whether turnkey runs in a container, whose engine filters system calls by default.
+    /// True when turnkey runs in a container, whose engine filters system calls by default.
     pub in_container: bool,
 }
 

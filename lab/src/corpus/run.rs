@@ -55,7 +55,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether it ran to its end and printed what its author wanted.
+    /// True when it ran to its end and printed what its author wanted.
     pub fn passed(&self, program: &Program) -> bool {
         let printed = String::from_utf8_lossy(&self.evidence.stdout);
         let expected = program.expected.as_deref();

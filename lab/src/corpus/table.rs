@@ -37,9 +37,9 @@ pub struct Record {
     pub program: Program,
     /// The fate of its effect.
     pub outcome: Outcome,
-    /// Whether it did what it does, without the jail.
+    /// True when it did what it does, without the jail.
     pub passed_outside: bool,
-    /// Whether it did what it does, in the jail.
+    /// True when it did what it does, in the jail.
     pub passed_inside: bool,
     /// The words of turnkey about it.
     pub answer: Answer,

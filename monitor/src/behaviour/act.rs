@@ -57,7 +57,7 @@ pub enum What<'e> {
         path: Cow<'e, [u8]>,
         /// The new name.
         new: Option<Cow<'e, [u8]>>,
-        /// What came of it.
+        /// The outcome.
         outcome: Outcome,
     },
     /// An address was spoken to, or was to be: connect or send.
@@ -99,11 +99,11 @@ pub struct Opened<'e> {
     pub truncates: bool,
     /// `O_DIRECTORY`
     pub directory: bool,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What came of an attempt on a file.
+/// The outcome of an attempt on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It had its effect.
@@ -112,7 +112,7 @@ pub enum Outcome {
     Refused,
     /// There is no such file.
     Absent,
-    /// It could not be, whoever had asked for it.
+    /// Impossible, whoever had asked for it.
     Failed,
 }
 
@@ -141,14 +141,14 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// Whether it had its effect, or was kept from it by somebody who refuses.
+    /// True when it had its effect, or was kept from it by somebody who refuses.
     pub fn is_attempt(self) -> bool {
         matches!(self, Self::Done | Self::Refused)
     }
 }
 
 impl Opened<'_> {
-    /// Whether it had its effect.
+    /// True when it had its effect.
     pub fn done(&self) -> bool {
         self.outcome == Outcome::Done
     }

@@ -165,7 +165,7 @@ fn check_yields(section: &mut Section<'_, '_, '_>, rule: &Rule) {
     }
 }
 
-/// What is over when it is asked about.
+/// Attempts that are over when they are asked about.
 fn check_looks(section: &mut Section<'_, '_, '_>, rule: &Rule) {
     let by_argument = rule.on.iter().find(|on| on.is_by_argument());
     if rule.action == Action::Deny

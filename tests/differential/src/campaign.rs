@@ -13,27 +13,27 @@ use crate::generate::generate;
 use crate::jail::{Bench, Way};
 use crate::program::{Op, Program};
 
-/// What was run.
+/// A summary of what was run.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// How many programs.
+    /// The number of programs.
     pub programs: u64,
-    /// How many calls the tracing instance saw in them.
+    /// The number of calls the tracing instance saw in them.
     pub calls: u64,
     /// By class.
     pub reached: Reached,
-    /// What did not agree.
+    /// The programs on which the observers did not agree.
     pub found: Vec<Finding>,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
 }
 
 /// A program on which turnkey and the observers do not agree.
 #[derive(Debug)]
 pub struct Finding {
-    /// Its name or number.
+    /// The name or number.
     pub name: String,
-    /// How it was run.
+    /// The way in which it was run.
     pub way: Way,
     /// The program.
     pub program: Program,
@@ -119,7 +119,7 @@ impl Summary {
     }
 }
 
-/// What comes out again in a few tries: one in some thousand programs does not agree once and never again, which a
+/// A finding that comes out again in a few tries: one in some thousand programs does not agree once and never again, which a
 /// long campaign tells and a test does not.
 pub fn confirmed(bench: &Bench, finding: &Finding) -> Result<bool> {
     let mut again = Summary::default();

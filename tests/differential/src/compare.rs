@@ -12,10 +12,10 @@ use crate::shape::{Class, shape};
 use crate::stops::Looked;
 use crate::trace::Seen;
 
-/// How often each class was reached, with success and without.
+/// The number of times that each class was reached, with success and without.
 pub type Reached = BTreeMap<(&'static str, bool), u64>;
 
-/// What does not agree; nothing when all does.
+/// The disagreements; empty when there are none.
 pub fn disagreement(program: &Program, outcome: &Outcome) -> Option<String> {
     let context = Context {
         encoded: &outcome.encoded,
@@ -144,7 +144,7 @@ pub fn line(seen: &Seen) -> String {
     format!("{name}({args}) = {:?}", seen.result)
 }
 
-/// What the one observer saw of each call of the other, as long as both saw the same.
+/// The calls that one observer saw, by those of the other, as long as both saw the same.
 fn pair<'a>(calls: &[Seen], looked: Option<&'a Vec<Looked>>) -> Vec<Option<&'a Looked>> {
     let mut looked = looked.map_or(&[][..], Vec::as_slice).iter().peekable();
     let one = |seen: &Seen| {

@@ -1,4 +1,4 @@
-//! What has to be under `enforce`: a forbidden attempt is the last thing that its thread does, and the jail is dead.
+//! The claim of `enforce`: a forbidden attempt is the last thing that its thread does, and the jail is dead.
 
 use crate::compare::line;
 use crate::encode::{Encoded, Placed};
@@ -10,7 +10,7 @@ use crate::trace::Seen;
 /// turnkey's status when a rule has killed the jail.
 const KILLED: i32 = 121;
 
-/// What went on although a rule forbids it; nothing when nothing did.
+/// The acts that went on although a rule forbids them; empty when none did.
 pub fn escape(outcome: &Outcome) -> Option<String> {
     let mut is_forbidden = false;
     for (thread, calls) in &outcome.calls {
@@ -48,7 +48,7 @@ pub fn escape(outcome: &Outcome) -> Option<String> {
     None
 }
 
-/// Whether a call names what is forbidden, by the letters of a whole path: trying is enough.
+/// True when a call names what is forbidden, by the letters of a whole path: trying is enough.
 fn names(encoded: &Encoded, seen: &Seen) -> bool {
     let (Some(args), Some(result)) = (seen.args, seen.result) else {
         return false;
@@ -79,7 +79,7 @@ fn names(encoded: &Encoded, seen: &Seen) -> bool {
     }
 }
 
-/// Whether a call has opened what is forbidden, by whatever name: an overlay keeps the number of a file below it, with
+/// True when a call has opened what is forbidden, by whatever name: an overlay keeps the number of a file below it, with
 /// its own bits on top.
 fn reaches(outcome: &Outcome, seen: &Seen, looked: Option<&Vec<Looked>>) -> bool {
     let is_this = |looked: &&Looked| {

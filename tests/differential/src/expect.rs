@@ -1,4 +1,4 @@
-//! What docs/events.md says has to be told of a call that was seen.
+//! The claims of docs/events.md about a call that was seen.
 
 use serde_json::Value;
 
@@ -7,30 +7,30 @@ use crate::shape::{Class, Shape, shape};
 use crate::stops::Looked;
 use crate::trace::Seen;
 
-/// What an event has to be like.
+/// The shape that an event has to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Its kind is one of these.
+    /// The kinds, of which it has one.
     pub kinds: Vec<&'static str>,
     /// The result of the call; not asked about where that is nobody's business.
     pub result: Option<i64>,
-    /// Its argument.
+    /// The argument.
     pub argument: Text,
-    /// Its path.
+    /// The path.
     pub path: Text,
-    /// Its other name.
+    /// The other name.
     pub to: Text,
-    /// How a file was to be used.
+    /// The use that a file was to be put to.
     pub access: Option<Vec<&'static str>>,
     /// The number of a call that was refused, and the first three arguments.
     pub call: Option<(i64, Option<[u64; 3]>)>,
     /// The process that was made, as the program knows it.
     pub child: Option<i64>,
-    /// Whether it may be left out.
+    /// True when it may be left out.
     pub is_optional: bool,
 }
 
-/// What is known of a text.
+/// A text, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
     /// Nothing.
@@ -39,18 +39,18 @@ pub enum Text {
     OneOf(Vec<String>),
     /// One of these, or it cannot be read: the kernel may not have looked before it refused, or a thread writes there.
     Late(Vec<String>),
-    /// It cannot be read.
+    /// Unreadable.
     Unreadable,
 }
 
-/// What a call is held against.
+/// The surroundings that a call is held against.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// What lies where in memory.
+    /// The content of memory, by address.
     pub encoded: &'a Encoded,
-    /// Whether the working directory is the workspace throughout.
+    /// True when the working directory is the workspace throughout.
     pub stays: bool,
-    /// Whether somebody stops every call: who is killed meanwhile comes back with `ENOSYS`, and no entry.
+    /// True when somebody stops every call: who is killed meanwhile comes back with `ENOSYS`, and no entry.
     pub stops: bool,
 }
 
@@ -177,7 +177,7 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
     }
 }
 
-/// What the filter answers is told by what it is about, or as a call that was refused.
+/// A call that the filter answers is told by what it is about, or as a call that was refused.
 fn by_filter(shape: Shape, refused: Expected) -> Expected {
     let also = match shape.class {
         Class::Open => "open",
@@ -208,7 +208,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    /// What is known of the text that an argument leads to.
+    /// The text that an argument leads to, as far as it is known.
     fn text(&self, index: usize) -> Text {
         let address = self.args[index];
         match self.context.encoded.at(address) {
@@ -264,7 +264,7 @@ impl One<'_> {
         expected
     }
 
-    /// What it leads to is told unless the whole is too long.
+    /// The aim is told unless the whole is too long.
     fn symlink(&self) -> Expected {
         let to = match self.text(0) {
             Text::OneOf(texts) => Text::Late(texts),
@@ -417,7 +417,7 @@ impl One<'_> {
         }
     }
 
-    /// Whether a rule of the profile is about the path, by its first letter in the workspace; nothing when the
+    /// True when a rule of the profile is about the path, by its first letter in the workspace; nothing when the
     /// path is not known.
     fn speaks_of(&self, letters: &str) -> Option<bool> {
         let (index, base) = self.shape.object?;
@@ -468,7 +468,7 @@ fn normal(path: &str) -> String {
     parts.iter().map(|part| format!("/{part}")).collect()
 }
 
-/// What open(2) is asked for: `O_PATH` and the access mode 3 neither read nor write.
+/// The access that open(2) is asked for: `O_PATH` and the access mode 3 neither read nor write.
 fn accesses(flags: i32) -> Vec<&'static str> {
     if flags & libc::O_PATH != 0 {
         return Vec::new();
@@ -481,7 +481,7 @@ fn accesses(flags: i32) -> Vec<&'static str> {
     read.into_iter().chain(writes.then_some("write")).collect()
 }
 
-/// What keeps an event from being the expected one; nothing when it is.
+/// The reason why an event is not the expected one; `None` when it is.
 pub fn mismatch(expected: &Expected, told: &Value) -> Option<String> {
     let kind = told["kind"].as_str().unwrap_or_default();
     if !expected.kinds.contains(&kind) {
@@ -559,17 +559,17 @@ fn mismatched_call(expected: &Expected, told: &Value) -> Option<String> {
     (told["args"] != Value::from(args.to_vec())).then(|| format!("the arguments are {args:?}"))
 }
 
-/// Whether a text is told, as much of it as a record holds.
+/// True when a text is told, as much of it as a record holds.
 fn is_cut(text: &str, told: &str) -> bool {
     text == told || told.len() == LONGEST && text.starts_with(told)
 }
 
-/// Whether a result is an error for the program, and not the kernel's own word for doing it again.
+/// True when a result is an error for the program, and not the kernel's own word for doing it again.
 fn is_error(result: i64) -> bool {
     (-511..0).contains(&result)
 }
 
-/// Whether the errno that is told is that of a result.
+/// True when the errno that is told is that of a result.
 fn is_errno(told: &Value, result: i64) -> bool {
     if !(-4095..0).contains(&result) {
         return told.is_null();

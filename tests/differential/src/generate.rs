@@ -20,7 +20,7 @@ struct Maker {
     groups: Vec<&'static [Rule]>,
 }
 
-/// Where descriptors are kept: of files from 0 on, of sockets behind them.
+/// The slots of descriptors: of files from 0 on, of sockets behind them.
 const FD_SLOTS: u64 = 8;
 const SOCKET_SLOTS: u64 = 4;
 
@@ -114,7 +114,7 @@ impl Maker {
         Program { strands }
     }
 
-    /// What a call has given another name is opened by it, one time in three.
+    /// An open of what a call has given another name, by that name, one time in three.
     fn made(&mut self, op: &Op) -> Option<Op> {
         const MAKERS: [&str; 7] = [
             "link",

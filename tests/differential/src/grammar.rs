@@ -1,6 +1,6 @@
 //! The calls that programs are made of, and what their arguments may be.
 
-/// What may stand in an argument.
+/// The values that may stand in an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// A path.

@@ -16,7 +16,7 @@ use crate::program::Program;
 use crate::stops::{self, Stopped};
 use crate::trace::{Calls, Tracer};
 
-/// What is run beside every program, and who looks.
+/// The bench: what is run beside every program, and who looks.
 #[derive(Debug)]
 pub struct Bench {
     turnkey: PathBuf,
@@ -26,7 +26,7 @@ pub struct Bench {
     folder: tempfile::TempDir,
 }
 
-/// How a program is run.
+/// The way in which a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// Rules act, instead of being told.
@@ -35,10 +35,10 @@ pub struct Way {
     pub stops: bool,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What lay where in the program's memory.
+    /// The content of the program's memory, by address.
     pub encoded: Encoded,
     /// The first task's id on the host.
     pub first: u32,
@@ -257,7 +257,7 @@ fn forbidden(work: &Path) -> Vec<u64> {
 }
 
 impl Outcome {
-    /// What was told, by the thread that did it; a repetition as often as it is counted.
+    /// The events, by the thread that did it; a repetition as often as it is counted.
     pub fn told(&self) -> BTreeMap<u32, Vec<&Value>> {
         let mut told: BTreeMap<u32, Vec<&Value>> = BTreeMap::new();
         for event in &self.events {

@@ -34,14 +34,14 @@ pub enum Op {
     },
     /// A byte of a racing text is written again and again.
     Flip {
-        /// Which text.
+        /// The text.
         text: Racing,
-        /// How often.
+        /// The number of times.
         rounds: u64,
     },
     /// The page of a lazy text goes back to be read when somebody asks for it.
     Forget {
-        /// Which text.
+        /// The text.
         text: String,
     },
 }
@@ -51,15 +51,15 @@ pub enum Op {
 pub struct Call {
     /// The kernel's name of it, or its number.
     pub name: String,
-    /// What stands in the upper half of the register that holds its number.
+    /// The upper half of the register that holds its number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub high: u32,
     /// In the order of the registers.
     pub args: Vec<Arg>,
-    /// Where its result is kept.
+    /// The slot that keeps the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<u8>,
-    /// How often it is made.
+    /// The number of times that it is made.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u32,
 }
@@ -70,28 +70,28 @@ pub struct Call {
 pub enum Arg {
     /// A number.
     Number(u64),
-    /// Where a text lies that ends with a zero.
+    /// The address of a text that ends with a zero.
     Text(String),
-    /// Where bytes lie.
+    /// The address of bytes.
     Bytes(Vec<u8>),
-    /// Where a text lies whose page is not there yet.
+    /// The address of a text whose page is not there yet.
     Lazy(String),
-    /// Where a text lies that a [`Op::Flip`] writes to.
+    /// The address of a text that a [`Op::Flip`] writes to.
     Racing(Racing),
-    /// Where a text lies that runs into memory that is not there.
+    /// The address of a text that runs into memory that is not there.
     Unended(String),
     /// The result of a call before, with an upper half of its own if that is not 0.
     Slot(u8, u32),
-    /// Where a `struct mmsghdr` lies, and behind it another one that is the same.
+    /// The address of a `struct mmsghdr`, behind which another one is the same.
     Message {
         /// The address of a socket.
         name: Option<Vec<u8>>,
-        /// What is sent.
+        /// The bytes that are sent.
         data: Vec<u8>,
     },
-    /// Where memory lies for results.
+    /// The address of memory for results.
     Buffer(u8),
-    /// Where nothing is.
+    /// An address where nothing is.
     Hole,
 }
 
@@ -100,14 +100,14 @@ pub enum Arg {
 pub struct Racing {
     /// With a `?` in it.
     pub text: String,
-    /// What stands there.
+    /// The content.
     pub either: u8,
-    /// What else stands there.
+    /// The other content.
     pub or: u8,
 }
 
 impl Racing {
-    /// Where the byte is that changes.
+    /// The place of the byte that changes.
     pub fn place(&self) -> usize {
         self.text.find('?').unwrap_or_default()
     }
@@ -119,7 +119,7 @@ impl Racing {
 }
 
 impl Call {
-    /// Its number, as the register holds it.
+    /// The number, as the register holds it.
     pub fn number(&self) -> u64 {
         let by_name = syscalls::number(&self.name).map(u64::from);
         let number = by_name.or_else(|| self.name.parse().ok()).unwrap_or(0xffff);
@@ -128,7 +128,7 @@ impl Call {
 }
 
 impl Program {
-    /// How many operations it has.
+    /// The number of operations it has.
     #[expect(
         clippy::len_without_is_empty,
         reason = "a program without operations is never made"

@@ -20,19 +20,19 @@ use crate::shape::{Shape, shape};
 /// A call, as it was looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Looked {
-    /// Its number.
+    /// The number.
     pub number: i64,
-    /// Its arguments.
+    /// The arguments.
     pub args: [u64; 6],
-    /// What it led to.
+    /// The result.
     pub result: Option<i64>,
     /// The texts that its arguments lead to, at its end.
     pub texts: [Option<Vec<u8>>; 6],
-    /// Where its directories are.
+    /// The places of its directories.
     pub bases: [Option<PathBuf>; 6],
     /// The file behind the descriptor that it gave.
     pub object: Option<PathBuf>,
-    /// Its number.
+    /// The number.
     pub inode: Option<u64>,
 }
 

@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail};
 /// A system call, as an observer saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Its number, as the kernel took it.
+    /// The number, as the kernel took it.
     pub number: i64,
-    /// Its arguments; none when the filter answered before anybody could see them.
+    /// The arguments; none when the filter answered before anybody could see them.
     pub args: Option<[u64; 6]>,
-    /// What it led to; nothing when the task ended in it.
+    /// The result; `None` when the task ended in it.
     pub result: Option<i64>,
-    /// When it was over, or began if it never was: seconds of the trace's clock, in microseconds.
+    /// The time when it was over, or began if it never was: seconds of the trace's clock, in microseconds.
     pub micros: u64,
 }
 

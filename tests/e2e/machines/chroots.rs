@@ -9,7 +9,7 @@ use turnkey_tests::{binary, outside, scratch};
 use super::{expect_less, said};
 use crate::rootless::FORKS;
 
-/// What is in the chroot, made by root in a mount namespace of its own; then a script that finds turnkey in its PATH.
+/// The content of the chroot, made by root in a mount namespace of its own; then a script that finds turnkey in its PATH.
 /// `/bpf` has the programs that may be loaded for all, which saves time and is nothing that turnkey looks at.
 const MAKE: &str = r#"
 mount -t tmpfs none "$1" && cd "$1"
@@ -50,7 +50,7 @@ fn advice(told: &str) -> &str {
         .0
 }
 
-/// What the program has printed, and the report behind it.
+/// The words that the program has printed, and the report behind them.
 fn parts(output: &Output) -> (String, Value) {
     let text = String::from_utf8_lossy(&output.stdout);
     let (printed, report) = text.split_at(text.find('{').unwrap_or(text.len()));
@@ -110,7 +110,7 @@ fn a_monitor_that_could_know_no_jail_is_not_loaded() {
     );
 }
 
-/// Where no group counts, the limits are looked after all the same.
+/// Limits are looked after where no group counts.
 #[test]
 fn a_fork_bomb_is_bounded_and_ended_without_control_groups() {
     let run = format!("turnkey run --best-effort --pids 10 -- python3 -c '{FORKS}'");

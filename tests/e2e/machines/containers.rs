@@ -7,7 +7,7 @@ use turnkey_tests::{NOBODY, binary, compile, open_to_all, scratch};
 
 use super::said;
 
-/// Those that Docker and Podman leave root by default.
+/// The capabilities that Docker and Podman leave root by default.
 const DEFAULT: &str = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,\
                        +net_raw,+sys_chroot,+mknod,+audit_write,+setfcap";
 
@@ -27,7 +27,7 @@ shift
 exec "$@"
 "#;
 
-/// What an engine is asked for.
+/// The options of an engine.
 #[derive(Clone, Copy)]
 struct Container {
     /// As by `--privileged`, where it is not.

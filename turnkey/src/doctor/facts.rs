@@ -39,7 +39,7 @@ pub struct Facts {
     pub id_mapped: IdMapped,
     /// Bytes of `/sys/kernel/btf/vmlinux`, or why it cannot be read.
     pub btf: Result<u64, String>,
-    /// Whether sysfs is mounted at all.
+    /// True when sysfs is mounted at all.
     pub has_sysfs: bool,
     /// `/sys/kernel/security/lsm`; `None` when it cannot be read.
     pub security_modules: Option<Vec<String>>,
@@ -61,12 +61,12 @@ pub struct Facts {
     pub best_effort: Result<(), String>,
 }
 
-/// Why there are no control groups, and the fix.
+/// The cause of missing control groups, and the fix.
 #[derive(Clone, Debug)]
 pub struct NoGroups {
-    /// What was found.
+    /// The finding.
     pub cause: String,
-    /// What makes some.
+    /// The fix.
     pub fix: String,
 }
 
@@ -101,7 +101,7 @@ pub struct Groups {
     pub controllers: Vec<(Controller, Home)>,
     /// Groups were made, a process born in them, and removed; or why not.
     pub made: Result<(), String>,
-    /// Why a controller is missing, with the fix, where more is known than that.
+    /// The cause of a missing controller, with the fix, where more is known than that.
     pub lacks: Option<String>,
     /// The swap of a group can be limited, or the host has none.
     pub swap_is_bounded: bool,

@@ -186,7 +186,7 @@ fn what_is_not_ok_has_a_fix_and_a_source() {
     }
 }
 
-/// Whoever is root already cannot follow that advice.
+/// Advice to be root, which root cannot follow.
 #[test]
 fn root_in_a_container_is_told_how_to_start_the_container() {
     let facts = in_a_container();

@@ -328,7 +328,7 @@ pub fn listed(needs: &[&Need]) -> String {
 }
 
 impl Need {
-    /// Whether the build links it as the environment says.
+    /// True when the build links it as the environment says.
     pub fn is_seccomp(&self) -> bool {
         matches!(self.probe, Probe::Seccomp)
     }

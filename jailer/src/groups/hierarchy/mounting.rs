@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::{Controller, Membership, Mount};
 
-/// Where the kernel has an empty directory for control groups.
+/// The empty directory that the kernel has for control groups.
 const PLACE: &str = "/sys/fs/cgroup";
 
-/// What mounts everything, where no v2 hierarchy is mounted.
+/// The commands that mount everything, where no v2 hierarchy is mounted.
 pub(super) fn unified(mounts: &[Mount], memberships: &[Membership]) -> String {
     all(mounts, memberships, Path::new(PLACE).is_dir())
 }
@@ -36,7 +36,7 @@ fn all(mounts: &[Mount], memberships: &[Membership], has_place: bool) -> String 
     commands.join(" && ")
 }
 
-/// That hierarchies of v1 are missing beside a mounted v2, and what mounts them; `None` where none is.
+/// A sentence that hierarchies of v1 are missing beside a mounted v2, and what mounts them; `None` where none is.
 pub(super) fn legacy(mounts: &[Mount], memberships: &[Membership]) -> Option<String> {
     let missing = unmounted(mounts, memberships);
     // The root of v2 takes no directory that is not a group.

@@ -9,7 +9,7 @@ use crate::doctor::facts::Facts;
 /// The newest ABI of Landlock that turnkey makes use of.
 const NEWEST_LANDLOCK: u32 = 6;
 
-/// What a caller without privileges can do; root has to get them first.
+/// The advice for a caller without privileges; root has to get them first.
 pub fn as_root(facts: &Facts) -> String {
     if facts.user == 0 {
         return container::how_to_have_privileges(facts.switches.in_container);

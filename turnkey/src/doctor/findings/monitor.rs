@@ -9,7 +9,7 @@ use crate::doctor::preemption::{Omission, Programs};
 
 const MOUNT_SYSFS: &str = "as root, mount sysfs: mount -t sysfs sysfs /sys";
 
-/// Where the files of security modules cannot be read.
+/// The finding where the files of security modules cannot be read.
 fn mount_securityfs(facts: &Facts) -> String {
     let mount = "mount -t securityfs none /sys/kernel/security";
     match facts.has_sysfs {

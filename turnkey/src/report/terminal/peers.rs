@@ -1,4 +1,4 @@
-//! Whom a program means to talk to, by the names that it was given: what it asks a name server is refused where nobody
+//! The hosts that a program means to talk to, by the names that it was given: what it asks a name server is refused where nobody
 //! can be reached, so no address is ever seen.
 
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::report::model::Report;
 use crate::report::text::quote;
 
-/// Which name servers to ask, resolv.conf(5).
+/// The file of name servers to ask, resolv.conf(5).
 const NAME_SERVERS: &str = "/etc/resolv.conf";
 
 /// The schemes of addresses that people type, and the port of each (services(5)).
@@ -22,10 +22,10 @@ const SCHEMES: [(&str, u16); 9] = [
     ("wss", 443),
 ];
 
-/// Where nothing says whom.
+/// The advice where nothing says whom.
 const ANYBODY: &str = "--allow NAME:PORT for each host that it means; its name is looked up for it";
 
-/// Whether it is questions about names that are answered there: domain of services(5). A resolver without a name
+/// True when it is questions about names that are answered there: domain of services(5). A resolver without a name
 /// server asks the loopback.
 pub fn is_name_server(address: &str) -> bool {
     let peer: Option<SocketAddr> = address.parse().ok();
@@ -42,7 +42,7 @@ pub fn without_name_servers(report: &Report) -> Vec<String> {
     paths.filter(is_of_use).cloned().collect()
 }
 
-/// How to allow what a program with these arguments wants of a name server: its hosts, by name.
+/// The flags that allow what a program with these arguments wants of a name server: its hosts, by name.
 pub fn to_allow(argv: &[String]) -> String {
     let mut hosts: Vec<String> = Vec::new();
     for host in argv.iter().skip(1).filter_map(|word| host(word)) {
