@@ -48,17 +48,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         false => &[setup::BUILD],
     })?;
     setup::ensure_nextest()?;
+    if !arguments.filters.is_empty() {
+        let turnkey = &workspace::build_tests()?.turnkey;
+        let nextest = nextest(turnkey, "run");
+        return command::become_it(loaded_once(turnkey, nextest).args(&arguments.filters));
+    }
     let mut times = Times::read();
     eprintln!(
         "first turnkey and its tests are built{}; then the tests of this host run, and those of one guest",
         times.last("build")
     );
-    let built = times.take("build", workspace::build_tests)?;
+    let built = times.take("build", workspace::build_tests_of_guests)?;
     let turnkey = &built.turnkey;
-    if !arguments.filters.is_empty() {
-        let nextest = nextest(turnkey, "run");
-        return command::become_it(loaded_once(turnkey, nextest).args(&arguments.filters));
-    }
     let listing = read(&command::output(
         nextest(turnkey, "list").args(["--message-format", "json"]),
     )?)?;

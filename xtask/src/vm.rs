@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         machines: &arguments.machines,
         filters: &arguments.filters,
     };
-    let mut built = workspace::build_tests()?;
+    let mut built = workspace::build_tests_of_guests()?;
     if !arguments.quick {
         // As users have it.
         built.turnkey = workspace::build_turnkey()?;

@@ -73,7 +73,7 @@ pub struct Built {
     pub tests: Vec<(String, PathBuf)>,
 }
 
-/// Builds the command and all tests: what they share is compiled once, with the same features.
+/// Builds the command and the tests of this host: what they share is compiled once, with the same features.
 pub fn build_tests() -> Result<Built> {
     let messages = build_debug(&["--bins", "--tests"])?;
     let turnkey = executables(&messages, "bin")
@@ -83,10 +83,16 @@ pub fn build_tests() -> Result<Built> {
         })
         .map(|(_, path)| path)
         .context("cargo built no program named turnkey")?;
-    let mut tests = executables(&messages, "test");
-    // No test of this host, so it is built only by its name.
-    tests.extend(executables(&build_debug(&["--test", "guest"])?, "test"));
+    let tests = executables(&messages, "test");
     Ok(Built { turnkey, tests })
+}
+
+/// Builds the same, and the tests that only guests run: they are built by their name alone.
+pub fn build_tests_of_guests() -> Result<Built> {
+    let mut built = build_tests()?;
+    let of_guests = build_debug(&["--test", "guest"])?;
+    built.tests.extend(executables(&of_guests, "test"));
+    Ok(built)
 }
 
 /// Builds some targets of every crate, without optimisation; cargo's messages.
