@@ -61,6 +61,8 @@ pub struct Plan {
     pub rlimits: Vec<ResourceLimit>,
     /// What of the network it reaches.
     pub reach: Reach,
+    /// Whether somebody decides on each of its connects.
+    pub is_watched: bool,
     /// What Landlock refuses wherever no grant allows it; `None` on a host without Landlock.
     pub landlock: Option<Handled>,
     /// What Landlock allows, in order.
@@ -321,6 +323,7 @@ impl Plan {
             io,
             rlimits: rlimits::plan(&policy.limits, host),
             reach,
+            is_watched: true,
             landlock,
             tree: builder.steps,
             grants: builder.grants,
@@ -334,9 +337,10 @@ impl Plan {
     }
 
     /// For a jail whose connects nobody watches: Landlock refuses TCP too, where the kernel can and
-    /// the policy gives no network to use it on.
+    /// the policy gives no network to use it on, and not even its loopback comes up.
     #[must_use]
     pub fn unwatched(mut self) -> Plan {
+        self.is_watched = false;
         if self.policy.network == Network::None {
             self.landlock = self.landlock.map(Handled::with_tcp);
         }
@@ -362,9 +366,14 @@ impl Plan {
         })
     }
 
-    /// Whether the jail's own loopback interface is brought up.
+    /// Whether the jail's own loopback interface is brought up. Where there is no network, it is there for
+    /// resolvers alone: what they ask there is told, and nobody answers.
     pub fn has_loopback(&self) -> bool {
-        matches!(self.policy.network, Network::Loopback | Network::Allow)
+        match self.policy.network {
+            Network::None => self.is_watched,
+            Network::Loopback | Network::Allow => true,
+            Network::Host => false,
+        }
     }
 }
 

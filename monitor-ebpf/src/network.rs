@@ -31,6 +31,8 @@ const SOCK_STREAM: u32 = 1;
 const SOCK_DGRAM: u32 = 2;
 const IPPROTO_TCP: u32 = 6;
 const IPPROTO_UDP: u32 = 17;
+/// The port where name servers answer, in network byte order.
+const NAME_SERVER: u32 = 53_u16.to_be() as u32;
 /// Bytes of `struct sockaddr_in` that hold address and port.
 const LEAST_V4: u32 = 8;
 /// Those of `struct sockaddr_in6`.
@@ -100,6 +102,24 @@ impl Internet {
         }
     }
 
+    /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. There
+    /// is nobody, and the question that it then sends is told by name.
+    #[inline(always)]
+    fn asks_nobody(self, jail: JailCell, what: u16) -> bool {
+        jail.network() == network::NONE
+            && what == act::CONNECT
+            && self.socket_type == SOCK_DGRAM
+            && self.port == NAME_SERVER
+            && self.is_loopback()
+    }
+
+    /// Whether a bind takes nothing but a port that the kernel chooses, as a send or a connect does by itself.
+    /// Libraries do so to find out whether there is IPv6.
+    #[inline(always)]
+    fn takes_any_port(self, what: u16) -> bool {
+        what == act::BIND && self.port == 0 && self.is_loopback()
+    }
+
     /// A datagram socket connected to port 0 reaches nobody and sends nothing: getaddrinfo(3)
     /// does it to put the addresses that it found in order.
     #[inline(always)]
@@ -141,11 +161,20 @@ fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, 
     let inside = address.is_loopback();
     // Connecting and sending to oneself is no attempt to get out.
     let is_server = on_of(what) == on::BIND;
-    let ours = has_loopback && inside && !is_server;
+    let asks_nobody = address.asks_nobody(jail, what);
+    let ours = has_loopback && inside && !is_server || asks_nobody;
     let port = u16::from_be(address.port as u16);
     let verdict = addresses::decide(table, role, on_of(what), (address.ip, port), ours);
+    if asks_nobody && verdict.rule == 0 {
+        // A rule on every address refuses what gets somewhere: it is violated, and nothing is refused.
+        let verdict = automaton::decide_kind(table, role, on_of(what));
+        return (verdict, !verdict.kills());
+    }
     // Where there is more than loopback, the rules say what of it.
-    let reachable = allows_others || has_loopback && (inside || is_server);
+    let reachable = allows_others
+        || has_loopback && (inside || is_server)
+        || address.takes_any_port(what)
+        || asks_nobody;
     (verdict, reachable && verdict.action < action::DENY)
 }
 

@@ -125,7 +125,7 @@ pub const KEYS: &[Key] = &[
     key("filesystem.scratch", "why", Form::Text, "`\"\"`", "why the jail is given it"),
     key("filesystem.workdir", "mode", Form::Word(words::<Workdir>), "`overlay`", "writable with the writes thrown away, read-only, or an empty scratch instead"),
 
-    key("network", "mode", Form::Word(words::<Network>), "`none`", "an empty network namespace, one with its own loopback, that and the hosts of `allow`, or none: the host's own network"),
+    key("network", "mode", Form::Word(words::<Network>), "`none`", "a network namespace in which nobody is reached, one with its own loopback, that and the hosts of `allow`, or none: the host's own network"),
     key("network", "why", Form::Text, "`\"\"`", "why the program needs the mode `host`"),
     key("network", "allow", Form::Entries("{ to = \"example.org:443\", why = \"packages\" }"), "`[]`", "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)"),
     key("network.allow", "to", Form::Text, "", "`HOST:PORT`: a name, an address or a range such as `10.1.0.0/16`, version 6 in brackets; a port or a range such as `8000-8010`"),

@@ -162,7 +162,7 @@ pub enum Workdir {
 /// `[network]`, from least to most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Network {
-    /// An empty network namespace; even loopback is down.
+    /// A network namespace of its own in which nobody is reached; its loopback is up for what resolvers ask.
     #[default]
     None,
     /// A network namespace with its own loopback.

@@ -165,6 +165,12 @@ for n in range(12):
     try: s.sendto(struct.pack('>6H', n, 256, 1, 0, 0, 0) + name + b'\\0\\1\\0\\1', ('127.0.0.1', 53))
     except OSError: pass";
     is_named(&Run::new().python(program), "dns-tunnel");
+    // By the C library, which knows of no name server.
+    let program = "import socket
+for n in range(12):
+    try: socket.getaddrinfo('%02d' % n + 'd' * 40 + '.example.org', 443)
+    except OSError: pass";
+    is_named(&Run::new().python(program), "dns-tunnel");
 }
 
 /// Files of a home, of several classes.

@@ -184,7 +184,7 @@ fn looking_up_an_own_name_is_no_attempt_to_get_out() {
     ran.expect(ran.violations().is_empty(), "nobody was to be reached");
     // The control: the same socket with a port to reach is one.
     let reaching = "import socket
-try: socket.socket(type=socket.SOCK_DGRAM).connect(('127.0.0.1', 53))
+try: socket.socket(type=socket.SOCK_DGRAM).connect(('127.0.0.1', 54))
 except OSError as e: print(e.errno)";
     let ran = Run::new().python(reaching);
     ran.expect(ran.stdout == "1\n", "EPERM");

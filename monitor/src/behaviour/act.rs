@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use turnkey_policy::address::is_own;
 use turnkey_policy::{Action, On, WORKSPACE};
 
 use super::scene::Scene;
@@ -21,6 +22,8 @@ mod flag {
 
 /// `SOCK_STREAM`
 const STREAM: u32 = 1;
+/// Where name servers answer.
+const NAME_SERVER: u16 = 53;
 /// `EINPROGRESS`: connect(2) of a socket that does not wait.
 const IN_PROGRESS: i32 = 115;
 
@@ -214,7 +217,7 @@ impl<'e> Act<'e> {
             } => match act {
                 NetworkAct::Connect | NetworkAct::Send => What::Spoke {
                     address,
-                    done: *errno == 0 || *errno == IN_PROGRESS,
+                    done: (*errno == 0 || *errno == IN_PROGRESS) && !asks_nobody(address),
                 },
                 NetworkAct::Bind | NetworkAct::Listen => What::Served,
             },
@@ -250,6 +253,14 @@ fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {
         directory: has(flag::DIRECTORY),
         outcome: Outcome::Failed,
     }
+}
+
+/// True for where a resolver without a name server asks: no jail may listen at such a port, so nobody answers.
+fn asks_nobody(address: &Address) -> bool {
+    let Address::Inet(peer) = address else {
+        return false;
+    };
+    peer.port() == NAME_SERVER && is_own(peer.ip())
 }
 
 fn path_of(raw: &Raw) -> Cow<'_, [u8]> {

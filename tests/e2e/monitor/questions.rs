@@ -115,10 +115,98 @@ fn m19_a_question_of_the_resolver_is_told_by_name() {
     let row = (ran.list("/network_attempts").iter())
         .any(|row| row["name"] == "secret.example.com" && row["address"] == "127.0.0.1:53");
     ran.expect(row, "and stands in the report");
+}
 
-    // Where not even the connect may happen, no question is built: the address is all there is.
-    let ran = Run::new().with_events().run(&["python3", "-c", RESOLVE]);
-    ran.expect(asked(&ran).is_empty(), "no question");
-    let tried = events(&ran, "connect").any(|event| event["address"] == "127.0.0.1:53");
-    ran.expect(tried, "but the attempt is told");
+/// Looks a name up; prints the errors and whether that was quick.
+const LOOK_UP: &str = r#"
+import time; begin = time.monotonic()
+try: socket.getaddrinfo('secret.example.com', 443, type=socket.SOCK_STREAM)
+except socket.gaierror as error: print(error.errno == socket.EAI_AGAIN)
+print(time.monotonic() - begin < 1)
+"#;
+
+#[test]
+fn m19_without_a_network_a_name_is_told_and_nobody_answers() {
+    let (before, _) = RESOLVE.rsplit_once("try:").unwrap();
+    // Connecting to a port while addresses are put in order is an attempt, too.
+    let program = before.replace("'localhost', 1", "'localhost', 0") + LOOK_UP;
+    let ran = Run::new().with_events().run(&["python3", "-c", &program]);
+    ran.expect(ran.stdout == "True\nTrue\n", "try again later, and at once");
+    for record in ["A", "AAAA"] {
+        let name = format!(r#""secret.example.com" "{record}""#);
+        let told = asked(&ran).contains(&(name, Value::from("denied")));
+        ran.expect(told, record);
+    }
+    ran.expect(ran.violations().len() == 1, "one attempt, repeated");
+    let violation = &ran.violations()[0];
+    ran.expect(violation["rule"] == "network-connect", "as grave as ever");
+    ran.expect(violation["action"] == "deny", "and stopped");
+    ran.expect(violation["stopped_by"] == "network-namespace", "by nobody");
+    ran.expect(
+        violation["names"] == serde_json::json!(["secret.example.com"]),
+        "for whom it was",
+    );
+    let advice = violation["advice"].as_str().unwrap_or_default();
+    ran.expect(
+        advice.starts_with("--allow secret.example.com:PORT "),
+        "what would lead there",
+    );
+    ran.expect(
+        ran.stderr
+            .contains("turnkey: blocked: looking up secret.example.com\n"),
+        "and in words",
+    );
+}
+
+/// Where a resolver asks, and beside it. Prints what each is answered.
+const BESIDE: &str = r#"
+import socket
+for kind, family, address in [
+    (socket.SOCK_DGRAM, socket.AF_INET, ('127.0.0.1', 53)),
+    (socket.SOCK_DGRAM, socket.AF_INET6, ('::1', 53)),
+    (socket.SOCK_DGRAM, socket.AF_INET, ('127.0.0.1', 54)),
+    (socket.SOCK_DGRAM, socket.AF_INET6, ('::1', 54)),
+    (socket.SOCK_STREAM, socket.AF_INET, ('127.0.0.1', 53)),
+    (socket.SOCK_STREAM, socket.AF_INET6, ('::1', 53)),
+    (socket.SOCK_DGRAM, socket.AF_INET, ('192.0.2.1', 53)),
+]:
+    peer = socket.socket(family, kind)
+    try: peer.connect(address); peer.send(b'x'); peer.recv(1)
+    except OSError as error: print(error.errno)
+    try: socket.socket(family, kind).bind(address)
+    except OSError as error: print(error.errno)
+"#;
+
+#[test]
+fn m19_nothing_but_a_question_to_oneself_passes() {
+    let ran = Run::new().python(BESIDE);
+    let asks = format!("{}\n1\n", libc::ECONNREFUSED);
+    let expected = asks.repeat(2) + &"1\n1\n".repeat(5);
+    ran.expect(ran.stdout == expected, "nobody there, and refused");
+    let own = Run::new().profile(
+        "[[rule]]\nid = \"own\"\non = \"connect\"\naddress = \"127.0.0.1\"\nport = 53\naction = \"deny\"\nseverity = \"low\"\nwhy = \"mine\"\n",
+    );
+    let ran = own.python(BESIDE);
+    ran.expect(
+        ran.stdout.starts_with("1\n1\n"),
+        "a rule about the address refuses",
+    );
+    ran.expect(ran.violations()[0]["rule"] == "own", "and is named");
+}
+
+#[test]
+fn taking_any_port_of_ones_own_is_no_attempt_to_get_out() {
+    let ran = Run::new().python(
+        "import socket
+for family, address in (2, '127.0.0.1'), (2, ''), (10, '::1'):
+    for kind in 1, 2: socket.socket(family, kind).bind((address, 0))
+try: socket.socket().bind(('127.0.0.1', 4444))
+except OSError as error: print(error.errno)",
+    );
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "1\n", "EPERM for a port that is chosen");
+    ran.expect(
+        !ran.stderr.contains(":0\n"),
+        "and nothing is told of the others",
+    );
 }

@@ -63,6 +63,7 @@ fn namespaces(view: &View, out: &mut impl Write) -> io::Result<()> {
         "loopback",
         match (view.network.mode, view.network.loopback_up) {
             (HOST, _) => "the host's",
+            (NONE, true) => "up, and nobody answers on it",
             (_, true) => "up",
             (_, false) => "down",
         },
@@ -75,6 +76,7 @@ fn namespaces(view: &View, out: &mut impl Write) -> io::Result<()> {
 }
 
 const HOST: &str = turnkey_policy::Network::Host.name();
+const NONE: &str = turnkey_policy::Network::None.name();
 
 fn shared(view: &View, out: &mut impl Write) -> io::Result<()> {
     section("In the host's network", out)?;

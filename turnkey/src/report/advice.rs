@@ -13,6 +13,7 @@ use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, ad
 
 use super::act::{Act, Object};
 use super::model::{FileAccess, SocketType};
+use super::peers;
 use super::stopper::Stopper;
 use super::text::quote;
 
@@ -206,6 +207,9 @@ fn is_plain(path: &str) -> bool {
 }
 
 fn network(address: &str, socket: Option<SocketType>) -> Opening {
+    if peers::is_name_server(address) {
+        return Opening::Whole(peers::ANYBODY.to_owned());
+    }
     let peer: Option<SocketAddr> = address.parse().ok();
     let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
     match peer {

@@ -13,6 +13,7 @@ use super::act::{Act, Object, kind_name};
 use super::advice;
 use super::clock::Clock;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
+use super::peers::Asked;
 use super::processes::Processes;
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::stopper::{Attribution, Stopper};
@@ -40,6 +41,7 @@ pub struct Aggregator {
     addresses: Table<OperationKey, Row>,
     calls: Table<CallKey, Row<CallKey>>,
     violations: Table<ViolationKey, Violation>,
+    asked: Asked,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
     /// How many events there were. Each can stand for many acts.
@@ -104,6 +106,7 @@ impl Aggregator {
             addresses: Table::new(ADDRESSES),
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
+            asked: Asked::new(VIOLATIONS),
             tallies: BTreeMap::new(),
             seen: BTreeMap::new(),
             events: 0,
@@ -127,6 +130,10 @@ impl Aggregator {
             return;
         };
         self.operation(event, (process, program), &act);
+        if let Kind::Question { .. } = event.kind {
+            let who = self.processes.actor(process, &event.task);
+            self.asked.note(&who, &act.object);
+        }
         if let Some(decision) = event
             .decision
             .filter(|decision| decision.action != Action::Allow)
@@ -149,8 +156,12 @@ impl Aggregator {
         let files = self.files.into_rows().into_iter();
         let addresses = self.addresses.into_rows().into_iter();
         let calls = self.calls.into_rows().into_iter();
+        let mut violations = self.violations.into_rows();
+        if !self.attribution.shares_network() {
+            self.asked.name(&mut violations);
+        }
         Observations {
-            violations: self.violations.into_rows(),
+            violations,
             processes: self.processes.rows(clock),
             file_operations: files.filter_map(|row| row.file(rules, clock)).collect(),
             network_attempts: addresses
@@ -258,6 +269,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         path_truncated: false,
         access: Vec::new(),
         address: None,
+        names: Vec::new(),
         syscall: None,
         raw: None,
         to: None,

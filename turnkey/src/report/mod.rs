@@ -25,6 +25,7 @@ pub mod json;
 mod limit;
 mod model;
 mod passages;
+mod peers;
 mod processes;
 mod read;
 pub mod redact;

@@ -330,6 +330,9 @@ pub struct Violation {
     /// For `connect`, `bind` and `send`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// For an address where name servers answer: the names that the process asked for there, the first ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
     /// For everything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syscall: Option<String>,

@@ -18,9 +18,10 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use turnkey_monitor::{Address, NetworkAct};
 use turnkey_policy::syscalls::arguments::{self, Only};
-use turnkey_policy::{Action, Allowed, Network, On, Policy, Syscalls, endpoint};
+use turnkey_policy::{Action, Allowed, Network, On, Policy, Syscalls, address, endpoint};
 
 use super::model::Result;
+use super::peers::NAME_SERVER;
 use calls::{calls, calls_that_change};
 use place::{Place, Tree};
 
@@ -119,6 +120,8 @@ pub struct Attribution {
     allowed: Option<Vec<Allowed>>,
     /// There is no network namespace between.
     shares_network: bool,
+    /// The network namespace has nothing but a loopback on which nobody answers.
+    has_nobody: bool,
 }
 
 impl Attribution {
@@ -129,6 +132,7 @@ impl Attribution {
             syscalls: policy.syscalls.clone(),
             allowed: (policy.network == Network::Allow).then(|| policy.allow.clone()),
             shares_network: policy.network == Network::Host,
+            has_nobody: policy.network == Network::None,
         }
     }
 
@@ -171,6 +175,10 @@ impl Attribution {
             (Address::Inet(peer), 0) if self.leads_nowhere(act, *peer) => {
                 Outcome::Denied(Stopper::NetworkNamespace)
             }
+            // It let a question pass, and there is nobody to answer it.
+            (Address::Inet(peer), 0 | libc::ECONNREFUSED) if self.asks_nobody(act, *peer) => {
+                Outcome::Denied(Stopper::NetworkNamespace)
+            }
             (_, 0 | libc::EINPROGRESS | libc::EALREADY | libc::EISCONN) => Outcome::Allowed,
             (_, libc::EPERM | libc::ENOSYS) if !self.allows_any(calls(act)) => {
                 Outcome::Denied(Stopper::Seccomp)
@@ -200,6 +208,12 @@ impl Attribution {
         let missing =
             |allowed: &Vec<Allowed>| !endpoint::allows(allowed, &[], address, peer.port());
         goes_out && !ours && self.allowed.as_ref().is_some_and(missing)
+    }
+
+    /// Whether it is a question to a name server that the jail would have to be itself.
+    fn asks_nobody(&self, act: NetworkAct, peer: SocketAddr) -> bool {
+        let asks = matches!(act, NetworkAct::Connect | NetworkAct::Send);
+        self.has_nobody && asks && peer.port() == NAME_SERVER && address::is_own(peer.ip())
     }
 
     /// Binding makes a file. Connecting needs write permission on it, and Landlock is not asked.
@@ -421,6 +435,30 @@ mod tests {
             network(NetworkAct::Bind, &address, libc::EACCES),
             Denied(Stopper::Capabilities)
         );
+    }
+
+    #[test]
+    fn a_question_on_a_loopback_where_nobody_answers_leads_nowhere() {
+        let none = fixture::policy();
+        let own = Policy {
+            network: Network::Loopback,
+            ..fixture::policy()
+        };
+        let of = |policy: &Policy, act, address: &str, errno| {
+            let address = Address::Inet(address.parse().unwrap());
+            Attribution::new(policy).network(act, &address, errno)
+        };
+        for act in [NetworkAct::Connect, NetworkAct::Send] {
+            for address in ["127.0.0.1:53", "[::1]:53", "0.0.0.0:53"] {
+                let nowhere = Denied(Stopper::NetworkNamespace);
+                assert_eq!(of(&none, act, address, 0), nowhere, "{address}");
+                assert_eq!(of(&none, act, address, libc::ECONNREFUSED), nowhere);
+                let refused = Denied(Stopper::CgroupProgram);
+                assert_eq!(of(&none, act, address, libc::EPERM), refused);
+                assert_eq!(of(&own, act, address, 0), Allowed, "{address}");
+            }
+        }
+        assert_eq!(of(&none, NetworkAct::Bind, "127.0.0.1:0", 0), Allowed);
     }
 
     #[test]

@@ -6,7 +6,6 @@
 mod brief;
 mod left;
 mod meant;
-mod peers;
 
 use std::io::{self, Write};
 
@@ -22,6 +21,7 @@ use super::model::{
     Actor, FileAccess, FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Report,
     Status, Verdict, Violation,
 };
+use super::peers;
 use super::stopper::Stopper;
 use super::text::quote;
 use super::unknown;
@@ -180,10 +180,7 @@ impl<W: Write> Page<'_, W> {
         if gravest.actor_unknown {
             self.field("who", unknown::WORDS)?;
         }
-        self.field(
-            "stopped by",
-            Stopper::told(gravest.stopped_by, gravest.action),
-        )?;
+        self.field("stopped by", peers::stopped_by(gravest))?;
         if let Some(raw) = &gravest.raw {
             let given = if raw.unreadable {
                 "(memory that could not be read)"
@@ -228,8 +225,8 @@ impl<W: Write> Page<'_, W> {
     /// Other objects of the same rule.
     fn also(&mut self, finding: &Finding, told: &Violation, rows: &[&Violation]) -> io::Result<()> {
         let mut names: Vec<&str> = Vec::new();
-        for name in rows.iter().filter_map(|row| object(row)) {
-            if Some(name) != object(told) && !names.contains(&name) {
+        for name in rows.iter().flat_map(|row| peers::objects(row)) {
+            if Some(name) != peers::objects(told).next() && !names.contains(&name) {
                 names.push(name);
             }
         }
@@ -265,7 +262,9 @@ impl<W: Write> Page<'_, W> {
     /// What a layer stopped although no rule speaks of it.
     fn unruled(&mut self, report: &Report) -> io::Result<()> {
         let files = report.file_operations.iter().filter_map(Blocked::file);
-        let addresses = report.network_attempts.iter().filter_map(Blocked::network);
+        let addresses = report.network_attempts.iter();
+        let addresses = addresses.filter(|row| !peers::is_told_by_name(report, row));
+        let addresses = addresses.filter_map(Blocked::network);
         let calls = report.refused_calls.iter().filter_map(Blocked::call);
         let blocked: Vec<_> = files.chain(addresses).chain(calls).collect();
         for row in blocked.iter().take(UNRULED) {
@@ -283,7 +282,8 @@ impl<W: Write> Page<'_, W> {
             self.field("stopped by", row.stopped_by)?;
             if row.is_name_server {
                 let argv = process.map_or(&[][..], |process| &process.argv);
-                self.field("to allow", &peers::to_allow(argv))?;
+                let names = row.names.as_slice();
+                self.field("to allow", &peers::to_allow(argv, names))?;
             } else if let Some(advice) = &row.advice {
                 self.field("to allow", advice)?;
             }
@@ -367,6 +367,8 @@ struct Blocked {
     advice: Option<String>,
     /// A name server, which a jail does not reach: the names of hosts are looked up for it.
     is_name_server: bool,
+    /// What it was asked for.
+    names: Vec<String>,
 }
 
 impl Blocked {
@@ -390,6 +392,7 @@ impl Blocked {
             stopped_by: stopped_by.words(),
             advice: advice::for_layer(stopped_by, &object),
             is_name_server: false,
+            names: Vec::new(),
         })
     }
 
@@ -403,16 +406,17 @@ impl Blocked {
             name: row.name.clone(),
         };
         let what = match &row.name {
-            Some(name) => format!("asking {} for {name}", row.address),
+            Some(name) => peers::looking_up(name, &row.address),
             None => format!("{} {}", on_words(row.act.name()), row.address),
         };
         Some(Self {
             what,
             count: row.count,
             exec_id: row.first_exec_id,
-            stopped_by: stopped_by.words(),
+            stopped_by: peers::words(stopped_by, &row.address),
             advice: advice::for_layer(stopped_by, &object),
             is_name_server: peers::is_name_server(&row.address),
+            names: peers::names(row),
         })
     }
 
@@ -430,6 +434,7 @@ impl Blocked {
             },
             advice: row.advice.clone(),
             is_name_server: false,
+            names: Vec::new(),
         })
     }
 }
@@ -455,6 +460,10 @@ pub(super) fn headline(violation: &Violation) -> String {
     };
     let what = match violation.on {
         _ if violation.syscall.is_some() => format!("calling {name}"),
+        _ if !violation.names.is_empty() => {
+            let names = violation.names.first().map_or(name, String::as_str);
+            peers::looking_up(names, name)
+        }
         On::Open => format!("{} {name}", use_of(&violation.access)),
         on => format!("{} {name}", on_words(on.name())),
     };

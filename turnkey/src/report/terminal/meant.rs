@@ -8,8 +8,6 @@ use crate::report::behaviour;
 use crate::report::model::{Report, Violation};
 use crate::report::text::quote;
 
-use super::peers;
-
 /// That what was opened is worthless: the behaviour that it is a part of says so.
 pub fn decoy(report: &Report, violation: &Violation) -> Option<String> {
     let path = violation.path.as_deref()?;
@@ -23,10 +21,6 @@ pub fn decoy(report: &Report, violation: &Violation) -> Option<String> {
 /// How to allow it. What no program should do is not told as a rule to paste: who means it asks which rule decides,
 /// and the report has the whole.
 pub fn to_allow(violation: &Violation) -> Cow<'_, str> {
-    let address = violation.address.as_deref();
-    if address.is_some_and(peers::is_name_server) {
-        return Cow::Owned(peers::to_allow(&violation.process.argv));
-    }
     let grave = violation.action == Action::Kill && violation.severity == Severity::Critical;
     let is_rule = violation.advice.contains('\n');
     // What was escaped is not the path itself, and asking for it would ask for another.

@@ -5,7 +5,8 @@ use super::markup::{Markup, of, say};
 use super::{severity, time_of_day};
 use crate::report::limit::size;
 use crate::report::model::{Finding, Report, Violation};
-use crate::report::stopper::Stopper;
+
+use crate::report::peers;
 use crate::report::terminal;
 use crate::report::unknown;
 
@@ -140,7 +141,12 @@ fn head_alone(finding: &Finding, facts: &str) -> Markup {
 }
 
 fn attempt(violation: &Violation) -> Markup {
-    let stopped = Stopper::told(violation.stopped_by, violation.action);
+    let stopped = peers::stopped_by(violation);
+    let tried: Vec<_> = peers::objects(violation).collect();
+    let tried = match tried.as_slice() {
+        [] => "—".to_owned(),
+        tried => tried.join(", "),
+    };
     let raw = violation.raw.as_ref().map(|raw| match raw.unreadable {
         true => "(memory that could not be read)".to_owned(),
         false => raw.text.clone(),
@@ -154,10 +160,7 @@ fn attempt(violation: &Violation) -> Markup {
         None => Markup::text(&violation.advice),
     };
     let pairs = [
-        (
-            "tried",
-            Some(say("code", "", terminal::object(violation).unwrap_or("—"))),
-        ),
+        ("tried", Some(say("code", "", &tried))),
         (
             "by",
             Some(say("code", "", &terminal::actor(&violation.process))),
