@@ -207,6 +207,9 @@ pub mod flag {
     /// Who acted has the role [`crate::role::UNKNOWN`], as all have where no rule names who acts. Where
     /// rules do, the strongest of all the answers that it might have had was given.
     pub const ACTOR_UNKNOWN: u16 = 1 << 10;
+    /// [`super::kind::CHANGE`], [`super::kind::LOOK`]: the argument that is the object could not be read. What is
+    /// empty was.
+    pub const OBJECT_UNREADABLE: u16 = 1 << 11;
 
     /// [`ACTOR_UNKNOWN`] of the unknown role alone. Without a branch, of which the kernel's verifier would
     /// follow each.

@@ -287,16 +287,23 @@ fn attach_names(
 ) {
     if asked.new.path != 0 {
         emit::note_raw(&mut scratch.record, jail, new_length);
+    } else {
+        scratch.record.flags |= flag::RAW_UNREADABLE;
     }
     if length == UNREADABLE || asked.object.by_descriptor != 0 {
         // A descriptor's own path is where the text begins.
         let known = if length == UNREADABLE { 0 } else { length };
         scratch.record.path_len = known as u16;
+        if known == 0 {
+            scratch.record.flags |= flag::OBJECT_UNREADABLE;
+        }
         return;
     }
     let at = u32::from(scratch.record.raw_len);
     if asked.new.path == 0 || read::append_user_bytes(scratch, at, asked.object.path, length) {
         scratch.record.path_len = length as u16;
+    } else {
+        scratch.record.flags |= flag::OBJECT_UNREADABLE;
     }
     let absolute = scratch.text[(at as usize) % PATH] == b'/';
     if !absolute {

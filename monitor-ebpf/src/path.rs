@@ -205,12 +205,14 @@ pub struct Resolved {
 
 /// Only during the walk.
 const GOING: u32 = 0;
-/// The path is complete.
+/// The path is complete. The lowest bit says so.
 const WHOLE: u32 = 1;
 /// The path is longer than the buffer, which holds its end.
 const TOO_LONG: u32 = 2;
+/// The entry is in no directory and has no name either, as that of a pipe: so is its path, which is complete.
+const NAMELESS: u32 = 3;
 /// The walk ended in something that is no path.
-const FAILED: u32 = 3;
+const FAILED: u32 = 4;
 
 impl Resolved {
     /// No path at all.
@@ -243,13 +245,13 @@ impl Resolved {
     /// Whether this is the complete path.
     #[inline(always)]
     pub fn is_whole(self) -> bool {
-        self.state == WHOLE
+        self.state & WHOLE != 0
     }
 
     /// Whether this is the path, or at least its end.
     #[inline(always)]
     pub fn is_known(self) -> bool {
-        self.state == WHOLE || self.state == TOO_LONG
+        self.state < FAILED
     }
 }
 
@@ -347,7 +349,7 @@ impl Walk<'_> {
         }
         if alone {
             self.scratch.cursor.begin = end - length;
-            return WHOLE;
+            return if length == 0 { NAMELESS } else { WHOLE };
         }
         let begin = end - length - 1;
         self.scratch.path[begin as usize % PATH] = b'/';

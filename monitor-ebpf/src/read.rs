@@ -318,10 +318,10 @@ pub fn append_sibling(scratch: &mut Scratch, at: u32, address: u64) -> u32 {
 /// Appends the end of `path`, from `from` on, to `text`, `at` bytes in.
 #[inline(always)]
 pub fn append_path(scratch: &mut Scratch, at: u32, from: u32, length: u32) {
-    let at = opaque(u64::from(at)) & (PATH as u64 - 1);
+    let at = opaque(u64::from(at)) & (2 * PATH as u64 - 1);
     let from = opaque(u64::from(from)) & (PATH as u64 - 1);
     let length = opaque(u64::from(length)) & (PATH as u64 - 1);
-    // SAFETY: the mask keeps the end below twice `PATH`; the helper reads the source itself and
+    // SAFETY: the masks keep the end below three times `PATH`; the helper reads the source itself and
     // fails, rather than faults, beyond the map.
     unsafe {
         helper::bpf_probe_read_kernel(

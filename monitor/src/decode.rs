@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use turnkey_abi::syscalls::on;
-use turnkey_abi::{COMM, Record, Repeat, act, count, flag, kind};
+use turnkey_abi::{COMM, PATH, Record, Repeat, act, count, flag, kind};
 use turnkey_policy::On;
 
 use crate::event::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
@@ -342,6 +342,7 @@ fn kind_of_change(record: &Record) -> Result<On, DecodeError> {
 /// The other name of a link or a rename, and what a symlink leads to: the programs write a relative one behind its own
 /// name and a step back.
 fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
+    let is_known = !has(&parts.record, flag::RAW_UNREADABLE);
     let name = match on {
         On::Link | On::Rename => parts.raw,
         On::Open if !parts.raw.is_empty() => {
@@ -351,22 +352,25 @@ fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
         }
         _ => return None,
     };
-    Some(name.to_vec())
+    is_known.then(|| name.to_vec())
 }
 
 fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
     let record = &parts.record;
     let on = kind_of_change(record)?;
+    let resolved = has(record, flag::FILE);
     Ok(Kind::Change {
         on,
         object: Raw {
             base: has(record, flag::BASE).then(|| parts.argv.to_vec()),
             bytes: parts.path.to_vec(),
-            truncated: has(record, flag::PATH_TRUNCATED),
-            unreadable: parts.path.is_empty(),
+            // An argument that fills its room is cut, as far as anybody knows.
+            truncated: has(record, flag::PATH_TRUNCATED)
+                || !resolved && parts.path.len() == PATH - 1,
+            unreadable: has(record, flag::OBJECT_UNREADABLE) || resolved && parts.path.is_empty(),
         },
         new: new_name(parts, on),
-        resolved: has(record, flag::FILE),
+        resolved,
         errno: errno(record),
     })
 }

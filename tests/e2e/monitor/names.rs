@@ -1,9 +1,10 @@
 //! Names that a program gives to files that rules are about, and to what is to become such a file. A rule on a file
 //! holds under every name that the program can give it: the act that names is what is decided on.
 
+use serde_json::Value;
 use turnkey_tests::{Ran, Run, scratch};
 
-use super::{guard, violations};
+use super::{events, guard, violations};
 
 fn jail(sections: &str) -> Run {
     Run::new().file("secret", "hidden\n").profile(sections)
@@ -297,4 +298,38 @@ fn m37_an_access_control_list_is_a_mode() {
     let harmless = "import os; os.setxattr('kept', 'user.note', b'x'); print('went on')";
     let free = jail().python(harmless);
     free.expect(free.violations().is_empty(), "another attribute");
+}
+
+/// A name that fills its room, an empty one, one that is not there, and a descriptor of what has no name.
+#[test]
+fn names_are_told_as_they_were_asked() {
+    let program = "import ctypes, os
+libc = ctypes.CDLL(None)
+libc.linkat(-100, b'x' * 4095, -100, b'/etc/x', 0)
+libc.unlink(b'')
+libc.rename(b'a', None)
+read, _ = os.pipe()
+os.open(f'/proc/self/fd/{read}', os.O_RDONLY)";
+    let ran = Run::new().with_events().python(program);
+    let change = |access: &str| {
+        let is_this = |event: &&Value| event["access"][0] == access;
+        let found = events(&ran, "change").find(is_this);
+        found.unwrap_or(&Value::Null).clone()
+    };
+    let linked = change("link");
+    ran.expect(linked["to"] == "/etc/x", "the new name, beside a long one");
+    ran.expect(linked["raw"]["truncated"] == true, "which may be cut");
+    let unlinked = change("unlink");
+    ran.expect(unlinked["path"].is_string(), "an empty name was read");
+    let renamed = change("rename");
+    ran.expect(renamed["to"].is_null(), "no name is none");
+    let pipes = |event: &&Value| {
+        event["path"]
+            .as_str()
+            .is_some_and(|it| it.starts_with("/proc/self/fd/"))
+    };
+    let opened = events(&ran, "open").filter(pipes).count();
+    ran.expect(opened == 1, "a pipe is told by what it was called");
+    let root = events(&ran, "open").any(|event| event["path"] == "/");
+    ran.expect(!root, "and not as the root");
 }
