@@ -333,3 +333,19 @@ os.open(f'/proc/self/fd/{read}', os.O_RDONLY)";
     let root = events(&ran, "open").any(|event| event["path"] == "/");
     ran.expect(!root, "and not as the root");
 }
+
+#[test]
+fn what_a_symlink_leads_to_is_told() {
+    let rule = "[[rule]]\nid = \"written\"\non = \"open\"\naccess = \"write\"\npath = \"/workspace/*\"\naction = \"log\"";
+    let script = "ln -s a one; ln -s /usr/b two; ln -s ../c /workspace/three; mkdir four";
+    let ran = jail(rule).with_events().shell(script);
+    let told = events(&ran, "change").map(|event| (event["path"].as_str(), event["to"].as_str()));
+    let told: Vec<_> = told.collect();
+    let expected = [
+        (Some("/workspace/one"), Some("a")),
+        (Some("/workspace/two"), Some("/usr/b")),
+        (Some("/workspace/three"), Some("../c")),
+        (Some("/workspace/four"), None),
+    ];
+    ran.expect(told == expected, "each with its aim");
+}

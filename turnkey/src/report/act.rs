@@ -481,12 +481,14 @@ const ERRNO: &[(i32, &str)] = &[
     (libc::EISDIR, "EISDIR"),
     (libc::ELOOP, "ELOOP"),
     (libc::EMFILE, "EMFILE"),
+    (libc::EMLINK, "EMLINK"),
     (libc::EMSGSIZE, "EMSGSIZE"),
     (libc::ENAMETOOLONG, "ENAMETOOLONG"),
     (libc::ENETDOWN, "ENETDOWN"),
     (libc::ENETUNREACH, "ENETUNREACH"),
     (libc::ENFILE, "ENFILE"),
     (libc::ENOBUFS, "ENOBUFS"),
+    (libc::ENODATA, "ENODATA"),
     (libc::ENODEV, "ENODEV"),
     (libc::ENOENT, "ENOENT"),
     (libc::ENOEXEC, "ENOEXEC"),
@@ -495,16 +497,26 @@ const ERRNO: &[(i32, &str)] = &[
     (libc::ENOSYS, "ENOSYS"),
     (libc::ENOTCONN, "ENOTCONN"),
     (libc::ENOTDIR, "ENOTDIR"),
+    (libc::ENOTEMPTY, "ENOTEMPTY"),
     (libc::ENOTSOCK, "ENOTSOCK"),
     (libc::ENXIO, "ENXIO"),
     (libc::EOPNOTSUPP, "EOPNOTSUPP"),
     (libc::EOVERFLOW, "EOVERFLOW"),
     (libc::EPERM, "EPERM"),
     (libc::EPIPE, "EPIPE"),
+    (libc::EPROTONOSUPPORT, "EPROTONOSUPPORT"),
     (libc::EPROTOTYPE, "EPROTOTYPE"),
     (libc::EROFS, "EROFS"),
+    (libc::ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"),
     (libc::ETIMEDOUT, "ETIMEDOUT"),
     (libc::ETXTBSY, "ETXTBSY"),
+    (libc::EXDEV, "EXDEV"),
+    // The kernel's own words for a call that a signal interrupted (linux/errno.h), which programs never see: it
+    // begins again, or gives `EINTR`.
+    (512, "ERESTARTSYS"),
+    (513, "ERESTARTNOINTR"),
+    (514, "ERESTARTNOHAND"),
+    (516, "ERESTART_RESTARTBLOCK"),
 ];
 
 #[cfg(test)]
@@ -581,6 +593,7 @@ mod tests {
     fn errors_have_names_or_numbers() {
         assert_eq!(errno_name(0), None);
         assert_eq!(errno_name(libc::EROFS).as_deref(), Some("EROFS"));
+        assert_eq!(errno_name(512).as_deref(), Some("ERESTARTSYS"));
         assert_eq!(errno_name(4095).as_deref(), Some("errno 4095"));
     }
 }
