@@ -13,27 +13,29 @@ use crate::generate::generate;
 use crate::jail::{Bench, Way};
 use crate::program::{Op, Program};
 
-/// A summary of what was run.
+/// What was run.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// The number of programs.
+    /// How many programs.
     pub programs: u64,
-    /// The number of calls the tracing instance saw in them.
+    /// How many calls the tracing instance saw in them.
     pub calls: u64,
     /// By class.
     pub reached: Reached,
-    /// The programs on which the observers did not agree.
+    /// How many could not be looked at: the program was gone before.
+    pub unseen: u64,
+    /// What did not agree.
     pub found: Vec<Finding>,
-    /// The duration.
+    /// How long it took.
     pub took: Duration,
 }
 
 /// A program on which turnkey and the observers do not agree.
 #[derive(Debug)]
 pub struct Finding {
-    /// The name or number.
+    /// Its name or number.
     pub name: String,
-    /// The way in which it was run.
+    /// How it was run.
     pub way: Way,
     /// The program.
     pub program: Program,
@@ -61,10 +63,22 @@ const WAYS: [Way; 4] = [
     },
 ];
 
+/// More than that are a fault of the observers.
+const MOST_UNSEEN: u64 = 10;
+
 impl Summary {
     /// Runs a program and keeps what came of it; whether it agrees.
     pub fn add(&mut self, bench: &Bench, name: &str, program: &Program, way: Way) -> Result<bool> {
-        let outcome = bench.run(program, way).with_context(|| name.to_owned())?;
+        let outcome = match bench.run(program, way) {
+            Ok(outcome) => outcome,
+            // A machine that is busy elsewhere can let a jail run out of its time before it begins.
+            Err(error) if self.unseen < MOST_UNSEEN => {
+                eprintln!("{name} was not seen: {error:#}");
+                self.unseen += 1;
+                return Ok(true);
+            }
+            Err(error) => return Err(error.context(name.to_owned())),
+        };
         self.programs += 1;
         self.calls += outcome.calls.values().map(Vec::len).sum::<usize>() as u64;
         count(&outcome, &mut self.reached);
@@ -119,7 +133,7 @@ impl Summary {
     }
 }
 
-/// A finding that comes out again in a few tries: one in some thousand programs does not agree once and never again, which a
+/// What comes out again in a few tries: one in some thousand programs does not agree once and never again, which a
 /// long campaign tells and a test does not.
 pub fn confirmed(bench: &Bench, finding: &Finding) -> Result<bool> {
     let mut again = Summary::default();
@@ -150,10 +164,10 @@ pub fn shrink(bench: &Bench, finding: &Finding) -> Result<(Program, String)> {
         }
         Ok(None)
     };
-    let mut chunk = best.len().div_ceil(2).max(1);
+    let mut chunk = best.size().div_ceil(2).max(1);
     loop {
         let mut from = 0;
-        while from < best.len() {
+        while from < best.size() {
             let shorter = best.without(from, chunk);
             match fails(&shorter)? {
                 Some(still) => (best, what) = (shorter, still),
@@ -187,13 +201,16 @@ fn plain(program: &Program) -> Program {
 impl Display for Summary {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let Self {
-            programs, calls, ..
+            programs,
+            calls,
+            unseen,
+            ..
         } = self;
         let seconds = self.took.as_secs();
         let found = self.found.len();
         writeln!(
             out,
-            "{programs} programs, {calls} calls, {seconds} s, {found} disagreements"
+            "{programs} programs, {calls} calls, {seconds} s, {found} disagreements, {unseen} not seen"
         )?;
         let mut classes: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
         for ((class, success), count) in &self.reached {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::program::{Arg, Op, Program, Racing};
 
-/// The address at which the interpreter maps the program.
+/// Where the interpreter maps the program.
 const PROGRAM: u64 = 0x1000_0000;
 /// The whole of it.
 const SIZE: usize = 0x40_0000;
-/// The address of what its tasks share; behind the slots come the buffers.
+/// Where what its tasks share lies; behind the slots come the buffers.
 const SHARED: u64 = 0x2000_0000;
 const BUFFERS: u64 = SHARED + 0x1000;
 const BUFFER: u64 = 0x1000;
@@ -27,16 +27,16 @@ const FLIP: u32 = 4;
 const LAZY: u32 = 5;
 const NOWHERE: u32 = 0xffff;
 
-/// The content of an address, for who reads the arguments of calls.
+/// What stands at an address, for who reads the arguments of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// A text that ends with a zero.
+    /// This text; it ends with a zero.
     Text(String),
-    /// A text on a page that may not be there.
+    /// This text, on a page that may not be there.
     Lazy(String),
     /// One of two.
     Either(String, String),
-    /// Bytes.
+    /// These bytes.
     Bytes(Vec<u8>),
     /// A text that does not end.
     Unended,
@@ -45,18 +45,18 @@ pub enum Placed {
 /// A program and where its texts lie.
 #[derive(Debug, Default)]
 pub struct Encoded {
-    /// The bytes that the interpreter reads.
+    /// What the interpreter reads.
     pub bytes: Vec<u8>,
     places: BTreeMap<u64, Placed>,
 }
 
 impl Encoded {
-    /// The content that the program put at an address.
+    /// What the program put at an address.
     pub fn at(&self, address: u64) -> Option<&Placed> {
         self.places.get(&address)
     }
 
-    /// True when nothing is there that could be read.
+    /// Whether nothing is there that could be read.
     pub fn is_nothing(&self, address: u64) -> bool {
         address < 0x1000 || address == HOLE || address >= 1 << 47
     }
@@ -74,7 +74,7 @@ pub fn encode(program: &Program) -> Encoded {
         next_lazy: 0,
     };
     let mut at = 8 + 8 * STRANDS;
-    let ops: usize = program.len() + program.strands.len();
+    let ops: usize = program.size() + program.strands.len();
     writer.next_text = align(at + ops * OP, 4096);
     writer.next_lazy = SIZE - 2 * AROUND;
     writer.put(0, &(program.strands.len() as u64).to_le_bytes());
@@ -102,7 +102,7 @@ struct Writer {
     next_lazy: usize,
 }
 
-/// Contents that are written once, wherever they are used.
+/// What is written once, wherever it is used.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Text(String),

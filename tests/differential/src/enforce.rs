@@ -1,23 +1,24 @@
-//! The claim of `enforce`: a forbidden attempt is the last thing that its thread does, and the jail is dead.
+//! What has to be under `enforce`: a forbidden attempt is the last thing that its thread does, and the jail is dead.
 
 use crate::compare::line;
 use crate::encode::{Encoded, Placed};
-use crate::jail::Outcome;
+use crate::jail::{FORBIDDEN, Outcome};
 use crate::shape::{Class, shape};
 use crate::stops::Looked;
 use crate::trace::Seen;
+use crate::width::int;
 
 /// turnkey's status when a rule has killed the jail.
 const KILLED: i32 = 121;
 
-/// The acts that went on although a rule forbids them; empty when none did.
+/// What went on although a rule forbids it; nothing when nothing did.
 pub fn escape(outcome: &Outcome) -> Option<String> {
     let mut is_forbidden = false;
     for (thread, calls) in &outcome.calls {
         let looked = outcome.stopped.as_ref().and_then(|it| it.get(thread));
         let forbidden = calls
             .iter()
-            .position(|seen| names(&outcome.encoded, seen) || reaches(outcome, seen, looked));
+            .position(|seen| names(&outcome.encoded, seen) || reaches(seen, looked));
         let Some(at) = forbidden else {
             continue;
         };
@@ -48,7 +49,7 @@ pub fn escape(outcome: &Outcome) -> Option<String> {
     None
 }
 
-/// True when a call names what is forbidden, by the letters of a whole path: trying is enough.
+/// Whether a call names what is forbidden, by the letters of a whole path: trying is enough.
 fn names(encoded: &Encoded, seen: &Seen) -> bool {
     let (Some(args), Some(result)) = (seen.args, seen.result) else {
         return false;
@@ -65,7 +66,7 @@ fn names(encoded: &Encoded, seen: &Seen) -> bool {
                 257 => args[2],
                 _ => 1,
             };
-            let flags = flags as u32 as i32;
+            let flags = int(flags);
             // Which of both ways the third access mode is, nobody says.
             let is_way = flags & libc::O_PATH == 0 && flags & libc::O_ACCMODE != libc::O_ACCMODE;
             is_way && shape.texts().any(is_text)
@@ -79,9 +80,8 @@ fn names(encoded: &Encoded, seen: &Seen) -> bool {
     }
 }
 
-/// True when a call has opened what is forbidden, by whatever name: an overlay keeps the number of a file below it, with
-/// its own bits on top.
-fn reaches(outcome: &Outcome, seen: &Seen, looked: Option<&Vec<Looked>>) -> bool {
+/// Whether a call has opened what is forbidden, by whatever name: what stands in it tells.
+fn reaches(seen: &Seen, looked: Option<&Vec<Looked>>) -> bool {
     let is_this = |looked: &&Looked| {
         looked.number == seen.number
             && looked.result == seen.result
@@ -94,11 +94,8 @@ fn reaches(outcome: &Outcome, seen: &Seen, looked: Option<&Vec<Looked>>) -> bool
         257 => seen.args.map(|args| args[2]),
         _ => None,
     };
-    let is_way = flags.is_some_and(|flags| flags as i32 & libc::O_PATH == 0 && flags & 3 != 3);
-    let inode = looked
-        .and_then(|it| it.inode)
-        .map(|inode| inode & 0xffff_ffff);
-    let is_same = inode.is_some_and(|inode| outcome.forbidden.contains(&inode));
+    let is_way = flags.is_some_and(|flags| int(flags) & libc::O_PATH == 0 && flags & 3 != 3);
+    let is_same = looked.is_some_and(|it| it.content == FORBIDDEN.as_bytes());
     is_way && (is_same || opened.is_some_and(|path| is_forbidden(&path.to_string_lossy())))
 }
 

@@ -20,11 +20,11 @@ struct Maker {
     groups: Vec<&'static [Rule]>,
 }
 
-/// The slots of descriptors: of files from 0 on, of sockets behind them.
+/// Where descriptors are kept: of files from 0 on, of sockets behind them.
 const FD_SLOTS: u64 = 8;
 const SOCKET_SLOTS: u64 = 4;
 
-const AT_FDCWD: u64 = -100_i64 as u64;
+const AT_FDCWD: u64 = (-100_i64).cast_unsigned();
 /// Addresses of socket(7), as they lie in memory: port 80, port 53, port 443 of another, nobody in particular.
 const ADDRESSES: &[&[u8]] = &[
     &[2, 0, 0, 80, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -114,7 +114,7 @@ impl Maker {
         Program { strands }
     }
 
-    /// An open of what a call has given another name, by that name, one time in three.
+    /// What a call has given another name is opened by it, one time in three.
     fn made(&mut self, op: &Op) -> Option<Op> {
         const MAKERS: [&str; 7] = [
             "link",
@@ -128,9 +128,9 @@ impl Maker {
         let Op::Call(Call { name, args, .. }) = op else {
             return None;
         };
-        let mut texts = args.iter().rev().filter(|arg| matches!(arg, Arg::Text(_)));
+        let mut texts = args.iter().filter(|arg| matches!(arg, Arg::Text(_)));
         let last = texts
-            .next()
+            .next_back()
             .filter(|_| MAKERS.contains(&name.as_str()))?
             .clone();
         let args = vec![last, Arg::Number(0o4000), Arg::Number(0)];
@@ -347,7 +347,7 @@ impl Maker {
             0
         };
         match self.below(12) {
-            0 => self.int(-1_i64 as u64),
+            0 => self.int(u64::MAX),
             1 => self.int(9999),
             _ => Arg::Slot(slot, high),
         }

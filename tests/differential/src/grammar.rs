@@ -1,6 +1,6 @@
 //! The calls that programs are made of, and what their arguments may be.
 
-/// The values that may stand in an argument.
+/// What may stand in an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// A path.
@@ -59,6 +59,7 @@ pub type Rule = (&'static str, &'static [Slot]);
 
 const ZERO: Slot = Of(&[0]);
 const IDS: Slot = Of(&[0, 1000, 0xffff_ffff]);
+const HERE: Slot = Of(&[0xffff_ff9c]);
 const FOLLOWS: Slot = Of(&[0, 0, 0, 0x100, 0x400, 0x1000, 0x8000_0000]);
 const SIZE: Slot = Of(&[0, 1, 28, 28, 4096, 65536]);
 
@@ -82,6 +83,8 @@ pub const GROUPS: &[&[Rule]] = &[
     &[
         ("link", &[Path, New]),
         ("linkat", &[Dir, Path, Dir, New, FOLLOWS]),
+        ("linkat", &[HERE, Path, HERE, New, Of(&[0x400])]),
+        ("linkat", &[HERE, Path, HERE, New, Of(&[0x400])]),
         ("rename", &[Path, New]),
         ("renameat", &[Dir, Path, Dir, New, Any]),
         ("renameat2", &[Dir, Path, Dir, New, Of(&[0, 1, 2, 4, 3])]),
@@ -258,6 +261,8 @@ pub const PATHS: &[&str] = &[
     "/workspace/s2/../s1",
     "k0",
     "kl",
+    "tl",
+    "./tl",
     "kd/k",
     "h",
     "b",

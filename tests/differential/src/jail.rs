@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::program::Program;
 use crate::stops::{self, Stopped};
 use crate::trace::{Calls, Tracer};
 
-/// The bench: what is run beside every program, and who looks.
+/// What is run beside every program, and who looks.
 #[derive(Debug)]
 pub struct Bench {
     turnkey: PathBuf,
@@ -26,7 +26,7 @@ pub struct Bench {
     folder: tempfile::TempDir,
 }
 
-/// The way in which a program is run.
+/// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// Rules act, instead of being told.
@@ -35,10 +35,10 @@ pub struct Way {
     pub stops: bool,
 }
 
-/// The outcome of a run.
+/// What came of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The content of the program's memory, by address.
+    /// What lay where in the program's memory.
     pub encoded: Encoded,
     /// The first task's id on the host.
     pub first: u32,
@@ -50,8 +50,6 @@ pub struct Outcome {
     pub events: Vec<Value>,
     /// The report.
     pub report: Value,
-    /// The numbers of the files that rules forbid.
-    pub forbidden: Vec<u64>,
     /// turnkey's status.
     pub code: Option<i32>,
 }
@@ -121,7 +119,6 @@ impl Bench {
             events: events.collect::<Result<_, _>>()?,
             report: serde_json::from_slice(&fs::read(&report).unwrap_or_default())
                 .unwrap_or(Value::Null),
-            forbidden: forbidden(work.path()),
             code: ended.0,
         })
     }
@@ -218,12 +215,15 @@ fn compile(to: &Path) -> Result<()> {
 pub const FILES: [&str; 12] = [
     "a", "b", "ra", "rb", "d/x", "d/q", "e/x", "q0", "s0", "k0", "kd/k", "script",
 ];
+/// What stands in the files that rules forbid.
+pub const FORBIDDEN: &str = "forbidden\n";
 /// Symlinks, and where they lead.
-pub const SYMLINKS: [(&str, &str); 6] = [
+pub const SYMLINKS: [(&str, &str); 7] = [
     ("l", "a"),
     ("dl", "d"),
     ("ql", "q0"),
     ("kl", "k0"),
+    ("tl", "k0"),
     ("loop", "loop"),
     ("none", "nothing"),
 ];
@@ -235,7 +235,12 @@ fn furnish(work: &Path, encoded: &Encoded, interpreter: &Path) -> Result<()> {
         fs::create_dir(work.join(folder))?;
     }
     for file in FILES {
-        fs::write(work.join(file), "content\n")?;
+        let content = if file.starts_with('k') {
+            FORBIDDEN
+        } else {
+            "content\n"
+        };
+        fs::write(work.join(file), content)?;
     }
     fs::write(work.join("script"), "#!/workspace/interp\n")?;
     fs::set_permissions(work.join("script"), fs::Permissions::from_mode(0o755))?;
@@ -248,16 +253,8 @@ fn furnish(work: &Path, encoded: &Encoded, interpreter: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The numbers, on the host, of what the profile forbids.
-fn forbidden(work: &Path) -> Vec<u64> {
-    let files = ["k0", "kd/k"]
-        .iter()
-        .map(|name| fs::metadata(work.join(name)));
-    files.flatten().map(|it| it.ino()).collect()
-}
-
 impl Outcome {
-    /// The events, by the thread that did it; a repetition as often as it is counted.
+    /// What was told, by the thread that did it; a repetition as often as it is counted.
     pub fn told(&self) -> BTreeMap<u32, Vec<&Value>> {
         let mut told: BTreeMap<u32, Vec<&Value>> = BTreeMap::new();
         for event in &self.events {

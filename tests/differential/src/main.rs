@@ -21,10 +21,10 @@ struct Arguments {
     /// The number of the first program
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The number of disagreements that end it
+    /// How many disagreements end it
     #[arg(long, default_value_t = 1)]
     stop: usize,
-    /// The folder for programs on which turnkey and the observers do not agree
+    /// Where programs are kept on which turnkey and the observers do not agree
     #[arg(long)]
     findings: Option<PathBuf>,
     /// A program that was kept, and nothing else
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// True when everything agrees.
+/// Whether everything agrees.
 fn run(arguments: &Arguments) -> Result<bool> {
     mounts::see_traces()?;
     let bench = Bench::new(&arguments.turnkey)?;

@@ -34,14 +34,14 @@ pub enum Op {
     },
     /// A byte of a racing text is written again and again.
     Flip {
-        /// The text.
+        /// Which text.
         text: Racing,
-        /// The number of times.
+        /// How often.
         rounds: u64,
     },
     /// The page of a lazy text goes back to be read when somebody asks for it.
     Forget {
-        /// The text.
+        /// Which text.
         text: String,
     },
 }
@@ -51,15 +51,15 @@ pub enum Op {
 pub struct Call {
     /// The kernel's name of it, or its number.
     pub name: String,
-    /// The upper half of the register that holds its number.
+    /// What stands in the upper half of the register that holds its number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub high: u32,
     /// In the order of the registers.
     pub args: Vec<Arg>,
-    /// The slot that keeps the result.
+    /// Where its result is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<u8>,
-    /// The number of times that it is made.
+    /// How often it is made.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u32,
 }
@@ -70,28 +70,28 @@ pub struct Call {
 pub enum Arg {
     /// A number.
     Number(u64),
-    /// The address of a text that ends with a zero.
+    /// Where a text lies that ends with a zero.
     Text(String),
-    /// The address of bytes.
+    /// Where bytes lie.
     Bytes(Vec<u8>),
-    /// The address of a text whose page is not there yet.
+    /// Where a text lies whose page is not there yet.
     Lazy(String),
-    /// The address of a text that a [`Op::Flip`] writes to.
+    /// Where a text lies that a [`Op::Flip`] writes to.
     Racing(Racing),
-    /// The address of a text that runs into memory that is not there.
+    /// Where a text lies that runs into memory that is not there.
     Unended(String),
     /// The result of a call before, with an upper half of its own if that is not 0.
     Slot(u8, u32),
-    /// The address of a `struct mmsghdr`, behind which another one is the same.
+    /// Where a `struct mmsghdr` lies, and behind it another one that is the same.
     Message {
         /// The address of a socket.
         name: Option<Vec<u8>>,
-        /// The bytes that are sent.
+        /// What is sent.
         data: Vec<u8>,
     },
-    /// The address of memory for results.
+    /// Where memory lies for results.
     Buffer(u8),
-    /// An address where nothing is.
+    /// Where nothing is.
     Hole,
 }
 
@@ -100,14 +100,14 @@ pub enum Arg {
 pub struct Racing {
     /// With a `?` in it.
     pub text: String,
-    /// The content.
+    /// What stands there.
     pub either: u8,
-    /// The other content.
+    /// What else stands there.
     pub or: u8,
 }
 
 impl Racing {
-    /// The place of the byte that changes.
+    /// Where the byte is that changes.
     pub fn place(&self) -> usize {
         self.text.find('?').unwrap_or_default()
     }
@@ -119,7 +119,7 @@ impl Racing {
 }
 
 impl Call {
-    /// The number, as the register holds it.
+    /// Its number, as the register holds it.
     pub fn number(&self) -> u64 {
         let by_name = syscalls::number(&self.name).map(u64::from);
         let number = by_name.or_else(|| self.name.parse().ok()).unwrap_or(0xffff);
@@ -128,12 +128,8 @@ impl Call {
 }
 
 impl Program {
-    /// The number of operations it has.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "a program without operations is never made"
-    )]
-    pub fn len(&self) -> usize {
+    /// How many operations it has.
+    pub fn size(&self) -> usize {
         self.strands.iter().map(Vec::len).sum()
     }
 

@@ -1,22 +1,22 @@
-//! The arguments of calls, as the manual pages have them. Nothing here is turnkey's: what is told is held
+//! What the arguments of calls mean, as the manual pages have it. Nothing here is turnkey's: what is told is held
 //! against this.
 
 /// Of one call: which arguments are what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// The use that it is put to.
+    /// What is asked of it.
     pub class: Class,
     /// The argument that is a path, and the one that is the directory where that begins.
     pub object: Option<(usize, Option<usize>)>,
     /// The same of the other name.
     pub new: Option<(usize, Option<usize>)>,
-    /// True when a path begins in the working directory.
+    /// Whether a path begins in the working directory.
     pub starts_here: bool,
-    /// True when it answers with a descriptor of what it opened.
+    /// Whether it answers with a descriptor of what it opened.
     pub gives_descriptor: bool,
 }
 
-/// The kind of event that tells of a call.
+/// Which kind of event tells of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// None, unless the filter refuses it.

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::IoSliceMut;
-use std::os::unix::fs::MetadataExt;
+use std::io::{IoSliceMut, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
@@ -16,24 +15,25 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::shape::{Shape, shape};
+use crate::width::int;
 
 /// A call, as it was looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Looked {
-    /// The number.
+    /// Its number.
     pub number: i64,
-    /// The arguments.
+    /// Its arguments.
     pub args: [u64; 6],
-    /// The result.
+    /// What it led to.
     pub result: Option<i64>,
     /// The texts that its arguments lead to, at its end.
     pub texts: [Option<Vec<u8>>; 6],
-    /// The places of its directories.
+    /// Where its directories are.
     pub bases: [Option<PathBuf>; 6],
     /// The file behind the descriptor that it gave.
     pub object: Option<PathBuf>,
-    /// The number.
-    pub inode: Option<u64>,
+    /// How it begins, of a regular file: a copy of it has another number.
+    pub content: Vec<u8>,
 }
 
 /// The calls of each thread.
@@ -128,7 +128,7 @@ impl Tracer {
         let (Ok(info), Ok(registers)) = (ptrace::syscall_info(task), ptrace::getregs(task)) else {
             return;
         };
-        let number = i64::from(registers.orig_rax as u32 as i32);
+        let number = i64::from(int(registers.orig_rax));
         if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
             let args = [
                 registers.rdi,
@@ -157,7 +157,7 @@ impl Tracer {
             if shape.gives_descriptor && result >= 0 {
                 let link = format!("/proc/{task}/fd/{result}");
                 looked.object = fs::read_link(&link).ok();
-                looked.inode = fs::metadata(&link).ok().map(|it| it.ino());
+                looked.content = beginning(&link).unwrap_or_default();
             }
             self.end(task.as_raw(), looked);
         }
@@ -166,7 +166,7 @@ impl Tracer {
 
 fn look_at_bases(task: Pid, shape: Shape, looked: &mut Looked) {
     for index in shape.bases() {
-        let directory = looked.args[index] as u32 as i32;
+        let directory = int(looked.args[index]);
         let link = match directory {
             libc::AT_FDCWD => format!("/proc/{task}/cwd"),
             other => format!("/proc/{task}/fd/{other}"),
@@ -181,6 +181,19 @@ fn look_at_bases(task: Pid, shape: Shape, looked: &mut Looked) {
 fn resume(task: Pid, signal: Option<Signal>) {
     // Who was killed meanwhile needs no more.
     let _ = ptrace::syscall(task, signal);
+}
+
+/// How a regular file begins. Opening a pipe would wait for somebody.
+fn beginning(path: &str) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    if fs::metadata(path).ok()?.is_file() {
+        fs::File::open(path)
+            .ok()?
+            .take(64)
+            .read_to_end(&mut content)
+            .ok()?;
+    }
+    Some(content)
 }
 
 /// The text at an address of a task; nothing when it cannot be read or does not end.

@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail};
 /// A system call, as an observer saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The number, as the kernel took it.
+    /// Its number, as the kernel took it.
     pub number: i64,
-    /// The arguments; none when the filter answered before anybody could see them.
+    /// Its arguments; none when the filter answered before anybody could see them.
     pub args: Option<[u64; 6]>,
-    /// The result; `None` when the task ended in it.
+    /// What it led to; nothing when the task ended in it.
     pub result: Option<i64>,
-    /// The time when it was over, or began if it never was: seconds of the trace's clock, in microseconds.
+    /// When it was over, or began if it never was: seconds of the trace's clock, in microseconds.
     pub micros: u64,
 }
 
@@ -32,11 +32,26 @@ pub struct Tracer {
 /// Kilobytes for each processor: two hundred thousand calls.
 const BUFFER: &str = "16384";
 
+/// Of instances; the id of the process follows.
+const NAME: &str = "turnkey-differential-";
+
+/// Removes what processes left that were ended.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        if owner.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
 impl Tracer {
     /// Makes one, below a mounted trace file system.
     pub fn new() -> Result<Self> {
         let root = Path::new("/sys/kernel/tracing/instances");
-        let instance = root.join(format!("turnkey-differential-{}", std::process::id()));
+        sweep(root);
+        let instance = root.join(format!("{NAME}{}", std::process::id()));
         fs::create_dir(&instance).with_context(|| {
             format!(
                 "cannot make {}: tracefs has to be mounted there",
@@ -177,7 +192,10 @@ mod tests {
         let calls = read(text).expect("a trace");
         let seen = &calls[&12];
         assert_eq!(seen.len(), 3);
-        assert_eq!(seen[0].args.expect("an entry")[0], -100_i64 as u64);
+        assert_eq!(
+            seen[0].args.expect("an entry")[0],
+            (-100_i64).cast_unsigned()
+        );
         assert_eq!((seen[0].result, seen[0].micros), (Some(-2), 5_000_020));
         assert_eq!((seen[1].args, seen[1].result), (None, Some(-1)));
         assert_eq!((seen[2].number, seen[2].result), (231, None));
