@@ -17,6 +17,7 @@ use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
 use crate::ids::Ids;
 use crate::ids::ceilings::{self, Ceiling};
+use crate::ids::identity::NAME_SERVICES;
 use crate::kernel_file;
 use crate::plan::is_reserved;
 use crate::process::rlimits::HardLimits;
@@ -81,6 +82,8 @@ pub struct Names {
     pub hosts: Vec<(IpAddr, String)>,
     /// Its resolv.conf(5), when there is one.
     pub resolver: Option<Vec<u8>>,
+    /// The services of its nsswitch.conf(5) that find hosts.
+    pub services: Option<String>,
 }
 
 /// Why the host's facts could not be gathered.
@@ -175,7 +178,16 @@ fn names(policy: &Policy) -> Names {
             .map(|text| hosts(&text))
             .unwrap_or_default(),
         resolver: read("/etc/resolv.conf"),
+        services: read(NAME_SERVICES).and_then(|text| services(&text)),
     }
+}
+
+/// What stands behind `hosts:` in nsswitch.conf(5).
+fn services(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let mut lines = text.lines().filter_map(|line| line.split('#').next());
+    let services = lines.find_map(|line| line.trim().strip_prefix("hosts:"))?;
+    Some(services.trim().to_owned())
 }
 
 /// The lines of hosts(5).

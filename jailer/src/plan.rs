@@ -283,7 +283,7 @@ impl Plan {
         }
         let mut builder = TreeBuilder::default();
         let filesystem = &policy.filesystem;
-        builder.reserved_files(policy, &reach)?;
+        builder.reserved_files(policy, &reach, &host.names)?;
         builder.resolver(policy, &host.names);
         if let (Some(root), Some(facts)) = (&filesystem.root, &host.root) {
             builder.root(root, facts, &filesystem.decoys);

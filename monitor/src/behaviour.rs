@@ -6,6 +6,7 @@
 //!
 //! Memory is bounded: every detector keeps at most some thousand short texts, whatever the jail does.
 
+mod accounts;
 mod act;
 mod credential;
 mod discovery;
@@ -17,6 +18,7 @@ mod exhaustion;
 mod fileless;
 mod injection;
 mod killing;
+mod listing;
 mod mass;
 mod persistence;
 mod places;
@@ -139,6 +141,8 @@ impl Judge {
                 Box::new(killing::Killing),
                 Box::new(injection::Injection::default()),
                 Box::new(system::SystemChange::new(policy)),
+                Box::new(listing::FileDiscovery::new(policy)),
+                Box::new(accounts::AccountDiscovery),
             ],
             responses: all.map(|one| (*one, policy.response(*one))).collect(),
             found: BTreeMap::new(),

@@ -40,6 +40,10 @@ pub enum Behaviour {
     Injection,
     /// Changes what belongs to the system, or to somebody's home.
     SystemChange,
+    /// Lists directories of the system, and does nothing with what is in them.
+    FileDiscovery,
+    /// Reads the list of accounts itself, or a copy of it.
+    AccountDiscovery,
 }
 
 impl Behaviour {
@@ -56,7 +60,9 @@ impl Behaviour {
             | Self::Persistence
             | Self::Injection
             | Self::ProcessKilling
-            | Self::SystemChange => Severity::High,
+            | Self::SystemChange
+            | Self::FileDiscovery
+            | Self::AccountDiscovery => Severity::High,
             // Scripts that were written for another machine call sudo, too.
             Self::PrivilegeEscalation | Self::PortScan | Self::Discovery | Self::Exhaustion => {
                 Severity::Medium
@@ -86,6 +92,8 @@ impl Behaviour {
             Self::ProcessKilling => "T1489",
             Self::Injection => "T1574",
             Self::SystemChange => "T1565.001",
+            Self::FileDiscovery => "T1083",
+            Self::AccountDiscovery => "T1087.001",
         }
     }
 
@@ -114,6 +122,10 @@ impl Behaviour {
             Self::ProcessKilling => "ends processes that it did not start",
             Self::Injection => "brings code into other programs",
             Self::SystemChange => "changes what belongs to the system, or to somebody's home",
+            Self::FileDiscovery => {
+                "lists directories of the system, and does nothing with what is in them"
+            }
+            Self::AccountDiscovery => "reads the list of accounts itself, or a copy of it",
         }
     }
 }

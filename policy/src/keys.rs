@@ -175,6 +175,8 @@ pub const KEYS: &[Key] = &[
     key("behaviour", "process-killing", Form::Word(words::<Response>), "`log`", "what it leads to that the program ends processes that it did not start"),
     key("behaviour", "injection", Form::Word(words::<Response>), "`log`", "what it leads to that the program brings code into other programs"),
     key("behaviour", "system-change", Form::Word(words::<Response>), "`log`", "what it leads to that the program changes what belongs to the system, or to somebody's home"),
+    key("behaviour", "file-discovery", Form::Word(words::<Response>), "`log`", "what it leads to that the program lists directories of the system, and does nothing with what is in them"),
+    key("behaviour", "account-discovery", Form::Word(words::<Response>), "`log`", "what it leads to that the program reads the list of accounts itself, or a copy of it"),
 
     key("accept", "finding", Form::Text, "", "its id in a report: a rule's, `behaviour:…` or `turnkey:…`"),
     key("accept", "why", Form::Text, "", "why it is no reason for suspicion"),

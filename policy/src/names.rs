@@ -129,6 +129,8 @@ names!(Behaviour {
     ProcessKilling => "process-killing",
     Injection => "injection",
     SystemChange => "system-change",
+    FileDiscovery => "file-discovery",
+    AccountDiscovery => "account-discovery",
 });
 
 names!(Response { Off => "off", Log => "log", Kill => "kill" });

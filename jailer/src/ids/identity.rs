@@ -6,14 +6,19 @@ use std::path::Path;
 
 use turnkey_policy::{Identity, WORKSPACE};
 
+/// Where the C library looks up names, nsswitch.conf(5). A profile may give the host's.
+pub const NAME_SERVICES: &str = "/etc/nsswitch.conf";
+
 /// The user's and group's number inside.
 pub const INSIDE_ID: u32 = 1000;
 
-/// /etc/passwd, /etc/group, /etc/hosts with the names that are `known`, and /etc/hostname.
+/// /etc/passwd, /etc/group, /etc/hosts with the names that are `known`, and /etc/hostname; /etc/nsswitch.conf, in which
+/// `services` find addresses.
 pub fn account_files(
     identity: &Identity,
     known: &[(IpAddr, String)],
-) -> [(&'static str, Vec<u8>); 4] {
+    services: Option<&str>,
+) -> [(&'static str, Vec<u8>); 5] {
     let (user, host) = (&identity.user, &identity.hostname);
     let passwd = format!(
         "root:x:0:0:root:/:/usr/sbin/nologin\n\
@@ -25,11 +30,17 @@ pub fn account_files(
     for (address, name) in known {
         hosts += &format!("{address} {name}\n");
     }
+    // Nobody has a password. Perl asks for it whenever it looks up a user, and would open the decoy.
+    let services = format!(
+        "passwd: files\ngroup: files\nshadow:\ngshadow:\nhosts: {}\n",
+        services.unwrap_or("files dns")
+    );
     [
         ("/etc/passwd", passwd.into_bytes()),
         ("/etc/group", group.into_bytes()),
         ("/etc/hosts", hosts.into_bytes()),
         ("/etc/hostname", format!("{host}\n").into_bytes()),
+        (NAME_SERVICES, services.into_bytes()),
     ]
 }
 

@@ -9,7 +9,7 @@ use super::network::Reach;
 use super::places::{is_no_workdir, is_reserved};
 use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
 use crate::host::{Host, Names, PathFact};
-use crate::ids::identity::{self, account_files};
+use crate::ids::identity::{self, NAME_SERVICES, account_files};
 use crate::landlock::Use;
 
 /// The memory that /dev/shm may hold, bytes.
@@ -49,6 +49,7 @@ impl TreeBuilder {
         &mut self,
         policy: &Policy,
         reach: &Reach,
+        names: &Names,
     ) -> Result<(), PlanError> {
         // A right on the root is one on all that lies in it, also on what is not to be listed.
         if policy.filesystem.read.iter().all(|named| named.list) {
@@ -56,7 +57,14 @@ impl TreeBuilder {
         }
         self.directory(Path::new("/etc"));
         self.grant("/etc", Use::Read, true);
-        for (path, content) in account_files(&policy.identity, &reach.hosts) {
+        let filesystem = &policy.filesystem;
+        let is_given = |path: &str| {
+            let mut given = filesystem.read.iter();
+            let names = |named: &HostPath| named.path == Path::new(path);
+            path == NAME_SERVICES && (filesystem.root.is_some() || given.any(names))
+        };
+        let own = account_files(&policy.identity, &reach.hosts, names.services.as_deref());
+        for (path, content) in own.into_iter().filter(|(path, _)| !is_given(path)) {
             self.file(Path::new(path), content);
         }
         for path in [PROBE, EMPTY] {

@@ -19,6 +19,9 @@ const PATHS: usize = 16_384;
 /// Where an environment of Python holds its packages.
 const LIBRARY: &[u8] = b"/lib/";
 
+/// The settings of the C library's name services, nsswitch.conf(5).
+const NAME_SERVICES: &[u8] = b"/etc/nsswitch.conf";
+
 /// What is known of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
@@ -30,6 +33,8 @@ pub struct Process {
     pub argv: Vec<Vec<u8>>,
     /// It, or the image that forked it, spoke to somebody outside of the jail: to whom.
     pub network: Option<Vec<u8>>,
+    /// The C library in it has looked up where names come from, as it does before it opens a list of them.
+    pub asks_names: bool,
 }
 
 /// The processes by their id and start, and the files that they made.
@@ -110,6 +115,7 @@ impl Scene {
             process.exe.clone_from(&file.path);
             process.script = script.as_deref().map(<[u8]>::to_vec);
             process.argv = argv.to_vec();
+            process.asks_names = false;
         }
     }
 
@@ -117,6 +123,12 @@ impl Scene {
     pub(super) fn follow(&mut self, act: &Act<'_>) {
         self.follow_process(act.event);
         match &act.what {
+            What::Opened(opened) if &*opened.path == NAME_SERVICES => {
+                let key = (act.event.task.pid, act.event.task.start_ns);
+                if let Some(process) = self.entry(key) {
+                    process.asks_names = true;
+                }
+            }
             What::Opened(opened)
                 if opened.done() && opened.creates && !self.found.contains(&*opened.path) =>
             {

@@ -3,6 +3,7 @@
 use turnkey_policy::{Behaviour, Mode, Policy, Response};
 
 mod injection;
+mod looking;
 mod network;
 mod system;
 
@@ -476,6 +477,7 @@ fn every_behaviour_has_a_story_that_names_it() {
         include_str!("tests.rs"),
         include_str!("tests/network.rs"),
         include_str!("tests/injection.rs"),
+        include_str!("tests/looking.rs"),
         include_str!("tests/system.rs")
     );
     for behaviour in Behaviour::ALL {

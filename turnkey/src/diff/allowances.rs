@@ -18,6 +18,7 @@ const OWN: &[&str] = &[
     "/etc/group",
     "/etc/hostname",
     "/etc/hosts",
+    "/etc/nsswitch.conf",
     "/etc/passwd",
     "/etc/resolv.conf",
     "/proc",

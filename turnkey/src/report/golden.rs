@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use turnkey_jailer::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
 use turnkey_monitor::behaviour::Judge;
-use turnkey_policy::{Action, Layer, Mode, On, OnLoss, Policy};
+use turnkey_policy::{Action, Behaviour, Layer, Mode, On, OnLoss, Policy, Response};
 
 use super::fixture::{
     CREDENTIALS, ESCAPE, MIB, OUTBOUND, Story, clock, connect, exec, fork, open_failed, opened,
@@ -352,6 +352,9 @@ turnkey: suspicious — exited 0 in 0.21 s, risk score 50
 fn what_no_rule_speaks_of_is_told_as_well() {
     let mut policy = policy();
     policy.rules.clear();
+    policy
+        .behaviours
+        .insert(Behaviour::FileDiscovery, Response::Off);
     let mut story = Story::command(&["python3", "rm.py"]);
     story.push(2, open_failed("/mnt/env", libc::O_WRONLY, libc::EROFS));
     story.push(2, open_failed("/mnt/env", libc::O_WRONLY, libc::EROFS));

@@ -13,6 +13,7 @@ const PROVIDED: &[&str] = &[
     "/etc/group",
     "/etc/hosts",
     "/etc/hostname",
+    "/etc/nsswitch.conf",
     WORKSPACE,
 ];
 

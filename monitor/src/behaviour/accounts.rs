@@ -1,0 +1,47 @@
+//! Account discovery: a program of the system reads the list of accounts itself, or a copy of it.
+//!
+//! Whoever wants the name of a number asks the C library, which reads `/etc/nsswitch.conf` to know where names come from
+//! before it opens `/etc/passwd`. Who opens the list without having asked wants the list. A program that the run
+//! brought or built may have no such library, so of those nothing is said.
+
+use turnkey_policy::Behaviour;
+
+use super::act::{Act, What};
+use super::places::{SERVICES, is_in_any, is_system};
+use super::scene::{Scene, base_name};
+use super::{Detector, Sighting, Step};
+
+/// The lists of accounts and groups.
+const LISTS: &[&[u8]] = &[b"/etc/passwd", b"/etc/group"];
+
+/// Their names, by which copies go, with what a copy's name has behind them.
+const NAMES: &[&[u8]] = &[b"passwd", b"group", b"shadow", b"gshadow"];
+
+/// Remembers nothing: what a process has asked is the scene's.
+#[derive(Debug)]
+pub struct AccountDiscovery;
+
+impl Detector for AccountDiscovery {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let What::Opened(opened) = &act.what else {
+            return;
+        };
+        let path = &opened.path[..];
+        let process = scene.process(&act.event.task);
+        let reads_itself = LISTS.contains(&path)
+            && process.is_some_and(|one| !one.asks_names && is_system(&one.exe));
+        if opened.reads && opened.outcome.is_attempt() && (reads_itself || is_copy(path)) {
+            let step = Step::of(act.event, &[b"read ", path]);
+            tell(Sighting::new(Behaviour::AccountDiscovery, vec![step]));
+        }
+    }
+}
+
+/// True for what the system keeps of such a list under another name: `passwd-`, `group.bak`.
+fn is_copy(path: &[u8]) -> bool {
+    let name = base_name(path);
+    let ends = NAMES.iter().filter_map(|one| name.strip_prefix(*one));
+    let is_other = |end: &[u8]| matches!(end.first(), Some(b'-' | b'.' | b'~'));
+    let is_the_systems = is_system(path) || is_in_any(path, SERVICES);
+    is_the_systems && ends.into_iter().any(is_other)
+}

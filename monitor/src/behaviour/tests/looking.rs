@@ -1,0 +1,196 @@
+//! Who looks around in the system, and who only finds what it needs.
+
+use super::*;
+
+/// `O_DIRECTORY`
+const DIRECTORY: u32 = 0o200_000;
+
+#[track_caller]
+fn discovers_files(tell: impl FnOnce(&mut Story)) {
+    names(tell, Behaviour::FileDiscovery);
+}
+
+#[test]
+fn a_listing_of_which_nothing_is_used_is_file_discovery() {
+    for place in [
+        "/",
+        "/etc",
+        "/usr/share/pam",
+        "/sys/kernel",
+        "/var/lib/misc",
+        "/usr/lib",
+    ] {
+        discovers_files(|story| {
+            story
+                .lists(P, place)
+                .reads(P, "/usr/lib/python3/json/tool.py");
+            story.ends(P);
+        });
+        // Its process becomes another program, or outlives the jail.
+        discovers_files(|story| {
+            story.lists(P, place).exec(P, "/workspace/x", &["x"]);
+        });
+        discovers_files(|story| {
+            story.lists(P, place);
+        });
+    }
+    // What is not there shows that somebody looks.
+    for place in ["/app", "/opt", "/srv/www", "/etc/nginx"] {
+        discovers_files(|story| {
+            story.wants(P, place, DIRECTORY);
+        });
+    }
+}
+
+#[test]
+fn a_program_that_only_lists_is_told_what_to_list() {
+    for argv in [
+        &["ls", "-la", "/etc/ssh/"][..],
+        &["find", "/", "-perm", "-4000"],
+        &["tree", "/home"],
+        &["du", "-sh", "/var/log"],
+    ] {
+        discovers_files(|story| {
+            story.exec(P, "/usr/bin/any", argv);
+        });
+    }
+}
+
+#[test]
+fn whoever_uses_what_it_listed_discovers_nothing() {
+    // Time zones, fonts, a package's own data; a directory is used when one in it is listed.
+    is_silent(|story| {
+        story.lists(P, "/usr/share/zoneinfo");
+        story.lists(P, "/usr/share/zoneinfo/Africa");
+        story.reads(P, "/usr/share/zoneinfo/Africa/Cairo").ends(P);
+    });
+    is_silent(|story| {
+        story
+            .lists(P, "/usr/share/fonts")
+            .reads(P, "/usr/share/fonts/one.ttf");
+        story.ends(P);
+    });
+    is_silent(|story| {
+        story.lists(P, "/usr/bin").exec(P, "/usr/bin/ls", &["ls"]);
+    });
+}
+
+#[test]
+fn places_in_which_programs_look_for_what_they_load_are_no_discovery() {
+    for place in [
+        "/usr/lib/python3/dist-packages",
+        "/usr/local/lib/python3.11",
+        "/usr/lib/x86_64-linux-gnu",
+        "/etc/profile.d",
+        "/usr/share/fonts/truetype",
+        "/etc/ssl/certs",
+        "/proc/self/fd",
+        "/proc/12/task",
+        "/tmp",
+        "/workspace",
+        "/workspace/a/b",
+        "/sys/devices/system/cpu",
+    ] {
+        is_silent(|story| {
+            story.lists(P, place).ends(P);
+            story.exec(P, "/usr/bin/ls", &["ls", "-l", place, "."]);
+        });
+    }
+    is_silent(|story| {
+        story.wants(P, "/usr/share/fonts", DIRECTORY);
+        story.wants(P, "/root/.local", DIRECTORY);
+    });
+    // O_PATH: a step on the way to somewhere else.
+    is_silent(|story| {
+        story.wants(P, "/etc", DIRECTORY | 0o10_000_000).ends(P);
+    });
+}
+
+#[test]
+fn what_the_profile_gives_may_be_listed() {
+    let given = policy(
+        "[filesystem]\nread = [{ path = \"/srv/data\", why = \"w\" }, { path = \"/etc/ssh\", why = \"w\" }]\n",
+    );
+    let mut story = Story::under(&given);
+    story.lists(P, "/srv/data").lists(P, "/etc/ssh").ends(P);
+    assert_eq!(story.found(), []);
+}
+
+#[test]
+fn listings_that_are_remembered_are_bounded() {
+    let mut story = Story::new();
+    for pid in 100..10_100 {
+        story.lists(pid, "/etc");
+    }
+    let weight = story.weight();
+    for pid in 20_100..30_100 {
+        story.lists(pid, "/etc");
+    }
+    assert!(story.weight() < weight + weight / 2);
+}
+
+#[test]
+fn a_list_of_accounts_that_is_read_itself_is_account_discovery() {
+    let expected = Behaviour::AccountDiscovery;
+    for list in ["/etc/passwd", "/etc/group"] {
+        names(
+            |story| {
+                story.exec(P, "/usr/bin/cat", &["cat", list]).reads(P, list);
+            },
+            expected,
+        );
+    }
+    // Another program in the same process has asked.
+    names(
+        |story| {
+            story
+                .exec(P, "/usr/bin/bash", &["bash"])
+                .reads(P, "/etc/nsswitch.conf");
+            story
+                .exec(P, "/usr/bin/cat", &["cat"])
+                .reads(P, "/etc/passwd");
+        },
+        expected,
+    );
+    for copy in [
+        "/etc/passwd-",
+        "/usr/share/base-passwd/group.master",
+        "/var/backups/passwd.bak",
+    ] {
+        names(
+            |story| {
+                story.reads(P, copy);
+            },
+            expected,
+        );
+    }
+}
+
+#[test]
+fn asking_for_the_name_of_a_number_is_no_account_discovery() {
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/python3.11", &["python3"]);
+        story.reads(P, "/etc/nsswitch.conf").reads(P, "/etc/passwd");
+        story.fork(P, 11).reads(11, "/etc/group");
+    });
+    // No such file is an answer, too.
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/id", &["id"]);
+        story
+            .wants(P, "/etc/nsswitch.conf", 0)
+            .reads(P, "/etc/passwd");
+    });
+    // A program that the run built may have no C library to ask.
+    is_silent(|story| {
+        story
+            .exec(P, "/workspace/a.out", &["a.out"])
+            .reads(P, "/etc/passwd");
+    });
+    is_silent(|story| {
+        story.exec(P, "/usr/bin/cat", &["cat"]);
+        story
+            .reads(P, "/usr/share/doc/passwd")
+            .reads(P, "/workspace/passwd.bak");
+        story.reads(P, "/usr/share/bash-completion/completions/group");
+    });
+}
