@@ -247,13 +247,11 @@ impl Plan {
 
     fn no_controller(&self, controller: Controller) -> String {
         let name = controller.name();
+        // The layer names the controller, and those with the same reason are told in one line.
         let lacks = self.host.hierarchies.lacks.clone();
         match self.host.ids {
-            Ids::All if self.host.hierarchies.closed => {
+            Ids::All if self.host.hierarchies.closed || lacks.is_some() => {
                 lacks.unwrap_or_else(|| NOT_DELEGATED.to_owned())
-            }
-            Ids::All if lacks.is_some() => {
-                format!("the controller `{name}`: {}", lacks.unwrap_or_default())
             }
             Ids::All if controller == Controller::Io => {
                 "the controller `io` (`blkio` on v1) is in no hierarchy of this host; boot a kernel built with CONFIG_BLK_DEV_THROTTLING=y".to_owned()

@@ -135,7 +135,7 @@ pub const KEYS: &[Key] = &[
     key("limits", "swap", Form::Size, "`0`", "swap of the tree"),
     key("limits", "cpu", Form::Percent, "`100%`", "share of one processor; `200%` is two processors"),
     key("limits", "pids", Form::Count, "`50`", "processes and threads at once"),
-    key("limits", "wall", Form::Duration, "`30s`", "from the program's first instruction"),
+    key("limits", "wall", Form::Duration, "`30s`", "from the program's first instruction; while the machine is suspended, this clock stands"),
     key("limits", "cpu_time", Form::Duration, "`20s`", "user and system time of the tree"),
     key("limits", "output", Form::Size, "`1M`", "stdout and stderr together"),
     key("limits", "io_read", Form::Size, "no limit", "bytes that the tree reads in a second from each disk behind what it sees"),

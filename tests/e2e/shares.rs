@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use turnkey_tests::{NOBODY, Ran, Run, as_nobody, finish, outside};
+use turnkey_tests::{NOBODY, Ran, Run, as_nobody, finish, in_the_guest, measured, outside};
 
 /// What every program here begins with.
 const HEAD: &str = "import ctypes, os, signal, sys
@@ -199,6 +199,33 @@ fn a_full_jail_takes_from_nobody_and_leaves_half_to_its_unprivileged_caller() {
     }
     control(&PIPES);
     others_have_theirs(&PIPES);
+}
+
+/// As the pages of pipes, counted for an unprivileged caller and the jail together.
+const EPOLL: Counted = Counted {
+    name: "watches of epoll",
+    take: "
+    import select
+    held.append((select.epoll(), *os.pipe()))
+    try: held[-1][0].register(held[-1][1])
+    except OSError as refused: raise Refused(refused.errno)",
+    binds_root: true,
+};
+
+/// An ordinary machine has millions for each user, and one setting for all of them, which is not a test's to change.
+#[test]
+fn watches_of_epoll_are_the_jails_own() {
+    const SWITCH: &str = "/proc/sys/fs/epoll/max_user_watches";
+    const FEW: u32 = 60;
+    if !in_the_guest() {
+        measured("there are few watches of epoll in the guest alone");
+        return;
+    }
+    let before = std::fs::read_to_string(SWITCH).expect("/proc");
+    std::fs::write(SWITCH, FEW.to_string()).expect("a machine of ours");
+    assert_eq!(control(&EPOLL), FEW, "the control: nobody else has any");
+    others_have_theirs(&EPOLL);
+    std::fs::write(SWITCH, before).expect("a machine of ours");
 }
 
 /// Each watch is of another file, and half of them are more files than a test should make.

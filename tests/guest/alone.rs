@@ -1,5 +1,7 @@
 //! Changes to the whole machine while a jail runs, or to what its root may have.
 
+use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, setrlimit};
@@ -27,6 +29,11 @@ print(tried(lambda: os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))), t
     }
 }
 
+const SLEEPER: &str = "touch LIVES; sleep 60";
+
+/// In seconds.
+const DAY: i64 = 24 * 60 * 60;
+
 /// Sets the clock of the machine forward by this much, or back.
 fn set_clock(by: i64) {
     let now = clock_gettime(ClockId::CLOCK_REALTIME).unwrap();
@@ -34,26 +41,33 @@ fn set_clock(by: i64) {
     clock_settime(ClockId::CLOCK_REALTIME, then).unwrap();
 }
 
-/// A run of five seconds, in the middle of which something happens to the machine; the program said before that it lives.
-fn interrupted(what: impl FnOnce()) -> Ran {
-    let place = scratch();
-    open_to_all(place.path());
-    let lives = place.path().join("lives");
-    let run = Run::new().option(&format!("--wall 5s --write {}", place.path().display()));
-    let program = format!("touch {}; sleep 60", lives.display());
-    let began = Instant::now();
-    let child = run.command(&["sh", "-c", &program]).spawn().unwrap();
-    eventually("the program lives", || lives.exists());
+/// Runs of five seconds, in the middle of which something happens to the machine. Each is of a shell script, which makes
+/// the file LIVES before.
+fn interrupted<const N: usize>(scripts: [&str; N], what: impl FnOnce()) -> [Ran; N] {
+    let runs = scripts.map(|script| {
+        let place = scratch();
+        open_to_all(place.path());
+        let lives = place.path().join("lives");
+        let run = Run::new().option(&format!("--wall 5s --write {}", place.path().display()));
+        let script = script.replace("LIVES", &lives.display().to_string());
+        let began = Instant::now();
+        let mut command = run.command(&["sh", "-c", &script]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        (place, run, command.spawn().unwrap(), began)
+    });
+    for (place, ..) in &runs {
+        let lives = place.path().join("lives");
+        eventually("the program lives", || lives.exists());
+    }
     what();
-    run.end(child, began)
+    runs.map(|(_place, run, child, began)| run.end(child, began))
 }
 
-/// A day is more than every limit of the run.
+/// What is set is more than every limit of the run.
 #[test]
 fn a_clock_that_is_set_neither_ends_a_run_nor_lets_it_go_on() {
-    const DAY: i64 = 24 * 60 * 60;
     for by in [DAY, -DAY] {
-        let ran = interrupted(|| set_clock(by));
+        let [ran] = interrupted([SLEEPER], || set_clock(by));
         set_clock(-by);
         measured(&format!(
             "the clock was set by {by} s; the run took {:?}",
@@ -65,4 +79,76 @@ fn a_clock_that_is_set_neither_ends_a_run_nor_lets_it_go_on() {
         let events = ran.list("/violations").len();
         ran.expect(events == 0, "nothing else was seen in it");
     }
+}
+
+/// How long the machine is suspended at least: more than every limit of the run.
+const NIGHT: Duration = Duration::from_secs(7);
+
+/// In how many seconds of the host its clock wakes the machine, which is emulated and takes some of them to fall asleep.
+const WAKE: &str = "+20";
+
+/// Suspends the machine to memory.
+fn suspend() {
+    let asleep = || {
+        let awake = since(ClockId::CLOCK_MONOTONIC);
+        since(ClockId::CLOCK_BOOTTIME) - awake
+    };
+    let before = asleep();
+    fs::write("/sys/class/rtc/rtc0/wakealarm", WAKE).unwrap();
+    fs::write("/sys/power/state", "mem").unwrap();
+    let slept = asleep() - before;
+    measured(&format!("suspended for {slept:?}"));
+    assert!(slept >= NIGHT, "the control");
+}
+
+fn since(clock: ClockId) -> Duration {
+    clock_gettime(clock).unwrap().into()
+}
+
+/// Waits until the machine has slept, then goes on.
+const AFTER_THE_NIGHT: &str = r#"python3 -c "
+import time
+def asleep(): return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+before = asleep()
+open('LIVES', 'w')
+while asleep() < before + 1: time.sleep(0.01)
+""#;
+
+#[test]
+fn a_run_sleeps_with_the_machine_and_is_watched_when_it_wakes() {
+    let offends = format!("{AFTER_THE_NIGHT}; cat /etc/shadow; echo survived");
+    let goes_on = format!("{AFTER_THE_NIGHT}; echo went on");
+    let [ran, offender, innocent] = interrupted([SLEEPER, &offends, &goes_on], suspend);
+
+    ran.expect_code(124);
+    let awake = ran.at("/usage/wall_seconds").as_f64().unwrap();
+    ran.expect((5.0..7.0).contains(&awake), "its time is that awake");
+    ran.expect(ran.at("/verdict") != "clean", "a limit ended it");
+
+    let ran = offender;
+    ran.expect_code(121);
+    ran.expect(!ran.stdout.contains("survived"), "it is killed");
+    let rules = ran.violations().iter().map(|it| it["rule"].clone());
+    ran.expect(
+        rules.collect::<Vec<_>>() == ["credential-file"],
+        "for what it did then",
+    );
+
+    let ran = innocent;
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "went on\n", "who does nothing goes on");
+    ran.expect(ran.at("/events/complete") == true, "nothing is lost");
+    ran.expect(ran.at("/verdict") == "clean", "nor in doubt");
+    let time = |place: &str| second_of_day(ran.at(place).as_str().unwrap());
+    let dated = time("/processes/0/end") - time("/processes/0/start");
+    let night = NIGHT.as_secs_f64();
+    ran.expect(dated.rem_euclid(DAY as f64) >= night, "dates count it");
+    let awake = ran.at("/usage/wall_seconds").as_f64().unwrap();
+    ran.expect(awake < night, "and the clock of the run does not");
+}
+
+/// Of a date as reports have them.
+fn second_of_day(date: &str) -> f64 {
+    let parts = date[11..26].split(':').map(|it| it.parse::<f64>().unwrap());
+    parts.fold(0.0, |sum, part| 60.0 * sum + part)
 }

@@ -12,8 +12,9 @@ echo "+memory +pids +cpu" > cgroup.subtree_control
 mkdir -p engine && echo $$ > engine/cgroup.procs
 cd "$HOME" && exec "$@"
 "#;
-const PRIVATE: &str =
-    "mount -t proc proc /proc && mount -t cgroup2 none /sys/fs/cgroup && $turnkey run";
+/// The kernel mounts no file system over itself.
+const PRIVATE: &str = "mount -t proc proc /proc && umount /sys/fs/cgroup && \
+    mount -t cgroup2 none /sys/fs/cgroup && $turnkey run";
 const OF_THE_HOST: &str = "mount -t proc proc /proc && $turnkey run";
 
 fn container(namespaces: &[&str], script: &str) -> Output {

@@ -195,6 +195,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("guest", "apparmor::"),
             Tests::Module("guest", "alone::"),
             Tests::Module("guest", "containers::"),
+            Tests::Module("guest", "pids::"),
         ],
         copies: 1,
         megabytes: MEMORY,
@@ -235,6 +236,7 @@ pub const MACHINES: &[Machine] = &[
         tests: &[
             Tests::Only("live", BY_TIER, NOT_BY_TIER),
             Tests::Module("guest", "tier::tracepoint::"),
+            Tests::Module("guest", "pids::"),
         ],
         copies: 1,
         megabytes: MEMORY,

@@ -42,8 +42,9 @@ const MACHINE: &[&str] = &[
     "tcg,thread=single",
     "-icount",
     "shift=1,sleep=off",
+    // The host's time, which goes on while the machine is suspended: its clock wakes it up.
     "-rtc",
-    "clock=vm",
+    "clock=host",
     "-cpu",
     "max",
     "-smp",

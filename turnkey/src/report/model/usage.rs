@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What the tree used. `null` where the kernel does not say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// From the first instruction to the end.
+    /// From the first instruction to the end, without the time in which the machine was suspended.
     pub wall_seconds: f64,
     /// In user mode.
     pub user_seconds: Option<f64>,
