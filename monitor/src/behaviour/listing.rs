@@ -35,9 +35,10 @@ const WIDE: &[&str] = &[
     "/opt",
     "/srv",
 ];
-/// Parts of the tree that are no place to look around in: libraries, by the beginning of their path, and what is the
-/// jail's own.
+/// Parts of the tree that are no place to look around in: libraries, by the beginning of their path, programs, of which
+/// shells make lists, and what is the jail's own.
 const LIBRARIES: &[&str] = &["/lib", "/usr/lib", "/usr/local/lib", "/usr/include"];
+const PROGRAMS: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local"];
 const OWN: &[&str] = &[
     "/tmp",
     "/run",
@@ -94,6 +95,7 @@ impl FileDiscovery {
             && path.first() == Some(&b'/')
             && !is_in_library(path)
             && !is_in_any(path, OWN)
+            && !is_in_any(path, PROGRAMS)
             && !is_of_process(path)
             && !path.ends_with(b".d")
             && !self.given.iter().any(is_given)

@@ -79,6 +79,8 @@ fn whoever_uses_what_it_listed_discovers_nothing() {
 fn places_in_which_programs_look_for_what_they_load_are_no_discovery() {
     for place in [
         "/usr/lib/python3/dist-packages",
+        "/usr/bin",
+        "/usr/local/bin",
         "/usr/local/lib/python3.11",
         "/usr/lib/x86_64-linux-gnu",
         "/etc/profile.d",
