@@ -248,7 +248,7 @@ fn hierarchies(ids: &Ids, policy: &Policy) -> Result<Hierarchies, HierarchyError
     match (found, ids) {
         (found, Ids::All) if needs_groups(policy) => found,
         (Err(HierarchyError::NoUnified(fix)), _) => Ok(Hierarchies::none(Some(format!(
-            "no cgroup v2 hierarchy is mounted; as root, mount one: {fix}"
+            "no cgroup v2 hierarchy can be reached here; as root, mount one: {fix}"
         )))),
         (found, _) => Ok(found?.delegated()),
     }

@@ -1,6 +1,8 @@
 //! Decoys in the workspace: planted, worthless, watched, and no part of what a run has done.
 
-use turnkey_tests::{Run, scratch};
+use std::process::Command;
+
+use turnkey_tests::{Run, binary, scratch};
 
 const PROFILE: &str = r#"schema = "turnkey.profile/v1"
 name = "decoys"
@@ -92,5 +94,37 @@ fn a_read_only_working_directory_takes_no_decoy() {
     ran.expect(
         ran.stderr.contains("cannot be planted in a read-only"),
         "with the reason",
+    );
+}
+
+#[test]
+fn nobody_is_said_to_watch_a_decoy_without_the_monitor() {
+    let explained = |options: &[&str]| {
+        let mut explain = Command::new(binary());
+        let explain = explain.args(["explain", "untrusted"]).args(options);
+        let output = explain.output().expect("turnkey can be started");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), told)
+    };
+    let (watched, told) = explained(&[]);
+    assert!(
+        watched.contains("a decoy: worthless, and watched"),
+        "{watched}"
+    );
+    assert!(!told.contains("nobody watches"), "{told}");
+    let (unwatched, told) = explained(&["--unmonitored"]);
+    assert!(
+        unwatched.contains("a decoy: worthless; nobody watches who opens it"),
+        "{unwatched}"
+    );
+    assert!(
+        told.contains("nobody watches such a run: its rules are not asked"),
+        "{told}"
+    );
+    let ran = Run::rootless().shell("cat /etc/shadow");
+    ran.expect(ran.stdout.contains("decoy:"), "it is there to be read");
+    ran.expect(
+        ran.stderr.contains("who opened a decoy (/etc/shadow"),
+        "and what it was is told",
     );
 }

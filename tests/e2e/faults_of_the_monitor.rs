@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::c_long;
 
 use nix::errno::Errno;
-use turnkey_tests::{eventually, measured, nothing_is_loaded};
+use turnkey_tests::{Mount, Run, eventually, measured, nothing_is_loaded, scratch};
 
 use crate::faults::{MARK, attempt, nothing_is_left, undisturbed};
 use crate::tracer::{BORN_IN_A_GROUP, Call, Fault, HEADS, Role};
@@ -202,4 +202,21 @@ fn a_program_in_the_kernel_is_found() {
     turnkey.wait().expect("it can be waited for");
     assert_eq!(found, seen.len(), "the control");
     eventually("and gone with it", || still_loaded(&seen).is_empty());
+}
+
+/// The monitor is loaded while the jail is made, and then proves itself in the group of a jail that could not be.
+#[test]
+fn a_jail_that_cannot_be_made_is_told_before_the_monitor_that_has_none() {
+    nothing_is_loaded();
+    let place = scratch();
+    // No kernel translates the owners of its files.
+    let _ramfs = Mount::new(&["-t", "ramfs", "none"], place.path());
+    let run = Run::new().option(&format!("--workdir {}", place.path().display()));
+    let ran = run.run(&["echo", MARK]);
+    ran.expect_code(125);
+    ran.expect(ran.stdout.is_empty(), "nothing ran");
+    ran.expect(
+        ran.stderr.contains("cannot be id-mapped by this kernel"),
+        "the cause is the directory",
+    );
 }

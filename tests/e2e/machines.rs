@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use turnkey_tests::{Mount, Run, compile, nothing_is_loaded, scratch};
+use turnkey_tests::{Mount, Run, binary, compile, nothing_is_loaded, scratch};
 
 /// A program in the jail says so.
 const RAN: [&str; 2] = ["/bin/echo", "ran"];
@@ -110,6 +110,37 @@ fn a_kernel_that_refuses_ebpf_costs_the_monitor_alone() {
     let run = Run::new().option("--best-effort");
     let output = under_the_filter(&run);
     expect_less(&output.stdout, &said(&output), &run.report(), &["monitor"]);
+}
+
+/// As by a service with a private view of it, or a container's tool that hides it.
+#[test]
+fn control_groups_under_another_mount_are_mounted_again_by_the_command_that_is_named() {
+    let hidden = |place: &str, script: &str| {
+        let script = format!("mount -t tmpfs none {place}; {script}");
+        Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-ec", &script])
+            .env("turnkey", binary())
+            .current_dir(scratch().path())
+            .output()
+            .expect("unshare is part of every system")
+    };
+    let legacy = "/sys/fs/cgroup/memory";
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", legacy];
+    for place in places.into_iter().filter(|place| Path::new(place).is_dir()) {
+        let strict = hidden(place, "$turnkey run -- echo ran");
+        let told = said(&strict);
+        assert_eq!(strict.status.code(), Some(125), "{told}");
+        assert!(strict.stdout.is_empty(), "nothing ran");
+        let named = told.split_once("as root, mount ");
+        let named = named.and_then(|(_, rest)| rest.split_once(": ")?.1.lines().next());
+        let named = named.unwrap_or_else(|| panic!("a command is named: {told}"));
+        let command = named.split("; or do without").next().unwrap_or(named);
+        let followed = hidden(place, &format!("{command}; $turnkey run -- echo ran"));
+        let told = said(&followed);
+        assert_eq!(followed.status.code(), Some(0), "{command}\n{told}");
+        assert_eq!(String::from_utf8_lossy(&followed.stdout), "ran\n");
+        assert!(told.contains("clean"), "{told}");
+    }
 }
 
 /// The jail is what everything else is made in: without it nothing is enforced, and nothing runs.

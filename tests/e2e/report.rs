@@ -2,6 +2,7 @@
 
 mod browser;
 mod redaction;
+mod suggested;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

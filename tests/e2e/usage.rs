@@ -272,7 +272,8 @@ fn who_needs_a_host_is_told_to_allow_it_by_its_name() {
     );
     let ran = Run::new().python(ask);
     ran.expect(
-        ran.stderr.contains("--allow NAME:PORT"),
-        "as one would by hand",
+        ran.stderr
+            .contains("to allow    --allow example.org:PORT ("),
+        "by the name that was asked for, where no port was typed",
     );
 }

@@ -85,6 +85,16 @@ pub fn without(policy: &Policy, strictness: Strictness) -> Cow<'_, Policy> {
     policy
 }
 
+/// Whether somebody watches such a run, if it starts at all: who does with less goes on without the monitor where no
+/// privileges on the whole host load it.
+pub fn can_be_watched(strictness: Strictness, ids: &Ids) -> bool {
+    match strictness {
+        Strictness::Whole => true,
+        Strictness::BestEffort => *ids == Ids::All,
+        Strictness::Unmonitored => false,
+    }
+}
+
 /// Refuses a run that would end at the first missing layer, and names them all.
 pub fn require(plan: &Plan) -> Result<(), Unavailable> {
     if plan.host.ids == Ids::All {

@@ -288,6 +288,8 @@ pub enum ReportFormat {
     Ocsf,
     /// XML as of JUnit, for build servers: a suite for the run, a case for each finding
     Junit,
+    /// A profile over that of the run, which allows what it was refused, but for what is critical
+    Profile,
 }
 
 /// `turnkey diff`.

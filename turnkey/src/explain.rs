@@ -30,6 +30,9 @@ use view::View;
 /// Stands for a command that was not given.
 const COMMAND: &str = "COMMAND";
 
+/// A plan holds the rules of its policy, whether they are asked or not.
+const NOBODY_WATCHES: &str = "nobody watches such a run: its rules are not asked";
+
 /// Prints the plan, or the answer to the question, to standard output.
 pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let question = Question::new(&arguments.question)?;
@@ -63,6 +66,9 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     };
     page.and_then(|page| tell::page(&page))
         .context("could not write the plan")?;
+    if !plan.is_watched {
+        tell::lines(NOBODY_WATCHES);
+    }
     if let Err(error) = entered {
         tell::lines(&not_this_caller(error));
     }

@@ -72,6 +72,7 @@ fn render(report: &Report, format: ReportFormat, colour: bool) -> Vec<u8> {
         ReportFormat::Ocsf => formats::ocsf::events(report)
             .iter()
             .try_for_each(|event| report::json::write_line(event, &mut page)),
+        ReportFormat::Profile => page.write_all(formats::profile::document(report).as_bytes()),
         ReportFormat::Junit => page.write_all(formats::junit::document(report).as_bytes()),
     };
     page

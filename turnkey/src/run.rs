@@ -381,10 +381,8 @@ pub fn plan(
     let policy = accept::without(policy, strictness);
     let host = Host::probe(&policy)?;
     let plan = Plan::new(&policy, &host, self::command(command, workdir)?)?;
-    Ok(for_whom(
-        plan,
-        strictness != accept::Strictness::Unmonitored,
-    ))
+    let watched = accept::can_be_watched(strictness, &plan.host.ids);
+    Ok(for_whom(plan, watched))
 }
 
 fn for_whom(plan: Plan, watched: bool) -> Plan {

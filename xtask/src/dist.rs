@@ -2,6 +2,7 @@
 //! its documents as a package of Debian and as a tarball.
 
 mod check;
+mod life;
 mod stage;
 
 use std::fs;
@@ -16,7 +17,7 @@ use crate::{command, setup, workspace};
 /// The arguments of `dist`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Also installs each in a root that holds nothing else, and runs it there
+    /// Also unpacks each in a root that holds nothing else, and runs it there; and installs, upgrades and removes the .deb
     #[arg(long)]
     check: bool,
 }

@@ -66,7 +66,10 @@ pub fn look() -> Machine {
         lacks: lacking(&status),
         in_user_namespace: is_elsewhere("user", FIRST_USERS),
         in_container: is_elsewhere("pid", FIRST_PROCESSES),
-        groups: groups(&read("/proc/self/mounts")),
+        // What another mount hides is in the list all the same.
+        groups: groups(&read("/proc/self/mounts"), |place| {
+            Path::new(place).join("cgroup.procs").exists()
+        }),
         types: types(),
         has_bpf_lsm: holds_bpf(&read("/sys/kernel/security/lsm")),
     }
@@ -216,8 +219,12 @@ fn memory(meminfo: &str) -> u64 {
         / 1024
 }
 
-fn groups(mounts: &str) -> Groups {
-    let is_version_2 = |line: &str| line.split(' ').nth(2) == Some("cgroup2");
+fn groups(mounts: &str, is_there: impl Fn(&str) -> bool) -> Groups {
+    let is_version_2 = |line: &str| {
+        let mut fields = line.split(' ').skip(1);
+        let place = fields.next().unwrap_or_default();
+        fields.next() == Some("cgroup2") && is_there(place)
+    };
     if mounts.lines().any(is_version_2) {
         Groups::Version2
     } else {
@@ -334,9 +341,15 @@ mod tests {
     fn a_hybrid_host_has_version_2() {
         let hybrid = "cgroup /sys/fs/cgroup/pids cgroup rw 0 0\n\
                       none /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        assert_eq!(groups(hybrid), Groups::Version2);
+        let there = |place: &str| place == "/sys/fs/cgroup/unified";
+        assert_eq!(groups(hybrid, there), Groups::Version2);
         assert_eq!(
-            groups("cgroup /sys/fs/cgroup/pids cgroup rw 0 0\n"),
+            groups(hybrid, |_| false),
+            Groups::None,
+            "something hides it"
+        );
+        assert_eq!(
+            groups("cgroup /sys/fs/cgroup/unified cgroup rw 0 0\n", there),
             Groups::None
         );
         assert!(holds_bpf("lockdown,capability,landlock,bpf\n"));

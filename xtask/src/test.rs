@@ -55,8 +55,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut times = Times::read();
     eprintln!(
-        "first turnkey and its tests are built{}; then the tests of this host run, and those of one guest",
-        times.last("build")
+        "first turnkey and its tests are built{}; then the tests of this host run{}",
+        times.last("build"),
+        if unable.nothing() {
+            ", and those of one guest"
+        } else {
+            ""
+        }
     );
     let built = times.take("build", workspace::build_tests_of_guests)?;
     let turnkey = &built.turnkey;

@@ -101,9 +101,9 @@ pub enum HierarchyError {
         /// Why.
         source: std::io::Error,
     },
-    /// No v2 hierarchy. What mounts one here.
+    /// No v2 hierarchy, or one that is hidden by another mount. What mounts one here.
     #[error(
-        "no cgroup v2 hierarchy is mounted; as root, mount one: {0}; or do without what control groups hold: --best-effort"
+        "no cgroup v2 hierarchy can be reached here; as root, mount one: {0}; or do without what control groups hold: --best-effort"
     )]
     NoUnified(String),
 }
@@ -118,7 +118,7 @@ impl Hierarchies {
     pub fn probe_for(wanted: &[Controller]) -> Result<Hierarchies, HierarchyError> {
         let read =
             |path| kernel_file::read(path).map_err(|source| HierarchyError::Proc { path, source });
-        let mounts = parse_mounts(&read("/proc/self/mountinfo")?);
+        let mounts = reachable(&read("/proc/self/mountinfo")?);
         let memberships = parse_memberships(&read("/proc/self/cgroup")?);
         let unified = mounts
             .iter()
@@ -307,6 +307,8 @@ fn passes_on(parent: &Path, controller: Controller) -> bool {
 /// One cgroup file system.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
+    /// The kernel's number of it.
+    id: u64,
     /// The group that is its root, as /proc/self/cgroup would name it.
     root: String,
     /// Where it is mounted.
@@ -336,14 +338,31 @@ pub(crate) struct Membership {
     pub(crate) path: String,
 }
 
-/// proc_pid_mountinfo(5): `… root mount-point options … - type source super-options`.
+/// Those that are met at the place where they are mounted. What was mounted over one of them, or over a directory above
+/// it, hides it, and the kernel lists it all the same.
+pub(crate) fn reachable(mountinfo: &str) -> Vec<Mount> {
+    let mut mounts = parse_mounts(mountinfo);
+    mounts.retain(|mount| mounted_at(&mount.directory) == Some(mount.id));
+    mounts
+}
+
+/// The number of the mount that a path leads to.
+fn mounted_at(path: &Path) -> Option<u64> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let known = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+    Some(known.stx_mnt_id)
+}
+
+/// proc_pid_mountinfo(5): `id parent major:minor root mount-point options … - type source super-options`.
 pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
     text.lines().filter_map(parse_mount).collect()
 }
 
 fn parse_mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ').skip(3);
+    let mut left = left.split(' ');
+    let id = left.next()?.parse().ok()?;
+    let mut left = left.skip(2);
     let (root, directory) = (left.next()?, left.next()?);
     let mut right = right.split(' ');
     let kind = right.next()?;
@@ -352,6 +371,7 @@ fn parse_mount(line: &str) -> Option<Mount> {
         return None;
     }
     Some(Mount {
+        id,
         root: root.to_owned(),
         directory: PathBuf::from(directory),
         unified: kind == "cgroup2",

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::groups::hierarchy::{Controller, Mount, parse_memberships, parse_mounts};
+use crate::groups::hierarchy::{Controller, Mount, parse_memberships, reachable};
 use crate::kernel_file;
 
 /// Where this process is in the v2 hierarchy.
@@ -17,7 +17,7 @@ pub struct OwnGroup {
 impl OwnGroup {
     /// Finds it in /proc/self; `None` without a v2 hierarchy.
     pub fn find() -> Option<OwnGroup> {
-        let mounts = parse_mounts(&kernel_file::read("/proc/self/mountinfo").ok()?);
+        let mounts = reachable(&kernel_file::read("/proc/self/mountinfo").ok()?);
         let memberships = parse_memberships(&kernel_file::read("/proc/self/cgroup").ok()?);
         let own = memberships
             .iter()

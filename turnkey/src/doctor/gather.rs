@@ -80,7 +80,7 @@ pub fn gather() -> anyhow::Result<Facts> {
 
 fn no_groups(error: HierarchyError) -> NoGroups {
     let cause = match &error {
-        HierarchyError::NoUnified(_) => "no cgroup v2 hierarchy is mounted".to_owned(),
+        HierarchyError::NoUnified(_) => "no cgroup v2 hierarchy can be reached here".to_owned(),
         HierarchyError::Proc { path, source } => format!("{path} cannot be read: {source}"),
     };
     let fix = match error {

@@ -73,7 +73,7 @@ fn good() -> Facts {
 
 fn no_groups() -> NoGroups {
     NoGroups {
-        cause: "no cgroup v2 hierarchy is mounted".to_owned(),
+        cause: "no cgroup v2 hierarchy can be reached here".to_owned(),
         fix: "as root, mount one: mount -t cgroup2 none /sys/fs/cgroup".to_owned(),
     }
 }

@@ -106,7 +106,11 @@ fn decoy(path: &Path, plan: &Plan) -> Option<String> {
         .decoys
         .iter()
         .any(|decoy| decoy == path);
-    planted.then(|| "a decoy: worthless, and watched".to_owned())
+    let words = match plan.is_watched {
+        true => "a decoy: worthless, and watched",
+        false => "a decoy: worthless; nobody watches who opens it",
+    };
+    planted.then(|| words.to_owned())
 }
 
 /// Why the profile gives the jail this path of the host: by its own name, or by that of a symlink

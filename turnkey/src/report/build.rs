@@ -106,6 +106,7 @@ impl Report {
             ending,
             complete: events.complete,
             watched: inputs.evidence.watched,
+            decoys: &policy.filesystem.decoys,
             weaker: inputs.best_effort && inputs.enforcement.iter().any(is_weaker),
             lost: events.lost.values().sum(),
             rules: &observations.findings,

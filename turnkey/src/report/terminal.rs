@@ -3,6 +3,7 @@
 //! Everything from the jail is escaped long before it comes here, so the only control sequences
 //! are the colours that this file writes when the caller wants them.
 
+pub mod blocked;
 mod brief;
 mod left;
 mod meant;
@@ -13,14 +14,9 @@ use turnkey_policy::{Action, On, Severity};
 
 use crate::accept::by_reason;
 
-use super::act::Object;
-use super::advice;
 use super::behaviour;
 use super::limit::seconds;
-use super::model::{
-    Actor, FileAccess, FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Report,
-    Status, Verdict, Violation,
-};
+use super::model::{Actor, FileAccess, Finding, Process, Report, Status, Verdict, Violation};
 use super::peers;
 use super::stopper::Stopper;
 use super::text::quote;
@@ -64,7 +60,11 @@ fn fitted(report: &Report, out: &mut impl Write, colour: bool, most: usize) -> i
 }
 
 fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> {
-    let mut page = Page { out, colour };
+    let mut page = Page {
+        out,
+        colour,
+        whole: false,
+    };
     if let Some(error) = &report.error {
         return page.line(&format!("turnkey: {error}"));
     }
@@ -104,12 +104,13 @@ pub(super) fn brought_in(report: &Report) -> Option<String> {
     (!told.is_empty()).then(|| format!("brought in, read-only: {}", told.join(", ")))
 }
 
-/// The block of one finding, without colours.
+/// The block of one finding, without colours, however long.
 pub(super) fn block(report: &Report, finding: &Finding) -> String {
     let mut out = Vec::new();
     let mut page = Page {
         out: &mut out,
         colour: false,
+        whole: true,
     };
     // Into memory, which does not fail.
     let _ = page.finding(report, finding);
@@ -120,6 +121,8 @@ pub(super) fn block(report: &Report, finding: &Finding) -> String {
 struct Page<'a, W> {
     out: &'a mut W,
     colour: bool,
+    /// With rules to write, for what is read by nobody at a terminal.
+    whole: bool,
 }
 
 /// Escape sequences of a colour; nothing else in a report begins with an escape character.
@@ -161,11 +164,15 @@ impl<W: Write> Page<'_, W> {
             return Ok(());
         }
         let flags: Vec<String> = paths.iter().map(|path| format!("--read {path}")).collect();
+        let (does, shows) = match paths.len() {
+            1 => ("does not exist in the jail, but does", "shows it"),
+            _ => ("do not exist in the jail, but do", "shows them"),
+        };
         self.line(&format!(
-            "turnkey: looked for and not in the jail, though this host has it: {}",
-            paths.join(", ")
-        ))?;
-        self.field("to allow", &flags.join(" "))
+            "turnkey: {} {does} on this host: {} {shows}",
+            paths.join(", "),
+            flags.join(" ")
+        ))
     }
 
     /// One rule that was violated, told by its gravest attempt.
@@ -175,25 +182,18 @@ impl<W: Write> Page<'_, W> {
             return Ok(());
         };
         self.head(&headline(gravest))?;
-        self.field("by", &actor(&gravest.process))?;
-        self.field("rule", &rule(gravest))?;
-        if gravest.actor_unknown {
-            self.field("who", unknown::WORDS)?;
+        let mut fields = fields(report, finding, gravest, rows);
+        fields.push((
+            "to allow",
+            meant::to_allow(gravest, self.whole).into_owned(),
+        ));
+        if !self.whole {
+            shorten(&mut fields);
         }
-        self.field("stopped by", peers::stopped_by(gravest))?;
-        if let Some(raw) = &gravest.raw {
-            let given = if raw.unreadable {
-                "(memory that could not be read)"
-            } else {
-                &raw.text
-            };
-            self.field("asked as", given)?;
+        for (name, text) in &fields {
+            self.field(name, text)?;
         }
-        self.also(finding, gravest, rows)?;
-        if let Some(words) = meant::decoy(report, gravest) {
-            self.field("note", &words)?;
-        }
-        self.field("to allow", &meant::to_allow(gravest))
+        Ok(())
     }
 
     /// A course of acts in one line, with the act that began it.
@@ -222,31 +222,6 @@ impl<W: Write> Page<'_, W> {
         self.head(&format!("accepted until {until}: {id}, {why}"))
     }
 
-    /// Other objects of the same rule.
-    fn also(&mut self, finding: &Finding, told: &Violation, rows: &[&Violation]) -> io::Result<()> {
-        let mut names: Vec<&str> = Vec::new();
-        for name in rows.iter().flat_map(|row| peers::objects(row)) {
-            if Some(name) != peers::objects(told).next() && !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        let more = names.len().saturating_sub(ALSO);
-        names.truncate(ALSO);
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        match (finding.count, names.is_empty()) {
-            (1, _) => Ok(()),
-            (count, true) => self.field("count", &format!("{count} times")),
-            (count, false) => self.field(
-                "also",
-                &format!("{}{more}; {count} attempts in all", names.join(", ")),
-            ),
-        }
-    }
-
     /// What turnkey itself has to say.
     fn remark(&mut self, finding: &Finding) -> io::Result<()> {
         match finding.id.starts_with("turnkey:") {
@@ -261,12 +236,7 @@ impl<W: Write> Page<'_, W> {
 
     /// What a layer stopped although no rule speaks of it.
     fn unruled(&mut self, report: &Report) -> io::Result<()> {
-        let files = report.file_operations.iter().filter_map(Blocked::file);
-        let addresses = report.network_attempts.iter();
-        let addresses = addresses.filter(|row| !peers::is_told_by_name(report, row));
-        let addresses = addresses.filter_map(Blocked::network);
-        let calls = report.refused_calls.iter().filter_map(Blocked::call);
-        let blocked: Vec<_> = files.chain(addresses).chain(calls).collect();
+        let blocked = blocked::all(report);
         for row in blocked.iter().take(UNRULED) {
             let times = if row.count > 1 {
                 format!(" ({} times)", row.count)
@@ -274,17 +244,11 @@ impl<W: Write> Page<'_, W> {
                 String::new()
             };
             self.head(&format!("blocked: {}{times}", row.what))?;
-            let processes = &mut report.processes.iter();
-            let process = processes.find(|process| Some(process.exec_id) == row.exec_id);
-            if let Some(process) = process {
+            if let Some(process) = row.process {
                 self.field("by", &command(process))?;
             }
             self.field("stopped by", row.stopped_by)?;
-            if row.is_name_server {
-                let argv = process.map_or(&[][..], |process| &process.argv);
-                let names = row.names.as_slice();
-                self.field("to allow", &peers::to_allow(argv, names))?;
-            } else if let Some(advice) = &row.advice {
+            if let Some(advice) = &row.advice {
                 self.field("to allow", advice)?;
             }
         }
@@ -340,7 +304,7 @@ impl<W: Write> Page<'_, W> {
         self.line(&format!("turnkey: {text}"))
     }
 
-    /// A name and a text; further lines of the text stand below its first.
+    /// A name and a text; in a whole block further lines of the text stand below its first.
     fn field(&mut self, name: &str, text: &str) -> io::Result<()> {
         let text = text.replace('\n', &format!("\n{:14}", ""));
         self.line(&format!("  {name:<11} {text}"))
@@ -358,93 +322,48 @@ impl<W: Write> Page<'_, W> {
     }
 }
 
-/// An operation that a layer of the jail stopped and no rule decided on.
-struct Blocked {
-    what: String,
-    count: u64,
-    exec_id: Option<u32>,
-    stopped_by: &'static str,
-    advice: Option<String>,
-    /// A name server, which a jail does not reach: the names of hosts are looked up for it.
-    is_name_server: bool,
-    /// What it was asked for.
-    names: Vec<String>,
+/// Lines of a block, its headline among them.
+const BLOCK: usize = 8;
+
+/// The fields of a block, but for how to allow it.
+fn fields(
+    report: &Report,
+    finding: &Finding,
+    told: &Violation,
+    rows: &[&Violation],
+) -> Vec<(&'static str, String)> {
+    let raw = told.raw.as_ref().map(|raw| match raw.unreadable {
+        true => "(memory that could not be read)".to_owned(),
+        false => raw.text.clone(),
+    });
+    let unknown = told.actor_unknown.then(|| unknown::WORDS.to_owned());
+    let stopper = Stopper::told(told.stopped_by, told.action).to_owned();
+    [
+        ("by", Some(actor(&told.process))),
+        ("rule", Some(rule(told))),
+        ("who", unknown),
+        ("stopped by", Some(stopper)),
+        (ASKED, raw),
+        also(finding, told, rows),
+        ("note", meant::decoy(report, told)),
+    ]
+    .into_iter()
+    .filter_map(|(name, text)| Some((name, text?)))
+    .collect()
 }
 
-impl Blocked {
-    fn file(row: &FileOperation) -> Option<Self> {
-        let stopped_by = row
-            .stopped_by
-            .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
-        let path = row.path.as_deref();
-        let object = Object::File {
-            path: row.path.clone(),
-            truncated: row.path_truncated,
-            access: row.access.clone(),
-            raw: None,
-            to: None,
-            memory: Vec::new(),
-        };
-        Some(Self {
-            what: format!("{} {}", use_of(&row.access), path.unwrap_or(UNREADABLE)),
-            count: row.count,
-            exec_id: row.first_exec_id,
-            stopped_by: stopped_by.words(),
-            advice: advice::for_layer(stopped_by, &object),
-            is_name_server: false,
-            names: Vec::new(),
-        })
+/// The field that goes first where a block is too long.
+const ASKED: &str = "asked as";
+
+/// To as many lines as a block has at most: each field in one, and without what was asked for where the kernel has
+/// resolved it.
+fn shorten(fields: &mut Vec<(&'static str, String)>) {
+    for (_, text) in fields.iter_mut() {
+        *text = text.replace('\n', " ");
     }
-
-    fn network(row: &NetworkAttempt) -> Option<Self> {
-        let stopped_by = row
-            .stopped_by
-            .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
-        let object = Object::Address {
-            address: row.address.clone(),
-            socket: row.socket,
-            name: row.name.clone(),
-        };
-        let what = match &row.name {
-            Some(name) => peers::looking_up(name, &row.address),
-            None => format!("{} {}", on_words(row.act.name()), row.address),
-        };
-        Some(Self {
-            what,
-            count: row.count,
-            exec_id: row.first_exec_id,
-            stopped_by: peers::words(stopped_by, &row.address),
-            advice: advice::for_layer(stopped_by, &object),
-            is_name_server: peers::is_name_server(&row.address),
-            names: peers::names(row),
-        })
+    if fields.len() >= BLOCK {
+        fields.retain(|(name, _)| *name != ASKED);
     }
-
-    /// What the filter hides from a program with another error than `EPERM`, programs do without.
-    fn call(row: &RefusedCall) -> Option<Self> {
-        let stopped_by = row.stopped_by.filter(|_| row.rule.is_none())?;
-        let errno = row.errno.as_deref().filter(|errno| *errno == "EPERM")?;
-        Some(Self {
-            what: format!("calling {} ({errno})", row.syscall),
-            count: row.count,
-            exec_id: row.first_exec_id,
-            stopped_by: match row.for_arguments {
-                true => "seccomp: it refuses these arguments of that syscall",
-                false => stopped_by.words(),
-            },
-            advice: row.advice.clone(),
-            is_name_server: false,
-            names: Vec::new(),
-        })
-    }
-}
-
-const UNREADABLE: &str = "(a path that could not be read)";
-
-/// Programs look for files that are not there and try what they may not all day long; only what
-/// a layer refused although it is there is worth a block.
-fn is_telling(stopper: Stopper) -> bool {
-    !matches!(stopper, Stopper::MountNamespace | Stopper::FilePermissions)
 }
 
 /// What was tried on what, and what became of it.
@@ -456,7 +375,7 @@ pub(super) fn headline(violation: &Violation) -> String {
     };
     let name = match object(violation) {
         None if violation.on == On::Map => "memory without a file",
-        name => name.unwrap_or(UNREADABLE),
+        name => name.unwrap_or(blocked::UNREADABLE),
     };
     let what = match violation.on {
         _ if violation.syscall.is_some() => format!("calling {name}"),
@@ -477,6 +396,33 @@ pub(super) fn object(violation: &Violation) -> Option<&str> {
         .as_deref()
         .or(violation.address.as_deref())
         .or(violation.syscall.as_deref())
+}
+
+/// Other objects of the same rule.
+fn also(
+    finding: &Finding,
+    told: &Violation,
+    rows: &[&Violation],
+) -> (&'static str, Option<String>) {
+    let mut names: Vec<&str> = Vec::new();
+    for name in rows.iter().flat_map(|row| peers::objects(row)) {
+        if Some(name) != peers::objects(told).next() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = match names.len().saturating_sub(ALSO) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(ALSO);
+    match (finding.count, names.join(", ")) {
+        (1, _) => ("count", None),
+        (count, names) if names.is_empty() => ("count", Some(format!("{count} times"))),
+        (count, names) => (
+            "also",
+            Some(format!("{names}{more}; {count} attempts in all")),
+        ),
+    }
 }
 
 fn use_of(access: &[FileAccess]) -> String {
@@ -603,3 +549,6 @@ pub(super) fn signal_name(signal: i32) -> String {
         |(_, name)| (*name).to_owned(),
     )
 }
+
+#[cfg(test)]
+mod bound;

@@ -41,6 +41,9 @@
 //! | 128+N | turnkey was asked to end by signal N, or the command died from it |
 //! | the command's own | otherwise |
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 use turnkey_jailer as jailer;
 use turnkey_jailer::Limit;
 use turnkey_policy::{Accepted, OnLoss, Severity};
@@ -49,6 +52,7 @@ use super::behaviour;
 use super::clock::Clock;
 use super::ending::{Ending, NotStarted, Ran};
 use super::model::{Finding, Status, Verdict};
+use super::text::escape;
 
 /// How the ids of turnkey's own findings begin.
 const OWN: &str = "turnkey:";
@@ -65,6 +69,8 @@ pub struct Facts<'a> {
     pub complete: bool,
     /// The monitor was there.
     pub watched: bool,
+    /// Worthless files that the jail held.
+    pub decoys: &'a [PathBuf],
     /// A layer is not in force, or not whole, in a run with `--best-effort`.
     pub weaker: bool,
     /// How many events are lost.
@@ -178,6 +184,29 @@ pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Who reads what a decoy held takes it for a secret, unless somebody says what it was.
+fn unwatched(decoys: &[PathBuf]) -> String {
+    let words = "nobody watched the run: no rule was asked";
+    let mut names: Vec<String> = decoys
+        .iter()
+        .take(DECOYS)
+        .map(|path| escape(path.as_os_str().as_bytes()))
+        .collect();
+    if decoys.len() > DECOYS {
+        names.push("…".to_owned());
+    }
+    match names.as_slice() {
+        [] => words.to_owned(),
+        names => format!(
+            "{words}, and who opened a decoy ({}) is not known",
+            names.join(", ")
+        ),
+    }
+}
+
+/// Decoys in one line.
+const DECOYS: usize = 3;
+
 /// What turnkey itself has to say.
 fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
     let Ending::Ran(ran) = facts.ending else {
@@ -194,7 +223,7 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
     });
     let evidence = (!facts.complete).then(|| {
         let reason = match facts.lost {
-            _ if !facts.watched => "nobody watched the run: no rule was asked".to_owned(),
+            _ if !facts.watched => unwatched(facts.decoys),
             0 => "the monitor did not see the whole run".to_owned(),
             lost => format!("{lost} events are lost"),
         };

@@ -1,4 +1,4 @@
-//! Each package in a root that holds nothing else: what is static needs nothing else. There it runs a program that is
+//! The files of each package in a root that holds nothing else: what is static needs nothing else. There it runs a program that is
 //! harmless and one that is not.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use super::{Made, VERSION, stage};
+use super::{Made, VERSION, life, stage};
 use crate::command;
 use crate::machine::{self, Shows};
 use crate::workspace;
@@ -25,8 +25,9 @@ pub fn all(made: &Made) -> Result<()> {
     works(root.path())?;
     if let Some(package) = &made.package {
         let root = clean_root()?;
-        install(package, root.path())?;
+        extract(package, root.path())?;
         works(root.path())?;
+        life::lives_and_leaves(package)?;
     }
     Ok(())
 }
@@ -65,25 +66,13 @@ fn unpack(tarball: &Path, root: &Path) -> Result<()> {
     command::check(&mut tar)
 }
 
-/// By dpkg itself, whose records of that root are empty before.
-fn install(package: &Path, root: &Path) -> Result<()> {
-    let records = root.join("var/lib/dpkg");
-    for folder in ["info", "updates", "triggers"] {
-        fs::create_dir_all(records.join(folder)).context("cannot make the records of dpkg")?;
-    }
-    fs::write(records.join("status"), "").context("cannot make the records of dpkg")?;
-    let mut dpkg = Command::new("dpkg");
-    // What is in this root cannot be run by dpkg, and nothing of it has to be.
-    dpkg.arg(format!("--root={}", root.display()))
-        .args(["--force-not-root", "--install"])
-        .arg(package);
-    command::check(&mut dpkg)?;
-    let status = fs::read_to_string(records.join("status"))?;
-    ensure!(
-        status.contains("Status: install ok installed"),
-        "dpkg does not hold it for installed:\n{status}"
-    );
-    Ok(())
+/// The files alone, as dpkg lays them; its scripts need a shell, and a root with one.
+fn extract(package: &Path, root: &Path) -> Result<()> {
+    command::check(
+        Command::new("dpkg-deb")
+            .arg("--extract")
+            .args([package, root]),
+    )
 }
 
 /// Everything lies where it is looked for, and the program does its work where there is nothing but itself.

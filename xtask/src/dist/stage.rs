@@ -64,7 +64,20 @@ pub fn fill(root: &Path, turnkey: &Path, stage: &Path) -> Result<()> {
         control(size).as_bytes(),
         &stage.join("DEBIAN/control"),
         0o644,
-    )
+    )?;
+    scripts(root, stage)
+}
+
+/// The scripts that dpkg runs when the package comes and goes.
+const SCRIPTS: [&str; 3] = ["postinst", "postrm", "prerm"];
+
+fn scripts(root: &Path, stage: &Path) -> Result<()> {
+    for script in SCRIPTS {
+        let from = root.join("packaging").join(script);
+        let bytes = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+        put(&bytes, &stage.join("DEBIAN").join(script), 0o755)?;
+    }
+    Ok(())
 }
 
 /// The binary, and the files that are copied as they are.
@@ -188,6 +201,7 @@ mod tests {
         let stage = folder.path().join("stage");
         let program = Path::new("/bin/false");
         of_the_checkout(&crate::workspace::root(), program, &stage).expect("filled");
+        scripts(&crate::workspace::root(), &stage).expect("written");
         for file in [
             "usr/bin/turnkey",
             "usr/share/doc/turnkey/copyright",
@@ -196,11 +210,13 @@ mod tests {
         ] {
             assert!(stage.join(file).is_file(), "{file}");
         }
-        let mode = fs::metadata(stage.join("usr/bin/turnkey"))
-            .expect("there")
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o755);
+        for file in ["usr/bin/turnkey", "DEBIAN/prerm"] {
+            let mode = fs::metadata(stage.join(file))
+                .expect("there")
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o755, "{file}");
+        }
         // A program that has no manual is an error, and no package without one.
         assert!(of_the_command(program, &stage).is_err());
     }

@@ -47,7 +47,7 @@ pub(super) fn legacy(mounts: &[Mount], memberships: &[Membership]) -> Option<Str
     };
     let commands = each(place, &missing)?;
     Some(format!(
-        "its hierarchy, of version 1, is not mounted here; as root, mount it: {commands}"
+        "its hierarchy, of version 1, cannot be reached here; as root, mount it: {commands}"
     ))
 }
 

@@ -6,6 +6,7 @@
 pub mod html;
 pub mod junit;
 pub mod ocsf;
+pub mod profile;
 pub mod sarif;
 
 #[cfg(test)]

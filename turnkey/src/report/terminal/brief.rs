@@ -1,35 +1,30 @@
 //! What is told on a terminal fits on a screen: the gravest in full, the rest in a line each.
 //!
 //! The page is turnkey's own, so its form is known: a block begins at the left margin with its headline,
-//! and its fields, and what continues them, stand below with blanks before them.
+//! and its fields stand below with blanks before them.
 
 use std::borrow::Cow;
 
 /// Lines of a page, the verdict among them.
 pub const MOST: usize = 15;
-/// What stands before a line that continues a field.
-const CONTINUES: &str = "              ";
 /// A block that is never cut: who gets less than was asked for must know all of it.
 pub const KEPT: &str = "less is enforced than was asked for";
 /// Where everything is.
 const WHERE: &str =
     "turnkey: there is more: --report FILE keeps it, turnkey report FILE --format html shows it";
 
-/// The page, or as much of it as fits on `most` lines, [`MOST`] less those that were said before: first without rules to write, then with the first
-/// block alone unfolded, then without the last blocks.
+/// The page, or as much of it as fits on `most` lines, [`MOST`] less those that were said before: first with the first block
+/// alone unfolded, then without the last blocks.
 pub fn fit(page: &str, most: usize) -> Cow<'_, str> {
     let count = page.lines().count();
     if count <= most {
         return Cow::Borrowed(page);
     }
     let (mut blocks, verdict) = blocks(page);
-    blocks.iter_mut().for_each(Block::without_continuations);
-    if lines(&blocks) > most {
-        let first = blocks.iter().position(Block::has_fields);
-        let others = blocks.iter_mut().enumerate();
-        let others = others.filter(|(index, _)| Some(*index) != first);
-        others.for_each(|(_, block)| block.fold());
-    }
+    let first = blocks.iter().position(Block::has_fields);
+    let others = blocks.iter_mut().enumerate();
+    let others = others.filter(|(index, _)| Some(*index) != first);
+    others.for_each(|(_, block)| block.fold());
     let mut dropped = 0;
     while lines(&blocks) + usize::from(dropped > 0) > most {
         let Some(last) = blocks.iter().rposition(|block| !block.kept) else {
@@ -79,26 +74,6 @@ impl Block {
         !self.kept && self.lines.len() > 1
     }
 
-    /// A field of several lines is a rule to write: the first line says where, and the report has the rest.
-    fn without_continuations(&mut self) {
-        if self.kept {
-            return;
-        }
-        let continued: Vec<bool> = (0..self.lines.len())
-            .map(|index| {
-                self.lines
-                    .get(index + 1)
-                    .is_some_and(|next| next.starts_with(CONTINUES))
-            })
-            .collect();
-        for (line, continued) in self.lines.iter_mut().zip(continued) {
-            if continued && !line.starts_with(CONTINUES) {
-                line.push_str(" a rule, which the report has");
-            }
-        }
-        self.lines.retain(|line| !line.starts_with(CONTINUES));
-    }
-
     /// The headline, with the name of the rule.
     fn fold(&mut self) {
         if self.kept {
@@ -122,7 +97,7 @@ mod tests {
     fn block(number: usize) -> String {
         format!(
             "turnkey: blocked: reading /secret/{number}\n  by          sh (pid 2)\n  rule        rule-{number} (high): why\n  \
-             stopped by  Landlock\n  to allow    in a profile:\n              [[rule]]\n              id = \"x\"\n"
+             stopped by  Landlock\n  to allow    in a profile: it\n"
         )
     }
 
@@ -137,27 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_to_write_go_first() {
-        let folded = fit(
-            &page(2).replace("\"x\"\n", "\"x\"\n              on = [\"open\"]\n"),
-            MOST,
-        )
-        .into_owned();
-        assert_eq!(folded.lines().count(), 12);
-        assert_eq!(
-            folded
-                .matches("  to allow    in a profile: a rule, which the report has\n")
-                .count(),
-            2
-        );
-        assert!(
-            folded.ends_with("shows it\nturnkey: violated — exited 0\n"),
-            "{folded}"
-        );
-    }
-
-    #[test]
-    fn then_all_but_the_first_are_a_line_each() {
+    fn all_but_the_first_are_a_line_each() {
         let folded = fit(&page(6), MOST).into_owned();
         assert_eq!(folded.lines().count(), 12);
         assert!(folded.contains("\nturnkey: blocked: reading /secret/2 (rule-2)\nturnkey: blocked: reading /secret/3 (rule-3)\n"), "{folded}");

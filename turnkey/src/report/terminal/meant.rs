@@ -18,9 +18,13 @@ pub fn decoy(report: &Report, violation: &Violation) -> Option<String> {
     is_one.then(|| format!("nothing real was read: {path} in the jail is a decoy"))
 }
 
-/// How to allow it. What no program should do is not told as a rule to paste: who means it asks which rule decides,
+/// Where a rule to write is: a block has one line for it.
+const A_RULE: &str =
+    "a rule: --report FILE keeps it, turnkey report FILE --format profile writes it";
+
+/// How to allow it, in one line unless the `whole` is asked for. What no program should do is not told as a rule to paste: who means it asks which rule decides,
 /// and the report has the whole.
-pub fn to_allow(violation: &Violation) -> Cow<'_, str> {
+pub fn to_allow(violation: &Violation, whole: bool) -> Cow<'_, str> {
     let grave = violation.action == Action::Kill && violation.severity == Severity::Critical;
     let is_rule = violation.advice.contains('\n');
     // What was escaped is not the path itself, and asking for it would ask for another.
@@ -30,6 +34,13 @@ pub fn to_allow(violation: &Violation) -> Cow<'_, str> {
             let (on, path) = (violation.on.name(), quote(path));
             Cow::Owned(format!("turnkey explain --on {on} --path {path}"))
         }
+        _ if is_rule && !whole => Cow::Owned(in_one_line(&violation.advice)),
         _ => Cow::Borrowed(&violation.advice),
     }
+}
+
+/// What opens a layer as it is, and where the rule is that follows.
+fn in_one_line(advice: &str) -> String {
+    let opening = advice.split("in a profile that extends").next();
+    format!("{}{A_RULE}", opening.unwrap_or_default())
 }

@@ -26,6 +26,7 @@ fn facts<'a>(ending: &'a Ending, rules: &'a [Finding]) -> Facts<'a> {
         ending,
         complete: true,
         watched: true,
+        decoys: &[],
         weaker: false,
         lost: 0,
         rules,
@@ -287,6 +288,29 @@ fn any_ran() -> impl Strategy<Value = Ran> {
                 interrupted,
             },
         )
+}
+
+#[test]
+fn who_reads_a_decoy_that_nobody_watched_can_know_what_it_was() {
+    let ending = Ending::Ran(EXITED);
+    let told = |names: &[&str]| {
+        let decoys: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+        let facts = Facts {
+            complete: false,
+            watched: false,
+            decoys: &decoys,
+            ..facts(&ending, &[])
+        };
+        findings(&facts).remove(0).reason
+    };
+    let words = "nobody watched the run: no rule was asked";
+    assert_eq!(told(&[]), words);
+    assert_eq!(
+        told(&["/etc/shadow"]),
+        format!("{words}, and who opened a decoy (/etc/shadow) is not known")
+    );
+    assert!(told(&["/1", "/2", "/3", "/4\x1b"]).contains("(/1, /2, /3, …)"));
+    assert!(!told(&["/\x1b[2J"]).contains('\x1b'));
 }
 
 proptest! {

@@ -1,0 +1,114 @@
+//! A profile made of what a run was refused does what it says, and no more.
+
+use std::path::{Path, PathBuf};
+
+use turnkey_tests::{Ran, Run, scratch};
+
+use super::{render, text, told};
+
+/// The profile of a run of this script, and what it was refused.
+fn suggested(place: &Path, script: &str) -> (PathBuf, String) {
+    let first = told(&[], &["sh", "-c", script]);
+    let profile = place.join("suggested.toml");
+    let output = render(
+        &first.report(),
+        &[
+            "--format",
+            "profile",
+            "--out",
+            &profile.display().to_string(),
+        ],
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let written = std::fs::read_to_string(&profile).expect("it was written");
+    (profile, written)
+}
+
+fn under(profile: &Path, script: &str) -> Ran {
+    Run::new()
+        .option(&format!("--profile {}", profile.display()))
+        .shell(script)
+}
+
+#[test]
+fn a_rule_that_was_in_the_way_is_out_of_it_and_others_stay() {
+    let place = scratch();
+    let script = "echo x > .bashrc && echo done";
+    let (profile, written) = suggested(place.path(), script);
+    let ran = under(&profile, script);
+    ran.expect(
+        ran.code == 0 && ran.stdout == "done\n",
+        &format!("it is allowed now:\n{written}"),
+    );
+    ran.expect(ran.violations().is_empty(), "and no rule is against it");
+    for other in ["echo x > .profile", "cat /etc/shadow"] {
+        under(&profile, other).expect_code(121);
+    }
+}
+
+#[test]
+fn a_file_of_the_host_and_a_socket_are_what_the_program_missed() {
+    let place = scratch();
+    let data = place.path().join("data");
+    std::fs::write(&data, "of the host").expect("a test can write its own directory");
+    let connect = "import socket; print(socket.socket().connect_ex(('127.0.0.1', 9)))";
+    let script = format!("python3 -c \"{connect}\"; cat {}", data.display());
+    let (profile, written) = suggested(place.path(), &script);
+    let ran = under(&profile, &script);
+    let refused = nix::errno::Errno::ECONNREFUSED as i32;
+    ran.expect(
+        ran.stdout == format!("{refused}\nof the host"),
+        &format!("the jail's own loopback, and the file:\n{written}"),
+    );
+    ran.expect_code(0);
+    under(
+        &profile,
+        &format!("cat {}", place.path().join("suggested.toml").display()),
+    )
+    .expect_code(1);
+}
+
+#[test]
+fn what_is_critical_stays_forbidden() {
+    let place = scratch();
+    let (profile, written) = suggested(place.path(), "cat /etc/shadow");
+    assert!(
+        written.contains("rule credential-file is critical"),
+        "{written}"
+    );
+    under(&profile, "cat /etc/shadow").expect_code(121);
+}
+
+/// One line, and right: of a program that failed, and of nothing that the host does not have or nobody should be shown.
+#[test]
+fn what_is_missing_is_told_in_one_line_to_who_failed_for_it() {
+    let place = scratch();
+    let data = place.path().join("data.csv");
+    let key = place.path().join(".ssh/id_rsa");
+    std::fs::create_dir(place.path().join(".ssh")).expect("a test can write its own directory");
+    for file in [&data, &key] {
+        std::fs::write(file, "x").expect("a test can write its own directory");
+    }
+    let (data, key) = (data.display().to_string(), key.display().to_string());
+    let said = format!(
+        "{data} does not exist in the jail, but does on this host: --read {data} shows it\n"
+    );
+    let failed = Run::new().shell(&format!("cat /no/such/file {data}"));
+    failed.expect(failed.stderr.contains(&said), "the one that is there");
+    failed.expect(
+        failed.stderr.matches("does not exist in").count() == 1,
+        "and no other",
+    );
+    let managed = Run::new().shell(&format!("cat {data}; true"));
+    managed.expect(!managed.stderr.contains("but does on"), "it did without");
+    let ended = Run::new().shell(&format!("cat {data}; cat /etc/shadow"));
+    ended.expect_code(121);
+    ended.expect(!ended.stderr.contains("but does on"), "it failed for more");
+    let curious = Run::new()
+        .option("--mode observe")
+        .shell(&format!("cat {key}"));
+    curious.expect(
+        !curious.stderr.contains("but does on"),
+        "nobody is shown a key",
+    );
+}
