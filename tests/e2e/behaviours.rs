@@ -417,7 +417,10 @@ fn a_grave_course_of_acts_is_told_before_what_was_merely_noticed() {
     let program = "import os\nfor act in (lambda: os.setuid(0), lambda: os.unlink('/usr/bin/env')):\n    try: act()\n    except OSError: pass";
     let ran = Run::new().python(program);
     let at = |words: &str| ran.stderr.find(words);
-    let (noticed, named) = (at("turnkey: noticed: "), at("turnkey: system-change "));
-    ran.expect(noticed.is_some() && named.is_some(), "both are told");
-    ran.expect(named < noticed, "the grave one first");
+    let (less, named) = (
+        at("turnkey: blocked: calling setuid"),
+        at("turnkey: system-change "),
+    );
+    ran.expect(less.is_some() && named.is_some(), "both are told");
+    ran.expect(named < less, "the grave one first");
 }

@@ -63,7 +63,10 @@ pub fn explain_run(
         Some(JailError::ExecFailed { .. }) => {
             needed(policy, program, workdir).or_else(|| fix(error))
         }
-        _ => fix(error),
+        _ => fix(error).or_else(|| {
+            let is_monitor = error.downcast_ref::<OpenError>().is_some();
+            is_monitor.then(|| WITHOUT_THE_MONITOR.to_owned())
+        }),
     };
     with_fix(chain(error), fix)
 }
@@ -76,14 +79,7 @@ fn fix(error: &anyhow::Error) -> Option<String> {
     let host = || error.downcast_ref::<HostError>().and_then(HostError::fix);
     let caller = || error.downcast_ref().and_then(RootlessError::fix);
     let export = || error.downcast_ref().and_then(DestinationError::fix);
-    let monitor = || {
-        let is_monitor = error.downcast_ref::<OpenError>().is_some();
-        is_monitor.then(|| WITHOUT_THE_MONITOR.to_owned())
-    };
-    jail.or_else(host)
-        .or_else(caller)
-        .or_else(export)
-        .or_else(monitor)
+    jail.or_else(host).or_else(caller).or_else(export)
 }
 
 /// Files and their like that a run opens by itself, and some to spare. The kernel's programs take the most.

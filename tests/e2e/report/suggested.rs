@@ -68,6 +68,34 @@ fn a_file_of_the_host_and_a_socket_are_what_the_program_missed() {
     .expect_code(1);
 }
 
+/// Each kind of change of a file that a read-only mount refuses: the flag that people are told lets it happen.
+#[test]
+fn a_change_that_a_mount_refused_happens_with_the_flag_that_is_advised() {
+    let place = scratch();
+    let home = place.path().display().to_string();
+    for (change, shows) in [
+        ("rm {home}/file", "! test -e {home}/file"),
+        ("mv {home}/file {home}/other", "test -e {home}/other"),
+        ("touch -c {home}/file", "true"),
+        ("echo new > {home}/file", "grep new {home}/file"),
+    ] {
+        let file = place.path().join("file");
+        std::fs::write(&file, "old").expect("a test can write its own directory");
+        for path in [place.path(), &file] {
+            turnkey_tests::open_to_all(path);
+        }
+        let script = format!("{change} && {shows}").replace("{home}", &home);
+        let refused = Run::new().option(&format!("--read {home}")).shell(&script);
+        refused.expect(refused.code != 0, "the control");
+        let told = refused
+            .stderr
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("to allow "));
+        let flag = told.expect("there is advice").trim();
+        Run::new().option(flag).shell(&script).expect_code(0);
+    }
+}
+
 #[test]
 fn what_is_critical_stays_forbidden() {
     let place = scratch();

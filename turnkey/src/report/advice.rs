@@ -194,10 +194,18 @@ const LISTS: &str = "[filesystem] read = […] without `list = false` in any ent
 
 /// Only an absolute path can be given, and only one that was not escaped can be typed.
 fn path_flag(path: &str, access: &[FileAccess]) -> Option<String> {
-    let flag = if access.contains(&FileAccess::Write) {
-        "--write"
+    use FileAccess::{Attribute, Chmod, Link, Rename, Unlink, Write};
+    let is = |kinds: &[FileAccess]| access.iter().any(|one| kinds.contains(one));
+    let (flag, path) = if is(&[Rename, Unlink]) {
+        // A name is its directory's.
+        ("--write", Path::new(path).parent()?.to_str()?)
+    } else if is(&[Link]) {
+        // The directory of the new name, which is not known here.
+        return None;
+    } else if is(&[Attribute, Chmod, Write]) {
+        ("--write", path)
     } else {
-        "--read"
+        ("--read", path)
     };
     is_plain(path).then(|| format!("{flag} {}", quote(path)))
 }

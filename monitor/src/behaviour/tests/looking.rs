@@ -71,7 +71,8 @@ fn whoever_uses_what_it_listed_discovers_nothing() {
         story.ends(P);
     });
     is_silent(|story| {
-        story.lists(P, "/usr/bin").exec(P, "/usr/bin/ls", &["ls"]);
+        story.lists(P, "/usr/share/tools");
+        story.exec(P, "/usr/share/tools/one", &["one"]);
     });
 }
 

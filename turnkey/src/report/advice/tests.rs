@@ -242,6 +242,17 @@ fn layers_without_a_rule_name_their_flag() {
         for_layer(Stopper::Mounts, &write).as_deref(),
         Some("--write '/usr/a b'")
     );
+    // Reading a file permits none of these; a name is its directory's.
+    for (access, flag) in [
+        (FileAccess::Unlink, Some("--write /usr/bin")),
+        (FileAccess::Rename, Some("--write /usr/bin")),
+        (FileAccess::Chmod, Some("--write /usr/bin/env")),
+        (FileAccess::Attribute, Some("--write /usr/bin/env")),
+        (FileAccess::Link, None),
+    ] {
+        let change = file("/usr/bin/env", vec![access]);
+        assert_eq!(for_layer(Stopper::Mounts, &change).as_deref(), flag);
+    }
     let escaped = file("/usr/\\xff", vec![FileAccess::Read]);
     assert_eq!(for_layer(Stopper::Landlock, &escaped), None);
     let relative = file("notes", vec![FileAccess::Read]);
