@@ -78,10 +78,22 @@ fn build(root: &Path) -> Result<()> {
 
 /// Builds the programs with their lines, and a turnkey that carries them and prints what they say.
 fn build_with_log(root: &Path) -> Result<()> {
+    let built = build_apart(root, "ebpf-log", &["log"], |_| Ok(()))?;
+    eprintln!("built {}", built.display());
+    Ok(())
+}
+
+/// Builds changed programs beside the tree, and a turnkey that carries them; where it is.
+pub fn build_apart(
+    root: &Path,
+    name: &str,
+    features: &[&str],
+    change: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
     let toolchain = toolchain::choose(recorded.as_ref())?;
-    let folder = workspace::target_folder().join("ebpf-log");
-    let object = compile::compile(root, &folder, &toolchain, &["log"])?;
+    let folder = workspace::target_folder().join(name);
+    let object = compile::compile_changed(root, &folder, &toolchain, features, change)?;
     let path = folder.join("turnkey.bpf.o");
     fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
     let programs = folder.join("turnkey");
@@ -93,8 +105,7 @@ fn build_with_log(root: &Path) -> Result<()> {
         .env("TURNKEY_LOG_OBJECT", &path)
         .current_dir(root);
     command::check(&mut build)?;
-    eprintln!("built {}", programs.join("debug/turnkey").display());
-    Ok(())
+    Ok(programs.join("debug/turnkey"))
 }
 
 /// Compares sources, object and lock, and where the recorded toolchain is present a second build.

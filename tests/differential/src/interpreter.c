@@ -61,8 +61,9 @@ static __attribute__((noreturn, used)) void child(u64 strand, u64 flags) {
         for (;;)
             call(60, 0, 0, 0, 0, 0, 0);
     }
+    // Both ends of a process, and codes that can be told apart.
     for (;;)
-        call(231, 0, 0, 0, 0, 0, 0);
+        call(strand & 1 ? 60 : 231, strand, 0, 0, 0, 0, 0);
 }
 
 // clone(2) with a stack of its own for who shares memory: the child goes on in `child`.
@@ -207,7 +208,7 @@ static __attribute__((used, noreturn)) void start(u64 *stack) {
         }
     }
     for (;;)
-        call(231, 0, 0, 0, 0, 0, 0);
+        call(strand & 1 ? 60 : 231, strand, 0, 0, 0, 0, 0);
 }
 
 __attribute__((naked)) void _start(void) {

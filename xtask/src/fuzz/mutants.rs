@@ -1,0 +1,81 @@
+//! How strong the observers are: programs of the kernel side with one comparison or one read removed, and how long it
+//! takes until somebody sees that they tell something else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use super::Arguments;
+use crate::{ebpf, test, workspace};
+
+/// The list.
+#[derive(Deserialize)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
+/// One of the changes.
+#[derive(Deserialize)]
+struct Mutant {
+    name: String,
+    /// Below `monitor-ebpf/src`.
+    file: String,
+    /// The text that stands there once.
+    old: String,
+    /// The text that takes its place.
+    new: String,
+}
+
+/// Builds each, looks until something does not agree, and prints what came of it.
+pub fn run(arguments: &Arguments, observer: &Path) -> Result<()> {
+    let path = workspace::root().join("tests/differential/mutants.toml");
+    let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
+    let list: List = toml::from_str(&text).context("the list cannot be read")?;
+    let only = &arguments.only;
+    let chosen = |mutant: &&Mutant| only.is_empty() || only.contains(&mutant.name);
+    let chosen: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
+    ensure!(!chosen.is_empty(), "no mutant is named {}", only.join(", "));
+    for mutant in chosen {
+        let told = match build(mutant) {
+            Ok(turnkey) => look(arguments, observer, &turnkey)?,
+            Err(error) => format!("is not built: {error:#}"),
+        };
+        println!("{}: {told}", mutant.name);
+    }
+    Ok(())
+}
+
+/// A turnkey with the change.
+fn build(mutant: &Mutant) -> Result<PathBuf> {
+    ebpf::build_apart(&workspace::root(), "mutants", &[], |stage| {
+        let path = stage.join("src").join(&mutant.file);
+        let text = fs::read_to_string(&path)?;
+        if text.matches(&mutant.old).count() != 1 {
+            bail!("{} does not stand once in {}", mutant.old, mutant.file);
+        }
+        fs::write(&path, text.replace(&mutant.old, &mutant.new))?;
+        Ok(())
+    })
+}
+
+/// What the observers said.
+fn look(arguments: &Arguments, observer: &Path, turnkey: &Path) -> Result<String> {
+    let mut look = Command::new(observer);
+    look.arg("--turnkey").arg(turnkey);
+    look.args(["--seconds", &arguments.seconds.to_string()]);
+    if let Some(seed) = arguments.seed {
+        look.args(["--seed", &seed.to_string()]);
+    }
+    let mut look = test::loaded_once(turnkey, look);
+    let output = look.stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = |wanted: &str| said.lines().find(|line| line.contains(wanted));
+    let Some(summary) = line(" programs, ") else {
+        return Ok(format!("the kernel refuses it:\n{said}"));
+    };
+    let what = line(" Way {").unwrap_or("nothing is found");
+    Ok(format!("{summary}; {what}"))
+}
