@@ -78,22 +78,10 @@ fn build(root: &Path) -> Result<()> {
 
 /// Builds the programs with their lines, and a turnkey that carries them and prints what they say.
 fn build_with_log(root: &Path) -> Result<()> {
-    let built = build_apart(root, "ebpf-log", &["log"], |_| Ok(()))?;
-    eprintln!("built {}", built.display());
-    Ok(())
-}
-
-/// Builds changed programs beside the tree, and a turnkey that carries them; where it is.
-pub fn build_apart(
-    root: &Path,
-    name: &str,
-    features: &[&str],
-    change: impl FnOnce(&Path) -> Result<()>,
-) -> Result<PathBuf> {
     let recorded = Lock::read(&lock_path(root)).ok().map(|lock| lock.toolchain);
     let toolchain = toolchain::choose(recorded.as_ref())?;
-    let folder = workspace::target_folder().join(name);
-    let object = compile::compile_changed(root, &folder, &toolchain, features, change)?;
+    let folder = workspace::target_folder().join("ebpf-log");
+    let object = compile::compile(root, &folder, &toolchain, &["log"])?;
     let path = folder.join("turnkey.bpf.o");
     fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
     let programs = folder.join("turnkey");
@@ -105,7 +93,20 @@ pub fn build_apart(
         .env("TURNKEY_LOG_OBJECT", &path)
         .current_dir(root);
     command::check(&mut build)?;
-    Ok(programs.join("debug/turnkey"))
+    eprintln!("built {}", programs.join("debug/turnkey").display());
+    Ok(())
+}
+
+/// The committed object, and the one that its sources give when they are changed in a copy.
+pub fn committed_and_changed(
+    change: impl FnOnce(&Path) -> Result<()>,
+) -> Result<(Vec<u8>, Vec<u8>)> {
+    let root = workspace::root();
+    let recorded = Lock::read(&lock_path(&root)).ok().map(|lock| lock.toolchain);
+    let toolchain = toolchain::choose(recorded.as_ref())?;
+    let folder = workspace::target_folder().join("mutants");
+    let changed = compile::compile_changed(&root, &folder, &toolchain, &[], change)?;
+    Ok((fs::read(object_path(&root))?, changed))
 }
 
 /// Compares sources, object and lock, and where the recorded toolchain is present a second build.

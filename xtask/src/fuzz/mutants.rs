@@ -2,6 +2,7 @@
 //! takes until somebody sees that they tell something else.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -30,7 +31,7 @@ struct Mutant {
 }
 
 /// Builds each, looks until something does not agree, and prints what came of it.
-pub fn run(arguments: &Arguments, observer: &Path) -> Result<()> {
+pub fn run(arguments: &Arguments, turnkey: &Path, observer: &Path) -> Result<()> {
     let path = workspace::root().join("tests/differential/mutants.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
     let list: List = toml::from_str(&text).context("the list cannot be read")?;
@@ -39,7 +40,7 @@ pub fn run(arguments: &Arguments, observer: &Path) -> Result<()> {
     let chosen: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
     ensure!(!chosen.is_empty(), "no mutant is named {}", only.join(", "));
     for mutant in chosen {
-        let told = match build(mutant) {
+        let told = match build(mutant, turnkey) {
             Ok(turnkey) => look(arguments, observer, &turnkey)?,
             Err(error) => format!("is not built: {error:#}"),
         };
@@ -48,9 +49,9 @@ pub fn run(arguments: &Arguments, observer: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A turnkey with the change.
-fn build(mutant: &Mutant) -> Result<PathBuf> {
-    ebpf::build_apart(&workspace::root(), "mutants", &[], |stage| {
+/// A turnkey with the change: a copy, in which other programs lie in the place of its own.
+fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
+    let (own, mut other) = ebpf::committed_and_changed(|stage| {
         let path = stage.join("src").join(&mutant.file);
         let text = fs::read_to_string(&path)?;
         if text.matches(&mutant.old).count() != 1 {
@@ -58,7 +59,25 @@ fn build(mutant: &Mutant) -> Result<PathBuf> {
         }
         fs::write(&path, text.replace(&mutant.old, &mutant.new))?;
         Ok(())
-    })
+    })?;
+    let mut command = fs::read(turnkey)?;
+    let place = memmem(&command, &own).context("turnkey was built with other programs")?;
+    ensure!(other.len() <= own.len(), "{} bytes are too many", other.len());
+    // What is behind its end is nothing to a reader of ELF.
+    other.resize(own.len(), 0);
+    command[place..place + own.len()].copy_from_slice(&other);
+    let path = workspace::target_folder().join("mutants/turnkey");
+    fs::write(&path, command).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(path)
+}
+
+/// Where some bytes begin among others.
+fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    let aligned = (0..bytes.len()).step_by(8);
+    aligned
+        .filter(|at| bytes[*at..].starts_with(sought))
+        .last()
 }
 
 /// What the observers said.
