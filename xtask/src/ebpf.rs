@@ -102,7 +102,9 @@ pub fn committed_and_changed(
     change: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<(Vec<u8>, Vec<u8>)> {
     let root = workspace::root();
-    let recorded = Lock::read(&lock_path(&root)).ok().map(|lock| lock.toolchain);
+    let recorded = Lock::read(&lock_path(&root))
+        .ok()
+        .map(|lock| lock.toolchain);
     let toolchain = toolchain::choose(recorded.as_ref())?;
     let folder = workspace::target_folder().join("mutants");
     let changed = compile::compile_changed(&root, &folder, &toolchain, &[], change)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::compare::{Reached, count, disagreement};
+use crate::compare::{BLIND, Reached, count, disagreement};
 use crate::enforce::escape;
 use crate::generate::generate;
 use crate::jail::{Bench, Way};
@@ -24,6 +24,8 @@ pub struct Summary {
     pub reached: Reached,
     /// How many could not be looked at: the program was gone before.
     pub unseen: u64,
+    /// In how many a text was told as unreadable that was there, once and not again.
+    pub blind: u64,
     /// What did not agree.
     pub found: Vec<Finding>,
     /// How long it took.
@@ -91,6 +93,11 @@ impl Summary {
         } else {
             disagreement(program, &outcome)
         };
+        let is_blind = what.as_ref().is_some_and(|what| what.contains(BLIND));
+        if is_blind && !Self::is_again(bench, program, way)? {
+            self.blind += 1;
+            return Ok(true);
+        }
         let agrees = what.is_none();
         self.found.extend(what.map(|what| Finding {
             name: name.to_owned(),
@@ -99,6 +106,17 @@ impl Summary {
             what,
         }));
         Ok(agrees)
+    }
+
+    /// Whether a program does not agree in one of a few tries more.
+    fn is_again(bench: &Bench, program: &Program, way: Way) -> Result<bool> {
+        for _ in 0..3 {
+            let outcome = bench.run(program, way)?;
+            if disagreement(program, &outcome).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Runs generated programs, from a number on, until the time is over or `stop` of them do not agree.
@@ -208,13 +226,14 @@ impl Display for Summary {
             programs,
             calls,
             unseen,
+            blind,
             ..
         } = self;
         let seconds = self.took.as_secs();
         let found = self.found.len();
         writeln!(
             out,
-            "{programs} programs, {calls} calls, {seconds} s, {found} disagreements, {unseen} not seen"
+            "{programs} programs, {calls} calls, {seconds} s, {found} disagreements, {unseen} not seen, {blind} told blindly once"
         )?;
         let mut classes: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
         for ((class, success), count) in &self.reached {

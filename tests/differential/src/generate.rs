@@ -2,8 +2,8 @@
 
 use crate::address::{ASKED, question};
 use crate::grammar::{
-    ATTRIBUTES, CLONES, FLAGS, GROUPS, GUARDED, MAPPINGS, MODES, NEW, NODES, PATHS, PROTECTIONS,
-    RACING, Rule, Slot,
+    ATTRIBUTES, CLONES, FLAGS, GROUPS, GUARDED, MAPPINGS, MODES, NEW, NODES, PATHS, PLAIN,
+    PROTECTIONS, RACING, Rule, Slot,
 };
 use crate::program::{Arg, Call, Op, Program, Racing};
 
@@ -101,7 +101,16 @@ impl Maker {
                 2 if strands.len() < 8 => self.race(&mut strands),
                 3 => {
                     let text = self.path();
-                    strands[0].push(Op::Forget { text });
+                    strands[0].push(Op::Forget { text: text.clone() });
+                    // Who asks for it next.
+                    let mut call = self.call();
+                    if let Op::Call(Call { args, .. }) = &mut call {
+                        let texts = args.iter_mut().find(|arg| matches!(arg, Arg::Text(_)));
+                        if let Some(arg) = texts.filter(|_| text.len() < 4096) {
+                            *arg = Arg::Lazy(text);
+                        }
+                    }
+                    strands[0].push(call);
                 }
                 _ => {
                     let call = self.call();
@@ -444,6 +453,10 @@ impl Maker {
                     b"question".to_vec()
                 },
             },
+            Slot::Plain => {
+                let path = self.pick(PLAIN).to_owned();
+                self.text(path)
+            }
             Slot::Guarded => {
                 let path = self.pick(GUARDED).to_owned();
                 self.text(path)

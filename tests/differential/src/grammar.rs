@@ -5,6 +5,8 @@
 pub enum Slot {
     /// A path.
     Path,
+    /// A file that is there at first, and that no rule speaks of.
+    Plain,
     /// A path of what rules speak of.
     Guarded,
     /// An empty path.
@@ -57,7 +59,8 @@ pub enum Slot {
 
 use Slot::{
     Address, Any, Attribute, Buffer, Cloned, Data, Dir, Empty, Fd, Flags, GivesFd, GivesSocket,
-    Guarded, How, Mapping, Memory, Message, Mode, New, Node, Of, Path, Protection, Size, Socket,
+    Guarded, How, Mapping, Memory, Message, Mode, New, Node, Of, Path, Plain, Protection, Size,
+    Socket,
 };
 
 /// A call, and its arguments.
@@ -88,6 +91,8 @@ pub const GROUPS: &[&[Rule]] = &[
     ],
     &[
         ("link", &[Path, New]),
+        ("link", &[Plain, New]),
+        ("unlink", &[Plain]),
         ("linkat", &[Dir, Path, Dir, New, FOLLOWS]),
         ("linkat", &[HERE, Path, HERE, New, Of(&[0x400])]),
         ("linkat", &[HERE, Path, HERE, New, Of(&[0x400])]),
@@ -323,6 +328,11 @@ pub const PATHS: &[&str] = &[
     "newd/x",
     "../etc/hostname",
     "/workspace/../workspace/q0",
+];
+
+/// Files that are there at first, or that others make.
+pub const PLAIN: &[&str] = &[
+    "a", "b", "h", "ra", "rb", "d/x", "e/x", "new0", "new1", "new2",
 ];
 
 /// Paths that rules speak of, of directories with such in them, and symlinks to these.

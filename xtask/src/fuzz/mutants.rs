@@ -62,7 +62,11 @@ fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
     })?;
     let mut command = fs::read(turnkey)?;
     let place = memmem(&command, &own).context("turnkey was built with other programs")?;
-    ensure!(other.len() <= own.len(), "{} bytes are too many", other.len());
+    ensure!(
+        other.len() <= own.len(),
+        "{} bytes are too many",
+        other.len()
+    );
     // What is behind its end is nothing to a reader of ELF.
     other.resize(own.len(), 0);
     command[place..place + own.len()].copy_from_slice(&other);
@@ -75,9 +79,7 @@ fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
 /// Where some bytes begin among others.
 fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
     let aligned = (0..bytes.len()).step_by(8);
-    aligned
-        .filter(|at| bytes[*at..].starts_with(sought))
-        .last()
+    aligned.filter(|at| bytes[*at..].starts_with(sought)).last()
 }
 
 /// What the observers said.
@@ -93,7 +95,8 @@ fn look(arguments: &Arguments, observer: &Path, turnkey: &Path) -> Result<String
     let said = String::from_utf8_lossy(&output.stderr);
     let line = |wanted: &str| said.lines().find(|line| line.contains(wanted));
     let Some(summary) = line(" programs, ") else {
-        return Ok(format!("the kernel refuses it:\n{said}"));
+        let why = line(" was not seen: ").or_else(|| said.lines().last());
+        return Ok(format!("no program begins: {}", why.unwrap_or_default()));
     };
     let what = line(" Way {").unwrap_or("nothing is found");
     Ok(format!("{summary}; {what}"))
