@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments, turnkey: &Path, observer: &Path) -> Result<()>
             Ok(turnkey) => look(arguments, observer, &turnkey)?,
             Err(error) => format!("is not built: {error:#}"),
         };
-        println!("{}: {told}", mutant.name);
+        eprintln!("mutant {}: {told}", mutant.name);
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
 /// Where some bytes begin among others.
 fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
     let aligned = (0..bytes.len()).step_by(8);
-    aligned.filter(|at| bytes[*at..].starts_with(sought)).last()
+    aligned.filter(|at| bytes[*at..].starts_with(sought)).next_back()
 }
 
 /// What the observers said.
@@ -95,7 +95,7 @@ fn look(arguments: &Arguments, observer: &Path, turnkey: &Path) -> Result<String
     let said = String::from_utf8_lossy(&output.stderr);
     let line = |wanted: &str| said.lines().find(|line| line.contains(wanted));
     let Some(summary) = line(" programs, ") else {
-        let why = line(" was not seen: ").or_else(|| said.lines().last());
+        let why = line(" was not seen: ").or_else(|| said.lines().next_back());
         return Ok(format!("no program begins: {}", why.unwrap_or_default()));
     };
     let what = line(" Way {").unwrap_or("nothing is found");
