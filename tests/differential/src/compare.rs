@@ -55,6 +55,20 @@ pub fn disagreement(program: &Program, outcome: &Outcome) -> Option<String> {
         .or_else(|| report(outcome))
 }
 
+/// Whether the kernel asks BPF before acts.
+fn has_hooks(outcome: &Outcome) -> bool {
+    let mut layers = outcome.report["enforcement"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    layers.any(|layer| {
+        layer["layer"] == "monitor"
+            && layer["effective"]
+                .as_str()
+                .is_some_and(|it| it.starts_with("lsm"))
+    })
+}
+
 /// Whether every clone3(2) of the program asks for a namespace; nothing when some do. The filter answers before anybody
 /// sees the arguments of one.
 fn asks_for_namespaces(program: &Program) -> Option<bool> {
@@ -144,6 +158,7 @@ pub fn context<'a>(program: &Program, outcome: &'a Outcome) -> Context<'a> {
         has_loopback: outcome.way.has_loopback,
         asks: asks(outcome),
         maps: maps(outcome),
+        has_hooks: has_hooks(outcome),
     }
 }
 
@@ -176,7 +191,7 @@ fn of_thread_differs(
             for at in &reached {
                 if told
                     .get(*at)
-                    .is_some_and(|told| mismatch(&one, told).is_none())
+                    .is_some_and(|told| mismatch(&one, told, context.has_hooks).is_none())
                 {
                     next.insert(at + 1);
                 }
@@ -185,7 +200,8 @@ fn of_thread_differs(
                 }
             }
             if next.is_empty() {
-                return Some(complain(seen, &one, &reached, told));
+                let hooks = context.has_hooks;
+                return Some(complain(seen, &one, (&reached, told), hooks));
             }
             reached = next;
         }
@@ -201,14 +217,19 @@ fn of_thread_differs(
     (blind > 0).then(|| format!("{BLIND}: {blind} texts"))
 }
 
-fn complain(seen: &Seen, one: &Expected, reached: &BTreeSet<usize>, told: &[&Value]) -> String {
+fn complain(
+    seen: &Seen,
+    one: &Expected,
+    (reached, told): (&BTreeSet<usize>, &[&Value]),
+    has_hooks: bool,
+) -> String {
     let at = reached.last().copied().unwrap_or_default();
     match told.get(at) {
         None => format!("{} is told nowhere; expected {one:?}", line(seen)),
         Some(event) => format!(
             "{}: {}; told {}",
             line(seen),
-            mismatch(one, event).unwrap_or_default(),
+            mismatch(one, event, has_hooks).unwrap_or_default(),
             brief(event)
         ),
     }

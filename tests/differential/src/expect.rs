@@ -70,6 +70,8 @@ pub struct Context<'a> {
     pub has_loopback: bool,
     /// Whether a socket may be connected to port 53.
     pub asks: bool,
+    /// Whether the kernel asks before acts, about its own objects.
+    pub has_hooks: bool,
     /// Whether a mapping may stand where the program says.
     pub maps: bool,
 }
