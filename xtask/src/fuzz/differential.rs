@@ -15,7 +15,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     setup::ensure(&[setup::BUILD])?;
     let (turnkey, observer) = build()?;
     if arguments.mutants {
-        return mutants::run(arguments, &turnkey, &observer);
+        return mutants::run(arguments, &observer);
     }
     let mut look = std::process::Command::new(observer);
     look.arg("--turnkey")

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::Arguments;
-use crate::{ebpf, test, workspace};
+use crate::{command, ebpf, test, workspace};
 
 /// The list.
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Mutant {
 }
 
 /// Builds each, looks until something does not agree, and prints what came of it.
-pub fn run(arguments: &Arguments, turnkey: &Path, observer: &Path) -> Result<()> {
+pub fn run(arguments: &Arguments, observer: &Path) -> Result<()> {
     let path = workspace::root().join("tests/differential/mutants.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
     let list: List = toml::from_str(&text).context("the list cannot be read")?;
@@ -39,6 +39,7 @@ pub fn run(arguments: &Arguments, turnkey: &Path, observer: &Path) -> Result<()>
     let chosen = |mutant: &&Mutant| only.is_empty() || only.contains(&mutant.name);
     let chosen: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
     ensure!(!chosen.is_empty(), "no mutant is named {}", only.join(", "));
+    let turnkey = &with_room()?;
     for mutant in chosen {
         let told = match build(mutant, turnkey) {
             Ok(turnkey) => look(arguments, observer, &turnkey)?,
@@ -47,6 +48,31 @@ pub fn run(arguments: &Arguments, turnkey: &Path, observer: &Path) -> Result<()>
         eprintln!("mutant {}: {told}", mutant.name);
     }
     Ok(())
+}
+
+/// So much longer than the committed programs may others be.
+const ROOM: usize = 1 << 16;
+
+/// A turnkey with room behind its programs: it is compiled once for all mutants.
+fn with_room() -> Result<PathBuf> {
+    let folder = workspace::target_folder().join("mutants");
+    fs::create_dir_all(&folder)?;
+    let mut object = ebpf::committed()?;
+    object.resize(object.len() + ROOM, 0);
+    let path = folder.join("object");
+    fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut build = command::cargo();
+    build
+        .args(["build", "--package", "turnkey", "--features", "probe-log"])
+        .arg("--message-format=json-render-diagnostics")
+        .env("TURNKEY_LOG_OBJECT", &path)
+        .current_dir(workspace::root())
+        .stderr(Stdio::inherit());
+    let built = workspace::executables(&command::output(&mut build)?, "bin");
+    let (_, turnkey) = built.first().context("cargo built no turnkey")?;
+    let copy = folder.join("with-room");
+    fs::copy(turnkey, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    Ok(copy)
 }
 
 /// A turnkey with the change: a copy, in which other programs lie in the place of its own.
@@ -60,18 +86,18 @@ fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
         fs::write(&path, text.replace(&mutant.old, &mutant.new))?;
         Ok(())
     })?;
-    let mut command = fs::read(turnkey)?;
-    let place = memmem(&command, &own).context("turnkey was built with other programs")?;
+    let mut whole = fs::read(turnkey)?;
+    let place = memmem(&whole, &own).context("turnkey was built with other programs")?;
     ensure!(
-        other.len() <= own.len(),
+        other.len() <= own.len() + ROOM,
         "{} bytes are too many",
         other.len()
     );
     // What is behind its end is nothing to a reader of ELF.
-    other.resize(own.len(), 0);
-    command[place..place + own.len()].copy_from_slice(&other);
+    other.resize(own.len() + ROOM, 0);
+    whole[place..place + other.len()].copy_from_slice(&other);
     let path = workspace::target_folder().join("mutants/turnkey");
-    fs::write(&path, command).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::write(&path, whole).with_context(|| format!("cannot write {}", path.display()))?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     Ok(path)
 }
