@@ -1,8 +1,10 @@
 //! What docs/events.md says has to be told of a call that was seen.
 
+mod memory;
+mod network;
+
 use serde_json::{Value, json};
 
-use crate::address::{self, written};
 use crate::encode::{Encoded, Placed};
 use crate::rules::{Act, decide, normal};
 use crate::shape::{Class, Shape, refusal, shape};
@@ -76,10 +78,6 @@ pub struct Context<'a> {
     pub maps: bool,
 }
 
-/// Where the interpreter has what its tasks share: memory of the kernel's, by a file that has no name.
-const SHARED: u64 = 0x2000_0000;
-const SHARED_SIZE: u64 = 0x10_0000;
-const EBADF: i64 = -9;
 /// Of the names of access control lists.
 const LIST: &str = "system.posix_acl";
 const EPERM: i64 = -1;
@@ -494,155 +492,6 @@ impl One<'_> {
         expected
     }
 
-    fn map(&self) -> Vec<Expected> {
-        const WRITE: u64 = 2;
-        const EXEC: u64 = 4;
-        const PRIVATE: u64 = 2;
-        const ANONYMOUS: u64 = 0x20;
-        let is_segment = self.seen.number == 30;
-        let is_executable = match is_segment {
-            true => self.args[2] & 0o100_000 != 0,
-            false => self.args[2] & EXEC != 0,
-        };
-        if !is_executable {
-            return Vec::new();
-        }
-        let mut expected = Expected::of("map", self.seen);
-        let is_mapping = self.seen.number == 9;
-        let is_anonymous = is_mapping && self.args[3] & ANONYMOUS != 0;
-        if is_anonymous && (self.args[3] & PRIVATE != 0 || self.result < 0) {
-            expected.fields = vec![("/memory", json!(["anonymous"]))];
-        }
-        let is_refused = self.result == EPERM || self.result == EACCES;
-        let writes = self.args[2] & WRITE != 0;
-        // Memory that is there is the program's own, or nothing, unless it has mapped a file where it chose.
-        let is_own = !is_mapping && !is_segment && !self.context.maps;
-        if is_own {
-            let is_inside = self.args[0] >= SHARED && {
-                let end = self.args[0].checked_add(self.args[1]);
-                end.is_some_and(|end| end <= SHARED + SHARED_SIZE)
-            };
-            let memory = match is_inside {
-                true => json!(["memory_file", "writable"]),
-                false => json!(["unknown"]),
-            };
-            expected.fields = vec![("/memory", memory)];
-        }
-        let is_told = is_anonymous || is_segment || is_refused || is_own;
-        let by_file = self.looked.filter(|_| is_mapping).map(|it| &it.mapped);
-        let known = match (is_told, by_file) {
-            (true, _) => Some(true),
-            _ if is_mapping && self.result >= 0 && writes => Some(true),
-            // Nobody knows what it would have been.
-            (_, Some(None)) if self.result == EBADF => Some(true),
-            (_, Some(Some(file))) if self.result != EBADF => {
-                let is_nameless = !file.has_name;
-                let shared = self.args[3] & 0xf != PRIVATE && file.is_writable;
-                Some(is_nameless || shared || writes)
-            }
-            _ => None,
-        };
-        expected.when(known)
-    }
-
-    /// Without an address nothing is said of anybody.
-    fn address(&self, kind: &'static str) -> Vec<Expected> {
-        let length = word(self.args[2]);
-        let has_address = self.args[1] != 0 && length != 0;
-        let mut expected = Expected::of(kind, self.seen);
-        expected.address = self.written(self.args[1], length);
-        expected.has_loopback = Some(self.context.has_loopback);
-        expected.when(Some(has_address))
-    }
-
-    /// The address, as far as it is known.
-    fn written(&self, address: u64, length: u32) -> Option<(String, Option<u16>)> {
-        let bytes = self.bytes(address)?;
-        // The kernel asks before it looks at the family.
-        let port = address::port(bytes).filter(|_| length >= 16);
-        Some((written(bytes, length)?, port))
-    }
-
-    /// Whether listen(2) is about an internet socket; nothing when nobody has looked.
-    fn is_internet(&self) -> Option<bool> {
-        if NOT_READ.contains(&self.result) {
-            return Some(false);
-        }
-        let protocol = self.looked.and_then(|it| it.protocol.as_ref())?;
-        Some(protocol.starts_with("TCP") || protocol.starts_with("UDP"))
-    }
-
-    fn send(&self) -> Vec<Expected> {
-        // No message.
-        if self.seen.number == 307 && word(self.args[2]) == 0 {
-            return Vec::new();
-        }
-        let (address, length) = match self.seen.number {
-            44 => (Some(self.args[4]), Some(word(self.args[5]))),
-            _ => match self.bytes(self.args[1]) {
-                Some(message) => (long_at(message, 0), long_at(message, 8).map(word)),
-                None => (None, None),
-            },
-        };
-        // The kernel does not read the message of what is no socket, and its page may not be there.
-        let is_read = self.seen.number == 44 || !NOT_READ.contains(&self.result);
-        let has_address = match (address, length) {
-            (Some(address), Some(length)) if is_read => Some(address != 0 && length != 0),
-            _ => None,
-        };
-        let mut send = Expected::of("send", self.seen);
-        send.has_loopback = Some(self.context.has_loopback);
-        if let (Some(address), Some(length)) = (address, length) {
-            send.address = self.written(address, length);
-        }
-        let mut all = send.when(has_address);
-        all.extend(self.question(address, length, has_address));
-        all
-    }
-
-    /// What a name server is asked, by the first message.
-    fn question(
-        &self,
-        address: Option<u64>,
-        length: Option<u32>,
-        has_address: Option<bool>,
-    ) -> Vec<Expected> {
-        let peer = address.and_then(|address| self.bytes(address));
-        let is_question = match (peer, has_address) {
-            (Some(peer), Some(true)) => {
-                let is_port = address::port(peer) == Some(address::PORT);
-                let fits = matches!(address::family(peer), Some(0 | 2 | 10));
-                let enough = length.is_some_and(|it| it >= 16);
-                let is_socket = !NOT_READ.contains(&self.result);
-                (!is_port || !fits || enough).then_some(is_port && fits && is_socket)
-            }
-            (_, Some(false)) if !self.context.asks => Some(false),
-            _ => None,
-        };
-        let mut question = Expected::of("question", self.seen);
-        if let Some((bytes, size)) = self.sent() {
-            question.fields = vec![
-                ("/bytes", json!(size.min(512))),
-                ("/questions", asked(bytes, size)),
-            ];
-        }
-        question.when(is_question)
-    }
-
-    /// The data of the first message, and how much of it there is.
-    fn sent(&self) -> Option<(&[u8], usize)> {
-        let (at, size) = match self.seen.number {
-            44 => (self.args[1], self.args[2]),
-            _ => {
-                let piece = self.bytes(long_at(self.bytes(self.args[1])?, 16)?)?;
-                (long_at(piece, 0)?, long_at(piece, 8)?)
-            }
-        };
-        let size = usize::try_from(size).ok()?;
-        let bytes = self.bytes(at)?;
-        (size <= bytes.len()).then_some((bytes, size))
-    }
-
     fn fork(&self, refused: Expected) -> Vec<Expected> {
         let flags = match self.seen.number {
             56 => self.args[0],
@@ -682,15 +531,6 @@ impl One<'_> {
         };
         matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
     }
-}
-
-/// What data asks a name server for.
-fn asked(bytes: &[u8], size: usize) -> Value {
-    let known = address::question(address::ASKED);
-    if size == known.len() && bytes == known {
-        return json!([{ "name": address::ASKED, "type": "A" }]);
-    }
-    json!([])
 }
 
 fn long_at(bytes: &[u8], at: usize) -> Option<u64> {
