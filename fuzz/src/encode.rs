@@ -267,6 +267,7 @@ fn address_bytes(address: &Address) -> Vec<u8> {
             (AF_INET6, [port.as_slice(), &flow, &ip, &scope].concat())
         }
         Address::Other { family, bytes } => (*family, bytes.clone()),
+        Address::Unreadable => return Vec::new(),
     };
     [family.to_ne_bytes().as_slice(), &rest].concat()
 }

@@ -217,6 +217,7 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         class::EXECVE | class::EXECVEAT if !told => {
             exec::leave(scratch, jail, who, call, regs, result);
         }
+        class::CONNECT..=class::SENDMSG if network::sends_nothing(nr, regs) => {}
         class::CONNECT..=class::SENDMSG => {
             network::leave(scratch, jail, who, call, (regs, result));
             question::leave(scratch, jail, who, call, (regs, result));

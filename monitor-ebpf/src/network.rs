@@ -249,6 +249,13 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
     }
 }
 
+/// Whether a call is a sendmmsg(2) of no message: what its argument leads to is none.
+#[inline(always)]
+pub fn sends_nothing(nr: i32, regs: u64) -> bool {
+    const SENDMMSG: i32 = 307;
+    nr == SENDMMSG && read::register(regs, offset!(regs_dx)).word() == 0
+}
+
 #[inline(always)]
 fn act_of(call: u8) -> u16 {
     match call {

@@ -126,13 +126,18 @@ pub(crate) fn below(automaton: &Automaton, rows: &mut Rows, strengths: &Strength
         .states()
         .map(|state| of_state[index(automaton.into(state))])
         .collect();
-    let starts: Vec<Option<usize>> = inside
-        .iter()
-        .map(|kind| (*kind != plain).then(|| pairs.number((*kind, plain))))
+    // Which rule answers is asked of the rules themselves: those of one kind are as strong, and others.
+    let by_name = automaton.plain();
+    let starts: Vec<Option<usize>> = automaton
+        .states()
+        .zip(&inside)
+        .map(|(state, kind)| {
+            (*kind != plain).then(|| pairs.number((automaton.into(state), by_name)))
+        })
         .collect();
-    pairs.follow(&kinds);
+    pairs.follow(automaton);
     let mut differences = Differences::default();
-    let behind = behind(&kinds, &pairs, &mut differences);
+    let behind = behind(automaton, &pairs, &mut differences);
     let mut placed: HashMap<&Bits, u32> = HashMap::new();
     let none = rows.place(vec![[0; column::COUNT]; strengths.roles]);
     let row_of = |start: &Option<usize>| {

@@ -420,6 +420,9 @@ const AF_INET6: u16 = 10;
 
 /// A `struct sockaddr` of any family and length.
 fn address(bytes: &[u8]) -> Address {
+    if bytes.is_empty() {
+        return Address::Unreadable;
+    }
     let Some((family, rest)) = bytes.split_first_chunk() else {
         return Address::Other {
             family: 0,

@@ -265,6 +265,8 @@ pub enum Address {
         /// As far as a record holds.
         bytes: Vec<u8>,
     },
+    /// One that could not be read.
+    Unreadable,
 }
 
 #[cfg(test)]

@@ -214,12 +214,13 @@ fn socket_addresses_of_every_family() {
         }
     );
     assert_eq!(
-        address_of(b""),
+        address_of(b"\0\0"),
         Address::Other {
             family: 0,
             bytes: vec![]
         }
     );
+    assert_eq!(address_of(b""), Address::Unreadable);
 }
 
 #[test]

@@ -97,6 +97,26 @@ fn build_with_log(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The committed object.
+pub fn committed() -> Result<Vec<u8>> {
+    let path = object_path(&workspace::root());
+    fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The committed object, and the one that its sources give when they are changed in a copy.
+pub fn committed_and_changed(
+    change: impl FnOnce(&Path) -> Result<()>,
+) -> Result<(Vec<u8>, Vec<u8>)> {
+    let root = workspace::root();
+    let recorded = Lock::read(&lock_path(&root))
+        .ok()
+        .map(|lock| lock.toolchain);
+    let toolchain = toolchain::choose(recorded.as_ref())?;
+    let folder = workspace::target_folder().join("mutants");
+    let changed = compile::compile_changed(&root, &folder, &toolchain, &[], change)?;
+    Ok((committed()?, changed))
+}
+
 /// Compares sources, object and lock, and where the recorded toolchain is present a second build.
 fn check(root: &Path) -> Result<()> {
     let lock = Lock::read(&lock_path(root))?;

@@ -4,6 +4,7 @@
 //! compiler that builds everything else, which has all that is needed but calls it unstable.
 
 mod differential;
+mod mutants;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,6 +29,12 @@ pub struct Arguments {
     /// With `differential`: the number of the first program
     #[arg(long)]
     seed: Option<u64>,
+    /// With `differential`: how long it takes to find each change of tests/differential/mutants.toml
+    #[arg(long, requires = "target")]
+    mutants: bool,
+    /// With `--mutants`: this one and no other
+    #[arg(long, requires = "mutants")]
+    only: Vec<String>,
     /// One of the programs in fuzz/, or `differential`; without it all of them but that
     target: Option<String>,
 }
@@ -68,6 +75,8 @@ pub fn run_briefly() -> Result<()> {
         seconds: 10,
         input: Vec::new(),
         seed: None,
+        mutants: false,
+        only: Vec::new(),
         target: None,
     })
 }

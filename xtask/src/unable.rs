@@ -21,6 +21,11 @@ struct Whole {
 
 const WHOLE: &[Whole] = &[
     Whole {
+        binary: "agreement",
+        prefix: "",
+        why: "run the command, and see the calls of other processes",
+    },
+    Whole {
         binary: "e2e",
         prefix: "",
         why: "run the command, most of them watched, in places that root has made",
@@ -29,6 +34,11 @@ const WHOLE: &[Whole] = &[
         binary: "landlock",
         prefix: "",
         why: "make jails of root's with control groups",
+    },
+    Whole {
+        binary: "limits",
+        prefix: "",
+        why: "run the command, and see the calls of other processes",
     },
     Whole {
         binary: "live",

@@ -90,7 +90,7 @@ pub fn build_tests() -> Result<Built> {
 /// Builds the same, and the tests that only guests run: they are built by their name alone.
 pub fn build_tests_of_guests() -> Result<Built> {
     let mut built = build_tests()?;
-    let of_guests = build_debug(&["--test", "guest"])?;
+    let of_guests = build_debug(&["--test", "guest", "--test", "observer"])?;
     built.tests.extend(executables(&of_guests, "test"));
     Ok(built)
 }

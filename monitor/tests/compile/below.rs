@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use turnkey_monitor::{Answers, Known};
-use turnkey_policy::{Access, Action, Actor, Glob, Rule, SameFile};
+use turnkey_policy::{Access, Action, Actor, Glob, On, Rule, SameFile};
 
-use super::compile_few;
 use super::random::actors::acting;
 use super::random::{any_rule, path};
+use super::{compile_few, rule};
 
 const WRITE: usize = 1;
 
@@ -168,4 +168,17 @@ proptest! {
             }
         }
     }
+}
+
+/// Another rule that is as strong was named in its place.
+#[test]
+fn the_rule_that_is_told_of_a_directory_is_one_about_what_is_in_it() {
+    let kills = |id, path| rule(id, On::Open, &[path], &[Access::Read], Action::Kill);
+    let rules = [
+        kills("elsewhere", "/dev/mem"),
+        kills("inside", "/w/vault/*"),
+    ];
+    let compiled = compile_few(&rules).expect("they fit");
+    let told = compiled.to(None).away_below(b"/w/vault");
+    assert_eq!(told, Some((1, Action::Kill)));
 }

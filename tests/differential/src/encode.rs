@@ -39,7 +39,7 @@ pub enum Placed {
     /// These bytes.
     Bytes(Vec<u8>),
     /// A text that does not end.
-    Unended,
+    Unended(String),
 }
 
 /// A program and where its texts lie.
@@ -205,6 +205,11 @@ impl Writer {
         if let Some(address) = self.texts.get(&key) {
             return *address;
         }
+        // There is room for one before the end.
+        let is_unended = |key: &Key| matches!(key, Key::Unended(_));
+        if is_unended(&key) && self.texts.keys().any(is_unended) {
+            return HOLE;
+        }
         let (bytes, placed, is_lazy) = match &key {
             Key::Text(text) => (ended(text), Placed::Text(text.clone()), false),
             Key::Bytes(bytes) | Key::Message(bytes) => {
@@ -215,7 +220,11 @@ impl Writer {
                 let [either, or] = [text.either, text.or].map(|byte| text.with(byte));
                 (ended(&either), Placed::Either(either, or), false)
             }
-            Key::Unended(text) => (text.clone().into_bytes(), Placed::Unended, false),
+            Key::Unended(text) => (
+                text.clone().into_bytes(),
+                Placed::Unended(text.clone()),
+                false,
+            ),
         };
         let at = match (&key, is_lazy) {
             // The end of the mapping.

@@ -1,8 +1,10 @@
 //! What has to be under `enforce`: a forbidden attempt is the last thing that its thread does, and the jail is dead.
 
-use crate::compare::line;
-use crate::encode::{Encoded, Placed};
+use crate::compare::{context, counted, line, pair};
+use crate::expect::{Context, expected};
 use crate::jail::{FORBIDDEN, Outcome};
+use crate::program::Program;
+use crate::rules::decide;
 use crate::shape::{Class, shape};
 use crate::stops::Looked;
 use crate::trace::Seen;
@@ -12,13 +14,15 @@ use crate::width::int;
 const KILLED: i32 = 121;
 
 /// What went on although a rule forbids it; nothing when nothing did.
-pub fn escape(outcome: &Outcome) -> Option<String> {
+pub fn escape(program: &Program, outcome: &Outcome) -> Option<String> {
+    let context = context(program, outcome);
     let mut is_forbidden = false;
     for (thread, calls) in &outcome.calls {
-        let looked = outcome.stopped.as_ref().and_then(|it| it.get(thread));
-        let forbidden = calls
-            .iter()
-            .position(|seen| names(&outcome.encoded, seen) || reaches(seen, looked));
+        let looked = outcome.stopped.as_ref().and_then(|it| it.calls.get(thread));
+        let pairs = calls.iter().zip(pair(calls, looked));
+        let forbidden = pairs
+            .map(|(seen, looked)| names(seen, looked, &context) || reaches(seen, looked))
+            .position(|is_forbidden| is_forbidden);
         let Some(at) = forbidden else {
             continue;
         };
@@ -46,64 +50,37 @@ pub fn escape(outcome: &Outcome) -> Option<String> {
     {
         return Some("the jail was killed, and no event says why".to_owned());
     }
-    None
+    counted(outcome)
 }
 
-/// Whether a call names what is forbidden, by the letters of a whole path: trying is enough.
-fn names(encoded: &Encoded, seen: &Seen) -> bool {
-    let (Some(args), Some(result)) = (seen.args, seen.result) else {
+/// Whether a call names what the rules kill for, as far as its names are known: trying is enough.
+fn names(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> bool {
+    // What the kernel found no name in, did nothing.
+    const EFAULT: i64 = -14;
+    if seen.args.is_none() || seen.result == Some(EFAULT) {
         return false;
-    };
-    let shape = shape(seen.number);
-    let is_text = |index: usize| match encoded.at(args[index]) {
-        Some(Placed::Text(text)) => is_forbidden(text),
-        _ => false,
-    };
-    match shape.class {
-        Class::Open if seen.number != 437 => {
-            let flags = match seen.number {
-                2 => args[1],
-                257 => args[2],
-                _ => 1,
-            };
-            let flags = int(flags);
-            // Which of both ways the third access mode is, nobody says.
-            let is_way = flags & libc::O_PATH == 0 && flags & libc::O_ACCMODE != libc::O_ACCMODE;
-            is_way && shape.texts().any(is_text)
-        }
-        // What the kernel found no name in, did nothing.
-        Class::Change("link" | "rename" | "unlink") => {
-            let is_plain = seen.number != 265 || args[4] & 0x1400 == 0;
-            is_plain && result != -14 && shape.texts().any(is_text)
-        }
-        _ => false,
     }
+    // An open that waits is killed for before it is over.
+    if seen.result.is_none() && shape(seen.number).class != Class::Open {
+        return false;
+    }
+    let seen = Seen {
+        result: seen.result.or(Some(0)),
+        ..seen.clone()
+    };
+    let all = expected(&seen, looked, context);
+    all.iter()
+        .filter_map(|one| one.act.as_ref())
+        .any(|act| decide(act).kills())
 }
 
 /// Whether a call has opened what is forbidden, by whatever name: what stands in it tells.
-fn reaches(seen: &Seen, looked: Option<&Vec<Looked>>) -> bool {
-    let is_this = |looked: &&Looked| {
-        looked.number == seen.number
-            && looked.result == seen.result
-            && Some(looked.args) == seen.args
-    };
-    let looked = looked.into_iter().flatten().find(is_this);
-    let opened = looked.and_then(|it| it.object.as_ref());
+fn reaches(seen: &Seen, looked: Option<&Looked>) -> bool {
     let flags = match seen.number {
         2 => seen.args.map(|args| args[1]),
         257 => seen.args.map(|args| args[2]),
         _ => None,
     };
     let is_way = flags.is_some_and(|flags| int(flags) & libc::O_PATH == 0 && flags & 3 != 3);
-    let is_same = looked.is_some_and(|it| it.content == FORBIDDEN.as_bytes());
-    is_way && (is_same || opened.is_some_and(|path| is_forbidden(&path.to_string_lossy())))
-}
-
-/// Written as a whole path, in which nothing has to be followed.
-fn is_forbidden(path: &str) -> bool {
-    let inside = path.strip_prefix("/workspace/").unwrap_or_default();
-    match inside.split_once('/') {
-        None => inside.starts_with('k'),
-        Some((folder, name)) => folder == "kd" && !name.is_empty() && !name.contains('/'),
-    }
+    is_way && looked.is_some_and(|it| it.content == FORBIDDEN.as_bytes())
 }

@@ -1,10 +1,15 @@
 //! What docs/events.md says has to be told of a call that was seen.
 
-use serde_json::Value;
+mod memory;
+mod network;
+
+use serde_json::{Value, json};
 
 use crate::encode::{Encoded, Placed};
-use crate::shape::{Class, Shape, shape};
+use crate::rules::{Act, decide, normal};
+use crate::shape::{Class, Shape, refusal, shape};
 use crate::stops::Looked;
+use crate::told::LONGEST;
 use crate::trace::Seen;
 use crate::width::{int, word};
 
@@ -27,6 +32,14 @@ pub struct Expected {
     pub call: Option<(i64, Option<[u64; 3]>)>,
     /// The process that was made, as the program knows it.
     pub child: Option<i64>,
+    /// The address; and what its bytes may be taken for where the family of the socket is another one.
+    pub address: Option<(String, Option<u16>)>,
+    /// Of acts with an address: whether the jail has a loopback of its own.
+    pub has_loopback: Option<bool>,
+    /// What stands where in the event, by JSON pointers.
+    pub fields: Vec<(&'static str, Value)>,
+    /// What the rules are asked about.
+    pub act: Option<Act<'static>>,
     /// Whether it may be left out.
     pub is_optional: bool,
 }
@@ -53,16 +66,28 @@ pub struct Context<'a> {
     pub stays: bool,
     /// Whether somebody stops every call: who is killed meanwhile comes back with `ENOSYS`, and no entry.
     pub stops: bool,
+    /// Whether the clone3(2) of the program ask for namespaces; nothing when some do.
+    pub clone3: Option<bool>,
+    /// Whether the network of the jail is its own loopback.
+    pub has_loopback: bool,
+    /// Whether a socket may be connected to port 53.
+    pub asks: bool,
+    /// Whether the kernel asks before acts, about its own objects.
+    pub has_hooks: bool,
+    /// Whether a mapping may stand where the program says.
+    pub maps: bool,
 }
 
+/// Of the names of access control lists.
+const LIST: &str = "system.posix_acl";
 const EPERM: i64 = -1;
 const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
 const ENOSYS: i64 = -38;
 /// No such kind of socket: `EPROTONOSUPPORT`, `ESOCKTNOSUPPORT`, `EAFNOSUPPORT`.
 const NO_SOCKET: [i64; 3] = [-93, -94, -97];
-/// Of an argument: what is longer is cut.
-const LONGEST: usize = 4095;
+/// The kernel's own word that a call may begin again is no error.
+const RESTARTS: i64 = -511;
 /// `EBADF` and `ENOTSOCK`.
 const NOT_READ: [i64; 2] = [-9, -88];
 const CLONE_NEW: u64 = 0x7e02_0000;
@@ -80,6 +105,10 @@ impl Expected {
             access: None,
             call: None,
             child: None,
+            address: None,
+            has_loopback: None,
+            fields: Vec::new(),
+            act: None,
             is_optional: false,
         }
     }
@@ -135,8 +164,14 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
                 vec![of_the_dead.optional()]
             }
             // Every program with threads asks for it; it is told when the flags ask for a namespace.
-            _ if seen.number == CLONE3 => vec![by_filter(shape, refused).optional()],
-            _ => vec![by_filter(shape, refused)],
+            _ if seen.number == CLONE3 => by_filter(shape, refused).when(context.clone3),
+            _ => {
+                // Who stops a call sees what the filter is asked about; what no rule can name is told without.
+                let args = looked.filter(|_| refusal(seen.number, result).0.is_some());
+                let args = args.map(|looked| [looked.args[0], looked.args[1], looked.args[2]]);
+                let call = Some((seen.number, args));
+                vec![by_filter(shape, Expected { call, ..refused })]
+            }
         };
     };
     let call = One {
@@ -154,25 +189,20 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
     match shape.class {
         Class::None => Vec::new(),
         Class::Open => vec![call.open()],
-        Class::Exec if result == 0 => vec![Expected::of("exec", seen)],
+        Class::Exec if result == 0 => vec![call.exec()],
         Class::Exec => vec![call.exec_attempt()],
         Class::Change(access) => vec![call.change(access)],
         Class::Make if call.makes_device() => refused.when(Some(call.is_refusal())),
-        Class::Make => call.named("change", &["write"]).when(call.speaks_of("qk")),
-        Class::Symlink => {
-            let known = call.speaks_of("qk").filter(|speaks| *speaks);
-            call.symlink().when(known)
-        }
-        Class::Attribute => call.change("chmod").when(call.is_about_access()),
-        Class::Look => call.named("look", &["stat"]).when(call.speaks_of("s")),
+        Class::Make => vec![call.named("change", &["write"])],
+        Class::Symlink => vec![call.symlink()],
+        Class::Times => vec![call.change("attribute")],
+        Class::Attribute => call.attribute(),
+        Class::Look => call.look(),
         Class::Map => call.map(),
         // Without an address nothing is said of anybody.
-        Class::Address(kind) => {
-            let has_address = args[1] != 0 && word(args[2]) != 0;
-            Expected::of(kind, seen).when(Some(has_address))
-        }
+        Class::Address(kind) => call.address(kind),
         Class::Send => call.send(),
-        Class::Listen => vec![Expected::of("listen", seen).optional()],
+        Class::Listen => Expected::of("listen", seen).when(call.is_internet()),
         Class::Fork => call.fork(refused),
         Class::Guarded => refused.when(Some(call.is_guarded())),
     }
@@ -183,7 +213,7 @@ fn by_filter(shape: Shape, refused: Expected) -> Expected {
     let also = match shape.class {
         Class::Open => "open",
         Class::Exec => "exec_attempt",
-        Class::Change(_) | Class::Attribute => "change",
+        Class::Change(_) | Class::Attribute | Class::Times => "change",
         Class::Map => "map",
         Class::Address(kind) => kind,
         Class::Send => "send",
@@ -216,7 +246,7 @@ impl One<'_> {
             Some(Placed::Text(text)) => Text::OneOf(vec![text.clone()]),
             Some(Placed::Either(one, other)) => Text::Late(vec![one.clone(), other.clone()]),
             Some(Placed::Lazy(text)) => Text::Late(vec![text.clone()]),
-            Some(Placed::Unended) => Text::Unreadable,
+            Some(Placed::Unended(_)) => Text::Unreadable,
             Some(Placed::Bytes(_)) => Text::Any,
             None if self.context.encoded.is_nothing(address) => Text::Unreadable,
             None => {
@@ -235,12 +265,62 @@ impl One<'_> {
         }
     }
 
+    /// A name as the rules are asked about it, as far as it is known: whole, and without what is no step.
+    fn name(&self, index: usize, base: Option<usize>) -> Option<String> {
+        let text = match self.text(index) {
+            Text::OneOf(texts) if texts.len() == 1 => texts[0].clone(),
+            _ => return None,
+        };
+        if text.is_empty() || text.len() >= LONGEST {
+            return None;
+        }
+        if text.starts_with('/') && !self.is_in_root() {
+            return Some(normal(&text));
+        }
+        Some(normal(&format!("{}/{text}", self.base(base)?)))
+    }
+
+    /// Where a name begins.
+    fn base(&self, base: Option<usize>) -> Option<String> {
+        if let Some(looked) = self.looked {
+            let base = looked.bases[base.unwrap_or(5)].as_ref()?;
+            let base = base.to_string_lossy();
+            return (base.starts_with('/') && !base.ends_with(" (deleted)"))
+                .then(|| base.into_owned());
+        }
+        let descriptor = base.map_or(libc::AT_FDCWD, |base| int(self.args[base]));
+        (descriptor == libc::AT_FDCWD && self.context.stays).then(|| "/workspace".to_owned())
+    }
+
+    /// Of openat2(2): whether every name begins at the directory.
+    fn is_in_root(&self) -> bool {
+        const RESOLVE_IN_ROOT: u64 = 0x10;
+        let how = (self.seen.number == 437).then(|| self.bytes(self.args[2]));
+        let resolve = how.flatten().and_then(|how| long_at(how, 16));
+        resolve.is_some_and(|resolve| resolve & RESOLVE_IN_ROOT != 0)
+    }
+
+    /// What the rules are asked about.
+    fn act(&self, access: &[&'static str]) -> Act<'static> {
+        const REFUSED: [i64; 3] = [EPERM, EACCES, -30];
+        let object = self.shape.object;
+        Act {
+            access: access.to_vec(),
+            objects: vec![object.and_then(|(index, base)| self.name(index, base))],
+            new: self.shape.new.map(|(index, base)| self.name(index, base)),
+            is_attempt: self.result >= 0 || REFUSED.contains(&self.result),
+            moves: self.looked.and_then(|looked| looked.moves),
+            ..Act::default()
+        }
+    }
+
     /// An event about a path.
     fn named(&self, kind: &'static str, access: &[&'static str]) -> Expected {
         let argument = self.shape.object.map(|(index, _)| self.text(index));
         Expected {
             argument: argument.unwrap_or(Text::Any),
             access: (kind != "exec_attempt").then(|| access.to_vec()),
+            act: (kind != "exec_attempt").then(|| self.act(access)),
             ..Expected::of(kind, self.seen)
         }
     }
@@ -249,7 +329,45 @@ impl One<'_> {
         let mut expected = self.named("exec_attempt", &["execute"]);
         // The descriptor's file is the object then, if there is no text.
         if self.seen.number == 322 && self.args[4] & 0x1000 != 0 {
-            expected.argument = Text::Any;
+            let is_empty = expected.argument == Text::OneOf(vec![String::new()]);
+            let base = self.looked.and_then(|it| it.bases[0].as_ref());
+            let base = base.map(|base| base.to_string_lossy().into_owned());
+            let base = base.filter(|base| base.starts_with('/') && !base.ends_with(" (deleted)"));
+            expected.argument = match base {
+                Some(base) if is_empty && int(self.args[0]) != libc::AT_FDCWD => {
+                    Text::OneOf(vec![base])
+                }
+                _ => Text::Any,
+            };
+        }
+        expected
+    }
+
+    /// The image that runs, as who stopped it sees it.
+    fn exec(&self) -> Expected {
+        let mut expected = Expected::of("exec", self.seen);
+        let Some(image) = self.looked.and_then(|it| it.image.as_ref()) else {
+            return expected;
+        };
+        let exe = image.exe.to_string_lossy();
+        let path = exe.strip_suffix(" (deleted)");
+        expected.fields = vec![
+            ("/exe/path", json!(path.unwrap_or(&exe))),
+            ("/exe/unlinked", json!(path.is_some())),
+            ("/argv", json!(image.arguments)),
+            ("/argv_truncated", json!(false)),
+        ];
+        if image.arguments.len() > 2 {
+            expected.fields.push(("/script", json!(true)));
+        }
+        if let Some((device, inode)) = &image.file {
+            expected.fields.push(("/exe/device", json!(device)));
+            expected.fields.push(("/exe/inode", json!(inode)));
+        }
+        if self.seen.number == 59
+            && let Text::OneOf(texts) = self.text(0)
+        {
+            expected.argument = Text::OneOf(texts);
         }
         expected
     }
@@ -260,6 +378,19 @@ impl One<'_> {
         // The descriptor's file, or what a symlink leads to, is the object then.
         if self.seen.number == 265 && self.args[4] & 0x1400 != 0 {
             expected.argument = Text::Any;
+            expected.act = None;
+        }
+        if let Some(act) = &mut expected.act {
+            act.exchanges = self.seen.number == 316 && word(self.args[4]) & 2 != 0;
+        }
+        // utimensat(2) and its like without a path are about the descriptor.
+        let is_bare = matches!(self.seen.number, 261 | 280 | 469) && self.args[1] == 0;
+        if is_bare {
+            expected.argument = Text::Any;
+        }
+        // Of a descriptor, the path is known to who stops the call.
+        if is_bare || self.shape.object.is_none() {
+            expected.act = None;
         }
         expected.to = new.unwrap_or(Text::Any);
         expected
@@ -267,14 +398,53 @@ impl One<'_> {
 
     /// What it leads to is told unless the whole is too long.
     fn symlink(&self) -> Expected {
-        let to = match self.text(0) {
-            Text::OneOf(texts) => Text::Late(texts),
-            other => other,
+        let (to, aim) = match self.text(0) {
+            Text::OneOf(texts) => (Text::Late(texts.clone()), texts.first().cloned()),
+            other => (other, None),
         };
-        Expected {
+        let mut expected = Expected {
             to,
             ..self.named("change", &["write"])
+        };
+        match (&mut expected.act, aim) {
+            (Some(act), Some(aim)) if aim.len() < LONGEST - 512 => act.aim = Some(aim),
+            (act, _) => *act = None,
         }
+        expected
+    }
+
+    /// An access control list is another way to change the mode. A name that cannot be read may be one.
+    fn attribute(&self) -> Vec<Expected> {
+        let name = if matches!(self.seen.number, 463 | 466) {
+            3
+        } else {
+            1
+        };
+        let is_list = match (self.context.encoded.at(self.args[name]), self.text(name)) {
+            // Its beginning is enough.
+            (Some(Placed::Unended(text)), _) if text.len() >= LIST.len() => text.starts_with(LIST),
+            (_, Text::OneOf(texts)) => texts[0].starts_with(LIST),
+            (_, Text::Unreadable) => true,
+            (_, Text::Late(_) | Text::Any) => {
+                let mut expected = self.change("attribute");
+                (expected.access, expected.act) = (None, None);
+                return vec![expected];
+            }
+        };
+        vec![self.change(if is_list { "chmod" } else { "attribute" })]
+    }
+
+    /// Told where a rule speaks of it.
+    fn look(&self) -> Vec<Expected> {
+        let expected = self.named("look", &["stat"]);
+        let decided = decide(&self.act(&["stat"]));
+        let is_late = self.shape.object.map(|(index, _)| self.text(index));
+        let known = match is_late {
+            Some(Text::Unreadable) => Some(false),
+            _ if decided.is_open => None,
+            _ => Some(!decided.must.is_empty()),
+        };
+        expected.when(known)
     }
 
     fn open(&self) -> Expected {
@@ -283,13 +453,25 @@ impl One<'_> {
             85 => Some(0o1101),
             257 => Some(self.args[2]),
             _ => {
-                let how = self.bytes(self.args[2]).and_then(|how| how.get(..8));
-                how.and_then(|flags| flags.try_into().ok())
-                    .map(u64::from_le_bytes)
+                let how = self.bytes(self.args[2]);
+                how.and_then(|how| long_at(how, 0))
             }
         };
         let mut expected = self.named("open", &[]);
-        expected.access = flags.map(|flags| accesses(int(flags)));
+        let access = flags.map(|flags| accesses(int(flags)));
+        expected.act = access.clone().map(|access| Act {
+            is_open: true,
+            ..self.act(&access)
+        });
+        if let (Some(act), Some(flags)) = (&mut expected.act, flags) {
+            let flags = int(flags);
+            let is_third = flags & libc::O_ACCMODE == libc::O_ACCMODE;
+            if is_third && flags & libc::O_PATH == 0 {
+                act.is_vague = true;
+                act.access = vec!["read", "write"];
+            }
+        }
+        expected.access = access;
         if self.result >= 0
             && let Some(object) = self.looked.and_then(|it| it.object.as_ref())
         {
@@ -308,61 +490,6 @@ impl One<'_> {
             };
         }
         expected
-    }
-
-    fn map(&self) -> Vec<Expected> {
-        const EXEC: u64 = 4;
-        const ANONYMOUS: u64 = 0x20;
-        let is_executable = match self.seen.number {
-            30 => self.args[2] & 0o100_000 != 0,
-            _ => self.args[2] & EXEC != 0,
-        };
-        if !is_executable {
-            return Vec::new();
-        }
-        let is_anonymous = self.seen.number == 9 && self.args[3] & ANONYMOUS != 0;
-        let is_segment = self.seen.number == 30;
-        let is_told = (is_anonymous || is_segment) && self.result >= 0
-            || self.result == EPERM
-            || self.result == EACCES;
-        let expected = Expected::of("map", self.seen);
-        expected.when(is_told.then_some(true))
-    }
-
-    fn send(&self) -> Vec<Expected> {
-        let (address, length) = match self.seen.number {
-            44 => (Some(self.args[4]), Some(word(self.args[5]))),
-            _ => match self.bytes(self.args[1]) {
-                Some(message) => (long_at(message, 0), long_at(message, 8).map(word)),
-                None => (None, None),
-            },
-        };
-        // The kernel does not read the message of what is no socket, and its page may not be there.
-        let is_read = self.seen.number == 44 || !NOT_READ.contains(&self.result);
-        let has_address = match (address, length) {
-            (Some(address), Some(length)) if is_read => Some(address != 0 && length != 0),
-            _ => None,
-        };
-        let send = Expected::of("send", self.seen);
-        let mut all = send.clone().when(has_address);
-        if self.seen.number == 307 {
-            all.extend(std::iter::repeat_n(send.optional(), 8));
-        }
-        let peer = address.and_then(|address| self.bytes(address));
-        let is_question = match (peer, has_address) {
-            (Some(peer), Some(true)) => {
-                let port = peer.get(2..4) == Some(&[0, 53]);
-                let family = peer.first().copied().unwrap_or_default();
-                let enough = length.is_some_and(|it| it >= 16);
-                let fits = matches!(family, 0 | 2) || family == 10;
-                let is_socket = !NOT_READ.contains(&self.result);
-                (!port || !fits || enough).then_some(port && fits && is_socket)
-            }
-            (_, Some(false)) => Some(false),
-            _ => None,
-        };
-        all.extend(Expected::of("question", self.seen).when(is_question));
-        all
     }
 
     fn fork(&self, refused: Expected) -> Vec<Expected> {
@@ -404,68 +531,11 @@ impl One<'_> {
         };
         matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
     }
-
-    fn is_about_access(&self) -> Option<bool> {
-        let name = if matches!(self.seen.number, 463 | 466) {
-            3
-        } else {
-            1
-        };
-        match self.text(name) {
-            Text::OneOf(texts) => Some(texts[0].starts_with("system.posix_acl")),
-            Text::Unreadable | Text::Late(_) | Text::Any => None,
-        }
-    }
-
-    /// Whether a rule of the profile is about the path, by its first letter in the workspace; nothing when the
-    /// path is not known.
-    fn speaks_of(&self, letters: &str) -> Option<bool> {
-        let (index, base) = self.shape.object?;
-        let text = match self.text(index) {
-            Text::OneOf(texts) if texts.len() == 1 => texts[0].clone(),
-            Text::Late(texts) if texts.len() == 1 && self.result >= 0 => texts[0].clone(),
-            Text::Unreadable => return Some(false),
-            _ => return None,
-        };
-        if text.is_empty() {
-            return None;
-        }
-        let base = base.map_or(libc::AT_FDCWD, |base| int(self.args[base]));
-        let whole = match (text.starts_with('/'), base == libc::AT_FDCWD) {
-            (true, _) => text.clone(),
-            (false, true) if self.context.stays => format!("/workspace/{text}"),
-            _ => return None,
-        };
-        let path = normal(&whole);
-        // The shipped profile has rules about these.
-        if path.starts_with("/etc/") {
-            return None;
-        }
-        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
-        let begins = |name: &str| name.chars().next().is_some_and(|it| letters.contains(it));
-        let is_forbidden = folder == "/workspace/kd" && !name.is_empty() && letters.contains('k');
-        Some(folder == "/workspace" && begins(name) || is_forbidden)
-    }
 }
 
 fn long_at(bytes: &[u8], at: usize) -> Option<u64> {
     let word = bytes.get(at..at + 8)?;
     word.try_into().ok().map(u64::from_le_bytes)
-}
-
-/// Without `.`, `..` and doubled slashes, by the letters.
-fn normal(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.iter().map(|part| format!("/{part}")).collect()
 }
 
 /// What open(2) is asked for: `O_PATH` and the access mode 3 neither read nor write.
@@ -481,109 +551,7 @@ fn accesses(flags: i32) -> Vec<&'static str> {
     read.into_iter().chain(writes.then_some("write")).collect()
 }
 
-/// What keeps an event from being the expected one; nothing when it is.
-pub fn mismatch(expected: &Expected, told: &Value) -> Option<String> {
-    let kind = told["kind"].as_str().unwrap_or_default();
-    if !expected.kinds.contains(&kind) {
-        return Some(format!("the kind is {kind}"));
-    }
-    if let Some(result) = expected.result
-        && !is_errno(&told["errno"], result)
-    {
-        return Some(format!("the result is {result}, told {}", told["errno"]));
-    }
-    let raw = &told["raw"];
-    let argument = raw["text"].as_str().or_else(|| told["path"].as_str());
-    let is_unreadable = raw["unreadable"] == true;
-    let is = |text: &String| match argument {
-        // A text that is cut is told to be.
-        Some(told) if raw["truncated"] == true => told.len() == LONGEST && text.starts_with(told),
-        told => told == Some(text),
-    };
-    let fits = match &expected.argument {
-        _ if kind == "refused" => true,
-        Text::Any => true,
-        // `compare` counts how often a text that was read is told as one that could not be.
-        Text::OneOf(texts) | Text::Late(texts) => is_unreadable || texts.iter().any(is),
-        Text::Unreadable => is_unreadable,
-    };
-    if !fits {
-        return Some(format!("the argument is {:?}", expected.argument));
-    }
-    let differs = |text: &Text, key: &str| match text {
-        // Both names may have been away together.
-        Text::OneOf(_) if told[key].is_null() && is_unreadable => false,
-        Text::OneOf(texts) => !told[key]
-            .as_str()
-            .is_some_and(|told| texts.iter().any(|text| is_cut(text, told))),
-        Text::Unreadable => !told[key].is_null(),
-        Text::Late(texts) => told[key]
-            .as_str()
-            .is_some_and(|told| !texts.iter().any(|text| is_cut(text, told))),
-        Text::Any => false,
-    };
-    if differs(&expected.path, "path") {
-        return Some(format!("the path is {:?}", expected.path));
-    }
-    if differs(&expected.to, "to") {
-        return Some(format!("the new name is {:?}", expected.to));
-    }
-    // The flags of openat2(2) lie in memory, which may be away as its path is.
-    if let Some(access) = &expected.access
-        && kind != "refused"
-        && !is_unreadable
-    {
-        let told: Vec<&str> = (told["access"].as_array().into_iter().flatten())
-            .filter_map(Value::as_str)
-            .collect();
-        if told != *access {
-            return Some(format!("the access is {access:?}"));
-        }
-    }
-    if let Some(child) = expected.child
-        && told["child"]["pid"].as_i64() != Some(child)
-    {
-        return Some(format!("the child is {child}"));
-    }
-    mismatched_call(expected, told)
-}
-
-fn mismatched_call(expected: &Expected, told: &Value) -> Option<String> {
-    let (number, args) = expected.call?;
-    let number = word(number.cast_unsigned());
-    let name = turnkey_policy::syscalls::name(number);
-    let name = name.map_or_else(|| format!("syscall {number}"), str::to_owned);
-    if told["syscall"].as_str() != Some(&name) {
-        return Some(format!("the call is {name}"));
-    }
-    let args = args?.map(|arg| Value::from(format!("{arg:#x}")));
-    (told["args"] != Value::from(args.to_vec())).then(|| format!("the arguments are {args:?}"))
-}
-
-/// Whether a text is told, as much of it as a record holds.
-fn is_cut(text: &str, told: &str) -> bool {
-    text == told || told.len() == LONGEST && text.starts_with(told)
-}
-
 /// Whether a result is an error for the program, and not the kernel's own word for doing it again.
 fn is_error(result: i64) -> bool {
-    (-511..0).contains(&result)
-}
-
-/// Whether the errno that is told is that of a result.
-fn is_errno(told: &Value, result: i64) -> bool {
-    if !(-4095..0).contains(&result) {
-        return told.is_null();
-    }
-    let number = i32::try_from(-result).unwrap_or_default();
-    // linux/errno.h; nobody but the kernel sees them.
-    let name = match number {
-        512 => "ERESTARTSYS".to_owned(),
-        513 => "ERESTARTNOINTR".to_owned(),
-        514 => "ERESTARTNOHAND".to_owned(),
-        516 => "ERESTART_RESTARTBLOCK".to_owned(),
-        number => format!("{:?}", nix::errno::Errno::from_raw(number)),
-    };
-    let told = told.as_str().unwrap_or_default();
-    told == name || told == format!("errno {number}")
+    (RESTARTS..0).contains(&result)
 }

@@ -1,8 +1,9 @@
 //! Programs that nobody thought of, each from a number.
 
+use crate::address::{ASKED, question};
 use crate::grammar::{
-    ATTRIBUTES, CLONES, FLAGS, GROUPS, MAPPINGS, MODES, NEW, NODES, PATHS, PROTECTIONS, RACING,
-    Rule, Slot,
+    ATTRIBUTES, CLONES, FLAGS, GROUPS, GUARDED, MAPPINGS, MODES, NEW, NODES, PATHS, PLAIN,
+    PROTECTIONS, RACING, Rule, Slot,
 };
 use crate::program::{Arg, Call, Op, Program, Racing};
 
@@ -10,6 +11,8 @@ use crate::program::{Arg, Call, Op, Program, Racing};
 pub fn generate(seed: u64) -> Program {
     let mut maker = Maker {
         state: seed,
+        enforces: seed % 4 >= 2,
+        asks_for_namespaces: seed.is_multiple_of(3),
         groups: Vec::new(),
     };
     maker.program()
@@ -17,6 +20,8 @@ pub fn generate(seed: u64) -> Program {
 
 struct Maker {
     state: u64,
+    asks_for_namespaces: bool,
+    enforces: bool,
     groups: Vec<&'static [Rule]>,
 }
 
@@ -96,7 +101,16 @@ impl Maker {
                 2 if strands.len() < 8 => self.race(&mut strands),
                 3 => {
                     let text = self.path();
-                    strands[0].push(Op::Forget { text });
+                    strands[0].push(Op::Forget { text: text.clone() });
+                    // Who asks for it next.
+                    let mut call = self.call();
+                    if let Op::Call(Call { args, .. }) = &mut call {
+                        let texts = args.iter_mut().find(|arg| matches!(arg, Arg::Text(_)));
+                        if let Some(arg) = texts.filter(|_| text.len() < 4096) {
+                            *arg = Arg::Lazy(text);
+                        }
+                    }
+                    strands[0].push(call);
                 }
                 _ => {
                     let call = self.call();
@@ -106,9 +120,26 @@ impl Maker {
                 }
             }
         }
+        if self.one_in(4) {
+            strands[0].extend(self.watch());
+        }
+        // Under rules that kill for the name alone, nobody waits for who writes to it.
+        if self.enforces && self.one_in(6) {
+            let args = vec![Arg::Text("kp".to_owned()), Arg::Number(0), Arg::Number(0)];
+            strands[0].push(call("open", args, None));
+        }
         if self.one_in(3) {
             let strand = self.strand(&mut strands, 10);
             let exec = self.exec(strand);
+            if let Op::Exec {
+                at: Some((slot, _)),
+                ..
+            } = &exec
+            {
+                const O_PATH: u64 = 0o1000_0000;
+                let args = vec![Arg::Text("interp".to_owned()), Arg::Number(O_PATH)];
+                strands[0].push(call("open", args, Some(*slot)));
+            }
             strands[0].push(exec);
         }
         Program { strands }
@@ -135,6 +166,19 @@ impl Maker {
             .clone();
         let args = vec![last, Arg::Number(0o4000), Arg::Number(0)];
         self.one_in(3).then(|| call("open", args, Some(0)))
+    }
+
+    /// Somebody waits for what becomes of a file.
+    fn watch(&mut self) -> Vec<Op> {
+        let slot = self.below(FD_SLOTS) as u8;
+        let path = self.path();
+        let asked = ["s0", "/workspace/s0", "a", &path];
+        let path = asked[self.below(4) as usize].to_owned();
+        let args = vec![Arg::Slot(slot, 0), Arg::Text(path), Arg::Number(2)];
+        vec![
+            call("inotify_init1", vec![Arg::Number(0)], Some(slot)),
+            call("inotify_add_watch", args, None),
+        ]
     }
 
     /// Two sockets that know each other.
@@ -242,10 +286,13 @@ impl Maker {
             "./d/../interp",
             "q0",
         ];
-        let path = Arg::Text(self.pick(&names).to_owned());
+        let path = self.pick(&names).to_owned();
+        // By a descriptor of it.
+        let at = self.one_in(4).then_some((7, 0x1000));
+        let path = if at.is_some() { String::new() } else { path };
         Op::Exec {
-            path,
-            at: None,
+            path: Arg::Text(path),
+            at,
             strand,
         }
     }
@@ -400,8 +447,32 @@ impl Maker {
             },
             Slot::Message => Arg::Message {
                 name: (!self.one_in(4)).then(|| self.pick(ADDRESSES).to_vec()),
-                data: b"question".to_vec(),
+                data: if self.one_in(2) {
+                    question(ASKED)
+                } else {
+                    b"question".to_vec()
+                },
             },
+            Slot::Plain => {
+                let path = self.pick(PLAIN).to_owned();
+                self.text(path)
+            }
+            Slot::Guarded => {
+                let path = self.pick(GUARDED).to_owned();
+                self.text(path)
+            }
+            Slot::Empty => Arg::Text(String::new()),
+            Slot::Cloned => {
+                let flags: u64 = if self.asks_for_namespaces {
+                    0x1000_0011
+                } else {
+                    17
+                };
+                let mut bytes = flags.to_le_bytes().to_vec();
+                bytes.resize(88, 0);
+                Arg::Bytes(bytes)
+            }
+            Slot::Data if self.one_in(3) => Arg::Bytes(question(ASKED)),
             Slot::Data if self.one_in(3) => Arg::Bytes(vec![1; 24]),
             Slot::Data => Arg::Bytes(LIST.to_vec()),
             Slot::Buffer => Arg::Buffer(self.below(8) as u8),

@@ -5,6 +5,12 @@
 pub enum Slot {
     /// A path.
     Path,
+    /// A file that is there at first, and that no rule speaks of.
+    Plain,
+    /// A path of what rules speak of.
+    Guarded,
+    /// An empty path.
+    Empty,
     /// A path to something that is made.
     New,
     /// A descriptor that paths begin at.
@@ -39,6 +45,8 @@ pub enum Slot {
     Mapping,
     /// The name of an attribute.
     Attribute,
+    /// `struct clone_args`.
+    Cloned,
     /// One of these numbers.
     Of(&'static [u64]),
     /// Any number.
@@ -50,8 +58,9 @@ pub enum Slot {
 }
 
 use Slot::{
-    Address, Any, Attribute, Buffer, Data, Dir, Fd, Flags, GivesFd, GivesSocket, How, Mapping,
-    Memory, Message, Mode, New, Node, Of, Path, Protection, Size, Socket,
+    Address, Any, Attribute, Buffer, Cloned, Data, Dir, Empty, Fd, Flags, GivesFd, GivesSocket,
+    Guarded, How, Mapping, Memory, Message, Mode, New, Node, Of, Path, Plain, Protection, Size,
+    Socket,
 };
 
 /// A call, and its arguments.
@@ -82,10 +91,15 @@ pub const GROUPS: &[&[Rule]] = &[
     ],
     &[
         ("link", &[Path, New]),
+        ("link", &[Plain, New]),
+        ("unlink", &[Plain]),
         ("linkat", &[Dir, Path, Dir, New, FOLLOWS]),
         ("linkat", &[HERE, Path, HERE, New, Of(&[0x400])]),
         ("linkat", &[HERE, Path, HERE, New, Of(&[0x400])]),
         ("rename", &[Path, New]),
+        ("rename", &[Guarded, New]),
+        ("link", &[Guarded, New]),
+        ("renameat2", &[HERE, Guarded, HERE, Path, Of(&[2, 0])]),
         ("renameat", &[Dir, Path, Dir, New, Any]),
         ("renameat2", &[Dir, Path, Dir, New, Of(&[0, 1, 2, 4, 3])]),
         ("unlink", &[New]),
@@ -106,11 +120,17 @@ pub const GROUPS: &[&[Rule]] = &[
         ("lsetxattr", &[Path, Attribute, Data, SIZE, ZERO]),
         ("fsetxattr", &[Fd, Attribute, Data, SIZE, ZERO]),
         ("removexattr", &[Path, Attribute]),
+        ("utime", &[Path, ZERO]),
+        ("utimes", &[Path, ZERO]),
+        ("futimesat", &[Dir, Path, ZERO]),
+        ("utimensat", &[Dir, Path, ZERO, Of(&[0, 0, 0x100])]),
+        ("utimensat", &[Fd, ZERO, ZERO, ZERO]),
         ("fremovexattr", &[Fd, Attribute]),
         ("lremovexattr", &[Path, Attribute]),
     ],
     &[
         ("symlink", &[Path, New]),
+        ("symlink", &[Guarded, New]),
         ("symlinkat", &[Path, Dir, New]),
         ("mkdir", &[New, Mode]),
         ("mkdirat", &[Dir, New, Mode]),
@@ -141,6 +161,7 @@ pub const GROUPS: &[&[Rule]] = &[
         ("mmap", &[ZERO, SIZE, Protection, Mapping, Fd, ZERO]),
         ("mmap", &[Memory, SIZE, Protection, Mapping, Fd, ZERO]),
         ("mprotect", &[Memory, SIZE, Protection]),
+        ("mprotect", &[Memory, Of(&[0x20_0000, 4096]), Protection]),
         (
             "pkey_mprotect",
             &[Memory, SIZE, Protection, Of(&[0, 0xffff_ffff])],
@@ -179,7 +200,7 @@ pub const GROUPS: &[&[Rule]] = &[
             &[
                 Socket,
                 Data,
-                Of(&[0, 1, 12]),
+                Of(&[0, 1, 12, 29]),
                 Of(&[0x40, 0x4040]),
                 Address,
                 Size,
@@ -218,7 +239,7 @@ pub const GROUPS: &[&[Rule]] = &[
         ("personality", &[Of(&[0xffff_ffff, 0x40_000, 0x20000])]),
         ("prlimit64", &[Of(&[0, 1, 99]), Of(&[7]), ZERO, Buffer]),
         ("setpriority", &[Of(&[0, 2]), Of(&[0, 1]), Of(&[19])]),
-        ("clone3", &[Buffer, Of(&[88])]),
+        ("clone3", &[Cloned, Of(&[88])]),
         ("600", &[Any, Any]),
         ("498", &[Any]),
         ("511", &[Any]),
@@ -231,6 +252,7 @@ pub const GROUPS: &[&[Rule]] = &[
     &[
         ("execve", &[Path, ZERO, ZERO]),
         ("execveat", &[Dir, Path, ZERO, ZERO, FOLLOWS]),
+        ("execveat", &[Fd, Empty, ZERO, ZERO, Of(&[0x1000])]),
         ("getpid", &[]),
         ("openat", &[Dir, Path, Flags, Mode, GivesFd]),
     ],
@@ -264,6 +286,13 @@ pub const PATHS: &[&str] = &[
     "tl",
     "./tl",
     "kd/k",
+    "vault/v",
+    "vault",
+    "vl/v",
+    "vl",
+    "d/y",
+    "moved/v",
+    "moved",
     "h",
     "b",
     "ra",
@@ -301,6 +330,28 @@ pub const PATHS: &[&str] = &[
     "/workspace/../workspace/q0",
 ];
 
+/// Files that are there at first, or that others make.
+pub const PLAIN: &[&str] = &[
+    "a", "b", "h", "ra", "rb", "d/x", "e/x", "new0", "new1", "new2",
+];
+
+/// Paths that rules speak of, of directories with such in them, and symlinks to these.
+pub const GUARDED: &[&str] = &[
+    "vault",
+    "vault/v",
+    "/workspace/vault",
+    "d/y",
+    "d",
+    "k0",
+    "kd",
+    "kd/k",
+    "vl",
+    "tl",
+    "q0",
+    "dl",
+    "e/../vault",
+];
+
 /// Paths of what is made, moved and removed.
 pub const NEW: &[&str] = &[
     "new0",
@@ -314,6 +365,12 @@ pub const NEW: &[&str] = &[
     "s1",
     "k1",
     "kd/n",
+    "e/moved",
+    "vault/n",
+    "vault",
+    "moved",
+    "moved/v",
+    "d/y",
     "d/n",
     "e/n",
     "fifo",

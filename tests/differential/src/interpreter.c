@@ -10,6 +10,7 @@ typedef unsigned int u32;
 // Where the program, and what its threads share, lie: `encode.rs` puts these numbers into arguments.
 #define PROGRAM 0x10000000UL
 #define PROGRAM_SIZE 0x400000UL
+#define PROGRAM_OWN 0x200000UL
 #define SHARED 0x20000000UL
 #define SHARED_SIZE 0x100000UL
 #define STACKS 0x30000000UL
@@ -61,8 +62,9 @@ static __attribute__((noreturn, used)) void child(u64 strand, u64 flags) {
         for (;;)
             call(60, 0, 0, 0, 0, 0, 0);
     }
+    // Both ends of a process, and codes that can be told apart.
     for (;;)
-        call(231, 0, 0, 0, 0, 0, 0);
+        call(strand & 1 ? 60 : 231, strand, 0, 0, 0, 0, 0);
 }
 
 // clone(2) with a stack of its own for who shares memory: the child goes on in `child`.
@@ -193,6 +195,11 @@ static __attribute__((used, noreturn)) void start(u64 *stack) {
         handle(13, 0x10000000); // SIGPIPE
         long file = call(257, -100, (u64) "/workspace/.program", 0, 0, 0, 0);
         call(9, PROGRAM, PROGRAM_SIZE, 3, 0x12, file, 0);
+        // Pages of its own: what is written to in a large page of a file takes all the others in it away.
+        for (u64 page = PROGRAM; page < PROGRAM + PROGRAM_OWN; page += 4096) {
+            volatile char *byte = (volatile char *)page;
+            *byte = *byte;
+        }
         call(9, SHARED, SHARED_SIZE, 3, 0x31, -1, 0);
         call(9, STACKS, STACK_SIZE * STACK_COUNT, 3, 0x32, -1, 0);
         run(strand);
@@ -207,7 +214,7 @@ static __attribute__((used, noreturn)) void start(u64 *stack) {
         }
     }
     for (;;)
-        call(231, 0, 0, 0, 0, 0, 0);
+        call(strand & 1 ? 60 : 231, strand, 0, 0, 0, 0, 0);
 }
 
 __attribute__((naked)) void _start(void) {

@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use serde_json::Value;
 
 use crate::encode::{Encoded, encode};
@@ -21,7 +23,8 @@ use crate::trace::{Calls, Tracer};
 pub struct Bench {
     turnkey: PathBuf,
     interpreter: PathBuf,
-    profile: PathBuf,
+    /// Without a network, and with a loopback.
+    profiles: [PathBuf; 2],
     tracer: Tracer,
     folder: tempfile::TempDir,
 }
@@ -33,11 +36,15 @@ pub struct Way {
     pub enforces: bool,
     /// Each call is stopped, and looked at from outside.
     pub stops: bool,
+    /// The jail has a loopback, instead of no network at all.
+    pub has_loopback: bool,
 }
 
 /// What came of a run.
 #[derive(Debug)]
 pub struct Outcome {
+    /// How it was run.
+    pub way: Way,
     /// What lay where in the program's memory.
     pub encoded: Encoded,
     /// The first task's id on the host.
@@ -57,6 +64,7 @@ pub struct Outcome {
 const INTERPRETER: &str = include_str!("interpreter.c");
 /// The rules that are asked besides the shipped ones.
 const PROFILE: &str = include_str!("profile.toml");
+const LOOPBACK: &str = "\n[network]\nmode = \"loopback\"\n";
 /// So long may a run take, all in all.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// The name of the interpreter's file, and so of its tasks.
@@ -71,12 +79,13 @@ impl Bench {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
         let interpreter = folder.path().join(NAME);
         compile(&interpreter)?;
-        let profile = folder.path().join("profile.toml");
-        fs::write(&profile, PROFILE)?;
+        let profiles = ["profile.toml", "loopback.toml"].map(|name| folder.path().join(name));
+        fs::write(&profiles[0], PROFILE)?;
+        fs::write(&profiles[1], [PROFILE, LOOPBACK].concat())?;
         Ok(Self {
             turnkey: turnkey.to_owned(),
             interpreter,
-            profile,
+            profiles,
             tracer: Tracer::new()?,
             folder,
         })
@@ -93,7 +102,7 @@ impl Bench {
         let mut turnkey = Command::new(&self.turnkey)
             .args(["run", "--quiet", "--mode", mode])
             .args(["--cpu", "200%", "--wall", "30s", "--profile"])
-            .arg(&self.profile)
+            .arg(&self.profiles[usize::from(way.has_loopback)])
             .arg("--events")
             .arg(&events)
             .arg("--report")
@@ -112,6 +121,7 @@ impl Bench {
         let lines = fs::read_to_string(&events).unwrap_or_default();
         let events = lines.lines().map(serde_json::from_str);
         Ok(Outcome {
+            way,
             encoded,
             first,
             calls,
@@ -212,17 +222,20 @@ fn compile(to: &Path) -> Result<()> {
 }
 
 /// Files that programs find, by their names below the workspace.
-pub const FILES: [&str; 12] = [
-    "a", "b", "ra", "rb", "d/x", "d/q", "e/x", "q0", "s0", "k0", "kd/k", "script",
+pub const FILES: [&str; 14] = [
+    "a", "b", "ra", "rb", "d/x", "d/q", "d/y", "e/x", "q0", "s0", "k0", "kd/k", "vault/v", "script",
 ];
+/// Those that rules forbid to read.
+const SECRET: [&str; 4] = ["k0", "kd/k", "vault/v", "d/y"];
 /// What stands in the files that rules forbid.
 pub const FORBIDDEN: &str = "forbidden\n";
 /// Symlinks, and where they lead.
-pub const SYMLINKS: [(&str, &str); 7] = [
+pub const SYMLINKS: [(&str, &str); 8] = [
     ("l", "a"),
     ("dl", "d"),
     ("ql", "q0"),
     ("kl", "k0"),
+    ("vl", "vault"),
     ("tl", "k0"),
     ("loop", "loop"),
     ("none", "nothing"),
@@ -231,11 +244,11 @@ pub const SYMLINKS: [(&str, &str); 7] = [
 /// Makes the tree that programs find.
 fn furnish(work: &Path, encoded: &Encoded, interpreter: &Path) -> Result<()> {
     fs::set_permissions(work, fs::Permissions::from_mode(0o755))?;
-    for folder in ["d", "e", "kd"] {
+    for folder in ["d", "e", "kd", "vault"] {
         fs::create_dir(work.join(folder))?;
     }
     for file in FILES {
-        let content = if file.starts_with('k') {
+        let content = if SECRET.contains(&file) {
             FORBIDDEN
         } else {
             "content\n"
@@ -244,6 +257,7 @@ fn furnish(work: &Path, encoded: &Encoded, interpreter: &Path) -> Result<()> {
     }
     fs::write(work.join("script"), "#!/workspace/interp\n")?;
     fs::set_permissions(work.join("script"), fs::Permissions::from_mode(0o755))?;
+    mkfifo(&work.join("kp"), Mode::from_bits_truncate(0o644))?;
     for (name, to) in SYMLINKS {
         symlink(to, work.join(name))?;
     }

@@ -1,6 +1,7 @@
 //! An independent look at what turnkey tells: programs of system calls that nobody wrote run in a jail, and two
 //! observers outside, which know nothing of turnkey, see what the kernel did. `docs/observer.md` says what is asked.
 
+pub mod address;
 pub mod campaign;
 pub mod compare;
 pub mod encode;
@@ -15,7 +16,9 @@ pub mod grammar;
 pub mod jail;
 pub mod mounts;
 pub mod program;
+pub mod rules;
 pub mod shape;
 pub mod stops;
+pub mod told;
 pub mod trace;
 pub mod width;

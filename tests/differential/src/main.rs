@@ -33,6 +33,9 @@ struct Arguments {
     /// With --input: rules act
     #[arg(long)]
     enforce: bool,
+    /// With --input: the jail has a loopback
+    #[arg(long)]
+    loopback: bool,
     /// With --input: every call is stopped
     #[arg(long)]
     stops: bool,
@@ -58,6 +61,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         let way = Way {
             enforces: arguments.enforce,
             stops: arguments.stops,
+            has_loopback: arguments.loopback,
         };
         summary.add(&bench, &input.display().to_string(), &read(input)?, way)?;
     }

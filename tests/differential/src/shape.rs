@@ -28,12 +28,14 @@ pub enum Class {
     Exec,
     /// `change`, with this access
     Change(&'static str),
-    /// `change`, where a rule speaks of it
+    /// `change`, with the access `write`
     Make,
-    /// `change` of a symlink, where a rule speaks of it
+    /// The same of a symlink
     Symlink,
-    /// `change`, when the attribute is about who may what
+    /// `change`, of an attribute, or, when that is about who may what, of the mode
     Attribute,
+    /// `change`, of an attribute
+    Times,
     /// `look`, where a rule speaks of it
     Look,
     /// `map`
@@ -63,6 +65,30 @@ impl Shape {
     pub fn bases(self) -> impl Iterator<Item = usize> {
         let both = self.object.into_iter().chain(self.new);
         both.filter_map(|(_, base)| base)
+    }
+}
+
+/// Of a call that is refused: the kind of attempt that docs/profile.md counts it to, and the rule of the profile.
+pub fn refusal(number: i64, result: i64) -> (Option<&'static str>, Option<&'static str>) {
+    const EPERM: i64 = -1;
+    match number {
+        101 | 310..=312 | 438 => (Some("ptrace"), Some("process-injection")),
+        155 | 161 | 165 | 166 | 428..=433 | 442 => (Some("mount"), Some("mount")),
+        105 | 106 | 113 | 114 | 116 | 117 | 119 | 122 | 123 | 126 => {
+            (Some("setuid"), Some("change-of-user"))
+        }
+        56 | 272 | 308 | 435 => (Some("namespace"), Some("nested-namespace")),
+        298 | 321 | 323 => (Some("bpf"), Some("kernel-instrument")),
+        169 | 175 | 176 | 246 | 313 | 320 => (Some("module"), Some("kernel-module")),
+        248..=250 => (Some("keyring"), Some("kernel-keyring")),
+        425..=427 => (Some("io_uring"), None),
+        // Of a kind that no hook guards; every resolver asks for a family that is not there.
+        41 | 53 => (
+            Some("connect"),
+            (result == EPERM).then_some("network-connect"),
+        ),
+        304 => (Some("open"), None),
+        _ => (None, None),
     }
 }
 
@@ -120,6 +146,8 @@ pub fn shape(number: i64) -> Shape {
         188 | 189 | 197 | 198 => here(Class::Attribute, 0),
         190 | 199 => of(Class::Attribute),
         463 | 466 => from(Class::Attribute, 0, 1),
+        132 | 235 => here(Class::Times, 0),
+        261 | 280 | 469 => from(Class::Times, 0, 1),
         4 | 6 | 21 | 89 | 137 | 191 | 192 | 194 | 195 => here(Class::Look, 0),
         262 | 267 | 269 | 332 | 439 | 464 | 465 | 468 => from(Class::Look, 0, 1),
         254 => here(Class::Look, 1),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IoSliceMut, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
@@ -34,10 +35,44 @@ pub struct Looked {
     pub object: Option<PathBuf>,
     /// How it begins, of a regular file: a copy of it has another number.
     pub content: Vec<u8>,
+    /// Of an exec that succeeded.
+    pub image: Option<Image>,
+    /// Of a mapping: the file behind the descriptor.
+    pub mapped: Option<Mapped>,
+    /// The name of a socket's protocol, of listen(2).
+    pub protocol: Option<String>,
+    /// Whether a directory was renamed.
+    pub moves: Option<bool>,
 }
 
-/// The calls of each thread.
-pub type Stopped = BTreeMap<u32, Vec<Looked>>;
+/// What a process executes.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// Where /proc says that the file is.
+    pub exe: PathBuf,
+    /// The command line.
+    pub arguments: Vec<String>,
+    /// The file's device and inode.
+    pub file: Option<(String, u64)>,
+}
+
+/// A file that is mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    /// Whether some directory has it.
+    pub has_name: bool,
+    /// Whether the descriptor may be written to.
+    pub is_writable: bool,
+}
+
+/// What this observer saw.
+#[derive(Debug, Default)]
+pub struct Stopped {
+    /// The calls of each thread.
+    pub calls: BTreeMap<u32, Vec<Looked>>,
+    /// How each task ended: its code, or minus the signal.
+    pub ends: BTreeMap<u32, i32>,
+}
 
 /// Follows a task that waits, and all that it makes, until none is left; `go` lets it go on.
 pub fn follow(first: u32, go: impl FnOnce() -> Result<()> + Send) -> Result<Stopped> {
@@ -94,6 +129,13 @@ impl Tracer {
                 Ok(WaitStatus::PtraceEvent(task, _, STOP)) => resume(task, None),
                 Ok(WaitStatus::PtraceEvent(task, ..)) => resume(task, None),
                 Ok(WaitStatus::Stopped(task, signal)) => resume(task, Some(signal)),
+                Ok(WaitStatus::Exited(task, code)) => {
+                    self.done.ends.insert(task.as_raw().cast_unsigned(), code);
+                }
+                Ok(WaitStatus::Signaled(task, signal, _)) => {
+                    let task = task.as_raw().cast_unsigned();
+                    self.done.ends.insert(task, -(signal as i32));
+                }
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(Errno::ECHILD) => break,
                 Err(error) => return Err(error.into()),
@@ -107,6 +149,7 @@ impl Tracer {
 
     fn end(&mut self, task: i32, looked: Looked) {
         self.done
+            .calls
             .entry(task.cast_unsigned())
             .or_default()
             .push(looked);
@@ -144,6 +187,7 @@ impl Tracer {
                 ..Looked::default()
             };
             look_at_bases(task, shape(number), &mut looked);
+            look_at_mapped(task, &mut looked);
             if let Some(open) = self.open.insert(task.as_raw(), looked) {
                 self.end(task.as_raw(), open);
             }
@@ -159,9 +203,93 @@ impl Tracer {
                 looked.object = fs::read_link(&link).ok();
                 looked.content = beginning(&link).unwrap_or_default();
             }
+            look_at_effect(task, &mut looked);
             self.end(task.as_raw(), looked);
         }
     }
+}
+
+/// The file that an mmap(2) is about.
+fn look_at_mapped(task: Pid, looked: &mut Looked) {
+    const MMAP: i64 = 9;
+    const ANONYMOUS: u64 = 0x20;
+    if looked.number != MMAP || looked.args[3] & ANONYMOUS != 0 {
+        return;
+    }
+    let descriptor = int(looked.args[4]);
+    let file = fs::metadata(format!("/proc/{task}/fd/{descriptor}"));
+    let info = fs::read_to_string(format!("/proc/{task}/fdinfo/{descriptor}"));
+    let (Ok(file), Ok(info)) = (file, info) else {
+        return;
+    };
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i64::from_str_radix(flags.trim(), 8).ok());
+    looked.mapped = flags.map(|flags| Mapped {
+        has_name: file.nlink() != 0,
+        is_writable: flags & 3 != 0,
+    });
+}
+
+/// What can be seen only when a call is over.
+fn look_at_effect(task: Pid, looked: &mut Looked) {
+    match (looked.number, looked.result) {
+        (59 | 322, Some(0)) => looked.image = image(task),
+        (50, _) => {
+            let descriptor = int(looked.args[0]);
+            let link = format!("/proc/{task}/fd/{descriptor}");
+            let mut name = [0; 32];
+            let length = rustix::fs::getxattr(link, "system.sockprotoname", &mut name[..]);
+            looked.protocol = length.ok().map(|length| {
+                let name = &name[..length.min(name.len())];
+                let name = String::from_utf8_lossy(name);
+                name.trim_end_matches('\0').to_owned()
+            });
+        }
+        (82 | 264 | 316, Some(0)) => {
+            let shape = shape(looked.number);
+            let is_directory = |place| is_directory(task, looked, place);
+            let exchanges = looked.number == 316 && looked.args[4] & 2 != 0;
+            let back = !exchanges || shape.object.is_some_and(is_directory);
+            looked.moves = Some(back && shape.new.is_some_and(is_directory));
+        }
+        _ => {}
+    }
+}
+
+/// Whether a directory is by the name in an argument now.
+fn is_directory(task: Pid, looked: &Looked, (text, base): (usize, Option<usize>)) -> bool {
+    let Some(text) = looked.texts[text].as_ref() else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(text);
+    let descriptor = base.map_or(libc::AT_FDCWD, |base| int(looked.args[base]));
+    let from = match (text.starts_with('/'), descriptor) {
+        (true, _) => format!("/proc/{task}/root"),
+        (_, libc::AT_FDCWD) => format!("/proc/{task}/cwd"),
+        (_, other) => format!("/proc/{task}/fd/{other}"),
+    };
+    let found = fs::symlink_metadata(format!("{from}/{text}"));
+    found.is_ok_and(|found| found.is_dir())
+}
+
+fn image(task: Pid) -> Option<Image> {
+    let line = fs::read(format!("/proc/{task}/cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&line);
+    let line = line.strip_suffix('\0').unwrap_or(&line);
+    let exe = format!("/proc/{task}/exe");
+    let found = fs::metadata(&exe).ok();
+    let file = found.map(|found| {
+        let (major, minor) = (
+            nix::sys::stat::major(found.dev()),
+            nix::sys::stat::minor(found.dev()),
+        );
+        (format!("{major}:{minor}"), found.ino())
+    });
+    Some(Image {
+        file,
+        exe: fs::read_link(exe).ok()?,
+        arguments: line.split('\0').map(str::to_owned).collect(),
+    })
 }
 
 fn look_at_bases(task: Pid, shape: Shape, looked: &mut Looked) {

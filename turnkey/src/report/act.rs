@@ -1,5 +1,6 @@
 //! One attempt, in the words of the report.
 
+use nix::errno::Errno;
 use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw, dns};
 use turnkey_policy::syscalls::arguments::Only;
 use turnkey_policy::{Action, On, syscalls};
@@ -364,7 +365,7 @@ pub fn address_text(address: &Address) -> String {
         Address::Inet(address) => address.to_string(),
         Address::UnixPath(path) => format!("unix:{}", escape(path)),
         Address::UnixAbstract(name) => format!("unix-abstract:{}", escape(name)),
-        Address::Other { family: 0, bytes } if bytes.is_empty() => "unreadable".to_owned(),
+        Address::Unreadable => "unreadable".to_owned(),
         Address::Other { family, bytes } => {
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("family {family}:{hex}")
@@ -445,74 +446,22 @@ pub fn kind_name(kind: &Kind) -> &'static str {
     }
 }
 
-/// The name of a positive errno; the number where it has none here.
+/// The name of a positive errno; the number where it has none.
 pub fn errno_name(errno: i32) -> Option<String> {
-    let named = ERRNO.iter().find(|(number, _)| *number == errno);
-    match (errno, named) {
-        (0, _) => None,
-        (_, Some((_, name))) => Some((*name).to_owned()),
-        (number, None) => Some(format!("errno {number}")),
+    if errno == 0 {
+        return None;
     }
+    let known = INTERRUPTED.iter().find(|(number, _)| *number == errno);
+    Some(match (known, Errno::from_raw(errno)) {
+        (Some((_, name)), _) => (*name).to_owned(),
+        (None, Errno::UnknownErrno) => format!("errno {errno}"),
+        (None, named) => format!("{named:?}"),
+    })
 }
 
-/// What the watched syscalls answer, by open(2), execve(2), connect(2), bind(2), send(2).
-const ERRNO: &[(i32, &str)] = &[
-    (libc::E2BIG, "E2BIG"),
-    (libc::EACCES, "EACCES"),
-    (libc::EADDRINUSE, "EADDRINUSE"),
-    (libc::EADDRNOTAVAIL, "EADDRNOTAVAIL"),
-    (libc::EAFNOSUPPORT, "EAFNOSUPPORT"),
-    (libc::EAGAIN, "EAGAIN"),
-    (libc::EALREADY, "EALREADY"),
-    (libc::EBADF, "EBADF"),
-    (libc::EBUSY, "EBUSY"),
-    (libc::ECONNREFUSED, "ECONNREFUSED"),
-    (libc::ECONNRESET, "ECONNRESET"),
-    (libc::EDESTADDRREQ, "EDESTADDRREQ"),
-    (libc::EEXIST, "EEXIST"),
-    (libc::EFAULT, "EFAULT"),
-    (libc::EFBIG, "EFBIG"),
-    (libc::EHOSTUNREACH, "EHOSTUNREACH"),
-    (libc::EINPROGRESS, "EINPROGRESS"),
-    (libc::EINTR, "EINTR"),
-    (libc::EINVAL, "EINVAL"),
-    (libc::EIO, "EIO"),
-    (libc::EISCONN, "EISCONN"),
-    (libc::EISDIR, "EISDIR"),
-    (libc::ELOOP, "ELOOP"),
-    (libc::EMFILE, "EMFILE"),
-    (libc::EMLINK, "EMLINK"),
-    (libc::EMSGSIZE, "EMSGSIZE"),
-    (libc::ENAMETOOLONG, "ENAMETOOLONG"),
-    (libc::ENETDOWN, "ENETDOWN"),
-    (libc::ENETUNREACH, "ENETUNREACH"),
-    (libc::ENFILE, "ENFILE"),
-    (libc::ENOBUFS, "ENOBUFS"),
-    (libc::ENODATA, "ENODATA"),
-    (libc::ENODEV, "ENODEV"),
-    (libc::ENOENT, "ENOENT"),
-    (libc::ENOEXEC, "ENOEXEC"),
-    (libc::ENOMEM, "ENOMEM"),
-    (libc::ENOSPC, "ENOSPC"),
-    (libc::ENOSYS, "ENOSYS"),
-    (libc::ENOTCONN, "ENOTCONN"),
-    (libc::ENOTDIR, "ENOTDIR"),
-    (libc::ENOTEMPTY, "ENOTEMPTY"),
-    (libc::ENOTSOCK, "ENOTSOCK"),
-    (libc::ENXIO, "ENXIO"),
-    (libc::EOPNOTSUPP, "EOPNOTSUPP"),
-    (libc::EOVERFLOW, "EOVERFLOW"),
-    (libc::EPERM, "EPERM"),
-    (libc::EPIPE, "EPIPE"),
-    (libc::EPROTONOSUPPORT, "EPROTONOSUPPORT"),
-    (libc::EPROTOTYPE, "EPROTOTYPE"),
-    (libc::EROFS, "EROFS"),
-    (libc::ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"),
-    (libc::ETIMEDOUT, "ETIMEDOUT"),
-    (libc::ETXTBSY, "ETXTBSY"),
-    (libc::EXDEV, "EXDEV"),
-    // The kernel's own words for a call that a signal interrupted (linux/errno.h), which programs never see: it
-    // begins again, or gives `EINTR`.
+/// The kernel's own words for a call that a signal interrupted (linux/errno.h), which programs never see: it begins
+/// again, or gives `EINTR`.
+const INTERRUPTED: [(i32, &str); 4] = [
     (512, "ERESTARTSYS"),
     (513, "ERESTARTNOINTR"),
     (514, "ERESTARTNOHAND"),
@@ -562,7 +511,7 @@ mod tests {
                 family: 0,
                 bytes: vec![]
             }),
-            "unreadable"
+            "family 0:"
         );
     }
 
@@ -593,6 +542,7 @@ mod tests {
     fn errors_have_names_or_numbers() {
         assert_eq!(errno_name(0), None);
         assert_eq!(errno_name(libc::EROFS).as_deref(), Some("EROFS"));
+        assert_eq!(errno_name(libc::ESRCH).as_deref(), Some("ESRCH"));
         assert_eq!(errno_name(512).as_deref(), Some("ERESTARTSYS"));
         assert_eq!(errno_name(4095).as_deref(), Some("errno 4095"));
     }

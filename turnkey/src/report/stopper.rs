@@ -179,7 +179,7 @@ impl Attribution {
             (Address::Inet(peer), 0 | libc::ECONNREFUSED) if self.asks_nobody(act, *peer) => {
                 Outcome::Denied(Stopper::NetworkNamespace)
             }
-            (_, 0 | libc::EINPROGRESS | libc::EALREADY | libc::EISCONN) => Outcome::Allowed,
+            (_, 0 | libc::EINPROGRESS) => Outcome::Allowed,
             (_, libc::EPERM | libc::ENOSYS) if !self.allows_any(calls(act)) => {
                 Outcome::Denied(Stopper::Seccomp)
             }
@@ -426,6 +426,9 @@ mod tests {
             Denied(Stopper::NetworkNamespace)
         );
         assert_eq!(connect(libc::EINPROGRESS), Allowed);
+        // To whom the socket is connected already is no matter of this address.
+        assert_eq!(connect(libc::EISCONN), Failed);
+        assert_eq!(connect(libc::EALREADY), Failed);
         assert_eq!(connect(libc::ECONNREFUSED), Failed);
         assert_eq!(
             network(NetworkAct::Bind, &address, libc::EADDRNOTAVAIL),

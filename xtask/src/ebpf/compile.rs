@@ -21,8 +21,20 @@ pub fn compile(
     toolchain: &Toolchain,
     features: &[&str],
 ) -> Result<Vec<u8>> {
+    compile_changed(root, folder, toolchain, features, |_| Ok(()))
+}
+
+/// The same, of sources that are changed in their copy.
+pub fn compile_changed(
+    root: &Path,
+    folder: &Path,
+    toolchain: &Toolchain,
+    features: &[&str],
+    change: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Vec<u8>> {
     let stage = folder.join("stage");
     stage::fill(root, &stage)?;
+    change(&stage)?;
     let mut build = cargo_build(&stage, toolchain)?;
     build.arg("--target-dir").arg(folder.join("target"));
     if !features.is_empty() {

@@ -12,7 +12,7 @@ use super::kernel::Kernel;
 use crate::{command, workspace};
 
 /// The test binaries of the guest, by the names of their targets.
-const TEST_BINARIES: [&str; 3] = ["e2e", "guest", "live"];
+const TEST_BINARIES: [&str; 4] = ["e2e", "guest", "live", "observer"];
 
 /// The programs of the guest, as files of the host.
 pub struct Programs {

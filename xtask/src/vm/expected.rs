@@ -171,6 +171,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("e2e", "limits::swap"),
             Tests::Module("e2e", "limits::threads"),
             Tests::Module("live", "live::open::"),
+            Tests::Module("observer", "by_day::"),
         ],
         copies: 2,
         megabytes: MEMORY,
@@ -200,6 +201,15 @@ pub const MACHINES: &[Machine] = &[
         copies: 1,
         megabytes: MEMORY,
         only_named: None,
+    },
+    Machine {
+        name: "6.12 observer",
+        boot: &LSM_6_12,
+        disk: &ORDINARY,
+        tests: &[Tests::Module("observer", "long::")],
+        copies: 2,
+        megabytes: MEMORY,
+        only_named: Some("it is for who changes what is told; another machine has a short run"),
     },
     Machine {
         name: "6.12 crowd",

@@ -1,0 +1,302 @@
+//! What the rules of the profile say of an act, as docs/profile.md has it: by the letters of whole names.
+
+use std::collections::BTreeSet;
+
+use Answer::{Elsewhere, Nothing, Rule};
+
+/// An act on names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Act<'a> {
+    /// As events have it: `link`, `rename`, `unlink`, `read`, `write`, `stat`, `chmod`, `attribute`.
+    pub access: Vec<&'a str>,
+    /// Whether a file is opened: its access is all that is asked of it.
+    pub is_open: bool,
+    /// Its names; `None` for one that is not known.
+    pub objects: Vec<Option<String>>,
+    /// The other name of a link or a rename, if it has one.
+    pub new: Option<Option<String>>,
+    /// Where a symlink leads, as it is written.
+    pub aim: Option<String>,
+    /// Whether both names change places.
+    pub exchanges: bool,
+    /// Whether it had its effect, or somebody who refuses kept it from that.
+    pub is_attempt: bool,
+    /// Whether a directory has another name now; nothing when nobody has looked.
+    pub moves: Option<bool>,
+    /// Whether it opens in the third way, of which nobody says whether it reads or writes.
+    pub is_vague: bool,
+}
+
+/// Which rules an act may be told with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// One of these, if there are any.
+    pub must: BTreeSet<&'static str>,
+    /// Or of these, which let it happen, whatever they do to other acts.
+    pub told: BTreeSet<&'static str>,
+    /// Or one of these.
+    pub may: BTreeSet<&'static str>,
+    /// Or any: not all names are known, or the shipped rules speak of them.
+    pub is_open: bool,
+}
+
+/// What one rule or none says of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Nothing,
+    Rule(&'static str),
+    /// Only who knows the shipped profile can say.
+    Elsewhere,
+}
+
+/// Where the rules make a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Plain,
+    Written,
+    Asked,
+    Forbidden,
+    Inside,
+    Shadow,
+    Elsewhere,
+}
+
+/// Paths that the shipped rules have nothing against, and what is below them.
+const PLAIN: [&str; 4] = ["/workspace", "/tmp", "/usr", "/nonexistent"];
+
+fn place(path: &str) -> Place {
+    let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+    match (folder, name.chars().next()) {
+        ("/workspace", Some('q')) => Place::Written,
+        ("/workspace", Some('s')) => Place::Asked,
+        ("/workspace", Some('k')) | ("/workspace/kd", Some(_)) => Place::Forbidden,
+        ("/workspace/vault", Some(_)) | ("/workspace/d", Some('y')) => Place::Inside,
+        ("/etc", _) if name == "shadow" => Place::Shadow,
+        _ if path == "/" => Place::Plain,
+        _ if PLAIN.iter().any(|plain| is_below(path, plain)) => Place::Plain,
+        _ => Place::Elsewhere,
+    }
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn answer(place: Place, access: &str) -> Answer {
+    match (place, access) {
+        (Place::Written, "write") => Rule("written"),
+        (Place::Asked, "stat") => Rule("asked"),
+        (Place::Forbidden, "read" | "write" | "link" | "rename" | "unlink") => Rule("forbidden"),
+        (Place::Inside, "read" | "write") => Rule("inside"),
+        (Place::Shadow, "read" | "write" | "link" | "rename") => Rule("credential-file"),
+        (Place::Elsewhere, _) => Elsewhere,
+        _ => Nothing,
+    }
+}
+
+/// What somebody loses who takes a file away from its name.
+fn away(place: Place) -> Answer {
+    match answer(place, "read") {
+        Nothing => answer(place, "write"),
+        read => read,
+    }
+}
+
+/// The places below a directory where rules make a difference.
+fn below(path: &str) -> Vec<Place> {
+    match path {
+        "/workspace" => vec![Place::Written, Place::Forbidden, Place::Inside],
+        "/workspace/kd" => vec![Place::Forbidden],
+        "/workspace/vault" | "/workspace/d" => vec![Place::Inside],
+        // All that there is, of which nothing is said.
+        "/" => Vec::new(),
+        // Services.
+        "/usr" => vec![Place::Elsewhere],
+        _ if place(path) == Place::Elsewhere => vec![Place::Elsewhere],
+        _ => Vec::new(),
+    }
+}
+
+impl Decided {
+    fn add(&mut self, answer: Answer) {
+        match answer {
+            Nothing => {}
+            Rule(rule) => drop(self.must.insert(rule)),
+            Elsewhere => self.is_open = true,
+        }
+    }
+
+    fn add_all(&mut self, answers: impl IntoIterator<Item = Answer>, is_certain: bool) {
+        let mut other = Self::default();
+        answers.into_iter().for_each(|answer| other.add(answer));
+        self.is_open |= other.is_open;
+        if is_certain && !other.is_open {
+            self.must.extend(other.must);
+        } else {
+            self.may.extend(other.must);
+        }
+    }
+
+    /// Whether this is one of the rules that it has to be.
+    pub fn allows(&self, rule: Option<&str>) -> bool {
+        match rule {
+            Some(rule) => {
+                let all = [&self.must, &self.told, &self.may];
+                self.is_open || all.iter().any(|rules| rules.contains(rule))
+            }
+            None => self.must.is_empty() && self.told.is_empty(),
+        }
+    }
+
+    /// Whether the rules kill for it, whichever of them decides.
+    pub fn kills(&self) -> bool {
+        let mut all = self.must.iter();
+        !self.must.is_empty() && all.any(|rule| !["written", "asked"].contains(rule))
+    }
+}
+
+/// What the rules say.
+pub fn decide(act: &Act<'_>) -> Decided {
+    let mut decided = Decided::default();
+    let of = |name: &Option<String>, access: &str| {
+        let known = name.as_ref();
+        known.map_or(Elsewhere, |name| answer(place(name), access))
+    };
+    let names: Vec<&Option<String>> = act.objects.iter().chain(&act.new).collect();
+    for name in &names {
+        for access in &act.access {
+            decided.add(of(name, access));
+        }
+    }
+    let object = act.objects.first().cloned().flatten();
+    if act.is_vague {
+        decided.may = std::mem::take(&mut decided.must);
+    }
+    if act.is_open {
+        return decided;
+    }
+    if act.is_attempt && act.access == ["unlink"] {
+        names.iter().for_each(|name| decided.add(of(name, "write")));
+    }
+    if let Some(new) = &act.new {
+        moved(act, object.as_deref(), new.as_deref(), &mut decided);
+        if act.exchanges {
+            moved(act, new.as_deref(), object.as_deref(), &mut decided);
+        }
+    }
+    if let Some(aim) = &act.aim {
+        // Below its own name, all that is made there.
+        let made = object.as_deref().map_or_else(Vec::new, below);
+        decided.add_all(made.into_iter().map(|it| answer(it, "write")), true);
+        aimed(object.as_deref(), aim, &mut decided);
+    }
+    decided
+}
+
+/// A file or a directory that had one name and has another.
+fn moved(act: &Act<'_>, old: Option<&str>, new: Option<&str>, decided: &mut Decided) {
+    if !act.is_attempt {
+        return;
+    }
+    let (Some(old), Some(new)) = (old, new) else {
+        decided.is_open = true;
+        return;
+    };
+    decided.add(answer(place(new), "write"));
+    if place(old) != place(new) {
+        decided.add(away(place(old)));
+    }
+    if act.access == ["rename"] && below(old) != below(new) {
+        let lost = below(old).into_iter().map(away);
+        let made = below(new).into_iter().map(|it| answer(it, "write"));
+        decided.add_all(lost.chain(made), act.moves == Some(true));
+    }
+}
+
+/// What is told of where a symlink leads: of a relative one what it takes from its name, where all that is in a directory
+/// is meant; of an absolute one who may read it. Of an empty one nobody says where it leads.
+fn aimed(own: Option<&str>, aim: &str, decided: &mut Decided) {
+    let is_absolute = aim.starts_with('/');
+    let whole = match (is_absolute, own) {
+        (true, _) => aim.to_owned(),
+        (false, Some(own)) => format!("{own}/../{aim}"),
+        (false, None) => return decided.add(Elsewhere),
+    };
+    let path = normal(&whole);
+    let ask = |place| {
+        if is_absolute {
+            answer(place, "read")
+        } else {
+            away(place)
+        }
+    };
+    let mut told = Decided::default();
+    told.add(ask(place(&path)));
+    let below = below(&path).into_iter().map(ask);
+    if is_absolute {
+        told.add_all(below, true);
+    } else {
+        decided.add_all(below, !aim.is_empty());
+    }
+    decided.is_open |= told.is_open;
+    if aim.is_empty() {
+        decided.may.extend(told.must);
+    } else {
+        decided.told.extend(told.must);
+    }
+}
+
+/// Without `.`, `..` and doubled slashes, by the letters.
+pub fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let whole: String = parts.iter().map(|part| format!("/{part}")).collect();
+    if whole.is_empty() {
+        "/".to_owned()
+    } else {
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn act<'a>(access: &'a str, object: &str, new: &str) -> Act<'a> {
+        Act {
+            access: vec![access],
+            objects: vec![Some(object.to_owned())],
+            new: Some(Some(new.to_owned())).filter(|_| !new.is_empty()),
+            is_attempt: true,
+            ..Act::default()
+        }
+    }
+
+    #[test]
+    fn who_gives_another_name_is_asked_about_both() {
+        let of = |access, object, new| decide(&act(access, object, new));
+        assert!(of("link", "/workspace/vault/v", "/workspace/x").allows(Some("inside")));
+        assert!(of("link", "/workspace/a", "/workspace/d/y").allows(Some("inside")));
+        assert!(!of("link", "/workspace/a", "/workspace/x").allows(Some("inside")));
+        assert!(!of("rename", "/workspace/k0", "/workspace/x").allows(None));
+        assert!(of("rename", "/workspace/q0", "/workspace/q1").allows(Some("written")));
+        let of_directory = Act {
+            moves: Some(true),
+            ..act("rename", "/workspace/vault", "/workspace/x")
+        };
+        assert_eq!(decide(&of_directory).must, BTreeSet::from(["inside"]));
+        let of_symlink = Act {
+            access: vec!["write"],
+            aim: Some("../vault".to_owned()),
+            ..act("write", "/workspace/e/x", "")
+        };
+        assert_eq!(decide(&of_symlink).must, BTreeSet::from(["inside"]));
+    }
+}

@@ -1,0 +1,131 @@
+//! How strong the observers are: programs of the kernel side with one comparison or one read removed, and how long it
+//! takes until somebody sees that they tell something else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use super::Arguments;
+use crate::{command, ebpf, test, workspace};
+
+/// The list.
+#[derive(Deserialize)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
+/// One of the changes.
+#[derive(Deserialize)]
+struct Mutant {
+    name: String,
+    /// Below `monitor-ebpf/src`.
+    file: String,
+    /// The text that stands there once.
+    old: String,
+    /// The text that takes its place.
+    new: String,
+}
+
+/// Builds each, looks until something does not agree, and prints what came of it.
+pub fn run(arguments: &Arguments, observer: &Path) -> Result<()> {
+    let path = workspace::root().join("tests/differential/mutants.toml");
+    let text = fs::read_to_string(&path).with_context(|| format!("no {}", path.display()))?;
+    let list: List = toml::from_str(&text).context("the list cannot be read")?;
+    let only = &arguments.only;
+    let chosen = |mutant: &&Mutant| only.is_empty() || only.contains(&mutant.name);
+    let chosen: Vec<&Mutant> = list.mutant.iter().filter(chosen).collect();
+    ensure!(!chosen.is_empty(), "no mutant is named {}", only.join(", "));
+    let turnkey = &with_room()?;
+    for mutant in chosen {
+        let told = match build(mutant, turnkey) {
+            Ok(turnkey) => look(arguments, observer, &turnkey)?,
+            Err(error) => format!("is not built: {error:#}"),
+        };
+        eprintln!("mutant {}: {told}", mutant.name);
+    }
+    Ok(())
+}
+
+/// So much longer than the committed programs may others be.
+const ROOM: usize = 1 << 16;
+
+/// A turnkey with room behind its programs: it is compiled once for all mutants.
+fn with_room() -> Result<PathBuf> {
+    let folder = workspace::target_folder().join("mutants");
+    fs::create_dir_all(&folder)?;
+    let mut object = ebpf::committed()?;
+    object.resize(object.len() + ROOM, 0);
+    let path = folder.join("object");
+    fs::write(&path, object).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut build = command::cargo();
+    build
+        .args(["build", "--package", "turnkey", "--features", "probe-log"])
+        .arg("--message-format=json-render-diagnostics")
+        .env("TURNKEY_LOG_OBJECT", &path)
+        .current_dir(workspace::root())
+        .stderr(Stdio::inherit());
+    let built = workspace::executables(&command::output(&mut build)?, "bin");
+    let (_, turnkey) = built.first().context("cargo built no turnkey")?;
+    let copy = folder.join("with-room");
+    fs::copy(turnkey, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    Ok(copy)
+}
+
+/// A turnkey with the change: a copy, in which other programs lie in the place of its own.
+fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
+    let (own, mut other) = ebpf::committed_and_changed(|stage| {
+        let path = stage.join("src").join(&mutant.file);
+        let text = fs::read_to_string(&path)?;
+        if text.matches(&mutant.old).count() != 1 {
+            bail!("{} does not stand once in {}", mutant.old, mutant.file);
+        }
+        fs::write(&path, text.replace(&mutant.old, &mutant.new))?;
+        Ok(())
+    })?;
+    let mut whole = fs::read(turnkey)?;
+    let place = memmem(&whole, &own).context("turnkey was built with other programs")?;
+    ensure!(
+        other.len() <= own.len() + ROOM,
+        "{} bytes are too many",
+        other.len()
+    );
+    // What is behind its end is nothing to a reader of ELF.
+    other.resize(own.len() + ROOM, 0);
+    whole[place..place + other.len()].copy_from_slice(&other);
+    let path = workspace::target_folder().join("mutants/turnkey");
+    fs::write(&path, whole).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(path)
+}
+
+/// Where some bytes begin among others.
+fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    let aligned = (0..bytes.len()).step_by(8);
+    aligned
+        .filter(|at| bytes[*at..].starts_with(sought))
+        .next_back()
+}
+
+/// What the observers said.
+fn look(arguments: &Arguments, observer: &Path, turnkey: &Path) -> Result<String> {
+    let mut look = Command::new(observer);
+    look.arg("--turnkey").arg(turnkey);
+    look.args(["--seconds", &arguments.seconds.to_string()]);
+    if let Some(seed) = arguments.seed {
+        look.args(["--seed", &seed.to_string()]);
+    }
+    let mut look = test::loaded_once(turnkey, look);
+    let output = look.stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = |wanted: &str| said.lines().find(|line| line.contains(wanted));
+    let Some(summary) = line(" programs, ") else {
+        let why = line(" was not seen: ").or_else(|| said.lines().next_back());
+        return Ok(format!("no program begins: {}", why.unwrap_or_default()));
+    };
+    let what = line(" Way {").unwrap_or("nothing is found");
+    Ok(format!("{summary}; {what}"))
+}
