@@ -83,6 +83,15 @@ pub fn standard_input_reaches_the_program() {
     assert_eq!(output.stdout, b"through the jail");
 }
 
+/// `/dev/stderr` opens the stream once more, which is turnkey's and not the jail's.
+#[test]
+pub fn streams_are_opened_by_their_names() {
+    let ran = Run::new().shell("echo out > /dev/stdout; echo err > /dev/stderr");
+    ran.expect_code(0);
+    ran.expect(ran.stdout == "out\n", "standard output");
+    ran.expect(ran.stderr.contains("err\n"), "standard error");
+}
+
 #[test]
 fn captured_output_is_in_the_report_and_passes_through() {
     let ran = Run::new()

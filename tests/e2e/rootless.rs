@@ -385,6 +385,7 @@ mod again {
         exits::a_file_that_is_no_program_is_126
         exits::a_missing_program_is_127_and_one_that_cannot_run_126
         exits::standard_input_reaches_the_program
+        exits::streams_are_opened_by_their_names
         exits::the_programs_own_status_passes_through
         filesystem::a_path_named_with_read_is_there_and_read_only
         filesystem::j09_a_mount_inside_a_read_only_directory_is_read_only_too

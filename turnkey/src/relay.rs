@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, fchmod};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::stdin::{self, Input, Reopened};
@@ -147,8 +148,12 @@ fn thread<T: Send + 'static>(
     std::thread::Builder::new().spawn(body)
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(nix::unistd::pipe2(OFlag::O_CLOEXEC)?)
+/// A pipe of turnkey's that the jail's user may open again, as by `/dev/stderr`: its owner is turnkey's user. Nobody else
+/// comes to it, since the way is a process of the jail's (proc_pid_fd(5)).
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reading, writing) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    fchmod(&reading, Mode::from_bits_truncate(0o666))?;
+    Ok((reading, writing))
 }
 
 fn feed(into: OwnedFd) {

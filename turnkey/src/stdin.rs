@@ -17,6 +17,8 @@ use nix::sys::stat::{SFlag, fstat, makedev};
 use nix::unistd::{Whence, lseek};
 use turnkey_jailer::Ids;
 
+use crate::relay;
+
 /// The caller's side of the program's input.
 pub enum Input {
     /// To be written to by a relay.
@@ -58,7 +60,7 @@ pub fn open(stdin: BorrowedFd<'_>) -> io::Result<(OwnedFd, Input)> {
         };
         return Ok((inside, Input::Reopened(input)));
     }
-    let (inside, outside) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    let (inside, outside) = relay::pipe()?;
     Ok((inside, Input::Relayed(outside)))
 }
 

@@ -97,7 +97,6 @@ impl FileDiscovery {
             && !is_in_any(path, OWN)
             && !is_in_any(path, PROGRAMS)
             && !is_of_process(path)
-            && !path.ends_with(b".d")
             && !self.given.iter().any(is_given)
     }
 
@@ -142,7 +141,8 @@ impl Detector for FileDiscovery {
                 let path = trimmed(&opened.path);
                 self.pending.remove(&(who, parent(path).to_vec()));
                 let lists = opened.reads && (opened.directory || telling_directory(path));
-                if !lists || !self.is_place(path) {
+                // Programs read their settings from such directories.
+                if !lists || path.ends_with(b".d") || !self.is_place(path) {
                     return;
                 }
                 match opened.outcome {

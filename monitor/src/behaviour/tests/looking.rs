@@ -48,6 +48,7 @@ fn a_program_that_only_lists_is_told_what_to_list() {
         &["ls", "-la", "/etc/ssh/"][..],
         &["find", "/", "-perm", "-4000"],
         &["tree", "/home"],
+        &["ls", "/etc/pam.d/"],
         &["du", "-sh", "/var/log"],
     ] {
         discovers_files(|story| {
@@ -96,7 +97,8 @@ fn places_in_which_programs_look_for_what_they_load_are_no_discovery() {
     ] {
         is_silent(|story| {
             story.lists(P, place).ends(P);
-            story.exec(P, "/usr/bin/ls", &["ls", "-l", place, "."]);
+            let told = if place.ends_with(".d") { "." } else { place };
+            story.exec(P, "/usr/bin/ls", &["ls", "-l", told]);
         });
     }
     is_silent(|story| {
