@@ -241,7 +241,14 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
             (read::register(regs, offset!(regs_r8)).long(), length)
         }
         // struct msghdr begins with the address and its length.
-        class::SENDMSG => (read::user::<u64>(second).0, read::user::<u32>(second + 8).0),
+        class::SENDMSG => {
+            let (address, is_known) = read::user::<u64>(second);
+            if !is_known {
+                // It may name somebody: nothing is at this address, and that is told.
+                return (u64::MAX, 1);
+            }
+            (address, read::user::<u32>(second + 8).0)
+        }
         _ => {
             let length = read::register(regs, offset!(regs_dx)).word();
             (second, length)

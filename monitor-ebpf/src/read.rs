@@ -250,8 +250,9 @@ pub fn user_text_within(scratch: &mut Scratch, address: u64, longest: u32) -> u3
             address as *const c_void,
         )
     };
-    let known = if length > 0 && !has(fault::ARGUMENT) {
-        (length as u32 - 1) & (PATH as u32 - 1)
+    // Of an empty one 6.18 counts the zero, and 6.12 does not (strncpy_from_user_nofault of mm/maccess.c).
+    let known = if length >= 0 && !has(fault::ARGUMENT) {
+        (length as u32).saturating_sub(1) & (PATH as u32 - 1)
     } else {
         UNREADABLE
     };
@@ -306,8 +307,8 @@ pub fn append_sibling(scratch: &mut Scratch, at: u32, address: u64) -> u32 {
             address as *const c_void,
         )
     };
-    let whole = begin as i64 + length - 1;
-    let known = if length > 0 && whole < PATH as i64 {
+    let whole = begin as i64 + length - i64::from(length != 0);
+    let known = if length >= 0 && whole < PATH as i64 {
         whole as u32
     } else {
         UNREADABLE

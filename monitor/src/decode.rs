@@ -346,7 +346,10 @@ fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
     let name = match on {
         On::Link | On::Rename => parts.raw,
         On::Open if !parts.raw.is_empty() => {
-            let behind = parts.raw.strip_prefix(parts.path);
+            // Another thread can have written another name there since. An absolute aim has none before it.
+            let is_relative = !parts.raw.starts_with(b"/");
+            let by_length = || parts.raw.get(parts.path.len()..).filter(|_| is_relative);
+            let behind = parts.raw.strip_prefix(parts.path).or_else(by_length);
             let aim = behind.and_then(|rest| rest.strip_prefix(b"/../"));
             aim.unwrap_or(parts.raw)
         }

@@ -362,3 +362,20 @@ proptest! {
         let _ = decode(&bytes(&record, &raw, &path, &argv));
     }
 }
+
+/// Another thread wrote to its name between the two looks.
+#[test]
+fn where_a_symlink_leads_is_told_whatever_its_name_is_by_now() {
+    let record = Record {
+        kind: kind::CHANGE,
+        what: on::OPEN.into(),
+        ..Record::ZERO
+    };
+    let aim = |raw: &[u8], name: &[u8]| match kind_of(&record, raw, name, b"") {
+        Kind::Change { new, .. } => new.expect("it is known"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(aim(b"rb/../aim", b"rb"), b"aim");
+    assert_eq!(aim(b"rb/../aim", b"ra"), b"aim");
+    assert_eq!(aim(b"/ab/../aim", b"new"), b"/ab/../aim");
+}

@@ -123,6 +123,9 @@ impl Maker {
         if self.one_in(4) {
             strands[0].extend(self.watch());
         }
+        if self.one_in(3) {
+            strands[0].extend(self.carry());
+        }
         // Under rules that kill for the name alone, nobody waits for who writes to it.
         if self.enforces && self.one_in(6) {
             let args = vec![Arg::Text("kp".to_owned()), Arg::Number(0), Arg::Number(0)];
@@ -166,6 +169,28 @@ impl Maker {
             .clone();
         let args = vec![last, Arg::Number(0o4000), Arg::Number(0)];
         self.one_in(3).then(|| call("open", args, Some(0)))
+    }
+
+    /// A directory of its own, which an overlay lets be renamed, under a name that rules speak of.
+    fn carry(&mut self) -> Vec<Op> {
+        const NAMES: [&str; 3] = ["made", "/workspace/made", "e/../made"];
+        const TO: [&str; 6] = [
+            "moved",
+            "e/moved",
+            "d/n",
+            "/workspace/moved",
+            "newd",
+            "made",
+        ];
+        let [from, name] = [self.pick(&NAMES), self.pick(&NAMES)];
+        let to = self.pick(&TO);
+        let text = |text: &str| Arg::Text(text.to_owned());
+        let made = if self.one_in(2) { name } else { to };
+        vec![
+            call("mkdir", vec![text(made), Arg::Number(0o755)], None),
+            call("rename", vec![text(from), text(to)], None),
+            call("rename", vec![text(to), text(from)], None),
+        ]
     }
 
     /// Somebody waits for what becomes of a file.

@@ -160,6 +160,8 @@ pub const GROUPS: &[&[Rule]] = &[
     &[
         ("mmap", &[ZERO, SIZE, Protection, Mapping, Fd, ZERO]),
         ("mmap", &[Memory, SIZE, Protection, Mapping, Fd, ZERO]),
+        ("mmap", &[ZERO, SIZE, Of(&[5]), Of(&[1, 1, 2]), Fd, ZERO]),
+        ("open", &[Plain, Of(&[0o4002]), Mode, GivesFd]),
         ("mprotect", &[Memory, SIZE, Protection]),
         ("mprotect", &[Memory, Of(&[0x20_0000, 4096]), Protection]),
         (

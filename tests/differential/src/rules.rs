@@ -70,7 +70,8 @@ fn place(path: &str) -> Place {
         ("/workspace", Some('q')) => Place::Written,
         ("/workspace", Some('s')) => Place::Asked,
         ("/workspace", Some('k')) | ("/workspace/kd", Some(_)) => Place::Forbidden,
-        ("/workspace/vault", Some(_)) | ("/workspace/d", Some('y')) => Place::Inside,
+        ("/workspace/vault" | "/workspace/made", Some(_)) => Place::Inside,
+        ("/workspace/d", Some('y')) => Place::Inside,
         ("/etc", _) if name == "shadow" => Place::Shadow,
         _ if path == "/" => Place::Plain,
         _ if PLAIN.iter().any(|plain| is_below(path, plain)) => Place::Plain,
@@ -108,7 +109,7 @@ fn below(path: &str) -> Vec<Place> {
     match path {
         "/workspace" => vec![Place::Written, Place::Forbidden, Place::Inside],
         "/workspace/kd" => vec![Place::Forbidden],
-        "/workspace/vault" | "/workspace/d" => vec![Place::Inside],
+        "/workspace/vault" | "/workspace/made" | "/workspace/d" => vec![Place::Inside],
         // All that there is, of which nothing is said.
         "/" => Vec::new(),
         // Services.
