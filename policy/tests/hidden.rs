@@ -108,7 +108,7 @@ fn the_shipped_notices_meet_nothing_that_the_shipped_profiles_show() {
     let no_files = |path: &str| Err(format!("no {path} here"));
     let policy = load("untrusted", &no_files, &Overrides::default()).expect("a profile");
     let hidden: Vec<_> = policy.rules.iter().filter(|rule| rule.hidden).collect();
-    assert_eq!(hidden.len(), 3);
+    assert_eq!(hidden.len(), 4);
     for rule in hidden {
         assert!(rule.shown.is_none(), "{}: {:?}", rule.id, rule.shown);
     }
