@@ -278,10 +278,9 @@ learns from the jail that nothing is there, and goes no further.
 
 const QUIET: &str = "\
 A run scores by what rules and behaviours find. The notices of `untrusted` name files and directories of the host that no program
-needs in order to work: a list of names (`host-directory`) and what tells of the kernel (`host-kernel`) are `medium`, which is 25; what
-people and services keep (`host-files`) is `high`. What programs and libraries open at every start is no finding, whether the jail has
-it, has one of its own, or has none: /etc/passwd, /proc/meminfo, the settings of ssh. Five different things within ten seconds
-are the behaviour `discovery`.
+needs in order to work; who lists directories of the system and uses nothing in them, or reads the list of accounts without the C
+library, is named by behaviours; all of these are `high`. What programs and libraries open at every start is no finding, whether the jail has
+it, has one of its own, or has none: /proc/meminfo, the settings of ssh and OpenSSL; nor is a list of programs.
 
 ";
 

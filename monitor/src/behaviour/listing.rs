@@ -185,7 +185,7 @@ fn is_in_library(path: &[u8]) -> bool {
         // `/lib`, `/lib64`, `/usr/libexec` are such directories all.
         rest.is_some_and(|rest| rest.contains(&b'/'))
     };
-    LIBRARIES.iter().any(|library| is_below(library))
+    LIBRARIES.iter().any(is_below)
 }
 
 /// True for the directory of a process, and what is in it.
