@@ -104,10 +104,8 @@ fn build(mutant: &Mutant, turnkey: &Path) -> Result<PathBuf> {
 
 /// Where some bytes begin among others.
 fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
-    let aligned = (0..bytes.len()).step_by(8);
-    aligned
-        .filter(|at| bytes[*at..].starts_with(sought))
-        .next_back()
+    let mut aligned = (0..bytes.len()).step_by(8);
+    aligned.rfind(|at| bytes[*at..].starts_with(sought))
 }
 
 /// What the observers said.
