@@ -186,7 +186,13 @@ fn of_thread_differs(
     let mut hidden = 0;
     for (seen, looked) in calls.iter().zip(looks) {
         for one in expected(seen, looked, context) {
-            hidden += usize::from(!matches!(one.argument, Text::OneOf(_)));
+            let texts = ["open", "change", "look", "exec_attempt"];
+            let has_text = one.kinds.iter().any(|kind| texts.contains(kind));
+            hidden += usize::from(match one.argument {
+                Text::OneOf(_) => false,
+                Text::Any => has_text,
+                Text::Late(_) | Text::Unreadable => true,
+            });
             let mut next = BTreeSet::new();
             for at in &reached {
                 if told
@@ -214,7 +220,15 @@ fn of_thread_differs(
     if last != told.len() {
         return Some(format!("told, and nobody did it: {}", brief(told[last])));
     }
-    (blind > 0).then(|| format!("{BLIND}: {blind} texts"))
+    let last = told
+        .iter()
+        .rfind(|event| event["raw"]["unreadable"] == true);
+    (blind > 0).then(|| {
+        format!(
+            "{BLIND}: {blind} texts, {}",
+            last.map_or(Value::Null, |it| brief(it))
+        )
+    })
 }
 
 fn complain(
