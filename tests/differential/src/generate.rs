@@ -91,6 +91,9 @@ impl Maker {
         if self.one_in(4) {
             strands[0].extend(self.talk());
         }
+        if self.one_in(4) {
+            strands[0].extend(self.ask());
+        }
         let length = 10 + self.below(90);
         while (strands[0].len() as u64) < length {
             match self.below(40) {
@@ -190,6 +193,26 @@ impl Maker {
             call("mkdir", vec![text(made), Arg::Number(0o755)], None),
             call("rename", vec![text(from), text(to)], None),
             call("rename", vec![text(to), text(from)], None),
+        ]
+    }
+
+    /// A resolver that knows of no name server asks the jail itself.
+    fn ask(&mut self) -> Vec<Op> {
+        let slot = FD_SLOTS as u8 + 2;
+        let address = || Arg::Bytes(ADDRESSES[1].to_vec());
+        let mut send = vec![Arg::Slot(slot, 0), Arg::Bytes(question(ASKED))];
+        send.extend([29, 0x40].map(Arg::Number));
+        let [named, unnamed] = [
+            vec![address(), Arg::Number(16)],
+            vec![Arg::Number(0), Arg::Number(0)],
+        ]
+        .map(|to| call("sendto", [&send[..], &to].concat(), None));
+        let connect = vec![Arg::Slot(slot, 0), address(), Arg::Number(16)];
+        vec![
+            call("socket", [2, 2, 0].map(Arg::Number).to_vec(), Some(slot)),
+            named,
+            call("connect", connect, None),
+            unnamed,
         ]
     }
 

@@ -230,12 +230,11 @@ const SECRET: [&str; 4] = ["k0", "kd/k", "vault/v", "d/y"];
 /// What stands in the files that rules forbid.
 pub const FORBIDDEN: &str = "forbidden\n";
 /// Symlinks, and where they lead.
-pub const SYMLINKS: [(&str, &str); 8] = [
+pub const SYMLINKS: [(&str, &str); 7] = [
     ("l", "a"),
     ("dl", "d"),
     ("ql", "q0"),
     ("kl", "k0"),
-    ("vl", "vault"),
     ("tl", "k0"),
     ("loop", "loop"),
     ("none", "nothing"),

@@ -242,3 +242,22 @@ fn limit_9_a_question_over_a_socket_that_is_connected_names_nobody() {
     assert_eq!(told[0]["questions"][0]["name"], ASKED, "{}", told[0]);
     assert!(of_kind(&outcome, "send").is_empty());
 }
+
+#[test]
+fn limit_10_a_symlink_that_was_there_before_hides_what_it_leads_to() {
+    let way = Way {
+        enforces: true,
+        ..UNSTOPPED
+    };
+    let rename = call("rename", &[text("dl/y"), text("new0")], None);
+    let program = Program {
+        strands: vec![vec![rename]],
+    };
+    let outcome = bench().run(&program, way).expect("it can be run");
+    let layers = outcome.report["enforcement"].as_array().expect("layers");
+    let mut monitor = layers.iter().filter(|layer| layer["layer"] == "monitor");
+    let tier = monitor.next().expect("it is watched")["effective"].as_str();
+    // Hooks are asked about the file itself.
+    let is_hidden = tier.is_some_and(|tier| tier.starts_with("tracepoint"));
+    assert_eq!(outcome.code == Some(121), !is_hidden, "{tier:?}");
+}
