@@ -412,6 +412,68 @@ fn what_is_done_to_its_own_files_is_no_change_of_the_system() {
     ran.expect(ran.at("/risk_score") == 0, "and nothing weighs");
 }
 
+/// Each as its users run it, under the profile that is shipped for it.
+#[test]
+fn what_tools_and_libraries_look_at_is_no_finding() {
+    let zones = "import zoneinfo; print(len(zoneinfo.available_timezones()) > 9)";
+    for (profile, command, said) in [
+        (
+            "shell",
+            &["perl", "-e", "print((getpwuid($<))[0])"][..],
+            "jail",
+        ),
+        ("shell", &["df", "-h", "/tmp"], "/tmp"),
+        ("sealed", &["python3", "-c", zones], "True"),
+    ] {
+        let ran = Run::new()
+            .option(&format!("--profile {profile}"))
+            .run(command);
+        ran.expect_code(0);
+        ran.expect(ran.stdout.contains(said), "it works");
+        ran.expect(ran.list("/findings").is_empty(), "and nothing is found");
+    }
+}
+
+/// In three languages; the acts are seen by real processes, whose lives say whether a listing was used.
+#[test]
+fn looking_around_is_named_in_every_language() {
+    let files = [
+        (
+            "python",
+            &["python3", "-c", "import os; os.listdir('/usr/share')"][..],
+        ),
+        ("shell", &["bash", "-c", "for one in /etc/*; do :; done"]),
+        (
+            "shell",
+            &["perl", "-e", "opendir(D, '/sys') or die; readdir D"],
+        ),
+        ("shell", &["sh", "-c", "ls /opt/app; true"]),
+    ];
+    let accounts = [
+        (
+            "python",
+            &["python3", "-c", "open('/etc/passwd').read()"][..],
+        ),
+        (
+            "shell",
+            &["bash", "-c", "while read line; do :; done < /etc/group"],
+        ),
+        ("shell", &["awk", "{ print }", "/etc/passwd"]),
+    ];
+    let named_by = |name: &str, all: &[(&str, &[&str])]| {
+        for (profile, command) in all {
+            is_named(
+                &Run::new()
+                    .option(&format!("--profile {profile}"))
+                    .run(command),
+                name,
+            );
+        }
+    };
+    named_by("file-discovery", &files);
+    named_by("account-discovery", &accounts);
+}
+
 #[test]
 fn a_grave_course_of_acts_is_told_before_what_was_merely_noticed() {
     let program = "import os\nfor act in (lambda: os.setuid(0), lambda: os.unlink('/usr/bin/env')):\n    try: act()\n    except OSError: pass";

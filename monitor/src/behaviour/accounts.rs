@@ -1,10 +1,10 @@
-//! Account discovery: a program of the system reads the list of accounts itself, or a copy of it.
+//! Account discovery: a program that was installed before the run reads the list of accounts itself, or a copy of it.
 //!
 //! Whoever wants the name of a number asks the C library, which reads `/etc/nsswitch.conf` to know where names come from
 //! before it opens `/etc/passwd`. Who opens the list without having asked wants the list. A program that the run
 //! brought or built may have no such library, so of those nothing is said.
 
-use turnkey_policy::Behaviour;
+use turnkey_policy::{Behaviour, WORKSPACE};
 
 use super::act::{Act, What};
 use super::places::{SERVICES, is_in_any, is_system};
@@ -29,12 +29,17 @@ impl Detector for AccountDiscovery {
         let path = &opened.path[..];
         let process = scene.process(&act.event.task);
         let reads_itself = LISTS.contains(&path)
-            && process.is_some_and(|one| !one.asks_names && is_system(&one.exe));
+            && process.is_some_and(|one| !one.asks_names && is_installed(&one.exe));
         if opened.reads && opened.outcome.is_attempt() && (reads_itself || is_copy(path)) {
             let step = Step::of(act.event, &[b"read ", path]);
             tell(Sighting::new(Behaviour::AccountDiscovery, vec![step]));
         }
     }
+}
+
+/// True for a program that lies where no run can have put it: of the system, or of a toolchain.
+fn is_installed(exe: &[u8]) -> bool {
+    exe.starts_with(b"/") && !is_in_any(exe, &[WORKSPACE, "/tmp", "/dev/shm"])
 }
 
 /// True for what the system keeps of such a list under another name: `passwd-`, `group.bak`.

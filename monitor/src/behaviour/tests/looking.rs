@@ -145,6 +145,18 @@ fn a_list_of_accounts_that_is_read_itself_is_account_discovery() {
             expected,
         );
     }
+    // An interpreter of a toolchain.
+    names(
+        |story| {
+            story.exec(
+                P,
+                "/root/.pyenv/versions/3.11.7/bin/python3.11",
+                &["python3"],
+            );
+            story.reads(P, "/etc/passwd");
+        },
+        expected,
+    );
     // Another program in the same process has asked.
     names(
         |story| {
