@@ -345,6 +345,7 @@ fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
     let is_known = !has(&parts.record, flag::RAW_UNREADABLE);
     let name = match on {
         On::Link | On::Rename => parts.raw,
+        On::Open if has(&parts.record, flag::OBJECT_UNREADABLE) => aim_alone(parts.raw)?,
         On::Open if !parts.raw.is_empty() => {
             // Another thread can have written another name there since. An absolute aim has none before it.
             let is_relative = !parts.raw.starts_with(b"/");
@@ -356,6 +357,21 @@ fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
         _ => return None,
     };
     is_known.then(|| name.to_vec())
+}
+
+/// What a symlink leads to, of a text with its own name before it, if any, which cannot be read any more; `None` where
+/// the text may end in several aims.
+fn aim_alone(raw: &[u8]) -> Option<&[u8]> {
+    const BACK: &[u8] = b"/../";
+    let mut steps = raw
+        .windows(BACK.len())
+        .enumerate()
+        .filter(|(_, part)| *part == BACK);
+    match (steps.next(), steps.next()) {
+        (None, _) => Some(raw).filter(|raw| !raw.is_empty()),
+        (Some((at, _)), None) if !raw.starts_with(b"/") => raw.get(at + BACK.len()..),
+        _ => None,
+    }
 }
 
 fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {

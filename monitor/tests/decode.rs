@@ -378,4 +378,18 @@ fn where_a_symlink_leads_is_told_whatever_its_name_is_by_now() {
     assert_eq!(aim(b"rb/../aim", b"rb"), b"aim");
     assert_eq!(aim(b"rb/../aim", b"ra"), b"aim");
     assert_eq!(aim(b"/ab/../aim", b"new"), b"/ab/../aim");
+    // Its name is gone, and the aim is told where there is but one that it can be.
+    let gone = Record {
+        flags: flag::OBJECT_UNREADABLE,
+        ..record
+    };
+    let aim = |raw: &[u8]| match kind_of(&gone, raw, b"", b"") {
+        Kind::Change { new, .. } => new,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(aim(b"rb/../.").as_deref(), Some(&b"."[..]));
+    assert_eq!(aim(b"/etc/hosts").as_deref(), Some(&b"/etc/hosts"[..]));
+    assert_eq!(aim(b"rb/../../aim"), None);
+    assert_eq!(aim(b"/w/rb/../aim"), None);
+    assert_eq!(aim(b"a/../b/../aim"), None);
 }
