@@ -339,13 +339,22 @@ fn kind_of_change(record: &Record) -> Result<On, DecodeError> {
     Ok(on)
 }
 
+/// As errno(3) has it; x86_64 has the number of asm-generic.
+const EFAULT: i32 = 14;
+
 /// The other name of a link or a rename, and what a symlink leads to: the programs write a relative one behind its own
 /// name and a step back.
 fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
     let is_known = !has(&parts.record, flag::RAW_UNREADABLE);
     let name = match on {
         On::Link | On::Rename => parts.raw,
-        On::Open if has(&parts.record, flag::OBJECT_UNREADABLE) => aim_alone(parts.raw)?,
+        On::Open if has(&parts.record, flag::OBJECT_UNREADABLE) => {
+            // A call that fails for its name never had one, so none stands before the aim.
+            match errno(&parts.record) {
+                EFAULT if !parts.raw.is_empty() => parts.raw,
+                _ => aim_alone(parts.raw)?,
+            }
+        }
         On::Open if !parts.raw.is_empty() => {
             // Another thread can have written another name there since. An absolute aim has none before it.
             let is_relative = !parts.raw.starts_with(b"/");

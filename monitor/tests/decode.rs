@@ -392,4 +392,10 @@ fn where_a_symlink_leads_is_told_whatever_its_name_is_by_now() {
     assert_eq!(aim(b"rb/../../aim"), None);
     assert_eq!(aim(b"/w/rb/../aim"), None);
     assert_eq!(aim(b"a/../b/../aim"), None);
+    // A call that fails for its name had none to stand there.
+    let faulted = Record { errno: 14, ..gone };
+    let Kind::Change { new, .. } = kind_of(&faulted, b"e/../vault", b"", b"") else {
+        panic!("a change");
+    };
+    assert_eq!(new.as_deref(), Some(&b"e/../vault"[..]));
 }
