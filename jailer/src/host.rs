@@ -182,7 +182,7 @@ fn names(policy: &Policy) -> Names {
     }
 }
 
-/// What stands behind `hosts:` in nsswitch.conf(5).
+/// The services behind `hosts:` in nsswitch.conf(5).
 fn services(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines().filter_map(|line| line.split('#').next());

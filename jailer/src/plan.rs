@@ -61,7 +61,7 @@ pub struct Plan {
     pub rlimits: Vec<ResourceLimit>,
     /// What of the network it reaches.
     pub reach: Reach,
-    /// Whether somebody decides on each of its connects.
+    /// True when somebody decides on each of its connects.
     pub is_watched: bool,
     /// What Landlock refuses wherever no grant allows it; `None` on a host without Landlock.
     pub landlock: Option<Handled>,
@@ -366,7 +366,7 @@ impl Plan {
         })
     }
 
-    /// Whether the jail's own loopback interface is brought up. Where there is no network, it is there for
+    /// True when the jail's own loopback interface is brought up. Where there is no network, it is there for
     /// resolvers alone: what they ask there is told, and nobody answers.
     pub fn has_loopback(&self) -> bool {
         match self.policy.network {

@@ -113,7 +113,7 @@ impl Internet {
             && self.is_loopback()
     }
 
-    /// Whether a bind takes nothing but a port that the kernel chooses, as a send or a connect does by itself.
+    /// True when a bind takes nothing but a port that the kernel chooses, as a send or a connect does by itself.
     /// Libraries do so to find out whether there is IPv6.
     #[inline(always)]
     fn takes_any_port(self, what: u16) -> bool {
@@ -256,7 +256,7 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
     }
 }
 
-/// Whether a call is a sendmmsg(2) of no message: what its argument leads to is none.
+/// True when a call is a sendmmsg(2) of no message: what its argument leads to is none.
 #[inline(always)]
 pub fn sends_nothing(nr: i32, regs: u64) -> bool {
     const SENDMMSG: i32 = 307;

@@ -368,7 +368,7 @@ fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
     is_known.then(|| name.to_vec())
 }
 
-/// What a symlink leads to, of a text with its own name before it, if any, which cannot be read any more; `None` where
+/// The aim of a symlink, of a text with its own name before it, if any, which cannot be read any more; `None` where
 /// the text may end in several aims.
 fn aim_alone(raw: &[u8]) -> Option<&[u8]> {
     const BACK: &[u8] = b"/../";

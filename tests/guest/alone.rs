@@ -63,7 +63,7 @@ fn interrupted<const N: usize>(scripts: [&str; N], what: impl FnOnce()) -> [Ran;
     runs.map(|(_place, run, child, began)| run.end(child, began))
 }
 
-/// What is set is more than every limit of the run.
+/// The step of the clock: more than every limit of the run.
 #[test]
 fn a_clock_that_is_set_neither_ends_a_run_nor_lets_it_go_on() {
     for by in [DAY, -DAY] {
@@ -81,7 +81,7 @@ fn a_clock_that_is_set_neither_ends_a_run_nor_lets_it_go_on() {
     }
 }
 
-/// How long the machine is suspended at least: more than every limit of the run.
+/// Seconds that the machine is suspended at least: more than every limit of the run.
 const NIGHT: Duration = Duration::from_secs(7);
 
 /// In how many seconds of the host its clock wakes the machine, which is emulated and takes some of them to fall asleep.

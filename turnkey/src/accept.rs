@@ -85,7 +85,7 @@ pub fn without(policy: &Policy, strictness: Strictness) -> Cow<'_, Policy> {
     policy
 }
 
-/// Whether somebody watches such a run, if it starts at all: who does with less goes on without the monitor where no
+/// True when somebody watches such a run, if it starts at all: who does with less goes on without the monitor where no
 /// privileges on the whole host load it.
 pub fn can_be_watched(strictness: Strictness, ids: &Ids) -> bool {
     match strictness {

@@ -14,7 +14,7 @@ const MOST: usize = 5;
 /// Trees that programs probe all the time and do without.
 const PROBED: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
-/// Where secrets lie: nobody is told to show those to a program.
+/// Places of secrets: nobody is told to show those to a program.
 static SECRET: LazyLock<Vec<Glob>> = LazyLock::new(|| {
     let patterns = SECRETS.iter().flat_map(|(_, patterns)| *patterns);
     patterns

@@ -338,7 +338,7 @@ pub(crate) struct Membership {
     pub(crate) path: String,
 }
 
-/// Those that are met at the place where they are mounted. What was mounted over one of them, or over a directory above
+/// The mounts that are met at the place where they are mounted. What was mounted over one of them, or over a directory above
 /// it, hides it, and the kernel lists it all the same.
 pub(crate) fn reachable(mountinfo: &str) -> Vec<Mount> {
     let mut mounts = parse_mounts(mountinfo);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use turnkey_policy::{Identity, WORKSPACE};
 
-/// Where the C library looks up names, nsswitch.conf(5). A profile may give the host's.
+/// The settings of the C library's name services, nsswitch.conf(5). A profile may give the host's.
 pub const NAME_SERVICES: &str = "/etc/nsswitch.conf";
 
 /// The user's and group's number inside.

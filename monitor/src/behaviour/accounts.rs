@@ -14,7 +14,7 @@ use super::{Detector, Sighting, Step};
 /// The lists of accounts and groups.
 const LISTS: &[&[u8]] = &[b"/etc/passwd", b"/etc/group"];
 
-/// Their names, by which copies go, with what a copy's name has behind them.
+/// The names by which copies go, with something behind them.
 const NAMES: &[&[u8]] = &[b"passwd", b"group", b"shadow", b"gshadow"];
 
 /// Remembers nothing: what a process has asked is the scene's.

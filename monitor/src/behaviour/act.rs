@@ -22,7 +22,7 @@ mod flag {
 
 /// `SOCK_STREAM`
 const STREAM: u32 = 1;
-/// Where name servers answer.
+/// The port of name servers.
 const NAME_SERVER: u16 = 53;
 /// `EINPROGRESS`: connect(2) of a socket that does not wait.
 const IN_PROGRESS: i32 = 115;

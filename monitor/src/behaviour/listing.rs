@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use turnkey_policy::{Behaviour, Policy};
 
 use super::act::{Act, Outcome, What};
-use super::places::{HOMES, SYSTEM, is_in, is_in_any, telling_directory};
+use super::places::{HOMES, SYSTEM, below_any, is_in, is_in_any, telling_directory};
 use super::scene::{Scene, base_name};
 use super::{Detector, Sighting, Step};
 use crate::event::Kind;
@@ -25,7 +25,7 @@ const PENDING: usize = 256;
 
 /// Directories of which only so many components are a place to look around in: what is deeper belongs to some package.
 const SHALLOW: usize = 2;
-/// Those of which one component more is: each holds a directory for each package, service or person.
+/// Directories of which one component more is: each holds a directory for each package, service or person.
 const WIDE: &[&str] = &[
     "/usr/share",
     "/var/lib",
@@ -35,10 +35,11 @@ const WIDE: &[&str] = &[
     "/opt",
     "/srv",
 ];
-/// Parts of the tree that are no place to look around in: libraries, by the beginning of their path, programs, of which
-/// shells make lists, and what is the jail's own.
+/// Libraries, by the beginning of their path: below these, programs look for what they load.
 const LIBRARIES: &[&str] = &["/lib", "/usr/lib", "/usr/local/lib", "/usr/include"];
+/// Directories of programs, of which shells make lists.
 const PROGRAMS: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local"];
+/// Directories that are the jail's own, or nobody's.
 const OWN: &[&str] = &[
     "/tmp",
     "/run",
@@ -56,7 +57,7 @@ type Who = (u32, u64);
 /// Remembers what was listed and not used yet.
 #[derive(Debug)]
 pub struct FileDiscovery {
-    /// What the profile gives beyond the system that every program needs.
+    /// Paths that the profile gives beyond the system that every program needs.
     given: Vec<PathBuf>,
     pending: BTreeMap<(Who, Vec<u8>), Step>,
 }
@@ -90,17 +91,24 @@ impl FileDiscovery {
             true => SHALLOW + 1,
             false => SHALLOW,
         };
-        let is_given = |place: &PathBuf| place.to_str().is_some_and(|place| is_in(path, place));
         depth <= most
             && path.first() == Some(&b'/')
             && !is_in_library(path)
             && !is_in_any(path, OWN)
             && !is_in_any(path, PROGRAMS)
             && !is_of_process(path)
-            && !self.given.iter().any(is_given)
+            && !below_any(path, &self.given)
     }
 
-    /// Everything that a process listed and did not use.
+    /// Notes that a process opened or started a path, which uses the listing of its directory.
+    fn used(&mut self, who: Who, path: &[u8]) {
+        // Every open of a jail comes here.
+        if !self.pending.is_empty() {
+            self.pending.remove(&(who, parent(path).to_vec()));
+        }
+    }
+
+    /// Tells everything that a process listed and did not use.
     fn settle(&mut self, who: Who, tell: &mut dyn FnMut(Sighting)) {
         let all = (who, Vec::new())..((who.0, who.1 + 1), Vec::new());
         let listed: Vec<_> = self
@@ -115,7 +123,7 @@ impl FileDiscovery {
         }
     }
 
-    /// What a program that lists is told to list.
+    /// The place that a program that lists is told to list.
     fn named<'a>(&self, argv: &'a [Vec<u8>], name: &[u8]) -> Option<&'a [u8]> {
         let is_lister = LISTERS.iter().any(|one| one.as_bytes() == name);
         let mut operands = argv.iter().skip(1).map(|word| trimmed(word));
@@ -128,7 +136,7 @@ impl Detector for FileDiscovery {
         let who = (act.event.task.pid, act.event.task.start_ns);
         match &act.what {
             What::Executed { file, argv, .. } => {
-                self.pending.remove(&(who, parent(&file.path).to_vec()));
+                self.used(who, &file.path);
                 self.settle(who, tell);
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
                 let name = base_name(called);
@@ -139,7 +147,7 @@ impl Detector for FileDiscovery {
             }
             What::Opened(opened) => {
                 let path = trimmed(&opened.path);
-                self.pending.remove(&(who, parent(path).to_vec()));
+                self.used(who, path);
                 let lists = opened.reads && (opened.directory || telling_directory(path));
                 // Programs read their settings from such directories.
                 if !lists || path.ends_with(b".d") || !self.is_place(path) {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use turnkey_policy::Glob;
@@ -350,6 +351,12 @@ pub const PASSING: &[&str] = &[
 pub fn is_in(path: &[u8], directory: &str) -> bool {
     let rest = path.strip_prefix(directory.as_bytes());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// True for a path at or below any of these, which a policy names.
+pub fn below_any(path: &[u8], places: &[PathBuf]) -> bool {
+    let is_below = |place: &PathBuf| place.to_str().is_some_and(|place| is_in(path, place));
+    places.iter().any(is_below)
 }
 
 /// True for a path in any of these directories.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use turnkey_policy::{Behaviour, On, Policy};
 
 use super::act::{Act, Opened, Outcome, What};
-use super::places::{HOMES, PASSING, SERVICES, SYSTEM, is_in, is_in_any};
+use super::places::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in_any};
 use super::scene::{Scene, base_name};
 use super::{Detector, Sighting, Step};
 
@@ -185,11 +185,6 @@ impl Detector for SystemChange {
             tell(Sighting::new(Behaviour::MassChange, vec![step]));
         }
     }
-}
-
-fn below_any(path: &[u8], places: &[PathBuf]) -> bool {
-    let is_below = |place: &PathBuf| place.to_str().is_some_and(|place| is_in(path, place));
-    places.iter().any(is_below)
 }
 
 /// True for a file that a program keeps for its next start, beside what it came from.

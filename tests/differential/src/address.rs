@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
-/// Whose address programs ask for.
+/// The host whose address programs ask for.
 pub const ASKED: &str = "example.com";
 /// The port of name servers.
 pub const PORT: u16 = 53;

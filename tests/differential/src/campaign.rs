@@ -22,7 +22,7 @@ pub struct Summary {
     pub calls: u64,
     /// By class.
     pub reached: Reached,
-    /// How many could not be looked at: the program was gone before.
+    /// Programs that could not be looked at: the program was gone before.
     pub unseen: u64,
     /// In how many a text was told as unreadable that was there, once and not again.
     pub blind: u64,
@@ -61,7 +61,7 @@ const fn way(enforces: bool, stops: bool) -> Way {
     }
 }
 
-/// How the program of a number is run.
+/// The way in which the program of a number is run.
 pub fn way_of(seed: u64) -> Way {
     Way {
         has_loopback: (seed / 4) % 4 == 3,
@@ -108,7 +108,7 @@ impl Summary {
         Ok(agrees)
     }
 
-    /// Whether a program does not agree in one of a few tries more.
+    /// True when a program does not agree in one of a few tries more.
     fn is_again(bench: &Bench, program: &Program, way: Way) -> Result<bool> {
         for _ in 0..3 {
             let outcome = bench.run(program, way)?;

@@ -55,7 +55,7 @@ pub fn disagreement(program: &Program, outcome: &Outcome) -> Option<String> {
         .or_else(|| report(outcome))
 }
 
-/// Whether the kernel asks BPF before acts.
+/// True when the kernel asks BPF before acts.
 fn has_hooks(outcome: &Outcome) -> bool {
     let mut layers = outcome.report["enforcement"]
         .as_array()
@@ -69,7 +69,7 @@ fn has_hooks(outcome: &Outcome) -> bool {
     })
 }
 
-/// Whether every clone3(2) of the program asks for a namespace; nothing when some do. The filter answers before anybody
+/// True when every clone3(2) of the program asks for a namespace; nothing when some do. The filter answers before anybody
 /// sees the arguments of one.
 fn asks_for_namespaces(program: &Program) -> Option<bool> {
     const NEW: u64 = 0x7e02_0080;
@@ -90,7 +90,7 @@ fn asks_for_namespaces(program: &Program) -> Option<bool> {
     }
 }
 
-/// Whether some socket was connected to a name server.
+/// True when some socket was connected to a name server.
 fn asks(outcome: &Outcome) -> bool {
     const CONNECT: i64 = 42;
     const DONE: [i64; 2] = [0, -115];
@@ -104,7 +104,7 @@ fn asks(outcome: &Outcome) -> bool {
     })
 }
 
-/// Whether something was mapped where the program said, or may have been.
+/// True when something was mapped where the program said, or may have been.
 fn maps(outcome: &Outcome) -> bool {
     const MMAP: i64 = 9;
     let is_there = |seen: &Seen| match (seen.number, seen.args, seen.result) {
@@ -118,7 +118,7 @@ fn maps(outcome: &Outcome) -> bool {
     outcome.calls.values().flatten().any(is_there)
 }
 
-/// What a rule denies or kills for is told by itself, each time.
+/// Acts that a rule denies or kills for are told by themselves, each time.
 pub fn counted(outcome: &Outcome) -> Option<String> {
     let is_hard = |event: &&Value| {
         let action = event["decision"]["action"].as_str().unwrap_or_default();
@@ -148,7 +148,7 @@ fn numbers(outcome: &Outcome) -> Option<String> {
     None
 }
 
-/// What is known of a run besides its calls.
+/// The facts that are known of a run besides its calls.
 pub fn context<'a>(program: &Program, outcome: &'a Outcome) -> Context<'a> {
     Context {
         encoded: &outcome.encoded,
@@ -313,7 +313,7 @@ fn processes(outcome: &Outcome) -> Option<String> {
     (!alive.is_empty()).then(|| format!("no end is told of {alive:?}"))
 }
 
-/// How a process ended, if somebody saw it; who executes something else in a thread takes the place of the first one.
+/// The end of a process, if somebody saw it; who executes something else in a thread takes the place of the first one.
 fn end_of(outcome: &Outcome, process: u64) -> Option<i64> {
     let stopped = outcome.stopped.as_ref()?;
     let process = u32::try_from(process).ok()?;

@@ -53,7 +53,7 @@ pub fn escape(program: &Program, outcome: &Outcome) -> Option<String> {
     counted(outcome)
 }
 
-/// Whether a call names what the rules kill for, as far as its names are known: trying is enough.
+/// True when a call names what the rules kill for, as far as its names are known: trying is enough.
 fn names(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> bool {
     // What the kernel found no name in, did nothing.
     const EFAULT: i64 = -14;
@@ -74,7 +74,7 @@ fn names(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> bool {
         .any(|act| decide(act).kills())
 }
 
-/// Whether a call has opened what is forbidden, by whatever name: what stands in it tells.
+/// True when a call has opened what is forbidden, by whatever name: what stands in it tells.
 fn reaches(seen: &Seen, looked: Option<&Looked>) -> bool {
     let flags = match seen.number {
         2 => seen.args.map(|args| args[1]),

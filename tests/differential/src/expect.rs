@@ -36,9 +36,9 @@ pub struct Expected {
     pub address: Option<(String, Option<u16>)>,
     /// Of acts with an address: whether the jail has a loopback of its own.
     pub has_loopback: Option<bool>,
-    /// What stands where in the event, by JSON pointers.
+    /// The values that the event has, by JSON pointers.
     pub fields: Vec<(&'static str, Value)>,
-    /// What the rules are asked about.
+    /// The act that the rules are asked about.
     pub act: Option<Act<'static>>,
     /// Whether it may be left out.
     pub is_optional: bool,
@@ -66,15 +66,15 @@ pub struct Context<'a> {
     pub stays: bool,
     /// Whether somebody stops every call: who is killed meanwhile comes back with `ENOSYS`, and no entry.
     pub stops: bool,
-    /// Whether the clone3(2) of the program ask for namespaces; nothing when some do.
+    /// True when the clone3(2) of the program ask for namespaces; nothing when some do.
     pub clone3: Option<bool>,
-    /// Whether the network of the jail is its own loopback.
+    /// True when the network of the jail is its own loopback.
     pub has_loopback: bool,
-    /// Whether a socket may be connected to port 53.
+    /// True when a socket may be connected to port 53.
     pub asks: bool,
-    /// Whether the kernel asks before acts, about its own objects.
+    /// True when the kernel asks before acts, about its own objects.
     pub has_hooks: bool,
-    /// Whether a mapping may stand where the program says.
+    /// True when a mapping may stand where the program says.
     pub maps: bool,
 }
 
@@ -280,7 +280,7 @@ impl One<'_> {
         Some(normal(&format!("{}/{text}", self.base(base)?)))
     }
 
-    /// Where a name begins.
+    /// The directory that a name begins at.
     fn base(&self, base: Option<usize>) -> Option<String> {
         if let Some(looked) = self.looked {
             let base = looked.bases[base.unwrap_or(5)].as_ref()?;
@@ -300,7 +300,7 @@ impl One<'_> {
         resolve.is_some_and(|resolve| resolve & RESOLVE_IN_ROOT != 0)
     }
 
-    /// What the rules are asked about.
+    /// The act that the rules are asked about.
     fn act(&self, access: &[&'static str]) -> Act<'static> {
         const REFUSED: [i64; 3] = [EPERM, EACCES, -30];
         let object = self.shape.object;

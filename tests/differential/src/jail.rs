@@ -43,7 +43,7 @@ pub struct Way {
 /// What came of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How it was run.
+    /// The way in which it was run.
     pub way: Way,
     /// What lay where in the program's memory.
     pub encoded: Encoded,
@@ -225,9 +225,9 @@ fn compile(to: &Path) -> Result<()> {
 pub const FILES: [&str; 14] = [
     "a", "b", "ra", "rb", "d/x", "d/q", "d/y", "e/x", "q0", "s0", "k0", "kd/k", "vault/v", "script",
 ];
-/// Those that rules forbid to read.
+/// The files that rules forbid to read.
 const SECRET: [&str; 4] = ["k0", "kd/k", "vault/v", "d/y"];
-/// What stands in the files that rules forbid.
+/// The content of the files that rules forbid.
 pub const FORBIDDEN: &str = "forbidden\n";
 /// Symlinks, and where they lead.
 pub const SYMLINKS: [(&str, &str); 7] = [

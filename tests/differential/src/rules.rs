@@ -1,4 +1,4 @@
-//! What the rules of the profile say of an act, as docs/profile.md has it: by the letters of whole names.
+//! The answer of the profile's rules about an act, as docs/profile.md has it: by the letters of whole names.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use Answer::{Elsewhere, Nothing, Rule};
 pub struct Act<'a> {
     /// As events have it: `link`, `rename`, `unlink`, `read`, `write`, `stat`, `chmod`, `attribute`.
     pub access: Vec<&'a str>,
-    /// Whether a file is opened: its access is all that is asked of it.
+    /// True when a file is opened: its access is all that is asked of it.
     pub is_open: bool,
-    /// Its names; `None` for one that is not known.
+    /// The names of the object; `None` for one that is not known.
     pub objects: Vec<Option<String>>,
     /// The other name of a link or a rename, if it has one.
     pub new: Option<Option<String>>,
-    /// Where a symlink leads, as it is written.
+    /// The aim of a symlink, as it is written.
     pub aim: Option<String>,
-    /// Whether both names change places.
+    /// True when both names change places.
     pub exchanges: bool,
-    /// Whether it had its effect, or somebody who refuses kept it from that.
+    /// True when it had its effect, or somebody who refuses kept it from that.
     pub is_attempt: bool,
-    /// Whether a directory has another name now; nothing when nobody has looked.
+    /// True when a directory has another name now; nothing when nobody has looked.
     pub moves: Option<bool>,
-    /// Whether it opens in the third way, of which nobody says whether it reads or writes.
+    /// True when it opens in the third way, of which nobody says whether it reads or writes.
     pub is_vague: bool,
 }
 
-/// Which rules an act may be told with.
+/// The rules that an act may be told with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decided {
     /// One of these, if there are any.
@@ -40,7 +40,7 @@ pub struct Decided {
     pub is_open: bool,
 }
 
-/// What one rule or none says of one name.
+/// The answer of one rule or none of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Nothing,
@@ -49,7 +49,7 @@ enum Answer {
     Elsewhere,
 }
 
-/// Where the rules make a difference.
+/// The place where the rules make a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Plain,
@@ -96,7 +96,7 @@ fn answer(place: Place, access: &str) -> Answer {
     }
 }
 
-/// What somebody loses who takes a file away from its name.
+/// The accesses that somebody loses who takes a file away from its name.
 fn away(place: Place) -> Answer {
     match answer(place, "read") {
         Nothing => answer(place, "write"),
@@ -139,7 +139,7 @@ impl Decided {
         }
     }
 
-    /// Whether this is one of the rules that it has to be.
+    /// True when this is one of the rules that it has to be.
     pub fn allows(&self, rule: Option<&str>) -> bool {
         match rule {
             Some(rule) => {
@@ -150,14 +150,14 @@ impl Decided {
         }
     }
 
-    /// Whether the rules kill for it, whichever of them decides.
+    /// True when the rules kill for it, whichever of them decides.
     pub fn kills(&self) -> bool {
         let mut all = self.must.iter();
         !self.must.is_empty() && all.any(|rule| !["written", "asked"].contains(rule))
     }
 }
 
-/// What the rules say.
+/// The answer of the rules.
 pub fn decide(act: &Act<'_>) -> Decided {
     let mut decided = Decided::default();
     let of = |name: &Option<String>, access: &str| {
@@ -215,7 +215,7 @@ fn moved(act: &Act<'_>, old: Option<&str>, new: Option<&str>, decided: &mut Deci
     }
 }
 
-/// What is told of where a symlink leads: of a relative one what it takes from its name, where all that is in a directory
+/// The text that is told of a symlink's aim: of a relative one what it takes from its name, where all that is in a directory
 /// is meant; of an absolute one who may read it. Of an empty one nobody says where it leads.
 fn aimed(own: Option<&str>, aim: &str, decided: &mut Decided) {
     let is_absolute = aim.starts_with('/');

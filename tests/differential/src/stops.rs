@@ -33,7 +33,7 @@ pub struct Looked {
     pub bases: [Option<PathBuf>; 6],
     /// The file behind the descriptor that it gave.
     pub object: Option<PathBuf>,
-    /// How it begins, of a regular file: a copy of it has another number.
+    /// The beginning of a regular file: a copy of it has another number.
     pub content: Vec<u8>,
     /// Of an exec that succeeded.
     pub image: Option<Image>,
@@ -41,14 +41,14 @@ pub struct Looked {
     pub mapped: Option<Mapped>,
     /// The name of a socket's protocol, of listen(2).
     pub protocol: Option<String>,
-    /// Whether a directory was renamed.
+    /// True when a directory was renamed.
     pub moves: Option<bool>,
 }
 
-/// What a process executes.
+/// The image that a process executes.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Where /proc says that the file is.
+    /// The path of the file, by /proc.
     pub exe: PathBuf,
     /// The command line.
     pub arguments: Vec<String>,
@@ -59,18 +59,18 @@ pub struct Image {
 /// A file that is mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
-    /// Whether some directory has it.
+    /// True when some directory has it.
     pub has_name: bool,
-    /// Whether the descriptor may be written to.
+    /// True when the descriptor may be written to.
     pub is_writable: bool,
 }
 
-/// What this observer saw.
+/// The record of this observer.
 #[derive(Debug, Default)]
 pub struct Stopped {
     /// The calls of each thread.
     pub calls: BTreeMap<u32, Vec<Looked>>,
-    /// How each task ended: its code, or minus the signal.
+    /// The end of each task: its code, or minus the signal.
     pub ends: BTreeMap<u32, i32>,
 }
 
@@ -230,7 +230,7 @@ fn look_at_mapped(task: Pid, looked: &mut Looked) {
     });
 }
 
-/// What can be seen only when a call is over.
+/// The facts that can be seen only when a call is over.
 fn look_at_effect(task: Pid, looked: &mut Looked) {
     match (looked.number, looked.result) {
         (59 | 322, Some(0)) => looked.image = image(task),
@@ -256,7 +256,7 @@ fn look_at_effect(task: Pid, looked: &mut Looked) {
     }
 }
 
-/// Whether a directory is by the name in an argument now.
+/// True when a directory is by the name in an argument now.
 fn is_directory(task: Pid, looked: &Looked, (text, base): (usize, Option<usize>)) -> bool {
     let Some(text) = looked.texts[text].as_ref() else {
         return false;
@@ -311,7 +311,7 @@ fn resume(task: Pid, signal: Option<Signal>) {
     let _ = ptrace::syscall(task, signal);
 }
 
-/// How a regular file begins. Opening a pipe would wait for somebody.
+/// The beginning of a regular file. Opening a pipe would wait for somebody.
 fn beginning(path: &str) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     if fs::metadata(path).ok()?.is_file() {

@@ -1,4 +1,4 @@
-//! What keeps an event from being the one that has to be told.
+//! Reasons for which an event is not the one that has to be told.
 
 use std::net::SocketAddr;
 
@@ -107,12 +107,12 @@ fn names(expected: &Expected, told: &Value) -> Option<String> {
         .then(|| format!("the access is {access:?}"))
 }
 
-/// Whether a text is told, as much of it as a record holds.
+/// True when a text is told, as much of it as a record holds.
 fn is_cut(text: &str, told: &str) -> bool {
     text == told || told.len() == LONGEST && text.starts_with(told)
 }
 
-/// Where to.
+/// The address.
 fn address(expected: &Expected, told: &Value) -> Option<String> {
     let (written, port) = expected.address.as_ref()?;
     let address = told["address"].as_str().unwrap_or_default();
@@ -123,7 +123,7 @@ fn address(expected: &Expected, told: &Value) -> Option<String> {
     (address != written && !is_other).then(|| format!("the address is {written}"))
 }
 
-/// What an event has that others have not.
+/// The fields that an event has and others have not.
 fn details(expected: &Expected, told: &Value) -> Option<String> {
     if let Some(child) = expected.child
         && told["child"]["pid"].as_i64() != Some(child)
@@ -204,7 +204,7 @@ fn network(expected: &Expected, told: &Value) -> Option<String> {
     (found != expected && !is_short).then(|| format!("the rule is {expected:?}"))
 }
 
-/// Whether the errno that is told is that of a result.
+/// True when the errno that is told is that of a result.
 fn is_errno(told: &Value, result: i64) -> bool {
     if !is_error(result) {
         return told.is_null();

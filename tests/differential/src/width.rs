@@ -1,4 +1,4 @@
-//! What the kernel takes of a register: as much as the argument's type has.
+//! The part of a register that the kernel takes: as much as the argument's type has.
 
 /// An `int`.
 pub fn int(register: u64) -> i32 {

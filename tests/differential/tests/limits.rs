@@ -1,4 +1,4 @@
-//! What is not asked, as docs/observer.md numbers it: each is so.
+//! The limits of the observers, as docs/observer.md numbers them: each is so.
 
 use std::path::PathBuf;
 
@@ -122,21 +122,23 @@ fn limit_3_what_a_descriptor_leads_to_is_known_to_who_stops_the_call() {
     }
 }
 
+/// A socket of a kind, and its connect(2) to a port of the loopback.
+fn connected(kind: u64, port: u8) -> Vec<Op> {
+    let address = [2, 0, 0, port, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let to = [
+        Arg::Slot(8, 0),
+        Arg::Bytes(address.to_vec()),
+        Arg::Number(16),
+    ];
+    vec![
+        call("socket", &[2, kind, 0].map(Arg::Number), Some(8)),
+        call("connect", &to, None),
+    ]
+}
+
 #[test]
 fn limit_4_of_an_internet_address_that_is_let_through_no_result_is_told() {
-    let address = [2, 0, 0, 9, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
-    let ops = vec![
-        call("socket", &[2, 1, 0].map(Arg::Number), Some(8)),
-        call(
-            "connect",
-            &[
-                Arg::Slot(8, 0),
-                Arg::Bytes(address.to_vec()),
-                Arg::Number(16),
-            ],
-            None,
-        ),
-    ];
+    let ops = connected(1, 9);
     let way = Way {
         has_loopback: true,
         ..UNSTOPPED
@@ -214,29 +216,17 @@ fn limit_8_the_third_way_to_open_is_told_as_none() {
 
 #[test]
 fn limit_9_a_question_over_a_socket_that_is_connected_names_nobody() {
-    let address = [2, 0, 0, 53, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
     let data = Arg::Bytes(question(ASKED));
-    let ops = vec![
-        call("socket", &[2, 2, 0].map(Arg::Number), Some(8)),
-        call(
-            "connect",
-            &[
-                Arg::Slot(8, 0),
-                Arg::Bytes(address.to_vec()),
-                Arg::Number(16),
-            ],
-            None,
-        ),
-        call(
-            "sendto",
-            &[
-                &[Arg::Slot(8, 0), data][..],
-                &[29, 0x40, 0, 0].map(Arg::Number),
-            ]
-            .concat(),
-            None,
-        ),
-    ];
+    let mut ops = connected(2, 53);
+    ops.push(call(
+        "sendto",
+        &[
+            &[Arg::Slot(8, 0), data][..],
+            &[29, 0x40, 0, 0].map(Arg::Number),
+        ]
+        .concat(),
+        None,
+    ));
     let outcome = run(ops, UNSTOPPED);
     let told = of_kind(&outcome, "question");
     assert_eq!(told[0]["questions"][0]["name"], ASKED, "{}", told[0]);

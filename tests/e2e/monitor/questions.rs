@@ -158,7 +158,7 @@ fn m19_without_a_network_a_name_is_told_and_nobody_answers() {
     );
 }
 
-/// Where a resolver asks, and beside it. Prints what each is answered.
+/// Questions where a resolver asks, and beside it. Prints what each is answered.
 const BESIDE: &str = r#"
 import socket
 for kind, family, address in [

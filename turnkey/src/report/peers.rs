@@ -1,4 +1,4 @@
-//! Whom a program means to talk to, by the names that it was given: what it asks a name server is refused where nobody
+//! The hosts that a program means to talk to, by the names that it was given: what it asks a name server is refused where nobody
 //! can be reached, so no address is ever seen.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use super::stopper::Stopper;
 use super::terminal;
 use super::text::quote;
 
-/// Where name servers answer: domain of services(5).
+/// The port of name servers: domain of services(5).
 pub const NAME_SERVER: u16 = 53;
 
-/// Which name servers to ask, resolv.conf(5).
+/// The file of name servers to ask, resolv.conf(5).
 const NAME_SERVERS: &str = "/etc/resolv.conf";
 
 /// The schemes of addresses that people type, and the port of each (services(5)).
@@ -31,11 +31,11 @@ const SCHEMES: [(&str, u16); 9] = [
     ("wss", 443),
 ];
 
-/// Where nothing says whom.
+/// The advice where nothing says whom.
 pub const ANYBODY: &str =
     "--allow NAME:PORT for each host that it means; its name is looked up for it";
 
-/// What is said with a port that only the program knows.
+/// The remark beside a port that only the program knows.
 const ANY_PORT: &str = "(which port it meant is not known; 443 is that of https)";
 
 /// Names that are kept of what one process has asked for at one address.
@@ -44,7 +44,7 @@ const NAMES: usize = 16;
 /// Names that are told with a flag for each.
 const FLAGS: usize = 4;
 
-/// Whether it is questions about names that are answered there. A resolver without a name server asks the loopback.
+/// True when it is questions about names that are answered there. A resolver without a name server asks the loopback.
 pub fn is_name_server(address: &str) -> bool {
     let peer: Option<SocketAddr> = address.parse().ok();
     peer.is_some_and(|peer| peer.port() == NAME_SERVER)
@@ -103,7 +103,7 @@ impl Asked {
     }
 }
 
-/// What was tried: the names that were asked for, or whatever else it was aimed at.
+/// The aim of an attempt: the names that were asked for, or whatever else it was aimed at.
 pub fn objects(violation: &Violation) -> impl Iterator<Item = &str> {
     let aim = terminal::object(violation).filter(|_| violation.names.is_empty());
     let names = violation.names.iter().map(String::as_str);
@@ -129,7 +129,7 @@ fn is_own(server: &str) -> bool {
     server.is_some_and(|server| address::is_own(server.ip()))
 }
 
-/// Whether something else tells of this attempt by the name that was asked for.
+/// True when something else tells of this attempt by the name that was asked for.
 pub fn is_told_by_name(report: &Report, row: &NetworkAttempt) -> bool {
     let in_violation = |one: &&Violation| {
         !one.names.is_empty() && one.address.as_deref() == Some(row.address.as_str())
@@ -143,7 +143,7 @@ pub fn is_told_by_name(report: &Report, row: &NetworkAttempt) -> bool {
     }
 }
 
-/// What stopped an attempt that a rule speaks of.
+/// The words for what stopped an attempt that a rule speaks of.
 pub fn stopped_by(violation: &Violation) -> &'static str {
     let address = violation.address.as_deref().unwrap_or_default();
     match violation.stopped_by {
@@ -172,7 +172,7 @@ pub fn without_name_servers(report: &Report) -> Vec<String> {
     paths.filter(is_of_use).cloned().collect()
 }
 
-/// How to allow what a program with these arguments wants of a name server: its hosts, by name.
+/// The flags that allow what a program with these arguments wants of a name server: its hosts, by name.
 /// Of those that it asked for, the ports are those of the arguments.
 pub fn to_allow(argv: &[String], asked: &[String]) -> String {
     let mut typed: Vec<String> = Vec::new();
@@ -208,10 +208,10 @@ pub fn to_allow(argv: &[String], asked: &[String]) -> String {
     }
 }
 
-/// What stands for a port that is not known.
+/// The port that is advised where none is known.
 const PORT: &str = "PORT";
 
-/// Whether a name can be allowed: that of a host.
+/// True when a name can be allowed: that of a host.
 fn is_allowable(name: &str) -> bool {
     Endpoint::parse(&format!("{name}:443")).is_some()
 }

@@ -210,7 +210,7 @@ impl Attribution {
         goes_out && !ours && self.allowed.as_ref().is_some_and(missing)
     }
 
-    /// Whether it is a question to a name server that the jail would have to be itself.
+    /// True when it is a question to a name server that the jail would have to be itself.
     fn asks_nobody(&self, act: NetworkAct, peer: SocketAddr) -> bool {
         let asks = matches!(act, NetworkAct::Connect | NetworkAct::Send);
         self.has_nobody && asks && peer.port() == NAME_SERVER && address::is_own(peer.ip())

@@ -184,7 +184,7 @@ pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Who reads what a decoy held takes it for a secret, unless somebody says what it was.
+/// A remark on decoys: who reads what one held takes it for a secret, unless somebody says what it was.
 fn unwatched(decoys: &[PathBuf]) -> String {
     let words = "nobody watched the run: no rule was asked";
     let mut names: Vec<String> = decoys

@@ -12,7 +12,7 @@ use crate::workspace;
 
 const SCRIPT: &str = include_str!("life.sh");
 
-/// What stands before the name of something that is left.
+/// The mark before the name of something that is left.
 const LEFT: &str = "left: ";
 
 /// Installs, upgrades, removes and purges it.

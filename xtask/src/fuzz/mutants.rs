@@ -1,4 +1,4 @@
-//! How strong the observers are: programs of the kernel side with one comparison or one read removed, and how long it
+//! The strength of the observers: programs of the kernel side with one comparison or one read removed, and how long it
 //! takes until somebody sees that they tell something else.
 
 use std::fs;
@@ -108,7 +108,7 @@ fn memmem(bytes: &[u8], sought: &[u8]) -> Option<usize> {
     aligned.rfind(|at| bytes[*at..].starts_with(sought))
 }
 
-/// What the observers said.
+/// The summary of the observers.
 fn look(arguments: &Arguments, observer: &Path, turnkey: &Path) -> Result<String> {
     let mut look = Command::new(observer);
     look.arg("--turnkey").arg(turnkey);

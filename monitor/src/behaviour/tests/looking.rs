@@ -1,4 +1,4 @@
-//! Who looks around in the system, and who only finds what it needs.
+//! Stories of programs that look around in the system, and of some that only find what they need.
 
 use super::*;
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{EACCES, EPERM, Expected, One};
 
-/// Where the interpreter has what its tasks share: memory of the kernel's, by a file that has no name.
+/// The place of what the interpreter's tasks share: memory of the kernel's, by a file that has no name.
 const SHARED: u64 = 0x2000_0000;
 const SHARED_SIZE: u64 = 0x10_0000;
 const PAGE: u64 = 4096;

@@ -47,7 +47,7 @@ impl One<'_> {
         Some((written(bytes, length)?, port))
     }
 
-    /// Whether listen(2) is about an internet socket; nothing when nobody has looked.
+    /// True when listen(2) is about an internet socket; nothing when nobody has looked.
     pub(super) fn is_internet(&self) -> Option<bool> {
         if NOT_READ.contains(&self.result) {
             return Some(false);
@@ -89,7 +89,7 @@ impl One<'_> {
         all
     }
 
-    /// What a name server is asked, by the first message.
+    /// The questions to a name server, by the first message.
     pub(super) fn question(
         &self,
         address: Option<u64>,
@@ -133,7 +133,7 @@ impl One<'_> {
     }
 }
 
-/// What data asks a name server for.
+/// The questions that data has for a name server.
 fn asked(bytes: &[u8], size: usize) -> Value {
     let known = address::question(address::ASKED);
     if size == known.len() && bytes == known {

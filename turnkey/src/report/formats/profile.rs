@@ -16,7 +16,7 @@ use crate::toml_text::quoted;
 /// Characters of the command in the first line.
 const COMMAND: usize = 60;
 
-/// What redact.rs puts in the place of a credential.
+/// The text that redact.rs puts in the place of a credential.
 const REDACTED: &str = "[redacted";
 
 /// The name of the first profile that is suggested.
@@ -46,7 +46,7 @@ fn told(what: &str, by: Option<&str>) -> String {
     by.map_or_else(|| what.to_owned(), |by| format!("{what}, by {by}"))
 }
 
-/// What a profile is to say, each with the reason.
+/// The lines of a profile, each with the reason.
 #[derive(Default)]
 struct Draft {
     /// The name of the profile, which begins those of its rules: one that was suggested before may be below it.
@@ -107,7 +107,7 @@ impl Draft {
         }
     }
 
-    /// Whether the profile now has what opens the layer.
+    /// True when the profile now has what opens the layer.
     fn opening(&mut self, what: &str, text: &str, path: Option<&str>, has_rule: bool) -> bool {
         let path = path.filter(|path| path.starts_with('/') && !path.contains('\\'));
         let path = path.filter(|path| !path.contains(REDACTED));
@@ -145,7 +145,7 @@ impl Draft {
         true
     }
 
-    /// Whether the profile now has the rule. Of rules that take another's place it has the first.
+    /// True when the profile now has the rule. Of rules that take another's place it has the first.
     fn rule(&mut self, what: &str, text: &str) -> bool {
         let Ok(mut document) = text.parse::<DocumentMut>() else {
             return false;

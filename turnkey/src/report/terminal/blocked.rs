@@ -1,4 +1,4 @@
-//! What a layer of the jail stopped and no rule decided on.
+//! Attempts that a layer of the jail stopped and no rule decided on.
 
 use super::{on_words, use_of};
 use crate::report::act::Object;
@@ -9,15 +9,15 @@ use crate::report::stopper::Stopper;
 
 /// An operation of that kind.
 pub struct Blocked<'r> {
-    /// What was tried on what.
+    /// The act and its object, in words.
     pub what: String,
-    /// How often.
+    /// The number of attempts.
     pub count: u64,
-    /// Who did so first, where that is known.
+    /// The process that did so first, where it is known.
     pub process: Option<&'r Process>,
     /// The layer, in words.
     pub stopped_by: &'static str,
-    /// How to allow it, where there is something to say.
+    /// The advice, where there is some.
     pub advice: Option<String>,
     /// For a file.
     pub path: Option<&'r str>,
@@ -97,7 +97,7 @@ impl<'r> Blocked<'r> {
         })
     }
 
-    /// What the filter hides from a program with another error than `EPERM`, programs do without.
+    /// Calls that the filter hides from a program with another error than `EPERM`, programs do without.
     fn call(report: &'r Report, row: &RefusedCall) -> Option<Self> {
         let stopped_by = row.stopped_by.filter(|_| row.rule.is_none())?;
         let errno = row.errno.as_deref().filter(|errno| *errno == "EPERM")?;
@@ -116,7 +116,7 @@ impl<'r> Blocked<'r> {
     }
 }
 
-/// What stands for it.
+/// The words for it.
 pub const UNREADABLE: &str = "(a path that could not be read)";
 
 /// Programs look for files that are not there and try what they may not all day long; only what

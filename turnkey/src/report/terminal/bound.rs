@@ -33,7 +33,7 @@ fn maybe(text: impl Strategy<Value = String>) -> impl Strategy<Value = Value> {
 }
 
 prop_compose! {
-    /// What may differ from one attempt to another.
+    /// The parts that may differ from one attempt to another.
     fn violation()(
         path in maybe(words()), raw in maybe(words()), unreadable in any::<bool>(),
         unknown in any::<bool>(), technique in maybe(words()), why in "[a-z\n]{0,90}",

@@ -18,12 +18,12 @@ pub fn decoy(report: &Report, violation: &Violation) -> Option<String> {
     is_one.then(|| format!("nothing real was read: {path} in the jail is a decoy"))
 }
 
-/// Where a rule to write is: a block has one line for it.
+/// The place of a rule to write: a block has one line for it.
 const A_RULE: &str =
     "a rule: --report FILE keeps it, turnkey report FILE --format profile writes it";
 
-/// How to allow it, in one line unless the `whole` is asked for. What no program should do is not told as a rule to paste: who means it asks which rule decides,
-/// and the report has the whole.
+/// The advice, in one line unless the `whole` is asked for. What no program should do is not told as a rule to paste: who
+/// means it asks which rule decides, and the report has the whole.
 pub fn to_allow(violation: &Violation, whole: bool) -> Cow<'_, str> {
     let grave = violation.action == Action::Kill && violation.severity == Severity::Critical;
     let is_rule = violation.advice.contains('\n');
@@ -39,7 +39,7 @@ pub fn to_allow(violation: &Violation, whole: bool) -> Cow<'_, str> {
     }
 }
 
-/// What opens a layer as it is, and where the rule is that follows.
+/// The words that open a layer as it is, and where the rule is that follows.
 fn in_one_line(advice: &str) -> String {
     let opening = advice.split("in a profile that extends").next();
     format!("{}{A_RULE}", opening.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What is suggested can be loaded, and means what the advice meant.
+//! Suggested profiles can be loaded, and mean what the advice meant.
 
 use std::path::Path;
 
