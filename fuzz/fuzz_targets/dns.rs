@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use turnkey_monitor::dns::{Question, questions};
+use turnkey_facts::dns::{Question, questions};
 
 /// Bytes of a message that are looked at.
 const MOST: usize = 512;

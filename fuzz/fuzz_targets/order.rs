@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
+use turnkey_facts::{Event, Kind, Task};
 use turnkey_monitor::fuzzing::Order;
-use turnkey_monitor::{Event, Kind, Task};
 
 /// Bytes of one record.
 const SIZE: usize = 136;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use turnkey_abi::syscalls::on;
 use turnkey_abi::{COMM, Record, act, action, flag, kind};
-use turnkey_monitor::{Address, Event, File, Kind, NetworkAct, Raw};
+use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw};
 use turnkey_policy::{Action, On};
 
 /// A record and the texts behind it.

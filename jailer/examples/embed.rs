@@ -10,7 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use turnkey_jailer::{Command, Exit, Host, JailError, LayerReport, Limit, News, Plan, Running};
+use turnkey_facts::{LayerReport, Limit};
+use turnkey_jailer::{Command, Exit, Host, JailError, News, Plan, Running};
 use turnkey_policy::{Overrides, Policy};
 
 /// What this runner lets strangers do. Keys that are not here come from `untrusted`.

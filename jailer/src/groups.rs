@@ -22,7 +22,7 @@ use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::sweep;
 use crate::host::fix;
 use crate::kernel_file;
-use crate::outcome::Usage;
+use turnkey_facts::Usage;
 
 /// How long the processes of a killed group may take to be gone, before that is an error.
 const GONE_WITHIN: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Layer, Network, Policy};
+use turnkey_policy::{Layer, Network, Policy, is_reserved};
 
 use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
@@ -19,7 +19,6 @@ use crate::ids::Ids;
 use crate::ids::ceilings::{self, Ceiling};
 use crate::ids::identity::NAME_SERVICES;
 use crate::kernel_file;
-use crate::plan::is_reserved;
 use crate::process::rlimits::HardLimits;
 use crate::tree::paths::{self, PathError};
 use crate::tree::root::{self, RootError, RootFacts};

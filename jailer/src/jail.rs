@@ -15,7 +15,6 @@ use crate::error::JailError;
 use crate::groups;
 use crate::groups::Groups;
 use crate::ids::idmap;
-use crate::outcome::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
 use crate::prepare::Prepared;
 use crate::process::child::{self, Lines};
 use crate::process::identity::{self, FileIdentity};
@@ -28,6 +27,7 @@ use crate::sys::{self, Cloned};
 use crate::tally::Tally;
 use crate::tree::OverlaySides;
 use crate::tree::changes;
+use turnkey_facts::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
 
 impl Prepared {
     /// The groups, still empty, for a proof that whoever watches them is awake; `None` where this

@@ -25,7 +25,6 @@ pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
 use io::Io;
 use network::Reach;
-pub use places::is_reserved;
 use places::{Place, places};
 use tree::{TreeBuilder, workspace_size};
 

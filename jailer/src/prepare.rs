@@ -24,7 +24,6 @@ use crate::ids::idmap::HostId;
 use crate::ids::userns::Switches;
 use crate::kernel_file;
 use crate::landlock::{self, Handled};
-use crate::outcome::LayerReport;
 use crate::plan::io::Io;
 use crate::plan::{Plan, TreeStep, c_string};
 use crate::process::child::{Orders, Rule, Strangers};
@@ -41,6 +40,7 @@ use crate::process::wire::Fact;
 use crate::tally::sample;
 use crate::tally::{Grouped, Tally};
 use crate::tree::{self, OverlaySides};
+use turnkey_facts::LayerReport;
 
 /// The layers that a control group holds.
 const GROUP_LAYERS: [(Layer, Controller); 4] = [

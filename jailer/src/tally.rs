@@ -16,11 +16,11 @@ use turnkey_policy::Limits;
 use crate::error::JailError;
 use crate::groups::Groups;
 use crate::groups::hierarchy::Ungrouped;
-use crate::outcome::{Limit, Usage};
 use crate::process::init_handle::InitHandle;
 use crate::process::keeper::Keeper;
 use crate::sys::{self, Used};
 use crate::tally::sample::Sampler;
+use turnkey_facts::{Limit, Usage};
 
 /// What counts a jail.
 // The order of the fields is the order of the end: groups, then the keeper that looks after them.
@@ -136,7 +136,7 @@ impl Tally {
     pub fn usage(&self, wall: Duration, used: Option<Used>) -> Usage {
         let processes = Usage {
             wall,
-            ..Usage::of_processes(used)
+            ..of_processes(used)
         };
         let mut usage = self
             .groups()
@@ -171,5 +171,16 @@ fn counted(groups: &Groups, used: Option<Duration>, limits: &Limits) -> Option<L
         Some(Limit::CpuTime)
     } else {
         None
+    }
+}
+
+/// The part that waiting for the processes tells, getrusage(2).
+fn of_processes(used: Option<Used>) -> Usage {
+    const BLOCK: u64 = 512;
+    Usage {
+        io_read: used.map(|used| used.blocks_read.saturating_mul(BLOCK)),
+        io_written: used.map(|used| used.blocks_written.saturating_mul(BLOCK)),
+        context_switches: used.map(|used| used.context_switches),
+        ..Usage::default()
     }
 }

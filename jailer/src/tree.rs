@@ -21,11 +21,11 @@ use turnkey_policy::{Proc, WORKSPACE};
 use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
-use crate::outcome::Written;
 use crate::plan::TreeStep;
 use crate::sys::{self, MountAttributes};
 use crate::tree::decoys::Decoys;
 use crate::tree::paths::{Last, PathError};
+use turnkey_facts::Written;
 
 /// A memory file system holds one file for so many of its bytes.
 const BYTES_PER_FILE: u64 = 4096;

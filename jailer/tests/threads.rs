@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use turnkey_jailer::{Command, Host, Limit, News, Plan, Prepared, Status};
+use turnkey_facts::{Limit, Status};
+use turnkey_jailer::{Command, Host, News, Plan, Prepared};
 use turnkey_policy::Policy;
 
 #[path = "../examples/embed.rs"]

@@ -9,11 +9,11 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
 
-use crate::event::{Event, Kind, NetworkAct};
 use crate::object::ObjectFile;
 use crate::rule_table::RuleTable;
 use crate::shared;
 use crate::sys::{CanaryEnd, Flight, PATH_ROOM, REFUSED, canary_status, spawn_canary};
+use turnkey_facts::{Event, Kind, NetworkAct};
 
 /// What the canary proved, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]

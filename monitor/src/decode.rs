@@ -6,8 +6,8 @@ use turnkey_abi::syscalls::on;
 use turnkey_abi::{COMM, PATH, Record, Repeat, act, count, flag, kind};
 use turnkey_policy::On;
 
-use crate::event::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 use crate::wire;
+use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,9 @@
-//! How complete the evidence of a run is.
+//! From the kernel's counts of a jail and what arrived here: how complete the evidence is.
 
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 use turnkey_abi::{Jail, count, kind};
+use turnkey_facts::{ByKind, Evidence};
 
 use crate::stream::Arrived;
 
@@ -26,139 +27,48 @@ pub enum FinishError {
     Seat(#[source] Box<crate::OpenError>),
 }
 
-/// A count for each kind of event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByKind {
-    /// [`crate::Kind::Exec`]
-    pub exec: u64,
-    /// [`crate::Kind::ExecAttempt`]
-    pub exec_attempt: u64,
-    /// [`crate::Kind::Open`]
-    pub open: u64,
-    /// [`crate::NetworkAct::Connect`]
-    pub connect: u64,
-    /// [`crate::NetworkAct::Bind`]
-    pub bind: u64,
-    /// [`crate::NetworkAct::Send`]
-    pub send: u64,
-    /// [`crate::NetworkAct::Listen`]
-    pub listen: u64,
-    /// [`crate::Kind::Refused`]
-    pub refused: u64,
-    /// [`crate::Kind::Fork`]
-    pub fork: u64,
-    /// [`crate::Kind::Exit`]
-    pub exit: u64,
-    /// [`crate::Kind::Change`], other than a look
-    pub change: u64,
-    /// [`crate::Kind::Change`] that is a look: of `Stat`
-    pub look: u64,
-    /// [`crate::Kind::Map`]
-    pub map: u64,
-    /// [`crate::Kind::Question`]
-    pub question: u64,
-}
-
-impl ByKind {
-    fn from_wire(counts: &[u64; count::SLOTS]) -> Self {
-        let of = |kind: u16| counts[count::slot(kind, 0)];
-        Self {
-            exec: of(kind::EXEC),
-            exec_attempt: of(kind::EXEC_ATTEMPT),
-            open: of(kind::OPEN),
-            connect: of(kind::NETWORK),
-            bind: counts[count::BIND],
-            send: counts[count::SEND],
-            listen: counts[count::LISTEN],
-            refused: of(kind::REFUSED),
-            fork: of(kind::FORK),
-            exit: of(kind::EXIT),
-            change: of(kind::CHANGE),
-            look: of(kind::LOOK),
-            map: of(kind::MAP),
-            question: of(kind::QUESTION),
-        }
-    }
-
-    /// Each kind's name, as in events and reports, with its count.
-    #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 14] {
-        [
-            ("exec", self.exec),
-            ("exec_attempt", self.exec_attempt),
-            ("open", self.open),
-            ("connect", self.connect),
-            ("bind", self.bind),
-            ("send", self.send),
-            ("listen", self.listen),
-            ("refused", self.refused),
-            ("fork", self.fork),
-            ("exit", self.exit),
-            ("change", self.change),
-            ("look", self.look),
-            ("map", self.map),
-            ("question", self.question),
-        ]
-    }
-
-    /// All kinds together.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.named().iter().map(|(_, count)| count).sum()
+/// The counts of one jail, as the kernel keeps them by slot.
+fn by_kind(counts: &[u64; count::SLOTS]) -> ByKind {
+    let of = |kind: u16| counts[count::slot(kind, 0)];
+    ByKind {
+        exec: of(kind::EXEC),
+        exec_attempt: of(kind::EXEC_ATTEMPT),
+        open: of(kind::OPEN),
+        connect: of(kind::NETWORK),
+        bind: counts[count::BIND],
+        send: counts[count::SEND],
+        listen: counts[count::LISTEN],
+        refused: of(kind::REFUSED),
+        fork: of(kind::FORK),
+        exit: of(kind::EXIT),
+        change: of(kind::CHANGE),
+        look: of(kind::LOOK),
+        map: of(kind::MAP),
+        question: of(kind::QUESTION),
     }
 }
 
-/// How complete the evidence of a run is. Acts are counted, not records: one record stands for
-/// all repetitions of an act.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Evidence {
-    /// What happened, whether or not its record arrived.
-    pub seen: ByKind,
-    /// What events told of. It is `seen` less `lost`; otherwise the evidence is not complete.
-    pub told: ByKind,
-    /// What was in records that found the ring full.
-    pub lost: ByKind,
-    /// Records that the kernel made: one more than the highest [`crate::Event::seq`] there was.
-    pub records: u64,
-    /// Records that found the ring full.
-    pub lost_records: u64,
-    /// Times that a program could not do its work.
-    pub faults: u64,
-    /// Arguments that user memory did not hold when they were looked at.
-    pub unreadable: u64,
-    /// Files whose path the kernel's structures did not yield.
-    pub unresolved: u64,
-    /// Runs of a program that the kernel left out because it was running already.
-    pub missed: u64,
-    /// Records that could not be decoded.
-    pub malformed: u64,
-    /// The start of a command and the end of a process were seen, every record arrived and meant
-    /// something, every act that was counted is in one of them, and no program failed or was left out.
-    pub complete: bool,
-}
-
-impl Evidence {
-    pub(crate) fn new(jail: &Jail, missed: u64, arrived: &Arrived) -> Self {
-        let malformed = arrived.malformed;
-        let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
-        let seen = ByKind::from_wire(&jail.seen);
-        // Every jail starts a command, and everything in it ends: who saw neither was not looking.
-        let looked = jail.started != 0 && seen.exit > 0;
-        let complete =
-            looked && nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;
-        Self {
-            seen,
-            told: ByKind::from_wire(&arrived.acts),
-            lost: ByKind::from_wire(&jail.lost),
-            records: jail.seq,
-            lost_records: jail.lost_records,
-            faults: jail.faults,
-            unreadable: jail.unreadable,
-            unresolved: jail.unresolved,
-            missed,
-            malformed,
-            complete,
-        }
+/// How complete the evidence of a jail is, from the kernel's counts and what arrived here.
+pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived) -> Evidence {
+    let malformed = arrived.malformed;
+    let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
+    let seen = by_kind(&jail.seen);
+    // Every jail starts a command, and everything in it ends: who saw neither was not looking.
+    let looked = jail.started != 0 && seen.exit > 0;
+    let complete =
+        looked && nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;
+    Evidence {
+        seen,
+        told: by_kind(&arrived.acts),
+        lost: by_kind(&jail.lost),
+        records: jail.seq,
+        lost_records: jail.lost_records,
+        faults: jail.faults,
+        unreadable: jail.unreadable,
+        unresolved: jail.unresolved,
+        missed,
+        malformed,
+        complete,
     }
 }
 
@@ -189,7 +99,7 @@ mod tests {
     #[test]
     fn evidence_is_complete_when_everything_is_accounted_for() {
         let (jail, arrived) = jail();
-        assert!(Evidence::new(&jail, 0, &arrived).complete);
+        assert!(sum_up(&jail, 0, &arrived).complete);
     }
 
     #[test]
@@ -198,7 +108,7 @@ mod tests {
         let of = |change: &dyn Fn(&mut Jail, &mut Arrived)| {
             let (mut jail, mut arrived) = (whole, all);
             change(&mut jail, &mut arrived);
-            Evidence::new(&jail, 0, &arrived).complete
+            sum_up(&jail, 0, &arrived).complete
         };
         assert!(of(&|_, _| ()));
         assert!(!of(&|jail, _| jail.started = 0), "no start was seen");
@@ -209,7 +119,7 @@ mod tests {
             }),
             "no end was seen"
         );
-        assert!(!Evidence::new(&whole, 1, &all).complete, "a run was missed");
+        assert!(!sum_up(&whole, 1, &all).complete, "a run was missed");
         assert!(!of(&|_, arrived| arrived.malformed = 1));
         assert!(
             !of(&|_, arrived| arrived.records -= 1),
@@ -229,10 +139,10 @@ mod tests {
         for what in [act::CONNECT, act::BIND, act::SEND, act::LISTEN] {
             counts[count::slot(kind::NETWORK, what)] += u64::from(what) + 1;
         }
-        let by_kind = ByKind::from_wire(&counts);
-        assert_eq!((by_kind.connect, by_kind.bind, by_kind.send), (1, 2, 3));
-        assert_eq!(by_kind.listen, 4);
-        assert_eq!(by_kind.total(), 10);
+        let counted = by_kind(&counts);
+        assert_eq!((counted.connect, counted.bind, counted.send), (1, 2, 3));
+        assert_eq!(counted.listen, 4);
+        assert_eq!(counted.total(), 10);
     }
 
     #[test]

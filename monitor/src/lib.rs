@@ -12,14 +12,11 @@
 
 mod answer;
 mod automaton;
-pub mod behaviour;
 mod below;
 mod btf;
 mod canary;
 mod compile;
 mod decode;
-pub mod dns;
-mod event;
 mod evidence;
 mod hooks;
 mod identity;
@@ -50,8 +47,7 @@ pub use btf::BtfError;
 pub use canary::{CanaryError, Proof};
 pub use compile::{CompileError, Rules, compile, compile_for};
 pub use decode::{DecodeError, decode};
-pub use event::*;
-pub use evidence::{ByKind, Evidence, FinishError};
+pub use evidence::FinishError;
 pub use hooks::{Hooks, KnownHooks};
 pub use identity::{FileId, WatchedPath};
 pub use monitor::{AdoptError, Monitor};
@@ -65,13 +61,4 @@ pub use tracepoints::interrupts_tracepoints;
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::order::Order;
-}
-
-/// The kernel's name of a syscall that [`Kind::Refused`] can speak of.
-#[must_use]
-pub fn syscall_name(nr: u32) -> Option<&'static str> {
-    let found = turnkey_abi::syscalls::SYSCALLS
-        .iter()
-        .find(|syscall| u32::from(syscall.nr) == nr);
-    found.map(|syscall| syscall.name)
 }

@@ -9,8 +9,7 @@ use turnkey_abi::{Jail, column, network, started};
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
 use crate::decode::untold;
-use crate::event::Event;
-use crate::evidence::{Evidence, FinishError, must_end_for_loss};
+use crate::evidence::{FinishError, must_end_for_loss, sum_up};
 use crate::hooks::{Hooks, Need};
 use crate::identity::{FileId, WatchedPath};
 use crate::maps::Maps;
@@ -21,6 +20,7 @@ use crate::rule_table::RuleTable;
 use crate::seat::Seat;
 use crate::sys::{CanaryEnd, link_to_group};
 use crate::tier::Tier;
+use turnkey_facts::{Event, Evidence};
 
 /// Why a jail could not be taken under watch.
 #[derive(Debug, thiserror::Error)]
@@ -331,7 +331,7 @@ impl Monitor {
                 .give_back()
                 .map_err(|error| FinishError::Seat(Box::new(error)))?;
         }
-        Ok(Evidence::new(&jail, missed, &arrived))
+        Ok(sum_up(&jail, missed, &arrived))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::Event;
+use turnkey_facts::Event;
 
 /// How many events wait at least before a lost number is given up: more than processors can hand
 /// over in the other order.
@@ -73,7 +73,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::event::{Kind, Task};
+    use turnkey_facts::{Kind, Task};
 
     fn event(seq: u64) -> Event {
         let task = Task {

@@ -7,9 +7,9 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use turnkey_abi::count::SLOTS;
 
 use crate::decode::{DecodeError, decode, slot};
-use crate::event::Event;
 use crate::order::Order;
 use crate::sys::Ring;
+use turnkey_facts::Event;
 
 /// What came out of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

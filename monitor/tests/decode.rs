@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use proptest::prelude::*;
 use turnkey_abi::{Record, act, action, flag, kind, syscalls::on};
-use turnkey_monitor::{Address, Decision, DecodeError, File, Kind, NetworkAct, Raw, decode};
+use turnkey_facts::{Address, Decision, File, Kind, NetworkAct, Raw};
+use turnkey_monitor::{DecodeError, decode};
 use turnkey_policy::{Action, On};
 
 /// The bytes of a record as the kernel's side writes them: field after field, no gap.

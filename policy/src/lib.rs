@@ -49,8 +49,10 @@ mod overrides;
 mod place;
 mod profile;
 pub mod quantity;
+mod quoted;
 mod read;
 mod reason;
+pub mod reserved;
 mod resolve;
 mod shipped;
 mod shown;
@@ -74,7 +76,9 @@ pub use model::*;
 pub use names::Named;
 pub use overrides::Overrides;
 pub use place::Place;
+pub use quoted::quoted;
 pub use reason::Reason;
+pub use reserved::is_reserved;
 pub use shipped::{Listed, SHIPPED, is_file, listed, shipped};
 
 /// Where the caller's directory appears in the jail, and the program's home.

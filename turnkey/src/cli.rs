@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::accept::Strictness;
+use turnkey_supervisor::Strictness;
 
 mod overrides;
 

@@ -5,46 +5,13 @@
     allow(clippy::disallowed_methods, reason = "a test makes its own files")
 )]
 
-mod accept;
-mod advice;
-mod check;
 mod cli;
-mod clock;
+mod cmd;
 mod colour;
-mod diff;
-mod doctor;
-mod elsewhere;
-mod explain;
-mod export;
-mod filters;
-mod gateway;
-mod import;
-mod input;
-mod learn;
-mod memory;
-mod monitor;
-mod network;
-mod object;
+mod failure;
+mod malloc;
 mod output;
-mod outputs;
-mod pages;
-mod profiles;
 mod progress;
-mod relay;
-mod report;
-mod retell;
-mod run;
-mod schema;
-mod scope;
-mod signals;
-mod start;
-mod stdin;
-mod supervise;
-mod tell;
-mod text_file;
-mod toml_text;
-mod toolchain;
-mod watch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -52,11 +19,13 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use failure::Failure;
+
 /// turnkey itself failed, or a required layer could not be enforced; nothing ran.
 const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
-    memory::settle();
+    malloc::settle();
     give_up_on_panic();
     answer()
 }
@@ -76,7 +45,7 @@ fn give_up_on_panic() {
         let length = words.len() - left;
         // Past the lock of standard error, which the panicking thread may hold.
         let _ = nix::unistd::write(std::io::stderr(), &words[..length]);
-        memory::end(FAILED);
+        malloc::end(FAILED);
     }));
 }
 
@@ -86,40 +55,41 @@ fn answer() -> ExitCode {
         Err(error) => return usage(&visible(error)),
     };
     let outcome = match arguments.command {
-        cli::Command::Run(arguments) => run::run(&arguments),
-        cli::Command::Profiles(arguments) => profiles::profiles(&arguments),
-        cli::Command::Learn(arguments) => learn::learn(arguments),
-        cli::Command::Report(arguments) => retell::report(&arguments),
-        cli::Command::Diff(arguments) => diff::diff(&arguments),
-        cli::Command::Check(arguments) => check::check(&arguments),
-        cli::Command::Explain(arguments) => explain::explain(&arguments),
-        cli::Command::Doctor(arguments) => doctor::doctor(&arguments),
-        cli::Command::Import(arguments) => import::import(&arguments),
-        cli::Command::Schema(arguments) => schema::schema(&arguments),
-        cli::Command::Monitor(command) => monitor::monitor(&command),
-        cli::Command::Completions(arguments) => pages::completions(&arguments),
-        cli::Command::Man(arguments) => pages::man(&arguments),
-        cli::Command::Version => pages::version(),
+        cli::Command::Run(arguments) => cmd::run::run(&arguments),
+        cli::Command::Profiles(arguments) => cmd::profiles::profiles(&arguments),
+        cli::Command::Learn(arguments) => cmd::learn::learn(arguments),
+        cli::Command::Report(arguments) => cmd::report::report(&arguments),
+        cli::Command::Diff(arguments) => cmd::diff::diff(&arguments),
+        cli::Command::Check(arguments) => cmd::check::check(&arguments),
+        cli::Command::Explain(arguments) => cmd::explain::explain(&arguments),
+        cli::Command::Doctor(arguments) => cmd::doctor::doctor(&arguments),
+        cli::Command::Import(arguments) => cmd::import::import(&arguments),
+        cli::Command::Schema(arguments) => cmd::schema::schema(&arguments),
+        cli::Command::Monitor(command) => cmd::monitor::monitor(&command),
+        cli::Command::Completions(arguments) => cmd::pages::completions(&arguments),
+        cli::Command::Man(arguments) => cmd::pages::man(&arguments),
+        cli::Command::Version => cmd::pages::version(),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            tell(failure);
+            report(failure);
             ExitCode::from(FAILED)
         }
     }
 }
 
-fn tell(failure: run::Failure) {
+fn report(failure: Failure) {
     match failure {
-        run::Failure::Profile(error) => tell::text(&format!("{:?}\n", miette::Report::new(*error))),
-        run::Failure::Other(error) => tell::lines(&advice::explain(&error)),
+        Failure::Profile(error) => output::text(&format!("{:?}\n", miette::Report::new(*error))),
+        Failure::Other(error) => output::lines(&turnkey_supervisor::advice::explain(&error)),
     }
 }
 
 /// The same error about the same arguments with what is not printable in them escaped: clap repeats them.
 fn visible(error: clap::Error) -> clap::Error {
-    let arguments = std::env::args_os().map(|argument| report::escape(argument.as_encoded_bytes()));
+    let arguments =
+        std::env::args_os().map(|argument| turnkey_report::escape(argument.as_encoded_bytes()));
     match error.use_stderr() {
         true => cli::Arguments::try_parse_from(arguments)
             .err()

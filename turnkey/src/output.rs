@@ -1,324 +1,35 @@
-//! Files that turnkey writes for its caller: the report, the events, a learned profile.
+//! Words on standard error, and pages on standard output.
 //!
-//! The way is walked once, by the rules of [`paths`], and its directory is kept open from then on: whoever turns
-//! a name on the way turns nothing. A file that is there is never written to but replaced, by name, in that
-//! directory; so is a symlink that leads to no stream. Streams, such as a FIFO, a terminal or /dev/stdout, are
-//! written as they are.
+//! When standard error is closed, full or hung up nobody can be told, and the exit status stays what
+//! it is: the standard library's own macros would end the process instead.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
-use nix::unistd::UnlinkatFlags;
-use turnkey_jailer::paths::{self, Last, PathError, Target};
+use turnkey_report::visible;
 
-use crate::input::{failed, reopen};
-
-/// A place to write to, found before anything runs. Nothing is made yet.
-#[derive(Debug)]
-pub struct Output {
-    path: PathBuf,
-    to: To,
+/// A line of turnkey's own. Words of a file or of its name neither begin another line nor steer a terminal.
+pub fn line(words: &str) {
+    text(&format!("turnkey: {}\n", visible(words)));
 }
 
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a command has a handful of them")]
-enum To {
-    /// A descriptor that the caller handed in.
-    Inherited(OwnedFd),
-    /// A stream with a name: a handle.
-    Stream(OwnedFd),
-    File(Place),
+/// Lines of turnkey's own, as [`turnkey_supervisor::advice`] makes them: of their parts none breaks a line.
+pub fn lines(words: &str) {
+    let lines: Vec<String> = words.lines().map(visible).collect();
+    text(&format!("turnkey: {}\n", lines.join("\n")));
 }
 
-/// A name in a directory that stays the same, whatever is done to the names above it.
-#[derive(Debug)]
-pub struct Place {
-    directory: OwnedFd,
-    name: OsString,
-    /// What is there now, when it is a file.
-    there: Option<FileStat>,
-    /// Where that is, without any symlink.
-    whole: PathBuf,
+/// A text as it is: what renders a diagnostic or a report has made it visible.
+pub fn text(words: &str) {
+    let bytes = words.as_bytes();
+    let _ = crate::progress::apart(bytes, || std::io::stderr().lock().write_all(bytes));
 }
 
-impl Output {
-    /// Finds where `path` leads; `-` is standard output.
-    pub fn find(path: &Path) -> io::Result<Output> {
-        let to = if path == Path::new("-") {
-            To::Inherited(inherited(1)?)
-        } else {
-            find(path)?
-        };
-        Ok(Output {
-            path: path.to_owned(),
-            to,
-        })
-    }
-
-    /// As it was named.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Where the file will be, without any symlink; `None` for a stream.
-    pub fn place(&self) -> Option<&Path> {
-        match &self.to {
-            To::File(place) => Some(&place.whole),
-            _ => None,
-        }
-    }
-
-    /// Whether a file of this name is there already.
-    pub fn is_there(&self) -> bool {
-        matches!(&self.to, To::File(Place { there: Some(_), .. }))
-    }
-
-    /// What is there now: of a file that is replaced, the old one.
-    pub fn stat(&self) -> io::Result<Option<FileStat>> {
-        match &self.to {
-            To::Inherited(stream) | To::Stream(stream) => Ok(Some(fstat(stream)?)),
-            To::File(place) => Ok(place.there),
-        }
-    }
-
-    /// Makes sure that it can be written, as far as that can be known.
-    pub fn open(self) -> io::Result<Open> {
-        match self.to {
-            To::Inherited(stream) => Ok(Open::Stream(File::from(stream))),
-            To::Stream(handle) => {
-                let stream = reopen(&handle, OFlag::O_WRONLY).map_err(unread)?;
-                fcntl(&stream, FcntlArg::F_SETFL(OFlag::empty()))?;
-                Ok(Open::Stream(File::from(stream)))
-            }
-            To::File(place) => {
-                let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-                // What is the caller's own keeps its rights.
-                let own = |stat: &FileStat| stat.st_uid == nix::unistd::geteuid().as_raw();
-                let mode = place.there.filter(own).map(|stat| stat.st_mode & 0o777);
-                let unnamed =
-                    nix::fcntl::openat(&place.directory, ".", flags, MODE).map_err(no_unnamed)?;
-                if let Some(mode) = mode {
-                    nix::sys::stat::fchmod(&unnamed, Mode::from_bits_truncate(mode))?;
-                }
-                Ok(Open::File(File::from(unnamed), place))
-            }
-        }
-    }
+/// What a command was asked for, on standard output. A reader such as head(1) that has seen enough is no
+/// failure.
+pub fn page(page: &[u8]) -> std::io::Result<()> {
+    let written = std::io::stdout().lock().write_all(page);
+    written.or_else(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
 }
-
-const MODE: Mode = Mode::from_bits_truncate(0o644);
-
-/// An output that can be written. A file has no name until it is published, so that even a killed turnkey leaves
-/// no half of one.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a command has a handful of them")]
-pub enum Open {
-    /// Written as it is.
-    Stream(File),
-    /// Unnamed, and the name to be.
-    File(File, Place),
-}
-
-impl Open {
-    /// Writes all of it and, for a file, gives it its name.
-    pub fn write(self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Open::Stream(mut stream) => stream.write_all(bytes),
-            Open::File(mut file, place) => {
-                file.write_all(bytes)?;
-                place.publish(&file)
-            }
-        }
-    }
-
-    /// The same for a file that is new: one that is there by now stays.
-    pub fn write_new(self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Open::File(mut file, place) => {
-                file.write_all(bytes)?;
-                Ok(place.link(&file, &place.name)?)
-            }
-            stream @ Open::Stream(_) => stream.write(bytes),
-        }
-    }
-
-    /// To be written bit by bit, and read meanwhile: a file has its name at once.
-    pub fn start(self) -> io::Result<File> {
-        match self {
-            Open::Stream(stream) => Ok(stream),
-            Open::File(file, place) => place.publish(&file).map(|()| file),
-        }
-    }
-}
-
-impl Place {
-    /// linkat(2) does not replace, so what was there is replaced by way of a name of our own.
-    fn publish(&self, file: &File) -> io::Result<()> {
-        match self.link(file, &self.name) {
-            Err(Errno::EEXIST) => {}
-            other => return Ok(other?),
-        }
-        let beside = OsString::from(format!(".turnkey-{}", std::process::id()));
-        let directory = &self.directory;
-        self.link(file, &beside)?;
-        let renamed = nix::fcntl::renameat(
-            directory,
-            beside.as_os_str(),
-            directory,
-            self.name.as_os_str(),
-        );
-        renamed.inspect_err(|_| {
-            // The error of the rename is the one to tell.
-            let flag = UnlinkatFlags::NoRemoveDir;
-            let _ = nix::unistd::unlinkat(directory, beside.as_os_str(), flag);
-        })?;
-        Ok(())
-    }
-
-    /// open(2), O_TMPFILE: a link of /proc/self/fd names the file.
-    fn link(&self, file: &File, name: &OsStr) -> Result<(), Errno> {
-        let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let follow = AtFlags::AT_SYMLINK_FOLLOW;
-        nix::unistd::linkat(AT_FDCWD, unnamed.as_str(), &self.directory, name, follow)
-    }
-}
-
-fn find(path: &Path) -> io::Result<To> {
-    let name = path
-        .file_name()
-        .ok_or(io::Error::from(io::ErrorKind::IsADirectory))?;
-    let above = match path.parent() {
-        Some(above) if above != Path::new("") => above,
-        _ => Path::new("."),
-    };
-    let directory = paths::open(above, Last::Follow).map_err(failed)?;
-    let there = match paths::open_in(&directory, name) {
-        Err(PathError::System(Errno::ENOENT)) => None,
-        Err(PathError::System(Errno::ELOOP)) => match behind_link(&directory, name)? {
-            Some(stream) => return Ok(stream),
-            None => None,
-        },
-        other => {
-            let handle = other.map_err(failed)?;
-            let stat = fstat(&handle)?;
-            match kind(&stat) {
-                Kind::File => Some(stat),
-                _ => return stream(handle, &stat),
-            }
-        }
-    };
-    Ok(To::File(Place {
-        whole: paths::place_of(&directory)?.join(name),
-        name: name.to_owned(),
-        directory,
-        there,
-    }))
-}
-
-/// What a symlink at the end leads to, when it is a stream and the link is to be trusted. `None` for a link to be
-/// replaced: one of a stranger, and one to a file.
-fn behind_link(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<To>> {
-    match paths::target_in(directory, name) {
-        Err(PathError::Foreign | PathError::Movable | PathError::System(Errno::ENOENT)) => Ok(None),
-        Err(error) => Err(failed(error)),
-        Ok(Target::Inherited(number)) => inherited(number).map(To::Inherited).map(Some),
-        Ok(Target::Handle(handle)) => {
-            let stat = fstat(&handle)?;
-            match kind(&stat) {
-                Kind::File => Ok(None),
-                _ => stream(handle, &stat).map(Some),
-            }
-        }
-    }
-}
-
-enum Kind {
-    File,
-    Directory,
-    Stream,
-    Foreign,
-    Other,
-}
-
-/// What to write into. A device may act on what is written, or on being opened: none but a terminal and those
-/// that swallow everything.
-fn kind(stat: &FileStat) -> Kind {
-    let device = (major(stat.st_rdev), minor(stat.st_rdev));
-    match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
-        SFlag::S_IFREG => Kind::File,
-        SFlag::S_IFDIR => Kind::Directory,
-        SFlag::S_IFIFO if is_trusted(stat) => Kind::Stream,
-        SFlag::S_IFIFO => Kind::Foreign,
-        SFlag::S_IFCHR if is_sink(stat) || is_terminal(device) => Kind::Stream,
-        _ => Kind::Other,
-    }
-}
-
-fn is_trusted(stat: &FileStat) -> bool {
-    stat.st_uid == 0 || stat.st_uid == nix::unistd::geteuid().as_raw()
-}
-
-/// /dev/null, /dev/full
-pub fn is_sink(stat: &FileStat) -> bool {
-    let device = (major(stat.st_rdev), minor(stat.st_rdev));
-    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFCHR
-        && matches!(device, (1, 3 | 7))
-}
-
-/// admin-guide/devices.txt of the kernel: consoles and serial lines, /dev/tty, pseudo-terminals.
-fn is_terminal(device: (u64, u64)) -> bool {
-    matches!(device, (4 | 136..=143, _) | (5, 0 | 1))
-}
-
-fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<To> {
-    let why = match kind(stat) {
-        Kind::Stream => return Ok(To::Stream(handle)),
-        Kind::Directory => return Err(io::ErrorKind::IsADirectory.into()),
-        Kind::Foreign => "it is a FIFO of another user; remove it",
-        _ => "it is a device or a socket; name a file, a FIFO or a terminal",
-    };
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
-}
-
-/// What the caller has opened, which is theirs to choose but for disks.
-fn inherited(number: i32) -> io::Result<OwnedFd> {
-    let stream = paths::inherited(number)?;
-    let kind = SFlag::from_bits_truncate(fstat(&stream)?.st_mode) & SFlag::S_IFMT;
-    let flags = OFlag::from_bits_truncate(fcntl(&stream, FcntlArg::F_GETFL)?);
-    let is_written = flags & OFlag::O_ACCMODE != OFlag::O_RDONLY && !flags.contains(OFlag::O_PATH);
-    if kind == SFlag::S_IFBLK || kind == SFlag::S_IFDIR || !is_written {
-        let why = format!("descriptor {number} is a disk or a directory, or not open for writing");
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    }
-    Ok(stream)
-}
-
-/// open(2): what a file system that knows no `O_TMPFILE` answers.
-fn no_unnamed(errno: Errno) -> io::Error {
-    match errno {
-        Errno::EOPNOTSUPP => io::Error::other(
-            "this file system makes no files without a name; name a file on another, or an open descriptor",
-        ),
-        other => other.into(),
-    }
-}
-
-/// open(2) of a FIFO for writing without waiting.
-fn unread(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(nix::libc::ENXIO) => {
-            io::Error::other("nobody reads this FIFO; start its reader first")
-        }
-        _ => error,
-    }
-}
-
-#[cfg(test)]
-#[path = "output/tests.rs"]
-mod tests;

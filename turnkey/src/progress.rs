@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use turnkey_jailer::Running;
 use turnkey_policy::Limits;
 
-use crate::report::{seconds, size};
+use turnkey_report::{seconds, size};
 
 /// A shorter run is over before anybody asks.
 const PATIENCE: Duration = Duration::from_secs(2);

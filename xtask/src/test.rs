@@ -175,7 +175,14 @@ fn examples_in_documentation() -> Result<()> {
     let mut cargo = command::cargo();
     cargo
         .args(["test", "--doc", "--quiet"])
-        .args(["--package", "turnkey-policy", "--package", "turnkey-jailer"])
+        .args([
+            "--package",
+            "turnkey-policy",
+            "--package",
+            "turnkey-jailer",
+            "--package",
+            "turnkey-supervisor",
+        ])
         .current_dir(workspace::root());
     command::check(&mut cargo)
 }

@@ -31,6 +31,11 @@ const WHOLE: &[Whole] = &[
         why: "run the command, most of them watched, in places that root has made",
     },
     Whole {
+        binary: "embed",
+        prefix: "",
+        why: "watch a jail of root's",
+    },
+    Whole {
         binary: "landlock",
         prefix: "",
         why: "make jails of root's with control groups",

@@ -12,7 +12,8 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use super::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
+use turnkey_facts::export::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
+
 use crate::sys;
 use crate::tree::OverlaySides;
 use crate::tree::changes::is_whiteout;

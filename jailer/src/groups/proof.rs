@@ -8,8 +8,8 @@ use turnkey_policy::Layer;
 use crate::groups::Groups;
 use crate::groups::hierarchy::Controller;
 use crate::groups::limits::GroupLimit;
-use crate::outcome::LayerReport;
 use crate::process::proof::ProofError;
+use turnkey_facts::LayerReport;
 
 /// The kernel counts memory in pages and rounds a limit down to whole ones; none is larger.
 const LARGEST_PAGE: u64 = 64 << 10;

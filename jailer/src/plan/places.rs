@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use turnkey_policy::{Filesystem, HostPath, Scratch, WORKSPACE};
+use turnkey_policy::{Filesystem, HostPath, Scratch};
 
 use crate::host::{Host, PathFact};
 
@@ -42,29 +42,8 @@ pub(super) fn places<'a>(filesystem: &'a Filesystem, host: &Host) -> Vec<Place<'
     places
 }
 
-/// Places that turnkey fills itself.
-const RESERVED: [&str; 5] = ["/proc", "/dev", "/sys", "/run", WORKSPACE];
-/// Places of which only parts can come from the host, and files turnkey writes itself.
-pub(super) const RESERVED_ITSELF: [&str; 6] = [
-    "/",
-    "/etc",
-    "/etc/passwd",
-    "/etc/group",
-    "/etc/hosts",
-    "/etc/hostname",
-];
 /// Directories of the host that no program has business to be given as its own.
 const NO_WORKDIR: [&str; 6] = ["/etc", "/proc", "/sys", "/dev", "/run", "/boot"];
-
-/// Whether every jail has it of its own, so that no profile can give the host's.
-#[must_use]
-pub fn is_reserved(path: &Path) -> bool {
-    let inside = RESERVED.iter().any(|reserved| path.starts_with(reserved));
-    inside
-        || RESERVED_ITSELF
-            .iter()
-            .any(|reserved| path == Path::new(reserved))
-}
 
 pub(super) fn is_no_workdir(path: &Path) -> bool {
     path.parent().is_none() || NO_WORKDIR.iter().any(|system| path.starts_with(system))

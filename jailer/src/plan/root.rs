@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::WORKSPACE;
+use turnkey_policy::reserved::RESERVED_ITSELF;
 
 use super::TreeStep;
-use super::places::RESERVED_ITSELF;
 use super::tree::{Origin, TreeBuilder};
 use crate::host::PathFact;
 use crate::landlock::Use;

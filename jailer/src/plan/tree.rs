@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{HostPath, Limits, Policy, Proc, WORKSPACE, Workdir};
+use turnkey_policy::{HostPath, Limits, Policy, Proc, WORKSPACE, Workdir, is_reserved};
 
 use super::network::Reach;
-use super::places::{is_no_workdir, is_reserved};
+use super::places::is_no_workdir;
 use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
 use crate::host::{Host, Names, PathFact};
 use crate::ids::identity::{self, NAME_SERVICES, account_files};

@@ -13,9 +13,9 @@ use turnkey_policy::Layer;
 use crate::filter::Filters;
 use crate::ids::identity::INSIDE_ID;
 use crate::landlock::Handled;
-use crate::outcome::LayerReport;
 use crate::process::child::Strangers;
 use crate::process::wire::{Fact, Text};
+use turnkey_facts::LayerReport;
 
 /// Everything the child handed out.
 #[derive(Clone, Debug, Default)]

@@ -10,10 +10,10 @@ use nix::dir::Dir;
 use nix::sys::stat::{FileStat, fstatat};
 use sha2::{Digest, Sha256};
 
-use crate::outcome::{Change, ChangedFile};
 use crate::sys;
 use crate::tree::OverlaySides;
 use crate::tree::decoys::Decoys;
+use turnkey_facts::{Change, ChangedFile};
 
 /// The most entries that are told.
 pub const MOST_ENTRIES: usize = 10_000;

@@ -7,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use turnkey_policy::WORKSPACE;
 
-use crate::outcome::ChangedFile;
+use turnkey_facts::ChangedFile;
 
 /// What was planted in the workspace: path relative to it, and digest in lower-case hex.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Change;
+    use turnkey_facts::Change;
 
     fn added(path: &str, content: Option<&[u8]>) -> ChangedFile {
         ChangedFile {

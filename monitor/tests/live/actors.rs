@@ -5,7 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use turnkey_abi::fault;
-use turnkey_monitor::{Event, Kind, compile};
+use turnkey_facts::{Event, Kind};
+use turnkey_monitor::compile;
 use turnkey_policy::{Mode, Policy};
 
 use super::faults::faulty;

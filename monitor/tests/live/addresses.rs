@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use turnkey_monitor::{Event, Kind, compile};
+use turnkey_facts::{Event, Kind};
+use turnkey_monitor::compile;
 use turnkey_policy::{Action, Actor, Attempt, Mode, Network, On, Policy, address, decide};
 
 use super::harness::{ACTORS, policy, python, python_executed, the_system_is_read_only, tier};

@@ -1,6 +1,7 @@
 //! Names and attributes: link, rename, unlink, chmod.
 
-use turnkey_monitor::{Kind, Tier};
+use turnkey_facts::Kind;
+use turnkey_monitor::Tier;
 use turnkey_policy::{Action, On};
 
 use super::harness::{policy, python, rule, tier};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use turnkey_monitor::{Decision, Event, Kind};
+use turnkey_facts::{Decision, Event, Kind};
 use turnkey_policy::{Action, OnLoss};
 
 use super::harness::{Seen, interrupts_tracepoints_here, kill_reading, policy, python, rule};

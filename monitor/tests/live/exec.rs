@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use turnkey_monitor::Kind;
+use turnkey_facts::Kind;
 use turnkey_policy::Action;
 
 use super::harness::{policy, python, rule, run};

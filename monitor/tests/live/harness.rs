@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use turnkey_monitor::{Available, Event, Evidence, FileId, Kind, Monitor, Rules, Tier, compile};
+use turnkey_facts::{Event, Evidence, Kind};
+use turnkey_monitor::{Available, FileId, Monitor, Rules, Tier, compile};
 use turnkey_policy::{Action, Overrides, Policy};
 
 /// The object that the command embeds.

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use turnkey_monitor::{File, Kind, Tier};
+use turnkey_facts::{File, Kind};
+use turnkey_monitor::Tier;
 use turnkey_policy::Action;
 
 use super::harness::{policy, python, rule, run, run_in, tier};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
-use turnkey_monitor::{Event, Kind};
+use turnkey_facts::{Event, Kind};
 use turnkey_policy::{Action, On};
 
 use super::harness::{policy, python, python_executed, rule, run_noting, the_system_is_read_only};

@@ -1,6 +1,6 @@
 //! Memory made executable: without a file always, with one when a rule names its path.
 
-use turnkey_monitor::Kind;
+use turnkey_facts::Kind;
 use turnkey_policy::Action;
 
 use super::harness::{Seen, policy, python, rule};

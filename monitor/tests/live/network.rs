@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 
-use turnkey_monitor::{Address, Kind, NetworkAct, Tier};
+use turnkey_facts::{Address, Kind, NetworkAct};
+use turnkey_monitor::Tier;
 use turnkey_policy::Action;
 
 use super::harness::{Seen, policy, python, rule, tier};

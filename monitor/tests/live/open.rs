@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use turnkey_monitor::{File, Kind, Raw};
+use turnkey_facts::{File, Kind, Raw};
 use turnkey_policy::Action;
 
 use super::harness::{kill_reading, policy, python, python_path, rule, run, run_in};

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use nix::mount::{MsFlags, mount};
-use turnkey_monitor::{Event, Evidence, Kind, Monitor, compile};
+use turnkey_facts::{Event, Evidence, Kind};
+use turnkey_monitor::{Monitor, compile};
 use turnkey_policy::Action;
 
 use super::harness::{

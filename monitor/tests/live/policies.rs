@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use turnkey_monitor::{Event, Kind, compile};
+use turnkey_facts::{Event, Kind};
+use turnkey_monitor::compile;
 use turnkey_policy::{Access, Action, Actor, Attempt, Mode, On, Policy, SameFile, decide};
 
 use super::harness::{

@@ -4,7 +4,8 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use turnkey_monitor::{Kind, Monitor, OpenError, compile};
+use turnkey_facts::Kind;
+use turnkey_monitor::{Monitor, OpenError, compile};
 
 use super::harness::{
     Group, OBJECT, chain, kill_reading, policy, python, python_path, run, run_noting, tier,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use turnkey_monitor::{Address, Kind, NetworkAct};
+use turnkey_facts::{Address, Kind, NetworkAct};
 use turnkey_policy::{Action, On};
 
 use super::harness::{policy, python, rule};

@@ -1,4 +1,11 @@
-//! Arrows point down only: turnkey → {monitor, jailer} → policy, monitor → abi ← monitor-ebpf.
+//! Arrows between crates point down only:
+//!
+//! ```text
+//! turnkey → supervisor → {jailer, monitor, report}
+//! report → analysis → facts → policy
+//! jailer → {facts, policy}
+//! monitor → {facts, policy, abi}    monitor-ebpf → abi
+//! ```
 
 use std::path::Path;
 
@@ -9,11 +16,11 @@ use super::Problem;
 use crate::command;
 
 /// A crate of ours and what it may depend on.
-struct Room {
+struct CrateRule {
     name: &'static str,
     /// The crates of ours that it may use.
     below: &'static [&'static str],
-    /// Crates of others that would bring in what the room knows nothing of.
+    /// Crates of others that would bring in what the crate knows nothing of.
     never: &'static [&'static str],
 }
 
@@ -30,84 +37,138 @@ const SYSTEM: &[&str] = &[
     "tempfile",
     "tokio",
 ];
+/// The same for crates that only name what the kernel has numbers for: `nix` and `libc` tell errors and signals.
+const KERNEL_OBJECTS: &[&str] = &[
+    "aya",
+    "aya-obj",
+    "caps",
+    "landlock",
+    "libseccomp",
+    "rustix",
+    "tokio",
+];
 const ANYTHING: &[&str] = &["*"];
 
-const ROOMS: [Room; 13] = [
-    Room {
+const CRATES: [CrateRule; 17] = [
+    CrateRule {
         name: "turnkey-abi",
         below: &[],
         never: ANYTHING,
     },
-    Room {
+    CrateRule {
         name: "turnkey-policy",
         below: &[],
         never: SYSTEM,
     },
-    // Knows nothing of BPF, TOML or the command line.
-    Room {
-        name: "turnkey-jailer",
+    // What jailer and monitor find out, and analysis and report read: data alone.
+    CrateRule {
+        name: "turnkey-facts",
         below: &["turnkey-policy"],
+        never: KERNEL_OBJECTS,
+    },
+    CrateRule {
+        name: "turnkey-analysis",
+        below: &["turnkey-abi", "turnkey-facts", "turnkey-policy"],
+        never: SYSTEM,
+    },
+    CrateRule {
+        name: "turnkey-report",
+        below: &["turnkey-analysis", "turnkey-facts", "turnkey-policy"],
+        never: KERNEL_OBJECTS,
+    },
+    // Knows nothing of BPF, TOML or the command line.
+    CrateRule {
+        name: "turnkey-jailer",
+        below: &["turnkey-facts", "turnkey-policy"],
         never: &["aya", "aya-obj", "clap", "miette", "toml"],
     },
     // Knows nothing of how the process was made.
-    Room {
+    CrateRule {
         name: "turnkey-monitor",
-        below: &["turnkey-abi", "turnkey-policy"],
+        below: &["turnkey-abi", "turnkey-facts", "turnkey-policy"],
         never: &["caps", "clap", "landlock", "libseccomp", "miette", "toml"],
     },
     // The only place where jailer and monitor meet.
-    Room {
-        name: "turnkey",
-        below: &["turnkey-jailer", "turnkey-monitor", "turnkey-policy"],
-        never: &["aya-obj", "landlock", "libseccomp"],
+    CrateRule {
+        name: "turnkey-supervisor",
+        below: &[
+            "turnkey-analysis",
+            "turnkey-facts",
+            "turnkey-jailer",
+            "turnkey-monitor",
+            "turnkey-policy",
+            "turnkey-report",
+        ],
+        never: &[
+            "aya-obj",
+            "clap",
+            "landlock",
+            "libseccomp",
+            "miette",
+            "toml",
+        ],
     },
-    Room {
+    // The command line and the terminal: what the service would need again is not here.
+    CrateRule {
+        name: "turnkey",
+        below: &[
+            "turnkey-facts",
+            "turnkey-jailer",
+            "turnkey-monitor",
+            "turnkey-policy",
+            "turnkey-report",
+            "turnkey-supervisor",
+        ],
+        never: &["aya", "aya-obj", "landlock", "libseccomp", "tokio"],
+    },
+    CrateRule {
         name: "xtask",
         below: &["turnkey-guest"],
         never: &["aya", "libseccomp", "object", "plotters"],
     },
     // What it takes to write an object again is nobody else's to compile.
-    Room {
+    CrateRule {
         name: "turnkey-strip",
         below: &[],
         never: SYSTEM,
     },
     // Measures the command from outside, and shows it.
-    Room {
+    CrateRule {
         name: "turnkey-lab",
         below: &["xtask"],
         never: &["aya", "libseccomp"],
     },
     // Sees the command from outside, as a user does; the version of the wire types is what it names.
-    Room {
+    CrateRule {
         name: "turnkey-tests",
         below: &["turnkey-abi", "turnkey-policy"],
         never: &["aya", "libseccomp"],
     },
     // Sees the command from outside, and what the kernel did, which it knows from nobody else.
-    Room {
+    CrateRule {
         name: "turnkey-differential",
         below: &["turnkey-policy"],
         never: &["aya", "libseccomp"],
     },
     // Runs the tests in a guest; knows nothing of what they test.
-    Room {
+    CrateRule {
         name: "turnkey-guest",
         below: &[],
         never: &["aya", "libseccomp"],
     },
     // Reaches into whatever reads bytes from outside.
-    Room {
+    CrateRule {
         name: "turnkey-fuzz",
         below: &[
             "turnkey-abi",
+            "turnkey-facts",
             "turnkey-jailer",
             "turnkey-monitor",
             "turnkey-policy",
         ],
         never: &["aya"],
     },
-    Room {
+    CrateRule {
         name: "monitor-ebpf",
         below: &["turnkey-abi"],
         never: &[],
@@ -141,10 +202,10 @@ pub fn check(root: &Path) -> Result<Vec<Problem>> {
             seen.push(package.name);
         }
     }
-    for room in ROOMS {
-        if !seen.iter().any(|name| name == room.name) {
+    for rule in CRATES {
+        if !seen.iter().any(|name| name == rule.name) {
             problems.push(problem(
-                room.name,
+                rule.name,
                 "is in the table of xtask and not in the workspace",
             ));
         }
@@ -171,14 +232,14 @@ struct Dependency {
 }
 
 fn check_package(package: &Package) -> Vec<Problem> {
-    let Some(room) = ROOMS.iter().find(|room| room.name == package.name) else {
-        let message = "is not in the table of rooms in xtask: say there what it may depend on";
+    let Some(rule) = CRATES.iter().find(|rule| rule.name == package.name) else {
+        let message = "is not in the table of crates in xtask: say there what it may depend on";
         return vec![problem(&package.name, message)];
     };
-    let forbidden = |dependency: &&Dependency| !room.may_use(dependency);
+    let forbidden = |dependency: &&Dependency| !rule.may_use(dependency);
     let dependencies = package.dependencies.iter().filter(forbidden);
     dependencies
-        .map(|it| problem(room.name, format!("may not depend on {}", it.name)))
+        .map(|it| problem(rule.name, format!("may not depend on {}", it.name)))
         .collect()
 }
 
@@ -186,9 +247,9 @@ fn problem(package: &str, message: impl Into<String>) -> Problem {
     Problem::new(Path::new(package), 0, message)
 }
 
-impl Room {
+impl CrateRule {
     fn may_use(&self, dependency: &Dependency) -> bool {
-        if ROOMS.iter().any(|room| room.name == dependency.name) {
+        if CRATES.iter().any(|rule| rule.name == dependency.name) {
             return self.below.contains(&dependency.name.as_str());
         }
         // A test may use whatever it tests with: it is not in what users run.
@@ -239,6 +300,10 @@ mod tests {
             ("turnkey-jailer", "turnkey-monitor"),
             ("turnkey-monitor", "turnkey-jailer"),
             ("turnkey-policy", "turnkey-jailer"),
+            ("turnkey-report", "turnkey-jailer"),
+            ("turnkey-supervisor", "turnkey"),
+            ("turnkey-analysis", "turnkey-monitor"),
+            ("turnkey-facts", "turnkey-report"),
             ("turnkey-abi", "turnkey-policy"),
             ("turnkey-tests", "turnkey-jailer"),
         ] {
@@ -253,13 +318,16 @@ mod tests {
     }
 
     #[test]
-    fn crates_of_others_that_a_room_knows_nothing_of_are_found() {
+    fn foreign_crates_that_a_crate_must_not_use_are_found() {
         for (package, dependency) in [
             ("turnkey-policy", "nix"),
             ("turnkey-policy", "libc"),
             ("turnkey-policy", "aya"),
+            ("turnkey-analysis", "nix"),
+            ("turnkey-report", "tokio"),
             ("turnkey-jailer", "aya"),
             ("turnkey-jailer", "toml"),
+            ("turnkey-supervisor", "clap"),
             ("turnkey-monitor", "libseccomp"),
             ("turnkey-abi", "serde"),
             ("xtask", "plotters"),

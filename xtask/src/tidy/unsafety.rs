@@ -83,7 +83,7 @@ const OPEN: [(&str, &str); 21] = [
         "monitor/src/sys/table.rs",
         "rules in memory that is shared with the kernel",
     ),
-    ("turnkey/src/memory.rs", "how the C library gives memory"),
+    ("turnkey/src/malloc.rs", "how the C library gives memory"),
 ];
 
 const EXPLANATION: &str = "SAFETY:";

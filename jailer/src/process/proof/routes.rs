@@ -4,8 +4,8 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use super::{Expectation, ProofError, Sight, held, in_words};
-use crate::outcome::LayerReport;
 use crate::process::wire::Fact;
+use turnkey_facts::LayerReport;
 
 impl Sight {
     /// That the jail has the very network that was meant.

@@ -1,0 +1,218 @@
+//! Courses of acts that have a name: which of them a jail was seen at, and by what.
+//!
+//! Each detector is a pure observer of the ordered stream of events. It decides nothing about a single
+//! act, which is the kernel's part; it names what several of them amount to. Definitions, thresholds
+//! and near misses stand in docs/behaviours.md, and beside each detector.
+//!
+//! Memory is bounded: every detector keeps at most some thousand short texts, whatever the jail does.
+
+mod accounts;
+mod act;
+mod credential;
+mod discovery;
+mod download;
+mod escape;
+mod evasion;
+mod exfiltration;
+mod exhaustion;
+mod fileless;
+mod injection;
+mod killing;
+mod listing;
+mod mass;
+mod persistence;
+mod places;
+mod privilege;
+mod scan;
+mod scene;
+mod shell;
+mod system;
+mod tunnel;
+
+use std::collections::BTreeMap;
+
+use turnkey_policy::{Behaviour, Policy, Response};
+
+use act::Act;
+use scene::Scene;
+use turnkey_facts::Event;
+
+pub use exhaustion::End;
+pub use places::SECRETS;
+
+/// Steps of the evidence that are kept for one behaviour.
+const STEPS: usize = 8;
+
+/// Something that a detector recognised: the act that completes it, and what led there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    behaviour: Behaviour,
+    steps: Vec<Step>,
+}
+
+impl Sighting {
+    fn new(behaviour: Behaviour, steps: Vec<Step>) -> Self {
+        Self { behaviour, steps }
+    }
+}
+
+/// One act of the evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// `CLOCK_BOOTTIME`, nanoseconds; `None` for what is known of the run as a whole.
+    pub time_ns: Option<u64>,
+    /// Who: the process in the jail, and its short name.
+    pub process: Option<(u32, Vec<u8>)>,
+    /// What, in words; names of the jail in it are bytes as it gave them.
+    pub what: Vec<u8>,
+}
+
+impl Step {
+    fn of(event: &Event, parts: &[&[u8]]) -> Self {
+        Self {
+            time_ns: Some(event.time_ns),
+            process: Some((event.task.jail_pid, event.task.comm.clone())),
+            what: parts.concat(),
+        }
+    }
+
+    fn of_run(what: impl Into<Vec<u8>>) -> Self {
+        Self {
+            time_ns: None,
+            process: None,
+            what: what.into(),
+        }
+    }
+}
+
+/// A behaviour that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which.
+    pub behaviour: Behaviour,
+    /// How often it was recognised.
+    pub count: u64,
+    /// The acts that show it: of the first sightings, at most eight.
+    pub steps: Vec<Step>,
+}
+
+/// Looks at a jail's events in their order.
+pub trait Detector: std::fmt::Debug {
+    /// Takes in one act and tells what it completes.
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting));
+
+    /// What the end of the run tells.
+    fn end(&mut self, _end: &End, _tell: &mut dyn FnMut(Sighting)) {}
+}
+
+/// All detectors that a policy does not switch off.
+#[derive(Debug)]
+pub struct Judge {
+    scene: Scene,
+    detectors: Vec<Box<dyn Detector + Send>>,
+    responses: BTreeMap<Behaviour, Response>,
+    found: BTreeMap<Behaviour, Found>,
+    /// The order of the first sightings.
+    order: Vec<Behaviour>,
+}
+
+impl Judge {
+    /// For a run under `policy`.
+    #[must_use]
+    pub fn new(policy: &Policy) -> Self {
+        let all = Behaviour::ALL.iter();
+        Self {
+            scene: Scene::new(policy.network),
+            detectors: vec![
+                Box::new(credential::Credentials::new(&policy.filesystem.decoys)),
+                Box::new(discovery::Discovery::default()),
+                Box::new(shell::ReverseShell::default()),
+                Box::new(download::Download::default()),
+                Box::new(fileless::Fileless),
+                Box::new(scan::Scan::default()),
+                Box::new(exfiltration::Exfiltration::default()),
+                Box::new(tunnel::Tunnel::default()),
+                Box::new(mass::MassChange::default()),
+                Box::new(persistence::Persistence::default()),
+                Box::new(privilege::Privilege),
+                Box::new(escape::Escape),
+                Box::new(exhaustion::Exhaustion),
+                Box::new(evasion::Evasion::default()),
+                Box::new(killing::Killing),
+                Box::new(injection::Injection::default()),
+                Box::new(system::SystemChange::new(policy)),
+                Box::new(listing::FileDiscovery::new(policy)),
+                Box::new(accounts::AccountDiscovery),
+            ],
+            responses: all.map(|one| (*one, policy.response(*one))).collect(),
+            found: BTreeMap::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// For a run whose events nobody looks at.
+    #[must_use]
+    pub fn blind() -> Self {
+        Self {
+            scene: Scene::default(),
+            detectors: Vec::new(),
+            responses: BTreeMap::new(),
+            found: BTreeMap::new(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Takes in the next event; whether the jail is to die of what it completes.
+    pub fn see(&mut self, event: &Event) -> bool {
+        let act = Act::of(event, &mut self.scene);
+        let mut sightings = Vec::new();
+        for detector in &mut self.detectors {
+            detector.see(&act, &self.scene, &mut |sighting| sightings.push(sighting));
+        }
+        self.scene.follow(&act);
+        let kills = sightings.into_iter().map(|sighting| self.note(sighting));
+        kills.fold(false, |kills, one| kills | one)
+    }
+
+    /// What was found, in the order of the first sightings.
+    #[must_use]
+    pub fn finish(mut self, end: &End) -> Vec<Found> {
+        let mut sightings = Vec::new();
+        for detector in &mut self.detectors {
+            detector.end(end, &mut |sighting| sightings.push(sighting));
+        }
+        for sighting in sightings {
+            self.note(sighting);
+        }
+        let order = self.order.iter();
+        order.filter_map(|one| self.found.remove(one)).collect()
+    }
+
+    /// Whether the policy has the jail die of it.
+    fn note(&mut self, sighting: Sighting) -> bool {
+        let response = self.responses.get(&sighting.behaviour);
+        let response = response.copied().unwrap_or(Response::Log);
+        if response == Response::Off {
+            return false;
+        }
+        let kills = response == Response::Kill;
+        let order = &mut self.order;
+        let found = self.found.entry(sighting.behaviour).or_insert_with(|| {
+            order.push(sighting.behaviour);
+            Found {
+                behaviour: sighting.behaviour,
+                count: 0,
+                steps: Vec::new(),
+            }
+        });
+        found.count += 1;
+        let room = STEPS.saturating_sub(found.steps.len());
+        found.steps.extend(sighting.steps.into_iter().take(room));
+        kills
+    }
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

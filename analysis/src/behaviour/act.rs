@@ -1,0 +1,279 @@
+//! An event as detectors look at it: what was wanted, whichever way it went.
+
+use std::borrow::Cow;
+
+use turnkey_policy::address::is_own;
+use turnkey_policy::{Action, On, WORKSPACE};
+
+use super::scene::Scene;
+use turnkey_facts::dns::{self, Question};
+use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw};
+
+/// `O_*` of open(2), as the kernel's table for this processor has them.
+mod flag {
+    pub const ACCESS: u32 = 0o3;
+    pub const WRITE_ONLY: u32 = 0o1;
+    pub const READ_WRITE: u32 = 0o2;
+    pub const CREATE: u32 = 0o100;
+    pub const TRUNCATE: u32 = 0o1000;
+    pub const DIRECTORY: u32 = 0o200_000;
+    pub const PATH: u32 = 0o10_000_000;
+}
+
+/// `SOCK_STREAM`
+const STREAM: u32 = 1;
+/// The port of name servers.
+const NAME_SERVER: u16 = 53;
+/// `EINPROGRESS`: connect(2) of a socket that does not wait.
+const IN_PROGRESS: i32 = 115;
+
+/// An event and what it means.
+#[derive(Debug)]
+pub struct Act<'e> {
+    /// Where it comes from.
+    pub event: &'e Event,
+    /// What was wanted.
+    pub what: What<'e>,
+}
+
+/// What was wanted.
+#[derive(Debug)]
+pub enum What<'e> {
+    /// A program was started.
+    Executed {
+        /// The file that runs, and whether a directory names it.
+        file: &'e File,
+        /// The script that it interprets.
+        script: Option<Cow<'e, [u8]>>,
+        /// Its arguments.
+        argv: &'e [Vec<u8>],
+    },
+    /// A program was to be started, and was not.
+    Execution(Cow<'e, [u8]>),
+    /// A file or directory was opened, or was to be.
+    Opened(Opened<'e>),
+    /// A name in a directory was changed, or was to be.
+    Changed {
+        /// `Link`, `Rename`, `Unlink`, `Chmod` or `Attribute`.
+        on: On,
+        /// The name.
+        path: Cow<'e, [u8]>,
+        /// The new name.
+        new: Option<Cow<'e, [u8]>>,
+        /// The outcome.
+        outcome: Outcome,
+    },
+    /// An address was spoken to, or was to be: connect or send.
+    Spoke {
+        /// Which.
+        address: &'e Address,
+        /// It was let through. Whether somebody answered is not known.
+        done: bool,
+    },
+    /// An internet address was taken: bind, or listen without one.
+    Served,
+    /// A name server was asked.
+    Asked(Vec<Question>),
+    /// A syscall of the watch-list was called.
+    Called {
+        /// The kernel's name.
+        name: &'static str,
+        /// What rules know it by.
+        on: Option<On>,
+        /// The first three arguments.
+        args: [u64; 3],
+    },
+    /// Nothing that a detector looks at.
+    Other,
+}
+
+/// An open.
+#[derive(Debug)]
+pub struct Opened<'e> {
+    /// The kernel's own path where there is one, else the argument's.
+    pub path: Cow<'e, [u8]>,
+    /// For reading.
+    pub reads: bool,
+    /// For writing, or to truncate or create.
+    pub writes: bool,
+    /// `O_CREAT`
+    pub creates: bool,
+    /// `O_TRUNC`
+    pub truncates: bool,
+    /// `O_DIRECTORY`
+    pub directory: bool,
+    /// The outcome.
+    pub outcome: Outcome,
+}
+
+/// The outcome of an attempt on a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It had its effect.
+    Done,
+    /// Somebody kept it from that: a rule, a permission, a file system that is read-only.
+    Refused,
+    /// There is no such file.
+    Absent,
+    /// Impossible, whoever had asked for it.
+    Failed,
+}
+
+impl Outcome {
+    /// By the kernel's answer, as a positive number.
+    fn of(event: &Event, errno: i32) -> Self {
+        // As errno(3) names them; x86_64 has the numbers of asm-generic.
+        const EPERM: i32 = 1;
+        const ENOENT: i32 = 2;
+        const EACCES: i32 = 13;
+        const EBUSY: i32 = 16;
+        const ENOTDIR: i32 = 20;
+        const ETXTBSY: i32 = 26;
+        const EROFS: i32 = 30;
+        let stops = |decision: &turnkey_facts::Decision| {
+            matches!(decision.action, Action::Deny | Action::Kill)
+        };
+        match errno {
+            _ if event.decision.as_ref().is_some_and(stops) => Self::Refused,
+            0 => Self::Done,
+            EPERM | EACCES | EBUSY | ETXTBSY | EROFS => Self::Refused,
+            ENOENT | ENOTDIR => Self::Absent,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl Outcome {
+    /// True when it had its effect, or was kept from it by somebody who refuses.
+    pub fn is_attempt(self) -> bool {
+        matches!(self, Self::Done | Self::Refused)
+    }
+}
+
+impl Opened<'_> {
+    /// True when it had its effect.
+    pub fn done(&self) -> bool {
+        self.outcome == Outcome::Done
+    }
+}
+
+impl<'e> Act<'e> {
+    /// What `event` means. The scene knows of it from now on.
+    pub(super) fn of(event: &'e Event, scene: &mut Scene) -> Self {
+        let what = match &event.kind {
+            Kind::Exec {
+                file,
+                raw,
+                script,
+                argv,
+                ..
+            } => What::Executed {
+                file,
+                script: raw.as_deref().filter(|_| *script).map(absolute),
+                argv,
+            },
+            Kind::ExecAttempt { raw, errno } if *errno != 0 || event.decision.is_some() => {
+                What::Execution(path_of(raw))
+            }
+            Kind::Open {
+                file,
+                raw,
+                flags,
+                errno,
+            } => What::Opened(Opened {
+                outcome: match file {
+                    None if *errno == 0 => Outcome::Failed,
+                    _ => Outcome::of(event, *errno),
+                },
+                ..opened(file.as_ref(), raw, *flags)
+            }),
+            Kind::Change { on: On::Stat, .. } => What::Other,
+            Kind::Change {
+                on: On::Open,
+                object,
+                errno,
+                ..
+            } => What::Opened(Opened {
+                outcome: Outcome::of(event, *errno),
+                ..opened(None, object, flag::WRITE_ONLY | flag::CREATE)
+            }),
+            Kind::Change {
+                on,
+                object,
+                new,
+                errno,
+                ..
+            } => What::Changed {
+                on: *on,
+                path: path_of(object),
+                new: new.as_deref().map(absolute),
+                outcome: Outcome::of(event, *errno),
+            },
+            Kind::Network {
+                act,
+                address,
+                errno,
+                ..
+            } => match act {
+                NetworkAct::Connect | NetworkAct::Send => What::Spoke {
+                    address,
+                    done: (*errno == 0 || *errno == IN_PROGRESS) && !asks_nobody(address),
+                },
+                NetworkAct::Bind | NetworkAct::Listen => What::Served,
+            },
+            Kind::Question {
+                data, socket_type, ..
+            } => What::Asked(dns::questions(data, *socket_type == STREAM)),
+            Kind::Refused { nr, on, args, .. } => What::Called {
+                name: turnkey_policy::syscalls::name(*nr).unwrap_or_default(),
+                on: *on,
+                args: *args,
+            },
+            _ => What::Other,
+        };
+        let act = Self { event, what };
+        scene.note(&act);
+        act
+    }
+}
+
+fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {
+    let has = |bit| flags & bit != 0;
+    let mode = flags & flag::ACCESS;
+    let only_a_handle = has(flag::PATH);
+    Opened {
+        path: file.map_or_else(|| path_of(raw), |file| Cow::Borrowed(&file.path[..])),
+        reads: !only_a_handle && (mode == 0 || mode == flag::READ_WRITE),
+        writes: !only_a_handle
+            && (mode == flag::WRITE_ONLY
+                || mode == flag::READ_WRITE
+                || has(flag::TRUNCATE | flag::CREATE)),
+        creates: has(flag::CREATE),
+        truncates: has(flag::TRUNCATE),
+        directory: has(flag::DIRECTORY),
+        outcome: Outcome::Failed,
+    }
+}
+
+/// True for where a resolver without a name server asks: no jail may listen at such a port, so nobody answers.
+fn asks_nobody(address: &Address) -> bool {
+    let Address::Inet(peer) = address else {
+        return false;
+    };
+    peer.port() == NAME_SERVER && is_own(peer.ip())
+}
+
+fn path_of(raw: &Raw) -> Cow<'_, [u8]> {
+    let path = raw.path();
+    Cow::Owned(absolute(&path).into_owned())
+}
+
+/// Where a relative name starts is not known for every call; nearly always it is the workspace, where
+/// programs begin.
+fn absolute(path: &[u8]) -> Cow<'_, [u8]> {
+    if path.first() == Some(&b'/') || path.is_empty() {
+        return Cow::Borrowed(path);
+    }
+    let path = path.strip_prefix(b"./").unwrap_or(path);
+    Cow::Owned([WORKSPACE.as_bytes(), b"/", path].concat())
+}

@@ -1,0 +1,62 @@
+//! Jail escape: a mount, a look into another process, a kernel program or module, a setting of the kernel,
+//! a raw device, the root of another process, or the socket of a container engine was wanted.
+//!
+//! Event loops try `io_uring` when they start and go on without, so that alone is none; so is a process
+//! that lets itself be traced, or has its children traced, which every debugger does.
+
+use turnkey_policy::{Behaviour, On};
+
+use super::act::{Act, What};
+use super::places::Reach;
+use super::scene::Scene;
+use super::{Detector, Sighting, Step};
+use turnkey_facts::Address;
+
+/// ptrace(2): `PTRACE_TRACEME`
+const TRACE_ME: u64 = 0;
+
+/// Calls that no ordinary program makes, besides those that rules know as mounts and modules.
+const CALLS: &[&str] = &[
+    "bpf",
+    "process_vm_writev",
+    "pidfd_getfd",
+    "open_by_handle_at",
+    "pivot_root",
+    "chroot",
+    "setns",
+];
+
+/// Remembers nothing.
+#[derive(Debug)]
+pub struct Escape;
+
+impl Detector for Escape {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let step = match &act.what {
+            What::Called { name, on, args } if reaches_out(name, *on, args) => {
+                Step::of(act.event, &[b"called ", name.as_bytes()])
+            }
+            What::Opened(opened) => match scene.traits(&opened.path).outside {
+                Some(Reach::Open) => Step::of(act.event, &[b"opened ", &opened.path]),
+                Some(Reach::Write) if opened.writes => {
+                    Step::of(act.event, &[b"opened for writing ", &opened.path])
+                }
+                _ => return,
+            },
+            What::Spoke {
+                address: Address::UnixPath(path),
+                ..
+            } if scene.traits(path).outside.is_some() => Step::of(act.event, &[b"spoke to ", path]),
+            _ => return,
+        };
+        tell(Sighting::new(Behaviour::JailEscape, vec![step]));
+    }
+}
+
+fn reaches_out(name: &str, on: Option<On>, args: &[u64; 3]) -> bool {
+    match on {
+        Some(On::Mount | On::Module) => true,
+        Some(On::Ptrace) if name == "ptrace" => args[0] != TRACE_ME,
+        _ => CALLS.contains(&name),
+    }
+}

@@ -1,0 +1,53 @@
+//! Exfiltration: a secret or a decoy was read, and later the jail spoke to an address of the internet,
+//! or tried: one where it does not answer itself.
+//!
+//! Reading is what counts: a secret that could not be opened cannot leave.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use turnkey_policy::Behaviour;
+
+use super::act::{Act, What};
+use super::scene::Scene;
+use super::{Detector, Sighting, Step};
+use turnkey_facts::Address;
+
+/// Addresses that are remembered.
+const REMEMBERED: usize = 256;
+
+/// The first secret that was read, and who was spoken to.
+#[derive(Debug, Default)]
+pub struct Exfiltration {
+    read: Option<Step>,
+    told: BTreeSet<SocketAddr>,
+}
+
+impl Detector for Exfiltration {
+    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        match &act.what {
+            What::Opened(opened) if opened.done() && opened.reads && self.read.is_none() => {
+                let kind = scene.traits(&opened.path).secret;
+                self.read = kind.map(|kind| {
+                    Step::of(act.event, &[b"read ", kind.as_bytes(), b": ", &opened.path])
+                });
+            }
+            What::Spoke {
+                address: Address::Inet(address),
+                done,
+            } => {
+                let Some(read) = &self.read else {
+                    return;
+                };
+                let own = *done && scene.is_own(*address);
+                if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
+                    let spoke =
+                        Step::of(act.event, &[b"spoke to ", address.to_string().as_bytes()]);
+                    let steps = vec![read.clone(), spoke];
+                    tell(Sighting::new(Behaviour::Exfiltration, steps));
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Stories for detectors: events as the kernel's records would have them.
+
+use turnkey_policy::{Behaviour, Policy, Response};
+
+use super::{End, Found, Judge};
+use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw, Task};
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// A policy with these lines on top of the profile for programs that nobody trusts.
+pub fn policy(lines: &str) -> Policy {
+    let text = format!(
+        "schema = \"turnkey.profile/v1\"\nname = \"story\"\nextends = [\"untrusted\"]\n{lines}"
+    );
+    let read = |name: &str| match name {
+        "/story.toml" => Ok(text.clone()),
+        other => Err(format!("no profile {other}")),
+    };
+    turnkey_policy::load("/story.toml", &read, &turnkey_policy::Overrides::default())
+        .expect("a story has a profile")
+}
+
+/// Events in their order, and what was found so far.
+pub struct Story {
+    judge: Judge,
+    seq: u64,
+    now: u64,
+    /// Whether the jail was to die.
+    pub dies: bool,
+}
+
+impl Story {
+    pub fn new() -> Self {
+        Self::under(&policy(""))
+    }
+
+    pub fn under(policy: &Policy) -> Self {
+        Self {
+            judge: Judge::new(policy),
+            seq: 0,
+            now: 100 * SECOND,
+            dies: false,
+        }
+    }
+
+    /// One event of a process, a millisecond after the last.
+    pub fn tell(&mut self, pid: u32, kind: Kind) -> &mut Self {
+        self.now += SECOND / 1000;
+        let event = Event {
+            seq: self.seq,
+            time_ns: self.now,
+            last_ns: self.now,
+            repeated: 0,
+            task: task(pid),
+            kind,
+            decision: None,
+        };
+        self.seq += 1;
+        self.dies |= self.judge.see(&event);
+        self
+    }
+
+    pub fn wait(&mut self, seconds: u64) -> &mut Self {
+        self.now += seconds * SECOND;
+        self
+    }
+
+    pub fn exec(&mut self, pid: u32, path: &str, argv: &[&str]) -> &mut Self {
+        self.tell(pid, exec(path, None, argv, false))
+    }
+
+    pub fn script(&mut self, pid: u32, script: &str) -> &mut Self {
+        self.tell(
+            pid,
+            exec("/usr/bin/bash", Some(script), &["bash", script], false),
+        )
+    }
+
+    pub fn nameless(&mut self, pid: u32, path: &str) -> &mut Self {
+        self.tell(pid, exec(path, None, &["x"], true))
+    }
+
+    pub fn fork(&mut self, pid: u32, child: u32) -> &mut Self {
+        let kind = Kind::Fork {
+            child_pid: child,
+            child_jail_pid: child,
+            child_start_ns: u64::from(child),
+        };
+        self.tell(pid, kind)
+    }
+
+    pub fn ends(&mut self, pid: u32) -> &mut Self {
+        self.tell(pid, Kind::Exit { status: 0 })
+    }
+
+    pub fn reads(&mut self, pid: u32, path: &str) -> &mut Self {
+        self.tell(pid, opened(path, 0))
+    }
+
+    pub fn lists(&mut self, pid: u32, path: &str) -> &mut Self {
+        self.tell(pid, opened(path, 0o200_000))
+    }
+
+    pub fn writes(&mut self, pid: u32, path: &str) -> &mut Self {
+        self.tell(pid, opened(path, 0o1101))
+    }
+
+    /// An open that another layer refused.
+    pub fn wants(&mut self, pid: u32, path: &str, flags: u32) -> &mut Self {
+        let kind = Kind::Open {
+            file: None,
+            raw: raw(path),
+            flags,
+            errno: 2,
+        };
+        self.tell(pid, kind)
+    }
+
+    pub fn deletes(&mut self, pid: u32, path: &str) -> &mut Self {
+        self.changes(pid, turnkey_policy::On::Unlink, path, None)
+    }
+
+    pub fn renames(&mut self, pid: u32, path: &str, new: &str) -> &mut Self {
+        self.changes(pid, turnkey_policy::On::Rename, path, Some(new))
+    }
+
+    /// A change that was answered with this number, as the kernel counts errors; 0 is success.
+    pub fn changed(
+        &mut self,
+        pid: u32,
+        on: turnkey_policy::On,
+        path: &str,
+        errno: i32,
+    ) -> &mut Self {
+        let kind = Kind::Change {
+            on,
+            object: raw(path),
+            new: None,
+            resolved: true,
+            errno,
+        };
+        self.tell(pid, kind)
+    }
+
+    fn changes(
+        &mut self,
+        pid: u32,
+        on: turnkey_policy::On,
+        path: &str,
+        new: Option<&str>,
+    ) -> &mut Self {
+        let kind = Kind::Change {
+            on,
+            object: raw(path),
+            new: new.map(|new| new.as_bytes().to_vec()),
+            resolved: true,
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
+    pub fn connects(&mut self, pid: u32, address: &str) -> &mut Self {
+        self.network(pid, address, 0)
+    }
+
+    /// Waits for connections at a port of its own.
+    pub fn serves(&mut self, pid: u32) -> &mut Self {
+        let kind = Kind::Network {
+            act: NetworkAct::Bind,
+            address: Address::Inet("127.0.0.1:0".parse().expect("an address and a port")),
+            socket_type: 1,
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
+    /// A connection that is refused.
+    pub fn knocks(&mut self, pid: u32, address: &str) -> &mut Self {
+        self.network(pid, address, 111)
+    }
+
+    fn network(&mut self, pid: u32, address: &str, errno: i32) -> &mut Self {
+        let kind = Kind::Network {
+            act: NetworkAct::Connect,
+            address: Address::Inet(address.parse().expect("an address and a port")),
+            socket_type: 1,
+            errno,
+        };
+        self.tell(pid, kind)
+    }
+
+    pub fn connects_to_path(&mut self, pid: u32, path: &str) -> &mut Self {
+        let kind = Kind::Network {
+            act: NetworkAct::Connect,
+            address: Address::UnixPath(path.as_bytes().to_vec()),
+            socket_type: 1,
+            errno: 2,
+        };
+        self.tell(pid, kind)
+    }
+
+    /// A question for this name, as a resolver sends it.
+    pub fn asks(&mut self, pid: u32, name: &str) -> &mut Self {
+        let mut data = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            data.push(u8::try_from(label.len()).expect("a label is short"));
+            data.extend(label.bytes());
+        }
+        data.extend([0, 0, 1, 0, 1]);
+        let kind = Kind::Question {
+            address: Address::Inet("127.0.0.53:53".parse().expect("an address")),
+            socket_type: 2,
+            data,
+            truncated: false,
+            unreadable: false,
+            errno: 0,
+        };
+        self.tell(pid, kind)
+    }
+
+    pub fn calls(&mut self, pid: u32, name: &str, args: [u64; 3]) -> &mut Self {
+        let syscall = turnkey_abi::syscalls::SYSCALLS
+            .iter()
+            .find(|syscall| syscall.name == name)
+            .expect("a call that is looked at");
+        let on = on_of(name);
+        let kind = Kind::Refused {
+            nr: u32::from(syscall.nr),
+            on,
+            args,
+            errno: 1,
+        };
+        self.tell(pid, kind)
+    }
+
+    /// What was found, by name and count.
+    pub fn found(self) -> Vec<(Behaviour, u64)> {
+        self.ended(&End::default())
+            .into_iter()
+            .map(|found| (found.behaviour, found.count))
+            .collect()
+    }
+
+    /// Bytes that it takes to write down all that is remembered.
+    pub fn weight(&self) -> usize {
+        format!("{:?}", self.judge).len()
+    }
+
+    pub fn ended(self, end: &End) -> Vec<Found> {
+        self.judge.finish(end)
+    }
+}
+
+fn on_of(name: &str) -> Option<turnkey_policy::On> {
+    use turnkey_policy::On;
+    match name {
+        "mount" => Some(On::Mount),
+        "ptrace" => Some(On::Ptrace),
+        "bpf" => Some(On::Bpf),
+        "init_module" => Some(On::Module),
+        "setuid" | "capset" => Some(On::Setuid),
+        "unshare" => Some(On::Namespace),
+        "io_uring_setup" => Some(On::IoUring),
+        _ => None,
+    }
+}
+
+/// A response to a behaviour as a profile says it.
+pub fn response(behaviour: Behaviour, response: Response) -> Policy {
+    policy(&format!("[behaviour]\n{behaviour} = \"{response}\"\n"))
+}
+
+fn task(pid: u32) -> Task {
+    Task {
+        pid,
+        tid: pid,
+        jail_pid: pid,
+        uid: 1000,
+        parent_pid: 1,
+        start_ns: u64::from(pid),
+        comm: b"story".to_vec(),
+    }
+}
+
+fn raw(path: &str) -> Raw {
+    Raw {
+        base: None,
+        bytes: path.as_bytes().to_vec(),
+        truncated: false,
+        unreadable: false,
+    }
+}
+
+fn file(path: &str, unlinked: bool) -> File {
+    File {
+        path: path.as_bytes().to_vec(),
+        truncated: false,
+        unlinked,
+        dev: 1,
+        inode: 2,
+    }
+}
+
+fn opened(path: &str, flags: u32) -> Kind {
+    Kind::Open {
+        file: Some(file(path, false)),
+        raw: raw(path),
+        flags,
+        errno: 0,
+    }
+}
+
+fn exec(path: &str, script: Option<&str>, argv: &[&str], unlinked: bool) -> Kind {
+    Kind::Exec {
+        file: file(path, unlinked),
+        raw: script.map(|script| script.as_bytes().to_vec()),
+        script: script.is_some(),
+        argv: argv.iter().map(|one| one.as_bytes().to_vec()).collect(),
+        argv_truncated: false,
+    }
+}

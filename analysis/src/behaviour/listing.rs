@@ -1,0 +1,224 @@
+//! File discovery: a program lists a directory of the system, and does nothing with what is in it.
+//!
+//! Whoever looks for something to load lists a directory and then opens what it found there: interpreters their
+//! modules, libraries of time zones and fonts their tables. So a listing counts when its process ends, or becomes another
+//! program, without having opened or started anything directly in that directory; one by a program that only lists, as
+//! ls(1), counts at once. Directories that the profile names, those of a process, and those in which programs look for
+//! libraries and settings (`/usr/lib/…`, `….d`) are nobody's discovery.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use turnkey_policy::{Behaviour, Policy};
+
+use super::act::{Act, Outcome, What};
+use super::places::{HOMES, SYSTEM, below_any, is_in, is_in_any, telling_directory};
+use super::scene::{Scene, base_name};
+use super::{Detector, Sighting, Step};
+use turnkey_facts::Kind;
+
+/// Programs that list directories and do nothing else.
+const LISTERS: &[&str] = &["dir", "du", "find", "ls", "tree", "vdir"];
+
+/// Listings that are remembered, of all processes. Each beyond them counts for nothing.
+const PENDING: usize = 256;
+
+/// Directories of which only so many components are a place to look around in: what is deeper belongs to some package.
+const SHALLOW: usize = 2;
+/// Directories of which one component more is: each holds a directory for each package, service or person.
+const WIDE: &[&str] = &[
+    "/usr/share",
+    "/var/lib",
+    "/var/log",
+    "/home",
+    "/root",
+    "/opt",
+    "/srv",
+];
+/// Libraries, by the beginning of their path: below these, programs look for what they load.
+const LIBRARIES: &[&str] = &["/lib", "/usr/lib", "/usr/local/lib", "/usr/include"];
+/// Directories of programs, of which shells make lists.
+const PROGRAMS: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local"];
+/// Directories that are the jail's own, or nobody's.
+const OWN: &[&str] = &[
+    "/tmp",
+    "/run",
+    "/workspace",
+    "/dev/shm",
+    "/dev/pts",
+    "/dev/fd",
+    "/var/tmp",
+    "/var/cache",
+];
+
+/// A process, by its number and start.
+type Who = (u32, u64);
+
+/// Remembers what was listed and not used yet.
+#[derive(Debug)]
+pub struct FileDiscovery {
+    /// Paths that the profile gives beyond the system that every program needs.
+    given: Vec<PathBuf>,
+    pending: BTreeMap<(Who, Vec<u8>), Step>,
+}
+
+impl FileDiscovery {
+    /// For a run under `policy`.
+    pub fn new(policy: &Policy) -> Self {
+        let files = &policy.filesystem;
+        let read = files
+            .read
+            .iter()
+            .filter(|one| one.list)
+            .map(|one| &one.path);
+        // `/usr` is shown to have its programs, not to be looked through.
+        let read = read.filter(|path| path.components().count() > 2 || !is_the_systems(path));
+        let write = files.write.iter().map(|one| &one.path);
+        let scratch = files.scratch.iter().map(|one| &one.path);
+        Self {
+            given: read.chain(write).chain(scratch).cloned().collect(),
+            pending: BTreeMap::new(),
+        }
+    }
+
+    /// True for a directory in which a program has no business.
+    fn is_place(&self, path: &[u8]) -> bool {
+        let depth = path
+            .split(|byte| *byte == b'/')
+            .filter(|part| !part.is_empty())
+            .count();
+        let most = match is_in_any(path, WIDE) {
+            true => SHALLOW + 1,
+            false => SHALLOW,
+        };
+        depth <= most
+            && path.first() == Some(&b'/')
+            && !is_in_library(path)
+            && !is_in_any(path, OWN)
+            && !is_in_any(path, PROGRAMS)
+            && !is_of_process(path)
+            && !below_any(path, &self.given)
+    }
+
+    /// Notes that a process opened or started a path, which uses the listing of its directory.
+    fn used(&mut self, who: Who, path: &[u8]) {
+        // Every open of a jail comes here.
+        if !self.pending.is_empty() {
+            self.pending.remove(&(who, parent(path).to_vec()));
+        }
+    }
+
+    /// Tells everything that a process listed and did not use.
+    fn settle(&mut self, who: Who, tell: &mut dyn FnMut(Sighting)) {
+        let all = (who, Vec::new())..((who.0, who.1 + 1), Vec::new());
+        let listed: Vec<_> = self
+            .pending
+            .range(all)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in listed {
+            if let Some(step) = self.pending.remove(&key) {
+                tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
+            }
+        }
+    }
+
+    /// The place that a program that lists is told to list.
+    fn named<'a>(&self, argv: &'a [Vec<u8>], name: &[u8]) -> Option<&'a [u8]> {
+        let is_lister = LISTERS.iter().any(|one| one.as_bytes() == name);
+        let mut operands = argv.iter().skip(1).map(|word| trimmed(word));
+        is_lister.then(|| operands.find(|word| self.is_place(word)))?
+    }
+}
+
+impl Detector for FileDiscovery {
+    fn see(&mut self, act: &Act<'_>, _scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+        let who = (act.event.task.pid, act.event.task.start_ns);
+        match &act.what {
+            What::Executed { file, argv, .. } => {
+                self.used(who, &file.path);
+                self.settle(who, tell);
+                let called = argv.first().map_or(&file.path[..], |name| &name[..]);
+                let name = base_name(called);
+                if let Some(place) = self.named(argv, name) {
+                    let step = Step::of(act.event, &[b"ran ", name, b" to list ", place]);
+                    tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
+                }
+            }
+            What::Opened(opened) => {
+                let path = trimmed(&opened.path);
+                self.used(who, path);
+                let lists = opened.reads && (opened.directory || telling_directory(path));
+                // Programs read their settings from such directories.
+                if !lists || path.ends_with(b".d") || !self.is_place(path) {
+                    return;
+                }
+                match opened.outcome {
+                    // Data, and settings in a home: whoever looks for its own asks for what is not there.
+                    Outcome::Absent if is_in(path, "/usr") || base_name(path).starts_with(b".") => {
+                    }
+                    Outcome::Absent | Outcome::Refused => {
+                        let step = Step::of(act.event, &[b"tried to list ", path]);
+                        tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
+                    }
+                    Outcome::Done if self.pending.len() < PENDING => {
+                        let step = Step::of(act.event, &[b"listed ", path]);
+                        self.pending.insert((who, path.to_vec()), step);
+                    }
+                    Outcome::Done | Outcome::Failed => {}
+                }
+            }
+            What::Other if matches!(act.event.kind, Kind::Exit { .. }) => self.settle(who, tell),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, _end: &super::End, tell: &mut dyn FnMut(Sighting)) {
+        for step in std::mem::take(&mut self.pending).into_values() {
+            tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
+        }
+    }
+}
+
+/// True for a directory of the root that the system, or somebody's home, is in.
+fn is_the_systems(path: &std::path::Path) -> bool {
+    let path = path.as_os_str().as_encoded_bytes();
+    is_in_any(path, SYSTEM) || is_in_any(path, HOMES)
+}
+
+/// True for what is in a directory of libraries, not for that directory itself.
+fn is_in_library(path: &[u8]) -> bool {
+    let is_below = |library: &&str| {
+        let rest = path.strip_prefix(library.as_bytes());
+        // `/lib`, `/lib64`, `/usr/libexec` are such directories all.
+        rest.is_some_and(|rest| rest.contains(&b'/'))
+    };
+    LIBRARIES.iter().any(is_below)
+}
+
+/// True for the directory of a process, and what is in it.
+fn is_of_process(path: &[u8]) -> bool {
+    let rest = path.strip_prefix(b"/proc/");
+    let first = rest.and_then(|rest| rest.first());
+    first.is_some_and(u8::is_ascii_digit)
+        || is_in(path, "/proc/self")
+        || is_in(path, "/proc/thread-self")
+}
+
+/// A path without slashes at its end.
+fn trimmed(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/');
+    match end {
+        Some(end) => &path[..=end],
+        None => &path[..path.len().min(1)],
+    }
+}
+
+/// The directory that a path is in.
+fn parent(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => b"/",
+        Some(end) => &path[..end],
+        None => b"",
+    }
+}

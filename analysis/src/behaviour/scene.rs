@@ -1,0 +1,184 @@
+//! Who is on stage: the processes of the jail, what each runs, and what it has had to do with the
+//! network.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+
+use turnkey_policy::Network;
+
+use super::act::{Act, Outcome, What};
+use super::places::{Places, Traits};
+use turnkey_facts::{Address, Event, Kind, Task};
+
+/// Processes that are remembered. A jail of more is told by their first.
+const PROCESSES: usize = 4096;
+
+/// Paths that are remembered as made by the run, and as found there.
+const PATHS: usize = 16_384;
+
+/// Where an environment of Python holds its packages.
+const LIBRARY: &[u8] = b"/lib/";
+
+/// The settings of the C library's name services, nsswitch.conf(5).
+const NAME_SERVICES: &[u8] = b"/etc/nsswitch.conf";
+
+/// What is known of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// The file that runs.
+    pub exe: Vec<u8>,
+    /// The script that it interprets.
+    pub script: Option<Vec<u8>>,
+    /// Its arguments.
+    pub argv: Vec<Vec<u8>>,
+    /// It, or the image that forked it, spoke to somebody outside of the jail: to whom.
+    pub network: Option<Vec<u8>>,
+    /// The C library in it has looked up where names come from, as it does before it opens a list of them.
+    pub asks_names: bool,
+}
+
+/// The processes by their id and start, and the files that they made.
+#[derive(Debug, Default)]
+pub struct Scene {
+    processes: HashMap<(u32, u64), Process>,
+    made: HashSet<Vec<u8>>,
+    found: HashSet<Vec<u8>>,
+    places: Places,
+    /// Loopback leads nowhere but to the jail itself.
+    own_loopback: bool,
+    /// Somebody of the jail waits for connections, or could.
+    serves: bool,
+}
+
+impl Scene {
+    /// Of a jail with this network.
+    pub fn new(network: Network) -> Self {
+        Self {
+            own_loopback: matches!(network, Network::None | Network::Loopback),
+            ..Self::default()
+        }
+    }
+
+    /// Whether who answers at an address is the jail itself. Where nothing of it waits for connections,
+    /// somebody else was meant, who is out of reach.
+    pub fn is_own(&self, address: SocketAddr) -> bool {
+        self.serves && self.own_loopback && address.ip().to_canonical().is_loopback()
+    }
+
+    /// What is known of the process that acts.
+    pub fn process(&self, task: &Task) -> Option<&Process> {
+        self.processes.get(&(task.pid, task.start_ns))
+    }
+
+    /// Whether the run made this file, as far as it was seen.
+    pub fn made(&self, path: &[u8]) -> bool {
+        self.made.contains(path)
+    }
+
+    /// Whether the run was seen to open this file before, and did not make it.
+    pub fn found(&self, path: &[u8]) -> bool {
+        self.found.contains(path) && !self.made(path)
+    }
+
+    /// Whether the run made the environment of Python that a package lies in: what is put there
+    /// is new to nobody else.
+    pub fn made_environment_of(&self, path: &[u8]) -> bool {
+        let mut ends = path.windows(LIBRARY.len()).enumerate();
+        let end = ends.find(|(_, part)| *part == LIBRARY).map(|(at, _)| at);
+        end.is_some_and(|end| self.made(&[&path[..end], b"/pyvenv.cfg"].concat()))
+    }
+
+    /// What a path is known for.
+    pub fn traits(&self, path: &[u8]) -> Traits {
+        self.places.of(path)
+    }
+
+    /// Notes what has to be known before detectors look at the act.
+    pub(super) fn note(&mut self, act: &Act<'_>) {
+        let key = (act.event.task.pid, act.event.task.start_ns);
+        if let What::Spoke {
+            address: Address::Inet(address),
+            done: true,
+        } = &act.what
+            && !self.is_own(*address)
+            && let Some(process) = self.entry(key)
+        {
+            process
+                .network
+                .get_or_insert_with(|| address.to_string().into_bytes());
+        }
+        self.serves |= matches!(act.what, What::Served);
+        let What::Executed { file, script, argv } = &act.what else {
+            return;
+        };
+        if let Some(process) = self.entry(key) {
+            process.exe.clone_from(&file.path);
+            process.script = script.as_deref().map(<[u8]>::to_vec);
+            process.argv = argv.to_vec();
+            process.asks_names = false;
+        }
+    }
+
+    /// Notes what matters to later acts.
+    pub(super) fn follow(&mut self, act: &Act<'_>) {
+        self.follow_process(act.event);
+        match &act.what {
+            What::Opened(opened) if &*opened.path == NAME_SERVICES => {
+                let key = (act.event.task.pid, act.event.task.start_ns);
+                if let Some(process) = self.entry(key) {
+                    process.asks_names = true;
+                }
+            }
+            What::Opened(opened)
+                if opened.done() && opened.creates && !self.found.contains(&*opened.path) =>
+            {
+                insert(&mut self.made, &opened.path);
+            }
+            What::Opened(opened) if opened.done() => insert(&mut self.found, &opened.path),
+            What::Changed {
+                path,
+                new: Some(new),
+                outcome: Outcome::Done,
+                ..
+            } if self.made.contains(&**path) => insert(&mut self.made, new),
+            _ => {}
+        }
+    }
+
+    fn follow_process(&mut self, event: &Event) {
+        let key = (event.task.pid, event.task.start_ns);
+        match &event.kind {
+            Kind::Fork {
+                child_pid,
+                child_start_ns,
+                ..
+            } => {
+                let parent = self.processes.get(&key).cloned().unwrap_or_default();
+                if let Some(child) = self.entry((*child_pid, *child_start_ns)) {
+                    *child = parent;
+                }
+            }
+            Kind::Exit { .. } => drop(self.processes.remove(&key)),
+            _ => {}
+        }
+    }
+
+    fn entry(&mut self, key: (u32, u64)) -> Option<&mut Process> {
+        let room = self.processes.len() < PROCESSES;
+        if !room && !self.processes.contains_key(&key) {
+            return None;
+        }
+        Some(self.processes.entry(key).or_default())
+    }
+}
+
+fn insert(paths: &mut HashSet<Vec<u8>>, path: &[u8]) {
+    if paths.len() < PATHS && !paths.contains(path) {
+        paths.insert(path.to_vec());
+    }
+}
+
+/// The last component of a path.
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}

@@ -1,0 +1,3 @@
+//! What the acts of a program amount to: events in, findings out. Pure.
+
+pub mod behaviour;

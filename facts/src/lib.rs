@@ -1,0 +1,22 @@
+//! What happened in a jail, as plain data: the crates that find it out hand it to those that weigh and report it.
+//!
+//! ```text
+//! monitor ── Event, Evidence ───────────┐
+//! jailer ─── Status, Usage, Exported ───┼─→ analysis, report
+//! gateway ── Passage ───────────────────┘
+//! ```
+//!
+//! Nothing here reads or writes anything. Paths, names and arguments are bytes exactly as the kernel or the jail had
+//! them: the report escapes them when it renders them.
+
+pub mod dns;
+mod event;
+mod evidence;
+pub mod export;
+mod outcome;
+mod passage;
+
+pub use event::*;
+pub use evidence::{ByKind, Evidence};
+pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage, Written};
+pub use passage::Passage;

@@ -1,0 +1,119 @@
+//! What a run tells afterwards: which layers held, how it ended, what it used and changed.
+
+use std::time::Duration;
+
+use turnkey_policy::Layer;
+
+/// One layer, as asked for and as it really was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerReport {
+    /// Which layer.
+    pub layer: Layer,
+    /// What the policy asked for, in words.
+    pub requested: String,
+    /// What is in force, in words.
+    pub effective: String,
+    /// What was seen from inside before the program started, such as `Seccomp: 2, 1 filter`.
+    pub proof: Option<String>,
+    /// Why less than requested is in force, when the policy allows less.
+    pub degraded: Option<String>,
+}
+
+/// How the command itself ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It called exit(2) with this status.
+    Exited(u8),
+    /// This signal ended it.
+    Signaled(i32),
+    /// It was still running when the jail was ended, or died with it unseen.
+    Unknown,
+}
+
+/// The limit that ended the jail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The kernel's memory killer acted in the jail's group.
+    Memory,
+    /// A task could not be made.
+    Pids,
+    /// Too much on stdout and stderr.
+    Output,
+    /// `SIGXFSZ` ended the command.
+    FileSize,
+    /// The wall clock.
+    Wall,
+    /// The processor time of the tree.
+    CpuTime,
+}
+
+/// What the tree used. `None` where the kernel does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// From release to the end.
+    pub wall: Duration,
+    /// User time.
+    pub user: Option<Duration>,
+    /// System time.
+    pub system: Option<Duration>,
+    /// Time in which the tree wanted to run and its share was used up.
+    pub throttled: Option<Duration>,
+    /// Bytes.
+    pub memory_peak: Option<u64>,
+    /// Bytes.
+    pub swap_peak: Option<u64>,
+    /// Tasks at once.
+    pub pids_peak: Option<u64>,
+    /// Processes that the kernel's memory killer ended.
+    pub oom_kills: u64,
+    /// Bytes read from block devices, by the processes that somebody waited for.
+    pub io_read: Option<u64>,
+    /// Bytes written to block devices, by the same.
+    pub io_written: Option<u64>,
+    /// Times one of the same gave up its processor or lost it.
+    pub context_switches: Option<u64>,
+}
+
+/// How full the side of the workspace is that takes the writes, after the end of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes in use, in whole pages.
+    pub bytes: u64,
+    /// The most bytes.
+    pub most_bytes: u64,
+    /// Files, directories, and names beside the first of a file.
+    pub files: u64,
+    /// The most of these.
+    pub most_files: u64,
+}
+
+impl Written {
+    /// Whether it can take no more of one or the other, so that writes fail with `ENOSPC`.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= self.most_bytes || self.files >= self.most_files
+    }
+}
+
+/// One difference of the overlay's upper side to the caller's directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Relative to the working directory.
+    pub path: Vec<u8>,
+    /// What happened to it.
+    pub change: Change,
+    /// Bytes, for regular files that are still there.
+    pub size: Option<u64>,
+    /// Of the content, lower-case hex, for regular files that are still there and not over the size bound.
+    pub sha256: Option<String>,
+}
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there before.
+    Added,
+    /// Content or metadata differs, or was copied up to be written.
+    Modified,
+    /// It is gone.
+    Deleted,
+}

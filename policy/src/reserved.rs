@@ -1,0 +1,26 @@
+//! Places that no profile can give, because turnkey fills them itself.
+
+use std::path::Path;
+
+use crate::WORKSPACE;
+
+/// Places that turnkey fills itself.
+const RESERVED: [&str; 5] = ["/proc", "/dev", "/sys", "/run", WORKSPACE];
+/// Places of which only parts can come from the host, and files turnkey writes itself.
+pub const RESERVED_ITSELF: [&str; 6] = [
+    "/",
+    "/etc",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/hostname",
+];
+/// Whether every jail has it of its own, so that no profile can give the host's.
+#[must_use]
+pub fn is_reserved(path: &Path) -> bool {
+    let inside = RESERVED.iter().any(|reserved| path.starts_with(reserved));
+    inside
+        || RESERVED_ITSELF
+            .iter()
+            .any(|reserved| path == Path::new(reserved))
+}

@@ -1,0 +1,447 @@
+//! How to allow what was blocked, if it was meant.
+//!
+//! Two things can stand in the way: a rule, and a layer of the jail. The advice names the flag
+//! that opens the layer and the rule to write, and says so when no profile can allow it.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use turnkey_policy::is_reserved;
+use turnkey_policy::syscalls::{self, arguments::Only};
+use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, address};
+
+use super::act::{Act, Object};
+use super::model::{FileAccess, SocketType};
+use super::peers;
+use super::stopper::Stopper;
+use super::text::quote;
+
+/// What a layer that is in the way asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// A flag of `run`.
+    Flag(String),
+    /// A flag of `run` that changes what the rules say, too.
+    Whole(String),
+    /// A line of a profile.
+    Line(String),
+    /// Nothing helps, and why.
+    Never(&'static str),
+    /// Other arguments: the filter refuses these in such jails.
+    Arguments(Only),
+}
+
+impl Opening {
+    /// What to say where no rule is in the way besides.
+    fn alone(self) -> String {
+        match self {
+            Self::Flag(flag) | Self::Whole(flag) => flag,
+            Self::Line(line) => format!("in a profile: {line}"),
+            Self::Never(why) => format!("no profile can allow it: {why}"),
+            Self::Arguments(Only::Every) => NO_SUCH_ARGUMENTS.to_owned(),
+            Self::Arguments(Only::WithoutSetId) => NO_SET_ID.to_owned(),
+        }
+    }
+}
+
+const NO_SUCH_ARGUMENTS: &str =
+    "no profile can allow it with these arguments; with others the profile allows the call";
+
+const NO_SET_ID: &str =
+    "a profile that names nothing in `filesystem.write` allows it with these arguments";
+
+const NO_OTHER_SOCKETS: Opening = Opening::Never("a jail makes no sockets but Unix, TCP and UDP");
+
+/// How to allow an act that `rule`, of the profile named `profile`, decided on.
+pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
+    let rest = || for_rule_alone(profile, rule, act);
+    match opening_for(act) {
+        None => rest(),
+        Some(Opening::Flag(flag)) => format!("{flag}, and {}", rest()),
+        Some(Opening::Line(line)) => format!("{line} and, {}", rest()),
+        Some(enough) => enough.alone(),
+    }
+}
+
+/// The same where no layer is in the way besides.
+pub fn for_rule_alone(profile: &str, rule: &Rule, act: &Act) -> String {
+    let change = match act.object.path() {
+        // Turned into a pattern, an escape would be some other path.
+        Some(path) if !is_plain(path) => " a rule with action = \"allow\" for that path".to_owned(),
+        _ => {
+            let (change, replaces) = change(rule, act);
+            format!("\n{}", snippet(&change, replaces))
+        }
+    };
+    format!("in a profile that extends {profile:?}:{change}")
+}
+
+/// How to allow an act on a file or an address that no rule decided on.
+pub fn for_layer(stopped_by: Stopper, object: &Object) -> Option<String> {
+    opening(stopped_by, object).map(Opening::alone)
+}
+
+/// How to allow a system call that no rule decided on; `for_arguments` is that of the [`Act`].
+pub fn for_call(
+    stopped_by: Option<Stopper>,
+    name: &str,
+    for_arguments: Option<Only>,
+) -> Option<String> {
+    opening_of_call(stopped_by?, name, for_arguments).map(Opening::alone)
+}
+
+/// What the layer that stopped an act asks for.
+fn opening_for(act: &Act) -> Option<Opening> {
+    let stopped_by = act.outcome.stopper()?;
+    let opening = match &act.object {
+        Object::Syscall(name) => {
+            return opening_of_call(stopped_by, name, act.for_arguments);
+        }
+        object => opening(stopped_by, object)?,
+    };
+    Some(match opening {
+        // What a jail says to itself is no attempt to get out, and no rule is asked.
+        Opening::Flag(flag)
+            if matches!(act.object, Object::Address { .. }) && act.on != Some(On::Bind) =>
+        {
+            Opening::Whole(flag)
+        }
+        other => other,
+    })
+}
+
+/// What the layer that refused a system call asks for; `None` when it is not a layer's business.
+fn opening_of_call(
+    stopped_by: Stopper,
+    name: &str,
+    for_arguments: Option<Only>,
+) -> Option<Opening> {
+    let makes_sockets = matches!(name, "socket" | "socketpair");
+    Some(match (stopped_by, for_arguments) {
+        (Stopper::Seccomp, Some(_)) | (Stopper::CgroupProgram, _) if makes_sockets => {
+            NO_OTHER_SOCKETS
+        }
+        (Stopper::Seccomp, Some(only)) => Opening::Arguments(only),
+        (Stopper::Seccomp, None) if makes_sockets => Opening::Line(NETWORK.to_owned()),
+        (Stopper::Seccomp, None) => opening_of_filter(name),
+        (Stopper::Capabilities, _) => Opening::Never("a jail has no capabilities"),
+        (Stopper::UserNamespace, _) => Opening::Never("a jail has one user"),
+        _ => return None,
+    })
+}
+
+/// A socket alone is of no use.
+const NETWORK: &str = "[syscalls] allow = [\"@network-local\"]";
+
+/// What the filter asks for, of a call that it answers by the number.
+fn opening_of_filter(name: &str) -> Opening {
+    match (syscalls::group_of(name), syscalls::why_never(name)) {
+        (Some(group), _) => {
+            let group = group.name;
+            Opening::Line(format!(
+                "[syscalls] allow = [\"{name}\"], or \"{group}\" for its like"
+            ))
+        }
+        (None, Some(why)) => Opening::Never(why),
+        (None, None) => Opening::Never("it is none of the syscalls that turnkey knows"),
+    }
+}
+
+/// What the layer that stopped an act on a file or an address asks for; `None` when it is not a layer's
+/// business.
+fn opening(stopped_by: Stopper, object: &Object) -> Option<Opening> {
+    match (stopped_by, object) {
+        (
+            Stopper::MountNamespace | Stopper::Landlock | Stopper::Mounts,
+            Object::File { path, access, .. },
+        ) => opening_of_path(stopped_by, path.as_deref()?, access),
+        (Stopper::Seccomp, Object::File { .. }) => Some(Opening::Line(
+            "[syscalls] allow = [\"@file-manage\"]".to_owned(),
+        )),
+        (Stopper::MountNamespace, Object::Address { .. }) => Some(Opening::Never(
+            "sockets of the host are not shared with a jail",
+        )),
+        (
+            Stopper::CgroupProgram | Stopper::NetworkNamespace,
+            Object::Address {
+                address, socket, ..
+            },
+        ) => Some(network(address, *socket)),
+        (Stopper::Seccomp, Object::Address { .. }) => Some(Opening::Line(NETWORK.to_owned())),
+        (Stopper::Capabilities, _) => Some(Opening::Never("a jail has no capabilities")),
+        _ => None,
+    }
+}
+
+/// What brings a path of the host's in, if anything does.
+fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Option<Opening> {
+    let place = Path::new(path);
+    let is_missing = stopped_by == Stopper::MountNamespace;
+    Some(match path {
+        "/" if stopped_by == Stopper::Landlock => Opening::Line(LISTS.to_owned()),
+        _ if is_missing && place.starts_with("/proc") => Opening::Line(PROC.to_owned()),
+        _ if is_reserved(place) => Opening::Never("every jail has its own, and not the host's"),
+        _ => Opening::Flag(path_flag(path, access)?),
+    })
+}
+
+/// Where the jail has its processes alone.
+const PROC: &str = "[filesystem] proc = \"common\"";
+
+/// Landlock's right to list the root is one to list all that lies in it.
+const LISTS: &str = "[filesystem] read = […] without `list = false` in any entry";
+
+/// Only an absolute path can be given, and only one that was not escaped can be typed.
+fn path_flag(path: &str, access: &[FileAccess]) -> Option<String> {
+    use FileAccess::{Attribute, Chmod, Link, Rename, Unlink, Write};
+    let is = |kinds: &[FileAccess]| access.iter().any(|one| kinds.contains(one));
+    let (flag, path) = if is(&[Rename, Unlink]) {
+        // A name is its directory's.
+        ("--write", Path::new(path).parent()?.to_str()?)
+    } else if is(&[Link]) {
+        // The directory of the new name, which is not known here.
+        return None;
+    } else if is(&[Attribute, Chmod, Write]) {
+        ("--write", path)
+    } else {
+        ("--read", path)
+    };
+    is_plain(path).then(|| format!("{flag} {}", quote(path)))
+}
+
+fn is_plain(path: &str) -> bool {
+    path.starts_with('/') && !path.contains('\\')
+}
+
+fn network(address: &str, socket: Option<SocketType>) -> Opening {
+    if peers::is_name_server(address) {
+        return Opening::Whole(peers::ANYBODY.to_owned());
+    }
+    let peer: Option<SocketAddr> = address.parse().ok();
+    let peer = peer.map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+    match peer {
+        Some(peer) if address::is_own(peer.ip()) => {
+            let other = match socket {
+                Some(SocketType::Datagram) => String::new(),
+                _ if !peer.ip().is_loopback() || peer.port() == 0 => String::new(),
+                _ => format!(", or --allow {peer} (the host's)"),
+            };
+            Opening::Flag(format!("--network loopback (the jail's own){other}"))
+        }
+        Some(peer) if socket != Some(SocketType::Datagram) && peer.port() != 0 => {
+            Opening::Whole(format!("--allow {peer}"))
+        }
+        _ => Opening::Never("a jail reaches other hosts over TCP alone"),
+    }
+}
+
+/// The rule to write, and whether it replaces the one that decided.
+///
+/// The more specific pattern decides, so allowing the exact path beside the rule is enough,
+/// unless the rule is as specific: it names this path itself, or the act has none. The stronger
+/// action wins such a tie, so the part of the rule that speaks of this act has to go.
+fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
+    if let Some(allow) = allowed_peer(rule, act) {
+        return (allow, false);
+    }
+    let named = act
+        .object
+        .path()
+        .and_then(|path| Some((path.as_bytes(), literal(path)?)));
+    // About memory, a rule without paths speaks of what has none.
+    let by_path = !rule.path.is_empty() || matches!(act.on, Some(On::Open | On::Exec));
+    let Some((path, exact)) = named.filter(|_| by_path) else {
+        return (without_kind(rule, act), true);
+    };
+    let by_name = rule.path.iter().any(|glob| glob.matches(path));
+    if rule.same_file != SameFile::No && !by_name {
+        // No rule about this name takes anything from one about the file.
+        return (without_kind(rule, act), true);
+    }
+    let ties = |glob: &&Glob| glob.matches(path) && glob.specificity() >= exact.specificity();
+    if rule.path.iter().any(|glob| ties(&glob)) {
+        let others = rule.path.iter().filter(|glob| !ties(glob)).cloned();
+        let spelled = rule
+            .path
+            .iter()
+            .filter(ties)
+            .filter_map(|glob| glob.spellings(MOST_SPELLINGS))
+            .flatten();
+        let spelled = spelled
+            .filter(|other| other != path)
+            .filter_map(|other| literal(std::str::from_utf8(&other).ok()?));
+        let path: Vec<Glob> = others.chain(spelled).collect();
+        return match path.is_empty() {
+            true => (without_kind(rule, act), true),
+            false => (
+                Rule {
+                    path,
+                    ..rule.clone()
+                },
+                true,
+            ),
+        };
+    }
+    let allow = Rule {
+        id: format!("allow-{}", rule.id),
+        on: act.on.into_iter().collect(),
+        access: accesses(&act.object),
+        path: vec![exact],
+        action: Action::Allow,
+        yields: false,
+        hidden: false,
+        ..rule.clone()
+    };
+    (allow, false)
+}
+
+/// A rule that allows the act's address and port beside the one that decided; `None` for another kind
+/// of act, where that rule names the same or nothing at all, and for an address that means several.
+fn allowed_peer(rule: &Rule, act: &Act) -> Option<Rule> {
+    let Object::Address { address, .. } = &act.object else {
+        return None;
+    };
+    if rule.address.is_empty() && rule.port.is_empty() {
+        return None;
+    }
+    let peer: SocketAddr = address.parse().ok()?;
+    let (subnet, ports) = (
+        Subnet::one(peer.ip()),
+        Ports::new(peer.port(), peer.port())?,
+    );
+    let is_same = rule.address.contains(&subnet) && rule.port.contains(&ports);
+    if is_same || peer.ip().to_canonical().is_unspecified() {
+        return None;
+    }
+    Some(Rule {
+        id: format!("allow-{}", rule.id),
+        on: act.on.into_iter().collect(),
+        address: vec![subnet],
+        port: vec![ports],
+        action: Action::Allow,
+        ..rule.clone()
+    })
+}
+
+/// A pattern that stands for more paths than this is taken out whole.
+const MOST_SPELLINGS: usize = 64;
+
+/// The rule for its other kinds of attempt, or allowing when there is no other.
+fn without_kind(rule: &Rule, act: &Act) -> Rule {
+    let mut rule = rule.clone();
+    if rule.on.len() > 1 {
+        rule.on.retain(|on| Some(*on) != act.on);
+    } else {
+        rule.action = Action::Allow;
+        // Names can be allowed, files cannot.
+        rule.same_file = SameFile::No;
+    }
+    rule
+}
+
+/// As a rule says it; nothing for an exec.
+fn accesses(object: &Object) -> BTreeSet<Access> {
+    let Object::File { access, .. } = object else {
+        return BTreeSet::new();
+    };
+    let rules = access.iter().filter_map(|access| match access {
+        FileAccess::Read => Some(Access::Read),
+        FileAccess::Write => Some(Access::Write),
+        FileAccess::Execute
+        | FileAccess::Link
+        | FileAccess::Rename
+        | FileAccess::Unlink
+        | FileAccess::Chmod
+        | FileAccess::Map
+        | FileAccess::Stat
+        | FileAccess::Attribute => None,
+    });
+    rules.collect()
+}
+
+/// The pattern that matches `path` and nothing else.
+fn literal(path: &str) -> Option<Glob> {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if "*?{}".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    Glob::parse(&pattern).ok()
+}
+
+/// A rule as a profile writes it, one key on a line.
+fn snippet(rule: &Rule, replaces: bool) -> String {
+    let mut lines = vec!["[[rule]]".to_owned(), format!("id = {}", string(&rule.id))];
+    if replaces {
+        lines.push("replaces = true".to_owned());
+    }
+    lines.push(format!("on = {}", list(rule.on.iter().map(|on| on.name()))));
+    if !rule.path.is_empty() {
+        lines.push(format!(
+            "path = {}",
+            list(rule.path.iter().map(Glob::as_str))
+        ));
+    }
+    if !rule.access.is_empty() && rule.access.len() < Access::ALL.len() {
+        lines.push(format!(
+            "access = {}",
+            list(rule.access.iter().map(|access| access.name()))
+        ));
+    }
+    let addresses = rule.address.iter().map(ToString::to_string);
+    let ports = rule.port.iter().map(ToString::to_string);
+    for (key, values) in [
+        ("address", addresses.collect::<Vec<_>>()),
+        ("port", ports.collect()),
+    ] {
+        if !values.is_empty() {
+            lines.push(format!(
+                "{key} = {}",
+                list(values.iter().map(String::as_str))
+            ));
+        }
+    }
+    if !rule.flags.is_empty() {
+        lines.push(format!(
+            "flags = {}",
+            list(rule.flags.iter().map(|flag| flag.name()))
+        ));
+    }
+    for (key, globs) in [("exe", &rule.exe), ("script", &rule.script)] {
+        if !globs.is_empty() {
+            lines.push(format!("{key} = {}", list(globs.iter().map(Glob::as_str))));
+        }
+    }
+    if rule.yields && !rule.path.is_empty() {
+        lines.push("yields = true".to_owned());
+    }
+    if rule.same_file != SameFile::No {
+        lines.push(format!("same_file = \"{}\"", rule.same_file));
+    }
+    lines.push(format!("action = \"{}\"", rule.action));
+    if rule.action != Action::Allow {
+        lines.push(format!("severity = \"{}\"", rule.severity));
+        lines.extend(
+            rule.technique
+                .as_ref()
+                .map(|technique| format!("technique = {}", string(technique))),
+        );
+    }
+    lines.join("\n")
+}
+
+fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.map(string).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// A JSON string is a TOML string as well.
+fn string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests;

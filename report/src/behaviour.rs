@@ -1,0 +1,103 @@
+//! Courses of acts as findings, and findings that the profile accepts.
+
+use turnkey_analysis::behaviour::{End, Found, Step};
+use turnkey_facts::{Limit, Usage};
+use turnkey_policy::{Accepted, Limits, Policy};
+
+use super::clock::Clock;
+use super::ending::{Ending, Ran};
+use super::limit;
+use super::model::{Acceptance, EvidenceStep, Finding, StepProcess};
+use super::text::escape;
+
+/// How the ids of such findings begin.
+pub const PREFIX: &str = "behaviour:";
+
+/// Whether a finding is a course of acts.
+pub fn is_one(finding: &Finding) -> bool {
+    finding.id.starts_with(PREFIX)
+}
+
+/// What the end of a run tells detectors.
+pub fn end(policy: &Policy, ending: &Ending, usage: Option<&Usage>, disk: Option<&String>) -> End {
+    let Ending::Ran(ran) = ending else {
+        return End::default();
+    };
+    let unknown = Usage::default();
+    let usage = usage.unwrap_or(&unknown);
+    let limits = &policy.limits;
+    let full = ran
+        .limit
+        .filter(|limit| matches!(limit, Limit::Memory | Limit::Pids));
+    let mut reached: Vec<String> = full
+        .map(|limit| limit::words(limit, limits, usage))
+        .map(without_advice)
+        .into_iter()
+        .collect();
+    let all_tasks = usage
+        .pids_peak
+        .is_some_and(|peak| peak >= u64::from(limits.pids));
+    if all_tasks && ran.limit != Some(Limit::Pids) {
+        reached.push(without_advice(limit::words(Limit::Pids, limits, usage)));
+    }
+    reached.extend(disk.cloned().map(without_advice));
+    End {
+        reached,
+        idle: idle(ran, limits, usage),
+    }
+}
+
+/// What happened; what to do about it is said by the finding of the limit.
+fn without_advice(words: String) -> String {
+    words.split(';').next().unwrap_or_default().to_owned()
+}
+
+/// The clock ended it, and it had used less than a hundredth of the time.
+fn idle(ran: &Ran, limits: &Limits, usage: &Usage) -> Option<String> {
+    let used = usage.user? + usage.system?;
+    let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall;
+    idle.then(|| {
+        format!(
+            "did nothing for nearly all of {}: it used {} of a processor",
+            limit::seconds(limits.wall),
+            limit::seconds(used)
+        )
+    })
+}
+
+/// What was found, without scores.
+pub fn findings(found: Vec<Found>, clock: &Clock) -> impl Iterator<Item = Finding> {
+    found.into_iter().map(|found| Finding {
+        id: format!("{PREFIX}{}", found.behaviour),
+        severity: found.behaviour.severity(),
+        score: 0,
+        count: found.count,
+        technique: Some(found.behaviour.technique().to_owned()),
+        reason: found.behaviour.about().to_owned(),
+        evidence: found.steps.iter().map(|one| step(one, clock)).collect(),
+        accepted: None,
+    })
+}
+
+fn step(step: &Step, clock: &Clock) -> EvidenceStep {
+    EvidenceStep {
+        time: step.time_ns.map(|time| clock.date(time)),
+        process: step.process.as_ref().map(|(pid, comm)| StepProcess {
+            pid: *pid,
+            comm: escape(comm),
+        }),
+        what: escape(&step.what),
+    }
+}
+
+/// Notes on each finding what the profile says of it, as long as it holds.
+pub fn accept(findings: &mut [Finding], accepted: &[Accepted], clock: &Clock) {
+    for finding in findings {
+        let said = accepted.iter().find(|one| one.finding == finding.id);
+        finding.accepted = said.map(|one| Acceptance {
+            why: escape(one.why.as_bytes()),
+            until: one.until.to_string(),
+            expired: clock.day() > one.until,
+        });
+    }
+}

@@ -1,0 +1,384 @@
+//! Everything known of a run, put together.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use turnkey_analysis::behaviour::Judge;
+use turnkey_facts as facts;
+use turnkey_facts::{Change, LayerReport};
+use turnkey_policy::Policy;
+
+use turnkey_facts::Passage;
+
+use super::act::KINDS;
+use super::aggregate::Observations;
+use super::behaviour;
+use super::clock::Clock;
+use super::ending::{Ending, Evidence, Ran};
+use super::export::Export;
+use super::limit;
+use super::model;
+use super::model::{
+    ChangedFile, Events, Exit, Host, Layer, Limits, Omitted, Output, Process, Profile, Report,
+    Schema, Usage, Verdict,
+};
+use super::passages;
+use super::text::escape;
+use super::verdict::{self, Facts};
+
+/// All that a report is made of.
+#[derive(Debug)]
+pub struct Inputs<'a> {
+    /// What was enforced.
+    pub policy: &'a Policy,
+    /// The start of the run.
+    pub clock: Clock,
+    /// Names the run.
+    pub id: String,
+    /// The program and its arguments, as bytes.
+    pub command: &'a [Vec<u8>],
+    /// The caller goes on with fewer layers than the policy requires.
+    pub best_effort: bool,
+    /// The machine.
+    pub host: Host,
+    /// How it ended.
+    pub ending: Ending,
+    /// What it used; `None` when nothing ran.
+    pub usage: Option<facts::Usage>,
+    /// The layers of the jail and the monitor's own, in the order to show them.
+    pub enforcement: &'a [LayerReport],
+    /// With `--capture`.
+    pub stdout: Option<Captured>,
+    /// With `--capture`.
+    pub stderr: Option<Captured>,
+    /// What the run changed in its overlay.
+    pub files_changed: &'a [facts::ChangedFile],
+    /// What it changed beyond that.
+    pub files_unlisted: u64,
+    /// How full the overlay's writable side was; `None` without one.
+    pub written: Option<facts::Written>,
+    /// With `--export`.
+    pub export: Option<Export>,
+    /// What was passed on to hosts that the policy allows.
+    pub passages: &'a [Passage],
+    /// The numbers of the system calls that were made, where that was asked for.
+    pub calls: Option<&'a [u32]>,
+    /// What the monitor can vouch for.
+    pub evidence: Evidence,
+    /// What the events amount to.
+    pub observations: Observations,
+    /// What courses of acts they were seen to be.
+    pub judge: Judge,
+}
+
+/// Output that was kept.
+#[derive(Clone, Debug, Default)]
+pub struct Captured {
+    /// What was kept: the first bytes.
+    pub bytes: Vec<u8>,
+    /// How many bytes were read in all.
+    pub total: u64,
+}
+
+impl Report {
+    /// Judges the run and puts the report together.
+    pub fn build(mut inputs: Inputs<'_>) -> Self {
+        let attempts = &mut inputs.observations.network_attempts;
+        passages::add(attempts, inputs.passages, &inputs.clock);
+        let disk = inputs.written.as_ref().and_then(limit::disk);
+        let end = behaviour::end(
+            inputs.policy,
+            &inputs.ending,
+            inputs.usage.as_ref(),
+            disk.as_ref(),
+        );
+        let judge = std::mem::replace(&mut inputs.judge, Judge::blind());
+        let found = behaviour::findings(judge.finish(&end), &inputs.clock);
+        inputs.observations.findings.extend(found);
+        let Inputs {
+            policy,
+            ending,
+            observations,
+            ..
+        } = &inputs;
+        let events = events(&inputs.evidence, ending, observations);
+        let facts = Facts {
+            ending,
+            complete: events.complete,
+            watched: inputs.evidence.watched,
+            decoys: &policy.filesystem.decoys,
+            weaker: inputs.best_effort && inputs.enforcement.iter().any(is_weaker),
+            lost: events.lost.values().sum(),
+            rules: &observations.findings,
+            sigsys: sigsys(&observations.processes, ending),
+            limit: limit_words(policy, ending, inputs.usage.as_ref()),
+            disk,
+            accepted: &policy.accepted,
+            clock: &inputs.clock,
+        };
+        let findings = verdict::findings(&facts);
+        let verdict = verdict::verdict(&facts, &findings);
+        // Where nobody was to watch, nothing is lost: the policy or the caller did without.
+        let lost = inputs.evidence.watched && !events.complete;
+        let exit = verdict::exit_code(ending, lost, policy.enforcement.on_loss);
+        let (exit_code, signal) = own_end(ending);
+        Self {
+            schema: Schema::Report1,
+            started_at: inputs.clock.started_at(),
+            command: inputs
+                .command
+                .iter()
+                .map(|argument| escape(argument))
+                .collect(),
+            profile: Profile {
+                name: policy.name.clone(),
+                sha256: policy.sha256.clone(),
+            },
+            host: Host {
+                kernel: escape(inputs.host.kernel.as_bytes()),
+                arch: escape(inputs.host.arch.as_bytes()),
+            },
+            status: verdict::status(ending),
+            exit_code,
+            signal,
+            error: error(ending),
+            verdict,
+            risk_score: findings.iter().map(|finding| finding.score).sum(),
+            findings,
+            is_safe: verdict == Verdict::Clean,
+            usage: inputs.usage.as_ref().map(usage),
+            limits: inputs.usage.as_ref().map(|_| limits(&policy.limits)),
+            enforcement: inputs.enforcement.iter().map(layer).collect(),
+            files_changed: inputs.files_changed.iter().map(changed).collect(),
+            events,
+            on_host: Vec::new(),
+            brought_in: Vec::new(),
+            exit: with_export(exit, inputs.export.as_ref()),
+            export: inputs.export,
+            id: inputs.id,
+            stdout: inputs.stdout.map(output),
+            stderr: inputs.stderr.map(output),
+            omitted: Omitted {
+                files_changed: inputs.files_unlisted,
+                ..inputs.observations.omitted
+            },
+            violations: inputs.observations.violations,
+            processes: inputs.observations.processes,
+            file_operations: inputs.observations.file_operations,
+            network_attempts: inputs.observations.network_attempts,
+            refused_calls: inputs.observations.refused_calls,
+            syscalls: inputs.calls.map(syscalls),
+        }
+    }
+}
+
+fn syscalls(numbers: &[u32]) -> Vec<String> {
+    let name = |number: &u32| {
+        let known = turnkey_policy::syscalls::name(*number);
+        known.map_or_else(|| format!("syscall {number}"), str::to_owned)
+    };
+    let mut names: Vec<String> = numbers.iter().map(name).collect();
+    names.sort();
+    names
+}
+
+/// A script that goes on after a 0 must find all that it asked for. Any other code already says
+/// that the run was not what it should be.
+fn with_export(exit: u8, export: Option<&Export>) -> u8 {
+    match export {
+        Some(export) if exit == 0 && !export.complete => 125,
+        _ => exit,
+    }
+}
+
+/// A gap in `seq` that the monitor's own counters do not explain is a loss as well.
+fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> Events {
+    let mut lost = evidence.lost.clone();
+    lost.retain(|_, count| *count > 0);
+    let explained: u64 = lost.values().sum();
+    if observations.missing > explained {
+        *lost.entry("unknown".to_owned()).or_default() += observations.missing - explained;
+    }
+    let killed_for_loss = matches!(
+        ending,
+        Ending::Ran(Ran {
+            killed_for_loss: true,
+            ..
+        })
+    );
+    let complete = evidence.watched && lost.is_empty() && !killed_for_loss;
+    Events {
+        seen: seen(observations, &lost),
+        lost,
+        complete,
+    }
+}
+
+/// What events told of, and what is lost of the same kinds.
+fn seen(observations: &Observations, lost: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let told = observations.seen.iter();
+    let mut seen: BTreeMap<String, u64> = told
+        .map(|(kind, count)| ((*kind).to_owned(), *count))
+        .collect();
+    for (kind, count) in lost
+        .iter()
+        .filter(|(kind, _)| KINDS.contains(&kind.as_str()))
+    {
+        *seen.entry(kind.clone()).or_default() += count;
+    }
+    seen
+}
+
+/// How many processes the syscall filter ended. The command's own end is known even without an
+/// event of it.
+fn sigsys(processes: &[Process], ending: &Ending) -> u64 {
+    let ended = processes
+        .iter()
+        .filter(|process| process.exit == Some(Exit::Signal(libc::SIGSYS)));
+    let own = matches!(
+        ending,
+        Ending::Ran(Ran {
+            status: facts::Status::Signaled(libc::SIGSYS),
+            ..
+        })
+    );
+    let ended = u64::try_from(ended.count()).unwrap_or(u64::MAX);
+    ended.max(u64::from(own))
+}
+
+fn limit_words(policy: &Policy, ending: &Ending, usage: Option<&facts::Usage>) -> Option<String> {
+    let Ending::Ran(Ran {
+        limit: Some(limit), ..
+    }) = ending
+    else {
+        return None;
+    };
+    let unknown = facts::Usage::default();
+    Some(limit::words(
+        *limit,
+        &policy.limits,
+        usage.unwrap_or(&unknown),
+    ))
+}
+
+fn own_end(ending: &Ending) -> (Option<u8>, Option<i32>) {
+    match ending {
+        Ending::Ran(Ran {
+            status: facts::Status::Exited(code),
+            ..
+        }) => (Some(*code), None),
+        Ending::Ran(Ran {
+            status: facts::Status::Signaled(signal),
+            ..
+        }) => (None, Some(*signal)),
+        Ending::Ran(Ran {
+            status: facts::Status::Unknown,
+            ..
+        })
+        | Ending::NotStarted { .. } => (None, None),
+    }
+}
+
+fn error(ending: &Ending) -> Option<String> {
+    match ending {
+        Ending::NotStarted { message, .. } => Some(lines(message)),
+        Ending::Ran(_) => None,
+    }
+}
+
+/// Turnkey's own words, in which only the breaks between lines are meant.
+fn lines(message: &str) -> String {
+    let lines: Vec<String> = message
+        .lines()
+        .map(|line| escape(line.as_bytes()))
+        .collect();
+    lines.join("\n")
+}
+
+fn usage(usage: &facts::Usage) -> Usage {
+    Usage {
+        wall_seconds: usage.wall.as_secs_f64(),
+        user_seconds: usage.user.map(|time| time.as_secs_f64()),
+        system_seconds: usage.system.map(|time| time.as_secs_f64()),
+        throttled_seconds: usage.throttled.map(|time| time.as_secs_f64()),
+        memory_peak_bytes: usage.memory_peak,
+        swap_peak_bytes: usage.swap_peak,
+        pids_peak: usage.pids_peak,
+        oom_kills: usage.oom_kills,
+        io_read_bytes: usage.io_read,
+        io_written_bytes: usage.io_written,
+        context_switches: usage.context_switches,
+    }
+}
+
+fn limits(limits: &turnkey_policy::Limits) -> Limits {
+    Limits {
+        wall_seconds: limits.wall.as_secs_f64(),
+        cpu_seconds: limits.cpu_time.as_secs_f64(),
+        cpu_percent: limits.cpu_percent,
+        memory_bytes: limits.memory,
+        swap_bytes: limits.swap,
+        pids: limits.pids.into(),
+        output_bytes: limits.output,
+        disk_bytes: limits.disk,
+        file_size_bytes: limits.file_size,
+        open_files: limits.open_files.into(),
+    }
+}
+
+fn is_weaker(report: &LayerReport) -> bool {
+    report.degraded.is_some()
+}
+
+fn layer(report: &LayerReport) -> Layer {
+    let optional = |text: &Option<String>| text.as_ref().map(|text| escape(text.as_bytes()));
+    Layer {
+        layer: report.layer,
+        requested: escape(report.requested.as_bytes()),
+        effective: escape(report.effective.as_bytes()),
+        proof: optional(&report.proof),
+        degraded: optional(&report.degraded),
+    }
+}
+
+fn changed(file: &facts::ChangedFile) -> ChangedFile {
+    let change = match file.change {
+        Change::Added => model::Change::Added,
+        Change::Modified => model::Change::Modified,
+        Change::Deleted => model::Change::Deleted,
+    };
+    ChangedFile {
+        path: escape(&file.path),
+        change,
+        size: file.size,
+        sha256: file.sha256.clone(),
+    }
+}
+
+/// Captured output stays as it is: it is a value, and [`super::json`] writes it safely.
+fn output(captured: Captured) -> Output {
+    let Captured { mut bytes, total } = captured;
+    let truncated = u64::try_from(bytes.len()).unwrap_or(u64::MAX) < total;
+    if truncated {
+        bytes.truncate(whole_characters(&bytes));
+    }
+    let (text, base64) = match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(bytes) => (None, Some(STANDARD.encode(bytes.as_bytes()))),
+    };
+    Output {
+        text,
+        base64,
+        bytes: total,
+        truncated,
+    }
+}
+
+/// The length without a last character that the bound of the capture cut in two.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    }
+}

@@ -1,0 +1,178 @@
+//! What `--export` brought out, for the report and for people.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use turnkey_facts::export::{Exported, Scope, Skipped as LeftBehind};
+
+use super::limit::size;
+use super::text::{escape, quote};
+
+/// What stayed behind and is named on the terminal.
+const NAMED: usize = 5;
+
+/// The files of the workspace that were brought out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Export {
+    /// Where they are.
+    pub directory: String,
+    /// `everything` or `changes`.
+    pub scope: Extent,
+    /// Files written.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Whether nothing that could be asked for stayed behind: symlinks, pipes, sockets and
+    /// devices cannot.
+    pub complete: bool,
+    /// Why there is no export at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What stayed behind.
+    pub skipped: Vec<Skipped>,
+    /// How many more stayed behind than are listed.
+    pub omitted: u64,
+}
+
+/// How much of the workspace was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// Every file.
+    Everything,
+    /// Those that the run added or modified.
+    Changes,
+}
+
+/// Something that stayed behind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Relative to the workspace.
+    pub path: String,
+    /// What about it, for "it …".
+    pub reason: String,
+}
+
+impl Export {
+    /// From what came of it, or why nothing did.
+    pub fn new(directory: &Path, scope: Scope, outcome: Result<Exported, String>) -> Export {
+        let (exported, error) = match outcome {
+            Ok(exported) => (exported, None),
+            Err(error) => (Exported::default(), Some(error)),
+        };
+        Export {
+            directory: escape(std::os::unix::ffi::OsStrExt::as_bytes(
+                directory.as_os_str(),
+            )),
+            scope: match scope {
+                Scope::Everything => Extent::Everything,
+                Scope::Changes => Extent::Changes,
+            },
+            files: exported.files,
+            bytes: exported.bytes,
+            complete: error.is_none() && !exported.lost,
+            error: error.map(|error| escape(error.as_bytes())),
+            skipped: exported.skipped.iter().map(skipped).collect(),
+            omitted: exported.omitted,
+        }
+    }
+
+    /// One line on what was brought out, one on what was not. An export with a gap is told even to
+    /// those who want to hear nothing.
+    pub fn tell(&self, quiet: bool, out: &mut impl Write) -> io::Result<()> {
+        let directory = quote(&self.directory);
+        if let Some(error) = &self.error {
+            return writeln!(out, "turnkey: nothing was exported to {directory}: {error}");
+        }
+        if quiet && self.complete {
+            return Ok(());
+        }
+        let (files, bytes) = (self.files, size(self.bytes));
+        writeln!(
+            out,
+            "turnkey: exported {files} files, {bytes}, to {directory}"
+        )?;
+        self.tell_of_what_is_missing(out)
+    }
+
+    fn tell_of_what_is_missing(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.skipped.is_empty() {
+            return Ok(());
+        }
+        let what = if self.complete {
+            "left out"
+        } else {
+            "NOT COMPLETE"
+        };
+        let named = self.skipped.iter().take(NAMED);
+        let named: Vec<String> = named
+            .map(|skipped| format!("{} {}", quote(&skipped.path), skipped.reason))
+            .collect();
+        let listed = u64::try_from(self.skipped.len()).unwrap_or(u64::MAX);
+        let more = listed.saturating_sub(named.len() as u64) + self.omitted;
+        let more = if more > 0 {
+            format!("; and {more} more, see the report")
+        } else {
+            String::new()
+        };
+        writeln!(out, "turnkey: {what}: {}{more}", named.join("; "))
+    }
+}
+
+fn skipped(left: &LeftBehind) -> Skipped {
+    Skipped {
+        path: escape(&left.path),
+        reason: left.reason.in_words(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnkey_facts::export::Reason;
+
+    fn told(exported: Exported, quiet: bool) -> String {
+        let mut out = Vec::new();
+        let export = Export::new(Path::new("out"), Scope::Changes, Ok(exported));
+        export.tell(quiet, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn left(path: &[u8], reason: Reason) -> Exported {
+        Exported {
+            files: 2,
+            bytes: 2048,
+            skipped: vec![LeftBehind {
+                path: path.to_vec(),
+                reason,
+            }],
+            lost: reason == Reason::Size,
+            ..Exported::default()
+        }
+    }
+
+    #[test]
+    fn a_gap_is_told_even_to_the_quiet() {
+        let link = left(b"link", Reason::Symlink);
+        assert_eq!(told(link.clone(), true), "");
+        assert!(told(link, false).contains("left out: link is a symlink"));
+        assert!(told(left(b"big", Reason::Size), true).contains("NOT COMPLETE: big would pass"));
+    }
+
+    #[test]
+    fn a_hostile_name_steers_nothing() {
+        let text = told(left(b"a\x1b[2J\nturnkey: clean", Reason::Name), false);
+        assert!(!text.contains('\x1b'), "{text:?}");
+        assert_eq!(text.lines().count(), 2, "{text:?}");
+    }
+
+    #[test]
+    fn what_failed_as_a_whole_is_not_complete() {
+        let export = Export::new(Path::new("out"), Scope::Everything, Err("full".into()));
+        assert!(!export.complete);
+        let mut out = Vec::new();
+        export.tell(true, &mut out).unwrap();
+        assert!(!out.is_empty());
+    }
+}

@@ -1,0 +1,262 @@
+//! A profile that allows what a run was refused, for whoever meant it: every line that the terminal and the report
+//! have as advice, in one text that can be used as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use toml_edit::DocumentMut;
+use turnkey_policy::{Action, SCHEMA, Severity, shipped};
+
+use super::command_line;
+use crate::model::{Report, Violation};
+use crate::shortened;
+use crate::terminal;
+use turnkey_policy::quoted;
+
+/// Characters of the command in the first line.
+const COMMAND: usize = 60;
+
+/// The text that redact.rs puts in the place of a credential.
+const REDACTED: &str = "[redacted";
+
+/// The name of the first profile that is suggested.
+const NAME: &str = "suggested";
+
+/// The profile. What a rule of severity critical is against, and what no profile can allow, stands in comments.
+pub fn document(report: &Report) -> String {
+    let mut draft = Draft::over(&report.profile.name);
+    for finding in report.findings.iter().filter(|finding| finding.counts()) {
+        for violation in finding.violations(report) {
+            draft.violation(violation);
+        }
+    }
+    for blocked in terminal::blocked::all(report) {
+        let by = blocked.process.map(|process| process.comm.as_str());
+        let what = told(&format!("blocked: {}", blocked.what), by);
+        let advice = blocked.advice.as_deref().unwrap_or_default();
+        draft.advice(&what, advice, blocked.path);
+    }
+    for path in &report.on_host {
+        draft.advice("looked for in vain", "--read ", Some(path));
+    }
+    draft.text(report)
+}
+
+fn told(what: &str, by: Option<&str>) -> String {
+    by.map_or_else(|| what.to_owned(), |by| format!("{what}, by {by}"))
+}
+
+/// The lines of a profile, each with the reason.
+#[derive(Default)]
+struct Draft {
+    /// The name of the profile, which begins those of its rules: one that was suggested before may be below it.
+    name: String,
+    hosts: BTreeMap<String, String>,
+    loopback: Option<String>,
+    read: BTreeMap<String, String>,
+    write: BTreeMap<String, String>,
+    proc: Option<String>,
+    calls: BTreeMap<String, String>,
+    /// Rules as the report has them, and what of each name is taken.
+    rules: Vec<(String, String)>,
+    ids: BTreeSet<String>,
+    left_out: BTreeSet<String>,
+}
+
+impl Draft {
+    /// Of a profile over the one of this name.
+    fn over(base: &str) -> Draft {
+        let number = base.strip_prefix(NAME).map(|rest| {
+            let number = rest.strip_prefix('-').and_then(|rest| rest.parse().ok());
+            number.unwrap_or(1_u32).saturating_add(1)
+        });
+        let name = number.map_or_else(|| NAME.to_owned(), |number| format!("{NAME}-{number}"));
+        Draft {
+            name,
+            ..Draft::default()
+        }
+    }
+
+    /// An attempt that a rule decided on. Of what was not refused there is nothing to allow.
+    fn violation(&mut self, violation: &Violation) {
+        if violation.action < Action::Deny && violation.stopped_by.is_none() {
+            return;
+        }
+        let what = told(
+            &terminal::headline(violation),
+            Some(&violation.process.comm),
+        );
+        if violation.severity == Severity::Critical {
+            let (rule, why) = (&violation.rule, &violation.why);
+            self.leave_out(&what, &format!("rule {rule} is critical: {why}"));
+            return;
+        }
+        self.advice(&what, &violation.advice, violation.path.as_deref());
+    }
+
+    /// Takes one piece of advice as advice.rs writes them: what opens the layer, and the rule.
+    fn advice(&mut self, what: &str, advice: &str, path: Option<&str>) {
+        let (opening, rule) = match advice.split_once("\n[[rule]]\n") {
+            Some((opening, rule)) => (opening, Some(format!("[[rule]]\n{rule}\n"))),
+            None => (advice, None),
+        };
+        let rule = rule.map(|rule| self.rule(what, &rule));
+        if rule == Some(false) || !self.opening(what, opening, path, rule.is_some()) {
+            let opening = opening.lines().next().unwrap_or_default();
+            self.leave_out(what, opening);
+        }
+    }
+
+    /// True when the profile now has what opens the layer.
+    fn opening(&mut self, what: &str, text: &str, path: Option<&str>, has_rule: bool) -> bool {
+        let path = path.filter(|path| path.starts_with('/') && !path.contains('\\'));
+        let path = path.filter(|path| !path.contains(REDACTED));
+        let line = text.strip_prefix("in a profile: ").unwrap_or_default();
+        let call = line.strip_prefix("[syscalls] allow = [\"");
+        let call = call.and_then(|rest| rest.split('"').next());
+        match (path, call) {
+            (Some(path), _) if text.starts_with("--read ") => add(&mut self.read, path, what),
+            (Some(path), _) if text.starts_with("--write ") => add(&mut self.write, path, what),
+            _ if text.starts_with("--network loopback") => {
+                self.loopback.get_or_insert_with(|| what.to_owned());
+            }
+            _ if text.starts_with("--allow ") => return self.talk(what, text),
+            (_, Some(call)) => add(&mut self.calls, call, what),
+            _ if line.starts_with("[filesystem] proc = \"common\"") => {
+                self.proc.get_or_insert_with(|| what.to_owned());
+            }
+            // The rule alone was in the way.
+            _ => return has_rule && text.starts_with("in a profile that extends "),
+        }
+        true
+    }
+
+    fn talk(&mut self, what: &str, flags: &str) -> bool {
+        let hosts: Vec<&str> = flags
+            .split("--allow ")
+            .filter_map(|flag| flag.split(' ').next().filter(|host| !host.is_empty()))
+            .collect();
+        if hosts.iter().any(|host| host.ends_with("PORT")) {
+            return false;
+        }
+        for host in hosts {
+            add(&mut self.hosts, host, what);
+        }
+        true
+    }
+
+    /// True when the profile now has the rule. Of rules that take another's place it has the first.
+    fn rule(&mut self, what: &str, text: &str) -> bool {
+        let Ok(mut document) = text.parse::<DocumentMut>() else {
+            return false;
+        };
+        let rules = document.get_mut("rule");
+        let Some(rule) = rules.and_then(|rules| rules.as_array_of_tables_mut()?.get_mut(0)) else {
+            return false;
+        };
+        let id = rule.get("id").and_then(|id| id.as_str()).map(str::to_owned);
+        let Some(id) = id else { return false };
+        if self.rules.iter().any(|(known, _)| known == text) {
+            return true;
+        }
+        let replaces = rule.contains_key("replaces");
+        let id = match replaces {
+            true => id,
+            false => format!("{}-{id}", self.name),
+        };
+        let mut free = id.clone();
+        for number in 2.. {
+            if self.ids.insert(free.clone()) {
+                break;
+            }
+            if replaces {
+                return false;
+            }
+            free = format!("{id}-{number}");
+        }
+        rule["id"] = toml_edit::value(free);
+        rule["why"] = toml_edit::value(what);
+        let written = format!("\n{}", document.to_string().trim_start());
+        self.rules.push((text.to_owned(), written));
+        true
+    }
+
+    fn leave_out(&mut self, what: &str, why: &str) {
+        self.left_out.insert(format!("{what}: {why}"));
+    }
+
+    fn text(self, report: &Report) -> String {
+        let mut text = head(report, &self.name);
+        if !self.hosts.is_empty() {
+            text += "\n[network]\nmode = \"allow\"\nallow = [\n";
+            text += &entries("to", &self.hosts);
+            text += "]\n";
+        } else if let Some(why) = self.loopback {
+            let _ = writeln!(text, "\n[network]\n# {why}\nmode = \"loopback\"");
+        }
+        if self.proc.is_some() || !self.read.is_empty() || !self.write.is_empty() {
+            text += "\n[filesystem]\n";
+        }
+        if let Some(why) = self.proc {
+            let _ = writeln!(text, "# {why}\nproc = \"common\"");
+        }
+        for (key, paths) in [("read", &self.read), ("write", &self.write)] {
+            if !paths.is_empty() {
+                let _ = writeln!(text, "{key} = [\n{}]", entries("path", paths));
+            }
+        }
+        if !self.calls.is_empty() {
+            text += "\n[syscalls]\nallow = [\n";
+            for (call, why) in &self.calls {
+                let _ = writeln!(text, "    # {why}\n    {},", quoted(call));
+            }
+            text += "]\n";
+        }
+        text.extend(self.rules.iter().map(|(_, rule)| rule.as_str()));
+        if !self.left_out.is_empty() {
+            text += "\n# Left out, for a person to decide on:\n";
+        }
+        for words in &self.left_out {
+            let _ = writeln!(text, "#   {words}");
+        }
+        text
+    }
+}
+
+/// Everything but what was refused.
+fn head(report: &Report, name: &str) -> String {
+    let command = shortened(&command_line(report), COMMAND);
+    let below = &report.profile.name;
+    let (base, note) = match shipped(below) {
+        Some(_) => (below.clone(), String::new()),
+        // The report knows a profile by its name alone.
+        None => (
+            format!("./{below}.toml"),
+            format!("  # the file of the profile {}", quoted(below)),
+        ),
+    };
+    format!(
+        "# What `{command}` was refused, allowed. Take out what you did not mean: each line says what it is for.\n\
+         schema = \"{SCHEMA}\"\n\
+         name = \"{name}\"\n\
+         extends = [{}]{note}\n\
+         description = {}\n",
+        quoted(&base),
+        quoted(&format!("{below}, and what a run of {command} was refused")),
+    )
+}
+
+fn add(map: &mut BTreeMap<String, String>, key: &str, what: &str) {
+    map.entry(key.to_owned()).or_insert_with(|| what.to_owned());
+}
+
+fn entries(key: &str, all: &BTreeMap<String, String>) -> String {
+    all.iter().fold(String::new(), |mut text, (value, why)| {
+        let (value, why) = (quoted(value), quoted(why));
+        let _ = writeln!(text, "    {{ {key} = {value}, why = {why} }},");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests;

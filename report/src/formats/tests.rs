@@ -1,0 +1,205 @@
+//! Against the schemas that others have published: see tests/data/schemas.
+
+use serde_json::{Value, json};
+
+use super::{junit, ocsf, sarif};
+use crate::Stored;
+use crate::model::Report;
+use crate::schema_validator::SchemaValidator;
+
+const SARIF: &str = include_str!("../../../tests/data/schemas/sarif-2.1.0.json");
+const OCSF: &str = include_str!("../../../tests/data/schemas/ocsf-1.5.0-detection-finding.json");
+
+/// The golden report of this name, changed.
+pub fn golden(name: &str, change: impl Fn(&mut Value)) -> Report {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/snapshots");
+    let file = format!("{folder}/turnkey_report__golden__{name}.snap");
+    let text = std::fs::read_to_string(file).unwrap();
+    let body = text.splitn(3, "---\n").nth(2).unwrap();
+    let mut value: Value = serde_json::from_str(body).unwrap();
+    change(&mut value);
+    Stored::read(value.to_string().as_bytes()).unwrap().report
+}
+
+fn all() -> Vec<Report> {
+    let names = [
+        "a_clean_run",
+        "a_hostile_name",
+        "nothing_ran",
+        "out_of_memory",
+        "shadow_read_under_enforce",
+    ];
+    let mut all: Vec<Report> = names.iter().map(|name| golden(name, |_| {})).collect();
+    // An attempt on an address, one on a call, one on nothing, and a behaviour.
+    for instead in [
+        json!({"address": "[2001:db8::1]:443"}),
+        json!({"address": "unix:/run/<&\">.sock"}),
+        json!({"syscall": "ptrace"}),
+        json!({}),
+    ] {
+        all.push(golden("shadow_read_under_enforce", |value| {
+            let violation = value["violations"][0].as_object_mut().unwrap();
+            violation.remove("path");
+            violation.extend(instead.as_object().unwrap().clone());
+            violation["process"]["exec_id"] = Value::Null;
+            value["command"] = json!(["<script>", "a&b\"'", "]]>"]);
+            value["started_at"] = json!("soon");
+            value["findings"][0]["reason"] = json!("");
+            let behaviour = json!({"id": "behaviour:download-and-run", "severity": "high", "score": 10, "count": 1, "technique": "T1105", "reason": "fetched a program\nand ran it",
+                "evidence": [{"what": "<b>"}, {"time": "soon", "process": {"pid": 2, "comm": "<i>"}, "what": "ran"}],
+                "accepted": {"why": "<u>", "until": "2999-12-31", "expired": false}});
+            value["findings"].as_array_mut().unwrap().push(behaviour);
+        }));
+    }
+    all
+}
+
+#[test]
+fn sarif_fits_the_published_schema() {
+    let judge = SchemaValidator::new(serde_json::from_str(SARIF).unwrap());
+    for report in all() {
+        let log = sarif::log(&report);
+        assert_eq!(judge.wrong(&log), "", "{log:#}");
+    }
+    // The judge can say no.
+    let mut log = sarif::log(&golden("shadow_read_under_enforce", |_| {}));
+    log["runs"][0]["results"][0]["level"] = json!("grave");
+    assert!(judge.wrong(&log).contains("level"));
+}
+
+#[test]
+fn ocsf_fits_the_published_schema() {
+    let judge = SchemaValidator::new(serde_json::from_str(OCSF).unwrap());
+    for report in all() {
+        for event in ocsf::events(&report) {
+            assert_eq!(judge.wrong(&event), "", "{event:#}");
+        }
+    }
+    let mut event = ocsf::events(&golden("shadow_read_under_enforce", |_| {})).remove(0);
+    event["evidences"][0]["process"]["colour"] = json!(1);
+    event["severity_id"] = json!(9);
+    let wrong = judge.wrong(&event);
+    assert!(
+        wrong.contains("colour") && wrong.contains("severity_id"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn sarif_names_rule_place_and_process() {
+    let log = sarif::log(&golden("shadow_read_under_enforce", |_| {}));
+    let run = &log["runs"][0];
+    assert_eq!(run["tool"]["driver"]["rules"][0]["id"], "credential-file");
+    assert_eq!(
+        run["tool"]["driver"]["rules"][0]["properties"]["security-severity"],
+        "9.5"
+    );
+    let result = &run["results"][0];
+    let place = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    assert_eq!(
+        (place, &result["level"]),
+        (&json!("file:///etc/shadow"), &json!("error"))
+    );
+    assert_eq!(
+        result["message"]["text"],
+        "killed for reading /etc/shadow, by python3 (pid 2): python3 shadow.py; stopped by the monitor: it killed the jail"
+    );
+    // The bytes of a hostile path, not their escapes.
+    let log = sarif::log(&golden("a_hostile_name", |_| {}));
+    let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        place["artifactLocation"]["uri"],
+        "file:///etc/%1B%5B2J%FF%22%0A%5C.ssh/id_rsa"
+    );
+}
+
+#[test]
+fn ocsf_says_who_did_what_and_what_became_of_it() {
+    let events = ocsf::events(&golden("shadow_read_under_enforce", |_| {}));
+    let [event, behaviour] = events.as_slice() else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        behaviour["evidences"][0]["name"],
+        "opened the decoy /etc/shadow"
+    );
+    assert_eq!(behaviour["attacks"][0]["technique"]["uid"], "T1552");
+    let at = |pointer: &str| event.pointer(pointer).unwrap_or(&Value::Null);
+    assert_eq!(at("/time"), 1_767_323_045_003_u64);
+    assert_eq!(
+        (at("/severity"), at("/disposition")),
+        (&json!("Critical"), &json!("Blocked"))
+    );
+    assert_eq!(at("/attacks/0/sub_technique/uid"), "T1003.008");
+    assert_eq!(at("/evidences/0/file/path"), "/etc/shadow");
+    assert_eq!(at("/evidences/0/process/cmd_line"), "python3 shadow.py");
+    assert_eq!(at("/unmapped/verdict"), "violated");
+    assert_eq!(
+        ocsf::events(&golden("a_clean_run", |_| {})),
+        Vec::<Value>::new()
+    );
+}
+
+#[test]
+fn a_run_that_was_only_watched_blocks_nothing() {
+    let observed = golden("shadow_read_under_enforce", |value| {
+        value["violations"][0]["stopped_by"] = Value::Null;
+    });
+    let event = &ocsf::events(&observed)[0];
+    assert_eq!(
+        (&event["action"], &event["disposition"]),
+        (&json!("Observed"), &json!("Logged"))
+    );
+}
+
+#[test]
+fn junit_counts_what_is_not_well() {
+    let counts = |report: &Report| {
+        let xml = junit::document(report);
+        let cases = xml.matches("<testcase ").count();
+        assert!(xml.contains(&format!(" tests=\"{cases}\"")), "{xml}");
+        let count = |what: &str| xml.matches(&format!("<{what} ")).count();
+        let told = format!(
+            " failures=\"{}\" errors=\"{}\"",
+            count("failure"),
+            count("error")
+        );
+        assert_eq!(xml.matches(&told).count(), 2, "{xml}");
+        (count("failure"), count("error"))
+    };
+    assert_eq!(counts(&golden("a_clean_run", |_| {})), (0, 0));
+    // The verdict, the rule and the behaviour; less what is accepted.
+    assert_eq!(counts(&golden("shadow_read_under_enforce", |_| {})), (3, 0));
+    let accepted = golden("shadow_read_under_enforce", |value| {
+        let known = json!({"why": "known", "until": "2999-12-31", "expired": false});
+        value["findings"][1]["accepted"] = known;
+    });
+    assert_eq!(counts(&accepted), (2, 0));
+    let log = sarif::log(&accepted);
+    let told = &log["runs"][0]["results"][1];
+    assert_eq!(
+        told["suppressions"][0]["justification"],
+        "known (until 2999-12-31)"
+    );
+    assert_eq!(
+        told["message"]["text"],
+        "goes after secrets of several kinds, or takes a decoy; opened the decoy /etc/shadow"
+    );
+    assert_eq!(ocsf::events(&accepted)[1]["status"], "Suppressed");
+    assert_eq!(counts(&golden("nothing_ran", |_| {})).1, 1);
+    let info = golden("a_clean_run", |value| {
+        let disk = json!({"id": "turnkey:disk", "severity": "info", "score": 0, "count": 1, "reason": "full"});
+        value["findings"] = json!([disk]);
+    });
+    assert_eq!(counts(&info), (0, 0));
+}
+
+#[test]
+fn junit_takes_no_text_for_markup() {
+    let xml = junit::document(&golden("shadow_read_under_enforce", |value| {
+        value["command"] = json!(["</testsuite><script>", "\"&"]);
+        value["violations"][0]["why"] = json!("]]></failure>\n<x>");
+    }));
+    assert!(!xml.contains("<script>") && !xml.contains("<x>"), "{xml}");
+    assert!(xml.contains("&lt;/testsuite&gt;&lt;script&gt;"), "{xml}");
+}

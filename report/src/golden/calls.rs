@@ -1,0 +1,103 @@
+//! What the filter refuses, and who that nobody knows.
+
+use turnkey_facts::Kind;
+
+use super::*;
+
+/// What a filter says no to, and no rule speaks of.
+fn refused_by_filter(name: &str, errno: i32) -> Kind {
+    Kind::Refused {
+        nr: turnkey_policy::syscalls::number(name).unwrap_or(500),
+        on: None,
+        args: [0, 0x5412, 0],
+        errno,
+    }
+}
+
+#[test]
+fn a_call_that_no_rule_speaks_of_is_told_with_the_group_that_allows_it() {
+    let mut policy = policy();
+    policy.syscalls.allow.insert("ioctl");
+    let mut story = Story::command(&["answer"]);
+    for _ in 0..3 {
+        story.push(2, refused_by_filter("getppid", libc::EPERM));
+    }
+    story.push(2, refused_by_filter("sync", libc::EPERM));
+    story.push(2, refused_by_filter("ioctl", libc::EPERM));
+    story.push(2, refused_by_filter("future", libc::ENOSYS));
+    // Asked in passing, and answered like by a kernel without NUMA.
+    story.push(2, refused_by_filter("mbind", libc::ENOSYS));
+    let report = Report::build(inputs(&policy, &story));
+    json(&report);
+    let rows = report.refused_calls.iter();
+    let told: Vec<_> = rows
+        .map(|row| (row.syscall.as_str(), row.count, row.for_arguments))
+        .collect();
+    let expected = [
+        ("getppid", 3, false),
+        ("sync", 1, false),
+        ("ioctl", 1, true),
+        ("syscall 500", 1, false),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(report.events.seen["refused"], 7, "and one that is no row");
+    assert_eq!(report.refused_calls[0].errno.as_deref(), Some("EPERM"));
+    assert_eq!(report.refused_calls[0].first_exec_id, Some(1));
+    assert_eq!(
+        report.refused_calls[3].advice.as_deref(),
+        Some("no profile can allow it: it is none of the syscalls that turnkey knows")
+    );
+    // Programs do without what looks as if their kernel did not have it.
+    assert_eq!(
+        terminal(&report),
+        "\
+turnkey: blocked: calling getppid (EPERM) (3 times)
+  by          python3 (pid 2): answer
+  stopped by  seccomp: the profile does not allow that syscall
+  to allow    in a profile: [syscalls] allow = [\"getppid\"], or \"@self\" for its like
+turnkey: blocked: calling sync (EPERM)
+  by          python3 (pid 2): answer
+  stopped by  seccomp: the profile does not allow that syscall
+  to allow    no profile can allow it: it writes out the disks of the whole host
+turnkey: blocked: calling ioctl (EPERM)
+  by          python3 (pid 2): answer
+  stopped by  seccomp: it refuses these arguments of that syscall
+  to allow    no profile can allow it with these arguments; with others the profile allows the call
+turnkey: clean — exited 0 in 0.21 s
+"
+    );
+    let page = super::super::formats::html::document(&report);
+    assert!(page.contains("System calls refused") && page.contains("@self"));
+}
+
+#[test]
+fn who_is_not_known_is_said_where_rules_ask() {
+    let said = super::super::unknown::WORDS;
+    let escape_by = |exe: &[&str]| turnkey_policy::Rule {
+        exe: exe
+            .iter()
+            .map(|exe| turnkey_policy::Glob::parse(exe).unwrap())
+            .collect(),
+        ..policy().rules[ESCAPE].clone()
+    };
+    // Rules of another kind of attempt, or of none at all, do not ask.
+    let elsewhere = turnkey_policy::Rule {
+        on: [On::Bpf].into(),
+        ..escape_by(&["/usr/bin/cat"])
+    };
+    for (rule, told) in [(elsewhere, false), (escape_by(&["/usr/bin/cat"]), true)] {
+        let mut policy = policy();
+        policy.rules.push(rule);
+        let mut story = Story::command(&["python3", "escape.py"]);
+        story.decided(2, refused("ptrace", On::Ptrace), ESCAPE, Action::Log);
+        story.by_nobody_known();
+        let report = Report::build(inputs(&policy, &story));
+        assert_eq!(report.violations[0].actor_unknown, told);
+        assert_eq!(terminal(&report).contains(said), told);
+        assert_eq!(json(&report).contains("actor_unknown"), told);
+        assert_eq!(
+            super::super::formats::html::document(&report).contains(said),
+            told
+        );
+    }
+}

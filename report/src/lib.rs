@@ -1,0 +1,63 @@
+//! What a run tells afterwards: to scripts as JSON, to people on the terminal, and event by
+//! event as JSON Lines.
+//!
+//! ```text
+//! Event ─┬─ Aggregator ── Observations ─┐
+//!        └─ EventWriter (--events)      ├─ Report::build ─┬─ json::write (--report)
+//! how the run ended, usage, layers ─────┘            ▲    └─ terminal::story (stderr)
+//!                     a stored report ── Stored::read ┘
+//! ```
+//!
+//! Everything here is pure but for writing to what the caller hands in. Bytes become text in
+//! [`text`] alone, and what comes out of it cannot steer a terminal or break JSON.
+
+mod act;
+mod advice;
+mod aggregate;
+mod behaviour;
+mod build;
+mod clock;
+mod ending;
+mod events;
+mod export;
+pub mod formats;
+pub mod json;
+mod limit;
+pub mod model;
+mod passages;
+mod peers;
+mod processes;
+mod read;
+pub mod redact;
+mod rows;
+mod stopper;
+mod table;
+pub mod terminal;
+mod text;
+mod unknown;
+mod verdict;
+mod words;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod schema_validator;
+
+pub use act::{accesses, address_text, asked, errno_name};
+pub use aggregate::{Aggregator, Observations};
+pub use build::{Captured, Inputs};
+pub use clock::Clock;
+pub use ending::{Ending, Evidence, NotStarted, Ran};
+pub use events::EventWriter;
+pub use export::Export;
+pub use limit::{seconds, size};
+pub use model::{BroughtIn, FileAccess, Host, Report, Status};
+pub use read::{LARGEST, Stored};
+pub use text::{by_reason, escape, quote, shortened, unescape, visible};
+
+/// The JSON Schema of reports, as `docs/` holds it.
+pub const SCHEMA: &str = include_str!("../../docs/report.schema.json");

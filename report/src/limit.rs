@@ -1,0 +1,227 @@
+//! A limit that ended a run, in words.
+
+use std::time::Duration;
+
+use turnkey_facts::{Limit, Usage, Written};
+use turnkey_policy::Limits;
+use turnkey_policy::quantity::{format_duration, format_size};
+
+/// What was used of what, what happened, and the flag that allows twice as much.
+pub fn words(limit: Limit, limits: &Limits, usage: &Usage) -> String {
+    match limit {
+        Limit::Memory => memory(limits, usage),
+        Limit::Pids => {
+            let peak = usage
+                .pids_peak
+                .map(|peak| format!("{peak} of "))
+                .unwrap_or_default();
+            let more = limits.pids.saturating_mul(2);
+            format!(
+                "tasks: {peak}{} at once; no more could be made; allow more with --pids {more}",
+                limits.pids
+            )
+        }
+        Limit::Output => format!(
+            "output: more than {} on stdout and stderr together; allow more with --output {}",
+            size(limits.output),
+            twice(limits.output)
+        ),
+        Limit::FileSize => format!(
+            "file size: a file was to grow over {}; allow more with --file-size {}",
+            size(limits.file_size),
+            twice(limits.file_size)
+        ),
+        Limit::Wall => format!(
+            "wall clock: {} are over; allow more with --wall {}",
+            seconds(limits.wall),
+            longer(limits.wall)
+        ),
+        Limit::CpuTime => format!(
+            "processor time: {}{}; allow more with --cpu-time {}",
+            processor_time(usage)
+                .map(|used| format!("used {} of ", seconds(used)))
+                .unwrap_or_default(),
+            seconds(limits.cpu_time),
+            longer(limits.cpu_time)
+        ),
+    }
+}
+
+fn memory(limits: &Limits, usage: &Usage) -> String {
+    let used = usage
+        .memory_peak
+        .map(|peak| format!("used {} of ", size(peak)))
+        .unwrap_or_default();
+    let killed = match usage.oom_kills {
+        0 => String::new(),
+        1 => " the kernel killed 1 process;".to_owned(),
+        many => format!(" the kernel killed {many} processes;"),
+    };
+    let (all, more) = (size(limits.memory), twice(limits.memory));
+    format!("memory: {used}{all};{killed} allow more with --memory {more}")
+}
+
+fn processor_time(usage: &Usage) -> Option<Duration> {
+    Some(usage.user? + usage.system?)
+}
+
+fn twice(bytes: u64) -> String {
+    format_size(bytes.saturating_mul(2))
+}
+
+fn longer(limit: Duration) -> String {
+    format_duration(limit.saturating_mul(2))
+}
+
+/// A workspace that can take no more: writes to it have failed with ENOSPC, or the next one would.
+/// `None` while there is room.
+pub fn disk(written: &Written) -> Option<String> {
+    let full = if written.bytes >= written.most_bytes {
+        size(written.most_bytes)
+    } else {
+        format!("{} files", written.most_files)
+    };
+    written.is_full().then(|| {
+        format!(
+            "workspace: full, {full} are written; more fails with ENOSPC; allow more with --disk {}",
+            twice(written.most_bytes)
+        )
+    })
+}
+
+/// Bytes as people read them: whole units where they are whole, one decimal otherwise.
+pub fn size(bytes: u64) -> String {
+    const UNITS: &[(&str, u64)] = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| bytes >= *factor) else {
+        return format!("{bytes} bytes");
+    };
+    match (bytes / factor, bytes % factor * 10 / factor) {
+        (whole, 0) => format!("{whole} {unit}"),
+        (whole, tenth) => format!("{whole}.{tenth} {unit}"),
+    }
+}
+
+/// Seconds as people read them: 30 s, 0.21 s.
+pub fn seconds(duration: Duration) -> String {
+    match duration.subsec_millis() {
+        0 if duration.as_secs() > 0 => format!("{} s", duration.as_secs()),
+        _ => format!("{:.2} s", duration.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn limits() -> Limits {
+        Limits {
+            memory: 256 * MIB,
+            swap: 0,
+            cpu_percent: 100,
+            pids: 50,
+            wall: Duration::from_secs(30),
+            cpu_time: Duration::from_secs(20),
+            output: MIB,
+            io_read: None,
+            io_write: None,
+            disk: 1 << 30,
+            file_size: 64 * MIB,
+            open_files: 256,
+            export_size: 256 << 20,
+        }
+    }
+
+    #[test]
+    fn memory_says_what_was_used_and_who_died() {
+        let usage = Usage {
+            memory_peak: Some(256 * MIB),
+            oom_kills: 1,
+            ..Usage::default()
+        };
+        assert_eq!(
+            words(Limit::Memory, &limits(), &usage),
+            "memory: used 256 MiB of 256 MiB; the kernel killed 1 process; allow more with --memory 512M"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_say_is_left_out() {
+        let usage = Usage::default();
+        assert_eq!(
+            words(Limit::Memory, &limits(), &usage),
+            "memory: 256 MiB; allow more with --memory 512M"
+        );
+        assert_eq!(
+            words(Limit::CpuTime, &limits(), &usage),
+            "processor time: 20 s; allow more with --cpu-time 40s"
+        );
+        assert_eq!(
+            words(Limit::Pids, &limits(), &usage),
+            "tasks: 50 at once; no more could be made; allow more with --pids 100"
+        );
+    }
+
+    #[test]
+    fn every_limit_names_its_flag() {
+        let usage = Usage {
+            user: Some(Duration::from_millis(19_500)),
+            system: Some(Duration::from_millis(620)),
+            pids_peak: Some(50),
+            ..Usage::default()
+        };
+        let words = |limit| words(limit, &limits(), &usage);
+        assert_eq!(
+            words(Limit::Wall),
+            "wall clock: 30 s are over; allow more with --wall 1m"
+        );
+        assert_eq!(
+            words(Limit::CpuTime),
+            "processor time: used 20.12 s of 20 s; allow more with --cpu-time 40s"
+        );
+        assert_eq!(
+            words(Limit::Pids),
+            "tasks: 50 of 50 at once; no more could be made; allow more with --pids 100"
+        );
+        assert_eq!(
+            words(Limit::Output),
+            "output: more than 1 MiB on stdout and stderr together; allow more with --output 2M"
+        );
+        assert_eq!(
+            words(Limit::FileSize),
+            "file size: a file was to grow over 64 MiB; allow more with --file-size 128M"
+        );
+    }
+
+    #[test]
+    fn a_full_workspace_says_of_what() {
+        let room = Written {
+            bytes: MIB - 4096,
+            most_bytes: MIB,
+            files: 255,
+            most_files: 256,
+        };
+        assert_eq!(disk(&room), None);
+        let bytes = disk(&Written { bytes: MIB, ..room });
+        let files = disk(&Written { files: 256, ..room });
+        assert_eq!(
+            bytes.unwrap(),
+            "workspace: full, 1 MiB are written; more fails with ENOSPC; allow more with --disk 2M"
+        );
+        assert_eq!(
+            files.unwrap(),
+            "workspace: full, 256 files are written; more fails with ENOSPC; allow more with --disk 2M"
+        );
+    }
+
+    #[test]
+    fn sizes_and_seconds_are_short() {
+        assert_eq!(size(512), "512 bytes");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(3 << 30), "3 GiB");
+        assert_eq!(seconds(Duration::from_millis(210)), "0.21 s");
+        assert_eq!(seconds(Duration::ZERO), "0.00 s");
+        assert_eq!(seconds(Duration::from_millis(61_250)), "61.25 s");
+    }
+}

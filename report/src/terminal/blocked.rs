@@ -1,0 +1,126 @@
+//! Attempts that a layer of the jail stopped and no rule decided on.
+
+use super::{on_words, use_of};
+use crate::act::Object;
+use crate::advice;
+use crate::model::{FileOperation, NetworkAttempt, Process, RefusedCall, Report};
+use crate::peers;
+use crate::stopper::Stopper;
+
+/// An operation of that kind.
+pub struct Blocked<'r> {
+    /// The act and its object, in words.
+    pub what: String,
+    /// The number of attempts.
+    pub count: u64,
+    /// The process that did so first, where it is known.
+    pub process: Option<&'r Process>,
+    /// The layer, in words.
+    pub stopped_by: &'static str,
+    /// The advice, where there is some.
+    pub advice: Option<String>,
+    /// For a file.
+    pub path: Option<&'r str>,
+}
+
+/// All that is worth telling, files first.
+pub fn all(report: &Report) -> Vec<Blocked<'_>> {
+    let files = report.file_operations.iter();
+    let files = files.filter_map(|row| Blocked::file(report, row));
+    let addresses = report.network_attempts.iter();
+    let addresses = addresses.filter(|row| !peers::is_told_by_name(report, row));
+    let addresses = addresses.filter_map(|row| Blocked::network(report, row));
+    let calls = report.refused_calls.iter();
+    let calls = calls.filter_map(|row| Blocked::call(report, row));
+    files.chain(addresses).chain(calls).collect()
+}
+
+/// The row of `processes` with this number.
+fn process(report: &Report, exec_id: Option<u32>) -> Option<&Process> {
+    let processes = &mut report.processes.iter();
+    processes.find(|process| Some(process.exec_id) == exec_id)
+}
+
+impl<'r> Blocked<'r> {
+    fn file(report: &'r Report, row: &'r FileOperation) -> Option<Self> {
+        let stopped_by = row
+            .stopped_by
+            .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
+        let path = row.path.as_deref();
+        let process = process(report, row.first_exec_id);
+        let object = Object::File {
+            path: row.path.clone(),
+            truncated: row.path_truncated,
+            access: row.access.clone(),
+            raw: None,
+            to: None,
+            memory: Vec::new(),
+        };
+        Some(Self {
+            what: format!("{} {}", use_of(&row.access), path.unwrap_or(UNREADABLE)),
+            count: row.count,
+            process,
+            stopped_by: stopped_by.words(),
+            advice: advice::for_layer(stopped_by, &object),
+            path,
+        })
+    }
+
+    fn network(report: &'r Report, row: &NetworkAttempt) -> Option<Self> {
+        let stopped_by = row
+            .stopped_by
+            .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
+        let object = Object::Address {
+            address: row.address.clone(),
+            socket: row.socket,
+            name: row.name.clone(),
+        };
+        let process = process(report, row.first_exec_id);
+        // A jail reaches no name server: the names of hosts are looked up for it.
+        let advice = if peers::is_name_server(&row.address) {
+            let argv = process.map_or(&[][..], |process| &process.argv);
+            Some(peers::to_allow(argv, &peers::names(row)))
+        } else {
+            advice::for_layer(stopped_by, &object)
+        };
+        let what = match &row.name {
+            Some(name) => peers::looking_up(name, &row.address),
+            None => format!("{} {}", on_words(row.act.name()), row.address),
+        };
+        Some(Self {
+            what,
+            count: row.count,
+            process,
+            stopped_by: peers::words(stopped_by, &row.address),
+            advice,
+            path: None,
+        })
+    }
+
+    /// Calls that the filter hides from a program with another error than `EPERM`, programs do without.
+    fn call(report: &'r Report, row: &RefusedCall) -> Option<Self> {
+        let stopped_by = row.stopped_by.filter(|_| row.rule.is_none())?;
+        let errno = row.errno.as_deref().filter(|errno| *errno == "EPERM")?;
+        let process = process(report, row.first_exec_id);
+        Some(Self {
+            what: format!("calling {} ({errno})", row.syscall),
+            count: row.count,
+            process,
+            stopped_by: match row.for_arguments {
+                true => "seccomp: it refuses these arguments of that syscall",
+                false => stopped_by.words(),
+            },
+            advice: row.advice.clone(),
+            path: None,
+        })
+    }
+}
+
+/// The words for it.
+pub const UNREADABLE: &str = "(a path that could not be read)";
+
+/// Programs look for files that are not there and try what they may not all day long; only what
+/// a layer refused although it is there is worth a block.
+fn is_telling(stopper: Stopper) -> bool {
+    !matches!(stopper, Stopper::MountNamespace | Stopper::FilePermissions)
+}

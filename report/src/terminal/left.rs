@@ -1,0 +1,96 @@
+//! What a run leaves behind, and nobody sees: files that are thrown away, and processes that are ended.
+
+use crate::model::{Change, ChangedFile, Exit, Process, Report, Status};
+use crate::text::{quote, shortened};
+
+/// Names in one line.
+const NAMED: usize = 3;
+/// Characters of a name.
+const LONGEST: usize = 60;
+
+/// That the workspace's overlay had writes, which nobody exported.
+pub fn thrown_away(report: &Report) -> Option<String> {
+    if report.export.is_some() {
+        return None;
+    }
+    let files: Vec<&str> = written(&report.files_changed);
+    let more = report.omitted.files_changed;
+    let count = match (files.len(), more) {
+        (0, _) => return None,
+        (1, 0) => "1 file".to_owned(),
+        (count, 0) => format!("{count} files"),
+        (count, _) => format!("more than {count} files"),
+    };
+    let names = named(&files, more > 0);
+    Some(format!(
+        "{count} written in /workspace and thrown away: {names}; keep them with run --export DIR"
+    ))
+}
+
+/// Without the directories that hold others of them: who makes `d/x` hardly asks for `d`.
+fn written(changed: &[ChangedFile]) -> Vec<&str> {
+    let is_written = |one: &&ChangedFile| match one.change {
+        Change::Added => true,
+        // A directory is modified by what is made in it.
+        Change::Modified => one.size.is_some(),
+        Change::Deleted => false,
+    };
+    let mut paths: Vec<&str> = changed.iter().map(|one| one.path.as_str()).collect();
+    paths.sort_unstable();
+    let holds_another = |path: &str| {
+        let below = format!("{path}/");
+        let next = paths.partition_point(|other| *other < below.as_str());
+        paths
+            .get(next)
+            .is_some_and(|other| other.starts_with(&below))
+    };
+    let written = changed.iter().filter(is_written);
+    let written = written.map(|one| one.path.as_str());
+    written.filter(|path| !holds_another(path)).collect()
+}
+
+/// That processes outlived the command, and were ended with the jail.
+pub fn still_running(report: &Report) -> Option<String> {
+    // Who is ended by a rule or a limit is told so, with all that belongs to them.
+    if !matches!(report.status, Status::Exited | Status::Signaled) {
+        return None;
+    }
+    let command = report.processes.first()?;
+    // Only the last image of a process has an end of its own.
+    let is_end = |one: &&Process| one.pid == command.pid && one.exit.is_some();
+    let end = report.processes.iter().find(is_end)?.end.as_deref()?;
+    // Who is ended meets the signal of that end, and not before the command met its own. Times of one
+    // run are of one form, so that they are in the order of their texts.
+    let ended = |one: &&Process| {
+        let killed = matches!(one.exit, Some(Exit::Signal(libc::SIGKILL)));
+        killed && one.pid != command.pid && one.end.as_deref().is_some_and(|other| other >= end)
+    };
+    let names: Vec<&str> = report
+        .processes
+        .iter()
+        .filter(ended)
+        .map(|one| one.comm.as_str())
+        .collect();
+    let were = match names.len() {
+        0 => return None,
+        1 => "1 process was".to_owned(),
+        count => format!("{count} processes were"),
+    };
+    let names = named(&names, false);
+    Some(format!(
+        "{were} still running when the command ended, and ended with it: {names}"
+    ))
+}
+
+/// The first few, each no longer than a line has room for.
+fn named(names: &[&str], more: bool) -> String {
+    let few = names
+        .iter()
+        .take(NAMED)
+        .map(|name| shortened(&quote(name), LONGEST));
+    let mut words: Vec<String> = few.collect();
+    if more || names.len() > NAMED {
+        words.push("…".to_owned());
+    }
+    words.join(", ")
+}

@@ -1,0 +1,47 @@
+//! Decisions that fell as they did because nobody knew who acted.
+
+use turnkey_facts::Decision;
+use turnkey_policy::{Access, Attempt, Rule, asks_who_acts};
+
+use super::act::{Act, Object};
+use super::model::FileAccess;
+use super::text::unescape;
+
+/// In a sentence about such a decision.
+pub const WORDS: &str =
+    "which program or script this was is not known, so the strictest of their rules counted";
+
+/// Whether the kernel did not know who acted, and rules about such an attempt ask for that.
+pub fn decided(rules: &[Rule], decision: Decision, act: &Act) -> bool {
+    let rule = rules.get(decision.rule);
+    decision.actor_unknown
+        && (rule.is_some_and(Rule::names_actors) || act.on.is_some_and(|_| asks(rules, act)))
+}
+
+fn asks(rules: &[Rule], act: &Act) -> bool {
+    let Some(on) = act.on else { return false };
+    let path = act.object.path().map(unescape);
+    let access: Vec<Access> = match &act.object {
+        Object::File { access, .. } => access.iter().filter_map(of_rules).collect(),
+        _ => Vec::new(),
+    };
+    let address = match &act.object {
+        Object::Address { address, .. } => address.parse().ok(),
+        _ => None,
+    };
+    let attempt = Attempt {
+        path: path.as_deref(),
+        access: &access,
+        address,
+        ..Attempt::of(on)
+    };
+    asks_who_acts(rules, &attempt)
+}
+
+fn of_rules(access: &FileAccess) -> Option<Access> {
+    match access {
+        FileAccess::Read => Some(Access::Read),
+        FileAccess::Write => Some(Access::Write),
+        _ => None,
+    }
+}

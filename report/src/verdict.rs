@@ -1,0 +1,297 @@
+//! What a run shows: status, exit code, verdict and score. Pure.
+//!
+//! # Verdict
+//! The first of these that is true:
+//!
+//! 1. `violated`: the jail was killed by policy, or a violation of severity `high` or `critical`
+//!    was seen, whatever was done about it. It is proven, even if other evidence is lost.
+//! 2. `inconclusive`: nothing ran, the monitor did not watch from the first instruction to the
+//!    end, an event is lost, a `SIGKILL` that is not turnkey's ended the run, or it went on by `--best-effort` with less
+//!    than was asked for.
+//! 3. `suspicious`: a violation of severity `low` or `medium`, a limit that ended the run, or a
+//!    process ended by `SIGSYS`.
+//! 4. `clean`. Violations of severity `info` are worth knowing and no reason for suspicion.
+//!
+//! # Score
+//! The sum of the findings, at most 100. There is one finding for each rule that was violated,
+//! however often, and it adds the weight of the rule's severity:
+//!
+//! | `info` | `low` | `medium` | `high` | `critical` |
+//! |---|---|---|---|---|
+//! | 0 | 10 | 25 | 60 | 90 |
+//!
+//! One finding of severity `high` makes a run `violated`, and so weighs more than half of the scale.
+//!
+//! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
+//! killed and no event says why), `turnkey:evidence` (`medium`: something was not
+//! seen), `turnkey:outside` (`low`: a `SIGKILL` that is not turnkey's ended the run before its end), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
+//! limit ended the run) and `turnkey:disk` (`info`: the workspace could take no more). The heaviest come first; one that would lift the sum over 100
+//! adds only the rest, so that the scores always add up.
+//!
+//! # Exit code
+//! The first of these that is true:
+//!
+//! | code | when |
+//! |---|---|
+//! | 125, 126, 127 | nothing ran: turnkey failed, the command is not executable, not found |
+//! | 121 | killed by policy |
+//! | 120 | evidence is lost and `on_loss` is `fail` or `kill`; a run that nobody watched loses none |
+//! | 124 | the wall clock or the processor time ran out |
+//! | 122 | another limit ended the run |
+//! | 128+N | turnkey was asked to end by signal N, or the command died from it |
+//! | the command's own | otherwise |
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use turnkey_facts as facts;
+use turnkey_facts::Limit;
+use turnkey_policy::{Accepted, OnLoss, Severity};
+
+use super::behaviour;
+use super::clock::Clock;
+use super::ending::{Ending, NotStarted, Ran};
+use super::model::{Finding, Status, Verdict};
+use super::text::escape;
+
+/// How the ids of turnkey's own findings begin.
+const OWN: &str = "turnkey:";
+const LIMIT: &str = "turnkey:limit";
+const OUTSIDE: &str = "turnkey:outside";
+const SIGSYS: &str = "turnkey:sigsys";
+
+/// All that verdict and score depend on.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// How the run ended.
+    pub ending: &'a Ending,
+    /// Everything was seen.
+    pub complete: bool,
+    /// The monitor was there.
+    pub watched: bool,
+    /// Worthless files that the jail held.
+    pub decoys: &'a [PathBuf],
+    /// A layer is not in force, or not whole, in a run with `--best-effort`.
+    pub weaker: bool,
+    /// How many events are lost.
+    pub lost: u64,
+    /// One finding for every rule that was violated and every behaviour that was seen; the scores
+    /// are not looked at.
+    pub rules: &'a [Finding],
+    /// What the profile accepts, and the day that decides how long.
+    pub accepted: &'a [Accepted],
+    /// When the run began.
+    pub clock: &'a Clock,
+    /// Processes that ended by `SIGSYS`.
+    pub sigsys: u64,
+    /// The sentence about the limit that ended the run, if one did.
+    pub limit: Option<String>,
+    /// The sentence about a workspace that is full.
+    pub disk: Option<String>,
+}
+
+/// How the run ended, in one word.
+pub fn status(ending: &Ending) -> Status {
+    let Ending::Ran(ran) = ending else {
+        return Status::SetupFailed;
+    };
+    match ran.limit {
+        _ if ran.condemned || ran.killed_for_loss => Status::KilledByPolicy,
+        Some(Limit::Memory) => Status::OutOfMemory,
+        Some(Limit::Wall | Limit::CpuTime) => Status::TimedOut,
+        Some(Limit::Pids | Limit::Output | Limit::FileSize) => Status::LimitExceeded,
+        None if ran.interrupted.is_some() => Status::Signaled,
+        None => match ran.status {
+            facts::Status::Exited(_) => Status::Exited,
+            facts::Status::Signaled(_) | facts::Status::Unknown => Status::Signaled,
+        },
+    }
+}
+
+/// Turnkey's own exit code: see the module's table.
+pub fn exit_code(ending: &Ending, lost: bool, on_loss: OnLoss) -> u8 {
+    let ran = match ending {
+        Ending::NotStarted { reason, .. } => return not_started(*reason),
+        Ending::Ran(ran) => ran,
+    };
+    match ran.limit {
+        _ if ran.condemned => 121,
+        _ if ran.killed_for_loss || (lost && on_loss != OnLoss::Mark) => 120,
+        Some(Limit::Wall | Limit::CpuTime) => 124,
+        Some(Limit::Memory | Limit::Pids | Limit::Output | Limit::FileSize) => 122,
+        None => own_code(ran),
+    }
+}
+
+fn not_started(reason: NotStarted) -> u8 {
+    match reason {
+        NotStarted::Setup => 125,
+        NotStarted::NotExecutable => 126,
+        NotStarted::NotFound => 127,
+    }
+}
+
+fn own_code(ran: &Ran) -> u8 {
+    let signal = match (ran.interrupted, ran.status) {
+        (Some(signal), _) | (None, facts::Status::Signaled(signal)) => signal,
+        (None, facts::Status::Exited(code)) => return code,
+        // It died with the jail; nothing but SIGKILL ends a jail.
+        (None, facts::Status::Unknown) => libc::SIGKILL,
+    };
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// What the run shows: see the module's list.
+pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
+    let counting = || findings.iter().filter(|finding| finding.counts());
+    let seen = counting().filter(|finding| !finding.id.starts_with(OWN));
+    let worst = seen.map(|finding| finding.severity).max();
+    let own = |id: &str| counting().any(|finding| finding.id == id);
+    let condemned = matches!(
+        facts.ending,
+        Ending::Ran(Ran {
+            condemned: true,
+            ..
+        })
+    );
+    if condemned || worst >= Some(Severity::High) {
+        Verdict::Violated
+    } else if !facts.complete
+        || facts.weaker
+        || matches!(facts.ending, Ending::NotStarted { .. })
+        || own(OUTSIDE)
+    {
+        Verdict::Inconclusive
+    } else if worst >= Some(Severity::Low) || own(LIMIT) || own(SIGSYS) {
+        Verdict::Suspicious
+    } else {
+        Verdict::Clean
+    }
+}
+
+/// Everything that speaks against the run, the heaviest first, with the scores that add up.
+pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut findings = facts.rules.to_vec();
+    findings.extend(own_findings(facts));
+    // Stable: what weighs the same stays in the order in which it was seen.
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    behaviour::accept(&mut findings, facts.accepted, facts.clock);
+    let mut left = 100;
+    for finding in findings.iter_mut().filter(|finding| finding.counts()) {
+        finding.score = weight(finding.severity).min(left);
+        left -= finding.score;
+    }
+    findings
+}
+
+/// A remark on decoys: who reads what one held takes it for a secret, unless somebody says what it was.
+fn unwatched(decoys: &[PathBuf]) -> String {
+    let words = "nobody watched the run: no rule was asked";
+    let mut names: Vec<String> = decoys
+        .iter()
+        .take(DECOYS)
+        .map(|path| escape(path.as_os_str().as_bytes()))
+        .collect();
+    if decoys.len() > DECOYS {
+        names.push("…".to_owned());
+    }
+    match names.as_slice() {
+        [] => words.to_owned(),
+        names => format!(
+            "{words}, and who opened a decoy ({}) is not known",
+            names.join(", ")
+        ),
+    }
+}
+
+/// Decoys in one line.
+const DECOYS: usize = 3;
+
+/// What turnkey itself has to say.
+fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
+    let Ending::Ran(ran) = facts.ending else {
+        return Vec::new();
+    };
+    let unexplained = ran.condemned && facts.rules.is_empty();
+    let killed = unexplained.then(|| {
+        own(
+            "turnkey:killed",
+            Severity::High,
+            1,
+            "the jail was killed by policy, and no event names the rule",
+        )
+    });
+    let evidence = (!facts.complete).then(|| {
+        let reason = match facts.lost {
+            _ if !facts.watched => unwatched(facts.decoys),
+            0 => "the monitor did not see the whole run".to_owned(),
+            lost => format!("{lost} events are lost"),
+        };
+        own(
+            "turnkey:evidence",
+            Severity::Medium,
+            facts.lost.max(1),
+            &reason,
+        )
+    });
+    let outside = cut_short(ran).map(|words| own(OUTSIDE, Severity::Low, 1, words));
+    let sigsys = (facts.sigsys > 0).then(|| {
+        let reason = "ended by SIGSYS, as the filter ends what calls the kernel through another architecture's table";
+        own(SIGSYS, Severity::Medium, facts.sigsys, reason)
+    });
+    let limit = facts
+        .limit
+        .as_ref()
+        .map(|words| own(LIMIT, Severity::Low, 1, words));
+    let disk = facts
+        .disk
+        .as_ref()
+        .map(|words| own("turnkey:disk", Severity::Info, 1, words));
+    [killed, evidence, outside, sigsys, limit, disk]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Who is known to have ended a run explains a `SIGKILL`; any other one cut short what there was to see.
+fn cut_short(ran: &Ran) -> Option<&'static str> {
+    if ran.condemned || ran.killed_for_loss || ran.limit.is_some() || ran.interrupted.is_some() {
+        return None;
+    }
+    match ran.status {
+        facts::Status::Unknown => Some(
+            "the jail's first process was killed, and not by turnkey: by somebody or something outside of the jail, such as an              administrator or the host's out-of-memory killer; what the program would have done is not known",
+        ),
+        facts::Status::Signaled(libc::SIGKILL) => Some(
+            "the command was killed by SIGKILL, and not by turnkey: by a process of the jail, or from outside of it; what it              would have done is not known",
+        ),
+        _ => None,
+    }
+}
+
+fn own(id: &str, severity: Severity, count: u64, reason: &str) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        severity,
+        score: 0,
+        count,
+        technique: None,
+        reason: reason.to_owned(),
+        evidence: Vec::new(),
+        accepted: None,
+    }
+}
+
+/// What one finding adds to the score.
+pub fn weight(severity: Severity) -> u32 {
+    match severity {
+        Severity::Info => 0,
+        Severity::Low => 10,
+        Severity::Medium => 25,
+        Severity::High => 60,
+        Severity::Critical => 90,
+    }
+}
+
+#[cfg(test)]
+mod tests;

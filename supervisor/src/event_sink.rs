@@ -1,0 +1,91 @@
+//! Everything that takes a run's events: the caller, the report, the detectors of behaviours, the file of `--events`.
+
+use std::fs::File;
+use std::io::BufWriter;
+
+use anyhow::Context;
+use turnkey_analysis::behaviour::Judge;
+use turnkey_facts::Event;
+use turnkey_policy::Policy;
+use turnkey_report::{Aggregator, Clock, EventWriter, Observations};
+
+use crate::run::Observer;
+
+/// The takers of one run's events.
+pub struct EventSink<'o> {
+    /// The caller, who follows the run.
+    pub observer: &'o mut dyn Observer,
+    aggregator: Aggregator,
+    judge: Judge,
+    writer: Option<EventWriter<BufWriter<File>>>,
+    failed: Option<std::io::Error>,
+    clock: Clock,
+}
+
+/// What the events come to.
+pub struct Seen {
+    /// For the report.
+    pub observations: Observations,
+    /// The behaviours that were recognised.
+    pub judge: Judge,
+    /// Why not all of the events could be written.
+    pub unwritten: Option<anyhow::Error>,
+}
+
+impl<'o> EventSink<'o> {
+    /// Takes the events of a run under `policy`; they are written to `events`, with credentials hidden where `redact` says so.
+    pub fn new(
+        (events, redact): (Option<File>, bool),
+        policy: &Policy,
+        clock: Clock,
+        observer: &'o mut dyn Observer,
+    ) -> EventSink<'o> {
+        let writer = events.map(|file| {
+            let writer = EventWriter::new(policy, clock, BufWriter::new(file));
+            match redact {
+                true => writer,
+                false => writer.unredacted(),
+            }
+        });
+        EventSink {
+            observer,
+            aggregator: Aggregator::new(policy, clock),
+            judge: Judge::new(policy),
+            writer,
+            failed: None,
+            clock,
+        }
+    }
+
+    /// The clock of the run, read before it began.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Takes one event; whether the jail is to die of a behaviour that it completes.
+    ///
+    /// A full disk must not let the program go unwatched: the failure is kept and told at the end.
+    pub fn see(&mut self, event: &Event) -> bool {
+        self.aggregator.push(event);
+        self.observer.event(event);
+        if let Some(writer) = &mut self.writer
+            && self.failed.is_none()
+        {
+            self.failed = writer.push(event).err();
+        }
+        self.judge.see(event)
+    }
+
+    /// What was seen; `records` is how many the kernel has made, where that is known.
+    pub fn finish(self, records: Option<u64>) -> Seen {
+        let finish = |writer: EventWriter<_>| writer.finish(records);
+        let written = self.writer.map(finish).transpose().map(drop);
+        let failed = self.failed.map_or(Ok(()), Err);
+        let written = failed.and(written).context("could not write the events");
+        Seen {
+            observations: self.aggregator.finish(),
+            judge: self.judge,
+            unwritten: written.err(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! An export of the workspace: looked at before the run, done after it.
+
+use std::path::{Path, PathBuf};
+
+use turnkey_facts::export::Scope;
+use turnkey_jailer::Exit;
+use turnkey_jailer::export::Destination;
+use turnkey_policy::{Policy, Workdir};
+
+use crate::advice;
+use turnkey_report::Export;
+
+/// An export that was asked for.
+#[derive(Debug)]
+pub struct Wanted {
+    destination: Destination,
+    path: PathBuf,
+    scope: Scope,
+}
+
+impl Wanted {
+    /// An export to `destination`, which the caller named as `path`.
+    ///
+    /// # Errors
+    /// When the workspace of `policy` is not kept apart from the caller's.
+    pub fn new(
+        destination: Destination,
+        path: &Path,
+        scope: Scope,
+        policy: &Policy,
+    ) -> anyhow::Result<Wanted> {
+        anyhow::ensure!(
+            policy.filesystem.workdir == Workdir::Overlay,
+            "--export takes what was written over the working directory; \
+             it needs `--workdir-mode overlay`"
+        );
+        Ok(Wanted {
+            destination,
+            path: path.to_owned(),
+            scope,
+        })
+    }
+
+    /// Brings it out. The program has run and has its own outcome: what fails here is part of the
+    /// report.
+    pub fn take(&self, exit: &Exit, policy: &Policy) -> Export {
+        let bytes = policy.limits.export_size;
+        let exported = exit.export(&self.destination, self.scope, bytes);
+        let exported = exported.map_err(|error| advice::explain(&error.into()));
+        Export::new(&self.path, self.scope, exported)
+    }
+}

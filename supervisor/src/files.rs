@@ -1,0 +1,11 @@
+//! Files that turnkey reads and writes for its caller: by no way that somebody else can turn, and whole or not at all.
+
+mod input;
+mod output;
+mod outputs;
+mod text;
+
+pub use input::read;
+pub use output::{Open, Output};
+pub use outputs::Outputs;
+pub use text::{read as read_text, text};

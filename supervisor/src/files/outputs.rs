@@ -1,0 +1,169 @@
+//! Everything that a run writes for its caller, found before it begins: by no trap that somebody planted, out of
+//! the program's reach, and on no stream that the program writes to as well.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use nix::sys::stat::{FileStat, fstat};
+use turnkey_jailer::export::Destination;
+use turnkey_jailer::paths;
+use turnkey_policy::Policy;
+
+use super::output::{Output, is_sink};
+
+/// Where what is asked for goes. Nothing is made yet.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// `--report`
+    pub report: Option<Output>,
+    /// `--events`
+    pub events: Option<Output>,
+    /// `--out` of `learn`
+    pub profile: Option<Output>,
+    /// `--export`
+    pub export: Option<Destination>,
+    /// Standard output is taken by one of these: what the program prints goes to standard error.
+    pub takes_stdout: bool,
+}
+
+/// A file that the program would be able to change.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what} {} lies in {}, which the jail may write: the program could change it; move it elsewhere",
+    file.display(), write.display()
+)]
+pub struct Reachable {
+    what: &'static str,
+    file: PathBuf,
+    write: PathBuf,
+}
+
+/// An output that would be mixed with another.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what} would go where {with} goes, and nobody could tell which is which; name a file, or a descriptor of its \
+     own, such as /dev/fd/3 with 3>FILE"
+)]
+pub struct Shared {
+    what: &'static str,
+    with: &'static str,
+}
+
+impl Outputs {
+    /// Finds where the report, the events and an export go. By the caller as they are: in a user namespace,
+    /// strangers cannot be told from root.
+    pub fn find(
+        report: Option<&Path>,
+        events: Option<&Path>,
+        export: Option<&Path>,
+    ) -> anyhow::Result<Outputs> {
+        let find = |what: &'static str, path: Option<&Path>| {
+            let found = path.map(Output::find).transpose();
+            found.with_context(|| {
+                let path = path.unwrap_or(Path::new("-")).display();
+                format!("could not write {what} to {path}")
+            })
+        };
+        let export = export.map(Destination::check).transpose();
+        Outputs {
+            report: find("a report", report)?,
+            events: find("events", events)?,
+            export: export.context("nothing could be exported")?,
+            ..Outputs::default()
+        }
+        .settled()
+    }
+
+    /// With a learned profile as well.
+    pub fn and_profile(self, profile: Option<Output>) -> anyhow::Result<Outputs> {
+        Outputs { profile, ..self }.settled()
+    }
+
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Output)> {
+        let report = self.report.iter().map(|output| ("the report", output));
+        let events = self
+            .events
+            .iter()
+            .map(|output| ("the file of --events", output));
+        let profile = self
+            .profile
+            .iter()
+            .map(|output| ("the learned profile", output));
+        report.chain(events).chain(profile)
+    }
+
+    /// No two on one stream, none on one of the program's: it could write a whole report of its own there.
+    fn settled(mut self) -> anyhow::Result<Outputs> {
+        let [stdout, stderr] = [1, 2].map(standard_stream);
+        let mut takes_stdout = false;
+        let mut taken: Vec<(&'static str, FileStat)> = Vec::new();
+        for (what, output) in self.named() {
+            let Some(stat) = output.stat()?.filter(|stat| !is_sink(stat)) else {
+                continue;
+            };
+            let shared = |with| Shared { what, with };
+            let is = |other: &Option<FileStat>| other.is_some_and(|other| same(&stat, &other));
+            anyhow::ensure!(!is(&stderr), shared("the program's standard error"));
+            if is(&stdout) {
+                // A file that is replaced would leave the program's output to nobody.
+                let is_file = output.place().is_some();
+                anyhow::ensure!(!is_file, shared("the program's standard output"));
+                takes_stdout = true;
+            }
+            if let Some((with, _)) = taken.iter().find(|(_, other)| same(&stat, other)) {
+                return Err(shared(with).into());
+            }
+            taken.push((what, stat));
+        }
+        self.takes_stdout = takes_stdout;
+        Ok(self)
+    }
+
+    /// Makes sure that a program cannot write its own next profile, nor the evidence against it.
+    pub fn require_unreachable(&self, policy: &Policy) -> Result<(), Reachable> {
+        let profiles = policy.files.iter().map(|file| {
+            let place = paths::canonical(file).unwrap_or_else(|_| file.clone());
+            ("the profile", file.as_path(), place)
+        });
+        let outputs = self
+            .named()
+            .filter_map(|(what, output)| Some((what, output.path(), output.place()?.to_owned())));
+        let export = self.export.iter().map(Destination::place);
+        let export = export.map(|place| ("the directory of --export", place, place.to_owned()));
+        let writes = policy.filesystem.write.iter().map(|write| &write.path);
+        let writes: Vec<_> = writes
+            .map(|write| {
+                (
+                    write,
+                    paths::canonical(write).unwrap_or_else(|_| write.clone()),
+                )
+            })
+            .collect();
+        for (what, file, place) in profiles.chain(outputs).chain(export) {
+            if let Some((write, _)) = writes.iter().find(|(_, write)| place.starts_with(write)) {
+                return Err(Reachable {
+                    what,
+                    file: file.to_owned(),
+                    write: (*write).clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the caller gave as standard output or error; `None` when it is closed.
+fn standard_stream(number: i32) -> Option<FileStat> {
+    let stat = match number {
+        1 => fstat(std::io::stdout()),
+        _ => fstat(std::io::stderr()),
+    };
+    stat.ok().filter(|stat| !is_sink(stat))
+}
+
+/// One file, pipe or terminal: which of its terminals a process is told to be at does not show.
+fn same(one: &FileStat, other: &FileStat) -> bool {
+    let is_device = |stat: &FileStat| stat.st_mode & nix::libc::S_IFMT == nix::libc::S_IFCHR;
+    let is_same = (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
+    is_same || is_device(one) && is_device(other)
+}

@@ -1,0 +1,173 @@
+//! From the end of a run to its report: one carrier of facts on the way.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use anyhow::Context;
+use nix::libc::SIGXFSZ;
+use turnkey_facts::{ChangedFile, LayerReport, Limit, Passage, Status, Usage, Written};
+use turnkey_jailer::{Exit, JailError};
+use turnkey_report::{
+    Captured, Ending, Evidence, Export, Host, Inputs, NotStarted, Ran, Report, redact,
+};
+
+use crate::event_sink::{EventSink, Seen};
+use crate::relay::Relayed;
+use crate::run::{Done, Request};
+use crate::settle::Settled;
+use crate::supervise::Course;
+use crate::toolchain::Need;
+use crate::{clock, missing_hint};
+
+/// What is left of a run, or of one that did not start.
+pub struct Outcome {
+    ending: Ending,
+    usage: Option<Usage>,
+    enforcement: Vec<LayerReport>,
+    changed: Vec<ChangedFile>,
+    changed_unlisted: u64,
+    written: Option<Written>,
+    evidence: Evidence,
+    streams: Option<[Relayed; 2]>,
+    /// What was brought out of the workspace.
+    pub export: Option<Export>,
+    /// The numbers of the calls that were made.
+    pub calls: Option<Vec<u32>>,
+    /// What the gateway passed on.
+    pub passages: Vec<Passage>,
+}
+
+impl Outcome {
+    /// A run that took place; `condemned` says that the kernel has killed the jail for a rule.
+    pub fn ran(
+        course: &Course,
+        condemned: bool,
+        exit: Exit,
+        (monitor, evidence): (LayerReport, Evidence),
+        streams: [Relayed; 2],
+    ) -> Outcome {
+        let cut = (exit.status == Status::Signaled(SIGXFSZ)).then_some(Limit::FileSize);
+        let ran = Ran {
+            status: exit.status,
+            condemned: condemned || course.killed_for_behaviour,
+            killed_for_loss: course.killed_for_loss,
+            limit: course.limit.or(cut),
+            interrupted: course.interrupted,
+        };
+        let mut enforcement = exit.enforcement;
+        enforcement.push(monitor);
+        Outcome {
+            usage: Some(exit.usage),
+            enforcement,
+            changed: exit.changed,
+            changed_unlisted: exit.changed_unlisted,
+            written: exit.written,
+            evidence,
+            streams: Some(streams),
+            ..Outcome::of(Ending::Ran(ran))
+        }
+    }
+
+    /// A run that did not start, and `message` for people.
+    pub fn not_started(error: &anyhow::Error, message: String) -> Outcome {
+        let reason = match error.downcast_ref::<JailError>() {
+            Some(JailError::NotFound(_)) => NotStarted::NotFound,
+            Some(JailError::NotExecutable(_) | JailError::ExecFailed { .. }) => {
+                NotStarted::NotExecutable
+            }
+            _ => NotStarted::Setup,
+        };
+        Outcome::of(Ending::NotStarted { reason, message })
+    }
+
+    fn of(ending: Ending) -> Outcome {
+        Outcome {
+            ending,
+            usage: None,
+            enforcement: Vec::new(),
+            changed: Vec::new(),
+            changed_unlisted: 0,
+            written: None,
+            evidence: Evidence::default(),
+            streams: None,
+            export: None,
+            calls: None,
+            passages: Vec::new(),
+        }
+    }
+}
+
+/// The report of a run, with all else that its caller may want of it.
+pub fn finish(
+    outcome: Outcome,
+    request: &Request,
+    settled: Settled,
+    sink: EventSink<'_>,
+) -> anyhow::Result<Done> {
+    let clock = sink.clock();
+    let mut seen = sink.finish(outcome.evidence.records);
+    let unwritten = seen.unwritten.take();
+    let streams = outcome.streams.iter().flatten();
+    let output = streams.map(|stream| stream.total).sum();
+    let (calls, passages) = (outcome.calls.clone(), outcome.passages.clone());
+    let mut report = build(outcome, request, &settled, clock, seen)?;
+    let needed = settled.brought_in.iter().flat_map(Need::told);
+    report.brought_in = needed.collect();
+    missing_hint::note(&mut report);
+    if request.redact {
+        report = redact::report(report).context("could not redact the report")?;
+    }
+    Ok(Done {
+        report,
+        calls,
+        allowed: settled.policy.allow,
+        passages,
+        output,
+        unwritten,
+    })
+}
+
+fn build(
+    outcome: Outcome,
+    request: &Request,
+    settled: &Settled,
+    clock: turnkey_report::Clock,
+    seen: Seen,
+) -> anyhow::Result<Report> {
+    let uname = nix::sys::utsname::uname()?;
+    let text = |field: &OsStr| field.to_string_lossy().into_owned();
+    let capture = |relayed: Relayed| Captured {
+        bytes: relayed.kept,
+        total: relayed.total,
+    };
+    let [stdout, stderr] = match outcome.streams.filter(|_| request.capture) {
+        Some(streams) => streams.map(|relayed| Some(capture(relayed))),
+        None => [None, None],
+    };
+    let bytes = |argument: &OsString| argument.as_bytes().to_vec();
+    Ok(Report::build(Inputs {
+        policy: &settled.policy,
+        best_effort: settled.strictness == crate::Strictness::BestEffort,
+        clock,
+        id: clock::run_id(),
+        command: &request.command.iter().map(bytes).collect::<Vec<_>>(),
+        host: Host {
+            kernel: text(uname.release()),
+            arch: text(uname.machine()),
+        },
+        ending: outcome.ending,
+        usage: outcome.usage,
+        enforcement: &outcome.enforcement,
+        stdout,
+        stderr,
+        files_changed: &outcome.changed,
+        files_unlisted: outcome.changed_unlisted,
+        written: outcome.written,
+        evidence: outcome.evidence,
+        export: outcome.export,
+        passages: &outcome.passages,
+        calls: outcome.calls.as_deref(),
+        observations: seen.observations,
+        judge: seen.judge,
+    }))
+}

@@ -1,0 +1,240 @@
+//! The way out of a jail that may talk to some hosts: connections are taken in its network namespace
+//! and dialed from the host's, and what is sent is passed on both ways.
+//!
+//! No packet of the jail reaches the host's network, and no socket of the host the jail. Whom a
+//! connection was meant for is its local address, which the kernel knows and the program cannot
+//! forge; it is held against the policy's list once more before anybody is dialed.
+//!
+//! A thread of its own, so that a flood of connections keeps nobody from the clock.
+
+mod connection;
+mod tally;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::{JoinSet, LocalSet};
+use turnkey_facts::Passage;
+use turnkey_policy::{Allowed, endpoint};
+
+use tally::Tally;
+
+/// Connections at once; the next ones wait until one ends.
+const MOST_CONNECTIONS: usize = 256;
+/// Connections at once where memory is scarce.
+const FEWEST_CONNECTIONS: usize = 16;
+/// Bytes that the kernel keeps for one at most: four buffers, each twice what it was asked for.
+const KEPT: u64 = 4 * 2 * connection::BUFFER as u64;
+/// Descriptors that everything else of turnkey has use for.
+const OTHER_DESCRIPTORS: u64 = 128;
+/// How long what a program sent before its end may take to go out.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long to leave a listener alone that has nothing to give for want of memory or descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Whom the program may talk to.
+#[derive(Debug)]
+pub struct List {
+    /// Names resolved.
+    pub allowed: Vec<Allowed>,
+    /// The host's own addresses.
+    pub own: Vec<IpAddr>,
+    /// Bytes that all connections together may keep in the kernel: as many as the jail may have itself.
+    pub memory: u64,
+}
+
+impl List {
+    fn allows(&self, to: SocketAddr) -> bool {
+        endpoint::allows(&self.allowed, &self.own, to.ip(), to.port())
+    }
+}
+
+/// What the connections are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Go on.
+    Open,
+    /// Nobody inside is left: pass on what was sent, and end.
+    Draining,
+    /// End at once.
+    Stopped,
+}
+
+/// The running relay.
+#[derive(Debug)]
+pub struct Gateway {
+    phase: watch::Sender<Phase>,
+    thread: Option<JoinHandle<Vec<Passage>>>,
+}
+
+/// Raises the limit of open files as far as this process may: the monitor takes a hundred, each connection
+/// two, each listener one. What runs in the jail has limits of its own.
+pub fn raise_limit_of_files() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        // Refused, there is as much room as before; who needs more is told when it runs out.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+impl Gateway {
+    /// Takes what connects to `listeners` from here on; nothing to do without any.
+    pub fn start(listeners: Vec<TcpListener>, list: List) -> io::Result<Gateway> {
+        let (phase, watched) = watch::channel(Phase::Open);
+        if listeners.is_empty() {
+            return Ok(Gateway {
+                phase,
+                thread: None,
+            });
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let room = room(listeners.len(), list.memory);
+        let thread = std::thread::Builder::new().spawn(move || {
+            let tally = Rc::new(Tally::default());
+            let local = LocalSet::new();
+            let served = serve(listeners, list, room, Rc::clone(&tally), watched);
+            local.block_on(&runtime, served);
+            drop(local);
+            tally.rows()
+        })?;
+        Ok(Gateway {
+            phase,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends it, when nobody inside is left. With `drain`, what the program had sent before its end
+    /// still goes out, within two seconds. What went through, by address.
+    pub fn finish(mut self, drain: bool) -> Vec<Passage> {
+        let phase = if drain {
+            Phase::Draining
+        } else {
+            Phase::Stopped
+        };
+        self.phase.send_replace(phase);
+        let thread = self.thread.take();
+        thread
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default()
+    }
+}
+
+/// How many connections there are descriptors and memory for.
+fn room(listeners: usize, memory: u64) -> usize {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
+    let taken = OTHER_DESCRIPTORS + u64::try_from(listeners).unwrap_or(u64::MAX);
+    let left = limit.saturating_sub(taken) / 2;
+    let number = |most: u64| usize::try_from(most).unwrap_or(usize::MAX);
+    let kept = number(memory / KEPT).clamp(FEWEST_CONNECTIONS, MOST_CONNECTIONS);
+    number(left).clamp(1, kept)
+}
+
+/// Until the end of the run.
+async fn serve(
+    listeners: Vec<TcpListener>,
+    list: List,
+    room: usize,
+    tally: Rc<Tally>,
+    mut phase: watch::Receiver<Phase>,
+) {
+    let shared = Rc::new(Shared {
+        list,
+        tally,
+        room: Arc::new(Semaphore::new(room)),
+        phase: phase.clone(),
+    });
+    let mut waiting = JoinSet::new();
+    for listener in listeners {
+        waiting.spawn_local(Rc::clone(&shared).listen(listener));
+    }
+    // An error is the end of the sender, and so of the run.
+    let _ = phase.wait_for(|phase| *phase != Phase::Open).await;
+    if *phase.borrow() == Phase::Draining {
+        let drained = async {
+            while waiting.join_next().await.is_some() {}
+            // Each connection holds one until its end.
+            let all = u32::try_from(room).unwrap_or(u32::MAX);
+            let _ = shared.room.acquire_many(all).await;
+        };
+        // Who takes longer is cut off.
+        let _ = tokio::time::timeout(DRAIN, drained).await;
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "an owned descriptor cannot be closed behind its back; the newer constructor is unsafe"
+)]
+fn readable(listener: TcpListener) -> io::Result<AsyncFd<TcpListener>> {
+    AsyncFd::with_interest(listener, Interest::READABLE)
+}
+
+/// What every task needs.
+struct Shared {
+    list: List,
+    tally: Rc<Tally>,
+    /// One for each connection that there may be.
+    room: Arc<Semaphore>,
+    phase: watch::Receiver<Phase>,
+}
+
+impl Shared {
+    /// Takes connections until the run ends, and those that wait then.
+    async fn listen(self: Rc<Self>, listener: TcpListener) {
+        let Ok(listener) = readable(listener) else {
+            return;
+        };
+        let mut phase = self.phase.clone();
+        loop {
+            tokio::select! {
+                () = self.take(&listener) => {}
+                _ = phase.wait_for(|phase| *phase != Phase::Open) => break,
+            }
+        }
+        // What the program had connected before its end waits here; nobody comes any more.
+        while let (Some(room), Ok((inside, _))) =
+            (self.wait_for_room().await, listener.get_ref().accept())
+        {
+            self.start(inside, room);
+        }
+    }
+
+    /// Takes one connection, when there is one and room for it.
+    async fn take(self: &Rc<Self>, listener: &AsyncFd<TcpListener>) {
+        let (Ok(mut ready), Some(room)) = (listener.readable().await, self.wait_for_room().await)
+        else {
+            return std::future::pending().await;
+        };
+        match listener.get_ref().accept() {
+            Ok((inside, _)) => self.start(inside, room),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+
+    async fn wait_for_room(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.room).acquire_owned().await.ok()
+    }
+
+    fn start(self: &Rc<Self>, inside: TcpStream, room: OwnedSemaphorePermit) {
+        let shared = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let phase = shared.phase.clone();
+            // Both ends see how it ended, and the tally what the reason was.
+            let _ = connection::serve(inside, &shared.list, &shared.tally, phase).await;
+            drop(room);
+        });
+    }
+}

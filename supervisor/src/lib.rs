@@ -1,0 +1,73 @@
+//! A whole watched run, from a policy to its report: the only place where jail and monitor meet.
+//!
+//! ```text
+//! Policy ─settle→ Settled ─prepare→ Ready ─attach→ Held ─supervise→ Course ─finish→ Report
+//! ```
+//!
+//! The flow is one page, `run.rs`; each of its four acts is a file of that name. A policy is settled once (its
+//! toolchain found, its names looked up, the layers that the caller does without taken out) and is not changed
+//! afterwards: what `explain` shows is what `run` does.
+//!
+//! # A run
+//!
+//! ```no_run
+//! use turnkey_supervisor::{Observer, Request, Settled, enter, run};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! struct Quiet;
+//! impl Observer for Quiet {}
+//!
+//! // Before this process has a thread: without privileges it moves into a user namespace of its own.
+//! let entered = enter();
+//! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
+//! let policy = turnkey_policy::load("untrusted", &no_files, &Default::default())?;
+//! let request = Request::new(vec!["/usr/bin/id".into()]);
+//! let settled = Settled::new(policy, &request.command, None, request.strictness)?;
+//! let done = run(request, settled, entered, &mut Quiet)?;
+//! println!("{:?}, exit code {}", done.report.verdict, done.report.exit_code());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/embed.rs` is the same with a profile, captured output and every event: a runner to copy.
+//!
+//! # What the caller's part is
+//!
+//! - **Threads and children**: as for `turnkey-jailer`, whose rules hold here too.
+//! - **Signals.** A run listens to the signals that end a process, and passes them on to the program.
+//! - **Standard input** is what the program reads; standard output and error are written by what [`Request::output`] says.
+
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "a test makes its own files")
+)]
+
+pub mod advice;
+mod attach;
+pub mod clock;
+mod event_sink;
+pub mod export;
+pub mod files;
+mod filter_cache;
+mod finish;
+mod gateway;
+mod missing_hint;
+mod monitor_handle;
+pub mod names;
+mod object;
+mod prepare;
+mod relay;
+pub mod required_layers;
+mod run;
+mod scope;
+mod settle;
+mod signals;
+mod stdin;
+mod supervise;
+pub mod toolchain;
+
+pub use object::object;
+pub use relay::{Sink, standard_error, standard_output};
+pub use required_layers::Strictness;
+pub use run::{Done, Entered, Observer, Request, enter, run};
+pub use settle::{Settled, plan};

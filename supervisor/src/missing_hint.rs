@@ -1,0 +1,68 @@
+//! What a program looked for in vain, and the host has: the most common reason why a harmless
+//! program fails in a jail, and one that no layer reports as a refusal.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use turnkey_analysis::behaviour::SECRETS;
+use turnkey_policy::Glob;
+
+use turnkey_report::{Report, Status};
+
+/// Paths named at most.
+const MOST: usize = 5;
+/// Trees that programs probe all the time and do without.
+const PROBED: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+
+/// Places of secrets: nobody is told to show those to a program.
+static SECRET: LazyLock<Vec<Glob>> = LazyLock::new(|| {
+    let patterns = SECRETS.iter().flat_map(|(_, patterns)| *patterns);
+    patterns
+        .filter_map(|pattern| Glob::parse(pattern).ok())
+        .collect()
+});
+
+/// Notes it in the report of a program that failed by itself. One that succeeded needed nothing, and one that was
+/// ended did not fail for that.
+pub fn note(report: &mut Report) {
+    let by_itself = matches!(report.status, Status::Exited | Status::Signaled);
+    if by_itself && report.exit_code != Some(0) {
+        let paths = missing(report, |path| path.exists());
+        report.on_host = paths.into_iter().map(str::to_owned).collect();
+    }
+}
+
+/// The first few paths, in the order they were tried.
+fn missing(report: &Report, on_host: impl Fn(&Path) -> bool) -> Vec<&str> {
+    // Below a scratch, such as /tmp, nothing of the host shows either, though the place is granted.
+    let hidden = report
+        .file_operations
+        .iter()
+        .filter(|tried| tried.errno.as_deref() == Some("ENOENT"));
+    // What had to be escaped is not the path itself any more, and no program's usual business.
+    let plain = |path: &&str| path.starts_with('/') && !path.contains(['\\', ' ', '\'', '"']);
+    // Nor is one proposed that leads there: it would be refused.
+    let on_host = |path: &Path| {
+        let real = turnkey_jailer::paths::canonical(path);
+        on_host(path) && !real.is_ok_and(|real| turnkey_policy::is_reserved(&real))
+    };
+    let wanted = |path: &&str| !PROBED.iter().any(|tree| Path::new(path).starts_with(tree));
+    // A rule that is against it has its own block, and its own advice.
+    let ruled = |path: &str| {
+        let mut violations = report.violations.iter();
+        violations.any(|violation| violation.path.as_deref() == Some(path))
+    };
+    let secret = |path: &str| SECRET.iter().any(|glob| glob.matches(path.as_bytes()));
+    let mut paths: Vec<&str> = Vec::new();
+    for path in hidden
+        .filter_map(|tried| tried.path.as_deref())
+        .filter(plain)
+        .filter(wanted)
+        .filter(|path| !ruled(path) && !secret(path))
+    {
+        if paths.len() < MOST && !paths.contains(&path) && on_host(Path::new(path)) {
+            paths.push(path);
+        }
+    }
+    paths
+}

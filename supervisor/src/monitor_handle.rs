@@ -1,0 +1,240 @@
+//! The monitor, or the reason why nothing watches the run.
+//!
+//! A profile that does not require the monitor gets it where it can be had; `--unmonitored` does
+//! without it. Either way the report says so, and what was not watched is never called clean.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use turnkey_facts::Event;
+use turnkey_facts::LayerReport;
+use turnkey_jailer::{Groups, Held};
+use turnkey_monitor::{Available, FileId, Monitor, Tier, WatchedPath};
+use turnkey_policy::{Layer, Policy};
+
+use crate::advice;
+use crate::object::object;
+use crate::required_layers::Strictness;
+use turnkey_report::{Evidence, escape};
+
+const NO_GROUP: &str = "the monitor knows a jail by its control group, and there is none";
+
+/// The group of a jail that has no process yet.
+pub struct EmptyGroup {
+    directory: OwnedFd,
+    id: u64,
+}
+
+impl EmptyGroup {
+    /// By a descriptor of its own: the groups are their maker's.
+    pub fn of(groups: &Groups) -> io::Result<EmptyGroup> {
+        Ok(EmptyGroup {
+            directory: groups.directory().try_clone_to_owned()?,
+            id: groups.id(),
+        })
+    }
+}
+
+/// The eyes on one jail.
+#[derive(Debug)]
+pub struct MonitorHandle {
+    monitor: Option<Monitor>,
+    report: LayerReport,
+}
+
+impl MonitorHandle {
+    /// Loads and attaches the monitor. A failure is an error only where the policy requires it. For a jail that will
+    /// have no group nothing is loaded.
+    pub fn open(
+        policy: &Policy,
+        (strictness, has_group): (Strictness, bool),
+    ) -> anyhow::Result<MonitorHandle> {
+        if strictness == Strictness::Unmonitored {
+            return Ok(MonitorHandle::nobody(
+                "not loaded: --unmonitored".to_owned(),
+            ));
+        }
+        if !has_group && is_optional(policy) {
+            return Ok(MonitorHandle::nobody(NO_GROUP.to_owned()));
+        }
+        let tier = Available::here().tier;
+        let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
+        match Monitor::open(object(), rules) {
+            Ok(monitor) => {
+                let effective = effective(tier, &monitor);
+                Ok(MonitorHandle {
+                    report: layer(&effective, None),
+                    monitor: Some(monitor),
+                })
+            }
+            Err(error) if is_optional(policy) => {
+                Ok(MonitorHandle::nobody(advice::in_one_line(&error.into())))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn nobody(reason: String) -> MonitorHandle {
+        MonitorHandle {
+            monitor: None,
+            report: layer("nothing", Some(reason)),
+        }
+    }
+
+    /// Why programs that others have loaded were not used, where there are some: they could be anybody's.
+    pub fn untrusted(&self) -> Option<String> {
+        let untrusted = self.monitor.as_ref().and_then(Monitor::untrusted);
+        untrusted.map(ToString::to_string)
+    }
+
+    /// Whether anybody watches.
+    pub fn watches(&self) -> bool {
+        self.monitor.is_some()
+    }
+
+    /// Shows, in the very group the jail will be in, that the kernel's programs refuse and kill.
+    pub fn prove(&mut self, policy: &Policy, group: Option<&EmptyGroup>) -> anyhow::Result<()> {
+        let Some(monitor) = &mut self.monitor else {
+            return Ok(());
+        };
+        let Some(group) = group else {
+            anyhow::ensure!(is_optional(policy), NO_GROUP);
+            *self = MonitorHandle::nobody(NO_GROUP.to_owned());
+            return Ok(());
+        };
+        match monitor.canary(group.directory.as_fd(), group.id) {
+            Ok(proof) => self.report.proof = Some(proof.0),
+            Err(error) if is_optional(policy) => {
+                *self = MonitorHandle::nobody(advice::in_one_line(&error.into()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Tells the kernel which files the rules mean that speak of files and not of names.
+    pub fn know_files(&mut self, held: &Held) -> anyhow::Result<()> {
+        let Some(monitor) = &mut self.monitor else {
+            return Ok(());
+        };
+        let found = monitor.watched_paths().iter();
+        let found = found.map(|path| look_for(path, held));
+        let found = found.collect::<anyhow::Result<Vec<_>>>()?;
+        monitor.know(&found);
+        Ok(())
+    }
+
+    /// Asks for [`MonitorHandle::calls`], before [`MonitorHandle::adopt`].
+    pub fn note_calls(&mut self) {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.note_calls();
+        }
+    }
+
+    /// The numbers of the system calls that were made, where that was asked for and somebody watched.
+    pub fn calls(&self) -> anyhow::Result<Option<Vec<u32>>> {
+        let calls = self.monitor.as_ref().map(Monitor::calls);
+        Ok(calls.transpose()?)
+    }
+
+    /// From here the kernel holds the rules over everything in the group.
+    pub fn adopt(&mut self, group: Option<&Groups>) -> anyhow::Result<()> {
+        match (&mut self.monitor, group) {
+            (Some(monitor), Some(group)) => Ok(monitor.adopt(group.directory(), group.id())?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands out events that wait; whether there may be more at once.
+    pub fn drain(&mut self, on_event: impl FnMut(Event)) -> bool {
+        self.monitor
+            .as_mut()
+            .is_some_and(|monitor| monitor.drain(on_event))
+    }
+
+    /// Whether the kernel has killed the jail for a rule.
+    pub fn condemned(&self) -> bool {
+        self.monitor.as_ref().is_some_and(Monitor::condemned)
+    }
+
+    /// Whether the kernel has killed the jail for lost evidence, as the policy wants it.
+    pub fn condemned_for_loss(&self) -> bool {
+        self.monitor
+            .as_ref()
+            .is_some_and(Monitor::condemned_for_loss)
+    }
+
+    /// Readable when events wait; `None` when there will never be any.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.monitor.as_ref().map(Monitor::as_fd)
+    }
+
+    /// Readable when events wait that must not; `None` when there will never be any.
+    pub fn verdicts(&self) -> Option<BorrowedFd<'_>> {
+        self.monitor.as_ref().map(Monitor::verdicts)
+    }
+
+    /// Hands out the events that are left. What the monitor's layer was, and what it can vouch for.
+    pub fn finish(self, on_event: impl FnMut(Event)) -> anyhow::Result<(LayerReport, Evidence)> {
+        let evidence = match self.monitor {
+            Some(monitor) => monitor.finish(on_event)?.into(),
+            None => Evidence::default(),
+        };
+        Ok((self.report, evidence))
+    }
+}
+
+/// The file at a path of the jail, which must be there unless the rule says otherwise.
+fn look_for(watched: &WatchedPath, held: &Held) -> anyhow::Result<Option<FileId>> {
+    let found = held.identify(&watched.path)?;
+    anyhow::ensure!(
+        found.is_some() || !watched.required,
+        "rule `{}` means the file at {} by `same_file = \"required\"`, and nothing is there in the jail when it starts: \
+         create it, correct the path, or write `same_file = \"optional\"`",
+        watched.rule,
+        escape(&watched.path)
+    );
+    anyhow::ensure!(
+        found.is_none_or(|file| file.stays) || !watched.required,
+        "rule `{}` means the file at {} by `same_file = \"required\"`, and in a writable overlay it is copied, and by a new \
+         name another file, as soon as the program links or changes it: use `workdir = {{ mode = \"read-only\" }}`, or write \
+         `same_file = \"optional\"`, which follows the file as far as the kernel does",
+        watched.rule,
+        escape(&watched.path)
+    );
+    Ok(found.map(|file| FileId::new(file.device, file.inode)))
+}
+
+/// Whether a run goes on without the monitor.
+pub fn is_optional(policy: &Policy) -> bool {
+    !policy.enforcement.required.contains(&Layer::Monitor)
+}
+
+/// The tier, what is missing in it, and since when it is there.
+fn effective(tier: Tier, monitor: &Monitor) -> String {
+    let hooks = monitor.hooks();
+    let mut told = tier.name().to_owned();
+    if let Some(hooks) = hooks {
+        told += &format!(", {} hooks", hooks.attached.len());
+    }
+    if monitor.is_shared() {
+        told += ", programs loaded before";
+    }
+    if let Some(error) = monitor.untrusted() {
+        told += &format!(", programs loaded for this run alone: {error}");
+    }
+    if let Some(hooks) = hooks.filter(|hooks| !hooks.missing.is_empty()) {
+        told += &format!("; this kernel does not have {}", hooks.missing.join(", "));
+    }
+    told
+}
+
+fn layer(effective: &str, degraded: Option<String>) -> LayerReport {
+    LayerReport {
+        layer: Layer::Monitor,
+        requested: "lsm, or tracepoint".into(),
+        effective: effective.into(),
+        proof: None,
+        degraded,
+    }
+}

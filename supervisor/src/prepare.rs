@@ -1,0 +1,111 @@
+//! Everything that needs no process of the jail: its plan, its groups, its detached mounts, and the monitor, which has
+//! shown in the jail's own, still empty group that it acts.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::Context;
+use turnkey_jailer::{Plan, Prepared};
+use turnkey_policy::Policy;
+
+use crate::filter_cache;
+use crate::monitor_handle::{self, EmptyGroup, MonitorHandle};
+use crate::required_layers::{self, Strictness};
+use crate::settle::{self, Settled, watched_or_not};
+
+/// A jail that waits for its first process, and the monitor that is to watch it.
+pub struct Ready {
+    /// What the jail is made of.
+    pub plan: Plan,
+    /// The monitor, or the reason why nothing watches.
+    pub monitor: MonitorHandle,
+    /// The jail.
+    pub prepared: Prepared,
+}
+
+/// Makes the jail and the monitor ready. `streams` are the program's.
+pub fn prepare(
+    settled: &Settled,
+    command: &[OsString],
+    workdir: Option<&Path>,
+    streams: [OwnedFd; 3],
+) -> anyhow::Result<Ready> {
+    let Settled {
+        policy, strictness, ..
+    } = settled;
+    let planned = || {
+        let plan = settle::plan(policy, *strictness, command, workdir)?;
+        required_layers::require(&plan)?;
+        Ok(plan)
+    };
+    match monitor_handle::is_optional(policy) {
+        true => one_after_the_other(planned()?, *strictness, streams),
+        false => side_by_side(policy, planned, streams),
+    }
+}
+
+/// The monitor first, where the jail is another one when it cannot be had.
+fn one_after_the_other(
+    plan: Plan,
+    strictness: Strictness,
+    streams: [OwnedFd; 3],
+) -> anyhow::Result<Ready> {
+    let may_have_group = !plan.host.hierarchies.closed;
+    let mut monitor = MonitorHandle::open(&plan.policy, (strictness, may_have_group))?;
+    let plan = watched_or_not(plan, monitor.watches());
+    let prepared = plan.prepare_with(streams, filter_cache::of, |_| ())?;
+    let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
+    monitor.prove(&plan.policy, group.as_ref())?;
+    Ok(Ready {
+        plan,
+        monitor,
+        prepared,
+    })
+}
+
+/// Both at the same time, where the jail is the same whether the monitor can be had or not: each takes milliseconds,
+/// and neither needs more of the other than its empty group.
+fn side_by_side(
+    policy: &Policy,
+    planned: impl FnOnce() -> anyhow::Result<Plan>,
+    streams: [OwnedFd; 3],
+) -> anyhow::Result<Ready> {
+    thread::scope(|scope| {
+        let (show, shown) = mpsc::channel();
+        let body = move || {
+            let mut monitor = MonitorHandle::open(policy, (Strictness::Whole, true))?;
+            // The channel is closed when there will be no jail, which is told as what it is.
+            if let Ok(group) = shown.recv() {
+                monitor.prove(policy, Option::transpose(group)?.as_ref())?;
+            }
+            anyhow::Ok(monitor)
+        };
+        // A host that has no thread left is an error and no panic.
+        let monitor = thread::Builder::new()
+            .spawn_scoped(scope, body)
+            .context("could not start the thread that opens the monitor")?;
+        // Moved there, `show` is gone when no group can be shown any more, and the thread does not wait for one.
+        let made = planned().map(move |plan| {
+            // Here, and not there: what it starts lives no longer than the thread that started it.
+            let prepared = plan.prepare_with(streams, filter_cache::of, |groups| {
+                // A monitor that has failed meanwhile does not listen.
+                let _ = show.send(groups.map(EmptyGroup::of));
+            });
+            (plan, prepared)
+        });
+        let monitor = monitor.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let (plan, prepared) = made?;
+        // First the jail, which needs nothing of the monitor: where it cannot be made, its group is gone, and a
+        // monitor that was still to prove itself there fails for that alone.
+        let prepared = prepared?;
+        Ok(Ready {
+            plan,
+            monitor: monitor?,
+            prepared,
+        })
+    })
+}

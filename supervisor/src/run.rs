@@ -1,0 +1,241 @@
+//! One run, on one page: policy, plan, jail, monitor, loop, report.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use turnkey_facts::{Event, Passage};
+use turnkey_jailer::{JailError, Plan, Running, rootless};
+use turnkey_policy::{Allowed, Limits};
+use turnkey_report::Report;
+
+use crate::event_sink::EventSink;
+use crate::export::Wanted;
+use crate::finish::{Outcome, finish};
+use crate::gateway::{self, Gateway, List};
+use crate::prepare::{Ready, prepare};
+use crate::relay::{Relayed, Sink, Streams, standard_error, standard_output};
+use crate::required_layers::Strictness;
+use crate::settle::Settled;
+use crate::supervise::{Supervisor, supervise};
+use crate::{advice, attach, clock, scope};
+
+/// One run that is asked for.
+pub struct Request {
+    /// The program and its arguments; the first word is looked up in the jail.
+    pub command: Vec<OsString>,
+    /// The directory that appears as /workspace; the current one when `None`.
+    pub workdir: Option<PathBuf>,
+    /// The layers that must be there. [`Settled::new`] was told the same.
+    pub strictness: Strictness,
+    /// Takes what the program writes to its standard output, and to its standard error.
+    pub output: [Sink; 2],
+    /// Keeps both outputs in the report as well.
+    pub capture: bool,
+    /// Tells in the report which system calls were made: every call of the host takes a little longer meanwhile.
+    pub syscalls: bool,
+    /// Hides credentials in the report and the events.
+    pub redact: bool,
+    /// Takes every event, as JSON Lines.
+    pub events: Option<File>,
+    /// Brings the workspace out when the program has ended.
+    pub export: Option<Wanted>,
+}
+
+impl Request {
+    /// A run of `command` as `turnkey run -- COMMAND` makes it.
+    pub fn new(command: Vec<OsString>) -> Request {
+        Request {
+            command,
+            workdir: None,
+            strictness: Strictness::Whole,
+            output: [standard_output(), standard_error()],
+            capture: false,
+            syscalls: false,
+            redact: true,
+            events: None,
+            export: None,
+        }
+    }
+}
+
+/// Follows a run while it lasts. Every method is called in the thread that called [`run`], and holds it up.
+pub trait Observer {
+    /// A line that people should know of: something was made in another way, or is lost.
+    fn notice(&mut self, _line: &str) {}
+    /// The jail stands, and its program starts next.
+    fn started(&mut self, _limits: &Limits) {}
+    /// An event, in the order of the jail.
+    fn event(&mut self, _event: &Event) {}
+    /// The limits were looked at, which happens at least every 400 ms.
+    fn tick(&mut self, _running: &Running) {}
+    /// Nothing of the jail is left, or it was never there.
+    fn ended(&mut self) {}
+}
+
+/// The place that runs of this process are made from.
+#[derive(Debug)]
+pub struct Entered {
+    user_namespace: Result<(), rootless::RootlessError>,
+    /// Why the groups are made without systemd, where they should not be.
+    scope: Option<anyhow::Error>,
+}
+
+/// Goes where runs are made from: a delegated scope on a host of systemd's, and a user namespace for a caller without
+/// privileges. Call it before anything is opened that is to be mounted (a file belongs to the mounts it was opened
+/// among), and before this process has a second thread.
+pub fn enter() -> Entered {
+    // As the caller: in a namespace of their own they look like root, whom their manager does not know.
+    let scope = scope::enter().err();
+    Entered {
+        user_namespace: rootless::enter().map(drop),
+        scope,
+    }
+}
+
+/// What came of a run.
+pub struct Done {
+    /// The report.
+    pub report: Report,
+    /// The numbers of the system calls that were made, where that was asked for.
+    pub calls: Option<Vec<u32>>,
+    /// The peers that the policy allowed, each name with what it led to.
+    pub allowed: Vec<Allowed>,
+    /// What was passed on to them.
+    pub passages: Vec<Passage>,
+    /// Bytes on both of the program's outputs.
+    pub output: u64,
+    /// Why not every event could be written.
+    pub unwritten: Option<anyhow::Error>,
+}
+
+/// Runs a command under a settled policy.
+///
+/// # Errors
+/// When no report can be made. A run that could not start has one, which says why.
+pub fn run(
+    mut request: Request,
+    mut settled: Settled,
+    entered: Entered,
+    observer: &mut dyn Observer,
+) -> anyhow::Result<Done> {
+    if let Some(error) = entered.scope {
+        // Not a reason to stop: the groups are as strict where they are made now.
+        observer.notice(&format!(
+            "the groups of this run are made without systemd's knowledge: {error:#}"
+        ));
+    }
+    let clock = clock::now();
+    let events = (request.events.take(), request.redact);
+    let names = std::mem::replace(&mut settled.names, Ok(()));
+    let mut sink = EventSink::new(events, &settled.policy, clock, observer);
+    let can_start = entered.user_namespace.map_err(anyhow::Error::from);
+    let outcome = can_start
+        .and(names)
+        .and_then(|()| attempt(&request, &settled, &mut sink));
+    sink.observer.ended();
+    let outcome = outcome.unwrap_or_else(|error| {
+        let message = advice::explain_run(&error, &settled.policy, &request);
+        Outcome::not_started(&error, message)
+    });
+    finish(outcome, &request, settled, sink)
+}
+
+const NO_RELAYS: &str = "could not start the threads that pass the program's streams on";
+
+/// The run itself. Whatever fails, everything made so far is cleared away by its owner's drop.
+fn attempt(
+    request: &Request,
+    settled: &Settled,
+    sink: &mut EventSink<'_>,
+) -> anyhow::Result<Outcome> {
+    let policy = &settled.policy;
+    // First of all: the kernel's programs take a hundred files.
+    gateway::raise_limit_of_files();
+    let streams = Streams::open().context("could not make the pipes to the program")?;
+    let (inside, outside) = streams.split();
+    let again = attach::copies(&inside)?;
+
+    let Ready {
+        plan,
+        mut monitor,
+        prepared,
+    } = prepare(
+        settled,
+        &request.command,
+        request.workdir.as_deref(),
+        inside,
+    )?;
+
+    if let Some(error) = monitor.untrusted() {
+        let line = format!("the programs are loaded for this run alone: {error}");
+        sink.observer.notice(&line);
+    }
+
+    let confining = prepared.start()?;
+    // While the jail's first process confines itself.
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let limit = (policy.limits.output, request.capture);
+    let mut relays =
+        Streams::relay(outside, request.output.clone(), limit, &tell).context(NO_RELAYS)?;
+    let mut held = attach::held(confining, &plan, &mut monitor, again)?;
+    attach::adopt(&held, &mut monitor, request.syscalls)?;
+
+    relays.feed().context(NO_RELAYS)?;
+    let gateway = Gateway::start(held.take_listeners(), allow_list(&plan))
+        .context("could not start the thread that passes the program's connections on")?;
+    let supervisor = Supervisor::new().context("could not start the loop that watches the jail")?;
+    sink.observer.started(&policy.limits);
+    let mut running = held.release()?;
+    let mut course = supervise(supervisor, &mut running, &mut monitor, policy, told, sink)?;
+
+    if course.limit.is_none() {
+        course.limit = running.exceeded();
+    }
+    let exit = running.finish()?;
+    let streams = relays.finish();
+    tell_of_lost_output(&streams[0], sink.observer);
+    let passages = gateway.finish(course.ended_by_itself() && !monitor.condemned());
+    // Everything inside is dead: what the kernel holds now is all there will be.
+    let condemned = monitor.condemned();
+    course.killed_for_loss |= monitor.condemned_for_loss();
+    let calls = request
+        .syscalls
+        .then(|| monitor.calls())
+        .transpose()?
+        .flatten();
+    let (layer, evidence) = monitor.finish(|event| {
+        sink.see(&event);
+    })?;
+    if let Some(source) = course.exec_failed {
+        let program = request.command[0].to_string_lossy().into_owned();
+        return Err(JailError::ExecFailed { program, source }.into());
+    }
+    let export = request
+        .export
+        .as_ref()
+        .map(|wanted| wanted.take(&exit, policy));
+    let mut outcome = Outcome::ran(&course, condemned, exit, (layer, evidence), streams);
+    (outcome.export, outcome.calls, outcome.passages) = (export, calls, passages);
+    Ok(outcome)
+}
+
+/// A reader that hung up wanted no more; a disk that is full is news.
+fn tell_of_lost_output(output: &Relayed, observer: &mut dyn Observer) {
+    let failed = output.cut_off.as_ref();
+    if let Some(error) = failed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+        observer.notice(&format!(
+            "not all of the program's output could be written: {error}"
+        ));
+    }
+}
+
+/// The list that connections are held against.
+fn allow_list(plan: &Plan) -> List {
+    List {
+        allowed: plan.policy.allow.clone(),
+        own: plan.host.addresses.clone(),
+        memory: plan.policy.limits.memory,
+    }
+}

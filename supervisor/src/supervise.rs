@@ -1,0 +1,368 @@
+//! The loop around a running jail: one closed set of inputs, one place where each is answered.
+//!
+//! Nothing here decides a kill for a rule: that has happened in the kernel. What is decided here
+//! are behaviours, which no single act shows, limits that the kernel does not know (the clock, the output), and the end of the rest of a
+//! jail that the kernel has condemned.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, sleep_until};
+use turnkey_facts::Limit;
+use turnkey_jailer::{JailError, News, Running};
+use turnkey_policy::Policy;
+
+use crate::event_sink::EventSink;
+use crate::monitor_handle::MonitorHandle;
+use crate::relay::TooMuchOutput;
+use crate::signals::{Arrived, Signals};
+
+/// How often the limits of the tree are looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a look may wait while nothing of the tree runs: hundreds of jails that sleep are to cost little.
+const LONGEST_TICK: Duration = Duration::from_millis(400);
+/// How long events are left waiting after others were taken. The kernel wakes the reader for a record only if all
+/// before it were taken, and whoever makes the record pays for that: a program that does much would be
+/// interrupted for each of its acts.
+const REST: Duration = Duration::from_millis(5);
+/// The same for verdicts, among which a kill may be that the rest of the jail has not noticed yet.
+const VERDICTS_REST: Duration = Duration::from_millis(1);
+/// How long a program that was asked to end may take, before everything is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How a run came to its end, besides the command's own status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// The limit that ended it.
+    pub limit: Option<Limit>,
+    /// Killed because evidence was lost.
+    pub killed_for_loss: bool,
+    /// Killed because of a behaviour that the policy has it die of.
+    pub killed_for_behaviour: bool,
+    /// The signal that asked for an end. The program was told.
+    asked: Option<i32>,
+    /// The same, when the jail was killed for it.
+    pub interrupted: Option<i32>,
+    /// Why the command could not be executed after all.
+    pub exec_failed: Option<Errno>,
+    /// Events were left behind when last looked at.
+    more_events: bool,
+}
+
+impl Course {
+    fn killed(&self) -> bool {
+        self.killed_for_loss || self.killed_for_behaviour
+    }
+
+    /// Whether nobody and nothing outside put an end to it.
+    pub fn ended_by_itself(&self) -> bool {
+        self.limit.is_none() && !self.killed() && self.interrupted.is_none()
+    }
+}
+
+/// Everything that can happen.
+enum Input {
+    /// The ring has events.
+    Events,
+    /// The jail's first process said something, or is gone.
+    News(Result<News, JailError>),
+    /// A relay saw the limit passed.
+    Output,
+    /// Time to look at the limits.
+    Tick,
+    /// The wall clock ran out.
+    Deadline,
+    /// Somebody speaks to turnkey.
+    Signal(Arrived),
+    /// The program was asked to end and has not.
+    Grace,
+}
+
+/// The machinery of waiting. Made before the program is released: where it cannot be had, nothing
+/// runs; and a signal that comes early is not lost.
+pub struct Supervisor {
+    runtime: Runtime,
+    signals: Signals,
+}
+
+impl Supervisor {
+    /// Starts to listen to signals.
+    pub fn new() -> anyhow::Result<Supervisor> {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build()?;
+        let signals = runtime.block_on(async { Signals::listen() })?;
+        Ok(Supervisor { runtime, signals })
+    }
+}
+
+/// Watches `running` until nothing of it is left, handing every event to `sink`, which answers whether
+/// the jail is to die of what the event completes.
+///
+/// # Errors
+/// When the jail's first process breaks the protocol, or the machinery of waiting fails; the
+/// caller drops the jail, which kills it.
+pub fn supervise(
+    supervisor: Supervisor,
+    running: &mut Running,
+    monitor: &mut MonitorHandle,
+    policy: &Policy,
+    output: UnboundedReceiver<TooMuchOutput>,
+    sink: &mut EventSink<'_>,
+) -> anyhow::Result<Course> {
+    let Supervisor { runtime, signals } = supervisor;
+    runtime.block_on(async {
+        let mut inputs = Inputs::new(running, monitor, policy.limits.wall, output, signals)?;
+        let mut course = Course::default();
+        loop {
+            let mut input = inputs.next(running).await?;
+            // Who was stopped hears of the clock first: what has come meanwhile came in time.
+            if matches!(input, Input::Deadline)
+                && let Some(news) = running.news_within(Duration::ZERO)?
+            {
+                input = Input::News(Ok(news));
+            }
+            if let Input::News(news) = input {
+                match news? {
+                    News::Gone => break,
+                    News::ExecFailed(errno) => course.exec_failed = Some(errno),
+                    News::OutOfTime => drop(reached(&mut course, Limit::Wall)),
+                    News::Ended => {}
+                }
+                continue;
+            }
+            if answer(&input, running, monitor, &mut course, sink) {
+                running.kill()?;
+            }
+            if matches!(input, Input::Tick) {
+                sink.observer.tick(running);
+                inputs.look.was(running.is_still());
+            }
+            if matches!(input, Input::Events) {
+                inputs.look.soon();
+                inputs.taken = Some(Instant::now());
+            }
+            inputs.patience(course.asked);
+            inputs.more_events = course.more_events;
+        }
+        Ok(course)
+    })
+}
+
+/// Takes note of what happened; whether the jail must die of it.
+fn answer(
+    input: &Input,
+    running: &mut Running,
+    monitor: &mut MonitorHandle,
+    course: &mut Course,
+    sink: &mut EventSink<'_>,
+) -> bool {
+    match input {
+        Input::News(_) => false,
+        Input::Events => take_events(monitor, course, sink),
+        Input::Output => reached(course, Limit::Output),
+        Input::Deadline => reached(course, Limit::Wall),
+        Input::Signal(arrived) => hear(*arrived, running, course),
+        Input::Grace => give_up(course),
+        Input::Tick => {
+            let limit = running.exceeded();
+            let is_over = limit.is_some_and(|limit| reached(course, limit));
+            // That processes come and go wakes nobody.
+            take_events(monitor, course, sink) || is_over
+        }
+    }
+}
+
+/// Takes the events that wait; whether the jail must die of them.
+fn take_events(monitor: &mut MonitorHandle, course: &mut Course, sink: &mut EventSink<'_>) -> bool {
+    course.more_events = monitor.drain(|event| course.killed_for_behaviour |= sink.see(&event));
+    course.killed_for_behaviour || ended_by_kernel(monitor, course)
+}
+
+/// Whether the kernel has condemned the jail, so that the rest of it is to go as well.
+fn ended_by_kernel(monitor: &MonitorHandle, course: &mut Course) -> bool {
+    course.killed_for_loss |= monitor.condemned_for_loss();
+    course.killed_for_loss || monitor.condemned()
+}
+
+/// The first demand for an end is the program's to follow; a second one is not waited for.
+fn hear(arrived: Arrived, running: &Running, course: &mut Course) -> bool {
+    let (Arrived::End(number) | Arrived::Message(number)) = arrived;
+    match arrived {
+        Arrived::End(_) if course.asked.is_some() => return give_up(course),
+        Arrived::End(_) => course.asked = Some(number),
+        Arrived::Message(_) => {}
+    }
+    // A jail that is gone needs no signal; the news of its end are on the way.
+    let _ = u8::try_from(number).map(|number| running.pass_on(number));
+    false
+}
+
+fn give_up(course: &mut Course) -> bool {
+    course.interrupted = course.asked;
+    true
+}
+
+/// The first limit to be reached is the one that ended the run.
+fn reached(course: &mut Course, limit: Limit) -> bool {
+    course.limit.get_or_insert(limit);
+    true
+}
+
+/// When the limits are looked at next.
+struct Look {
+    at: Instant,
+    pace: Duration,
+}
+
+impl Look {
+    fn first() -> Look {
+        Look {
+            at: Instant::now(),
+            pace: TICK,
+        }
+    }
+
+    /// One was taken, and found the tree asleep or not.
+    fn was(&mut self, still: bool) {
+        self.pace = if still {
+            LONGEST_TICK.min(2 * self.pace)
+        } else {
+            TICK
+        };
+        self.at = Instant::now() + self.pace;
+    }
+
+    /// Something of the tree runs.
+    fn soon(&mut self) {
+        self.pace = TICK;
+        self.at = self.at.min(Instant::now() + TICK);
+    }
+}
+
+struct Inputs {
+    /// None when nobody watches.
+    events: Option<AsyncFd<OwnedFd>>,
+    /// Those of them that rest less long.
+    verdicts: Option<AsyncFd<OwnedFd>>,
+    /// When events were taken last.
+    taken: Option<Instant>,
+    /// There is no need to wait for events. Everything else has its turn before them then, so that
+    /// a flood of events keeps nobody from the clock.
+    more_events: bool,
+    news: AsyncFd<OwnedFd>,
+    output: UnboundedReceiver<TooMuchOutput>,
+    look: Look,
+    deadline: Instant,
+    signals: Signals,
+    timed_out: bool,
+    /// When the program must have ended, once it was asked to.
+    grace: Option<Instant>,
+    given_up: bool,
+}
+
+/// Waits for a descriptor that somebody else owns, through a copy of its own.
+#[expect(
+    deprecated,
+    reason = "an owned descriptor cannot be closed behind its back; the newer constructor is unsafe"
+)]
+fn readable(descriptor: BorrowedFd<'_>) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(descriptor.try_clone_to_owned()?, Interest::READABLE)
+}
+
+/// Ready when there are events, and their rest is over; never when nobody watches.
+async fn wait_for(
+    events: Option<&AsyncFd<OwnedFd>>,
+    rest: Option<Instant>,
+) -> io::Result<AsyncFdReadyGuard<'_, OwnedFd>> {
+    match events {
+        Some(events) => {
+            if let Some(rest) = rest {
+                sleep_until(rest).await;
+            }
+            events.readable().await
+        }
+        None => std::future::pending().await,
+    }
+}
+
+impl Inputs {
+    fn new(
+        running: &Running,
+        monitor: &MonitorHandle,
+        wall: Duration,
+        output: UnboundedReceiver<TooMuchOutput>,
+        signals: Signals,
+    ) -> io::Result<Inputs> {
+        Ok(Inputs {
+            events: monitor.descriptor().map(readable).transpose()?,
+            verdicts: monitor.verdicts().map(readable).transpose()?,
+            taken: None,
+            more_events: false,
+            news: readable(running.descriptor())?,
+            output,
+            look: Look::first(),
+            deadline: Instant::now() + wall.saturating_sub(running.elapsed()),
+            signals,
+            timed_out: false,
+            grace: None,
+            given_up: false,
+        })
+    }
+
+    /// From the first demand for an end on, the program's time is counted.
+    fn patience(&mut self, asked: Option<i32>) {
+        if asked.is_some() {
+            self.grace.get_or_insert_with(|| Instant::now() + GRACE);
+        }
+    }
+
+    /// The next thing that happens. Verdicts come before the news that may have followed them; what else is left
+    /// behind in the end is handed out there.
+    async fn next(&mut self, running: &mut Running) -> io::Result<Input> {
+        let grace = self.grace.unwrap_or(self.deadline);
+        let over = |rest: Duration| self.taken.map(|taken| taken + rest);
+        let (verdicts_rest, rest) = (over(VERDICTS_REST), over(REST));
+        Ok(tokio::select! {
+            biased;
+            ready = wait_for(self.verdicts.as_ref(), verdicts_rest), if !self.more_events => { ready?.clear_ready(); Input::Events }
+            ready = wait_for(self.events.as_ref(), rest), if !self.more_events => { ready?.clear_ready(); Input::Events }
+            ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
+            Some(TooMuchOutput) = self.output.recv() => Input::Output,
+            arrived = self.signals.next() => Input::Signal(arrived),
+            () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; Input::Grace }
+            () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; Input::Deadline }
+            () = sleep_until(self.look.at) => Input::Tick,
+            () = std::future::ready(()), if self.more_events => Input::Events,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_that_sleeps_is_looked_at_less_often_until_it_acts() {
+        let mut look = Look::first();
+        let paces = [true; 5].map(|still| {
+            look.was(still);
+            look.pace.as_millis()
+        });
+        assert_eq!(paces, [100, 200, 400, 400, 400]);
+        let late = look.at;
+        look.soon();
+        assert!(look.at < late && look.at <= Instant::now() + TICK);
+        // Many events do not put it off.
+        let next = look.at;
+        look.soon();
+        assert_eq!(look.at, next);
+        look.was(false);
+        assert_eq!(look.pace, TICK);
+    }
+}

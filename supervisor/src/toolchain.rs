@@ -1,0 +1,457 @@
+//! Where a command of the caller's PATH is installed, when that is outside of what the jail shows:
+//! pyenv, nvm, conda, a venv, or a directory of one's own.
+//!
+//! Nothing is run to find out. Symlinks, the first line of scripts and `pyvenv.cfg` are followed
+//! from the command on; each place they pass needs its installation, the directory above `bin`.
+//!
+//! A file of the workspace says where to look and never what is given: what it leads to is brought in only
+//! when it is an installation by marks of its own that the caller has by another word as well.
+
+mod installation;
+#[cfg(test)]
+mod property;
+mod script;
+#[cfg(test)]
+mod tests;
+mod way;
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use turnkey_jailer::paths::{self, PathError};
+use turnkey_policy::{Glob, HostPath, Policy, Toolchain, WORKSPACE, Workdir};
+
+use crate::files;
+use installation::{is_program, prefix, prefix_of};
+use turnkey_report::{BroughtIn, escape};
+use way::{Named, Way, Workspace};
+
+/// The longest chain of symlinks and interpreters that is followed.
+const LONGEST: usize = 16;
+
+/// What a command needs that the jail does not show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// The command's own file.
+    pub program: PathBuf,
+    /// Installations.
+    pub prefixes: Vec<PathBuf>,
+    /// Who named each of them, in the same order.
+    pub words: Vec<String>,
+    /// Directories of programs, for PATH.
+    pub directories: Vec<PathBuf>,
+}
+
+impl Need {
+    /// Each installation for the report, and by whose word it is there.
+    pub fn told(&self) -> impl Iterator<Item = BroughtIn> {
+        let named = self.prefixes.iter().zip(&self.words);
+        named.map(|(path, by)| BroughtIn {
+            path: escape(path.as_os_str().as_bytes()),
+            key: "toolchain".to_owned(),
+            by: escape(by.as_bytes()),
+        })
+    }
+}
+
+/// An installation that is more than one, or none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the toolchain of {} would bring in {}, which {why} ({by}){}", program.display(), prefix.display(), fix.as_deref().unwrap_or(""))]
+pub struct TooMuch {
+    program: PathBuf,
+    prefix: PathBuf,
+    why: &'static str,
+    by: String,
+    fix: Option<String>,
+}
+
+/// With `toolchain = "auto"`, adds to the policy what `program` needs when it is run in `workdir`. The answer
+/// is what was added.
+///
+/// # Errors
+/// When that would be more than an installation.
+pub fn bring_in(
+    policy: &mut Policy,
+    program: &OsStr,
+    workdir: Option<&Path>,
+) -> Result<Option<Need>, TooMuch> {
+    if policy.filesystem.toolchain != Toolchain::Auto {
+        return Ok(None);
+    }
+    let Some(need) = find(policy, program, workdir, &Caller::of_this_process())? else {
+        return Ok(None);
+    };
+    for prefix in &need.prefixes {
+        policy.filesystem.read.push(HostPath {
+            path: prefix.clone(),
+            optional: false,
+            list: true,
+            why: format!("the toolchain of {}", need.program.display()),
+        });
+    }
+    let front = need.directories.iter().map(|path| path.to_string_lossy());
+    let before = policy.environment.set.get("PATH").cloned();
+    let before = before.unwrap_or_else(|| turnkey_jailer::plan::DEFAULT_PATH.to_owned());
+    let path: Vec<_> = front.chain([before.as_str().into()]).collect();
+    let path = path.join(":");
+    policy.environment.set.insert("PATH".to_owned(), path);
+    policy.settle_shown();
+    Ok(Some(need))
+}
+
+/// What of the caller decides where a command is.
+#[derive(Debug)]
+pub struct Caller {
+    path: Vec<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+impl Caller {
+    /// From this process's environment.
+    pub fn of_this_process() -> Caller {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        Caller {
+            path: std::env::split_paths(&path).collect(),
+            home: home.filter(|home| home.is_absolute()),
+        }
+    }
+
+    fn directories(&self) -> impl Iterator<Item = &PathBuf> {
+        self.path.iter().filter(|directory| directory.is_absolute())
+    }
+
+    fn look_up(&self, name: &OsStr) -> Option<PathBuf> {
+        let mut candidates = self.directories().map(|directory| directory.join(name));
+        candidates.find(|file| is_program(file))
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        let home = self.home.as_ref()?;
+        Some(paths::canonical(home).unwrap_or_else(|_| home.clone()))
+    }
+}
+
+/// What `program` needs beyond what `policy` shows; `None` when it needs nothing, or is nowhere.
+///
+/// # Errors
+/// When that would be more than an installation.
+pub fn find(
+    policy: &Policy,
+    program: &OsStr,
+    workdir: Option<&Path>,
+    caller: &Caller,
+) -> Result<Option<Need>, TooMuch> {
+    let workspace = Workspace::new(policy, workdir.unwrap_or(Path::new(".")));
+    let by_name = !program.as_bytes().contains(&b'/');
+    let found = match by_name {
+        true => caller.look_up(program).map(Named::absolute),
+        false => Some(workspace.on_host(Path::new(program))),
+    };
+    let Some(found) = found.filter(|found| is_program(&found.file)) else {
+        return Ok(None);
+    };
+    let by = if by_name { "your PATH" } else { "the command" };
+    let mut search = Search {
+        policy,
+        caller,
+        home: caller.home(),
+        workspace,
+        need: Need {
+            program: found.file.clone(),
+            ..Need::default()
+        },
+        real: Vec::new(),
+        open: VecDeque::from([Step {
+            named: found,
+            by_name,
+            word: Word::Caller,
+            by: by.to_owned(),
+        }]),
+    };
+    search.run()?;
+    Ok(Some(search.need).filter(|need| !need.prefixes.is_empty()))
+}
+
+/// Whose word it is that a file is needed, from most trusted to least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    /// The caller named it.
+    Caller,
+    /// Something that is installed did.
+    Installed,
+    /// Something did that may be the program's own.
+    Workspace,
+}
+
+/// A file on the way from the command to what runs it.
+struct Step {
+    named: Named,
+    by_name: bool,
+    word: Word,
+    by: String,
+}
+
+struct Search<'a> {
+    policy: &'a Policy,
+    caller: &'a Caller,
+    home: Option<PathBuf>,
+    workspace: Workspace,
+    need: Need,
+    /// The canonical paths of what is needed.
+    real: Vec<PathBuf>,
+    open: VecDeque<Step>,
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> Result<(), TooMuch> {
+        for _ in 0..LONGEST {
+            let Some(step) = self.open.pop_front() else {
+                break;
+            };
+            self.step(step)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, mut step: Step) -> Result<(), TooMuch> {
+        let file = step.named.file.clone();
+        let Some(way) = Way::to(&file, &self.workspace) else {
+            // A command that is there and cannot be walked to.
+            let foreign = "is behind another user's symlink";
+            return match step.word {
+                Word::Caller => Err(self.too_much(&file, foreign, &step.by, false)),
+                _ => Ok(()),
+            };
+        };
+        // Only a program can be an interpreter, and only what is there can be needed.
+        if !is_program(&way.real) {
+            return Ok(());
+        }
+        if way.over_workspace {
+            step.word = Word::Workspace;
+        }
+        let directory = if self.workspace.holds(&way.real) {
+            self.show_again(&way.real, &step)
+        } else {
+            self.require(&way, &step)?
+        };
+        if let Some(directory) = directory.filter(|_| step.by_name) {
+            push_new(&mut self.need.directories, &directory);
+        }
+        self.follow(&file, &way, step.word);
+        self.interpreter(&way.real);
+        Ok(())
+    }
+
+    fn too_much(&self, place: &Path, why: &'static str, by: &str, fix: bool) -> TooMuch {
+        let fix = fix.then(|| {
+            let program = place.display();
+            format!("; name what it needs instead, such as `--read {program}`")
+        });
+        TooMuch {
+            program: self.need.program.clone(),
+            prefix: prefix(place).to_owned(),
+            why,
+            by: format!("by {by}"),
+            fix,
+        }
+    }
+
+    /// Adds the installation of a file when the jail does not show it; the answer is where its programs are.
+    fn require(&mut self, way: &Way, step: &Step) -> Result<Option<PathBuf>, TooMuch> {
+        // By way of the workspace, only the canonical path means the same when it is used.
+        let file = match way.over_workspace {
+            true => &way.real,
+            false => &step.named.file,
+        };
+        if self.is_shown(file, &way.real) {
+            return Ok(None);
+        }
+        let place = prefix(file);
+        let refuse = |why, fix: bool| self.too_much(file, why, &step.by, fix);
+        let real = paths::canonical(place).map_err(|error| match error {
+            PathError::Foreign => refuse("is behind another user's symlink", false),
+            PathError::Movable => {
+                refuse("is behind a symlink that other users may have moved", false)
+            }
+            PathError::System(_) => refuse("is gone", false),
+        })?;
+        let home = self.home.as_deref();
+        let parts = parts(place, &real, home);
+        if parts.is_empty() {
+            if let Some(why) = installation::too_much(&real, home) {
+                // A key is not to be given by a copied line.
+                return Err(refuse(why, step.word == Word::Caller));
+            }
+            if let Some(why) = self.is_none(&real, file, step.word) {
+                return Err(refuse(why, true));
+            }
+            self.add(place, &real, &step.by);
+        }
+        for part in parts {
+            let real = paths::canonical(&part).unwrap_or_else(|_| part.clone());
+            self.add(&part, &real, &step.by);
+        }
+        Ok(file.parent().map(Path::to_owned))
+    }
+
+    fn add(&mut self, place: &Path, real: &Path, by: &str) {
+        if !self.need.prefixes.iter().any(|known| known == place) {
+            self.need.prefixes.push(place.to_owned());
+            self.need.words.push(by.to_owned());
+            self.real.push(real.to_owned());
+        }
+    }
+
+    /// Why a place is no installation that may be brought in by this word.
+    fn is_none(&self, real: &Path, file: &Path, word: Word) -> Option<&'static str> {
+        let listed = || self.listed().any(|directory| prefix_of(&directory) == real);
+        let known = || {
+            let name = file.file_name().and_then(|name| self.caller.look_up(name));
+            let named = name.and_then(|file| Way::to(&file, &self.workspace));
+            let by_name =
+                named.is_some_and(|way| !way.over_workspace && way.real.starts_with(real));
+            by_name || installation::is_in_a_layout(real, self.home.as_deref())
+        };
+        match word {
+            Word::Caller | Word::Installed if installation::is_one(real) => None,
+            _ if listed() => None,
+            Word::Workspace if installation::is_one(real) && known() => None,
+            Word::Workspace if installation::is_one(real) => {
+                Some("nothing but a file of the workspace names")
+            }
+            _ => Some("is no installation"),
+        }
+    }
+
+    /// The directories of the caller's PATH that do not go by way of the workspace.
+    fn listed(&self) -> impl Iterator<Item = PathBuf> {
+        let ways = self.caller.directories();
+        let ways = ways.filter_map(|directory| Way::to(directory, &self.workspace));
+        ways.filter(|way| !way.over_workspace).map(|way| way.real)
+    }
+
+    /// A directory of the workspace, such as a venv, under its own path too: scripts in it name that. Nothing
+    /// is given by this that the workspace does not show already.
+    fn show_again(&mut self, real: &Path, step: &Step) -> Option<PathBuf> {
+        let filesystem = &self.policy.filesystem;
+        if step.named.inside || self.is_shown(real, real) {
+            return None;
+        }
+        let place = prefix(real);
+        let inside = self.workspace.in_jail(place)?;
+        // A decoy hides what lies there, and a rule on the workspace's path would not hold under another.
+        let hides = |decoy: &PathBuf| decoy.starts_with(&inside);
+        let patterns = self.policy.rules.iter().flat_map(|rule| &rule.path);
+        let is_watched = |pattern: &Glob| pattern.as_str().contains(WORKSPACE);
+        if inside == Path::new(WORKSPACE)
+            || filesystem.workdir == Workdir::None
+            || filesystem.decoys.iter().any(hides)
+            || patterns.clone().any(is_watched)
+        {
+            return self.workspace.in_jail(real.parent()?);
+        }
+        self.add(place, place, &step.by);
+        real.parent().map(Path::to_owned)
+    }
+
+    /// Whether the jail shows a file both where it is named and where it is.
+    fn is_shown(&self, file: &Path, real: &Path) -> bool {
+        let filesystem = &self.policy.filesystem;
+        let given = filesystem.read.iter().chain(&filesystem.write);
+        let given = given.map(|given| given.path.as_path());
+        let given: Vec<_> = given
+            .chain(self.need.prefixes.iter().map(PathBuf::as_path))
+            .collect();
+        let shows = |file: &Path| given.iter().any(|place| file.starts_with(place));
+        let is_needed = self.real.iter().any(|place| real.starts_with(place));
+        shows(file) && (shows(real) || is_needed)
+    }
+
+    /// One symlink further, and where that lies when its directories are symlinks themselves; and
+    /// the Python that a venv stands on.
+    fn follow(&mut self, file: &Path, way: &Way, word: Word) {
+        let word = match self.is_installed(file) && !way.over_workspace {
+            true => Word::Installed,
+            false => word.max(Word::Installed),
+        };
+        if let Ok(text) = std::fs::read_link(file) {
+            let to = file.parent().unwrap_or(file).join(text);
+            self.push(&to, word, format!("the symlink {}", file.display()));
+        }
+        if way.real != file {
+            let by = format!("the symlinks of {}", file.display());
+            self.push(&way.real, word, by);
+        }
+        let venv = prefix(file);
+        if let Some(python) = home_of_venv(venv) {
+            let by = venv.join("pyvenv.cfg").display().to_string();
+            self.push(&python, word, by);
+        }
+    }
+
+    /// Whether a file is part of the system or of what is brought in, and not the program's own.
+    fn is_installed(&self, file: &Path) -> bool {
+        let mut brought = self.real.iter().chain(&self.need.prefixes);
+        !self.workspace.holds(file)
+            && (installation::is_of_the_system(file)
+                || brought.any(|place| file.starts_with(place)))
+    }
+
+    /// What runs a script.
+    fn interpreter(&mut self, file: &Path) {
+        let Some(line) = script::first_line(file) else {
+            return;
+        };
+        let word = match self.is_installed(file) {
+            true => Word::Installed,
+            false => Word::Workspace,
+        };
+        let by = format!("the first line of {}", file.display());
+        let found = line.looked_up().and_then(|name| self.caller.look_up(name));
+        self.push(&line.interpreter, word, by.clone());
+        // The caller's PATH says where a name leads, whoever asks for it.
+        self.open.extend(found.map(|file| Step {
+            named: Named::absolute(file),
+            by_name: true,
+            word: Word::Caller,
+            by: format!("your PATH and {by}"),
+        }));
+    }
+
+    fn push(&mut self, to: &Path, word: Word, by: String) {
+        self.open.push_back(Step {
+            named: self.workspace.on_host(to),
+            by_name: false,
+            word,
+            by,
+        });
+    }
+}
+
+/// Of a directory in which a home keeps everything, beside programs, what programs are made of.
+fn parts(place: &Path, real: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let is_local = home.is_some_and(|home| real == home.join(".local"));
+    let parts = ["bin", "lib"].map(|name| place.join(name));
+    let parts = parts.into_iter().filter(|part| is_local && part.is_dir());
+    parts.collect()
+}
+
+fn push_new(list: &mut Vec<PathBuf>, path: &Path) {
+    if !list.iter().any(|known| known == path) {
+        list.push(path.to_owned());
+    }
+}
+
+/// `home = …` of a pyvenv.cfg: where the Python is that a venv was made with.
+fn home_of_venv(prefix: &Path) -> Option<PathBuf> {
+    let text = files::read_text(prefix.join("pyvenv.cfg").to_str()?).ok()?;
+    let home = text.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "home").then(|| value.trim().to_owned())
+    })?;
+    Some(PathBuf::from(home).join("python3")).filter(|python| python.exists())
+}

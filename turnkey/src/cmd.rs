@@ -1,0 +1,14 @@
+//! The commands, a file for each.
+
+pub mod check;
+pub mod diff;
+pub mod doctor;
+pub mod explain;
+pub mod import;
+pub mod learn;
+pub mod monitor;
+pub mod pages;
+pub mod profiles;
+pub mod report;
+pub mod run;
+pub mod schema;

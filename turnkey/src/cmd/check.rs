@@ -1,0 +1,67 @@
+//! `turnkey check`: what is wrong with profiles, and what in them is most likely not meant.
+//!
+//! Reads the profiles and nothing else: no kernel, no privileges, nothing made or changed.
+
+mod text;
+mod view;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use turnkey_jailer::paths;
+
+use crate::cli::CheckArguments;
+use crate::failure::Failure;
+use crate::output;
+use turnkey_supervisor::{clock, files};
+use view::{Check, Profile};
+
+/// Something was found.
+const FOUND: u8 = 1;
+
+/// Prints what was found to standard output.
+pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
+    let today = clock::now().day();
+    let looked_at: Vec<_> = arguments
+        .profiles
+        .iter()
+        .map(|name| {
+            (
+                name.as_str(),
+                turnkey_policy::check(name, &files::read_text, &known_as, today),
+            )
+        })
+        .collect();
+    let mut page = Vec::new();
+    let check = Check::new(
+        looked_at
+            .iter()
+            .map(|(name, outcome)| Profile::new(name, outcome)),
+    );
+    let written = if arguments.json {
+        turnkey_report::json::write(&check, &mut page)
+    } else {
+        text::write(&looked_at, &mut page)
+    };
+    written
+        .and_then(|()| output::page(&page))
+        .context("could not write what was found")?;
+    Ok(status(&check))
+}
+
+fn status(check: &Check) -> u8 {
+    if check.profiles.iter().any(|profile| !profile.usable) {
+        return crate::FAILED;
+    }
+    let found = check
+        .profiles
+        .iter()
+        .any(|profile| !profile.findings.is_empty());
+    if found { FOUND } else { 0 }
+}
+
+/// As it was named, and with symlinks followed.
+fn known_as(path: &Path) -> Vec<PathBuf> {
+    let named = std::path::absolute(path).into_iter();
+    named.chain(paths::canonical(path)).collect()
+}

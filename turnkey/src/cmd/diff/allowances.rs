@@ -1,0 +1,200 @@
+//! What is allowed: by the rules, the tree and the filter of a profile, or because it was done before.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use turnkey_policy::{
+    Access, Action, Actor, Attempt, Glob, Network, On, Policy, Rule, Toolchain, WORKSPACE, Workdir,
+    decide, endpoint,
+};
+
+use super::doings::Doings;
+use crate::cmd::learn::places::{self, Fold};
+use crate::cmd::learn::seen::Want;
+
+/// Places that every jail has of its own.
+const OWN: &[&str] = &[
+    "/dev",
+    "/etc/group",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/resolv.conf",
+    "/proc",
+    "/sys",
+];
+
+/// What one side allows.
+pub struct Allowances<'a> {
+    /// In the order of the profile.
+    pub rules: Vec<Rule>,
+    /// Whose tree, filter and network; `None` for a report.
+    policy: Option<&'a Policy>,
+    /// What was done, where there is a report.
+    done: Option<&'a Doings>,
+}
+
+impl<'a> Allowances<'a> {
+    /// Those of a profile.
+    pub fn of_profile(policy: &'a Policy) -> Self {
+        Self {
+            rules: policy.rules.clone(),
+            policy: Some(policy),
+            done: None,
+        }
+    }
+
+    /// What a run did, and what is like it: random names and versions are not told apart.
+    pub fn of_report(done: &'a Doings) -> Self {
+        let fold = Fold {
+            level: 0,
+            scratch: &[],
+            installations: &[],
+        };
+        let like = |want: Want| {
+            let uses = done.files.keys().filter(|(of, _)| *of == want);
+            let patterns = uses.flat_map(|(_, path)| places::patterns(fold, want, path, false));
+            let unique: BTreeSet<String> = patterns.collect();
+            let globs = unique.iter().filter_map(|text| Glob::parse(text).ok());
+            globs.collect::<Vec<_>>()
+        };
+        let mut rules = Vec::new();
+        for (want, on, access) in [
+            (Want::Read, On::Open, Some(Access::Read)),
+            (Want::Write, On::Open, Some(Access::Write)),
+            (Want::Run, On::Exec, None),
+        ] {
+            let rule = |action, path| Rule {
+                path,
+                access: access.into_iter().collect(),
+                ..Rule::new("not-done-before", [on], action)
+            };
+            let like = like(want);
+            if !like.is_empty() {
+                rules.push(rule(Action::Allow, like));
+            }
+            rules.push(rule(Action::Deny, Vec::new()));
+        }
+        Self {
+            rules,
+            policy: None,
+            done: Some(done),
+        }
+    }
+
+    /// Why a use of a file is not allowed to who acts, if it is not. Of `None` the strictest answer counts.
+    pub fn file(
+        &self,
+        want: Want,
+        path: &[u8],
+        succeeded: bool,
+        actor: Option<Actor<'_>>,
+    ) -> Option<String> {
+        let (on, access) = match want {
+            Want::Read => (On::Open, Access::Read),
+            Want::Write => (On::Open, Access::Write),
+            Want::Run => (On::Exec, Access::Read),
+        };
+        let attempt = Attempt {
+            path: Some(path),
+            access: &[access],
+            actor,
+            ..Attempt::of(on)
+        };
+        if let Some(why) = self.against(&attempt) {
+            return Some(why);
+        }
+        let policy = self.policy?;
+        // What failed anyway needs no place.
+        let missing = succeeded && !holds(policy, want, path);
+        missing.then(|| match want {
+            Want::Write => "nothing can be written there".to_owned(),
+            _ => "its tree does not hold it".to_owned(),
+        })
+    }
+
+    /// Why an attempt is not allowed by the rules.
+    fn against(&self, attempt: &Attempt<'_>) -> Option<String> {
+        let rule = decide(&self.rules, attempt).map(|rule| &self.rules[rule]);
+        let rule = rule.filter(|rule| rule.action >= Action::Deny)?;
+        Some(match self.done {
+            Some(_) => "not done before".to_owned(),
+            None => format!("rule `{}` would {} it", rule.id, rule.action),
+        })
+    }
+
+    /// Why an act on an address is not allowed to who acts.
+    pub fn address(&self, act: &str, address: &str, actor: Option<Actor<'_>>) -> Option<String> {
+        if let Some(done) = self.done {
+            let known = done
+                .addresses
+                .contains_key(&(act.to_owned(), address.to_owned()));
+            return (!known).then(|| "not done before".to_owned());
+        }
+        let address: std::net::SocketAddr = address.parse().ok()?;
+        let policy = self.policy?;
+        match policy.network {
+            Network::Loopback | Network::Allow if address.ip().to_canonical().is_loopback() => None,
+            // Names have no addresses here: what one leads to is known in a run alone.
+            Network::Allow => {
+                let (host, port) = (address.ip(), address.port());
+                let allowed = act != "send" && endpoint::allows(&policy.allow, &[], host, port);
+                (!allowed).then(|| "it is none of the hosts that are allowed".to_owned())
+            }
+            Network::Host => {
+                let on = match act {
+                    "connect" => On::Connect,
+                    "send" => On::Send,
+                    _ => On::Bind,
+                };
+                let mut rules = policy.rules.clone();
+                rules.extend(endpoint::rules_of_host(&policy.rules));
+                let attempt = Attempt {
+                    address: Some(address),
+                    actor,
+                    ..Attempt::of(on)
+                };
+                let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
+                let rule = rule.filter(|rule| rule.action >= Action::Deny)?;
+                Some(format!("rule `{}` would {} it", rule.id, rule.action))
+            }
+            Network::Loopback => Some("only the jail's own loopback can be reached".to_owned()),
+            Network::None => Some("it has no network".to_owned()),
+        }
+    }
+
+    /// Why a system call is not allowed.
+    pub fn call(&self, name: &str) -> Option<String> {
+        if let Some(done) = self.done {
+            let known = done.calls.as_ref().is_none_or(|calls| calls.contains(name));
+            return (!known).then(|| "not made before".to_owned());
+        }
+        let allowed = self.policy?.syscalls.allow.contains(name);
+        (!allowed).then(|| "its filter refuses it".to_owned())
+    }
+}
+
+/// Whether a jail of this policy has a place for it.
+fn holds(policy: &Policy, want: Want, path: &[u8]) -> bool {
+    let filesystem = &policy.filesystem;
+    let path = Path::new(std::str::from_utf8(path).unwrap_or_default());
+    let mut writable = filesystem.write.iter().map(|given| given.path.as_path());
+    let mut scratch = filesystem.scratch.iter().map(|given| given.path.as_path());
+    if !path.is_absolute()
+        || OWN.iter().any(|own| path.starts_with(own))
+        || writable.any(|given| path.starts_with(given))
+        || scratch.any(|given| path.starts_with(given))
+    {
+        return true;
+    }
+    if path.starts_with(WORKSPACE) {
+        return want != Want::Write || filesystem.workdir != Workdir::ReadOnly;
+    }
+    let mut given = filesystem.read.iter().map(|given| given.path.as_path());
+    want != Want::Write
+        // Which installation a command brings along, only the host knows.
+        && (filesystem.root.is_some()
+            || filesystem.toolchain == Toolchain::Auto
+            || given.any(|given| path.starts_with(given) || given.starts_with(path)))
+}

@@ -1,0 +1,116 @@
+//! How something was used, and by whom.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use turnkey_policy::Actor;
+
+use turnkey_report::{escape, unescape};
+
+/// Programs that are named.
+const NAMED: usize = 3;
+
+/// Uses of one file or address.
+#[derive(Debug, Default)]
+pub struct Used {
+    /// How often.
+    pub count: u64,
+    /// Whether it ever went well.
+    pub succeeded: bool,
+    /// Those that did so.
+    by: BTreeSet<Program>,
+}
+
+/// A program, as far as the report knows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Program {
+    /// Rules can be asked about it.
+    Known {
+        exe: Vec<u8>,
+        script: Option<Vec<u8>>,
+    },
+    /// A script by a name that does not say where it is: rules take it for the worst.
+    Script { name: Vec<u8> },
+    /// Nothing is known of it, as in reports of earlier versions.
+    Unknown,
+}
+
+/// Why a use is not allowed, and to whom.
+pub struct Against {
+    pub why: String,
+    /// In words behind the count; empty when nothing is known of them.
+    pub by: String,
+}
+
+impl Used {
+    /// Takes in a row of a report.
+    pub fn again(&mut self, row: &Value, count: u64, succeeded: bool) {
+        self.count += count;
+        self.succeeded |= succeeded;
+        let programs = row["programs"].as_array().into_iter().flatten();
+        let known = self.by.len();
+        self.by.extend(programs.filter_map(Program::read));
+        if row["more_programs"] == true || self.by.len() == known && known == 0 {
+            self.by.insert(Program::Unknown);
+        }
+    }
+
+    /// Asks for each of those that did so; the first answer stands, and the others who get one are named with
+    /// it.
+    pub fn against(&self, why: impl Fn(Option<Actor<'_>>) -> Option<String>) -> Option<Against> {
+        let mut refused: Vec<&Program> = Vec::new();
+        let mut first = None;
+        for program in &self.by {
+            if let Some(why) = why(program.actor()) {
+                refused.push(program);
+                first.get_or_insert(why);
+            }
+        }
+        Some(Against {
+            why: first?,
+            by: named(&refused),
+        })
+    }
+}
+
+fn named(programs: &[&Program]) -> String {
+    let names: BTreeSet<String> = programs.iter().filter_map(|one| one.name()).collect();
+    let shown: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    match (names.len(), names.len().saturating_sub(NAMED)) {
+        (0, _) => String::new(),
+        (_, 0) => format!(", by {}", shown.join(", ")),
+        (_, more) => format!(", by {} and {more} more", shown.join(", ")),
+    }
+}
+
+impl Program {
+    fn read(row: &Value) -> Option<Self> {
+        let exe = unescape(row["exe"].as_str()?);
+        let script = row["script"].as_str().map(unescape);
+        Some(match script {
+            Some(name) if !name.starts_with(b"/") => Self::Script { name },
+            script => Self::Known { exe, script },
+        })
+    }
+
+    fn actor(&self) -> Option<Actor<'_>> {
+        match self {
+            Self::Known { exe, script } => Some(Actor {
+                exe,
+                script: script.as_deref(),
+            }),
+            Self::Script { .. } | Self::Unknown => None,
+        }
+    }
+
+    /// For people: of a script its own, not that of who interprets it.
+    fn name(&self) -> Option<String> {
+        let path = match self {
+            Self::Known { exe, script } => script.as_ref().unwrap_or(exe),
+            Self::Script { name } => name,
+            Self::Unknown => return None,
+        };
+        let last = path.rsplit(|byte| *byte == b'/').next();
+        last.map(escape)
+    }
+}

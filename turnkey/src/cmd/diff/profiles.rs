@@ -1,0 +1,290 @@
+//! What one profile allows and another one does not.
+//!
+//! Rules are compared at the paths that patterns of either side stand for: wildcards empty, short and over
+//! several directories. The rest is compared key by key.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use turnkey_policy::quantity::{format_duration, format_size};
+use turnkey_policy::{
+    Access, Action, Actor, Attempt, Glob, Limits, Mode, Network, On, OnLoss, Policy, Rule, Workdir,
+    decide,
+};
+
+use super::New;
+use super::allowances::Allowances;
+use crate::cmd::learn::witness::witnesses;
+use turnkey_report::escape;
+
+/// Everything that `above` allows and `below` does not.
+pub fn new(below: &Policy, above: &Policy) -> BTreeSet<New> {
+    let mut new = rules_beyond(&Allowances::of_profile(below), above);
+    new.extend(places(below, above));
+    new.extend(limits(&below.limits, &above.limits));
+    let calls = above.syscalls.allow.difference(&below.syscalls.allow);
+    new.extend(calls.map(|name| one("syscall", &format!("{name}(2)"), "its filter refuses it")));
+    let network = match (above.network, below.network) {
+        (Network::Loopback, Network::None) => {
+            Some(("the jail's own loopback", "it has no network"))
+        }
+        (Network::Host, Network::None | Network::Loopback | Network::Allow) => {
+            Some(("the host's own network", "it has a network of its own"))
+        }
+        _ => None,
+    };
+    new.extend(network.map(|(what, why)| one("address", what, why)));
+    let given = |policy: &Policy| -> BTreeSet<String> {
+        let environment = &policy.environment;
+        let set = environment.set.keys();
+        environment.pass.iter().chain(set).cloned().collect()
+    };
+    for name in given(above).difference(&given(below)) {
+        new.insert(one(
+            "environment",
+            &escape(name.as_bytes()),
+            "it does not hand it in",
+        ));
+    }
+    let required = below
+        .enforcement
+        .required
+        .difference(&above.enforcement.required);
+    new.extend(required.map(|layer| {
+        one(
+            "layer",
+            &format!("a run without {layer}"),
+            "it requires that",
+        )
+    }));
+    if above.mode == Mode::Observe && below.mode == Mode::Enforce {
+        new.insert(one(
+            "rule",
+            "whatever rules are against: they only speak",
+            "its rules act",
+        ));
+    }
+    let patience = |on_loss: OnLoss| match on_loss {
+        OnLoss::Mark => 2,
+        OnLoss::Fail => 1,
+        OnLoss::Kill => 0,
+    };
+    if patience(above.enforcement.on_loss) > patience(below.enforcement.on_loss) {
+        new.insert(one(
+            "rule",
+            "a run with lost evidence",
+            "it does not let that pass",
+        ));
+    }
+    new
+}
+
+fn one(kind: &'static str, what: &str, why: &str) -> New {
+    New {
+        kind,
+        what: what.to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+/// What the rules of `above` let pass and those of the other side do not.
+pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
+    let mut new = BTreeSet::new();
+    let patterns = |rules: &[Rule]| -> BTreeSet<String> {
+        let globs = rules.iter().flat_map(|rule| &rule.path);
+        globs.map(|glob| glob.as_str().to_owned()).collect()
+    };
+    let mut patterns: BTreeSet<String> = patterns(&below.rules)
+        .union(&patterns(&above.rules))
+        .cloned()
+        .collect();
+    // Where no pattern speaks, rules without any decide.
+    patterns.insert("/srv/anything-else".to_owned());
+    let somebody = Somebody::all(&[&below.rules, &above.rules]);
+    let passes = |attempt: Attempt<'_>| {
+        let by = |who: &Somebody| passes(below, above, &who.makes(attempt), who);
+        somebody.iter().find_map(by)
+    };
+    for on in On::ALL.iter().copied() {
+        if !on.has_path() {
+            if let Some(why) = passes(Attempt::of(on)) {
+                new.insert(one("rule", &format!("{on}"), &why));
+            }
+            continue;
+        }
+        let accesses: &[&[Access]] = match on {
+            On::Open => &[&[Access::Read], &[Access::Write]],
+            _ => &[&[]],
+        };
+        for (pattern, access) in patterns
+            .iter()
+            .flat_map(|pattern| accesses.iter().map(move |access| (pattern, *access)))
+        {
+            let against = witnesses(pattern).into_iter().find_map(|path| {
+                let attempt = Attempt {
+                    path: Some(&path),
+                    access,
+                    ..Attempt::of(on)
+                };
+                Some((passes(attempt)?, escape(&path)))
+            });
+            if let Some((why, path)) = against {
+                let act = access.first().map_or(on.name(), |access| access.name());
+                let kind = if on == On::Exec { "program" } else { "file" };
+                new.insert(one(kind, &format!("{act} {pattern}, such as {path}"), &why));
+            }
+        }
+    }
+    new
+}
+
+/// Who acts, as far as rules ask for that.
+struct Somebody {
+    /// `None` where no rule asks.
+    exe: Option<Vec<u8>>,
+    script: Option<Vec<u8>>,
+}
+
+impl Somebody {
+    /// One for each pattern of a program with each of a script, and those whom no pattern means.
+    fn all(sides: &[&[Rule]]) -> Vec<Self> {
+        let rules = || sides.iter().flat_map(|rules| rules.iter());
+        if !rules().any(Rule::names_actors) {
+            let nobody = Self {
+                exe: None,
+                script: None,
+            };
+            return vec![nobody];
+        }
+        let all = |globs: fn(&Rule) -> &[Glob]| -> BTreeSet<Vec<u8>> {
+            let globs = rules().flat_map(globs);
+            globs.flat_map(|glob| witnesses(glob.as_str())).collect()
+        };
+        let mut exe = all(|rule| &rule.exe);
+        exe.insert(b"/usr/bin/anything-else".to_vec());
+        let script = all(|rule| &rule.script).into_iter().map(Some);
+        let script: Vec<Option<Vec<u8>>> = script.chain([None]).collect();
+        let with_scripts = |exe: &Vec<u8>| -> Vec<Self> {
+            let each = script.iter().map(|script| Self {
+                exe: Some(exe.clone()),
+                script: script.clone(),
+            });
+            each.collect()
+        };
+        exe.iter().flat_map(with_scripts).collect()
+    }
+
+    fn makes<'a>(&'a self, attempt: Attempt<'a>) -> Attempt<'a> {
+        let script = self.script.as_deref();
+        let exe = self.exe.as_deref();
+        Attempt {
+            actor: exe.map(|exe| Actor { exe, script }),
+            ..attempt
+        }
+    }
+
+    /// For people; nothing where it does not matter.
+    fn told(&self) -> String {
+        let name = |what: &str, name: &Option<Vec<u8>>| {
+            let name = name.as_ref();
+            name.map_or(String::new(), |name| format!(", {what} {}", escape(name)))
+        };
+        name("by", &self.exe) + &name("in the script", &self.script)
+    }
+}
+
+/// Why the other side stops what this one lets pass, when somebody tries it.
+fn passes(
+    below: &Allowances<'_>,
+    above: &Policy,
+    attempt: &Attempt<'_>,
+    who: &Somebody,
+) -> Option<String> {
+    let stops = |rules: &[Rule]| {
+        let rule = decide(rules, attempt)?;
+        (rules[rule].action >= Action::Deny).then_some(rule)
+    };
+    let rule = stops(&below.rules)?;
+    if stops(&above.rules).is_some() {
+        return None;
+    }
+    let rule = &below.rules[rule];
+    Some(format!(
+        "rule `{}` would {} it{}",
+        rule.id,
+        rule.action,
+        who.told()
+    ))
+}
+
+fn places(below: &Policy, above: &Policy) -> Vec<New> {
+    let (below, above) = (&below.filesystem, &above.filesystem);
+    let shown = |path: &Path| escape(path.as_os_str().as_encoded_bytes());
+    let mut new = Vec::new();
+    let paths = |given: &[turnkey_policy::HostPath]| -> Vec<std::path::PathBuf> {
+        given.iter().map(|given| given.path.clone()).collect()
+    };
+    let write = paths(&below.write);
+    let seen = [paths(&below.read), write.clone()].concat();
+    let is_in = |path: &Path, places: &[std::path::PathBuf]| {
+        places.iter().any(|place| path.starts_with(place))
+    };
+    for path in paths(&above.read) {
+        if below.root.is_none() && !is_in(&path, &seen) {
+            let what = format!("see {} of the host", shown(&path));
+            new.push(one("file", &what, "its tree does not hold it"));
+        }
+    }
+    for path in paths(&above.write) {
+        if !is_in(&path, &write) {
+            let what = format!("write {} of the host", shown(&path));
+            new.push(one("file", &what, "nothing can be written there"));
+        }
+    }
+    if let Some(root) = above.root.as_ref().filter(|_| above.root != below.root) {
+        let what = format!("see {} as its root", shown(root));
+        new.push(one("file", &what, "it has another root"));
+    }
+    if below.workdir == Workdir::ReadOnly && above.workdir != Workdir::ReadOnly {
+        new.push(one(
+            "file",
+            "write /workspace",
+            "nothing can be written there",
+        ));
+    }
+    new
+}
+
+fn limits(below: &Limits, above: &Limits) -> Vec<New> {
+    let size = |key: &'static str, below: u64, above: u64| {
+        (above > below).then(|| (key, format_size(below), format_size(above)))
+    };
+    let count = |key: &'static str, below: u32, above: u32| {
+        (above > below).then(|| (key, below.to_string(), above.to_string()))
+    };
+    let time = |key, below: std::time::Duration, above: std::time::Duration| {
+        (above > below).then(|| (key, format_duration(below), format_duration(above)))
+    };
+    let higher = [
+        size("memory", below.memory, above.memory),
+        size("swap", below.swap, above.swap),
+        count("cpu percent", below.cpu_percent, above.cpu_percent),
+        count("pids", below.pids, above.pids),
+        time("wall", below.wall, above.wall),
+        time("cpu_time", below.cpu_time, above.cpu_time),
+        size("output", below.output, above.output),
+        size("disk", below.disk, above.disk),
+        size("file_size", below.file_size, above.file_size),
+        count("open_files", below.open_files, above.open_files),
+    ];
+    let higher = higher.into_iter().flatten();
+    higher
+        .map(|(key, below, above)| {
+            one(
+                "limit",
+                &format!("{key} {above}"),
+                &format!("it gives {below}"),
+            )
+        })
+        .collect()
+}

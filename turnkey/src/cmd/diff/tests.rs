@@ -1,0 +1,170 @@
+//! Without a kernel: reports and profiles held against each other.
+
+use serde_json::json;
+use turnkey_policy::Overrides;
+
+use super::*;
+
+fn profile(text: &str) -> Subject {
+    let head = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n";
+    let read = |_: &str| Ok(format!("{head}{text}"));
+    let policy = turnkey_policy::load("./mine.toml", &read, &Overrides::default());
+    Subject::Profile(Box::new(policy.unwrap_or_else(|error| panic!("{error}"))))
+}
+
+fn report(files: &[(&str, &str)], addresses: &[(&str, &str)]) -> Subject {
+    let files: Vec<_> = files
+        .iter()
+        .map(|(access, path)| json!({"path": path, "access": [access], "count": 2, "result": "allowed"}))
+        .collect();
+    let addresses: Vec<_> = addresses
+        .iter()
+        .map(|(act, address)| json!({"act": act, "address": address, "count": 1, "result": "denied"}))
+        .collect();
+    let report = json!({
+        "schema": "turnkey.report/v1",
+        "processes": [],
+        "file_operations": files,
+        "network_attempts": addresses,
+        "syscalls": ["read", "socket"],
+    });
+    Subject::Report(Doings::read(&report).expect("a report"))
+}
+
+fn told(a: &Subject, b: &Subject) -> Vec<String> {
+    let new = new(a, b).into_iter();
+    new.map(|New { kind, what, why }| format!("{kind}: {what}: {why}"))
+        .collect()
+}
+
+#[test]
+fn a_report_is_held_against_a_profile() {
+    let a = profile("[syscalls]\ninherit = false\nallow = [\"@core\", \"@file-open\"]\n");
+    let b = report(
+        &[
+            ("read", "/usr/lib/x"),
+            ("read", "/etc/shadow"),
+            ("read", "/srv/data"),
+            ("write", "/workspace/out"),
+            ("write", "/usr/lib/x"),
+        ],
+        &[("connect", "1.2.3.4:443")],
+    );
+    let expected = [
+        "address: connect 1.2.3.4:443 (once): it has no network",
+        "file: read /etc/shadow (2 times): rule `credential-file` would kill it",
+        "file: read /srv/data (2 times): its tree does not hold it",
+        "file: wrote /usr/lib/x (2 times): nothing can be written there",
+        "syscall: socket(2): its filter refuses it",
+    ];
+    assert_eq!(told(&a, &b), expected);
+}
+
+/// A report with one file that these programs read.
+fn read_by(programs: &serde_json::Value, more: bool) -> Subject {
+    let report = json!({
+        "schema": "turnkey.report/v1",
+        "processes": [],
+        "file_operations": [{
+            "path": "/workspace/.git-credentials", "access": ["read"], "count": 3, "result": "allowed",
+            "programs": programs, "more_programs": more,
+        }],
+        "network_attempts": [],
+    });
+    Subject::Report(Doings::read(&report).expect("a report"))
+}
+
+#[test]
+fn rules_are_asked_about_the_program_that_did_it() {
+    let profile = profile(
+        "[[rule]]\nid = \"its-own\"\non = \"open\"\npath = \"/workspace/.git-credentials\"\naction = \"allow\"\nwhy = \"its own\"\n\
+         exe = \"/usr/bin/git\"\nscript = \"/workspace/sync\"\n",
+    );
+    let program = |exe: &str, script: &str| json!({"exe": exe, "script": script});
+    let owner = program("/usr/bin/git", "/workspace/sync");
+    let told = |programs: &[&serde_json::Value], more| {
+        let new = told(&profile, &read_by(&json!(programs), more));
+        let told = new.into_iter().next();
+        told.map(|new| new.split_once("(3 times").expect("a count").1.to_owned())
+    };
+    assert_eq!(told(&[&owner], false), None);
+    let against = |by: &str| Some(format!("{by}): rule `stored-credential` would kill it"));
+    let other = json!({"exe": "/usr/bin/cat"});
+    assert_eq!(told(&[&owner, &other], false), against(", by cat"));
+    // Of somebody unknown the strictest counts, and so where a script by that name is nobody can say.
+    assert_eq!(told(&[&owner], true), against(""));
+    let somewhere = program("/usr/bin/git", "./sync");
+    assert_eq!(told(&[&somewhere], false), against(", by sync"));
+    let many: Vec<_> = ["a", "b", "c", "d"].map(|exe| json!({"exe": exe})).into();
+    let many: Vec<&serde_json::Value> = many.iter().collect();
+    assert_eq!(told(&many, false), against(", by a, b, c and 1 more"));
+}
+
+#[test]
+fn reports_are_compared_by_what_names_stand_for() {
+    let a = report(
+        &[
+            ("read", "/workspace/a.csv"),
+            ("write", "/tmp/tmpab12cd34"),
+            ("read", "/usr/lib/python3.13/os.py"),
+        ],
+        &[("connect", "127.0.0.1:40001")],
+    );
+    let same = report(
+        &[
+            ("read", "/workspace/b.csv"),
+            ("write", "/tmp/tmpzz98yx76"),
+            ("read", "/usr/lib/python3.14/json.py"),
+        ],
+        &[("connect", "127.0.0.1:40002")],
+    );
+    assert_eq!(told(&a, &same), [""; 0]);
+    let other = report(
+        &[
+            ("read", "/workspace/secrets/b.csv"),
+            ("execute", "/usr/bin/id"),
+        ],
+        &[("connect", "127.0.0.1:80")],
+    );
+    let expected = [
+        "address: connect 127.0.0.1:80 (once): not done before",
+        "file: read /workspace/secrets/b.csv (2 times): not done before",
+        "program: ran /usr/bin/id (2 times): not done before",
+    ];
+    assert_eq!(told(&a, &other), expected);
+}
+
+#[test]
+fn profiles_are_compared_key_by_key_and_rule_by_rule() {
+    let a = profile("");
+    assert_eq!(told(&a, &a), [""; 0]);
+    let b = profile(
+        "[filesystem]\nread = [{ path = \"/srv/data\", why = \"data\" }]\n[limits]\nmemory = \"1G\"\n[network]\nmode = \"loopback\"\n\
+         [env]\npass = [\"TOKEN\"]\n\
+         [[rule]]\nid = \"mine\"\non = \"open\"\naccess = \"read\"\npath = \"/workspace/.netrc\"\naction = \"allow\"\nwhy = \"mine\"\n",
+    );
+    let expected = [
+        "address: the jail's own loopback: it has no network",
+        "environment: TOKEN: it does not hand it in",
+        "file: read /workspace/.netrc, such as /workspace/.netrc: rule `stored-credential` would kill it",
+        "file: see /srv/data of the host: its tree does not hold it",
+        "limit: memory 1G: it gives 256M",
+    ];
+    assert_eq!(told(&a, &b), expected);
+    assert_eq!(told(&b, &a), [""; 0]);
+}
+
+#[test]
+fn what_was_escaped_comes_back() {
+    for bytes in [
+        &b"/a b"[..],
+        b"/a\\b\n\x01",
+        b"/\xff\xfe",
+        "/\u{202e}x".as_bytes(),
+    ] {
+        assert_eq!(
+            turnkey_report::unescape(&turnkey_report::escape(bytes)),
+            bytes
+        );
+    }
+}

@@ -1,0 +1,264 @@
+//! Looks at this host: attempts where they leave nothing, files of the kernel elsewhere.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use turnkey_jailer::hierarchy::{Controller, Hierarchies, HierarchyError};
+use turnkey_jailer::userns::Switches;
+use turnkey_jailer::{
+    GroupNames, Groups as MadeGroups, PlanError, landlock, privileges, rootless, trial,
+};
+use turnkey_monitor::{Available, Hooks, Monitor};
+use turnkey_policy::{Overrides, Policy};
+
+use super::facts::{Capability, Facts, Groups, IdMapped, Landlock, NoGroups};
+use super::preemption::{self, Omission};
+use turnkey_supervisor::advice;
+use turnkey_supervisor::object;
+use turnkey_supervisor::{Strictness, plan};
+
+/// The profile that a run without flags has.
+const DEFAULT: &str = "untrusted";
+/// What the monitor needs besides: number, name and purpose.
+const FOR_THE_MONITOR: [(u8, &str, &str); 3] = [
+    (39, "CAP_BPF", "the monitor's eBPF programs"),
+    (38, "CAP_PERFMON", "the monitor's tracepoints"),
+    (12, "CAP_NET_ADMIN", "the monitor's network hooks"),
+];
+/// A harmless program that is everywhere.
+const PROGRAM: &str = "/bin/true";
+const SECURITY: &str = "/sys/kernel/security";
+
+/// Everything there is to know.
+pub fn gather() -> anyhow::Result<Facts> {
+    let no_files = |path: &str| Err(format!("{path} is no shipped profile"));
+    let policy = turnkey_policy::load(DEFAULT, &no_files, &Overrides::default())?;
+    // As a run does.
+    rootless::leave_chroot();
+    let hierarchies = Hierarchies::probe().map_err(no_groups);
+    let directory = working_directory(&policy);
+    let kernel = nix::sys::utsname::uname()?;
+    let release = kernel.release().to_string_lossy().into_owned();
+    Ok(Facts {
+        omission: omission(&release, &kernel.version().to_string_lossy()),
+        kernel: release,
+        user: nix::unistd::geteuid().as_raw(),
+        capabilities: capabilities(),
+        switches: Switches::read(),
+        namespaces: trial::namespaces(),
+        rights_inside: trial::rights_inside(),
+        seccomp: trial::seccomp(),
+        landlock: Landlock {
+            abi: landlock::abi(),
+            errata: landlock::errata(),
+            refuses: trial::landlock(),
+        },
+        overlay: trial::overlay(),
+        id_mapped: IdMapped {
+            outcome: trial::id_mapped(&directory),
+            directory: directory.clone(),
+        },
+        btf: std::fs::metadata("/sys/kernel/btf/vmlinux")
+            .map(|file| file.len())
+            .map_err(|error| error.to_string()),
+        security_modules: read(SECURITY, "lsm")
+            .map(|text| text.trim().split(',').map(str::to_owned).collect()),
+        lockdown: read(SECURITY, "lockdown").and_then(|text| chosen(&text)),
+        tier: Available::here(),
+        hooks: Hooks::here().map_err(|error| error.to_string()),
+        shared: turnkey_monitor::shared::trusted().map_err(|error| error.to_string()),
+        monitor: monitor(&policy, hierarchies.as_ref().ok()),
+        groups: hierarchies.map(groups),
+        has_sysfs: Path::new("/sys/kernel").is_dir(),
+        rehearsal: rehearse(&directory, false),
+        best_effort: rehearse(&directory, true),
+    })
+}
+
+fn no_groups(error: HierarchyError) -> NoGroups {
+    let cause = match &error {
+        HierarchyError::NoUnified(_) => "no cgroup v2 hierarchy can be reached here".to_owned(),
+        HierarchyError::Proc { path, source } => format!("{path} cannot be read: {source}"),
+    };
+    let fix = match error {
+        HierarchyError::NoUnified(fix) => format!("as root, mount one: {fix}"),
+        HierarchyError::Proc { .. } => "mount procfs: mount -t proc proc /proc".to_owned(),
+    };
+    NoGroups { cause, fix }
+}
+
+fn omission(release: &str, version: &str) -> Omission {
+    let choice = read("/sys/kernel/debug/sched", "preempt");
+    let command_line = read("/proc", "cmdline").unwrap_or_default();
+    let symbols = read("/proc", "kallsyms").unwrap_or_default();
+    let kernel = preemption::Kernel {
+        release,
+        version,
+        choice: choice.as_deref(),
+        command_line: &command_line,
+        symbols: &symbols,
+    };
+    kernel.omission()
+}
+
+/// Where the rehearsal takes place: here, unless no run may be started here.
+fn working_directory(policy: &Policy) -> PathBuf {
+    let program = [OsString::from(PROGRAM)];
+    match plan(policy, Strictness::Whole, &program, None) {
+        Err(error) if is_system(&error) => std::env::temp_dir(),
+        _ => std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir()),
+    }
+}
+
+fn is_system(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(PlanError::SystemWorkdir(_)))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "of /proc, /sys and the kernel's switches"
+)]
+fn read(directory: &str, name: &str) -> Option<String> {
+    std::fs::read_to_string(Path::new(directory).join(name)).ok()
+}
+
+/// `none [integrity] confidentiality`
+fn chosen(text: &str) -> Option<String> {
+    let start = text.find('[')? + 1;
+    let end = start + text.get(start..)?.find(']')?;
+    text.get(start..end).map(str::to_owned)
+}
+
+fn capabilities() -> Vec<Capability> {
+    let status = read("/proc/self", "status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
+        .unwrap_or(0);
+    let holds = |number: u8| mask >> number & 1 == 1;
+    let capability = |(number, name, purpose)| Capability {
+        name,
+        purpose,
+        held: holds(number),
+    };
+    // CAP_SYS_ADMIN stands for the newer ones that were split off it.
+    let monitor = FOR_THE_MONITOR
+        .iter()
+        .map(|(number, name, purpose)| Capability {
+            name: (*name).to_owned(),
+            purpose,
+            held: holds(*number) || *number > 32 && holds(21),
+        });
+    privileges::needed()
+        .map(capability)
+        .chain(monitor)
+        .collect()
+}
+
+/// Makes groups as a run would, has a process born in them, and removes them.
+fn groups(hierarchies: Hierarchies) -> Groups {
+    let made = MadeGroups::create(GroupNames::new(&hierarchies, &group_name("trial")));
+    let swap_is_bounded = made.as_ref().is_ok_and(MadeGroups::swap_is_bounded);
+    let made = made
+        .map_err(|error| advice::explain(&error.into()))
+        .and_then(|groups| {
+            let born = trial::born_in(groups.directory());
+            born.map_err(|errno| format!("no process can be born in it: {errno}"))?;
+            groups
+                .remove()
+                .map_err(|error| advice::explain(&error.into()))
+        });
+    // Nothing is made for a limit that not every run has.
+    let io = Hierarchies::probe_for(&[Controller::Io]);
+    let home = |controller| {
+        let found = match (controller, &io) {
+            (Controller::Io, Ok(io)) => io,
+            _ => &hierarchies,
+        };
+        (controller, found.home(controller).clone())
+    };
+    Groups {
+        controllers: Controller::ALL.map(home).to_vec(),
+        unified: hierarchies.unified.clone(),
+        lacks: hierarchies.lacks().map(str::to_owned),
+        made,
+        swap_is_bounded,
+    }
+}
+
+fn group_name(of: &str) -> String {
+    format!("turnkey-doctor-{of}-{}", std::process::id())
+}
+
+/// Loads the monitor and lets its canary die, in a group of its own.
+fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String, String> {
+    let explain = |error: anyhow::Error| advice::in_one_line(&error);
+    let rules = turnkey_monitor::compile(policy, Available::here().tier)
+        .map_err(|error| explain(error.into()))?;
+    let mut monitor = Monitor::open(object(), rules).map_err(|error| explain(error.into()))?;
+    let hierarchies = hierarchies.ok_or("it is loaded, and there is no group to watch")?;
+    let names = GroupNames::new(hierarchies, &group_name("canary"));
+    let groups = MadeGroups::create(names).map_err(|error| explain(error.into()))?;
+    let proof = monitor.canary(groups.directory(), groups.id());
+    proof
+        .map(|proof| proof.0)
+        .map_err(|error| explain(error.into()))
+}
+
+/// A run of the default profile, whole: nothing else says so surely that it can be enforced.
+fn rehearse(directory: &Path, best_effort: bool) -> Result<(), String> {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["run", "--profile", DEFAULT, "--quiet", "--report", "-"]);
+    command.arg("--workdir").arg(directory);
+    if best_effort {
+        command.arg("--best-effort");
+    }
+    let output = command
+        .args(["--", PROGRAM])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    judge(&report, output.status.success(), best_effort).ok_or_else(|| {
+        let told = String::from_utf8_lossy(&output.stderr);
+        let told = told.trim().trim_start_matches("turnkey: ");
+        match told {
+            "" => format!("it ended with {}", output.status),
+            told => told.to_owned(),
+        }
+    })
+}
+
+/// With less than all a run is never called clean; with all it must be.
+fn judge(report: &Value, succeeded: bool, best_effort: bool) -> Option<()> {
+    let clean = report["verdict"] == "clean";
+    (succeeded && report["status"] == "exited" && (clean || best_effort)).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_word_of_lockdown_stands_in_brackets() {
+        assert_eq!(
+            chosen("none [integrity] confidentiality\n").as_deref(),
+            Some("integrity")
+        );
+        assert_eq!(chosen("none integrity"), None);
+        assert_eq!(chosen("]["), None);
+    }
+
+    #[test]
+    fn only_a_clean_run_of_the_whole_profile_counts() {
+        let report = |verdict: &str| serde_json::json!({"status": "exited", "verdict": verdict});
+        assert!(judge(&report("clean"), true, false).is_some());
+        assert!(judge(&report("inconclusive"), true, false).is_none());
+        assert!(judge(&report("inconclusive"), true, true).is_some());
+        assert!(judge(&report("clean"), false, false).is_none());
+        assert!(judge(&Value::Null, true, false).is_none());
+    }
+}

@@ -1,0 +1,99 @@
+//! `turnkey explain`: the plan of a run, printed instead of carried out; or which of its rules decides on
+//! an attempt, and why.
+//!
+//! Everything shown is read out of what a run itself uses: plan, policy, the tables behind
+//! the filters. Nothing here is a list of its own, and nothing is made or changed.
+
+mod answer;
+mod decision;
+mod landlock;
+mod question;
+mod rules;
+mod syscalls;
+mod text;
+mod tree;
+mod view;
+
+use std::ffi::OsString;
+
+use anyhow::Context;
+use turnkey_jailer::rootless::{self, RootlessError};
+
+use crate::cli::ExplainArguments;
+use crate::cmd::run;
+use crate::failure::Failure;
+use crate::output;
+use decision::Decision;
+use question::Question;
+use turnkey_supervisor::{Settled, advice, plan};
+use view::View;
+
+/// Stands for a command that was not given.
+const COMMAND: &str = "COMMAND";
+
+/// A plan holds the rules of its policy, whether they are asked or not.
+const NOBODY_WATCHES: &str = "nobody watches such a run: its rules are not asked";
+
+/// Prints the plan, or the answer to the question, to standard output.
+pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
+    let question = Question::new(&arguments.question)?;
+    // A caller without privileges is shown the run of such a caller. Where even that is out of
+    // reach, what is shown is the run of one who has them, and this is said.
+    let entered = rootless::enter();
+    let policy = run::load(&arguments.profile, &arguments.overrides)?;
+    let mut command = arguments.command.clone();
+    let workdir = arguments.workdir.as_deref();
+    let strictness = arguments.strictness.chosen();
+    let settled = Settled::new(policy, &command, workdir, strictness)?;
+    settled.names?;
+    if command.is_empty() {
+        command.push(OsString::from(COMMAND));
+    }
+    let plan = plan(&settled.policy, strictness, &command, workdir)?;
+    let view = View::new(&plan);
+    let page = match question {
+        Some(question) => {
+            let decision = Decision::new(&plan.policy, &question, view.tree);
+            page(&decision, arguments.json, answer::write)
+        }
+        None => page(&view, arguments.json, text::write),
+    };
+    page.and_then(|page| output::page(&page))
+        .context("could not write the plan")?;
+    if !plan.is_watched {
+        output::lines(NOBODY_WATCHES);
+    }
+    if let Err(error) = entered {
+        output::lines(&not_this_caller(error));
+    }
+    Ok(0)
+}
+
+fn not_this_caller(error: RootlessError) -> String {
+    let reason = advice::explain(&error.into());
+    format!(
+        "this is the plan of a caller with privileges; a run by this caller would not start: {reason}"
+    )
+}
+
+fn page<T: serde::Serialize>(
+    shown: &T,
+    json: bool,
+    text: impl Fn(&T, &mut Vec<u8>) -> std::io::Result<()>,
+) -> std::io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    if json {
+        turnkey_report::json::write(shown, &mut page)?;
+    } else {
+        text(shown, &mut page)?;
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+#[path = "explain/snapshots.rs"]
+mod snapshots;
+
+#[cfg(test)]
+#[path = "explain/questions.rs"]
+mod questions;

@@ -1,0 +1,214 @@
+//! The whole page and the whole object, for a host that does not exist.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use turnkey_jailer::hierarchy::{Controller, Hierarchies, Home};
+use turnkey_jailer::host::PathFact;
+use turnkey_jailer::host::storage::Storage;
+use turnkey_jailer::{Command, HardLimits, Host, Ids, Plan};
+use turnkey_policy::{HostPath, Overrides, Policy};
+
+use super::text;
+use super::view::View;
+
+pub(super) fn policy(profile: &str) -> Policy {
+    let no_files = |path: &str| Err(format!("{path}: no files here"));
+    turnkey_policy::load(profile, &no_files, &Overrides::default()).expect("a shipped profile")
+}
+
+/// A host with a merged /usr, controllers on both versions, and little in /etc.
+pub(super) fn host() -> Host {
+    let symlink = |text: &str| PathFact::Symlink {
+        text: format!("usr/{text}").into(),
+        leads_to: Some(format!("/usr/{text}").into()),
+    };
+    let mut paths: BTreeMap<PathBuf, PathFact> = ["bin", "sbin", "lib", "lib64"]
+        .into_iter()
+        .flat_map(|name| {
+            let target = PathBuf::from(format!("/usr/{name}"));
+            [
+                (PathBuf::from(format!("/{name}")), symlink(name)),
+                (target, PathFact::Directory),
+            ]
+        })
+        .collect();
+    paths.insert("/usr".into(), PathFact::Directory);
+    paths.insert("/etc/ld.so.cache".into(), PathFact::File);
+    paths.insert("/etc/ssl/certs".into(), PathFact::Directory);
+    let memory = Home::Legacy("/sys/fs/cgroup/memory".into());
+    Host {
+        paths,
+        root: None,
+        landlock_abi: 6,
+        hierarchies: Hierarchies::new(
+            "/sys/fs/cgroup/unified".into(),
+            vec![
+                (Controller::Memory, memory),
+                (Controller::Pids, Home::Unified),
+                (Controller::Cpu, Home::Unified),
+            ],
+        ),
+        storage: Storage::default(),
+        addresses: Vec::new(),
+        names: turnkey_jailer::host::Names::default(),
+        ids: Ids::All,
+        hard_limits: HardLimits::default(),
+        ceilings: Vec::new(),
+        last_capability: 40,
+    }
+}
+
+pub(super) fn plan(policy: &Policy, host: &Host, arguments: &[&str]) -> Plan {
+    let command = Command {
+        arguments: arguments.iter().map(OsString::from).collect(),
+        environment: vec![
+            ("LANG".into(), "C.UTF-8".into()),
+            ("SECRET".into(), "x".into()),
+        ],
+        workdir: "/home/user/project".into(),
+    };
+    Plan::new(policy, host, command).expect("a plan for this host")
+}
+
+fn view(policy: &Policy, arguments: &[&str]) -> View {
+    View::new(&plan(policy, &host(), arguments))
+}
+
+fn page(view: &View) -> String {
+    let mut page = Vec::new();
+    text::write(view, &mut page).expect("memory takes it");
+    String::from_utf8(page).expect("the page is text")
+}
+
+fn object(view: &View) -> String {
+    let mut object = Vec::new();
+    turnkey_report::json::write(view, &mut object).expect("memory takes it");
+    String::from_utf8(object).expect("JSON is text")
+}
+
+#[test]
+fn untrusted() {
+    let mut view = view(&policy("untrusted"), &["python3", "script.py"]);
+    // The digest changes with every comment of the profile.
+    view.profile.sha256 = "(of the profile)".to_owned();
+    insta::assert_snapshot!("untrusted", page(&view));
+    insta::assert_snapshot!("untrusted_json", object(&view));
+}
+
+#[test]
+fn hosts_that_are_allowed() {
+    let mut policy = policy("untrusted");
+    let allowed = |to: &str, addresses: &[&str]| {
+        let overrides = Overrides {
+            allow: vec![to.to_owned()],
+            ..Overrides::default()
+        };
+        let no_files = |_: &str| Err(String::new());
+        let entry = turnkey_policy::load("untrusted", &no_files, &overrides);
+        let entry = entry.expect("it is right").allow.remove(0);
+        turnkey_policy::Allowed {
+            addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            why: "packages".to_owned(),
+            ..entry
+        }
+    };
+    policy.network = turnkey_policy::Network::Allow;
+    policy.allow = vec![
+        allowed("example.org:443", &["192.0.2.7", "2001:db8::7"]),
+        allowed("169.254.0.0/15:80-81", &[]),
+    ];
+    let view = view(&policy, &["./run"]);
+    let page = page(&view);
+    let (_, page) = page.split_once("Namespaces").expect("there are some");
+    let (page, _) = page.split_once("\nIdentity").expect("and then that");
+    insta::assert_snapshot!("hosts", page);
+    let network = serde_json::to_string_pretty(&view.network).expect("it is JSON");
+    insta::assert_snapshot!("hosts_json", network);
+}
+
+#[test]
+fn the_hosts_network() {
+    let mut policy = policy("untrusted");
+    policy.network = turnkey_policy::Network::Host;
+    turnkey_supervisor::names::resolve(&mut policy).expect("nothing is asked for");
+    let view = view(&policy, &["./run"]);
+    let page = page(&view);
+    let (_, page) = page.split_once("Namespaces").expect("there are some");
+    let (page, _) = page.split_once("\nIdentity").expect("and then that");
+    insta::assert_snapshot!("the_hosts_network", page);
+}
+
+#[test]
+fn python() {
+    let mut view = view(&policy("python"), &["./run"]);
+    view.profile.sha256 = "(of the profile)".to_owned();
+    insta::assert_snapshot!("python", page(&view));
+    insta::assert_snapshot!("python_json", object(&view));
+}
+
+/// What makes the other shipped profiles what they are; their JSON is made by the same code.
+fn shown(profile: &str, command: &[&str]) -> String {
+    let mut view = view(&policy(profile), command);
+    view.profile.sha256 = "(of the profile)".to_owned();
+    page(&view)
+}
+
+#[test]
+fn judge() {
+    insta::assert_snapshot!("judge", shown("judge", &["./answer"]));
+}
+
+#[test]
+fn node() {
+    insta::assert_snapshot!("node", shown("node", &["npm", "test"]));
+}
+
+#[test]
+fn shell() {
+    insta::assert_snapshot!("shell", shown("shell", &["./run"]));
+}
+
+#[test]
+fn compile() {
+    insta::assert_snapshot!("compile", shown("compile", &["make"]));
+}
+
+#[test]
+fn strict() {
+    insta::assert_snapshot!("strict", shown("strict", &["./run"]));
+}
+
+#[test]
+fn observe() {
+    insta::assert_snapshot!("observe", shown("observe", &["./run"]));
+}
+
+#[test]
+fn hostile_names_cannot_steer_a_terminal() {
+    let mut policy = policy("untrusted");
+    let hostile = OsString::from_vec(b"/srv/\x1b[2J\xff\n".to_vec());
+    policy.filesystem.read = vec![HostPath {
+        path: PathBuf::from(&hostile),
+        optional: true,
+        list: true,
+        why: "\u{202e}because\x07".to_owned(),
+    }];
+    let mut host = host();
+    host.paths.insert(hostile.into(), PathFact::Directory);
+    let command = Command {
+        arguments: vec!["a\x1b]0;title\x07".into()],
+        environment: Vec::new(),
+        workdir: "/home/user/\u{9b}2J".into(),
+    };
+    let view = View::new(&Plan::new(&policy, &host, command).unwrap());
+    for text in [page(&view), object(&view)] {
+        let control = text
+            .chars()
+            .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+        assert_eq!(control, None);
+        assert!(text.contains("x1b[2J"), "the path is shown");
+    }
+}

@@ -1,0 +1,335 @@
+//! What is shown of a plan, in the order of a run: the shape of `explain --json`, and what the
+//! page for people is written from.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use serde::Serialize;
+use turnkey_jailer::namespaces::Made;
+use turnkey_jailer::plan::io::Io;
+use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
+use turnkey_policy::{
+    Action, Allowed, Behaviour, Layer, Policy, Response, Rule, Special, Subnet, endpoint,
+};
+
+use super::landlock::Landlock;
+use super::rules::Rules;
+use super::syscalls::Syscalls;
+use super::tree::TreeRow;
+use turnkey_report::escape;
+
+/// The version of the shape.
+const SCHEMA: &str = "turnkey.plan/v1";
+
+/// A whole plan. Every text that comes from a path, an argument or a profile is escaped.
+#[derive(Debug, Serialize)]
+pub struct View {
+    schema: &'static str,
+    pub profile: Profile,
+    pub command: Command,
+    pub namespaces: Vec<Namespace>,
+    pub identity: Identity,
+    pub groups: Vec<Group>,
+    /// What of the limits on disks has no effect, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unheld: Option<String>,
+    pub tree: Vec<TreeRow>,
+    /// The steps of the jail's first process, each before the next.
+    pub confinement: Vec<&'static str>,
+    pub landlock: Option<Landlock>,
+    pub rlimits: Vec<Rlimit>,
+    pub syscalls: Syscalls,
+    pub network: Network,
+    pub rules: Rules,
+    pub supervisor: Supervisor,
+    pub layers: Layers,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Profile {
+    pub name: String,
+    pub description: String,
+    pub sha256: String,
+    pub mode: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Command {
+    pub arguments: Vec<String>,
+    /// Where the program is looked for, in this order.
+    pub candidates: Vec<String>,
+    pub directory: String,
+    pub environment: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Namespace {
+    pub layer: &'static str,
+    pub made: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Identity {
+    pub user: String,
+    pub hostname: String,
+    /// User and group inside.
+    pub id: u32,
+    /// What the host sees, in words: it depends on the group of the run.
+    pub host_id: String,
+    pub capabilities: &'static str,
+    pub no_new_privileges: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Group {
+    pub controller: &'static str,
+    /// `null` when no hierarchy of this host has the controller.
+    pub parent: Option<String>,
+    pub file: &'static str,
+    pub value: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Rlimit {
+    pub name: &'static str,
+    pub value: u64,
+    pub why: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Network {
+    pub mode: &'static str,
+    pub loopback_up: bool,
+    /// Whom the program may talk to over TCP, through turnkey.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Host>,
+    /// Where sockets of turnkey's wait in the jail's network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listeners: Vec<String>,
+    /// What lies in an allowed range and is not meant by it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Host {
+    pub to: String,
+    /// What a name was resolved to, just now; the run resolves it again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
+    pub why: String,
+}
+
+/// What turnkey itself ends a run for.
+#[derive(Debug, Serialize)]
+pub struct Supervisor {
+    pub wall_seconds: f64,
+    pub cpu_seconds: f64,
+    pub output_bytes: u64,
+    pub on_loss: &'static str,
+    /// Behaviours that it ends the run for, as soon as it recognises them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub behaviours: Vec<&'static str>,
+    /// Behaviours that it does not look for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overlooked: Vec<&'static str>,
+    /// Findings that add nothing to the score.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<Accepted>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Accepted {
+    pub finding: String,
+    pub until: String,
+    pub why: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Layers {
+    /// Without any of these the run ends with 125 before anything of the program ran.
+    pub required: Vec<&'static str>,
+    /// Missing ones are told in the report.
+    pub optional: Vec<&'static str>,
+}
+
+impl View {
+    /// Reads the plan.
+    pub fn new(plan: &Plan) -> View {
+        let policy = &plan.policy;
+        View {
+            schema: SCHEMA,
+            profile: profile(policy),
+            command: command(plan),
+            namespaces: plan.namespaces.iter().map(namespace).collect(),
+            identity: identity(plan),
+            groups: plan.group_limits.iter().map(group).collect(),
+            unheld: plan.io.as_ref().and_then(Io::degraded).map(shown),
+            tree: plan
+                .tree
+                .iter()
+                .map(|step| TreeRow::new(step, plan))
+                .collect(),
+            confinement: Step::ALL.iter().map(|step| step.describe()).collect(),
+            landlock: Landlock::new(plan),
+            rlimits: rlimits(plan),
+            syscalls: Syscalls::new(&policy.syscalls),
+            network: network(plan),
+            rules: Rules::new(policy),
+            supervisor: supervisor(policy),
+            layers: layers(plan),
+        }
+    }
+}
+
+/// A path or argument as text.
+pub fn shown(text: impl AsRef<OsStr>) -> String {
+    escape(text.as_ref().as_bytes())
+}
+
+fn profile(policy: &Policy) -> Profile {
+    Profile {
+        name: escape(policy.name.as_bytes()),
+        description: escape(policy.description.as_bytes()),
+        sha256: policy.sha256.clone(),
+        mode: policy.mode.name(),
+    }
+}
+
+fn command(plan: &Plan) -> Command {
+    Command {
+        arguments: plan.arguments.iter().map(shown).collect(),
+        candidates: plan.candidates.iter().map(shown).collect(),
+        directory: shown(&plan.directory),
+        environment: plan.environment.iter().map(shown).collect(),
+    }
+}
+
+fn namespace(namespace: &turnkey_jailer::namespaces::Namespace) -> Namespace {
+    Namespace {
+        layer: namespace.layer.name(),
+        made: match namespace.made {
+            Made::AtBirth => "with the jail's first process",
+            Made::OnceInItsGroups => "by the first process, once it is in its groups",
+        },
+    }
+}
+
+fn identity(plan: &Plan) -> Identity {
+    let names = &plan.policy.identity;
+    Identity {
+        user: escape(names.user.as_bytes()),
+        hostname: escape(names.hostname.as_bytes()),
+        id: turnkey_jailer::INSIDE_ID,
+        host_id: match &plan.host.ids {
+            Ids::All => turnkey_jailer::HOST_ID.to_owned(),
+            Ids::Own(_) => "the caller".to_owned(),
+        },
+        capabilities: "none, in any set, and none to be had",
+        no_new_privileges: true,
+    }
+}
+
+fn group(limit: &GroupLimit) -> Group {
+    Group {
+        controller: limit.controller.name(),
+        parent: limit.parent.as_deref().map(shown),
+        file: limit.file,
+        value: limit.value.clone(),
+    }
+}
+
+fn network(plan: &Plan) -> Network {
+    let host = |entry: &Allowed| Host {
+        to: entry.to.to_string(),
+        addresses: entry.addresses.iter().map(ToString::to_string).collect(),
+        why: escape(entry.why.as_bytes()),
+    };
+    let policy = &plan.policy;
+    let allowed = policy.allow.iter();
+    let closed = plan.reach.routes.iter().filter(|route| !route.open);
+    let closed: Vec<_> = match policy.network {
+        turnkey_policy::Network::Host => guarded(policy),
+        _ => closed.map(|route| route.net.to_string()).collect(),
+    };
+    Network {
+        mode: policy.network.name(),
+        loopback_up: plan.has_loopback(),
+        allow: match policy.network {
+            turnkey_policy::Network::Allow => allowed.map(host).collect(),
+            _ => Vec::new(),
+        },
+        listeners: plan
+            .reach
+            .listeners
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        closed,
+    }
+}
+
+/// What rules keep a jail in the host's network from that hands out the host's credentials.
+fn guarded(policy: &Policy) -> Vec<String> {
+    let metadata = endpoint::guarded().filter(|(_, special)| *special == Special::Metadata);
+    let is_denied = |net: &Subnet| {
+        let denies = |rule: &&Rule| rule.action == Action::Deny && rule.address.contains(net);
+        policy.rules.iter().any(|rule| denies(&rule))
+    };
+    let nets = metadata.map(|(net, _)| net).filter(is_denied);
+    nets.map(|net| net.to_string()).collect()
+}
+
+fn rlimits(plan: &Plan) -> Vec<Rlimit> {
+    let limits = plan.rlimits.iter();
+    limits
+        .map(|limit| Rlimit {
+            name: limit.name,
+            value: limit.value,
+            why: limit.why,
+        })
+        .collect()
+}
+
+fn supervisor(policy: &Policy) -> Supervisor {
+    let limits = &policy.limits;
+    Supervisor {
+        wall_seconds: limits.wall.as_secs_f64(),
+        cpu_seconds: limits.cpu_time.as_secs_f64(),
+        output_bytes: limits.output,
+        on_loss: policy.enforcement.on_loss.name(),
+        behaviours: behaviours(policy, Response::Kill),
+        overlooked: behaviours(policy, Response::Off),
+        accepted: policy.accepted.iter().map(accepted).collect(),
+    }
+}
+
+/// Those that lead to this.
+fn behaviours(policy: &Policy, response: Response) -> Vec<&'static str> {
+    let all = Behaviour::ALL.iter();
+    let those = all.filter(|one| policy.response(**one) == response);
+    those.map(|one| one.name()).collect()
+}
+
+fn accepted(accepted: &turnkey_policy::Accepted) -> Accepted {
+    Accepted {
+        finding: accepted.finding.clone(),
+        until: accepted.until.to_string(),
+        why: escape(accepted.why.as_bytes()),
+    }
+}
+
+fn layers(plan: &Plan) -> Layers {
+    let required = &plan.policy.enforcement.required;
+    // Nothing is limited by it in a run that sets no such limit.
+    let present = |layer: &&Layer| plan.io.is_some() || **layer != Layer::Io;
+    let (required, optional): (Vec<Layer>, Vec<Layer>) = Layer::ALL
+        .iter()
+        .filter(present)
+        .partition(|layer| required.contains(layer));
+    let names = |layers: Vec<Layer>| layers.into_iter().map(Layer::name).collect();
+    Layers {
+        required: names(required),
+        optional: names(optional),
+    }
+}

@@ -1,0 +1,443 @@
+//! From what a run did to what a profile is to say of it: what is allowed, and what a person has to
+//! decide on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turnkey_policy::{
+    Access, Action, Attempt, Glob, On, Policy, Rule, SameFile, WORKSPACE, Workdir, decide,
+};
+
+use super::network::{self, Around, Talk};
+use super::places::{self, Fold};
+use super::seen::{By, Seen, Use, Want};
+use super::witness::witnesses;
+use turnkey_report::escape;
+
+/// The rules of a learned profile that stop what nobody has learned.
+pub const STOPPING: [&str; 2] = ["not-learned-open", "not-learned-exec"];
+
+/// The rule of a learned profile for what looks like a secret.
+pub const LEFT_OUT: &str = "left-out";
+
+/// More directories than this below one are that one.
+const CROWD: usize = 8;
+
+/// Calls that make or empty something without opening it: where, no tier tells while it is allowed.
+/// BPF LSM asks rules about it all the same, as about writing.
+const MAKES: &[&str] = &[
+    "bind",
+    "mkdir",
+    "mkdirat",
+    "mknod",
+    "mknodat",
+    "symlink",
+    "symlinkat",
+    "truncate",
+];
+
+/// A pattern to be allowed, and who needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The pattern.
+    pub pattern: String,
+    /// Which programs, and how often.
+    pub why: String,
+}
+
+/// Something that was tried and is not allowed without a person's word.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeftOut {
+    /// What, by whom, and which rule is against it.
+    pub words: String,
+    /// The exact pattern, for a file that no rule of the profile below stops.
+    pub pattern: Option<String>,
+}
+
+/// What a profile is to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// By what is wanted, in the order of the patterns.
+    pub allowed: BTreeMap<Want, Vec<Line>>,
+    /// Whole trees, for reading and writing alike: where a profile does not fit otherwise. In each tree
+    /// the patterns of the profile below that begin with `**` go on, so the kernel's table holds them once
+    /// for every set of accesses that some tree has. What cannot be written there, the mounts tell.
+    pub trees: Vec<Line>,
+    /// In order.
+    pub left_out: Vec<LeftOut>,
+    /// What was done beside files, and nothing is against.
+    pub notes: Vec<String>,
+    /// Whom it may talk to.
+    pub talk: Talk,
+    /// How far the patterns were folded.
+    pub level: u8,
+}
+
+/// Whatever a draft is made from.
+pub struct Sources<'s> {
+    /// What the run did.
+    pub seen: &'s Seen,
+    /// What it was held against: the profile below, or the one that is added to.
+    pub policy: &'s Policy,
+    /// Names of the system calls that were made.
+    pub calls: &'s BTreeSet<&'static str>,
+    /// What it has talked through.
+    pub around: &'s Around,
+    /// There is a profile that is added to.
+    pub is_added_to: bool,
+    /// Where toolchains lie that the command has brought along.
+    pub installations: &'s [Vec<u8>],
+}
+
+/// What is to be made of one use of a file.
+enum Fate {
+    Allow,
+    SaidAlready,
+    Against(String, Option<String>),
+}
+
+/// Makes the draft; a level above 0 folds further.
+pub fn draft(sources: &Sources<'_>, level: u8) -> Draft {
+    let Sources { seen, policy, .. } = sources;
+    let scratch: Vec<Vec<u8>> = scratch(policy);
+    let fold = Fold {
+        level,
+        scratch: &scratch,
+        installations: sources.installations,
+    };
+    let mut lines: BTreeMap<Want, BTreeMap<String, By>> = BTreeMap::new();
+    let mut left_out = BTreeSet::new();
+    let mut notes = BTreeSet::new();
+    for (wanted, by) in &seen.uses {
+        match fate(sources, wanted, by) {
+            Fate::SaidAlready => {}
+            Fate::Against(reason, pattern) => {
+                let words = format!("{} ({}): {reason}", in_words(wanted), by.words());
+                left_out.insert(LeftOut { words, pattern });
+            }
+            Fate::Allow => {
+                let patterns = places::patterns(fold, wanted.want, &wanted.path, by.directory);
+                if patterns.is_empty() {
+                    let words = in_words(wanted);
+                    notes.insert(format!("{words} ({}): no pattern can name it", by.words()));
+                }
+                let lines = lines.entry(wanted.want).or_default();
+                for pattern in patterns {
+                    lines.entry(pattern).or_default().join(by);
+                }
+            }
+        }
+    }
+    add_places_to_make_in(sources, &mut lines);
+    for ((rule, what), by) in &seen.acts {
+        let rule = rule.and_then(|rule| policy.rules.get(rule));
+        let words = format!("{what} ({})", by.words());
+        match rule.filter(|rule| rule.action >= Action::Deny) {
+            Some(rule) => {
+                let words = format!("{words}: {}", against(rule));
+                left_out.insert(LeftOut {
+                    words,
+                    pattern: None,
+                });
+            }
+            None => drop(notes.insert(words)),
+        }
+    }
+    let talk = network::talk(&seen.contacts, policy, sources.around, sources.is_added_to);
+    left_out.extend(talk.left_out.iter().cloned());
+    notes.extend(talk.notes.iter().cloned());
+    let trees = match level {
+        0 => BTreeMap::new(),
+        _ => take_trees(&mut lines),
+    };
+    let allowed = lines.into_iter();
+    Draft {
+        allowed: allowed.map(|(want, lines)| (want, settle(lines))).collect(),
+        trees: settle(trees),
+        left_out: left_out.into_iter().collect(),
+        notes: notes.into_iter().collect(),
+        talk,
+        level,
+    }
+}
+
+/// Places of the jail's own memory.
+fn scratch(policy: &Policy) -> Vec<Vec<u8>> {
+    let scratch = policy.filesystem.scratch.iter();
+    let paths = scratch.map(|scratch| scratch.path.as_os_str().as_encoded_bytes().to_vec());
+    paths.collect()
+}
+
+/// Where something was made by a call that is not told, any place that can be written to is meant.
+fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTreeMap<String, By>>) {
+    let made: Vec<_> = MAKES
+        .iter()
+        .filter(|name| sources.calls.contains(*name))
+        .collect();
+    if made.is_empty() {
+        return;
+    }
+    let filesystem = &sources.policy.filesystem;
+    let mut places = scratch(sources.policy);
+    if filesystem.workdir != Workdir::ReadOnly {
+        places.push(WORKSPACE.as_bytes().to_vec());
+    }
+    let written = filesystem.write.iter();
+    places.extend(written.map(|write| write.path.as_os_str().as_encoded_bytes().to_vec()));
+    let rules = &sources.policy.rules;
+    for place in places {
+        let inside = [&place, b"/q/q".as_slice()].concat();
+        if verdict(rules, Want::Write, &inside).is_some_and(|rule| rule.action == Action::Allow) {
+            continue;
+        }
+        let parts: Vec<_> = place
+            .split(|byte| *byte == b'/')
+            .map(places::literal)
+            .collect();
+        let pattern = format!("{}/**", parts.join("/"));
+        let by = made.iter().map(|call| (format!("{call}(2)"), 1)).collect();
+        let by = By {
+            programs: by,
+            ..By::default()
+        };
+        lines
+            .entry(Want::Write)
+            .or_default()
+            .entry(pattern)
+            .or_default()
+            .join(&by);
+    }
+}
+
+/// The rule that decides on a use of a path.
+pub fn verdict<'r>(rules: &'r [Rule], want: Want, path: &[u8]) -> Option<&'r Rule> {
+    let (on, access) = match want {
+        Want::Read => (On::Open, Access::Read),
+        Want::Write => (On::Open, Access::Write),
+        Want::Run => (On::Exec, Access::Read),
+    };
+    let attempt = Attempt {
+        path: Some(path),
+        access: &[access],
+        ..Attempt::of(on)
+    };
+    decide(rules, &attempt).map(|rule| &rules[rule])
+}
+
+fn fate(sources: &Sources<'_>, wanted: &Use, by: &By) -> Fate {
+    let policy = sources.policy;
+    let by_file = by
+        .rule
+        .and_then(|rule| policy.rules.get(rule))
+        .filter(|rule| {
+            rule.action >= Action::Deny
+                && (rule.same_file != SameFile::No || !rule.flags.is_empty())
+        });
+    let decided = verdict(&policy.rules, wanted.want, &wanted.path);
+    match by_file.or(decided) {
+        Some(rule) if STOPPING.contains(&rule.id.as_str()) => {}
+        // It is on the list already.
+        Some(rule) if rule.id == LEFT_OUT => return Fate::SaidAlready,
+        Some(rule) if rule.action >= Action::Deny => return Fate::Against(against(rule), None),
+        // Such a rule decides before the one that stops everything else.
+        Some(rule) if !rule.path.is_empty() => return Fate::SaidAlready,
+        _ => {}
+    }
+    let mut brought = sources.installations.iter();
+    let is_brought = brought.any(|place| wanted.path.starts_with(place));
+    if by.succeeded && !is_brought && is_sensitive(&wanted.path) {
+        let why = "its name says that it holds a secret".to_owned();
+        return Fate::Against(why, exact(&wanted.path));
+    }
+    Fate::Allow
+}
+
+/// Which rule is against something, and why.
+pub fn against(rule: &Rule) -> String {
+    format!(
+        "rule `{}` is against it, {}",
+        rule.id,
+        escape(rule.why.as_bytes())
+    )
+}
+
+fn exact(path: &[u8]) -> Option<String> {
+    let parts: Vec<_> = path
+        .split(|byte| *byte == b'/')
+        .map(places::literal)
+        .collect();
+    let pattern = parts.join("/");
+    (!pattern.contains('?')).then_some(pattern)
+}
+
+fn in_words(wanted: &Use) -> String {
+    let act = match wanted.want {
+        Want::Read => "read",
+        Want::Write => "write",
+        Want::Run => "run",
+    };
+    format!("{act} {}", escape(&wanted.path))
+}
+
+/// Names of files that hold what must not be told, wherever somebody keeps his own files. What
+/// systems install is named like that without holding any.
+fn is_sensitive(path: &[u8]) -> bool {
+    const PUBLIC: &[&[u8]] = &[
+        b"/usr/",
+        b"/lib",
+        b"/bin/",
+        b"/sbin/",
+        b"/opt/",
+        b"/proc/",
+        b"/sys/",
+        b"/dev/",
+        b"/etc/ssl/certs",
+    ];
+    if PUBLIC.iter().any(|top| path.starts_with(top)) {
+        return false;
+    }
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let name = String::from_utf8_lossy(name).to_lowercase();
+    let words = [
+        "secret",
+        "credential",
+        "password",
+        "passwd",
+        "private_key",
+        "apikey",
+        "api_key",
+    ];
+    let ends = [
+        ".pem",
+        ".key",
+        ".p12",
+        ".pfx",
+        ".kdbx",
+        ".keystore",
+        ".jks",
+        ".ovpn",
+    ];
+    let is_account_file = path == b"/etc/passwd";
+    !is_account_file
+        && (name == ".env"
+            || name.starts_with(".env.")
+            || name.starts_with("id_rsa")
+            || name.starts_with("id_ed25519")
+            || words.iter().any(|word| name.contains(word))
+            || ends.iter().any(|end| name.ends_with(end)))
+}
+
+/// Takes the trees out of what is read and written, with everything in them.
+fn take_trees(lines: &mut BTreeMap<Want, BTreeMap<String, By>>) -> BTreeMap<String, By> {
+    let mut trees: BTreeMap<String, By> = BTreeMap::new();
+    let opened = [Want::Read, Want::Write];
+    for want in opened {
+        let lines = lines.entry(want).or_default();
+        join_crowds(lines);
+        let found: Vec<_> = lines
+            .keys()
+            .filter(|text| text.ends_with("/**"))
+            .cloned()
+            .collect();
+        for pattern in found {
+            let by = lines.remove(&pattern).unwrap_or_default();
+            trees.entry(pattern).or_default().join(&by);
+        }
+    }
+    let globs: Vec<_> = trees
+        .keys()
+        .filter_map(|text| Some((text.clone(), Glob::parse(text).ok()?)))
+        .collect();
+    for want in opened {
+        let lines = lines.entry(want).or_default();
+        for pattern in lines.keys().cloned().collect::<Vec<_>>() {
+            let paths = witnesses(&pattern);
+            let covers = |(_, glob): &&(String, Glob)| paths.iter().all(|path| glob.matches(path));
+            if let Some((tree, _)) = globs.iter().find(covers) {
+                let by = lines.remove(&pattern).unwrap_or_default();
+                trees.entry(tree.clone()).or_default().join(&by);
+            }
+        }
+    }
+    trees
+}
+
+/// Patterns that others stand for are theirs, and a crowd of directories is the one above.
+fn settle(mut lines: BTreeMap<String, By>) -> Vec<Line> {
+    join_crowds(&mut lines);
+    let covered = covered(&lines);
+    for (pattern, by) in covered {
+        if let Some(gone) = lines.remove(&pattern) {
+            lines.entry(by).or_default().join(&gone);
+        }
+    }
+    let line = |(pattern, by): (String, By)| Line {
+        pattern,
+        why: by.words(),
+    };
+    lines.into_iter().map(line).collect()
+}
+
+fn join_crowds(lines: &mut BTreeMap<String, By>) {
+    let mut below: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for pattern in lines.keys() {
+        let Some(directory) = pattern.strip_suffix("/*") else {
+            continue;
+        };
+        let top = directory.split('/').nth(1).unwrap_or_default();
+        if !top.is_empty() && !top.contains('*') {
+            below
+                .entry(format!("/{top}/**"))
+                .or_default()
+                .push(pattern.clone());
+        }
+    }
+    for (all, patterns) in below
+        .into_iter()
+        .filter(|(_, patterns)| patterns.len() > CROWD)
+    {
+        for pattern in patterns {
+            let by = lines.remove(&pattern).unwrap_or_default();
+            lines.entry(all.clone()).or_default().join(&by);
+        }
+    }
+}
+
+/// Each pattern that another one stands for, with that.
+fn covered(lines: &BTreeMap<String, By>) -> Vec<(String, String)> {
+    let globs: Vec<_> = lines
+        .keys()
+        .filter_map(|text| Some((text, Glob::parse(text).ok()?)))
+        .collect();
+    let mut covered: Vec<(String, String)> = Vec::new();
+    for text in lines.keys() {
+        let paths = witnesses(text);
+        let covers = |(other, glob): &&(&String, Glob)| {
+            *other != text
+                && !covered.iter().any(|(gone, _)| gone == *other)
+                && paths.iter().all(|path| glob.matches(path))
+        };
+        if let Some((other, _)) = globs.iter().find(covers) {
+            covered.push((text.clone(), (*other).clone()));
+        }
+    }
+    covered
+}
+
+/// What of a run a policy would stop although it is to be allowed, in words.
+pub fn stopped_by(policy: &Policy, sources: &Sources<'_>) -> Vec<String> {
+    let uses = sources.seen.uses.iter();
+    let allowed = uses.filter(|(wanted, by)| {
+        let named = wanted.path.starts_with(b"/") || wanted.path.starts_with(b"memfd:");
+        let known = verdict(&sources.policy.rules, wanted.want, &wanted.path);
+        let left_out = known.is_some_and(|rule| rule.id == LEFT_OUT);
+        named && !left_out && !matches!(fate(sources, wanted, by), Fate::Against(..))
+    });
+    let stopped = allowed.filter(|(wanted, _)| {
+        let rule = verdict(&policy.rules, wanted.want, &wanted.path);
+        rule.is_some_and(|rule| rule.action >= Action::Deny)
+    });
+    let files = stopped.map(|(wanted, _)| in_words(wanted));
+    let contacts = &sources.seen.contacts;
+    let contacts = network::stopped_by(policy, contacts, sources.policy, sources.around);
+    files.chain(contacts).collect()
+}

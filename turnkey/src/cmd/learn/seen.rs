@@ -1,0 +1,290 @@
+//! What a run did, as far as a profile could allow it.
+//!
+//! A rule is asked about the name that a program used and about the file that the kernel found by it,
+//! so both are kept.
+
+use std::collections::{BTreeMap, HashMap};
+
+use turnkey_facts::{Event, File, Kind, NetworkAct, Raw};
+use turnkey_policy::{WORKSPACE, syscalls};
+
+use super::contacts::Contacts;
+use turnkey_report::{FileAccess, accesses, address_text, escape};
+
+/// Different uses that are kept. Whatever does more is not learned from one run.
+const MOST: usize = 1 << 15;
+
+/// What was wanted of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Want {
+    /// To read it.
+    Read,
+    /// To write, make or empty it.
+    Write,
+    /// To run it.
+    Run,
+}
+
+/// A way in which a file was used, or was to be used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// For what.
+    pub want: Want,
+    /// Absolute, or the kernel's own name for what has no path.
+    pub path: Vec<u8>,
+}
+
+/// Who did something, and how often.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct By {
+    /// By the program's name, escaped.
+    pub programs: BTreeMap<String, u64>,
+    /// Whether it succeeded at least once.
+    pub succeeded: bool,
+    /// Whether it was asked for as a directory.
+    pub directory: bool,
+    /// The rule that decided otherwise than by the path.
+    pub rule: Option<usize>,
+}
+
+impl By {
+    /// Adds what somebody else did.
+    pub fn join(&mut self, other: &By) {
+        for (program, count) in &other.programs {
+            *self.programs.entry(program.clone()).or_default() += count;
+        }
+        self.succeeded |= other.succeeded;
+        self.directory |= other.directory;
+        self.rule = self.rule.or(other.rule);
+    }
+
+    /// For people: `python3 12 times, sh once`.
+    pub fn words(&self) -> String {
+        const NAMED: usize = 3;
+        let mut ordered: Vec<_> = self.programs.iter().collect();
+        ordered.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
+        let times = |count: u64| match count {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            count => format!("{count} times"),
+        };
+        let named = ordered.iter().take(NAMED);
+        let mut words: Vec<_> = named
+            .map(|(name, count)| format!("{name} {}", times(**count)))
+            .collect();
+        let rest: u64 = ordered.iter().skip(NAMED).map(|(_, count)| **count).sum();
+        if rest > 0 {
+            words.push(format!("others {}", times(rest)));
+        }
+        words.join(", ")
+    }
+}
+
+/// Everything that a run did.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Files.
+    pub uses: BTreeMap<Use, By>,
+    /// What has no path, in words, with the rule that decided on it.
+    pub acts: BTreeMap<(Option<usize>, String), By>,
+    /// Uses for which there was no room.
+    pub omitted: u64,
+    /// Internet addresses.
+    pub contacts: Contacts,
+    /// Names of programs, by process.
+    programs: HashMap<u32, String>,
+    started: bool,
+}
+
+impl Seen {
+    /// Takes in an event.
+    pub fn see(&mut self, event: &Event) {
+        if matches!(event.kind, Kind::Network { .. } | Kind::Question { .. }) {
+            let by = self.by(event);
+            if self.contacts.see(event, by) {
+                return;
+            }
+        }
+        match &event.kind {
+            Kind::Fork { child_pid, .. } => {
+                if let Some(program) = self.programs.get(&event.task.pid).cloned() {
+                    self.programs.insert(*child_pid, program);
+                }
+            }
+            Kind::Exec {
+                file, raw, script, ..
+            } => self.executed(event, file, raw.as_deref(), *script),
+            Kind::ExecAttempt { raw, errno } if self.started => {
+                for path in names(None, raw) {
+                    self.add(event, Want::Run, path, *errno == 0, false);
+                }
+            }
+            Kind::Open {
+                file,
+                raw,
+                flags,
+                errno,
+            } => self.opened(event, file.as_ref(), raw, *flags, *errno),
+            Kind::Network {
+                act,
+                address,
+                errno,
+                ..
+            } => {
+                let what = match act {
+                    NetworkAct::Connect => "connect to",
+                    NetworkAct::Bind => "bind to",
+                    NetworkAct::Listen => "listen at",
+                    NetworkAct::Send => "send to",
+                };
+                let what = format!("{what} {}", address_text(address));
+                self.add_act(event, what, *errno == 0);
+            }
+            Kind::Refused { nr, errno, .. } => {
+                let name = syscalls::name(*nr);
+                let name = name.map_or_else(|| format!("syscall {nr}"), str::to_owned);
+                self.add_act(event, format!("call {name}(2)"), *errno == 0);
+            }
+            Kind::Change {
+                on, object, errno, ..
+            } => {
+                if event.decision.is_some() {
+                    let path = escape(&object.path());
+                    self.add_act(event, format!("{on} {path}"), *errno == 0);
+                }
+            }
+            Kind::Map { file, errno, .. } => {
+                if event.decision.is_some() {
+                    let of = file
+                        .as_ref()
+                        .map(|file| format!(" of {}", escape(&file.path)));
+                    let what = format!("make memory executable{}", of.unwrap_or_default());
+                    self.add_act(event, what, *errno == 0);
+                }
+            }
+            Kind::ExecAttempt { .. } | Kind::Question { .. } | Kind::Exit { .. } => {}
+        }
+    }
+
+    fn executed(&mut self, event: &Event, file: &File, raw: Option<&[u8]>, script: bool) {
+        let name = file.path.rsplit(|byte| *byte == b'/').next();
+        let program = escape(name.unwrap_or_default());
+        self.programs.insert(event.task.pid, program);
+        // No rule is asked about the command itself.
+        if !std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        self.add(event, Want::Run, file.path.clone(), true, false);
+        let Some(raw) = raw else { return };
+        let raw = Raw {
+            base: None,
+            bytes: raw.to_vec(),
+            truncated: false,
+            unreadable: false,
+        };
+        for path in names((!script).then_some(file), &raw) {
+            // The script is asked about by the file that its name leads to as well.
+            if script
+                && [&b"/bin/"[..], b"/sbin/"]
+                    .iter()
+                    .any(|top| path.starts_with(top))
+            {
+                let real = [b"/usr", path.as_slice()].concat();
+                self.add(event, Want::Run, real, true, false);
+            }
+            self.add(event, Want::Run, path, true, false);
+        }
+    }
+
+    fn opened(&mut self, event: &Event, file: Option<&File>, raw: &Raw, flags: u32, errno: i32) {
+        let directory = flags & libc::O_DIRECTORY.cast_unsigned() != 0
+            && flags & libc::O_TMPFILE.cast_unsigned() != libc::O_TMPFILE.cast_unsigned();
+        let file = file.filter(|file| !file.path.is_empty() && !file.truncated);
+        let paths = names(file, raw).into_iter();
+        let paths: Vec<_> = paths.chain(file.map(|file| file.path.clone())).collect();
+        for access in accesses(flags) {
+            let want = match access {
+                FileAccess::Read => Want::Read,
+                FileAccess::Write => Want::Write,
+                // An open is for nothing else.
+                _ => continue,
+            };
+            for (index, path) in paths.iter().enumerate() {
+                // One act, also when it has two names.
+                if !paths[..index].contains(path) {
+                    self.add(event, want, path.clone(), errno == 0, directory);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, event: &Event, want: Want, path: Vec<u8>, succeeded: bool, directory: bool) {
+        let by = By {
+            succeeded,
+            directory,
+            ..self.by(event)
+        };
+        let wanted = Use { want, path };
+        let uses = self.uses.len();
+        match self.uses.get_mut(&wanted) {
+            Some(known) => known.join(&by),
+            None if uses < MOST => {
+                self.uses.insert(wanted, by);
+            }
+            None => self.omitted += 1,
+        }
+    }
+
+    fn add_act(&mut self, event: &Event, what: String, succeeded: bool) {
+        let by = By {
+            succeeded,
+            ..self.by(event)
+        };
+        let key = (by.rule, what);
+        let acts = self.acts.len();
+        match self.acts.get_mut(&key) {
+            Some(known) => known.join(&by),
+            None if acts < MOST => {
+                self.acts.insert(key, by);
+            }
+            None => self.omitted += 1,
+        }
+    }
+
+    fn by(&self, event: &Event) -> By {
+        let known = self.programs.get(&event.task.pid).cloned();
+        let program = known.unwrap_or_else(|| escape(&event.task.comm));
+        By {
+            programs: [(program, 1 + event.repeated)].into(),
+            succeeded: false,
+            directory: false,
+            rule: event.decision.map(|decision| decision.rule),
+        }
+    }
+}
+
+/// The paths that an argument may stand for when no symlink is on the way: none when it says no more
+/// than the file that was found.
+///
+/// The kernel tells where a relative one starts only when nothing was found. Otherwise the file's
+/// own path ends in it, or there was a symlink; then the workspace is the likely start.
+fn names(found: Option<&File>, raw: &Raw) -> Vec<Vec<u8>> {
+    if raw.unreadable || raw.truncated || raw.bytes.is_empty() {
+        return Vec::new();
+    }
+    let path = raw.path();
+    if path.starts_with(b"/") {
+        return vec![path];
+    }
+    let from_workspace = Raw {
+        base: Some(WORKSPACE.as_bytes().to_vec()),
+        ..raw.clone()
+    };
+    let whole = from_workspace.path();
+    let up = raw.bytes.starts_with(b"..");
+    let tail = whole.strip_prefix(WORKSPACE.as_bytes()).unwrap_or(&whole);
+    match found {
+        Some(file) if !up && file.path.ends_with(tail) => Vec::new(),
+        _ => vec![whole],
+    }
+}

@@ -1,0 +1,287 @@
+//! From what was seen to a profile, without a kernel.
+
+use proptest::prelude::*;
+use turnkey_policy::Action;
+
+use super::contacts::{Act, Contact};
+use super::seen::{By, Use, Want};
+use super::*;
+use turnkey_supervisor::files;
+
+fn below() -> Below {
+    let load = turnkey_policy::load("untrusted", &files::read_text, &Overrides::default());
+    Below {
+        policy: load.expect("a shipped profile is right"),
+        added_to: None,
+        base: "untrusted".to_owned(),
+    }
+}
+
+fn by(program: &str, count: u64) -> By {
+    By {
+        programs: [(program.to_owned(), count)].into(),
+        succeeded: true,
+        ..By::default()
+    }
+}
+
+fn place() -> Place {
+    Place {
+        path: None,
+        overwrite: false,
+        out: None,
+    }
+}
+
+fn text(seen: &Seen, calls: &[&'static str], level: u8) -> String {
+    let below = below();
+    let calls = calls.iter().copied().collect();
+    let sources = Sources {
+        seen,
+        policy: &below.policy,
+        calls: &calls,
+        around: &Around::default(),
+        is_added_to: false,
+        installations: &[],
+    };
+    let draft = draft::draft(&sources, level);
+    let measured = Measured::default();
+    let flags = Overrides::default();
+    write(
+        &below,
+        &sources,
+        &measured,
+        "cat data",
+        &flags,
+        &place(),
+        &draft,
+    )
+    .expect("it can be written")
+}
+
+fn seen(uses: &[(Want, &[u8])]) -> Seen {
+    let mut seen = Seen::default();
+    for (want, path) in uses {
+        let wanted = Use {
+            want: *want,
+            path: path.to_vec(),
+        };
+        seen.uses.entry(wanted).or_default().join(&by("cat", 1));
+    }
+    seen
+}
+
+#[test]
+fn a_learned_profile() {
+    let mut seen = seen(&[
+        (Want::Read, b"/etc/ld.so.cache"),
+        (Want::Read, b"/etc/shadow"),
+        (Want::Read, b"/lib/x86_64-linux-gnu/libc.so.6"),
+        (Want::Read, b"/proc/17/status"),
+        (Want::Read, b"/usr/bin/pyvenv.cfg"),
+        (Want::Read, b"/usr/lib/python3.13/json/decoder.py"),
+        (Want::Read, b"/usr/lib/python3/dist-packages/x.py"),
+        (Want::Read, b"/workspace/data/a.csv"),
+        (Want::Read, b"/workspace/data/b.csv"),
+        (Want::Read, b"/workspace/data/.env"),
+        (Want::Write, b"/tmp/tmpab12cd34/part"),
+        (Want::Write, b"/workspace/out,1.txt"),
+        (Want::Run, b"/usr/bin/sort"),
+    ]);
+    seen.acts
+        .insert((None, "connect to unix:/run/x".to_owned()), by("cat", 2));
+    let contact = Contact {
+        act: Act::Connect,
+        datagrams: false,
+        address: "198.51.100.7:443".parse().expect("an address"),
+    };
+    let made = seen.contacts.made.entry(contact).or_default();
+    made.by.join(&by("cat", 3));
+    made.names.insert("example.org".to_owned());
+    insta::assert_snapshot!(text(&seen, &["openat", "nanosleep", "read"], 0));
+}
+
+#[test]
+fn names_are_folded_by_where_they_are() {
+    let fold = places::Fold {
+        level: 0,
+        scratch: &[b"/scratch".to_vec()],
+        installations: &[b"/home/me/.pyenv/versions/3.11.7".to_vec()],
+    };
+    let cases: [(&str, &[&str]); 20] = [
+        ("/etc/ssl/openssl.cnf", &["/etc/ssl/openssl.cnf"]),
+        (
+            "/home/me/.pyenv/versions/3.11.7/lib/os.py",
+            &["/home/me/.pyenv/versions/*/**"],
+        ),
+        ("/proc/12/task/12/comm", &["/proc/*/task/*/comm"]),
+        ("/dev/pts/3", &["/dev/pts/*"]),
+        ("/usr/lib/python3.13/os.py", &["/usr/lib/python3*/**"]),
+        ("/usr/lib/gcc/x86_64-linux-gnu/12/cc1", &["/usr/lib/gcc/**"]),
+        (
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            &["/usr/lib/x86_64-linux-gnu/*.so*"],
+        ),
+        (
+            "/usr/lib/x86_64-linux-gnu/gconv/a",
+            &["/usr/lib/x86_64-linux-gnu/gconv/**"],
+        ),
+        ("/usr/include/stdio.h", &["/usr/include/**"]),
+        ("/usr/share/node-18.2/x", &["/usr/share/node-*/**"]),
+        ("/usr/bin/ls", &["/usr/bin/ls"]),
+        ("/workspace/data/a.csv", &["/workspace/data/*"]),
+        ("/workspace/.gitconfig", &["/workspace/.gitconfig"]),
+        ("/tmp/tmpab12cd34", &["/tmp/tmp*"]),
+        ("/tmp/tmpabcdefgh.csv", &["/tmp/tmp*.csv"]),
+        ("/tmp/ccXwNmwH.cdtor.c", &["/tmp/cc*.cdtor.c"]),
+        ("/tmp/orders.db", &["/tmp/orders.db"]),
+        (
+            "/tmp/pymp-x_1y2z/listener",
+            &["/tmp/pymp-*/**", "/tmp/pymp-*"],
+        ),
+        (
+            "/scratch/build-7f3a9c/x",
+            &["/scratch/build-*/**", "/scratch/build-*"],
+        ),
+        ("/workspace/a*b/\u{202e}", &["/workspace/a\\*b/*"]),
+    ];
+    for (path, expected) in cases {
+        let patterns = places::patterns(fold, Want::Read, path.as_bytes(), false);
+        assert_eq!(patterns, expected, "{path}");
+    }
+    let directory = places::patterns(fold, Want::Read, b"/workspace/data", true);
+    assert_eq!(directory, ["/workspace/data"]);
+    for (level, root) in [(3, "/usr/include"), (4, "/usr/include"), (4, "/lib")] {
+        let fold = places::Fold { level, ..fold };
+        let patterns = places::patterns(fold, Want::Read, root.as_bytes(), false);
+        let glob = turnkey_policy::Glob::parse(&patterns[0]).expect("a pattern");
+        assert!(
+            glob.matches(root.as_bytes()),
+            "{patterns:?} at level {level}"
+        );
+    }
+    let program = places::patterns(fold, Want::Run, b"/usr/lib/gcc/12/cc1", false);
+    assert_eq!(program, ["/usr/lib/gcc/12/cc1"]);
+}
+
+/// A path out of pieces that meet the tiers.
+fn path() -> impl Strategy<Value = Vec<u8>> {
+    let top = prop::sample::select(vec![
+        "/etc",
+        "/usr/lib",
+        "/usr/share",
+        "/usr",
+        "/opt",
+        "/tmp",
+        "/workspace",
+        "/proc",
+        "/dev/shm",
+        "/srv",
+        "/lib64",
+        "",
+    ]);
+    let name = prop_oneof![
+        prop::sample::select(vec![
+            "python3.13",
+            "x86_64-linux-gnu",
+            "libc.so.6",
+            "tmpab12cd",
+            "ccZgLXkA.cdtor.c",
+            "12",
+            "a",
+            ".env",
+            "data",
+            "a*b",
+            "{x,y}",
+            "q?",
+            "\\",
+            "shadow",
+            ".ssh",
+            "id_rsa",
+            ".bashrc",
+            "b,c",
+            "~",
+            "$HOME",
+            "include",
+            "sem.mp-1_xY",
+            "#1234",
+        ])
+        .prop_map(|name| name.as_bytes().to_vec()),
+        prop::collection::vec(
+            prop::num::u8::ANY.prop_filter("no byte of a name", |byte| !b"\0/".contains(byte)),
+            1..6
+        )
+        .prop_filter("no name", |name| name != b"." && name != b".."),
+    ];
+    (top, prop::collection::vec(name, 1..4)).prop_map(|(top, names)| {
+        let names = names.iter().map(|name| [b"/", name.as_slice()].concat());
+        [top.as_bytes().to_vec(), names.collect::<Vec<_>>().concat()].concat()
+    })
+}
+
+fn wanted() -> impl Strategy<Value = (Want, Vec<u8>)> {
+    let want = prop::sample::select(vec![Want::Read, Want::Write, Want::Run]);
+    (want, path())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever was seen is allowed, unless a rule below is against it or it looks like a secret; and
+    /// what a rule below stops is stopped as before.
+    #[test]
+    fn what_was_seen_is_allowed_and_what_was_stopped_is_not(
+        uses in prop::collection::vec(wanted(), 1..20),
+        others in prop::collection::vec(wanted(), 1..20),
+        level in 0..=places::LEVELS,
+        makes in any::<bool>(),
+    ) {
+        let uses: Vec<_> = uses.iter().map(|(want, path)| (*want, path.as_slice())).collect();
+        let seen = seen(&uses);
+        let calls: &[&'static str] = if makes { &["mkdir"] } else { &[] };
+        let text = text(&seen, calls, level);
+        let policy = reread(&place(), &text);
+        let policy = policy.unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        let below = below();
+        let calls = calls.iter().copied().collect();
+        let sources = Sources { seen: &seen, policy: &below.policy, calls: &calls,
+            around: &Around::default(), is_added_to: false, installations: &[],
+        };
+        let stopped = draft::stopped_by(&policy, &sources);
+        prop_assert!(stopped.is_empty(), "{stopped:?}\n{text}");
+        let others = others.iter().map(|(want, path)| (*want, path.as_slice()));
+        for (want, path) in others.chain(uses) {
+            let before = draft::verdict(&below.policy.rules, want, path);
+            if let Some(before) = before.filter(|rule| rule.action >= Action::Deny) {
+                let now = draft::verdict(&policy.rules, want, path);
+                let stopped = now.is_some_and(|rule| rule.action >= before.action);
+                prop_assert!(stopped, "{} under\n{text}", path.escape_ascii());
+            }
+        }
+    }
+
+    /// Learned again, nothing is added; and what a person wrote is still there.
+    #[test]
+    fn adding_the_same_again_changes_nothing(
+        uses in prop::collection::vec(wanted(), 1..20),
+        level in 0..=places::LEVELS,
+    ) {
+        let uses: Vec<_> = uses.iter().map(|(want, path)| (*want, path.as_slice())).collect();
+        let seen = seen(&uses);
+        let text = text(&seen, &[], level).replace("[syscalls]", "# By hand.\n[syscalls]");
+        let policy = reread(&place(), &text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        let merging = Below {
+            policy: policy.clone(),
+            added_to: Some((text.clone(), policy.clone())),
+            base: String::new(),
+        };
+        let calls = BTreeSet::new();
+        let sources = Sources { seen: &seen, policy: &policy, calls: &calls,
+            around: &Around::default(), is_added_to: true, installations: &[],
+        };
+        let draft = draft::draft(&sources, level);
+        let (measured, flags) = (Measured::default(), Overrides::default());
+        let again = write(&merging, &sources, &measured, "cat", &flags, &place(), &draft);
+        prop_assert_eq!(again.expect("it can be written"), text);
+    }
+}

@@ -1,0 +1,62 @@
+//! `turnkey profiles`: the profiles that come with it, one line each.
+
+use anyhow::Context as _;
+use serde::Serialize;
+use turnkey_policy::{Listed, listed};
+
+use crate::cli::ProfilesArguments;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Serialize)]
+struct Page {
+    schema: &'static str,
+    profiles: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    extends: Vec<String>,
+    description: String,
+}
+
+/// Prints the list, the default profile first.
+pub fn profiles(arguments: &ProfilesArguments) -> Result<u8, Failure> {
+    let profiles = listed();
+    let text = if arguments.json {
+        json(profiles)?
+    } else {
+        lines(&profiles)
+    };
+    output::page(text.as_bytes()).context("could not write the list")?;
+    Ok(0)
+}
+
+fn lines(profiles: &[Listed]) -> String {
+    let line = |profile: &Listed| {
+        let extends = profile.extends.join(", ");
+        format!(
+            "{:<10} {extends:<10} {}\n",
+            profile.name, profile.description
+        )
+    };
+    let head = format!("{:<10} {:<10} for\n", "profile", "builds on");
+    profiles
+        .iter()
+        .fold(head, |text, profile| text + &line(profile))
+}
+
+fn json(profiles: Vec<Listed>) -> anyhow::Result<String> {
+    let entry = |profile: Listed| Entry {
+        name: profile.name,
+        extends: profile.extends,
+        description: profile.description,
+    };
+    let page = Page {
+        schema: "turnkey.profiles/v1",
+        profiles: profiles.into_iter().map(entry).collect(),
+    };
+    let text = serde_json::to_string_pretty(&page).context("the list is no JSON")?;
+    Ok(text + "\n")
+}

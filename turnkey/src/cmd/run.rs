@@ -1,0 +1,185 @@
+//! `turnkey run`: runs a command in a watched jail, writes its report, and tells what happened.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use anyhow::Context;
+use turnkey_facts::Event;
+use turnkey_facts::export::Scope;
+use turnkey_jailer::Running;
+use turnkey_policy::{Limits, Policy};
+use turnkey_report::Report;
+use turnkey_supervisor::export::Wanted;
+use turnkey_supervisor::files::{self, Open, Output, Outputs};
+use turnkey_supervisor::{
+    Done, Entered, Observer, Request, Settled, Sink, enter, standard_error, standard_output,
+};
+
+use crate::cli::{OverrideArguments, RunArguments};
+use crate::colour;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::{self, Progress};
+
+/// Runs the command and answers turnkey's exit status.
+pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
+    let outputs = Outputs::find(report, events, arguments.export.as_deref())?;
+    let entered = enter();
+    let policy = load(&arguments.profile, &arguments.overrides)?;
+    let done = under(arguments, policy, (entered, outputs), None)?;
+    Ok(done.report.exit_code())
+}
+
+/// The policy of a profile and what the command line says over it.
+pub fn load(profile: &str, overrides: &OverrideArguments) -> Result<Policy, Failure> {
+    let overrides = overrides
+        .resolve()
+        .context("could not tell the current directory")?;
+    turnkey_policy::load(profile, &files::read_text, &overrides)
+        .map_err(|error| Failure::Profile(Box::new(error)))
+}
+
+/// Another taker of every event.
+pub type EventTaker<'t> = &'t mut dyn FnMut(&Event);
+
+/// Runs the command under a policy, writes what was asked for and tells of it.
+pub fn under(
+    arguments: &RunArguments,
+    policy: Policy,
+    (entered, outputs): (Entered, Outputs),
+    taker: Option<EventTaker<'_>>,
+) -> Result<Done, Failure> {
+    let strictness = arguments.strictness.chosen();
+    let workdir = arguments.workdir.as_deref();
+    let settled = Settled::new(policy, &arguments.command, workdir, strictness)?;
+    outputs.require_unreachable(&settled.policy)?;
+    let output = relayed_to(outputs.takes_stdout);
+    let report_file = outputs.report.map(|report| opened("a report", report));
+    let report_file = report_file.transpose()?;
+    let export = match (&arguments.export, outputs.export) {
+        (Some(path), Some(destination)) => {
+            let scope = scope(arguments.export_changes);
+            Some(Wanted::new(destination, path, scope, &settled.policy)?)
+        }
+        _ => None,
+    };
+    let events = outputs.events.map(|events| {
+        let started = opened("events", events)?.start();
+        started.context("could not write events")
+    });
+    let request = Request {
+        command: arguments.command.clone(),
+        workdir: arguments.workdir.clone(),
+        strictness,
+        output,
+        capture: arguments.capture,
+        syscalls: arguments.syscalls,
+        redact: !arguments.no_redact,
+        events: events.transpose()?,
+        export,
+    };
+    let mut terminal = Terminal {
+        quiet: arguments.quiet,
+        progress: None,
+        taker,
+    };
+    let mut done = turnkey_supervisor::run(request, settled, entered, &mut terminal)?;
+    let written = write(&done.report, report_file);
+
+    tell_story(&done.report, arguments);
+    // What was asked for and could not be written is turnkey's own failure, whatever the program
+    // did; it has been told above.
+    done.unwritten.take().map_or(Ok(()), Err).and(written)?;
+    Ok(done)
+}
+
+fn scope(changes_alone: bool) -> Scope {
+    match changes_alone {
+        true => Scope::Changes,
+        false => Scope::Everything,
+    }
+}
+
+fn opened(what: &str, output: Output) -> anyhow::Result<Open> {
+    let path = output.path().display().to_string();
+    let opened = output.open();
+    opened.with_context(|| format!("could not write {what} to {path}"))
+}
+
+fn write(report: &Report, file: Option<Open>) -> anyhow::Result<()> {
+    let Some(file) = file else {
+        return Ok(());
+    };
+    let mut text = Vec::new();
+    turnkey_report::json::write(report, &mut text)?;
+    file.write(&text).context("could not write the report")
+}
+
+/// The takers of the program's two outputs; where a report takes standard output, both go to standard error.
+fn relayed_to(stdout_is_taken: bool) -> [Sink; 2] {
+    let error = beside_the_progress_line(standard_error(), std::io::stderr().is_terminal());
+    if stdout_is_taken {
+        return [Arc::clone(&error), error];
+    }
+    let output = beside_the_progress_line(standard_output(), std::io::stdout().is_terminal());
+    [output, error]
+}
+
+/// On a terminal there may be a line of turnkey's own, which makes way.
+fn beside_the_progress_line(sink: Sink, is_terminal: bool) -> Sink {
+    match is_terminal {
+        true => Arc::new(move |bytes| progress::apart(bytes, || sink(bytes))),
+        false => sink,
+    }
+}
+
+/// The caller's terminal, on which a run shows how far it is.
+struct Terminal<'t> {
+    quiet: bool,
+    progress: Option<Progress>,
+    taker: Option<EventTaker<'t>>,
+}
+
+impl Observer for Terminal<'_> {
+    fn notice(&mut self, line: &str) {
+        output::line(line);
+    }
+
+    fn started(&mut self, limits: &Limits) {
+        self.progress = Some(Progress::start(limits, self.quiet));
+    }
+
+    fn event(&mut self, event: &Event) {
+        if let Some(progress) = &self.progress {
+            progress.saw(event.repeated);
+        }
+        if let Some(taker) = &mut self.taker {
+            taker(event);
+        }
+    }
+
+    fn tick(&mut self, running: &Running) {
+        if let Some(progress) = &self.progress {
+            progress.look(running);
+        }
+    }
+
+    fn ended(&mut self) {
+        self.progress = None;
+    }
+}
+
+/// Why nothing ran, and what an export lacks, are told even to those who want to hear nothing.
+fn tell_story(report: &Report, arguments: &RunArguments) {
+    let quiet = arguments.quiet;
+    let colour = colour::wanted(arguments.colour, &std::io::stderr());
+    let mut text = Vec::new();
+    // Into memory, which does not fail.
+    let _ = match &report.export {
+        Some(export) if quiet && report.error.is_none() => export.tell(true, &mut text),
+        None if quiet && report.error.is_none() => Ok(()),
+        _ => turnkey_report::terminal::story(report, &mut text, colour),
+    };
+    output::text(&String::from_utf8_lossy(&text));
+}

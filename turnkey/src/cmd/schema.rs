@@ -1,0 +1,36 @@
+//! `turnkey schema`: the JSON Schema of what turnkey reads and writes, for editors and programs.
+//!
+//! That of profiles is made from the tables that the reader itself uses, so that what an editor accepts
+//! is what a run accepts, as far as JSON Schema can say it.
+
+mod profile;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::cli::{SchemaArguments, SchemaOf};
+use crate::failure::Failure;
+use crate::output;
+use turnkey_report::json;
+
+/// Prints one schema to standard output.
+pub fn schema(arguments: &SchemaArguments) -> Result<u8, Failure> {
+    let page = match arguments.of {
+        SchemaOf::Profile => page(&profile::schema()),
+        SchemaOf::Report => turnkey_report::SCHEMA.as_bytes().to_vec(),
+    };
+    output::page(&page).context("could not write the schema")?;
+    Ok(0)
+}
+
+/// As it is printed, and kept in `docs/`.
+fn page(schema: &Value) -> Vec<u8> {
+    let mut page = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = json::write(schema, &mut page);
+    page
+}
+
+#[cfg(test)]
+#[path = "schema/tests.rs"]
+mod tests;

@@ -1,0 +1,190 @@
+//! The schema says what the reader does, and `docs/` holds what the schema says.
+
+use serde_json::{Value, json};
+use turnkey_policy::keys::{Form, KEYS};
+use turnkey_policy::{Overrides, SHIPPED, load};
+
+use super::{page, profile};
+use boon::{Compiler, SchemaIndex, Schemas};
+
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.schema.json");
+
+/// As a profile has it that says something about everything.
+const WHOLE: &str = include_str!("whole.toml");
+
+#[test]
+fn the_kept_schema_is_up_to_date() {
+    let made = String::from_utf8(page(&profile::schema())).expect("JSON is text");
+    if std::env::var_os("TURNKEY_WRITE_DOCS").is_some() {
+        std::fs::write(KEPT, &made).expect("it can be written");
+    }
+    let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
+    assert!(
+        made == kept,
+        "docs/profile.schema.json is out of date; run this test with TURNKEY_WRITE_DOCS=1"
+    );
+}
+
+/// The schema of profiles, ready to be asked.
+struct Validator {
+    schemas: Schemas,
+    index: SchemaIndex,
+}
+
+impl Validator {
+    fn accepts(&self, profile: &Value) -> bool {
+        self.schemas.validate(profile, self.index).is_ok()
+    }
+}
+
+fn validator() -> Validator {
+    let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+    let place = "turnkey:/profile.schema.json";
+    compiler.add_resource(place, profile::schema()).unwrap();
+    let index = compiler.compile(place, &mut schemas).unwrap();
+    Validator { schemas, index }
+}
+
+fn parsed(text: &str) -> Value {
+    toml::from_str(text).expect("TOML")
+}
+
+/// What is wrong with a profile in the reader's eyes; empty when it can be used.
+fn read(profile: &Value) -> String {
+    let text = toml::to_string(profile).expect("a profile can be written");
+    let files = |path: &str| match path {
+        "./whole.toml" => Ok(text.clone()),
+        _ => Err("no such file".to_owned()),
+    };
+    match load("./whole.toml", &files, &Overrides::default()) {
+        Ok(_) => String::new(),
+        Err(error) => error
+            .problems()
+            .iter()
+            .map(|problem| format!("{}\n", problem.message()))
+            .collect(),
+    }
+}
+
+#[test]
+fn shipped_profiles_are_valid() {
+    let validator = validator();
+    for (name, text) in SHIPPED {
+        assert!(validator.accepts(&parsed(text)), "{name}");
+    }
+}
+
+/// The tables of a name in the profile: one for a section, some for entries of a list.
+fn tables<'p>(profile: &'p mut Value, name: &str) -> Vec<&'p mut serde_json::Map<String, Value>> {
+    let steps = name.split('.').filter(|step| !step.is_empty());
+    let mut found = vec![profile];
+    for step in steps {
+        found = found
+            .into_iter()
+            .filter_map(|value| value.get_mut(step))
+            .flat_map(|value| match value {
+                Value::Array(values) => values.iter_mut().collect(),
+                other => vec![other],
+            })
+            .collect();
+    }
+    found.into_iter().filter_map(Value::as_object_mut).collect()
+}
+
+#[test]
+fn the_whole_profile_says_something_about_every_key() {
+    let mut whole = parsed(WHOLE);
+    assert_eq!(read(&whole), "");
+    assert!(validator().accepts(&whole));
+    for key in KEYS {
+        let said = tables(&mut whole, key.table)
+            .iter()
+            .any(|table| table.contains_key(key.name));
+        assert!(said, "whole.toml says nothing about {}", key.path());
+    }
+}
+
+/// Reader and schema have to agree about a change of one key in every table that has it.
+fn assert_agree(
+    validator: &Validator,
+    key: &turnkey_policy::keys::Key,
+    value: Option<&Value>,
+) -> bool {
+    let mut profile = parsed(WHOLE);
+    for table in tables(&mut profile, key.table) {
+        match value {
+            Some(value) => drop(table.insert(key.name.to_owned(), value.clone())),
+            None => drop(table.remove(key.name)),
+        }
+    }
+    let (problems, accepted) = (read(&profile), validator.accepts(&profile));
+    assert_eq!(
+        problems.is_empty(),
+        accepted,
+        "{} = {value:?}: {problems}",
+        key.path()
+    );
+    accepted
+}
+
+#[test]
+fn a_missing_key_is_wrong_to_both_or_to_neither() {
+    let validator = validator();
+    let optional = KEYS
+        .iter()
+        .filter(|key| assert_agree(&validator, key, None))
+        .count();
+    assert!(optional > 0 && optional < KEYS.len(), "{optional}");
+}
+
+#[test]
+fn a_value_of_another_type_is_wrong_to_both() {
+    let validator = validator();
+    let values = [json!(1.5), json!([[1]]), json!({ "no": { "such": "key" } })];
+    for key in KEYS {
+        for value in &values {
+            assert!(
+                !assert_agree(&validator, key, Some(value)),
+                "{}",
+                key.path()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_word_that_is_not_known_is_wrong_to_both() {
+    let validator = validator();
+    let words = KEYS.iter().filter(|key| {
+        let quantity = matches!(key.form, Form::Size | Form::Percent | Form::Duration);
+        quantity || matches!(key.form, Form::Word(_) | Form::Words(_))
+    });
+    let also = KEYS
+        .iter()
+        .filter(|key| ["schema", "syscalls.allow"].contains(&key.path().as_str()));
+    for key in words.chain(also) {
+        assert!(
+            !assert_agree(&validator, key, Some(&json!("wrong"))),
+            "{}",
+            key.path()
+        );
+    }
+}
+
+#[test]
+fn a_key_that_is_not_known_is_wrong_to_both() {
+    let validator = validator();
+    let mut names: Vec<&str> = KEYS.iter().map(|key| key.table).collect();
+    names.dedup();
+    for name in names {
+        let mut profile = parsed(WHOLE);
+        for table in tables(&mut profile, name) {
+            table.insert("whatever".to_owned(), json!("x"));
+        }
+        assert!(!validator.accepts(&profile), "{name}");
+        assert!(
+            read(&profile).contains("there is no key `whatever`"),
+            "{name}"
+        );
+    }
+}
