@@ -191,6 +191,11 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         class::LOOK..=class::WATCHES => !jail.asks_of_looks(),
         _ => false,
     };
+    let call = if network::is_refused_urgent(nr, call, (regs, result)) {
+        class::WATCH + on::NONE
+    } else {
+        call
+    };
     let by_filter = refused::by_filter(jail, nr, result);
     let is_quiet = is_look(call) || is_making(call);
     if by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {

@@ -260,7 +260,12 @@ impl Attribution {
     }
 
     fn refusal(&self, name: &str, [first, second, third]: [u64; 3], errno: i32) -> Option<Only> {
-        let arguments = [first, second, third, 0, 0, 0];
+        // The fourth is not recorded: a send is told of as a refused call for its flags alone.
+        let fourth = match name {
+            "sendto" | "sendmmsg" => arguments::MSG_OOB,
+            _ => 0,
+        };
+        let arguments = [first, second, third, fourth.into(), 0, 0];
         let refusal = arguments::refusal(&self.syscalls, name, &arguments)?;
         (i32::from(refusal.answer.number()) == errno).then_some(refusal.only)
     }
