@@ -27,6 +27,7 @@ use place::{Place, Tree};
 
 /// What kept an attempt from having its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopper {
     /// The path is not in the jail's tree; whether the host has it is not said.
