@@ -302,7 +302,8 @@ fn attach_names(
     let at = u32::from(scratch.record.raw_len);
     // Of a descriptor whose file got another name, that name has taken the place of the path: its file is told as
     // the directory that nothing starts from.
-    let length = length & read::opaque(u64::from(asked.object.by_descriptor).wrapping_sub(1)) as u32;
+    let length =
+        length & read::opaque(u64::from(asked.object.by_descriptor).wrapping_sub(1)) as u32;
     if asked.new.path == 0 || read::append_user_bytes(scratch, at, asked.object.path, length) {
         scratch.record.path_len = length as u16;
     } else {

@@ -264,7 +264,10 @@ const SENDMMSG: i32 = 307;
 pub fn is_refused_urgent(nr: i32, call: u8, (regs, result): (u64, i64)) -> bool {
     const MSG_OOB: u32 = 1;
     const SENDMSG: i32 = 46;
-    let (call, nr) = (read::apart(u64::from(call)) as u8, read::apart(nr as u64) as i32);
+    let (call, nr) = (
+        read::apart(u64::from(call)) as u8,
+        read::apart(nr as u64) as i32,
+    );
     if read::apart(result as u64) as i64 != -i64::from(EPERM)
         || !matches!(call, class::SENDTO | class::SENDMSG)
     {
