@@ -184,17 +184,17 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         refused::unknown(jail, (nr, result));
         return None;
     }
+    if network::is_refused_urgent(nr, call, (regs, result)) {
+        let scratch = emit::scratch(jail, program::LEAVE)?;
+        refused::filtered(scratch, jail, emit::current(), (nr, result));
+        return None;
+    }
     // Memory is mapped all day.
     let is_unasked = match call {
         class::NONE => true,
         class::MMAP..=class::SHMAT => !code::is_asked(call, read::current_task(), regs),
         class::LOOK..=class::WATCHES => !jail.asks_of_looks(),
         _ => false,
-    };
-    let call = if network::is_refused_urgent(nr, call, (regs, result)) {
-        class::WATCH + on::NONE
-    } else {
-        call
     };
     let by_filter = refused::by_filter(jail, nr, result);
     let is_quiet = is_look(call) || is_making(call);

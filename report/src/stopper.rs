@@ -261,12 +261,13 @@ impl Attribution {
     }
 
     fn refusal(&self, name: &str, [first, second, third]: [u64; 3], errno: i32) -> Option<Only> {
-        // The fourth is not recorded: a send is told of as a refused call for its flags alone.
-        let fourth = match name {
-            "sendto" | "sendmmsg" => arguments::MSG_OOB,
-            _ => 0,
+        // A send is told of as a refused call for its flags alone, and without them.
+        let (third, fourth) = match name {
+            "sendmsg" => (arguments::MSG_OOB.into(), 0),
+            "sendto" | "sendmmsg" => (third, arguments::MSG_OOB.into()),
+            _ => (third, 0),
         };
-        let arguments = [first, second, third, fourth.into(), 0, 0];
+        let arguments = [first, second, third, fourth, 0, 0];
         let refusal = arguments::refusal(&self.syscalls, name, &arguments)?;
         (i32::from(refusal.answer.number()) == errno).then_some(refusal.only)
     }
