@@ -309,6 +309,7 @@ impl One<'_> {
             objects: vec![object.and_then(|(index, base)| self.name(index, base))],
             new: self.shape.new.map(|(index, base)| self.name(index, base)),
             is_attempt: self.result >= 0 || REFUSED.contains(&self.result),
+            is_done: self.result >= 0,
             moves: self.looked.and_then(|looked| looked.moves),
             ..Act::default()
         }
