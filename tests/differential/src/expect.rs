@@ -72,6 +72,8 @@ pub struct Context<'a> {
     pub has_loopback: bool,
     /// True when a socket may be connected to port 53.
     pub asks: bool,
+    /// True when an IPv6 socket may be connected to an IPv4 address, which the kernel then gives each message.
+    pub is_mapped: bool,
     /// True when the kernel asks before acts, about its own objects.
     pub has_hooks: bool,
     /// True when a mapping may stand where the program says.
