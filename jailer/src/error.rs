@@ -9,7 +9,7 @@ use crate::filter::FilterError;
 use crate::groups::GroupError;
 use crate::ids::userns::{Refusal, Switches};
 use crate::landlock::LandlockError;
-use crate::process::child::Orders;
+use crate::process::child::ChildSpec;
 use crate::process::proof::ProofError;
 use crate::process::wire::Step;
 use crate::tree::{Replay, TreeError};
@@ -169,7 +169,7 @@ impl JailError {
     }
 
     /// Names the place where a step failed that is taken at many, by what the child was ordered.
-    pub(crate) fn at(self, orders: &Orders) -> JailError {
+    pub(crate) fn at(self, orders: &ChildSpec) -> JailError {
         let JailError::Step { step, index, errno } = self else {
             return self;
         };

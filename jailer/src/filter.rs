@@ -16,8 +16,8 @@ mod arguments;
 
 use libseccomp::error::SeccompError;
 use libseccomp::{ScmpAction, ScmpFilterContext, ScmpSyscall};
-use turnkey_policy::syscalls::Answer;
-use turnkey_policy::{Syscalls, syscalls};
+use turnkey_policy::syscalls::FilterAnswer;
+use turnkey_policy::{SyscallPolicy, syscalls};
 
 use crate::sys::Instruction;
 
@@ -65,7 +65,7 @@ impl Filters {
     ///
     /// # Errors
     /// A name that is no syscall's, and what libseccomp refuses.
-    pub fn build(policy: &Syscalls) -> Result<Filters, FilterError> {
+    pub fn build(policy: &SyscallPolicy) -> Result<Filters, FilterError> {
         Ok(Filters {
             allowed: policy.allow.len(),
             refuse: arguments::program(policy)?,
@@ -124,14 +124,14 @@ fn context(default: ScmpAction) -> Result<ScmpFilterContext, FilterError> {
 }
 
 /// One rule per number; what has none gets the default, ENOSYS.
-fn allow(policy: &Syscalls) -> Result<ScmpFilterContext, FilterError> {
+fn allow(policy: &SyscallPolicy) -> Result<ScmpFilterContext, FilterError> {
     let mut context = context(ScmpAction::Errno(libc::ENOSYS))?;
     for name in syscalls::known() {
         let number = number_of(name)?;
         let action = match syscalls::answer(policy, number) {
-            Answer::Allowed => ScmpAction::Allow,
-            Answer::Refused => ScmpAction::Errno(libc::EPERM),
-            Answer::Absent | Answer::Killed => continue,
+            FilterAnswer::Allowed => ScmpAction::Allow,
+            FilterAnswer::Refused => ScmpAction::Errno(libc::EPERM),
+            FilterAnswer::Absent | FilterAnswer::Killed => continue,
         };
         // By number: libseccomp may be older than the newest syscalls.
         let number = ScmpSyscall::from(number.cast_signed());

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Layer, Network, Policy, is_reserved};
+use turnkey_policy::{Layer, NetworkMode, Policy, is_reserved};
 
 use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
 use crate::host::storage::Storage;
@@ -149,8 +149,8 @@ impl Host {
 
 fn addresses(policy: &Policy) -> Result<Vec<IpAddr>, HostError> {
     match policy.network {
-        Network::Allow => own_addresses(),
-        Network::None | Network::Loopback | Network::Host => Ok(Vec::new()),
+        NetworkMode::Allow => own_addresses(),
+        NetworkMode::None | NetworkMode::Loopback | NetworkMode::Host => Ok(Vec::new()),
     }
 }
 
@@ -163,7 +163,7 @@ const LONGEST_NAMES: u64 = 64 << 10;
     reason = "files of root's, read for their length at most"
 )]
 fn names(policy: &Policy) -> Names {
-    if policy.network != Network::Host {
+    if policy.network != NetworkMode::Host {
         return Names::default();
     }
     let read = |path: &str| {

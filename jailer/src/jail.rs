@@ -20,7 +20,7 @@ use crate::process::child::{self, Lines};
 use crate::process::identity::{self, FileIdentity};
 use crate::process::init_handle::InitHandle;
 use crate::process::owner::{self, Owner};
-use crate::process::proof::Sight;
+use crate::process::proof::ProofFacts;
 use crate::process::second_clock::SecondClock;
 use crate::process::wire::{Fact, Message};
 use crate::sys::{self, Cloned};
@@ -159,7 +159,11 @@ fn socket_pair() -> Result<(OwnedFd, OwnedFd), JailError> {
 }
 
 /// The program was looked for from inside, before anything of it ran.
-fn require_program(sight: &Sight, candidates: &[PathBuf], program: &str) -> Result<(), JailError> {
+fn require_program(
+    sight: &ProofFacts,
+    candidates: &[PathBuf],
+    program: &str,
+) -> Result<(), JailError> {
     let found = sight
         .get(Fact::Program)
         .and_then(|index| usize::try_from(index).ok());
@@ -186,7 +190,7 @@ pub struct Held {
 
 impl Held {
     /// The sockets that wait in the jail's network for what the policy allows, under
-    /// [`Network::Allow`](turnkey_policy::Network::Allow); they do not block. Where a connection was to go is
+    /// [`NetworkMode::Allow`](turnkey_policy::NetworkMode::Allow); they do not block. Where a connection was to go is
     /// its local address here, getsockname(2): the caller holds it against
     /// [`allows`](turnkey_policy::endpoint::allows) once more and passes on what is sent. Whoever drops them refuses all connections.
     pub fn take_listeners(&mut self) -> Vec<TcpListener> {

@@ -79,7 +79,7 @@ mod tree;
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::process::child::Strangers;
-    pub use crate::process::proof::{Expectation, Sight};
+    pub use crate::process::proof::{Expectation, ProofFacts};
     pub use crate::process::wire::{Fact, Facts, Message, PACKET, Sender, Text};
 }
 

@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Network, Policy, Proc, WORKSPACE};
+use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
@@ -140,7 +140,7 @@ pub enum TreeStep {
         /// Where.
         path: PathBuf,
         /// What of it is there.
-        shows: Proc,
+        shows: ProcView,
     },
     /// Something empty and read-only over a part of /proc that no program needs. A kernel that has
     /// no such part needs no mask.
@@ -272,7 +272,7 @@ impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
     pub fn new(policy: &Policy, host: &Host, command: Command) -> Result<Plan, PlanError> {
         let landlock = landlock::handled(host.landlock_abi);
-        let shares_network = policy.network == Network::Host;
+        let shares_network = policy.network == NetworkMode::Host;
         if shares_network && !landlock.is_some_and(Handled::keeps_abstract_sockets_apart) {
             return Err(PlanError::AbstractSockets);
         }
@@ -340,7 +340,7 @@ impl Plan {
     #[must_use]
     pub fn unwatched(mut self) -> Plan {
         self.is_watched = false;
-        if self.policy.network == Network::None {
+        if self.policy.network == NetworkMode::None {
             self.landlock = self.landlock.map(Handled::with_tcp);
         }
         self
@@ -369,9 +369,9 @@ impl Plan {
     /// resolvers alone: what they ask there is told, and nobody answers.
     pub fn has_loopback(&self) -> bool {
         match self.policy.network {
-            Network::None => self.is_watched,
-            Network::Loopback | Network::Allow => true,
-            Network::Host => false,
+            NetworkMode::None => self.is_watched,
+            NetworkMode::Loopback | NetworkMode::Allow => true,
+            NetworkMode::Host => false,
         }
     }
 }

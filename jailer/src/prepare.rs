@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use turnkey_policy::{Layer, Network, Syscalls};
+use turnkey_policy::{Layer, NetworkMode, SyscallPolicy};
 
 use crate::error::JailError;
 use crate::filter::{FilterError, Filters};
@@ -26,7 +26,7 @@ use crate::kernel_file;
 use crate::landlock::{self, Handled};
 use crate::plan::io::Io;
 use crate::plan::{Plan, TreeStep, c_string};
-use crate::process::child::{Orders, Rule, Strangers};
+use crate::process::child::{ChildSpec, Rule, Strangers};
 use crate::process::keeper::Keeper;
 use crate::process::namespaces::{self, Made};
 use crate::process::netlink::Request;
@@ -56,7 +56,7 @@ const NO_LANDLOCK: &str = "this kernel has no Landlock, or it is not in `lsm=`";
 /// Everything that can be made ready before there is a process.
 #[derive(Debug)]
 pub struct Prepared {
-    pub(crate) orders: Orders,
+    pub(crate) orders: ChildSpec,
     // The pointers of `orders.exec` lead into these.
     pub(crate) _strings: Vec<std::ffi::CString>,
     pub(crate) tally: Tally,
@@ -80,7 +80,7 @@ impl Plan {
     }
 
     /// The same with filters that `filters` has of its own: what [`Filters::build`] made of the same
-    /// [`Syscalls`] before. As soon as the jail's groups are there, still empty, `shown` sees them: whoever is to
+    /// [`SyscallPolicy`] before. As soon as the jail's groups are there, still empty, `shown` sees them: whoever is to
     /// watch them can try that it does while the rest is made ready. `None` where this caller can have no group.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Plan {
     pub fn prepare_with(
         &self,
         streams: [OwnedFd; 3],
-        filters: impl FnOnce(&Syscalls) -> Result<Filters, FilterError>,
+        filters: impl FnOnce(&SyscallPolicy) -> Result<Filters, FilterError>,
         shown: impl FnOnce(Option<&Groups>),
     ) -> Result<Prepared, JailError> {
         let missing = privileges::missing();
@@ -109,7 +109,7 @@ impl Plan {
     fn make_ready(
         &self,
         streams: [OwnedFd; 3],
-        filters: impl FnOnce(&Syscalls) -> Result<Filters, FilterError>,
+        filters: impl FnOnce(&SyscallPolicy) -> Result<Filters, FilterError>,
         shown: impl FnOnce(Option<&Groups>),
     ) -> Result<Prepared, JailError> {
         if let Some((layer, reason)) = self.missing().into_iter().next() {
@@ -133,7 +133,7 @@ impl Plan {
                 let rules = self.landlock_rules().count();
                 format!("{}; {rules} rules", landlock::describe(handled))
             }),
-            shares_network: self.policy.network == Network::Host,
+            shares_network: self.policy.network == NetworkMode::Host,
             handled: self.landlock,
             syscalls: filters.allowed,
             filters_around: filters_around(),
@@ -150,7 +150,7 @@ impl Plan {
         };
         let doors = tally.groups().map(Groups::legacy_doors).transpose()?;
         let doors = doors.unwrap_or_default();
-        let orders = Orders {
+        let orders = ChildSpec {
             start_memory: own_start_memory()?,
             hostname: c_string(self.policy.identity.hostname.as_ref()),
             loopback: self.has_loopback(),
@@ -355,7 +355,7 @@ impl Plan {
 
     /// What the limit on memory does not hold on this host.
     fn uncounted_sockets(&self, layer: Layer, groups: &Groups) -> Option<String> {
-        let fills_sockets = layer == Layer::Memory && self.policy.network != Network::None;
+        let fills_sockets = layer == Layer::Memory && self.policy.network != NetworkMode::None;
         (fills_sockets && !groups.sockets_are_counted()).then(|| {
             "what sockets hold is not counted: this kernel's cgroup v1 has no memory.kmem.tcp.limit_in_bytes; \
              boot with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)"

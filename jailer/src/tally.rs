@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 
 use crate::error::JailError;
 use crate::groups::Groups;
@@ -29,7 +29,7 @@ pub struct Tally {
     grouped: Option<Grouped>,
     sampler: Option<Sampler>,
     ungrouped: Ungrouped,
-    limits: Limits,
+    limits: JailLimits,
     /// Processor time at the last look.
     used: Option<Duration>,
     still: bool,
@@ -51,7 +51,7 @@ impl Grouped {
 
 impl Tally {
     /// For a jail that has no process yet, of which no group counts what is `ungrouped`.
-    pub fn new(grouped: Option<Grouped>, ungrouped: Ungrouped, limits: &Limits) -> Tally {
+    pub fn new(grouped: Option<Grouped>, ungrouped: Ungrouped, limits: &JailLimits) -> Tally {
         Tally {
             grouped,
             sampler: None,
@@ -161,7 +161,7 @@ impl Tally {
 }
 
 /// What the kernel has counted as passed.
-fn counted(groups: &Groups, used: Option<Duration>, limits: &Limits) -> Option<Limit> {
+fn counted(groups: &Groups, used: Option<Duration>, limits: &JailLimits) -> Option<Limit> {
     // The kernel grants a socket that holds little a piece beyond its limit, which many sockets make much of.
     if groups.oom_kills() > 0 || groups.socket_memory() > limits.memory {
         Some(Limit::Memory)

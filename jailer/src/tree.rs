@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, Mode};
-use turnkey_policy::{Proc, WORKSPACE};
+use turnkey_policy::{ProcView, WORKSPACE};
 
 use crate::host::fix;
 use crate::host::kernel;
@@ -374,10 +374,10 @@ fn memory_options(size: u64, mode: &str) -> [(&'static str, String); 3] {
 }
 
 /// proc(5). `subset=pid` is known since Linux 5.8, and is no remount's business: it is the mount's own.
-fn proc_options(shows: Proc) -> &'static [(&'static str, &'static str)] {
+fn proc_options(shows: ProcView) -> &'static [(&'static str, &'static str)] {
     match shows {
-        Proc::Common => &[],
-        Proc::Processes => &[("subset", "pid")],
+        ProcView::Common => &[],
+        ProcView::Processes => &[("subset", "pid")],
     }
 }
 

@@ -303,10 +303,10 @@ pub struct Violation {
     pub technique: Option<String>,
     /// What the kernel did, after the mode was applied.
     #[serde(with = "words")]
-    pub action: turnkey_policy::Action,
+    pub action: turnkey_policy::RuleAction,
     /// The kind of attempt, as in a rule's `on`.
     #[serde(with = "words")]
-    pub on: turnkey_policy::On,
+    pub on: turnkey_policy::AttemptKind,
     /// What kept the act from having its effect; `null` when nothing did.
     pub stopped_by: Option<Stopper>,
     /// Whether the rule counted because nobody knew which program or script acted: rules about such an

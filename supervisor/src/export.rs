@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use turnkey_facts::export::Scope;
 use turnkey_jailer::Exit;
 use turnkey_jailer::export::Destination;
-use turnkey_policy::{Policy, Workdir};
+use turnkey_policy::{Policy, WorkdirMode};
 
 use crate::advice;
 use turnkey_report::Export;
@@ -30,7 +30,7 @@ impl Wanted {
         policy: &Policy,
     ) -> anyhow::Result<Wanted> {
         anyhow::ensure!(
-            policy.filesystem.workdir == Workdir::Overlay,
+            policy.filesystem.workdir == WorkdirMode::Overlay,
             "--export takes what was written over the working directory; \
              it needs `--workdir-mode overlay`"
         );

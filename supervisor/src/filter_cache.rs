@@ -1,7 +1,7 @@
 //! The jail's syscall filters: those that were built before for the same calls, or new ones.
 
 use turnkey_jailer::{FilterError, Filters};
-use turnkey_policy::Syscalls;
+use turnkey_policy::SyscallPolicy;
 
 use crate::object::object;
 
@@ -9,7 +9,7 @@ use crate::object::object;
 ///
 /// # Errors
 /// Those of [`Filters::build`].
-pub fn of(syscalls: &Syscalls) -> Result<Filters, FilterError> {
+pub fn of(syscalls: &SyscallPolicy) -> Result<Filters, FilterError> {
     let build = || Filters::build(syscalls);
     let bytes = turnkey_monitor::shared::filter(object(), syscalls, || {
         build().map(|filters| filters.to_bytes())

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use turnkey_jailer::Running;
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 
 use turnkey_report::{seconds, size};
 
@@ -104,7 +104,7 @@ pub struct Progress {
 
 impl Progress {
     /// Starts to draw, where somebody is there to look.
-    pub fn start(limits: &Limits, quiet: bool) -> Progress {
+    pub fn start(limits: &JailLimits, quiet: bool) -> Progress {
         let numbers = Arc::new(Numbers::default());
         let over = Arc::new((Mutex::new(false), Condvar::new()));
         let thread = (!quiet && somebody_looks()).then(|| {
@@ -172,7 +172,7 @@ fn somebody_looks() -> bool {
     stderr.is_terminal() && !dumb && !background
 }
 
-fn run(numbers: &Numbers, over: &(Mutex<bool>, Condvar), limits: &Limits) {
+fn run(numbers: &Numbers, over: &(Mutex<bool>, Condvar), limits: &JailLimits) {
     let started = Instant::now();
     let (over, changed) = over;
     let mut wait = PATIENCE;
@@ -211,7 +211,7 @@ fn fit(parts: &[String], columns: usize) -> String {
     line
 }
 
-fn parts(numbers: &Numbers, limits: &Limits, elapsed: Duration) -> Vec<String> {
+fn parts(numbers: &Numbers, limits: &JailLimits, elapsed: Duration) -> Vec<String> {
     let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
     let (tasks, memory) = (number(&numbers.tasks), number(&numbers.memory));
     let mut parts = vec![

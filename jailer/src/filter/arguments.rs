@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use libc::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS};
-use turnkey_policy::Syscalls;
+use turnkey_policy::SyscallPolicy;
 use turnkey_policy::syscalls::X32_BIT;
-use turnkey_policy::syscalls::arguments::{self, Condition, Refusal, Test};
+use turnkey_policy::syscalls::arguments::{self, ArgumentCondition, ArgumentRefusal, BitTest};
 
 use super::{FilterError, number_of};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
@@ -30,7 +30,7 @@ const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
 /// The whole program.
-pub fn program(policy: &Syscalls) -> Result<Vec<Instruction>, FilterError> {
+pub fn program(policy: &SyscallPolicy) -> Result<Vec<Instruction>, FilterError> {
     let mut program = own_architecture();
     for syscall in spoken_of(policy) {
         let refusals = arguments::of(policy).filter(|one| one.syscalls.contains(&syscall));
@@ -46,7 +46,7 @@ pub fn program(policy: &Syscalls) -> Result<Vec<Instruction>, FilterError> {
 }
 
 /// Each syscall that a refusal speaks of, once.
-fn spoken_of(policy: &Syscalls) -> BTreeSet<&'static str> {
+fn spoken_of(policy: &SyscallPolicy) -> BTreeSet<&'static str> {
     let all = arguments::of(policy).flat_map(|refusal| refusal.syscalls);
     all.copied().collect()
 }
@@ -67,7 +67,7 @@ fn own_architecture() -> Vec<Instruction> {
 
 /// Every refusal of one syscall in turn; what none speaks of passes.
 fn refusals_of<'a>(
-    refusals: impl Iterator<Item = &'a Refusal>,
+    refusals: impl Iterator<Item = &'a ArgumentRefusal>,
 ) -> Result<Vec<Instruction>, FilterError> {
     let mut block = Vec::new();
     for refusal in refusals {
@@ -78,7 +78,7 @@ fn refusals_of<'a>(
 }
 
 /// The conditions one after the other, then the error; the first that does not hold leads past it.
-fn refuse(refusal: &Refusal) -> Result<Vec<Instruction>, FilterError> {
+fn refuse(refusal: &ArgumentRefusal) -> Result<Vec<Instruction>, FilterError> {
     let mut code = vec![answer(
         SECCOMP_RET_ERRNO | u32::from(refusal.answer.number()),
     )];
@@ -92,22 +92,22 @@ fn refuse(refusal: &Refusal) -> Result<Vec<Instruction>, FilterError> {
 }
 
 /// Jumps over the `next` instructions that follow, unless the condition holds.
-fn unless(condition: &Condition, next: usize) -> Result<Vec<Instruction>, FilterError> {
+fn unless(condition: &ArgumentCondition, next: usize) -> Result<Vec<Instruction>, FilterError> {
     let mut code = vec![
         load(ARGUMENTS + 8 * u32::from(condition.argument)),
         step(AND, condition.bits, 0, 0),
     ];
     match condition.test {
-        Test::Is(values) => {
+        BitTest::Is(values) => {
             code.extend(chain(values, 1)?);
             code.push(jump(next)?);
         }
-        Test::IsNot(values) => {
+        BitTest::IsNot(values) => {
             code.extend(chain(values, 1)?);
             code.push(jump(1)?);
             code.push(jump(next)?);
         }
-        Test::IsSet => {
+        BitTest::IsSet => {
             code.push(step(JUMP_IF_SET, condition.bits, 1, 0));
             code.push(jump(next)?);
         }

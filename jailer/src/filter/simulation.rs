@@ -1,6 +1,6 @@
 //! Runs the emitted programs the way the kernel does, on calls that must not be made for real.
 
-use turnkey_policy::{Syscalls, syscalls};
+use turnkey_policy::{SyscallPolicy, syscalls};
 
 use super::Filters;
 use crate::host::kernel::AUDIT_ARCH_X86_64;
@@ -69,12 +69,12 @@ pub fn all_that_any_policy_allows() -> Filters {
 }
 
 /// Every group.
-pub fn every_group(set_id_files: bool) -> Syscalls {
+pub fn every_group(set_id_files: bool) -> SyscallPolicy {
     let allow: std::collections::BTreeSet<&'static str> = syscalls::GROUPS
         .iter()
         .flat_map(|group| group.syscalls.iter().copied())
         .collect();
-    Syscalls {
+    SyscallPolicy {
         allow,
         set_id_files,
     }

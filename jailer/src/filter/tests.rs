@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use turnkey_policy::{Syscalls, syscalls};
+use turnkey_policy::{SyscallPolicy, syscalls};
 
 use super::Filters;
 use super::simulation::{
@@ -307,7 +307,7 @@ fn j47_the_jails_init_is_left_alone() {
 
 #[test]
 fn what_a_policy_leaves_out_is_refused() {
-    let filters = Filters::build(&Syscalls {
+    let filters = Filters::build(&SyscallPolicy {
         set_id_files: true,
         allow: BTreeSet::from(["read", "write", "exit_group"]),
     })

@@ -1,8 +1,8 @@
 //! Every number of every table, under every shipped profile, against the policy's one table.
 
 use proptest::prelude::*;
-use turnkey_policy::syscalls::{Answer, X32_BIT, arguments};
-use turnkey_policy::{Overrides, Policy, SHIPPED, Syscalls, load, syscalls};
+use turnkey_policy::syscalls::{FilterAnswer, X32_BIT, arguments};
+use turnkey_policy::{Overrides, Policy, SHIPPED, SyscallPolicy, load, syscalls};
 
 use super::Filters;
 use super::simulation::{ALLOW, ENOSYS, EPERM, I386, KILL_PROCESS, answer, errno, every_group};
@@ -27,10 +27,10 @@ fn shipped() -> impl Iterator<Item = (Policy, Filters)> {
 /// What the programs must say to a number whose arguments nothing is wrong with.
 fn expected(policy: &Policy, number: u32, arguments: &[u64; 6]) -> u32 {
     match syscalls::answer(&policy.syscalls, number) {
-        Answer::Killed => KILL_PROCESS,
-        Answer::Absent => ENOSYS,
-        Answer::Refused => EPERM,
-        Answer::Allowed => {
+        FilterAnswer::Killed => KILL_PROCESS,
+        FilterAnswer::Absent => ENOSYS,
+        FilterAnswer::Refused => EPERM,
+        FilterAnswer::Allowed => {
             let name = syscalls::name(number).unwrap_or_default();
             arguments::refused(&policy.syscalls, name, arguments)
                 .map_or(ALLOW, |error| errno(error.number().into()))
@@ -64,7 +64,7 @@ fn j23_every_number_of_x32_kills() {
             assert_eq!(disguised, KILL_PROCESS, "{}: {number}", policy.name);
             assert_eq!(
                 syscalls::answer(&policy.syscalls, number | X32_BIT),
-                Answer::Killed
+                FilterAnswer::Killed
             );
         }
     }
@@ -86,8 +86,8 @@ fn register() -> impl Strategy<Value = u64> {
         .iter()
         .flat_map(|refusal| refusal.when)
         .flat_map(|condition| match condition.test {
-            arguments::Test::Is(values) | arguments::Test::IsNot(values) => values.to_vec(),
-            arguments::Test::IsSet => vec![condition.bits],
+            arguments::BitTest::Is(values) | arguments::BitTest::IsNot(values) => values.to_vec(),
+            arguments::BitTest::IsSet => vec![condition.bits],
         })
         .map(u64::from)
         .collect();
@@ -112,7 +112,7 @@ proptest! {
         index in any::<prop::sample::Index>(),
     ) {
         thread_local! {
-            static POLICY: Syscalls = every_group(false);
+            static POLICY: SyscallPolicy = every_group(false);
             static FILTERS: Filters = POLICY.with(|policy| Filters::build(policy).expect("built"));
         }
         let refusal = index.get(arguments::REFUSALS);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use turnkey_policy::{Limits, Network};
+use turnkey_policy::{JailLimits, NetworkMode};
 
 use crate::groups::hierarchy::{Controller, Hierarchies, Home};
 use crate::host::storage::Device;
@@ -49,8 +49,8 @@ impl GroupLimit {
 
 /// Every limit, in the order they must be written.
 pub(crate) fn plan(
-    limits: &Limits,
-    network: Network,
+    limits: &JailLimits,
+    network: NetworkMode,
     hierarchies: &Hierarchies,
     io: Option<&Io>,
 ) -> Vec<GroupLimit> {
@@ -80,7 +80,7 @@ pub(crate) fn plan(
         let settings = settings(controller, legacy, limits).into_iter();
         plan.extend(settings.map(|setting| limit(setting, None)));
         // Who can send to nobody fills no socket; the kernel rewrites its code for the first group that has this.
-        if controller == Controller::Memory && legacy && network != Network::None {
+        if controller == Controller::Memory && legacy && network != NetworkMode::None {
             let share = limits.memory / SHARE_OF_SOCKETS;
             plan.push(limit((SOCKETS, share.to_string()), None));
         }
@@ -112,7 +112,11 @@ fn io_settings(disk: Device, legacy: bool, io: &Io) -> Vec<(&'static str, String
     vec![("io.max", format!("{disk}{}", words.collect::<String>()))]
 }
 
-fn settings(controller: Controller, legacy: bool, limits: &Limits) -> Vec<(&'static str, String)> {
+fn settings(
+    controller: Controller,
+    legacy: bool,
+    limits: &JailLimits,
+) -> Vec<(&'static str, String)> {
     let memory = limits.memory;
     let quota = u64::from(limits.cpu_percent) * CPU_PERIOD / 100;
     match (controller, legacy) {

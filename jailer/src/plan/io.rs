@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::format_size;
 
 use super::TreeStep;
@@ -33,7 +33,7 @@ pub struct Io {
 
 impl Io {
     /// For a tree of these steps; `None` when the policy sets no such limit.
-    pub(super) fn new(limits: &Limits, steps: &[TreeStep], host: &Host) -> Option<Io> {
+    pub(super) fn new(limits: &JailLimits, steps: &[TreeStep], host: &Host) -> Option<Io> {
         if !limits.limit_io() {
             return None;
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use turnkey_policy::endpoint::{self, is_one};
-use turnkey_policy::{Allowed, Network, Peer, Policy, Special, Subnet};
+use turnkey_policy::{AllowedHost, EndpointHost, NetworkMode, Policy, SpecialAddress, Subnet};
 
 use super::PlanError;
 
@@ -52,20 +52,20 @@ impl Reach {
     /// What the policy means on a host with these addresses of its own.
     pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<Reach, PlanError> {
         match policy.network {
-            Network::None | Network::Loopback => {
+            NetworkMode::None | NetworkMode::Loopback => {
                 return Ok(Reach {
                     stranger: Some(STRANGERS[0]),
                     ..Reach::default()
                 });
             }
             // Its routes are the host's.
-            Network::Host => return Ok(Reach::default()),
-            Network::Allow => {}
+            NetworkMode::Host => return Ok(Reach::default()),
+            NetworkMode::Allow => {}
         }
         for entry in &policy.allow {
             check_name(entry, own)?;
         }
-        let nets: BTreeSet<Subnet> = policy.allow.iter().flat_map(Allowed::nets).collect();
+        let nets: BTreeSet<Subnet> = policy.allow.iter().flat_map(AllowedHost::nets).collect();
         Ok(Reach {
             routes: routes(&policy.allow, &nets, own),
             listeners: listeners(&policy.allow)?,
@@ -79,12 +79,12 @@ impl Reach {
 
 /// A name is somebody else's to define: one that leads to this machine or its credentials is not
 /// what was meant.
-fn check_name(entry: &Allowed, own: &[IpAddr]) -> Result<(), PlanError> {
+fn check_name(entry: &AllowedHost, own: &[IpAddr]) -> Result<(), PlanError> {
     if entry.nets().next().is_none() {
         return Err(PlanError::Unresolved(entry.to.to_string()));
     }
     for address in &entry.addresses {
-        let special = Special::of(*address).map(Special::name);
+        let special = SpecialAddress::of(*address).map(SpecialAddress::name);
         let own = own.contains(address).then_some("an address of this host");
         if let Some(what) = special.or(own) {
             return Err(PlanError::Rebound {
@@ -97,9 +97,10 @@ fn check_name(entry: &Allowed, own: &[IpAddr]) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn routes(allowed: &[Allowed], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<Route> {
+fn routes(allowed: &[AllowedHost], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<Route> {
     // The jail's own loopback is there already, and stays its own.
-    let is_home = |net: &Subnet| Special::of(net.network()) == Some(Special::Loopback);
+    let is_home =
+        |net: &Subnet| SpecialAddress::of(net.network()) == Some(SpecialAddress::Loopback);
     let open = nets.iter().filter(|net| !(is_one(**net) && is_home(net)));
     let open = open.map(|net| (*net, true));
     let closed = endpoint::closed(allowed, own);
@@ -110,7 +111,7 @@ fn routes(allowed: &[Allowed], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<R
 
 /// One for each port where a range is allowed, and one for each address and port elsewhere: a socket
 /// for every address leaves no room beside it.
-fn listeners(allowed: &[Allowed]) -> Result<Vec<SocketAddr>, PlanError> {
+fn listeners(allowed: &[AllowedHost]) -> Result<Vec<SocketAddr>, PlanError> {
     let everywhere = |net: Subnet| match net.network() {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -142,10 +143,10 @@ fn listeners(allowed: &[Allowed]) -> Result<Vec<SocketAddr>, PlanError> {
     Ok(wide.into_iter().collect())
 }
 
-fn hosts(allowed: &[Allowed]) -> Vec<(IpAddr, String)> {
+fn hosts(allowed: &[AllowedHost]) -> Vec<(IpAddr, String)> {
     let lines = allowed.iter().filter_map(|entry| match &entry.to.peer {
-        Peer::Name(name) => Some((name, &entry.addresses)),
-        Peer::Net(_) => None,
+        EndpointHost::Name(name) => Some((name, &entry.addresses)),
+        EndpointHost::Net(_) => None,
     });
     let lines = lines.flat_map(|(name, addresses)| {
         addresses

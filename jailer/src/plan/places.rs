@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use turnkey_policy::{Filesystem, HostPath, Scratch};
+use turnkey_policy::{FilesystemPolicy, HostPath, ScratchMount};
 
 use crate::host::{Host, PathFact};
 
 /// Something the profile puts into the tree.
 pub(super) enum Place<'a> {
     Host { named: &'a HostPath, writable: bool },
-    Scratch(&'a Scratch),
+    Scratch(&'a ScratchMount),
 }
 
 impl Place<'_> {
@@ -23,7 +23,7 @@ impl Place<'_> {
 
 /// Directories before what they contain, or a later mount would hide an earlier one; and symlinks
 /// last: most lead to where something is by then.
-pub(super) fn places<'a>(filesystem: &'a Filesystem, host: &Host) -> Vec<Place<'a>> {
+pub(super) fn places<'a>(filesystem: &'a FilesystemPolicy, host: &Host) -> Vec<Place<'a>> {
     let read = filesystem.read.iter().map(|named| Place::Host {
         named,
         writable: false,

@@ -65,7 +65,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
 
 #[test]
 fn the_hosts_network_is_not_entered_without_what_keeps_its_abstract_sockets_apart() {
-    let policy = policy(|policy| policy.network = turnkey_policy::Network::Host);
+    let policy = policy(|policy| policy.network = turnkey_policy::NetworkMode::Host);
     for abi in 0..6 {
         let old = Host {
             landlock_abi: abi,
@@ -371,7 +371,7 @@ fn what_lies_in_a_list_of_the_jails_own_cannot_be_kept_from_it() {
 
 #[test]
 fn a_proc_of_processes_alone_has_nothing_to_cover() {
-    let processes = policy(|policy| policy.filesystem.proc = Proc::Processes);
+    let processes = policy(|policy| policy.filesystem.proc = ProcView::Processes);
     let masks = |policy| plan(policy, &host(&[])).unwrap().masks().count();
     assert_eq!(masks(&processes), 0);
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{HostPath, Limits, Policy, Proc, WORKSPACE, Workdir, is_reserved};
+use turnkey_policy::{HostPath, JailLimits, Policy, ProcView, WORKSPACE, WorkdirMode, is_reserved};
 
 use super::network::Reach;
 use super::places::is_no_workdir;
@@ -16,7 +16,7 @@ use crate::landlock::Use;
 const SHARED_MEMORY: u64 = 64 << 20;
 /// What thrown-away writes to the workspace may hold. Where no group counts them as memory, they
 /// are bounded as such by themselves.
-pub(super) fn workspace_size(limits: &Limits, host: &Host) -> u64 {
+pub(super) fn workspace_size(limits: &JailLimits, host: &Host) -> u64 {
     if host.hierarchies.ungrouped().memory {
         limits.disk.min(limits.memory)
     } else {
@@ -75,7 +75,7 @@ impl TreeBuilder {
             shows: policy.filesystem.proc,
         };
         self.mount(step, "/proc", Use::Read)?;
-        if policy.filesystem.proc == Proc::Common {
+        if policy.filesystem.proc == ProcView::Common {
             self.steps.extend(masks::steps());
         }
         Ok(())
@@ -351,17 +351,17 @@ impl TreeBuilder {
     /// `most` are the bytes of writes; [`workspace_size`] says how many.
     pub(super) fn workdir(
         &mut self,
-        workdir: Workdir,
+        workdir: WorkdirMode,
         source: &Path,
         most: u64,
     ) -> Result<(), PlanError> {
         let path = PathBuf::from(WORKSPACE);
-        if workdir != Workdir::None && is_no_workdir(source) {
+        if workdir != WorkdirMode::None && is_no_workdir(source) {
             return Err(PlanError::SystemWorkdir(source.to_owned()));
         }
         let source = source.to_owned();
         match workdir {
-            Workdir::Overlay => {
+            WorkdirMode::Overlay => {
                 let step = TreeStep::Overlay {
                     source,
                     path: path.clone(),
@@ -369,7 +369,7 @@ impl TreeBuilder {
                 };
                 self.mount(step, path, Use::Full)
             }
-            Workdir::ReadOnly => {
+            WorkdirMode::ReadOnly => {
                 let (directory, writable, owned) = (true, false, true);
                 let step = TreeStep::Bind {
                     source,
@@ -380,7 +380,7 @@ impl TreeBuilder {
                 };
                 self.mount(step, path, Use::ReadExecute)
             }
-            Workdir::None => self.tmpfs(&path, most),
+            WorkdirMode::None => self.tmpfs(&path, most),
         }
     }
 }

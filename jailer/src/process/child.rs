@@ -58,7 +58,7 @@ pub struct Rule {
 
 /// Everything the child needs, made before it is.
 #[derive(Debug)]
-pub struct Orders {
+pub struct ChildSpec {
     /// The supervisor's command line and environment, as this process has inherited them.
     pub start_memory: StartMemory,
     /// For sethostname(2).
@@ -103,7 +103,7 @@ pub struct Orders {
     pub exec: Exec,
 }
 
-impl Orders {
+impl ChildSpec {
     /// In words what it means when the kernel gives no procfs, mount_too_revealing() in
     /// fs/namespace.c.
     pub fn blame_proc(&self, error: JailError) -> JailError {
@@ -161,7 +161,7 @@ pub struct Lines<'a> {
 }
 
 /// Confines this process and turns into the jail's init. Never returns.
-pub fn run(orders: &Orders, lines: Lines<'_>) -> ! {
+pub fn run(orders: &ChildSpec, lines: Lines<'_>) -> ! {
     let placed = Cell::new(false);
     let confined = confine(orders, lines, &placed);
     let control = if placed.get() {
@@ -187,7 +187,7 @@ pub fn run(orders: &Orders, lines: Lines<'_>) -> ! {
 /// The table of contents of a jail. `placed` becomes true when the control socket has its own
 /// number.
 fn confine(
-    orders: &Orders,
+    orders: &ChildSpec,
     lines: Lines<'_>,
     placed: &Cell<bool>,
 ) -> Result<(), (Step, (u32, Errno))> {
@@ -278,11 +278,11 @@ fn enter_groups(doors: &[File]) -> Outcome {
 }
 
 /// Its root is the groups that this process is in.
-fn make_cgroup_namespace(orders: &Orders) -> Result<(), Errno> {
+fn make_cgroup_namespace(orders: &ChildSpec) -> Result<(), Errno> {
     nix::sched::unshare(CloneFlags::from_bits_retain(orders.unshare))
 }
 
-fn set_hostname(orders: &Orders) -> Result<(), Errno> {
+fn set_hostname(orders: &ChildSpec) -> Result<(), Errno> {
     use std::os::unix::ffi::OsStrExt;
     nix::unistd::sethostname(std::ffi::OsStr::from_bytes(orders.hostname.as_bytes()))
 }
@@ -305,7 +305,7 @@ fn try_routes(tried: Strangers, sender: Sender<'_>) -> Result<(), Errno> {
     sender.facts(&facts)
 }
 
-fn become_jail_user(orders: &Orders) -> Result<(), Errno> {
+fn become_jail_user(orders: &ChildSpec) -> Result<(), Errno> {
     if orders.leave_groups {
         sys::leave_groups()?;
     }
@@ -317,7 +317,7 @@ fn become_jail_user(orders: &Orders) -> Result<(), Errno> {
 
 /// An empty tmpfs over the root directory, as the working directory of this process; not its root
 /// yet.
-fn make_root(orders: &Orders) -> Result<OwnedFd, Errno> {
+fn make_root(orders: &ChildSpec) -> Result<OwnedFd, Errno> {
     let old = nix::fcntl::open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     // Nothing that happens here may reach the host's mount namespace, nor the other way.
     let private = MountAttributes {
@@ -346,7 +346,7 @@ fn pivot() -> Result<(), Errno> {
     sys::mount_setattr(root.as_fd(), false, &attributes)
 }
 
-fn allow(orders: &Orders) -> Outcome {
+fn allow(orders: &ChildSpec) -> Outcome {
     let Some((ruleset, _)) = &orders.landlock else {
         return Ok(());
     };
@@ -364,7 +364,7 @@ fn allow(orders: &Orders) -> Outcome {
     Ok(())
 }
 
-fn set_rlimits(orders: &Orders) -> Outcome {
+fn set_rlimits(orders: &ChildSpec) -> Outcome {
     for (index, limit) in (0..).zip(&orders.rlimits) {
         nix::sys::resource::setrlimit(limit.resource, limit.value, limit.value)
             .map_err(|errno| (index, errno))?;
@@ -385,7 +385,7 @@ fn drop_privileges(last_capability: u8) -> Outcome {
 }
 
 /// Tries the same acts before and after: by the same process, with nothing but Landlock in between.
-fn enforce_landlock(orders: &Orders, sender: Sender<'_>) -> Result<(), Errno> {
+fn enforce_landlock(orders: &ChildSpec, sender: Sender<'_>) -> Result<(), Errno> {
     let Some((ruleset, handled)) = &orders.landlock else {
         return Ok(());
     };
@@ -398,7 +398,7 @@ fn enforce_landlock(orders: &Orders, sender: Sender<'_>) -> Result<(), Errno> {
 /// Streams on 0, 1 and 2, what the init needs on 3 to 6, and nothing else: what the caller had
 /// open, wherever it came from, ends here.
 fn arrange_descriptors(
-    orders: &Orders,
+    orders: &ChildSpec,
     lines: Lines<'_>,
     placed: &Cell<bool>,
 ) -> Result<(), Errno> {

@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::MsgFlags;
 
 use crate::error::JailError;
-use crate::process::proof::Sight;
+use crate::process::proof::ProofFacts;
 use crate::process::wire::{Message, PACKET};
 use crate::sys::{self, Used};
 
@@ -75,8 +75,8 @@ impl InitHandle {
 
     /// Reads messages until the child is ready; a failure is told by its step. What it saw, and the
     /// sockets that it handed out, in their order.
-    pub fn watch_confinement(&self) -> Result<(Sight, Vec<OwnedFd>), JailError> {
-        let mut sight = Sight::default();
+    pub fn watch_confinement(&self) -> Result<(ProofFacts, Vec<OwnedFd>), JailError> {
+        let mut sight = ProofFacts::default();
         let mut listeners = Vec::new();
         loop {
             self.wait_for_message()?;

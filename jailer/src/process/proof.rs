@@ -19,7 +19,7 @@ use turnkey_facts::LayerReport;
 
 /// Everything the child handed out.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
+pub struct ProofFacts {
     facts: BTreeMap<Fact, u64>,
     status: Vec<u8>,
     limits: Vec<u8>,
@@ -67,7 +67,7 @@ pub struct ProofError {
     pub seen: String,
 }
 
-impl Sight {
+impl ProofFacts {
     /// Takes in a number.
     pub fn fact(&mut self, fact: Fact, value: u64) {
         self.facts.insert(fact, value);

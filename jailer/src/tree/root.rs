@@ -11,7 +11,7 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
-use turnkey_policy::Filesystem;
+use turnkey_policy::FilesystemPolicy;
 
 use crate::host::PathFact;
 use crate::plan::c_string;
@@ -50,7 +50,7 @@ pub enum RootError {
 }
 
 /// Looks at the root that `filesystem` names.
-pub fn probe(root: &Path, filesystem: &Filesystem) -> Result<RootFacts, RootError> {
+pub fn probe(root: &Path, filesystem: &FilesystemPolicy) -> Result<RootFacts, RootError> {
     let opened = paths::open(root, Last::Refuse);
     let opened = opened.map_err(|error| RootError::Open(root.to_owned(), error))?;
     let mut entries = list(root, opened.as_fd(), Path::new("/"))?;

@@ -13,7 +13,7 @@ use crate::words;
 pub struct NetworkAttempt {
     /// `connect`, `bind` or `send`.
     #[serde(with = "words")]
-    pub act: turnkey_policy::On,
+    pub act: turnkey_policy::AttemptKind,
     /// `IP:PORT`, `unix:PATH`, `unix-abstract:NAME`, `family NUMBER:HEX` or `unreadable`.
     pub address: String,
     /// `stream`, `datagram`, or another word for the socket's type; `null` when not known.

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use serde::Serialize;
-use turnkey_policy::{Listed, listed};
+use turnkey_policy::{ShippedProfile, listed};
 
 use crate::cli::ProfilesArguments;
 use crate::failure::Failure;
@@ -33,8 +33,8 @@ pub fn profiles(arguments: &ProfilesArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn lines(profiles: &[Listed]) -> String {
-    let line = |profile: &Listed| {
+fn lines(profiles: &[ShippedProfile]) -> String {
+    let line = |profile: &ShippedProfile| {
         let extends = profile.extends.join(", ");
         format!(
             "{:<10} {extends:<10} {}\n",
@@ -47,8 +47,8 @@ fn lines(profiles: &[Listed]) -> String {
         .fold(head, |text, profile| text + &line(profile))
 }
 
-fn json(profiles: Vec<Listed>) -> anyhow::Result<String> {
-    let entry = |profile: Listed| Entry {
+fn json(profiles: Vec<ShippedProfile>) -> anyhow::Result<String> {
+    let entry = |profile: ShippedProfile| Entry {
         name: profile.name,
         extends: profile.extends,
         description: profile.description,

@@ -7,7 +7,7 @@ use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_facts::export::Scope;
 use turnkey_jailer::Running;
-use turnkey_policy::{Limits, Policy};
+use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::Report;
 use turnkey_supervisor::export::Wanted;
 use turnkey_supervisor::files::{self, Open, Output, Outputs};
@@ -146,7 +146,7 @@ impl Observer for Terminal<'_> {
         output::line(line);
     }
 
-    fn started(&mut self, limits: &Limits) {
+    fn started(&mut self, limits: &JailLimits) {
         self.progress = Some(Progress::start(limits, self.quiet));
     }
 

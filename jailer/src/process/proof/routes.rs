@@ -3,11 +3,11 @@
 use nix::errno::Errno;
 use turnkey_policy::Layer;
 
-use super::{Expectation, ProofError, Sight, held, in_words};
+use super::{Expectation, ProofError, ProofFacts, held, in_words};
 use crate::process::wire::Fact;
 use turnkey_facts::LayerReport;
 
-impl Sight {
+impl ProofFacts {
     /// That the jail has the very network that was meant.
     pub(super) fn shared_network(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
         let layer = Layer::NetworkNamespace;

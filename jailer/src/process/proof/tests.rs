@@ -37,8 +37,8 @@ fn expectation() -> Expectation {
     }
 }
 
-fn good() -> Sight {
-    let mut sight = Sight::default();
+fn good() -> ProofFacts {
+    let mut sight = ProofFacts::default();
     for (fact, _) in Fact::NAMESPACES {
         sight.fact(fact, 2);
     }
@@ -62,7 +62,7 @@ fn good() -> Sight {
     sight
 }
 
-fn failing_layer(change: impl FnOnce(&mut Sight)) -> Layer {
+fn failing_layer(change: impl FnOnce(&mut ProofFacts)) -> Layer {
     let mut sight = good();
     change(&mut sight);
     sight.verify(&expectation()).unwrap_err().layer

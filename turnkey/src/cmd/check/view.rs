@@ -1,8 +1,8 @@
 //! What was found, for programs.
 
 use serde::Serialize;
-use turnkey_policy::lint::{Checked, Finding};
-use turnkey_policy::{LoadError, Place, Problem};
+use turnkey_policy::lint::{CheckedProfile, LintFinding};
+use turnkey_policy::{LoadError, Problem, ProfilePlace};
 
 /// Everything that was looked at.
 #[derive(Debug, Serialize)]
@@ -61,7 +61,7 @@ impl Check {
 }
 
 impl Profile {
-    pub fn new(name: &str, outcome: &Result<Checked, LoadError>) -> Self {
+    pub fn new(name: &str, outcome: &Result<CheckedProfile, LoadError>) -> Self {
         let findings = match outcome {
             Ok(checked) => checked.findings.iter().map(Found::warning).collect(),
             Err(error) => error.problems().iter().map(Found::error).collect(),
@@ -86,7 +86,7 @@ impl Found {
         }
     }
 
-    fn warning(finding: &Finding) -> Self {
+    fn warning(finding: &LintFinding) -> Self {
         Self {
             severity: "warning",
             lint: Some(finding.lint().name()),
@@ -96,8 +96,8 @@ impl Found {
     }
 }
 
-impl From<Place> for Location {
-    fn from(place: Place) -> Self {
+impl From<ProfilePlace> for Location {
+    fn from(place: ProfilePlace) -> Self {
         Self {
             file: place.file,
             line: place.line,

@@ -1,7 +1,9 @@
 //! The monitor's rules, in the order in which they decide.
 
 use serde::Serialize;
-use turnkey_policy::{Access, Candidate, Glob, On, Policy, Rule, SameFile, precedence};
+use turnkey_policy::{
+    AttemptKind, Candidate, Glob, OpenAccess, Policy, Rule, SameFile, precedence,
+};
 
 use super::view::shown;
 
@@ -81,8 +83,8 @@ pub struct Ranked {
 impl Rules {
     /// Reads the policy.
     pub fn new(policy: &Policy) -> Rules {
-        let kinds = On::ALL.iter().flat_map(|on| match on {
-            On::Open => Access::ALL
+        let kinds = AttemptKind::ALL.iter().flat_map(|on| match on {
+            AttemptKind::Open => OpenAccess::ALL
                 .iter()
                 .map(|access| (*on, Some(*access)))
                 .collect(),
@@ -129,11 +131,11 @@ fn patterns(globs: &[Glob]) -> Vec<String> {
     globs.iter().map(|glob| shown(glob.to_string())).collect()
 }
 
-fn ranking(on: On, access: Option<Access>, policy: &Policy) -> Precedence {
+fn ranking(on: AttemptKind, access: Option<OpenAccess>, policy: &Policy) -> Precedence {
     let ordered = precedence(&policy.rules, on, access);
     Precedence {
         on: on.name(),
-        access: access.map(Access::name),
+        access: access.map(OpenAccess::name),
         order: ordered
             .into_iter()
             .filter_map(|candidate| ranked(candidate, policy))

@@ -109,13 +109,13 @@ fn hosts_that_are_allowed() {
         let no_files = |_: &str| Err(String::new());
         let entry = turnkey_policy::load("untrusted", &no_files, &overrides);
         let entry = entry.expect("it is right").allow.remove(0);
-        turnkey_policy::Allowed {
+        turnkey_policy::AllowedHost {
             addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
             why: "packages".to_owned(),
             ..entry
         }
     };
-    policy.network = turnkey_policy::Network::Allow;
+    policy.network = turnkey_policy::NetworkMode::Allow;
     policy.allow = vec![
         allowed("example.org:443", &["192.0.2.7", "2001:db8::7"]),
         allowed("169.254.0.0/15:80-81", &[]),
@@ -132,7 +132,7 @@ fn hosts_that_are_allowed() {
 #[test]
 fn the_hosts_network() {
     let mut policy = policy("untrusted");
-    policy.network = turnkey_policy::Network::Host;
+    policy.network = turnkey_policy::NetworkMode::Host;
     turnkey_supervisor::names::resolve(&mut policy).expect("nothing is asked for");
     let view = view(&policy, &["./run"]);
     let page = page(&view);

@@ -1,7 +1,7 @@
 //! What the syscall filters answer.
 
 use serde::Serialize;
-use turnkey_policy::syscalls::arguments::{REFUSALS, Refusal};
+use turnkey_policy::syscalls::arguments::{ArgumentRefusal, REFUSALS};
 use turnkey_policy::syscalls::{self, GROUPS};
 
 /// Both filters.
@@ -37,7 +37,7 @@ pub struct Argument {
 
 impl Syscalls {
     /// Reads the policy and the tables that the filters are built from.
-    pub fn new(policy: &turnkey_policy::Syscalls) -> Syscalls {
+    pub fn new(policy: &turnkey_policy::SyscallPolicy) -> Syscalls {
         let is_absent = |name: &&str| syscalls::ABSENT.contains(name);
         let refused = |name: &&str| !policy.allow.contains(name) && !is_absent(name);
         Syscalls {
@@ -53,7 +53,7 @@ impl Syscalls {
     }
 }
 
-fn allowed(policy: &turnkey_policy::Syscalls) -> Vec<Allowed> {
+fn allowed(policy: &turnkey_policy::SyscallPolicy) -> Vec<Allowed> {
     let mut left = policy.allow.clone();
     let mut rows = Vec::new();
     for group in GROUPS {
@@ -79,12 +79,12 @@ fn allowed(policy: &turnkey_policy::Syscalls) -> Vec<Allowed> {
 }
 
 /// What the policy does not allow at all has no arguments to refuse.
-fn speaks_of(refusal: &Refusal, policy: &turnkey_policy::Syscalls) -> bool {
+fn speaks_of(refusal: &ArgumentRefusal, policy: &turnkey_policy::SyscallPolicy) -> bool {
     let mut calls = refusal.syscalls.iter();
     calls.any(|name| policy.allow.contains(name))
 }
 
-fn argument(refusal: &Refusal) -> Argument {
+fn argument(refusal: &ArgumentRefusal) -> Argument {
     Argument {
         syscalls: refusal.syscalls,
         what: refusal.what,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use turnkey_jailer::Plan;
 use turnkey_jailer::host::PathFact;
 use turnkey_jailer::plan::TreeStep;
-use turnkey_policy::Proc;
+use turnkey_policy::ProcView;
 
 use super::view::shown;
 
@@ -81,7 +81,7 @@ impl TreeRow {
                 ..row("tmpfs", path)
             },
             TreeStep::Proc { path, shows } => TreeRow {
-                why: (*shows == Proc::Processes)
+                why: (*shows == ProcView::Processes)
                     .then(|| "the jail's processes, and nothing of the machine".to_owned()),
                 ..row("proc", path)
             },

@@ -9,7 +9,8 @@ use turnkey_jailer::namespaces::Made;
 use turnkey_jailer::plan::io::Io;
 use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
 use turnkey_policy::{
-    Action, Allowed, Behaviour, Layer, Policy, Response, Rule, Special, Subnet, endpoint,
+    AllowedHost, Behaviour, BehaviourResponse, Layer, Policy, Rule, RuleAction, SpecialAddress,
+    Subnet, endpoint,
 };
 
 use super::landlock::Landlock;
@@ -240,7 +241,7 @@ fn group(limit: &GroupLimit) -> Group {
 }
 
 fn network(plan: &Plan) -> Network {
-    let host = |entry: &Allowed| Host {
+    let host = |entry: &AllowedHost| Host {
         to: entry.to.to_string(),
         addresses: entry.addresses.iter().map(ToString::to_string).collect(),
         why: escape(entry.why.as_bytes()),
@@ -249,14 +250,14 @@ fn network(plan: &Plan) -> Network {
     let allowed = policy.allow.iter();
     let closed = plan.reach.routes.iter().filter(|route| !route.open);
     let closed: Vec<_> = match policy.network {
-        turnkey_policy::Network::Host => guarded(policy),
+        turnkey_policy::NetworkMode::Host => guarded(policy),
         _ => closed.map(|route| route.net.to_string()).collect(),
     };
     Network {
         mode: policy.network.name(),
         loopback_up: plan.has_loopback(),
         allow: match policy.network {
-            turnkey_policy::Network::Allow => allowed.map(host).collect(),
+            turnkey_policy::NetworkMode::Allow => allowed.map(host).collect(),
             _ => Vec::new(),
         },
         listeners: plan
@@ -271,9 +272,9 @@ fn network(plan: &Plan) -> Network {
 
 /// What rules keep a jail in the host's network from that hands out the host's credentials.
 fn guarded(policy: &Policy) -> Vec<String> {
-    let metadata = endpoint::guarded().filter(|(_, special)| *special == Special::Metadata);
+    let metadata = endpoint::guarded().filter(|(_, special)| *special == SpecialAddress::Metadata);
     let is_denied = |net: &Subnet| {
-        let denies = |rule: &&Rule| rule.action == Action::Deny && rule.address.contains(net);
+        let denies = |rule: &&Rule| rule.action == RuleAction::Deny && rule.address.contains(net);
         policy.rules.iter().any(|rule| denies(&rule))
     };
     let nets = metadata.map(|(net, _)| net).filter(is_denied);
@@ -298,20 +299,20 @@ fn supervisor(policy: &Policy) -> Supervisor {
         cpu_seconds: limits.cpu_time.as_secs_f64(),
         output_bytes: limits.output,
         on_loss: policy.enforcement.on_loss.name(),
-        behaviours: behaviours(policy, Response::Kill),
-        overlooked: behaviours(policy, Response::Off),
+        behaviours: behaviours(policy, BehaviourResponse::Kill),
+        overlooked: behaviours(policy, BehaviourResponse::Off),
         accepted: policy.accepted.iter().map(accepted).collect(),
     }
 }
 
 /// Those that lead to this.
-fn behaviours(policy: &Policy, response: Response) -> Vec<&'static str> {
+fn behaviours(policy: &Policy, response: BehaviourResponse) -> Vec<&'static str> {
     let all = Behaviour::ALL.iter();
     let those = all.filter(|one| policy.response(**one) == response);
     those.map(|one| one.name()).collect()
 }
 
-fn accepted(accepted: &turnkey_policy::Accepted) -> Accepted {
+fn accepted(accepted: &turnkey_policy::AcceptedFinding) -> Accepted {
     Accepted {
         finding: accepted.finding.clone(),
         until: accepted.until.to_string(),

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::{
-    Access, Action, Attempt, Glob, On, Policy, Rule, SameFile, WORKSPACE, Workdir, decide,
+    Attempt, AttemptKind, Glob, OpenAccess, Policy, Rule, RuleAction, SameFile, WORKSPACE,
+    WorkdirMode, decide,
 };
 
 use super::network::{self, Around, Talk};
@@ -131,7 +132,7 @@ pub fn draft(sources: &Sources<'_>, level: u8) -> Draft {
     for ((rule, what), by) in &seen.acts {
         let rule = rule.and_then(|rule| policy.rules.get(rule));
         let words = format!("{what} ({})", by.words());
-        match rule.filter(|rule| rule.action >= Action::Deny) {
+        match rule.filter(|rule| rule.action >= RuleAction::Deny) {
             Some(rule) => {
                 let words = format!("{words}: {}", against(rule));
                 left_out.insert(LeftOut {
@@ -178,7 +179,7 @@ fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTree
     }
     let filesystem = &sources.policy.filesystem;
     let mut places = scratch(sources.policy);
-    if filesystem.workdir != Workdir::ReadOnly {
+    if filesystem.workdir != WorkdirMode::ReadOnly {
         places.push(WORKSPACE.as_bytes().to_vec());
     }
     let written = filesystem.write.iter();
@@ -186,7 +187,8 @@ fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTree
     let rules = &sources.policy.rules;
     for place in places {
         let inside = [&place, b"/q/q".as_slice()].concat();
-        if verdict(rules, Want::Write, &inside).is_some_and(|rule| rule.action == Action::Allow) {
+        if verdict(rules, Want::Write, &inside).is_some_and(|rule| rule.action == RuleAction::Allow)
+        {
             continue;
         }
         let parts: Vec<_> = place
@@ -211,9 +213,9 @@ fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTree
 /// The rule that decides on a use of a path.
 pub fn verdict<'r>(rules: &'r [Rule], want: Want, path: &[u8]) -> Option<&'r Rule> {
     let (on, access) = match want {
-        Want::Read => (On::Open, Access::Read),
-        Want::Write => (On::Open, Access::Write),
-        Want::Run => (On::Exec, Access::Read),
+        Want::Read => (AttemptKind::Open, OpenAccess::Read),
+        Want::Write => (AttemptKind::Open, OpenAccess::Write),
+        Want::Run => (AttemptKind::Exec, OpenAccess::Read),
     };
     let attempt = Attempt {
         path: Some(path),
@@ -229,7 +231,7 @@ fn fate(sources: &Sources<'_>, wanted: &Use, by: &By) -> Fate {
         .rule
         .and_then(|rule| policy.rules.get(rule))
         .filter(|rule| {
-            rule.action >= Action::Deny
+            rule.action >= RuleAction::Deny
                 && (rule.same_file != SameFile::No || !rule.flags.is_empty())
         });
     let decided = verdict(&policy.rules, wanted.want, &wanted.path);
@@ -237,7 +239,7 @@ fn fate(sources: &Sources<'_>, wanted: &Use, by: &By) -> Fate {
         Some(rule) if STOPPING.contains(&rule.id.as_str()) => {}
         // It is on the list already.
         Some(rule) if rule.id == LEFT_OUT => return Fate::SaidAlready,
-        Some(rule) if rule.action >= Action::Deny => return Fate::Against(against(rule), None),
+        Some(rule) if rule.action >= RuleAction::Deny => return Fate::Against(against(rule), None),
         // Such a rule decides before the one that stops everything else.
         Some(rule) if !rule.path.is_empty() => return Fate::SaidAlready,
         _ => {}
@@ -434,7 +436,7 @@ pub fn stopped_by(policy: &Policy, sources: &Sources<'_>) -> Vec<String> {
     });
     let stopped = allowed.filter(|(wanted, _)| {
         let rule = verdict(&policy.rules, wanted.want, &wanted.path);
-        rule.is_some_and(|rule| rule.action >= Action::Deny)
+        rule.is_some_and(|rule| rule.action >= RuleAction::Deny)
     });
     let files = stopped.map(|(wanted, _)| in_words(wanted));
     let contacts = &sources.seen.contacts;

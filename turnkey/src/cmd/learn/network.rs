@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use turnkey_policy::{
-    Action, Allowed, Attempt, Endpoint, Network, On, Policy, Special, address, decide, endpoint,
+    AllowedHost, Attempt, AttemptKind, Endpoint, NetworkMode, Policy, RuleAction, SpecialAddress,
+    address, decide, endpoint,
 };
 
 use super::contacts::{Act, Contact, Contacts, Made, NAME_SERVER};
@@ -24,7 +25,7 @@ const MOST: usize = 64;
 #[derive(Debug, Default)]
 pub struct Around {
     /// The hosts that were allowed, each name with what it led to.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedHost>,
     /// Those of them that were given as flags, as they are written.
     pub flags: BTreeSet<String>,
     /// The host's own addresses.
@@ -41,7 +42,7 @@ pub struct Around {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Talk {
     /// The mode and why it is this one; `None` where the profile below has it already.
-    pub mode: Option<(Network, String)>,
+    pub mode: Option<(NetworkMode, String)>,
     /// Hosts to be allowed.
     pub hosts: Vec<Line>,
     /// For a person.
@@ -67,14 +68,14 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
     let mut talk = Talk::default();
     let mut hosts: BTreeMap<String, Made> = BTreeMap::new();
     let mut to_itself = By::default();
-    let mut needed = Network::None;
+    let mut needed = NetworkMode::None;
     for (contact, made) in &contacts.made {
         match fate((contact, made), contacts, policy, around) {
             Fate::ToItself => {
-                needed = needed.max(Network::Loopback);
+                needed = needed.max(NetworkMode::Loopback);
                 to_itself.join(&made.by);
             }
-            Fate::SaidAlready => needed = Network::Allow,
+            Fate::SaidAlready => needed = NetworkMode::Allow,
             Fate::Host(host) => {
                 let known = hosts.entry(host).or_default();
                 known.by.join(&made.by);
@@ -98,7 +99,7 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
     }
     leave_out_a_crowd(&mut hosts, &mut talk);
     if !hosts.is_empty() {
-        needed = Network::Allow;
+        needed = NetworkMode::Allow;
     }
     let lines = hosts.iter().map(|(host, made)| Line {
         pattern: host.clone(),
@@ -107,17 +108,17 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
     talk.hosts = lines.collect();
     name_the_rest(contacts, around, &hosts, &mut talk);
     // What is to be learned in the host's network is how to do without it.
-    let is_wide_to_learn = around.is_mode_given && policy.network == Network::Host;
+    let is_wide_to_learn = around.is_mode_given && policy.network == NetworkMode::Host;
     let lowest = match is_added_to && !is_wide_to_learn {
         true => policy.network,
         false => needed,
     };
     let mode = needed.max(lowest);
-    let is_said = is_added_to && mode == Network::None;
-    if !is_said && (mode != policy.network || around.is_mode_given && mode != Network::None) {
+    let is_said = is_added_to && mode == NetworkMode::None;
+    if !is_said && (mode != policy.network || around.is_mode_given && mode != NetworkMode::None) {
         let words = match mode {
-            Network::None => "nobody was talked to".to_owned(),
-            Network::Loopback => format!("{} on its own loopback", to_itself.words()),
+            NetworkMode::None => "nobody was talked to".to_owned(),
+            NetworkMode::Loopback => format!("{} on its own loopback", to_itself.words()),
             _ => "the hosts below, and nobody else".to_owned(),
         };
         talk.mode = Some((mode, words));
@@ -134,18 +135,18 @@ fn fate(
     let (address, port) = (contact.address.ip(), contact.address.port());
     let rule = made.by.rule.and_then(|rule| policy.rules.get(rule));
     let rule = rule.filter(|rule| !rule.address.is_empty() || !rule.port.is_empty());
-    if let Some(rule) = rule.filter(|rule| rule.action >= Action::Deny) {
+    if let Some(rule) = rule.filter(|rule| rule.action >= RuleAction::Deny) {
         return Fate::Decide(against(rule));
     }
     if contact.act == Act::Wait {
         return waits(contact, policy);
     }
     if !contact.datagrams && endpoint::allows(&around.allowed, &around.own, address, port) {
-        let means = |entry: &&Allowed| {
+        let means = |entry: &&AllowedHost| {
             entry.to.ports.contains(port) && entry.nets().any(|net| net.contains(address))
         };
         // The narrowest says most about what was meant.
-        let widest = |entry: &&Allowed| entry.nets().map(|net| net.length()).max();
+        let widest = |entry: &&AllowedHost| entry.nets().map(|net| net.length()).max();
         let entries = around.allowed.iter().filter(means);
         let entry = entries.max_by_key(widest).map(|entry| entry.to.to_string());
         return match entry.filter(|entry| around.flags.contains(entry)) {
@@ -195,7 +196,7 @@ fn talks_home(contact: &Contact, policy: &Policy, contacts: &Contacts) -> Fate {
         let may_be_it = other.address.port() == port || other.address.port() == 0;
         other.act == Act::Wait && may_be_it && address::is_own(address)
     };
-    if policy.network != Network::Host || contacts.made.keys().any(|other| waits(&other)) {
+    if policy.network != NetworkMode::Host || contacts.made.keys().any(|other| waits(&other)) {
         return Fate::ToItself;
     }
     Fate::Decide(format!(
@@ -210,7 +211,7 @@ fn waits(contact: &Contact, policy: &Policy) -> Fate {
         // Whoever has given the jail a loopback has decided.
         address
             if address.is_unspecified()
-                && matches!(policy.network, Network::Loopback | Network::Allow) =>
+                && matches!(policy.network, NetworkMode::Loopback | NetworkMode::Allow) =>
         {
             Fate::ToItself
         }
@@ -224,7 +225,7 @@ fn waits(contact: &Contact, policy: &Policy) -> Fate {
 
 /// Why an address is nobody that a profile should name without a person's word.
 fn what_is_near(address: IpAddr, own: &[IpAddr]) -> Option<&'static str> {
-    if let Some(special) = Special::of(address) {
+    if let Some(special) = SpecialAddress::of(address) {
         return Some(special.name());
     }
     if own.contains(&address) {
@@ -344,20 +345,20 @@ pub fn stopped_by(
             .unwrap_or_default();
     }
     let mut rules = policy.rules.clone();
-    if policy.network == Network::Allow {
+    if policy.network == NetworkMode::Allow {
         rules.extend(endpoint::rules(&allow, &around.own, &policy.rules));
     }
     let is_stopped = |contact: &Contact, fate: &Fate| {
         let needed = match fate {
-            Fate::ToItself => Network::Loopback,
-            Fate::Host(_) | Fate::SaidAlready => Network::Allow,
+            Fate::ToItself => NetworkMode::Loopback,
+            Fate::Host(_) | Fate::SaidAlready => NetworkMode::Allow,
             Fate::Decide(_) => return false,
         };
         let is_own = address::is_own(contact.address.ip());
         let on = match contact.act {
-            Act::Connect => On::Connect,
-            Act::Send => On::Send,
-            Act::Wait => On::Bind,
+            Act::Connect => AttemptKind::Connect,
+            Act::Send => AttemptKind::Send,
+            Act::Wait => AttemptKind::Bind,
         };
         let attempt = Attempt {
             address: Some(contact.address),
@@ -365,7 +366,7 @@ pub fn stopped_by(
             ..Attempt::of(on)
         };
         let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
-        policy.network < needed || rule.is_some_and(|rule| rule.action >= Action::Deny)
+        policy.network < needed || rule.is_some_and(|rule| rule.action >= RuleAction::Deny)
     };
     let stopped = contacts.made.iter().filter(|(contact, made)| {
         let fate = fate((contact, made), contacts, below, around);

@@ -1,7 +1,7 @@
 //! The profile as a text, new or added to. What a person has written in it stays as it is.
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
-use turnkey_policy::{Limits, Named, Network, Overrides, SCHEMA};
+use turnkey_policy::{JailLimits, NamedVariants, NetworkMode, Overrides, SCHEMA};
 
 use super::calls::Kept;
 use super::draft::{Draft, LEFT_OUT, Line, STOPPING};
@@ -76,7 +76,7 @@ impl Profile {
         if let Some((mode, why)) = &talk.mode {
             let table = section(&mut self.document, "network")?;
             let said = table.get("mode").and_then(Item::as_str);
-            if said.and_then(Network::from_name) < Some(*mode) {
+            if said.and_then(NetworkMode::from_name) < Some(*mode) {
                 let mut word = value(mode.name());
                 comment(&mut word, why);
                 table["mode"] = word;
@@ -175,7 +175,7 @@ impl Profile {
     }
 
     /// Says the limits; with those of a policy, only where they are higher.
-    pub fn limit(&mut self, needs: &[Need], below: Option<&Limits>) -> Result<(), TextError> {
+    pub fn limit(&mut self, needs: &[Need], below: Option<&JailLimits>) -> Result<(), TextError> {
         for need in needs {
             if below.is_some_and(|limits| !(need.exceeds)(limits, &need.value)) {
                 continue;

@@ -1,7 +1,7 @@
 //! The schema says what the reader does, and `docs/` holds what the schema says.
 
 use serde_json::{Value, json};
-use turnkey_policy::keys::{Form, KEYS};
+use turnkey_policy::keys::{KEYS, ValueForm};
 use turnkey_policy::{Overrides, SHIPPED, load};
 
 use super::{page, profile};
@@ -107,7 +107,7 @@ fn the_whole_profile_says_something_about_every_key() {
 /// Reader and schema have to agree about a change of one key in every table that has it.
 fn assert_agree(
     validator: &Validator,
-    key: &turnkey_policy::keys::Key,
+    key: &turnkey_policy::keys::ProfileKey,
     value: Option<&Value>,
 ) -> bool {
     let mut profile = parsed(WHOLE);
@@ -156,8 +156,11 @@ fn a_value_of_another_type_is_wrong_to_both() {
 fn a_word_that_is_not_known_is_wrong_to_both() {
     let validator = validator();
     let words = KEYS.iter().filter(|key| {
-        let quantity = matches!(key.form, Form::Size | Form::Percent | Form::Duration);
-        quantity || matches!(key.form, Form::Word(_) | Form::Words(_))
+        let quantity = matches!(
+            key.form,
+            ValueForm::Size | ValueForm::Percent | ValueForm::Duration
+        );
+        quantity || matches!(key.form, ValueForm::Word(_) | ValueForm::Words(_))
     });
     let also = KEYS
         .iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use turnkey_policy::Actor;
+use turnkey_policy::ActorPaths;
 
 use turnkey_report::{escape, unescape};
 
@@ -57,7 +57,10 @@ impl Used {
 
     /// Asks for each of those that did so; the first answer stands, and the others who get one are named with
     /// it.
-    pub fn against(&self, why: impl Fn(Option<Actor<'_>>) -> Option<String>) -> Option<Against> {
+    pub fn against(
+        &self,
+        why: impl Fn(Option<ActorPaths<'_>>) -> Option<String>,
+    ) -> Option<Against> {
         let mut refused: Vec<&Program> = Vec::new();
         let mut first = None;
         for program in &self.by {
@@ -93,9 +96,9 @@ impl Program {
         })
     }
 
-    fn actor(&self) -> Option<Actor<'_>> {
+    fn actor(&self) -> Option<ActorPaths<'_>> {
         match self {
-            Self::Known { exe, script } => Some(Actor {
+            Self::Known { exe, script } => Some(ActorPaths {
                 exe,
                 script: script.as_deref(),
             }),
