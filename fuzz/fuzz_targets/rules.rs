@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use turnkey_fuzz::{BARE, assert_agrees};
 use turnkey_monitor::{Tier, compile};
-use turnkey_policy::{AttemptKind, OpenAccess, Glob, Policy, Rule, RuleAction};
+use turnkey_policy::{AttemptKind, Glob, OpenAccess, Policy, Rule, RuleAction};
 
 fuzz_target!(|text: &[u8]| {
     let lines = || text.split(|byte| *byte == b'\n');

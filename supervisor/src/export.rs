@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use turnkey_facts::export::Scope;
-use turnkey_jailer::Exit;
-use turnkey_jailer::export::Destination;
+use turnkey_jailer::JailExit;
+use turnkey_jailer::export::ExportDestination;
 use turnkey_policy::{Policy, WorkdirMode};
 
 use crate::advice;
@@ -13,7 +13,7 @@ use turnkey_report::Export;
 /// An export that was asked for.
 #[derive(Debug)]
 pub struct Wanted {
-    destination: Destination,
+    destination: ExportDestination,
     path: PathBuf,
     scope: Scope,
 }
@@ -24,7 +24,7 @@ impl Wanted {
     /// # Errors
     /// When the workspace of `policy` is not kept apart from the caller's.
     pub fn new(
-        destination: Destination,
+        destination: ExportDestination,
         path: &Path,
         scope: Scope,
         policy: &Policy,
@@ -43,7 +43,7 @@ impl Wanted {
 
     /// Brings it out. The program has run and has its own outcome: what fails here is part of the
     /// report.
-    pub fn take(&self, exit: &Exit, policy: &Policy) -> Export {
+    pub fn take(&self, exit: &JailExit, policy: &Policy) -> Export {
         let bytes = policy.limits.export_size;
         let exported = exit.export(&self.destination, self.scope, bytes);
         let exported = exported.map_err(|error| advice::explain(&error.into()));

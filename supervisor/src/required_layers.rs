@@ -3,7 +3,7 @@
 //! Nothing is given up silently: a layer that the policy requires and the caller cannot have ends
 //! the run before it begins, all of them named at once, unless `--best-effort` or `--unmonitored` accepts it.
 
-use turnkey_jailer::{Ids, Plan};
+use turnkey_jailer::{NamespaceIds, Plan};
 use turnkey_policy::{Layer, Policy};
 use turnkey_report::by_reason;
 
@@ -68,17 +68,17 @@ pub fn leave_out(policy: &mut Policy, strictness: Strictness) {
 
 /// True when somebody watches such a run, if it starts at all: who does with less goes on without the monitor where no
 /// privileges on the whole host load it.
-pub fn can_be_watched(strictness: Strictness, ids: &Ids) -> bool {
+pub fn can_be_watched(strictness: Strictness, ids: &NamespaceIds) -> bool {
     match strictness {
         Strictness::Whole => true,
-        Strictness::BestEffort => *ids == Ids::All,
+        Strictness::BestEffort => *ids == NamespaceIds::All,
         Strictness::Unmonitored => false,
     }
 }
 
 /// Refuses a run that would end at the first missing layer, and names them all.
 pub fn require(plan: &Plan) -> Result<(), Unavailable> {
-    if plan.host.ids == Ids::All {
+    if plan.host.ids == NamespaceIds::All {
         // What root misses is an error of its own, with a fix of its own.
         return Ok(());
     }

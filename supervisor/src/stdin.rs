@@ -15,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{SFlag, fstat, makedev};
 use nix::unistd::{Whence, lseek};
-use turnkey_jailer::Ids;
+use turnkey_jailer::NamespaceIds;
 
 use crate::relay;
 
@@ -76,7 +76,7 @@ fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<Before>> {
         SFlag::S_IFREG => Some(Before::Offset(lseek(stream, 0, Whence::SeekCur)?)),
         // The jail of a caller without privileges may have the caller's user: it could open the pipe for writing, and what
         // it wrote there would be read by whoever reads on after it.
-        SFlag::S_IFIFO if Ids::probe() != Ids::All => None,
+        SFlag::S_IFIFO if NamespaceIds::probe() != NamespaceIds::All => None,
         SFlag::S_IFIFO => Some(Before::PipeSize(fcntl(stream, FcntlArg::F_GETPIPE_SZ)?)),
         SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Some(Before::Nothing),
         _ => None,
@@ -148,7 +148,10 @@ mod tests {
             .open("/dev/null");
         assert!(!is_reopened(path.unwrap()));
         let (reading, writing) = nix::unistd::pipe2(OFlag::O_CLOEXEC).unwrap();
-        assert_eq!(is_reopened(reading), Ids::probe() == Ids::All);
+        assert_eq!(
+            is_reopened(reading),
+            NamespaceIds::probe() == NamespaceIds::All
+        );
         assert!(!is_reopened(writing));
         let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(!is_reopened(socket));

@@ -134,7 +134,7 @@ impl Progress {
         if self.thread.is_none() || !looks.is_multiple_of(LOOKS) {
             return;
         }
-        if let Some(now) = running.groups().map(turnkey_jailer::Groups::now) {
+        if let Some(now) = running.groups().map(turnkey_jailer::JailCgroups::now) {
             let processor = now.cpu_time.unwrap_or_default().as_millis();
             let processor = u64::try_from(processor).unwrap_or(u64::MAX);
             self.numbers

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use turnkey_policy::syscalls::{FilterAnswer, X32_BIT, arguments};
 use turnkey_policy::{Overrides, Policy, SHIPPED, SyscallPolicy, load, syscalls};
 
-use super::Filters;
+use super::SeccompFilters;
 use super::simulation::{ALLOW, ENOSYS, EPERM, I386, KILL_PROCESS, answer, errno, every_group};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
 
@@ -12,13 +12,13 @@ use crate::host::kernel::AUDIT_ARCH_X86_64;
 const LAST: u32 = 600;
 
 /// Each as it is, and with a place of the host that can be written.
-fn shipped() -> impl Iterator<Item = (Policy, Filters)> {
+fn shipped() -> impl Iterator<Item = (Policy, SeccompFilters)> {
     let ways = |(name, _): &(&'static str, &str)| [(*name, true), (*name, false)];
     let built = |(name, set_id_files)| {
         let no_files = |path: &str| Err(format!("{path} was asked for"));
         let mut policy = load(name, &no_files, &Overrides::default()).expect("it is shipped");
         policy.syscalls.set_id_files = set_id_files;
-        let filters = Filters::build(&policy.syscalls).expect("its filters can be built");
+        let filters = SeccompFilters::build(&policy.syscalls).expect("its filters can be built");
         (policy, filters)
     };
     SHIPPED.iter().flat_map(ways).map(built)
@@ -113,7 +113,7 @@ proptest! {
     ) {
         thread_local! {
             static POLICY: SyscallPolicy = every_group(false);
-            static FILTERS: Filters = POLICY.with(|policy| Filters::build(policy).expect("built"));
+            static FILTERS: SeccompFilters = POLICY.with(|policy| SeccompFilters::build(policy).expect("built"));
         }
         let refusal = index.get(arguments::REFUSALS);
         for name in refusal.syscalls {

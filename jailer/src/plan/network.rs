@@ -28,9 +28,9 @@ const STRANGERS: [IpAddr; 6] = [
 
 /// What of the network the jail reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct NetworkReach {
     /// What is made local, or closed within it, in this order.
-    pub routes: Vec<Route>,
+    pub routes: Vec<RangeRoute>,
     /// Where sockets wait; an unspecified address is every one of its family. Each in its order.
     pub listeners: Vec<SocketAddr>,
     /// The lines of /etc/hosts.
@@ -41,32 +41,32 @@ pub struct Reach {
 
 /// What happens to connects to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct RangeRoute {
     /// The range.
     pub net: Subnet,
     /// Whether it is local, `RTN_LOCAL`; it has no way otherwise, `RTN_UNREACHABLE`.
     pub open: bool,
 }
 
-impl Reach {
+impl NetworkReach {
     /// What the policy means on a host with these addresses of its own.
-    pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<Reach, PlanError> {
+    pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<NetworkReach, PlanError> {
         match policy.network {
             NetworkMode::None | NetworkMode::Loopback => {
-                return Ok(Reach {
+                return Ok(NetworkReach {
                     stranger: Some(STRANGERS[0]),
-                    ..Reach::default()
+                    ..NetworkReach::default()
                 });
             }
             // Its routes are the host's.
-            NetworkMode::Host => return Ok(Reach::default()),
+            NetworkMode::Host => return Ok(NetworkReach::default()),
             NetworkMode::Allow => {}
         }
         for entry in &policy.allow {
             check_name(entry, own)?;
         }
         let nets: BTreeSet<Subnet> = policy.allow.iter().flat_map(AllowedHost::nets).collect();
-        Ok(Reach {
+        Ok(NetworkReach {
             routes: routes(&policy.allow, &nets, own),
             listeners: listeners(&policy.allow)?,
             hosts: hosts(&policy.allow),
@@ -97,7 +97,7 @@ fn check_name(entry: &AllowedHost, own: &[IpAddr]) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn routes(allowed: &[AllowedHost], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<Route> {
+fn routes(allowed: &[AllowedHost], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<RangeRoute> {
     // The jail's own loopback is there already, and stays its own.
     let is_home =
         |net: &Subnet| SpecialAddress::of(net.network()) == Some(SpecialAddress::Loopback);
@@ -106,7 +106,7 @@ fn routes(allowed: &[AllowedHost], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> V
     let closed = endpoint::closed(allowed, own);
     let closed = closed.into_iter().map(|net| (net, false));
     let routes = open.chain(closed);
-    routes.map(|(net, open)| Route { net, open }).collect()
+    routes.map(|(net, open)| RangeRoute { net, open }).collect()
 }
 
 /// One for each port where a range is allowed, and one for each address and port elsewhere: a socket
@@ -176,12 +176,12 @@ mod tests {
         load("untrusted", &no_files, &overrides).unwrap()
     }
 
-    fn reach(allow: &[&str]) -> Result<Reach, PlanError> {
-        Reach::new(&policy(allow), &["10.1.0.9".parse().unwrap()])
+    fn reach(allow: &[&str]) -> Result<NetworkReach, PlanError> {
+        NetworkReach::new(&policy(allow), &["10.1.0.9".parse().unwrap()])
     }
 
-    fn words(reach: &Reach) -> (Vec<String>, Vec<String>) {
-        let route = |route: &Route| {
+    fn words(reach: &NetworkReach) -> (Vec<String>, Vec<String>) {
+        let route = |route: &RangeRoute| {
             let sign = if route.open { "" } else { "!" };
             format!("{sign}{}", route.net)
         };
@@ -262,7 +262,7 @@ mod tests {
         ] {
             let mut policy = policy(&["example.org:443"]);
             policy.allow[0].addresses = vec![address.parse().unwrap()];
-            let reach = Reach::new(&policy, &own);
+            let reach = NetworkReach::new(&policy, &own);
             assert_eq!(
                 matches!(reach, Err(PlanError::Rebound { .. })),
                 near,

@@ -3,9 +3,9 @@
 use nix::sys::resource::{Resource, getrlimit};
 use turnkey_policy::JailLimits;
 
-use crate::groups::hierarchy::Ungrouped;
+use crate::groups::hierarchy::UngroupedLimits;
 use crate::host::Host;
-use crate::ids::Ids;
+use crate::ids::NamespaceIds;
 
 /// One limit; soft and hard are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +89,8 @@ fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
     let share = |limit: ResourceLimit| {
         let half = host.hard_limits.of(limit.resource) / 2;
         let value = match host.ids {
-            Ids::All => limit.value,
-            Ids::Own(_) => limit.value.min(half),
+            NamespaceIds::All => limit.value,
+            NamespaceIds::Own(_) => limit.value.min(half),
         };
         ResourceLimit { value, ..limit }
     };
@@ -118,7 +118,7 @@ fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
 }
 
 /// What bounds the tree between two looks where no control group does.
-fn instead_of_groups(limits: &JailLimits, ungrouped: Ungrouped) -> Vec<ResourceLimit> {
+fn instead_of_groups(limits: &JailLimits, ungrouped: UngroupedLimits) -> Vec<ResourceLimit> {
     let data = one(
         Resource::RLIMIT_DATA,
         "Max data size",

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
 use nix::unistd::UnlinkatFlags;
-use turnkey_jailer::paths::{self, Last, PathError, Target};
+use turnkey_jailer::paths::{self, LastSymlink, OpenedTarget, PathError};
 
 use super::input::{failed, reopen};
 
@@ -197,7 +197,7 @@ fn find(path: &Path) -> io::Result<To> {
         Some(above) if above != Path::new("") => above,
         _ => Path::new("."),
     };
-    let directory = paths::open(above, Last::Follow).map_err(failed)?;
+    let directory = paths::open(above, LastSymlink::Follow).map_err(failed)?;
     let there = match paths::open_in(&directory, name) {
         Err(PathError::System(Errno::ENOENT)) => None,
         Err(PathError::System(Errno::ELOOP)) => match behind_link(&directory, name)? {
@@ -227,8 +227,8 @@ fn behind_link(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<To>> {
     match paths::target_in(directory, name) {
         Err(PathError::Foreign | PathError::Movable | PathError::System(Errno::ENOENT)) => Ok(None),
         Err(error) => Err(failed(error)),
-        Ok(Target::Inherited(number)) => inherited(number).map(To::Inherited).map(Some),
-        Ok(Target::Handle(handle)) => {
+        Ok(OpenedTarget::Inherited(number)) => inherited(number).map(To::Inherited).map(Some),
+        Ok(OpenedTarget::Handle(handle)) => {
             let stat = fstat(&handle)?;
             match kind(&stat) {
                 Kind::File => Ok(None),

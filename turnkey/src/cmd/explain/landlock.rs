@@ -27,7 +27,7 @@ impl Landlock {
     /// Reads the plan; `None` on a host without Landlock.
     pub fn new(plan: &Plan) -> Option<Landlock> {
         let handled = plan.landlock?;
-        let rule = |rule: landlock::Rule| Rule {
+        let rule = |rule: landlock::LandlockRule| Rule {
             path: shown(&rule.path),
             rights: landlock::rights_in_words(rule.access),
         };

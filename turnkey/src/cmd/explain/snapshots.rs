@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use turnkey_jailer::hierarchy::{Controller, Hierarchies, Home};
+use turnkey_jailer::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use turnkey_jailer::host::PathFact;
-use turnkey_jailer::host::storage::Storage;
-use turnkey_jailer::{Command, HardLimits, Host, Ids, Plan};
+use turnkey_jailer::host::storage::HostStorage;
+use turnkey_jailer::{HardLimits, Host, JailCommand, NamespaceIds, Plan};
 use turnkey_policy::{HostPath, Overrides, Policy};
 
 use super::text;
@@ -38,23 +38,23 @@ pub(super) fn host() -> Host {
     paths.insert("/usr".into(), PathFact::Directory);
     paths.insert("/etc/ld.so.cache".into(), PathFact::File);
     paths.insert("/etc/ssl/certs".into(), PathFact::Directory);
-    let memory = Home::Legacy("/sys/fs/cgroup/memory".into());
+    let memory = ControllerHome::Legacy("/sys/fs/cgroup/memory".into());
     Host {
         paths,
         root: None,
         landlock_abi: 6,
-        hierarchies: Hierarchies::new(
+        hierarchies: CgroupHierarchies::new(
             "/sys/fs/cgroup/unified".into(),
             vec![
                 (Controller::Memory, memory),
-                (Controller::Pids, Home::Unified),
-                (Controller::Cpu, Home::Unified),
+                (Controller::Pids, ControllerHome::Unified),
+                (Controller::Cpu, ControllerHome::Unified),
             ],
         ),
-        storage: Storage::default(),
+        storage: HostStorage::default(),
         addresses: Vec::new(),
-        names: turnkey_jailer::host::Names::default(),
-        ids: Ids::All,
+        names: turnkey_jailer::host::NameResolution::default(),
+        ids: NamespaceIds::All,
         hard_limits: HardLimits::default(),
         ceilings: Vec::new(),
         last_capability: 40,
@@ -62,7 +62,7 @@ pub(super) fn host() -> Host {
 }
 
 pub(super) fn plan(policy: &Policy, host: &Host, arguments: &[&str]) -> Plan {
-    let command = Command {
+    let command = JailCommand {
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: vec![
             ("LANG".into(), "C.UTF-8".into()),
@@ -198,7 +198,7 @@ fn hostile_names_cannot_steer_a_terminal() {
     }];
     let mut host = host();
     host.paths.insert(hostile.into(), PathFact::Directory);
-    let command = Command {
+    let command = JailCommand {
         arguments: vec!["a\x1b]0;title\x07".into()],
         environment: Vec::new(),
         workdir: "/home/user/\u{9b}2J".into(),

@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
-use turnkey_jailer::namespaces::Made;
-use turnkey_jailer::plan::io::Io;
-use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
+use turnkey_jailer::namespaces::NamespaceTiming;
+use turnkey_jailer::plan::io::DiskLimits;
+use turnkey_jailer::{ChildStep, GroupLimit, NamespaceIds, Plan};
 use turnkey_policy::{
     AllowedHost, Behaviour, BehaviourResponse, Layer, Policy, Rule, RuleAction, SpecialAddress,
     Subnet, endpoint,
@@ -165,13 +165,13 @@ impl View {
             namespaces: plan.namespaces.iter().map(namespace).collect(),
             identity: identity(plan),
             groups: plan.group_limits.iter().map(group).collect(),
-            unheld: plan.io.as_ref().and_then(Io::degraded).map(shown),
+            unheld: plan.io.as_ref().and_then(DiskLimits::degraded).map(shown),
             tree: plan
                 .tree
                 .iter()
                 .map(|step| TreeRow::new(step, plan))
                 .collect(),
-            confinement: Step::ALL.iter().map(|step| step.describe()).collect(),
+            confinement: ChildStep::ALL.iter().map(|step| step.describe()).collect(),
             landlock: Landlock::new(plan),
             rlimits: rlimits(plan),
             syscalls: Syscalls::new(&policy.syscalls),
@@ -206,12 +206,12 @@ fn command(plan: &Plan) -> Command {
     }
 }
 
-fn namespace(namespace: &turnkey_jailer::namespaces::Namespace) -> Namespace {
+fn namespace(namespace: &turnkey_jailer::namespaces::JailNamespace) -> Namespace {
     Namespace {
         layer: namespace.layer.name(),
         made: match namespace.made {
-            Made::AtBirth => "with the jail's first process",
-            Made::OnceInItsGroups => "by the first process, once it is in its groups",
+            NamespaceTiming::AtBirth => "with the jail's first process",
+            NamespaceTiming::OnceInItsGroups => "by the first process, once it is in its groups",
         },
     }
 }
@@ -223,8 +223,8 @@ fn identity(plan: &Plan) -> Identity {
         hostname: escape(names.hostname.as_bytes()),
         id: turnkey_jailer::INSIDE_ID,
         host_id: match &plan.host.ids {
-            Ids::All => turnkey_jailer::HOST_ID.to_owned(),
-            Ids::Own(_) => "the caller".to_owned(),
+            NamespaceIds::All => turnkey_jailer::HOST_ID.to_owned(),
+            NamespaceIds::Own(_) => "the caller".to_owned(),
         },
         capabilities: "none, in any set, and none to be had",
         no_new_privileges: true,
