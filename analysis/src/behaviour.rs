@@ -31,7 +31,7 @@ mod tunnel;
 
 use std::collections::BTreeMap;
 
-use turnkey_policy::{Behaviour, Policy, Response};
+use turnkey_policy::{Behaviour, BehaviourResponse, Policy};
 
 use act::Act;
 use scene::Scene;
@@ -110,7 +110,7 @@ pub trait Detector: std::fmt::Debug {
 pub struct Judge {
     scene: Scene,
     detectors: Vec<Box<dyn Detector + Send>>,
-    responses: BTreeMap<Behaviour, Response>,
+    responses: BTreeMap<Behaviour, BehaviourResponse>,
     found: BTreeMap<Behaviour, Found>,
     /// The order of the first sightings.
     order: Vec<Behaviour>,
@@ -191,11 +191,11 @@ impl Judge {
     /// Whether the policy has the jail die of it.
     fn note(&mut self, sighting: Sighting) -> bool {
         let response = self.responses.get(&sighting.behaviour);
-        let response = response.copied().unwrap_or(Response::Log);
-        if response == Response::Off {
+        let response = response.copied().unwrap_or(BehaviourResponse::Log);
+        if response == BehaviourResponse::Off {
             return false;
         }
-        let kills = response == Response::Kill;
+        let kills = response == BehaviourResponse::Kill;
         let order = &mut self.order;
         let found = self.found.entry(sighting.behaviour).or_insert_with(|| {
             order.push(sighting.behaviour);

@@ -50,7 +50,7 @@ pub struct Decision {
     /// Index into [`turnkey_policy::Policy::rules`].
     pub rule: usize,
     /// What the kernel did about it, after `mode` was applied.
-    pub action: turnkey_policy::Action,
+    pub action: turnkey_policy::RuleAction,
     /// The kernel did not know who this was; nor does it where no rule names who acts. Of all the answers
     /// that it might have had, the strongest was given, which may be the one that everybody has.
     pub actor_unknown: bool,
@@ -130,7 +130,7 @@ pub enum Kind {
         /// The number in the table of the architecture.
         nr: u32,
         /// The kind rules know it by; `None` when none speaks of it.
-        on: Option<turnkey_policy::On>,
+        on: Option<turnkey_policy::AttemptKind>,
         /// The first three arguments.
         args: [u64; 3],
         /// Positive errno, or 0 when it went through.
@@ -140,7 +140,7 @@ pub enum Kind {
     /// against: stat(2) and its relatives.
     Change {
         /// Which of them: `Link`, `Rename`, `Unlink`, `Chmod` or `Stat`.
-        on: turnkey_policy::On,
+        on: turnkey_policy::AttemptKind,
         /// The object, by its old name.
         object: Raw,
         /// The new name of a link or a rename, as given.

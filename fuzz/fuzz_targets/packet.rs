@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use libfuzzer_sys::fuzz_target;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
 use turnkey_jailer::fuzzing::{
-    Expectation, Fact, Facts, Message, PACKET, Sender, Sight, Strangers, Text,
+    ChildFact, ChildMessage, ChildSender, FactPacket, PACKET, ProcText, ProofExpectation,
+    ProofFacts, RouteProbes,
 };
 
 thread_local! {
@@ -24,8 +25,8 @@ thread_local! {
 const PROOFS: [&str; 5] = ["Uid:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:"];
 
 fuzz_target!(|bytes: &[u8]| {
-    let decoded = packets(bytes).into_iter().filter_map(Message::decode);
-    let messages: Vec<Message> = decoded.collect();
+    let decoded = packets(bytes).into_iter().filter_map(ChildMessage::decode);
+    let messages: Vec<ChildMessage> = decoded.collect();
     for message in &messages {
         assert_eq!(again(message), *message);
     }
@@ -36,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
         let unproved = sight(&without(&messages, proof));
         assert!(unproved.verify(&expectation()).is_err(), "without {proof}");
     }
-    for (fact, _) in Fact::NAMESPACES {
+    for (fact, _) in ChildFact::NAMESPACES {
         let mut unproved = sight(&messages);
         unproved.fact(fact, 1);
         assert!(
@@ -47,16 +48,16 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// What the supervisor would have seen.
-fn sight(messages: &[Message]) -> Sight {
-    let mut sight = Sight::default();
+fn sight(messages: &[ChildMessage]) -> ProofFacts {
+    let mut sight = ProofFacts::default();
     for message in messages {
         match message {
-            Message::Facts(facts) => {
+            ChildMessage::FactPacket(facts) => {
                 for (fact, value) in facts {
                     sight.fact(*fact, *value);
                 }
             }
-            Message::Text(text, piece) => sight.text(*text, piece),
+            ChildMessage::Text(text, piece) => sight.text(*text, piece),
             _ => {}
         }
     }
@@ -64,19 +65,19 @@ fn sight(messages: &[Message]) -> Sight {
 }
 
 /// The same messages, but for the lines that begin so.
-fn without(messages: &[Message], proof: &str) -> Vec<Message> {
+fn without(messages: &[ChildMessage], proof: &str) -> Vec<ChildMessage> {
     let mut status = Vec::new();
     let mut others = Vec::new();
     for message in messages {
         match message {
-            Message::Text(Text::Status, piece) => status.extend(piece),
+            ChildMessage::Text(ProcText::Status, piece) => status.extend(piece),
             other => others.push(other.clone()),
         }
     }
     let lines = status.split_inclusive(|byte| *byte == b'\n');
     let kept = lines.filter(|line| !line.starts_with(proof.as_bytes()));
     let kept = kept.collect::<Vec<_>>().concat();
-    others.push(Message::Text(Text::Status, kept));
+    others.push(ChildMessage::Text(ProcText::Status, kept));
     others
 }
 
@@ -93,13 +94,13 @@ fn packets(mut rest: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The message, sent by the jail's side and decoded once more.
-fn again(message: &Message) -> Message {
+fn again(message: &ChildMessage) -> ChildMessage {
     SOCKET.with(|pair| {
-        let sender = Sender(pair.0.as_fd());
+        let sender = ChildSender(pair.0.as_fd());
         match message {
-            Message::Failed { step, index, errno } => sender.failed(*step, *index, *errno),
-            Message::Facts(facts) => {
-                let mut together = Facts::NONE;
+            ChildMessage::Failed { step, index, errno } => sender.failed(*step, *index, *errno),
+            ChildMessage::FactPacket(facts) => {
+                let mut together = FactPacket::NONE;
                 for (fact, value) in facts {
                     together
                         .add(*fact, *value)
@@ -107,31 +108,31 @@ fn again(message: &Message) -> Message {
                 }
                 sender.facts(&together).expect("it is sent");
             }
-            Message::Text(text, piece) => sender.text(*text, piece).expect("it is sent"),
-            Message::Ready => sender.ready().expect("it is sent"),
-            Message::Listener(index) => {
+            ChildMessage::Text(text, piece) => sender.text(*text, piece).expect("it is sent"),
+            ChildMessage::Ready => sender.ready().expect("it is sent"),
+            ChildMessage::Listener(index) => {
                 let socket = pair.0.as_fd();
                 sender.listener(*index, socket).expect("it is sent");
             }
-            Message::ExecFailed(errno) => sender.exec_failed(*errno),
-            Message::Exited(status) => sender.exited(*status),
-            Message::OutOfTime => sender.out_of_time(),
+            ChildMessage::ExecFailed(errno) => sender.exec_failed(*errno),
+            ChildMessage::Exited(status) => sender.exited(*status),
+            ChildMessage::OutOfTime => sender.out_of_time(),
         }
         let mut packet = [0; PACKET];
         let length = recv(pair.1.as_raw_fd(), &mut packet, MsgFlags::MSG_DONTWAIT);
-        Message::decode(&packet[..length.expect("a packet")]).expect("a message")
+        ChildMessage::decode(&packet[..length.expect("a packet")]).expect("a message")
     })
 }
 
 /// As for a jail on a recent kernel.
-fn expectation() -> Expectation {
-    Expectation {
-        own_namespaces: Fact::NAMESPACES.map(|(fact, _)| (fact, 1)).into(),
+fn expectation() -> ProofExpectation {
+    ProofExpectation {
+        own_namespaces: ChildFact::NAMESPACES.map(|(fact, _)| (fact, 1)).into(),
         landlock: Some("ABI 6".into()),
         handled: turnkey_jailer::landlock::handled(6),
         syscalls: 200,
         filters_around: 0,
-        strangers: Strangers::default(),
+        strangers: RouteProbes::default(),
         listeners: 0,
         shares_network: false,
         user: "nobody",

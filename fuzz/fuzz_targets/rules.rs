@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use turnkey_fuzz::{BARE, assert_agrees};
 use turnkey_monitor::{Tier, compile};
-use turnkey_policy::{Access, Action, Glob, On, Policy, Rule};
+use turnkey_policy::{AttemptKind, Glob, OpenAccess, Policy, Rule, RuleAction};
 
 fuzz_target!(|text: &[u8]| {
     let lines = || text.split(|byte| *byte == b'\n');
@@ -35,20 +35,20 @@ fn rule(line: &[u8]) -> Option<Rule> {
         .filter_map(|pattern| Glob::parse(pattern).ok())
         .collect();
     let some = |bit: u8| first & bit != 0;
-    let mut on = vec![On::Open];
+    let mut on = vec![AttemptKind::Open];
     if some(1) {
-        on.push(On::Exec);
+        on.push(AttemptKind::Exec);
     }
     let access = match (some(2), some(4)) {
-        (true, true) => vec![Access::Read, Access::Write],
-        (true, false) => vec![Access::Read],
-        _ => vec![Access::Write],
+        (true, true) => vec![OpenAccess::Read, OpenAccess::Write],
+        (true, false) => vec![OpenAccess::Read],
+        _ => vec![OpenAccess::Write],
     };
     let action = match first >> 3 & 3 {
-        0 => Action::Allow,
-        1 => Action::Log,
-        2 => Action::Deny,
-        _ => Action::Kill,
+        0 => RuleAction::Allow,
+        1 => RuleAction::Log,
+        2 => RuleAction::Deny,
+        _ => RuleAction::Kill,
     };
     Some(Rule {
         path,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use turnkey_abi::syscalls::on;
 use turnkey_abi::{COMM, Record, act, action, flag, kind};
 use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw};
-use turnkey_policy::{Action, On};
+use turnkey_policy::{AttemptKind, RuleAction};
 
 /// A record and the texts behind it.
 struct Parts {
@@ -160,7 +160,7 @@ impl Parts {
                 resolved,
                 errno,
             } => {
-                let is_look = *on == On::Stat;
+                let is_look = *on == AttemptKind::Stat;
                 self.failed(if is_look { kind::LOOK } else { kind::CHANGE }, *errno);
                 self.record.what = u16::from(on_code(*on));
                 self.path.clone_from(&object.bytes);
@@ -281,36 +281,36 @@ fn act_code(of: NetworkAct) -> u16 {
     }
 }
 
-fn action_code(of: Action) -> u16 {
+fn action_code(of: RuleAction) -> u16 {
     match of {
-        Action::Allow => action::ALLOW,
-        Action::Log => action::LOG,
-        Action::Deny => action::DENY,
-        Action::Kill => action::KILL,
+        RuleAction::Allow => action::ALLOW,
+        RuleAction::Log => action::LOG,
+        RuleAction::Deny => action::DENY,
+        RuleAction::Kill => action::KILL,
     }
 }
 
-fn on_code(of: On) -> u8 {
+fn on_code(of: AttemptKind) -> u8 {
     match of {
-        On::Open => on::OPEN,
-        On::Exec => on::EXEC,
-        On::Connect => on::CONNECT,
-        On::Bind => on::BIND,
-        On::Send => on::SEND,
-        On::Ptrace => on::PTRACE,
-        On::Mount => on::MOUNT,
-        On::Setuid => on::SETUID,
-        On::Namespace => on::NAMESPACE,
-        On::Bpf => on::BPF,
-        On::Module => on::MODULE,
-        On::Keyring => on::KEYRING,
-        On::IoUring => on::IO_URING,
-        On::Link => on::LINK,
-        On::Rename => on::RENAME,
-        On::Unlink => on::UNLINK,
-        On::Chmod => on::CHMOD,
-        On::Map => on::MAP,
-        On::Stat => on::STAT,
-        On::Attribute => on::ATTRIBUTE,
+        AttemptKind::Open => on::OPEN,
+        AttemptKind::Exec => on::EXEC,
+        AttemptKind::Connect => on::CONNECT,
+        AttemptKind::Bind => on::BIND,
+        AttemptKind::Send => on::SEND,
+        AttemptKind::Ptrace => on::PTRACE,
+        AttemptKind::Mount => on::MOUNT,
+        AttemptKind::Setuid => on::SETUID,
+        AttemptKind::Namespace => on::NAMESPACE,
+        AttemptKind::Bpf => on::BPF,
+        AttemptKind::Module => on::MODULE,
+        AttemptKind::Keyring => on::KEYRING,
+        AttemptKind::IoUring => on::IO_URING,
+        AttemptKind::Link => on::LINK,
+        AttemptKind::Rename => on::RENAME,
+        AttemptKind::Unlink => on::UNLINK,
+        AttemptKind::Chmod => on::CHMOD,
+        AttemptKind::Map => on::MAP,
+        AttemptKind::Stat => on::STAT,
+        AttemptKind::Attribute => on::ATTRIBUTE,
     }
 }

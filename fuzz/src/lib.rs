@@ -5,7 +5,7 @@ mod encode;
 use std::sync::LazyLock;
 
 use turnkey_monitor::{Known, Rules};
-use turnkey_policy::{Access, Attempt, On, Overrides, Policy, Rule, decide, load};
+use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Overrides, Policy, Rule, decide, load};
 
 pub use encode::encode;
 
@@ -21,11 +21,11 @@ pub static BARE: LazyLock<Policy> = LazyLock::new(|| {
     }
 });
 
-const WAYS: [&[Access]; 4] = [
+const WAYS: [&[OpenAccess]; 4] = [
     &[],
-    &[Access::Read],
-    &[Access::Write],
-    &[Access::Read, Access::Write],
+    &[OpenAccess::Read],
+    &[OpenAccess::Write],
+    &[OpenAccess::Read, OpenAccess::Write],
 ];
 
 /// The table of the kernel says of a path what the reference says.
@@ -45,11 +45,11 @@ pub fn assert_agrees(table: &Rules, rules: &[Rule], path: &[u8]) {
     for access in WAYS {
         assert_eq!(
             table.to(None).open(Known::at(path), access),
-            reference(On::Open, access)
+            reference(AttemptKind::Open, access)
         );
     }
     assert_eq!(
         table.to(None).exec(Known::at(path)),
-        reference(On::Exec, &[])
+        reference(AttemptKind::Exec, &[])
     );
 }

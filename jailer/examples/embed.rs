@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use turnkey_facts::{LayerReport, Limit};
-use turnkey_jailer::{Command, Exit, Host, JailError, News, Plan, Running};
+use turnkey_jailer::{Host, JailCommand, JailError, JailExit, JailNews, Plan, Running};
 use turnkey_policy::{Overrides, Policy};
 
 /// What this runner lets strangers do. Keys that are not here come from `untrusted`.
@@ -32,13 +32,13 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What came of one run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Standard output and error, as one.
     pub output: Vec<u8>,
     /// The limit that ended it, if one did.
     pub limit: Option<Limit>,
     /// How it ended, what it used and changed, and what held it.
-    pub exit: Exit,
+    pub exit: JailExit,
 }
 
 /// Reads the profile. A policy is plain data: read it once, share it between threads.
@@ -60,8 +60,8 @@ pub fn run(
     arguments: Vec<OsString>,
     workdir: PathBuf,
     input: Vec<u8>,
-) -> Result<Outcome, Box<dyn Error + Send + Sync>> {
-    let command = Command {
+) -> Result<RunOutcome, Box<dyn Error + Send + Sync>> {
+    let command = JailCommand {
         arguments,
         // Nothing of this process's environment is the program's business.
         environment: Vec::new(),
@@ -91,7 +91,7 @@ pub fn run(
     let output = reader
         .join()
         .map_err(|_| "the reader of the output failed")??;
-    Ok(Outcome {
+    Ok(RunOutcome {
         output,
         limit,
         exit,
@@ -123,7 +123,7 @@ fn wait(running: &mut Running, wall: Duration) -> Result<Option<Limit>, JailErro
     let deadline = Instant::now() + wall;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let gone = running.news_within(left.min(LOOK))? == Some(News::Gone);
+        let gone = running.news_within(left.min(LOOK))? == Some(JailNews::Gone);
         let limit = running.exceeded();
         if gone || limit.is_some() {
             return Ok(limit);

@@ -7,12 +7,12 @@ use turnkey_policy::Layer;
 
 use crate::filter::FilterError;
 use crate::groups::GroupError;
-use crate::ids::userns::{Refusal, Switches};
+use crate::ids::userns::{NamespaceRefusal, NamespaceSwitches};
 use crate::landlock::LandlockError;
-use crate::process::child::Orders;
+use crate::process::child::ChildSpec;
 use crate::process::proof::ProofError;
-use crate::process::wire::Step;
-use crate::tree::{Replay, TreeError};
+use crate::process::wire::ChildStep;
+use crate::tree::{ReplayStep, RootfsError};
 
 /// Why a jail could not be made ready, started or ended.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub enum JailError {
     Landlock(#[from] LandlockError),
     /// A part of the tree.
     #[error(transparent)]
-    Tree(#[from] TreeError),
+    Tree(#[from] RootfsError),
     /// The syscall filter.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -63,7 +63,7 @@ pub enum JailError {
     #[error("could not make the namespaces: {refusal}")]
     Namespaces {
         /// The switch of this host that stands in the way, and the fix.
-        refusal: Refusal,
+        refusal: NamespaceRefusal,
         /// The kernel's answer, when it was asked.
         source: Option<Errno>,
     },
@@ -71,7 +71,7 @@ pub enum JailError {
     #[error("inside the jail: could not {}", step.describe())]
     Step {
         /// Which.
-        step: Step,
+        step: ChildStep,
         /// Where in it.
         index: u32,
         /// Why.
@@ -82,7 +82,7 @@ pub enum JailError {
     #[error("inside the jail: could not {} at {place}", step.describe())]
     StepAt {
         /// Which.
-        step: Step,
+        step: ChildStep,
         /// As seen from inside.
         place: String,
         /// Why.
@@ -149,11 +149,11 @@ impl JailError {
         matches!(
             self,
             Self::Step {
-                step: Step::Tree,
+                step: ChildStep::Tree,
                 errno: Errno::ENOENT,
                 ..
             } | Self::StepAt {
-                step: Step::Tree,
+                step: ChildStep::Tree,
                 errno: Errno::ENOENT,
                 ..
             }
@@ -163,25 +163,25 @@ impl JailError {
     /// What the kernel's answer to the making of namespaces means on this host.
     pub(crate) fn namespaces(answer: Errno) -> JailError {
         JailError::Namespaces {
-            refusal: Switches::read().explain(answer),
+            refusal: NamespaceSwitches::read().explain(answer),
             source: Some(answer),
         }
     }
 
     /// Names the place where a step failed that is taken at many, by what the child was ordered.
-    pub(crate) fn at(self, orders: &Orders) -> JailError {
+    pub(crate) fn at(self, orders: &ChildSpec) -> JailError {
         let JailError::Step { step, index, errno } = self else {
             return self;
         };
         let index_in = usize::try_from(index).unwrap_or(usize::MAX);
         let place = match step {
-            Step::Tree => orders.tree.get(index_in).map(Replay::place),
-            Step::LandlockRules => {
+            ChildStep::Tree => orders.tree.get(index_in).map(ReplayStep::place),
+            ChildStep::LandlockRules => {
                 let rule = orders.rules.get(index_in);
                 rule.map(|rule| rule.path.to_string_lossy().into_owned())
             }
-            Step::Routes => orders.routes.get(index_in).map(|route| route.place.clone()),
-            Step::Listeners => orders.listeners.get(index_in).map(ToString::to_string),
+            ChildStep::Routes => orders.routes.get(index_in).map(|route| route.place.clone()),
+            ChildStep::Listeners => orders.listeners.get(index_in).map(ToString::to_string),
             _ => None,
         };
         match place {
@@ -194,13 +194,15 @@ impl JailError {
     /// takes the rights away that they should give.
     pub(crate) fn blame_the_host(self) -> JailError {
         match self {
-            JailError::Step { errno, .. } => match Switches::read().explain_inside(errno) {
-                Some(refusal) => JailError::Namespaces {
-                    refusal,
-                    source: Some(errno),
-                },
-                None => self,
-            },
+            JailError::Step { errno, .. } => {
+                match NamespaceSwitches::read().explain_inside(errno) {
+                    Some(refusal) => JailError::Namespaces {
+                        refusal,
+                        source: Some(errno),
+                    },
+                    None => self,
+                }
+            }
             other => other,
         }
     }

@@ -10,10 +10,10 @@ mod walk;
 
 use turnkey_facts::export::{Exported, Scope};
 
-use crate::jail::Exit;
-pub use destination::{Destination, DestinationError};
+use crate::jail::JailExit;
+pub use destination::{DestinationError, ExportDestination};
 
-impl Exit {
+impl JailExit {
     /// Copies the workspace's files to `destination`, at most `bytes` of them.
     ///
     /// # Errors
@@ -21,7 +21,7 @@ impl Exit {
     /// kept nothing. What goes wrong with a single file is told in the answer.
     pub fn export(
         &self,
-        destination: &Destination,
+        destination: &ExportDestination,
         scope: Scope,
         bytes: u64,
     ) -> Result<Exported, DestinationError> {

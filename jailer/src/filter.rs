@@ -16,10 +16,10 @@ mod arguments;
 
 use libseccomp::error::SeccompError;
 use libseccomp::{ScmpAction, ScmpFilterContext, ScmpSyscall};
-use turnkey_policy::syscalls::Answer;
-use turnkey_policy::{Syscalls, syscalls};
+use turnkey_policy::syscalls::FilterAnswer;
+use turnkey_policy::{SyscallPolicy, syscalls};
 
-use crate::sys::Instruction;
+use crate::sys::FilterInstruction;
 
 /// Why there is no filter.
 #[derive(Debug, thiserror::Error)]
@@ -48,16 +48,16 @@ pub enum FilterError {
 
 /// The two programs, in the order in which they are installed.
 #[derive(Clone, Debug)]
-pub struct Filters {
+pub struct SeccompFilters {
     /// Names, for the report.
     pub allowed: usize,
     /// Arguments that are never allowed.
-    pub refuse: Vec<Instruction>,
+    pub refuse: Vec<FilterInstruction>,
     /// Everything else.
-    pub allow: Vec<Instruction>,
+    pub allow: Vec<FilterInstruction>,
 }
 
-impl Filters {
+impl SeccompFilters {
     /// How many programs a task in the jail has.
     pub const COUNT: u32 = 2;
 
@@ -65,8 +65,8 @@ impl Filters {
     ///
     /// # Errors
     /// A name that is no syscall's, and what libseccomp refuses.
-    pub fn build(policy: &Syscalls) -> Result<Filters, FilterError> {
-        Ok(Filters {
+    pub fn build(policy: &SyscallPolicy) -> Result<SeccompFilters, FilterError> {
+        Ok(SeccompFilters {
             allowed: policy.allow.len(),
             refuse: arguments::program(policy)?,
             allow: export(&allow(policy)?)?,
@@ -84,9 +84,9 @@ impl Filters {
             .collect()
     }
 
-    /// From [`Filters::to_bytes`] of the same program on the same machine, which the caller has from nobody
+    /// From [`SeccompFilters::to_bytes`] of the same program on the same machine, which the caller has from nobody
     /// but itself: they are what the jail may do. `None` when they are of another length.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Filters> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<SeccompFilters> {
         let (counts, instructions) = bytes.split_first_chunk::<24>()?;
         let count = |at: usize| {
             let bytes = counts.get(at * 8..)?.first_chunk()?;
@@ -97,7 +97,7 @@ impl Filters {
         let is_whole = refuse.checked_add(allow) == Some(instructions.len());
         (is_whole && refuse > 0 && allow > 0).then_some(())?;
         let allow = instructions.split_off(refuse);
-        Some(Filters {
+        Some(SeccompFilters {
             allowed,
             refuse: instructions,
             allow,
@@ -124,14 +124,14 @@ fn context(default: ScmpAction) -> Result<ScmpFilterContext, FilterError> {
 }
 
 /// One rule per number; what has none gets the default, ENOSYS.
-fn allow(policy: &Syscalls) -> Result<ScmpFilterContext, FilterError> {
+fn allow(policy: &SyscallPolicy) -> Result<ScmpFilterContext, FilterError> {
     let mut context = context(ScmpAction::Errno(libc::ENOSYS))?;
     for name in syscalls::known() {
         let number = number_of(name)?;
         let action = match syscalls::answer(policy, number) {
-            Answer::Allowed => ScmpAction::Allow,
-            Answer::Refused => ScmpAction::Errno(libc::EPERM),
-            Answer::Absent | Answer::Killed => continue,
+            FilterAnswer::Allowed => ScmpAction::Allow,
+            FilterAnswer::Refused => ScmpAction::Errno(libc::EPERM),
+            FilterAnswer::Absent | FilterAnswer::Killed => continue,
         };
         // By number: libseccomp may be older than the newest syscalls.
         let number = ScmpSyscall::from(number.cast_signed());
@@ -146,7 +146,7 @@ fn number_of(name: &str) -> Result<u32, FilterError> {
 
 /// The program's instructions, by way of a memory file: libseccomp before 2.6 exports only to a
 /// descriptor.
-fn export(context: &ScmpFilterContext) -> Result<Vec<Instruction>, FilterError> {
+fn export(context: &ScmpFilterContext) -> Result<Vec<FilterInstruction>, FilterError> {
     use std::io::{Read, Seek};
     let flags = nix::sys::memfd::MFdFlags::MFD_CLOEXEC;
     let file = nix::sys::memfd::memfd_create(c"filter", flags).map_err(std::io::Error::from)?;
@@ -158,13 +158,16 @@ fn export(context: &ScmpFilterContext) -> Result<Vec<Instruction>, FilterError> 
     decode(&bytes)
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<Instruction>, FilterError> {
-    const SIZE: usize = size_of::<Instruction>();
+fn decode(bytes: &[u8]) -> Result<Vec<FilterInstruction>, FilterError> {
+    const SIZE: usize = size_of::<FilterInstruction>();
     if bytes.is_empty() || !bytes.len().is_multiple_of(SIZE) {
         return Err(FilterError::Emitted(bytes.len()));
     }
     let instructions = bytes.as_chunks::<SIZE>().0.iter();
-    Ok(instructions.copied().map(Instruction::from_bytes).collect())
+    Ok(instructions
+        .copied()
+        .map(FilterInstruction::from_bytes)
+        .collect())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::groups::hierarchy::{Controller, Hierarchies, Home};
+use crate::groups::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::sweep;
 use crate::host::fix;
@@ -86,7 +86,7 @@ pub struct GroupNames {
 
 impl GroupNames {
     /// For a jail called `name`.
-    pub fn new(hierarchies: &Hierarchies, name: &str) -> GroupNames {
+    pub fn new(hierarchies: &CgroupHierarchies, name: &str) -> GroupNames {
         let mut names = GroupNames {
             unified: hierarchies.unified.join(name),
             legacy: Vec::new(),
@@ -96,9 +96,11 @@ impl GroupNames {
         };
         for controller in hierarchies.controllers() {
             match hierarchies.home(controller) {
-                Home::Unified => names.handed_down.push(controller),
-                Home::Legacy(parent) => names.legacy.push((controller, parent.join(name))),
-                Home::Missing => names.missing.push(controller),
+                ControllerHome::Unified => names.handed_down.push(controller),
+                ControllerHome::Legacy(parent) => {
+                    names.legacy.push((controller, parent.join(name)))
+                }
+                ControllerHome::Missing => names.missing.push(controller),
             }
         }
         names
@@ -118,7 +120,7 @@ impl GroupNames {
 
 /// What a tree uses at one moment. `None` where nobody counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
+pub struct CurrentUsage {
     /// In bytes; with the page cache of its files.
     pub memory: Option<u64>,
     /// Processes and threads, the jail's first process among them.
@@ -129,7 +131,7 @@ pub struct Now {
 
 /// The groups of one jail. Dropping them kills whatever is inside and removes them.
 #[derive(Debug)]
-pub struct Groups {
+pub struct JailCgroups {
     names: GroupNames,
     directory: File,
     // Open for the lock on them, as the v2 directory is: see sweep.rs.
@@ -138,9 +140,9 @@ pub struct Groups {
     removed: bool,
 }
 
-impl Groups {
+impl JailCgroups {
     /// Makes the groups, without limits, after removing what killed runs have left beside them.
-    pub fn create(names: GroupNames) -> Result<Groups, GroupError> {
+    pub fn create(names: GroupNames) -> Result<JailCgroups, GroupError> {
         names.directories().filter_map(Path::parent).for_each(sweep);
         names.elsewhere.iter().for_each(|parent| sweep(parent));
         enable_controllers(&names)?;
@@ -148,7 +150,7 @@ impl Groups {
         let directory = claim(&names.unified)?;
         let id = directory.metadata().map(|metadata| metadata.ino());
         let id = id.map_err(failed("look at the control group", &names.unified))?;
-        let mut groups = Groups {
+        let mut groups = JailCgroups {
             names,
             directory,
             _claims: Vec::new(),
@@ -283,14 +285,14 @@ impl Groups {
     }
 
     /// What the tree uses at this moment.
-    pub fn now(&self) -> Now {
+    pub fn now(&self) -> CurrentUsage {
         let number = |controller, file| self.read(controller, file)?.parse().ok();
         let memory = if self.is_legacy(Controller::Memory) {
             "memory.usage_in_bytes"
         } else {
             "memory.current"
         };
-        Now {
+        CurrentUsage {
             memory: number(Controller::Memory, memory),
             tasks: number(Controller::Pids, "pids.current"),
             cpu_time: self.cpu_time(),
@@ -392,7 +394,7 @@ impl Groups {
     }
 }
 
-impl Drop for Groups {
+impl Drop for JailCgroups {
     fn drop(&mut self) {
         if !self.removed {
             // The error that led here is the one to tell; the keeper tries again after us.

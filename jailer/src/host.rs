@@ -11,12 +11,12 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Layer, Network, Policy, is_reserved};
+use turnkey_policy::{Layer, NetworkMode, Policy, is_reserved};
 
-use crate::groups::hierarchy::{Controller, Hierarchies, HierarchyError};
-use crate::host::storage::Storage;
-use crate::ids::Ids;
-use crate::ids::ceilings::{self, Ceiling};
+use crate::groups::hierarchy::{CgroupHierarchies, Controller, HierarchyError};
+use crate::host::storage::HostStorage;
+use crate::ids::NamespaceIds;
+use crate::ids::ceilings::{self, UcountCeiling};
 use crate::ids::identity::NAME_SERVICES;
 use crate::kernel_file;
 use crate::process::rlimits::HardLimits;
@@ -33,17 +33,17 @@ pub struct Host {
     /// Landlock's ABI version; 0 without Landlock.
     pub landlock_abi: u32,
     /// Where control groups are.
-    pub hierarchies: Hierarchies,
+    pub hierarchies: CgroupHierarchies,
     /// What lies behind the mounted file systems; empty unless the policy limits reads or writes.
-    pub storage: Storage,
+    pub storage: HostStorage,
     /// The host's own internet addresses; empty unless the policy allows hosts.
     pub addresses: Vec<IpAddr>,
     /// How it finds addresses; empty unless the policy gives the jail its network.
-    pub names: Names,
+    pub names: NameResolution,
     /// What the jail's user can be.
-    pub ids: Ids,
+    pub ids: NamespaceIds,
     /// What a jail may take of what the kernel counts for its caller.
-    pub ceilings: Vec<Ceiling>,
+    pub ceilings: Vec<UcountCeiling>,
     /// Limits of this process that no jail of its can have more of.
     pub hard_limits: HardLimits,
     /// The highest capability that the kernel knows.
@@ -76,7 +76,7 @@ pub enum PathFact {
 
 /// How a host finds the addresses of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct NameResolution {
     /// The lines of its hosts(5).
     pub hosts: Vec<(IpAddr, String)>,
     /// Its resolv.conf(5), when there is one.
@@ -102,7 +102,7 @@ pub enum HostError {
 impl Host {
     /// Looks at everything `policy` names, and at the kernel.
     pub fn probe(policy: &Policy) -> Result<Host, HostError> {
-        let ids = Ids::probe();
+        let ids = NamespaceIds::probe();
         let ceilings = ceilings::below(&ids);
         let mut paths = BTreeMap::new();
         let named = policy
@@ -149,8 +149,8 @@ impl Host {
 
 fn addresses(policy: &Policy) -> Result<Vec<IpAddr>, HostError> {
     match policy.network {
-        Network::Allow => own_addresses(),
-        Network::None | Network::Loopback | Network::Host => Ok(Vec::new()),
+        NetworkMode::Allow => own_addresses(),
+        NetworkMode::None | NetworkMode::Loopback | NetworkMode::Host => Ok(Vec::new()),
     }
 }
 
@@ -162,9 +162,9 @@ const LONGEST_NAMES: u64 = 64 << 10;
     clippy::disallowed_methods,
     reason = "files of root's, read for their length at most"
 )]
-fn names(policy: &Policy) -> Names {
-    if policy.network != Network::Host {
-        return Names::default();
+fn names(policy: &Policy) -> NameResolution {
+    if policy.network != NetworkMode::Host {
+        return NameResolution::default();
     }
     let read = |path: &str| {
         let mut text = Vec::new();
@@ -172,7 +172,7 @@ fn names(policy: &Policy) -> Names {
         file.take(LONGEST_NAMES).read_to_end(&mut text).ok()?;
         Some(text)
     };
-    Names {
+    NameResolution {
         hosts: read("/etc/hosts")
             .map(|text| hosts(&text))
             .unwrap_or_default(),
@@ -224,29 +224,29 @@ pub fn own_addresses() -> Result<Vec<IpAddr>, HostError> {
 }
 
 /// Only where a limit asks for it: there are hosts with thousands of mounts.
-fn storage(policy: &Policy, root: Option<&Path>) -> Result<Storage, HostError> {
+fn storage(policy: &Policy, root: Option<&Path>) -> Result<HostStorage, HostError> {
     if !policy.limits.limit_io() {
-        return Ok(Storage::default());
+        return Ok(HostStorage::default());
     }
     let filesystem = &policy.filesystem;
     let named = filesystem.read.iter().chain(&filesystem.write);
     let named = named.map(|named| named.path.as_path()).chain(root);
     let path = "/proc/self/mountinfo";
     let unread = |source| HierarchyError::Proc { path, source };
-    Ok(Storage::probe(named).map_err(unread)?)
+    Ok(HostStorage::probe(named).map_err(unread)?)
 }
 
 /// To whom the policy requires what a group holds, and who has all ids, a group that cannot be made is an error of
 /// its own, with a fix of its own; nobody else is kept from a jail by it.
-fn hierarchies(ids: &Ids, policy: &Policy) -> Result<Hierarchies, HierarchyError> {
+fn hierarchies(ids: &NamespaceIds, policy: &Policy) -> Result<CgroupHierarchies, HierarchyError> {
     let found = if policy.limits.limit_io() {
-        Hierarchies::probe_for(&Controller::ALL)
+        CgroupHierarchies::probe_for(&Controller::ALL)
     } else {
-        Hierarchies::probe()
+        CgroupHierarchies::probe()
     };
     match (found, ids) {
-        (found, Ids::All) if needs_groups(policy) => found,
-        (Err(HierarchyError::NoUnified(fix)), _) => Ok(Hierarchies::none(Some(format!(
+        (found, NamespaceIds::All) if needs_groups(policy) => found,
+        (Err(HierarchyError::NoUnified(fix)), _) => Ok(CgroupHierarchies::none(Some(format!(
             "no cgroup v2 hierarchy can be reached here; as root, mount one: {fix}"
         )))),
         (found, _) => Ok(found?.delegated()),

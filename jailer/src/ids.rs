@@ -17,16 +17,16 @@ use crate::kernel_file;
 
 /// What the jail's user can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ids {
+pub enum NamespaceIds {
     /// Every id is there, those that only jails have included.
     All,
     /// The caller's.
-    Own(Own),
+    Own(CallerIds),
 }
 
 /// A caller in a user namespace with few ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Own {
+pub struct CallerIds {
     /// As this namespace names the caller.
     pub user: u32,
     /// The caller's group.
@@ -34,20 +34,20 @@ pub struct Own {
     /// The caller is root one namespace further out, and so would be the jail's user.
     pub root_outside: bool,
     /// Ids that nobody has, for jails to whom nothing of the caller's has to belong.
-    pub spare: Option<Spare>,
+    pub spare: Option<SpareIds>,
     /// Whether setgroups(2) is allowed here.
     pub leaves_groups: bool,
     /// Supplementary groups that setgroups(2) cannot leave here.
     pub bound_groups: Vec<u32>,
 }
 
-impl Ids {
+impl NamespaceIds {
     /// Looks at this process.
-    pub fn probe() -> Ids {
+    pub fn probe() -> NamespaceIds {
         let read = |name| kernel_file::read(format!("/proc/self/{name}")).unwrap_or_default();
         let (users, groups) = (parse(&read("uid_map")), parse(&read("gid_map")));
         if idmap::range_is_within(&users) && idmap::range_is_within(&groups) {
-            return Ids::All;
+            return NamespaceIds::All;
         }
         let (user, group) = (
             nix::unistd::geteuid().as_raw(),
@@ -58,39 +58,39 @@ impl Ids {
             .unwrap_or_default()
             .into_iter()
             .map(nix::unistd::Gid::as_raw);
-        Ids::Own(Own {
+        NamespaceIds::Own(CallerIds {
             user,
             group,
             root_outside: outside(&users, user) == Some(0),
-            spare: Spare::find(&users, &groups),
+            spare: SpareIds::find(&users, &groups),
             leaves_groups: !bound,
             bound_groups: others.filter(|other| bound && *other != group).collect(),
         })
     }
 }
 
-impl Ids {
+impl NamespaceIds {
     /// Whether the caller's supplementary groups can be left.
     pub(crate) fn leave_groups(&self) -> bool {
         match self {
-            Ids::All => true,
-            Ids::Own(own) => own.leaves_groups,
+            NamespaceIds::All => true,
+            NamespaceIds::Own(own) => own.leaves_groups,
         }
     }
 }
 
 /// A range of ids, as this namespace names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spare {
+pub struct SpareIds {
     last_user: u32,
     last_group: u32,
     count: u32,
 }
 
-impl Spare {
+impl SpareIds {
     /// The upper half of what the namespace has besides its caller: what is given to accounts
     /// in there counts from below.
-    fn find(users: &[Extent], groups: &[Extent]) -> Option<Spare> {
+    fn find(users: &[Extent], groups: &[Extent]) -> Option<SpareIds> {
         let last = |map: &[Extent]| {
             let (first, _, count) = map.iter().copied().max_by_key(|(_, _, count)| *count)?;
             let last = u32::try_from(first.checked_add(count)?.checked_sub(1)?).ok()?;
@@ -98,7 +98,7 @@ impl Spare {
         };
         let ((last_user, users), (last_group, groups)) = (last(users)?, last(groups)?);
         let count = users.min(groups);
-        (count > 0).then_some(Spare {
+        (count > 0).then_some(SpareIds {
             last_user,
             last_group,
             count,
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn spare_ids_are_neither_the_callers_nor_those_of_accounts() {
         let many = parse("0 1000 1\n1 100000 65536\n");
-        let spare = Spare::find(&many, &many).unwrap();
+        let spare = SpareIds::find(&many, &many).unwrap();
         assert_eq!(spare.pick(0), (65_536, 65_536));
         assert_eq!(spare.pick(32_767), (32_769, 32_769));
         assert_eq!(spare.pick(32_768), spare.pick(0));
         let one = parse("0 1000 1\n");
-        assert_eq!(Spare::find(&one, &many), None);
-        assert_eq!(Spare::find(&[], &[]), None);
+        assert_eq!(SpareIds::find(&one, &many), None);
+        assert_eq!(SpareIds::find(&[], &[]), None);
     }
 
     #[test]

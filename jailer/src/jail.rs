@@ -13,18 +13,18 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 use crate::error::JailError;
 use crate::groups;
-use crate::groups::Groups;
+use crate::groups::JailCgroups;
 use crate::ids::idmap;
 use crate::prepare::Prepared;
-use crate::process::child::{self, Lines};
+use crate::process::child::{self, ControlSockets};
 use crate::process::identity::{self, FileIdentity};
 use crate::process::init_handle::InitHandle;
-use crate::process::owner::{self, Owner};
-use crate::process::proof::Sight;
+use crate::process::owner::{self, NamespaceOwner};
+use crate::process::proof::ProofFacts;
 use crate::process::second_clock::SecondClock;
-use crate::process::wire::{Fact, Message};
-use crate::sys::{self, Cloned};
-use crate::tally::Tally;
+use crate::process::wire::{ChildFact, ChildMessage};
+use crate::sys::{self, CloneSide};
+use crate::tally::UsageTally;
 use crate::tree::OverlaySides;
 use crate::tree::changes;
 use turnkey_facts::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
@@ -32,7 +32,7 @@ use turnkey_facts::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
 impl Prepared {
     /// The groups, still empty, for a proof that whoever watches them is awake; `None` where this
     /// caller can have no group.
-    pub fn cgroup(&self) -> Option<&Groups> {
+    pub fn cgroup(&self) -> Option<&JailCgroups> {
         self.tally.groups()
     }
 
@@ -54,29 +54,29 @@ impl Prepared {
             act: "act as the jail's user, who is to own its namespaces",
             source,
         };
-        let owner = Owner::become_user(self.id.user).map_err(failed)?;
+        let owner = NamespaceOwner::become_user(self.id.user).map_err(failed)?;
         let cloned = sys::clone3(
             u64::from(self.namespaces.cast_unsigned()),
-            self.tally.groups().map(Groups::directory),
+            self.tally.groups().map(JailCgroups::directory),
         );
         let back = match cloned {
             // It becomes another by its own steps, and unlocks nothing.
-            Ok(Cloned::Child) => {
+            Ok(CloneSide::Child) => {
                 std::mem::forget(owner);
                 Ok(())
             }
-            _ => owner.map_or(Ok(()), Owner::back),
+            _ => owner.map_or(Ok(()), NamespaceOwner::back),
         };
         let (pid, pidfd) = match cloned.map_err(JailError::namespaces)? {
-            Cloned::Child => {
+            CloneSide::Child => {
                 drop((control, lifeline));
-                let lines = Lines {
+                let lines = ControlSockets {
                     control: their_control.as_fd(),
                     lifeline: their_lifeline.as_fd(),
                 };
                 child::run(&self.orders, lines)
             }
-            Cloned::Parent { pid, pidfd } => (pid, pidfd),
+            CloneSide::Parent { pid, pidfd } => (pid, pidfd),
         };
         drop((their_control, their_lifeline));
         let init = InitHandle {
@@ -159,9 +159,13 @@ fn socket_pair() -> Result<(OwnedFd, OwnedFd), JailError> {
 }
 
 /// The program was looked for from inside, before anything of it ran.
-fn require_program(sight: &Sight, candidates: &[PathBuf], program: &str) -> Result<(), JailError> {
+fn require_program(
+    sight: &ProofFacts,
+    candidates: &[PathBuf],
+    program: &str,
+) -> Result<(), JailError> {
     let found = sight
-        .get(Fact::Program)
+        .get(ChildFact::Program)
         .and_then(|index| usize::try_from(index).ok());
     match found {
         Some(index) if index < candidates.len() => Ok(()),
@@ -178,7 +182,7 @@ fn require_program(sight: &Sight, candidates: &[PathBuf], program: &str) -> Resu
 pub struct Held {
     init: InitHandle,
     clock: SecondClock,
-    tally: Tally,
+    tally: UsageTally,
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
     listeners: Vec<TcpListener>,
@@ -186,7 +190,7 @@ pub struct Held {
 
 impl Held {
     /// The sockets that wait in the jail's network for what the policy allows, under
-    /// [`Network::Allow`](turnkey_policy::Network::Allow); they do not block. Where a connection was to go is
+    /// [`NetworkMode::Allow`](turnkey_policy::NetworkMode::Allow); they do not block. Where a connection was to go is
     /// its local address here, getsockname(2): the caller holds it against
     /// [`allows`](turnkey_policy::endpoint::allows) once more and passes on what is sent. Whoever drops them refuses all connections.
     pub fn take_listeners(&mut self) -> Vec<TcpListener> {
@@ -194,7 +198,7 @@ impl Held {
     }
 
     /// The groups, for the monitor; `None` where this caller can have no group.
-    pub fn cgroup(&self) -> Option<&Groups> {
+    pub fn cgroup(&self) -> Option<&JailCgroups> {
         self.tally.groups()
     }
 
@@ -234,7 +238,7 @@ impl Held {
 #[derive(Debug)]
 pub struct Running {
     init: InitHandle,
-    tally: Tally,
+    tally: UsageTally,
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
     started: Instant,
@@ -243,7 +247,7 @@ pub struct Running {
 
 /// News from inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum JailNews {
     /// The program could not be executed after all.
     ExecFailed(Errno),
     /// The program ended; its status is known now.
@@ -257,21 +261,21 @@ pub enum News {
 
 /// Everything there is to know afterwards.
 #[derive(Debug)]
-pub struct Exit {
+pub struct JailExit {
     /// How the program ended.
     pub status: Status,
     /// What the tree used.
     pub usage: Usage,
     /// What differs from the caller's directory, sorted by path; at most 10 000.
     pub changed: Vec<ChangedFile>,
-    /// How many more differ than [`Exit::changed`] lists. What lies in a directory below 64 others
+    /// How many more differ than [`JailExit::changed`] lists. What lies in a directory below 64 others
     /// counts as one.
     pub changed_unlisted: u64,
     /// How full the side of the workspace was that takes the writes; `None` without one.
     pub written: Option<Written>,
     /// What held, with its proof.
     pub enforcement: Vec<LayerReport>,
-    /// For [`Exit::export`].
+    /// For [`JailExit::export`].
     pub(crate) overlay: Option<OverlaySides>,
 }
 
@@ -282,25 +286,25 @@ impl Running {
     }
 
     /// The next news. Blocks unless [`Running::descriptor`] is readable.
-    pub fn news(&mut self) -> Result<News, JailError> {
+    pub fn news(&mut self) -> Result<JailNews, JailError> {
         Ok(match self.init.receive()? {
-            Some(Message::Exited(status)) => {
+            Some(ChildMessage::Exited(status)) => {
                 self.status = program_status(status);
-                News::Ended
+                JailNews::Ended
             }
-            Some(Message::OutOfTime) => News::OutOfTime,
-            Some(Message::ExecFailed(errno)) => News::ExecFailed(errno),
+            Some(ChildMessage::OutOfTime) => JailNews::OutOfTime,
+            Some(ChildMessage::ExecFailed(errno)) => JailNews::ExecFailed(errno),
             // Between the release and execve(2).
-            Some(Message::Failed { step, index, errno }) => {
+            Some(ChildMessage::Failed { step, index, errno }) => {
                 return Err(JailError::Step { step, index, errno });
             }
             Some(other) => return Err(JailError::Unexpected(format!("{other:?}"))),
-            None => News::Gone,
+            None => JailNews::Gone,
         })
     }
 
     /// The groups; `None` where this caller can have no group.
-    pub fn groups(&self) -> Option<&Groups> {
+    pub fn groups(&self) -> Option<&JailCgroups> {
         self.tally.groups()
     }
 
@@ -334,7 +338,7 @@ impl Running {
     }
 
     /// Ends what is left, reads what it used and changed, and removes every trace.
-    pub fn finish(self) -> Result<Exit, JailError> {
+    pub fn finish(self) -> Result<JailExit, JailError> {
         let wall = self.started.elapsed();
         self.tally.kill(&self.init)?;
         let used = self.init.end();
@@ -343,7 +347,7 @@ impl Running {
         let changes = changes.unwrap_or_default();
         let written = self.overlay.as_ref().and_then(OverlaySides::written);
         self.tally.remove()?;
-        Ok(Exit {
+        Ok(JailExit {
             status: self.status,
             usage,
             changed: changes.files,

@@ -36,7 +36,7 @@ pub enum LandlockError {
 
 /// What a place of the tree may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum PathUse {
     /// Listing directories.
     List,
     /// Reading and running what is named, and listing nothing.
@@ -69,7 +69,7 @@ fn rights(abi: u32) -> ABI {
 
 /// What a ruleset refuses unless a rule grants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handled {
+pub struct HandledAccess {
     /// The ABI version whose rights these are.
     pub abi: u32,
     /// `LANDLOCK_ACCESS_FS_*`
@@ -80,7 +80,7 @@ pub struct Handled {
     pub tcp: bool,
 }
 
-impl Handled {
+impl HandledAccess {
     /// Whether abstract Unix sockets from before the jail are out of its reach, in whatever network.
     #[must_use]
     pub fn keeps_abstract_sockets_apart(self) -> bool {
@@ -89,8 +89,8 @@ impl Handled {
 
     /// With TCP, where the kernel can.
     #[must_use]
-    pub fn with_tcp(self) -> Handled {
-        Handled {
+    pub fn with_tcp(self) -> HandledAccess {
+        HandledAccess {
             tcp: self.abi >= TCP,
             ..self
         }
@@ -99,7 +99,7 @@ impl Handled {
 
 /// One rule, as the kernel takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct LandlockRule {
     /// As seen from inside.
     pub path: PathBuf,
     /// `LANDLOCK_ACCESS_FS_*`, for it and everything beneath it.
@@ -107,8 +107,8 @@ pub struct Rule {
 }
 
 /// Everything that a kernel with `abi` can refuse; `None` for 0, which is no Landlock.
-pub fn handled(abi: u32) -> Option<Handled> {
-    (abi > 0).then(|| Handled {
+pub fn handled(abi: u32) -> Option<HandledAccess> {
+    (abi > 0).then(|| HandledAccess {
         abi,
         access: AccessFs::from_all(rights(abi)).bits(),
         scopes: Scope::from_all(rights(abi)).bits(),
@@ -158,15 +158,15 @@ fn in_words(names: &[&'static str], bits: u64) -> Vec<&'static str> {
 
 /// The bits that a rule for `place` grants, as landlock_add_rule(2) takes them. `directory` is
 /// false for a rule on a single file, where the kernel refuses rights of directories.
-pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
+pub fn grant(place: PathUse, abi: u32, directory: bool) -> u64 {
     let rights = rights(abi);
     let all = AccessFs::from_all(rights);
     let wanted = match place {
-        Use::List => AccessFs::ReadDir.into(),
-        Use::ByName => AccessFs::ReadFile | AccessFs::Execute,
-        Use::Read => AccessFs::ReadFile | AccessFs::ReadDir,
-        Use::ReadExecute => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
-        Use::Device => {
+        PathUse::List => AccessFs::ReadDir.into(),
+        PathUse::ByName => AccessFs::ReadFile | AccessFs::Execute,
+        PathUse::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+        PathUse::ReadExecute => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
+        PathUse::Device => {
             AccessFs::ReadFile
                 | AccessFs::ReadDir
                 | AccessFs::WriteFile
@@ -175,7 +175,7 @@ pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
         }
         // A socket that was there before the jail belongs to the host: nobody gets to it. Those that
         // the jail makes itself need no right.
-        Use::Full => all & !BitFlags::from(AccessFs::ResolveUnix),
+        PathUse::Full => all & !BitFlags::from(AccessFs::ResolveUnix),
     };
     let wanted: BitFlags<AccessFs> = wanted & all;
     if directory {
@@ -186,7 +186,7 @@ pub fn grant(place: Use, abi: u32, directory: bool) -> u64 {
 }
 
 /// A ruleset that refuses what is to be handled.
-pub fn ruleset(handled: Handled) -> Result<OwnedFd, LandlockError> {
+pub fn ruleset(handled: HandledAccess) -> Result<OwnedFd, LandlockError> {
     let access = BitFlags::<AccessFs>::from_bits_truncate(handled.access);
     let scopes = BitFlags::<Scope>::from_bits_truncate(handled.scopes);
     // No best effort: what this ABI promises is asked for, and refused together.
@@ -214,7 +214,7 @@ const LATER: [(&str, u32); 6] = [
 ];
 
 /// What the ruleset covers, in words, and what the kernel is too old for.
-pub fn describe(handled: Handled) -> String {
+pub fn describe(handled: HandledAccess) -> String {
     let (has, lacks): (Vec<_>, Vec<_>) = LATER.iter().partition(|(_, since)| handled.abi >= *since);
     let names = |list: Vec<&(&'static str, u32)>| {
         let handled = list
@@ -244,16 +244,16 @@ mod tests {
 
     #[test]
     fn a_read_only_place_grants_no_write() {
-        assert_eq!(grant(Use::Read, 6, true), READ_FILE | READ_DIR);
+        assert_eq!(grant(PathUse::Read, 6, true), READ_FILE | READ_DIR);
         assert_eq!(
-            grant(Use::ReadExecute, 6, true),
+            grant(PathUse::ReadExecute, 6, true),
             EXECUTE | READ_FILE | READ_DIR
         );
     }
 
     #[test]
     fn a_single_file_gets_no_rights_of_directories() {
-        assert_eq!(grant(Use::ReadExecute, 6, false), EXECUTE | READ_FILE);
+        assert_eq!(grant(PathUse::ReadExecute, 6, false), EXECUTE | READ_FILE);
     }
 
     #[test]
@@ -279,9 +279,12 @@ mod tests {
 
     #[test]
     fn an_older_kernel_is_not_asked_for_what_it_lacks() {
-        assert_eq!(grant(Use::Full, 2, true) & IOCTL_DEV, 0);
-        assert_eq!(grant(Use::Full, 6, true) & IOCTL_DEV, IOCTL_DEV);
-        assert_eq!(grant(Use::Full, 99, true), grant(Use::Full, 9, true));
+        assert_eq!(grant(PathUse::Full, 2, true) & IOCTL_DEV, 0);
+        assert_eq!(grant(PathUse::Full, 6, true) & IOCTL_DEV, IOCTL_DEV);
+        assert_eq!(
+            grant(PathUse::Full, 99, true),
+            grant(PathUse::Full, 9, true)
+        );
     }
 
     #[test]
@@ -289,11 +292,11 @@ mod tests {
         const RESOLVE_UNIX: u64 = 1 << 16;
         assert_eq!(handled(9).unwrap().access & RESOLVE_UNIX, RESOLVE_UNIX);
         for place in [
-            Use::List,
-            Use::Read,
-            Use::ReadExecute,
-            Use::Device,
-            Use::Full,
+            PathUse::List,
+            PathUse::Read,
+            PathUse::ReadExecute,
+            PathUse::Device,
+            PathUse::Full,
         ] {
             assert_eq!(grant(place, 9, true) & RESOLVE_UNIX, 0, "{place:?}");
         }

@@ -78,30 +78,32 @@ mod tree;
 /// What the fuzzer reaches besides; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
-    pub use crate::process::child::Strangers;
-    pub use crate::process::proof::{Expectation, Sight};
-    pub use crate::process::wire::{Fact, Facts, Message, PACKET, Sender, Text};
+    pub use crate::process::child::RouteProbes;
+    pub use crate::process::proof::{ProofExpectation, ProofFacts};
+    pub use crate::process::wire::{
+        ChildFact, ChildMessage, ChildSender, FactPacket, PACKET, ProcText,
+    };
 }
 
 pub use error::JailError;
-pub use filter::{FilterError, Filters};
+pub use filter::{FilterError, SeccompFilters};
 pub use groups::limits::GroupLimit;
 pub use groups::own::OwnGroup;
-pub use groups::{GroupError, GroupNames, Groups, Now};
+pub use groups::{CurrentUsage, GroupError, GroupNames, JailCgroups};
 pub use host::{Host, HostError};
-pub use ids::ceilings::Ceiling;
+pub use ids::ceilings::UcountCeiling;
 pub use ids::identity::INSIDE_ID;
 pub use ids::idmap::HOST_ID;
-pub use ids::{Ids, Own, Spare};
-pub use jail::{Confining, Exit, Held, News, Running};
+pub use ids::{CallerIds, NamespaceIds, SpareIds};
+pub use jail::{Confining, Held, JailExit, JailNews, Running};
 pub use nix::errno::Errno;
-pub use plan::{Command, Plan, PlanError};
+pub use plan::{JailCommand, Plan, PlanError};
 pub use prepare::Prepared;
 pub use process::identity::FileIdentity;
 pub use process::proof::ProofError;
 pub use process::rlimits::{HardLimits, ResourceLimit};
-pub use process::wire::Step;
-pub use tree::TreeError;
+pub use process::wire::ChildStep;
+pub use tree::RootfsError;
 pub use {
     groups::hierarchy, host::trial, ids::container, ids::rootless, ids::userns,
     process::namespaces, process::privileges, tree::paths, tree::root,

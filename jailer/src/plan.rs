@@ -14,19 +14,19 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Network, Policy, Proc, WORKSPACE};
+use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
-use crate::landlock::{self, Handled, Use};
-use crate::process::namespaces::{self, Namespace};
+use crate::landlock::{self, HandledAccess, PathUse};
+use crate::process::namespaces::{self, JailNamespace};
 use crate::process::rlimits::{self, ResourceLimit};
 pub use environment::DEFAULT_PATH;
 use environment::{candidates, environment};
-use io::Io;
-use network::Reach;
-use places::{Place, places};
-use tree::{TreeBuilder, workspace_size};
+use io::DiskLimits;
+use network::NetworkReach;
+use places::{PlannedMount, places};
+use tree::{RootfsBuilder, workspace_size};
 
 /// A file in the jail's root that no Landlock rule covers: opening it proves Landlock.
 pub const PROBE: &str = "/.turnkey-probe";
@@ -36,7 +36,7 @@ pub const EMPTY: &str = "/.turnkey-empty";
 
 /// What to run, and from where.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct JailCommand {
     /// The program and its arguments; never empty.
     pub arguments: Vec<OsString>,
     /// The caller's environment; the policy says what passes.
@@ -49,23 +49,23 @@ pub struct Command {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The steps that fill the empty root, in order.
-    pub tree: Vec<TreeStep>,
+    pub tree: Vec<RootfsStep>,
     /// The namespaces of its own.
-    pub namespaces: Vec<Namespace>,
+    pub namespaces: Vec<JailNamespace>,
     /// The limits of its control groups, in the order they are written.
     pub group_limits: Vec<GroupLimit>,
     /// What is read from disks and written to them in a second; `None` when nothing limits it.
-    pub io: Option<Io>,
+    pub io: Option<DiskLimits>,
     /// The limits of each of its processes.
     pub rlimits: Vec<ResourceLimit>,
     /// What of the network it reaches.
-    pub reach: Reach,
+    pub reach: NetworkReach,
     /// True when somebody decides on each of its connects.
     pub is_watched: bool,
     /// What Landlock refuses wherever no grant allows it; `None` on a host without Landlock.
-    pub landlock: Option<Handled>,
+    pub landlock: Option<HandledAccess>,
     /// What Landlock allows, in order.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<LandlockGrant>,
     /// The argument vector.
     pub arguments: Vec<OsString>,
     /// The environment, as `NAME=value`.
@@ -82,7 +82,7 @@ pub struct Plan {
 
 /// One step of filling the root. Every path is absolute as seen from inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TreeStep {
+pub enum RootfsStep {
     /// An empty directory on the root's own tmpfs.
     Directory(PathBuf),
     /// A symlink on the root's own tmpfs.
@@ -140,7 +140,7 @@ pub enum TreeStep {
         /// Where.
         path: PathBuf,
         /// What of it is there.
-        shows: Proc,
+        shows: ProcView,
     },
     /// Something empty and read-only over a part of /proc that no program needs. A kernel that has
     /// no such part needs no mask.
@@ -173,11 +173,11 @@ pub enum TreeStep {
 
 /// One Landlock rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct LandlockGrant {
     /// As seen from inside.
     pub path: PathBuf,
     /// For what.
-    pub place: Use,
+    pub place: PathUse,
     /// Whether it is a directory.
     pub directory: bool,
 }
@@ -270,17 +270,17 @@ pub enum PlanError {
 
 impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
-    pub fn new(policy: &Policy, host: &Host, command: Command) -> Result<Plan, PlanError> {
+    pub fn new(policy: &Policy, host: &Host, command: JailCommand) -> Result<Plan, PlanError> {
         let landlock = landlock::handled(host.landlock_abi);
-        let shares_network = policy.network == Network::Host;
-        if shares_network && !landlock.is_some_and(Handled::keeps_abstract_sockets_apart) {
+        let shares_network = policy.network == NetworkMode::Host;
+        if shares_network && !landlock.is_some_and(HandledAccess::keeps_abstract_sockets_apart) {
             return Err(PlanError::AbstractSockets);
         }
-        let mut reach = Reach::new(policy, &host.addresses)?;
+        let mut reach = NetworkReach::new(policy, &host.addresses)?;
         if shares_network {
             reach.hosts.clone_from(&host.names.hosts);
         }
-        let mut builder = TreeBuilder::default();
+        let mut builder = RootfsBuilder::default();
         let filesystem = &policy.filesystem;
         builder.reserved_files(policy, &reach, &host.names)?;
         builder.resolver(policy, &host.names);
@@ -289,8 +289,10 @@ impl Plan {
         }
         for place in places(filesystem, host) {
             match place {
-                Place::Host { named, writable } => builder.host_path(host, named, writable)?,
-                Place::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size)?,
+                PlannedMount::Host { named, writable } => {
+                    builder.host_path(host, named, writable)?
+                }
+                PlannedMount::Scratch(scratch) => builder.tmpfs(&scratch.path, scratch.size)?,
             }
         }
         let in_workspace = |decoy: &&PathBuf| decoy.starts_with(WORKSPACE);
@@ -310,7 +312,7 @@ impl Plan {
         builder.check_lists()?;
         let environment = environment(policy, &command.environment);
         let candidates = candidates(&command.arguments, &environment)?;
-        let io = Io::new(&policy.limits, &builder.steps, host);
+        let io = DiskLimits::new(&policy.limits, &builder.steps, host);
         Ok(Plan {
             namespaces: namespaces::of(shares_network),
             group_limits: limits::plan(
@@ -340,17 +342,17 @@ impl Plan {
     #[must_use]
     pub fn unwatched(mut self) -> Plan {
         self.is_watched = false;
-        if self.policy.network == Network::None {
-            self.landlock = self.landlock.map(Handled::with_tcp);
+        if self.policy.network == NetworkMode::None {
+            self.landlock = self.landlock.map(HandledAccess::with_tcp);
         }
         self
     }
 
     /// What Landlock allows, as the kernel takes it; nothing on a host without Landlock.
-    pub fn landlock_rules(&self) -> impl Iterator<Item = landlock::Rule> {
+    pub fn landlock_rules(&self) -> impl Iterator<Item = landlock::LandlockRule> {
         let abi = self.landlock.map(|handled| handled.abi);
         self.grants.iter().filter_map(move |grant| {
-            Some(landlock::Rule {
+            Some(landlock::LandlockRule {
                 path: grant.path.clone(),
                 access: landlock::grant(grant.place, abi?, grant.directory),
             })
@@ -360,7 +362,7 @@ impl Plan {
     /// What is covered where the kernel has it, in order.
     pub fn masks(&self) -> impl Iterator<Item = &Path> {
         self.tree.iter().filter_map(|step| match step {
-            TreeStep::Mask { path, .. } => Some(path.as_path()),
+            RootfsStep::Mask { path, .. } => Some(path.as_path()),
             _ => None,
         })
     }
@@ -369,9 +371,9 @@ impl Plan {
     /// resolvers alone: what they ask there is told, and nobody answers.
     pub fn has_loopback(&self) -> bool {
         match self.policy.network {
-            Network::None => self.is_watched,
-            Network::Loopback | Network::Allow => true,
-            Network::Host => false,
+            NetworkMode::None => self.is_watched,
+            NetworkMode::Loopback | NetworkMode::Allow => true,
+            NetworkMode::Host => false,
         }
     }
 }

@@ -10,35 +10,35 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use turnkey_policy::{Layer, Network, Syscalls};
+use turnkey_policy::{Layer, NetworkMode, SyscallPolicy};
 
 use crate::error::JailError;
-use crate::filter::{FilterError, Filters};
-use crate::groups::hierarchy::{Controller, Home};
+use crate::filter::{FilterError, SeccompFilters};
+use crate::groups::hierarchy::{Controller, ControllerHome};
 use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::PREFIX;
-use crate::groups::{GroupNames, Groups};
-use crate::ids::Ids;
+use crate::groups::{GroupNames, JailCgroups};
+use crate::ids::NamespaceIds;
 use crate::ids::identity::INSIDE_ID;
 use crate::ids::idmap::HostId;
-use crate::ids::userns::Switches;
+use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
-use crate::landlock::{self, Handled};
-use crate::plan::io::Io;
-use crate::plan::{Plan, TreeStep, c_string};
-use crate::process::child::{Orders, Rule, Strangers};
+use crate::landlock::{self, HandledAccess};
+use crate::plan::io::DiskLimits;
+use crate::plan::{Plan, RootfsStep, c_string};
+use crate::process::child::{ChildSpec, PreparedRule, RouteProbes};
 use crate::process::keeper::Keeper;
-use crate::process::namespaces::{self, Made};
-use crate::process::netlink::Request;
+use crate::process::namespaces::{self, NamespaceTiming};
+use crate::process::netlink::NetlinkRequest;
 use crate::process::privileges;
-use crate::process::program::Exec;
-use crate::process::proof::{self, Expectation};
+use crate::process::program::ExecSpec;
+use crate::process::proof::{self, ProofExpectation};
 use crate::process::rlimits;
 use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
-use crate::process::wire::Fact;
+use crate::process::wire::ChildFact;
 use crate::tally::sample;
-use crate::tally::{Grouped, Tally};
+use crate::tally::{KeptGroups, UsageTally};
 use crate::tree::{self, OverlaySides};
 use turnkey_facts::LayerReport;
 
@@ -56,16 +56,16 @@ const NO_LANDLOCK: &str = "this kernel has no Landlock, or it is not in `lsm=`";
 /// Everything that can be made ready before there is a process.
 #[derive(Debug)]
 pub struct Prepared {
-    pub(crate) orders: Orders,
+    pub(crate) orders: ChildSpec,
     // The pointers of `orders.exec` lead into these.
     pub(crate) _strings: Vec<std::ffi::CString>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: UsageTally,
     pub(crate) id: HostId,
     pub(crate) namespaces: i32,
     pub(crate) overlay: Option<OverlaySides>,
     pub(crate) reports: Vec<LayerReport>,
     pub(crate) group_limits: Vec<GroupLimit>,
-    pub(crate) expectation: Expectation,
+    pub(crate) expectation: ProofExpectation,
     pub(crate) program: String,
     pub(crate) candidates: Vec<PathBuf>,
 }
@@ -76,11 +76,11 @@ impl Plan {
     /// # Errors
     /// Any layer the policy requires and this host cannot give, and whatever the kernel refuses.
     pub fn prepare(&self, streams: [OwnedFd; 3]) -> Result<Prepared, JailError> {
-        self.prepare_with(streams, Filters::build, |_| ())
+        self.prepare_with(streams, SeccompFilters::build, |_| ())
     }
 
-    /// The same with filters that `filters` has of its own: what [`Filters::build`] made of the same
-    /// [`Syscalls`] before. As soon as the jail's groups are there, still empty, `shown` sees them: whoever is to
+    /// The same with filters that `filters` has of its own: what [`SeccompFilters::build`] made of the same
+    /// [`SyscallPolicy`] before. As soon as the jail's groups are there, still empty, `shown` sees them: whoever is to
     /// watch them can try that it does while the rest is made ready. `None` where this caller can have no group.
     ///
     /// # Errors
@@ -88,34 +88,35 @@ impl Plan {
     pub fn prepare_with(
         &self,
         streams: [OwnedFd; 3],
-        filters: impl FnOnce(&Syscalls) -> Result<Filters, FilterError>,
-        shown: impl FnOnce(Option<&Groups>),
+        filters: impl FnOnce(&SyscallPolicy) -> Result<SeccompFilters, FilterError>,
+        shown: impl FnOnce(Option<&JailCgroups>),
     ) -> Result<Prepared, JailError> {
         let missing = privileges::missing();
         if !missing.is_empty() {
             return Err(JailError::Privileges(missing));
         }
         // A dozen files tell of what hardly any host has switched off. They are asked when something has failed.
-        self.make_ready(streams, filters, shown)
-            .map_err(|error| match Switches::read().certain() {
+        self.make_ready(streams, filters, shown).map_err(|error| {
+            match NamespaceSwitches::read().certain() {
                 Some(refusal) => JailError::Namespaces {
                     refusal,
                     source: None,
                 },
                 None => error,
-            })
+            }
+        })
     }
 
     fn make_ready(
         &self,
         streams: [OwnedFd; 3],
-        filters: impl FnOnce(&Syscalls) -> Result<Filters, FilterError>,
-        shown: impl FnOnce(Option<&Groups>),
+        filters: impl FnOnce(&SyscallPolicy) -> Result<SeccompFilters, FilterError>,
+        shown: impl FnOnce(Option<&JailCgroups>),
     ) -> Result<Prepared, JailError> {
         if let Some((layer, reason)) = self.missing().into_iter().next() {
             return Err(JailError::Layer { layer, reason });
         }
-        let tally = Tally::new(
+        let tally = UsageTally::new(
             self.grouped()?,
             self.host.hierarchies.ungrouped(),
             &self.policy.limits,
@@ -127,13 +128,13 @@ impl Plan {
         let tree = tree::open(&self.tree, id)?;
         let filters = filters(&self.policy.syscalls)?;
         let (exec, strings) = self.exec();
-        let expectation = Expectation {
+        let expectation = ProofExpectation {
             own_namespaces: own_namespaces()?,
             landlock: self.landlock.map(|handled| {
                 let rules = self.landlock_rules().count();
                 format!("{}; {rules} rules", landlock::describe(handled))
             }),
-            shares_network: self.policy.network == Network::Host,
+            shares_network: self.policy.network == NetworkMode::Host,
             handled: self.landlock,
             syscalls: filters.allowed,
             filters_around: filters_around(),
@@ -148,9 +149,9 @@ impl Plan {
                 .map(|limit| (limit.name, limit.value))
                 .collect(),
         };
-        let doors = tally.groups().map(Groups::legacy_doors).transpose()?;
+        let doors = tally.groups().map(JailCgroups::legacy_doors).transpose()?;
         let doors = doors.unwrap_or_default();
-        let orders = Orders {
+        let orders = ChildSpec {
             start_memory: own_start_memory()?,
             hostname: c_string(self.policy.identity.hostname.as_ref()),
             loopback: self.has_loopback(),
@@ -158,7 +159,7 @@ impl Plan {
                 .reach
                 .routes
                 .iter()
-                .map(|route| Request::route(*route))
+                .map(|route| NetlinkRequest::route(*route))
                 .collect(),
             listeners: self.reach.listeners.clone(),
             strangers: self.strangers(),
@@ -170,7 +171,7 @@ impl Plan {
             rules: self.landlock_rules().map(rule).collect(),
             landlock,
             rlimits: self.rlimits.clone(),
-            unshare: namespaces::flags(&self.namespaces, Made::OnceInItsGroups),
+            unshare: namespaces::flags(&self.namespaces, NamespaceTiming::OnceInItsGroups),
             last_capability: self.host.last_capability,
             filters,
             streams,
@@ -183,7 +184,7 @@ impl Plan {
             _strings: strings,
             tally,
             id,
-            namespaces: namespaces::flags(&self.namespaces, Made::AtBirth),
+            namespaces: namespaces::flags(&self.namespaces, NamespaceTiming::AtBirth),
             overlay: tree.overlay,
             reports,
             group_limits: self.group_limits.clone(),
@@ -194,9 +195,9 @@ impl Plan {
     }
 
     /// By which addresses the routes are proved.
-    fn strangers(&self) -> Strangers {
+    fn strangers(&self) -> RouteProbes {
         let open = self.reach.routes.iter().find(|route| route.open);
-        Strangers {
+        RouteProbes {
             stranger: self.reach.stranger,
             acquaintance: open.map(|route| route.net.network()),
         }
@@ -204,15 +205,15 @@ impl Plan {
 
     /// The jail's groups with their limits, where this caller can have any. The keeper is there
     /// before they are.
-    fn grouped(&self) -> Result<Option<Grouped>, JailError> {
+    fn grouped(&self) -> Result<Option<KeptGroups>, JailError> {
         if self.host.hierarchies.closed {
             return Ok(None);
         }
         let names = GroupNames::new(&self.host.hierarchies, &unique_name());
         let keeper = Keeper::start(&names).map_err(JailError::Keeper)?;
-        let groups = Groups::create(names)?;
+        let groups = JailCgroups::create(names)?;
         groups.limit(&self.group_limits)?;
-        Ok(Some(Grouped::new(groups, keeper)))
+        Ok(Some(KeptGroups::new(groups, keeper)))
     }
 
     /// The layers that the policy requires and this caller cannot have on this host, with the
@@ -220,11 +221,11 @@ impl Plan {
     pub fn missing(&self) -> Vec<(Layer, String)> {
         let mut missing = Vec::new();
         for (layer, controller) in self.group_layers() {
-            if *self.host.hierarchies.home(controller) == Home::Missing {
+            if *self.host.hierarchies.home(controller) == ControllerHome::Missing {
                 missing.push((layer, self.no_controller(controller)));
             }
         }
-        if let Some(reason) = self.io.as_ref().and_then(Io::unreached) {
+        if let Some(reason) = self.io.as_ref().and_then(DiskLimits::unreached) {
             missing.push((Layer::Io, reason));
         }
         if self.host.landlock_abi == 0 {
@@ -250,15 +251,15 @@ impl Plan {
         // The layer names the controller, and those with the same reason are told in one line.
         let lacks = self.host.hierarchies.lacks.clone();
         match self.host.ids {
-            Ids::All if self.host.hierarchies.closed || lacks.is_some() => {
+            NamespaceIds::All if self.host.hierarchies.closed || lacks.is_some() => {
                 lacks.unwrap_or_else(|| NOT_DELEGATED.to_owned())
             }
-            Ids::All if controller == Controller::Io => {
+            NamespaceIds::All if controller == Controller::Io => {
                 "the controller `io` (`blkio` on v1) is in no hierarchy of this host; boot a kernel built with CONFIG_BLK_DEV_THROTTLING=y".to_owned()
             }
-            Ids::All => format!("the controller `{name}` is in no hierarchy of this host"),
-            Ids::Own(_) if self.host.hierarchies.closed => NOT_DELEGATED.to_owned(),
-            Ids::Own(_) => format!(
+            NamespaceIds::All => format!("the controller `{name}` is in no hierarchy of this host"),
+            NamespaceIds::Own(_) if self.host.hierarchies.closed => NOT_DELEGATED.to_owned(),
+            NamespaceIds::Own(_) => format!(
                 "the control group delegated to this caller has no use of the controller `{name}`: it lacks it, or cannot pass it on because processes are in the group itself; \
                  run turnkey as root, or in a child of the delegated group"
             ),
@@ -267,18 +268,18 @@ impl Plan {
 
     fn bound_groups(&self) -> &[u32] {
         match &self.host.ids {
-            Ids::All => &[],
-            Ids::Own(own) => &own.bound_groups,
+            NamespaceIds::All => &[],
+            NamespaceIds::Own(own) => &own.bound_groups,
         }
     }
 
     /// Who the jail's user is outside. In a caller's own namespace it is the caller when files of
     /// the caller's must belong to it, because they cannot be translated there.
-    fn user(&self, tally: &Tally) -> Result<HostId, JailError> {
+    fn user(&self, tally: &UsageTally) -> Result<HostId, JailError> {
         let own = match (&self.host.ids, tally.groups()) {
-            (Ids::Own(own), _) => own,
-            (Ids::All, Some(groups)) => return Ok(HostId::for_group(groups.id())),
-            (Ids::All, None) => return Self::nobody(),
+            (NamespaceIds::Own(own), _) => own,
+            (NamespaceIds::All, Some(groups)) => return Ok(HostId::for_group(groups.id())),
+            (NamespaceIds::All, None) => return Self::nobody(),
         };
         match own.spare.filter(|_| !self.gives_files()) {
             Some(spare) => {
@@ -303,17 +304,17 @@ impl Plan {
 
     /// Whether files of the host belong to the jail's user inside.
     fn gives_files(&self) -> bool {
-        let gives = |step: &TreeStep| {
+        let gives = |step: &RootfsStep| {
             matches!(
                 step,
-                TreeStep::Overlay { .. } | TreeStep::Bind { owned: true, .. }
+                RootfsStep::Overlay { .. } | RootfsStep::Bind { owned: true, .. }
             )
         };
         self.tree.iter().any(gives)
     }
 
     /// What the groups hold, per layer, or why the run cannot be.
-    fn group_reports(&self, tally: &Tally) -> Result<Vec<LayerReport>, JailError> {
+    fn group_reports(&self, tally: &UsageTally) -> Result<Vec<LayerReport>, JailError> {
         let mut reports = Vec::new();
         for (layer, controller) in self.group_layers() {
             let requested = self.requested(controller);
@@ -342,11 +343,11 @@ impl Plan {
             let io = self.io.as_ref().filter(|_| layer == Layer::Io);
             reports.push(LayerReport {
                 layer,
-                effective: io.map_or(requested.clone(), Io::effective),
+                effective: io.map_or(requested.clone(), DiskLimits::effective),
                 requested,
                 proof: (!proof.is_empty()).then(|| proof.join("; ")),
                 degraded: io
-                    .and_then(Io::degraded)
+                    .and_then(DiskLimits::degraded)
                     .or_else(|| self.uncounted_sockets(layer, groups)),
             });
         }
@@ -354,8 +355,8 @@ impl Plan {
     }
 
     /// What the limit on memory does not hold on this host.
-    fn uncounted_sockets(&self, layer: Layer, groups: &Groups) -> Option<String> {
-        let fills_sockets = layer == Layer::Memory && self.policy.network != Network::None;
+    fn uncounted_sockets(&self, layer: Layer, groups: &JailCgroups) -> Option<String> {
+        let fills_sockets = layer == Layer::Memory && self.policy.network != NetworkMode::None;
         (fills_sockets && !groups.sockets_are_counted()).then(|| {
             "what sockets hold is not counted: this kernel's cgroup v1 has no memory.kmem.tcp.limit_in_bytes; \
              boot with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)"
@@ -369,7 +370,11 @@ impl Plan {
             Controller::Memory => format!("{} bytes, swap {}", limits.memory, limits.swap),
             Controller::Pids => format!("{} tasks", limits.pids),
             Controller::Cpu => format!("{} % of a processor", limits.cpu_percent),
-            Controller::Io => self.io.as_ref().map(Io::requested).unwrap_or_default(),
+            Controller::Io => self
+                .io
+                .as_ref()
+                .map(DiskLimits::requested)
+                .unwrap_or_default(),
         }
     }
 
@@ -417,7 +422,7 @@ impl Plan {
     fn landlock(
         &self,
         reports: &mut Vec<LayerReport>,
-    ) -> Result<Option<(OwnedFd, Handled)>, JailError> {
+    ) -> Result<Option<(OwnedFd, HandledAccess)>, JailError> {
         if let Some(handled) = self.landlock {
             return Ok(Some((landlock::ruleset(handled)?, handled)));
         }
@@ -426,7 +431,7 @@ impl Plan {
         Ok(None)
     }
 
-    fn exec(&self) -> (Exec, Vec<std::ffi::CString>) {
+    fn exec(&self) -> (ExecSpec, Vec<std::ffi::CString>) {
         let arguments: Vec<_> = self
             .arguments
             .iter()
@@ -444,7 +449,7 @@ impl Plan {
                 .chain([std::ptr::null()])
                 .collect()
         };
-        let exec = Exec {
+        let exec = ExecSpec {
             candidates: self
                 .candidates
                 .iter()
@@ -462,8 +467,8 @@ impl Plan {
     }
 }
 
-fn rule(planned: landlock::Rule) -> Rule {
-    Rule {
+fn rule(planned: landlock::LandlockRule) -> PreparedRule {
+    PreparedRule {
         path: c_string(planned.path.as_os_str()),
         access: planned.access,
     }
@@ -521,10 +526,10 @@ fn filters_around() -> u32 {
         .unwrap_or(0)
 }
 
-fn own_namespaces() -> Result<BTreeMap<Fact, u64>, JailError> {
+fn own_namespaces() -> Result<BTreeMap<ChildFact, u64>, JailError> {
     let inode =
-        |(fact, path): (Fact, &std::ffi::CStr)| Ok((fact, nix::sys::stat::stat(path)?.st_ino));
-    let seen: Result<_, Errno> = Fact::NAMESPACES.into_iter().map(inode).collect();
+        |(fact, path): (ChildFact, &std::ffi::CStr)| Ok((fact, nix::sys::stat::stat(path)?.st_ino));
+    let seen: Result<_, Errno> = ChildFact::NAMESPACES.into_iter().map(inode).collect();
     seen.map_err(|source| JailError::System {
         act: "look at the namespaces in /proc/self/ns",
         source,

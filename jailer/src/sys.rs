@@ -25,7 +25,9 @@ use crate::process::start_memory::StartMemory;
 
 pub use companion::{Companion, wait_for_the_end};
 pub use mount::{MountAttributes, attach, clone_tree, mount_setattr, new_mount};
-pub use process::{Used, block_only, death_signal, default_signals, ended, kill, signal, wait};
+pub use process::{
+    ChildUsage, block_only, death_signal, default_signals, ended, kill, signal, wait,
+};
 pub use socket::{receive_with, send_with};
 
 /// What every call here answers.
@@ -73,7 +75,7 @@ fn text(string: &CStr) -> Word {
 const CURRENT_DIRECTORY: Word = libc::AT_FDCWD as Word;
 
 /// The two sides that clone3(2) makes.
-pub enum Cloned {
+pub enum CloneSide {
     /// In the new process.
     Child,
     /// In the old one: the new one's id and a descriptor that stands for it.
@@ -89,7 +91,7 @@ pub enum Cloned {
 ///
 /// The child runs on a copy of the caller's stack. It must not return from the function that
 /// called this: it confines itself and ends in execve(2) or exit.
-pub fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Cloned> {
+pub fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<CloneSide> {
     let mut pidfd: RawFd = -1;
     // SAFETY: `clone_args` is a struct of integers, for which zero is a valid value.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
@@ -106,10 +108,10 @@ pub fn clone3(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Cloned>
         [word((&raw const arguments) as usize), size, 0, 0, 0, 0],
     )?;
     if answer == 0 {
-        return Ok(Cloned::Child);
+        return Ok(CloneSide::Child);
     }
     let pid = libc::pid_t::try_from(answer).unwrap_or(-1);
-    Ok(Cloned::Parent {
+    Ok(CloneSide::Parent {
         pid,
         pidfd: owned(Word::from(pidfd)),
     })
@@ -305,22 +307,22 @@ pub fn clear_ambient() -> Result<()> {
 
 /// The capabilities of a task: two `cap_user_data_t` of capget(2), all bits that the kernel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Capabilities([u32; 6]);
+pub struct CapabilitySets([u32; 6]);
 
 /// `cap_user_header_t` of capget(2) for this task, with bits for more than 32 capabilities.
 const CAPABILITIES_OF_THIS_TASK: [u32; 2] = [0x2008_0522, 0];
 
 /// capget(2) of this task.
-pub fn capabilities() -> Result<Capabilities> {
+pub fn capabilities() -> Result<CapabilitySets> {
     let mut header = CAPABILITIES_OF_THIS_TASK;
-    let mut data = Capabilities::default();
+    let mut data = CapabilitySets::default();
     let header = word(header.as_mut_ptr() as usize);
     let place = word(data.0.as_mut_ptr() as usize);
     call(libc::SYS_capget, [header, place, 0, 0, 0, 0]).map(|_| data)
 }
 
 /// capset(2) of this task: permitted, effective and inheritable.
-pub fn set_capabilities(data: Capabilities) -> Result<()> {
+pub fn set_capabilities(data: CapabilitySets) -> Result<()> {
     let mut header = CAPABILITIES_OF_THIS_TASK;
     let header = word(header.as_mut_ptr() as usize);
     let place = word(data.0.as_ptr() as usize);
@@ -329,13 +331,13 @@ pub fn set_capabilities(data: Capabilities) -> Result<()> {
 
 /// capset(2): permitted, effective and inheritable become empty.
 pub fn drop_capabilities() -> Result<()> {
-    set_capabilities(Capabilities::default())
+    set_capabilities(CapabilitySets::default())
 }
 
 /// One instruction of a seccomp filter, `struct sock_filter` of linux/filter.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instruction {
+pub struct FilterInstruction {
     /// Operation.
     pub code: u16,
     /// Jump when true.
@@ -346,7 +348,7 @@ pub struct Instruction {
     pub k: u32,
 }
 
-impl Instruction {
+impl FilterInstruction {
     /// As the kernel reads it.
     pub fn to_bytes(self) -> [u8; 8] {
         let [c0, c1] = self.code.to_ne_bytes();
@@ -366,14 +368,14 @@ impl Instruction {
 }
 
 /// seccomp(2) `SECCOMP_SET_MODE_FILTER` for this task. Needs no_new_privs.
-pub fn install_filter(program: &[Instruction]) -> Result<()> {
+pub fn install_filter(program: &[FilterInstruction]) -> Result<()> {
     #[repr(C)]
-    struct Program {
+    struct FilterProgram {
         length: u16,
-        instructions: *const Instruction,
+        instructions: *const FilterInstruction,
     }
     let length = u16::try_from(program.len()).map_err(|_| Errno::E2BIG)?;
-    let program = Program {
+    let program = FilterProgram {
         length,
         instructions: program.as_ptr(),
     };

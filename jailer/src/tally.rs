@@ -11,25 +11,25 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 
 use crate::error::JailError;
-use crate::groups::Groups;
-use crate::groups::hierarchy::Ungrouped;
+use crate::groups::JailCgroups;
+use crate::groups::hierarchy::UngroupedLimits;
 use crate::process::init_handle::InitHandle;
 use crate::process::keeper::Keeper;
-use crate::sys::{self, Used};
-use crate::tally::sample::Sampler;
+use crate::sys::{self, ChildUsage};
+use crate::tally::sample::UsageSampler;
 use turnkey_facts::{Limit, Usage};
 
 /// What counts a jail.
 // The order of the fields is the order of the end: groups, then the keeper that looks after them.
 #[derive(Debug)]
-pub struct Tally {
-    grouped: Option<Grouped>,
-    sampler: Option<Sampler>,
-    ungrouped: Ungrouped,
-    limits: Limits,
+pub struct UsageTally {
+    grouped: Option<KeptGroups>,
+    sampler: Option<UsageSampler>,
+    ungrouped: UngroupedLimits,
+    limits: JailLimits,
     /// Processor time at the last look.
     used: Option<Duration>,
     still: bool,
@@ -37,22 +37,26 @@ pub struct Tally {
 
 /// The groups of a jail, and who removes them when this process cannot.
 #[derive(Debug)]
-pub struct Grouped {
-    groups: Groups,
+pub struct KeptGroups {
+    groups: JailCgroups,
     keeper: Keeper,
 }
 
-impl Grouped {
+impl KeptGroups {
     /// The keeper was there before the groups were.
-    pub fn new(groups: Groups, keeper: Keeper) -> Grouped {
-        Grouped { groups, keeper }
+    pub fn new(groups: JailCgroups, keeper: Keeper) -> KeptGroups {
+        KeptGroups { groups, keeper }
     }
 }
 
-impl Tally {
+impl UsageTally {
     /// For a jail that has no process yet, of which no group counts what is `ungrouped`.
-    pub fn new(grouped: Option<Grouped>, ungrouped: Ungrouped, limits: &Limits) -> Tally {
-        Tally {
+    pub fn new(
+        grouped: Option<KeptGroups>,
+        ungrouped: UngroupedLimits,
+        limits: &JailLimits,
+    ) -> UsageTally {
+        UsageTally {
             grouped,
             sampler: None,
             ungrouped,
@@ -63,7 +67,7 @@ impl Tally {
     }
 
     /// The groups, if there are any.
-    pub fn groups(&self) -> Option<&Groups> {
+    pub fn groups(&self) -> Option<&JailCgroups> {
         self.grouped.as_ref().map(|grouped| &grouped.groups)
     }
 
@@ -73,20 +77,20 @@ impl Tally {
         init: libc::pid_t,
         written: Option<BorrowedFd<'_>>,
     ) -> Result<(), JailError> {
-        if self.ungrouped != Ungrouped::default() {
+        if self.ungrouped != UngroupedLimits::default() {
             let written = written.map(|written| written.try_clone_to_owned());
             let written = written.transpose().map_err(|error| JailError::System {
                 act: "keep a descriptor of what is written",
                 source: Errno::from_raw(error.raw_os_error().unwrap_or(0)),
             })?;
-            self.sampler = Some(Sampler::new(init, written));
+            self.sampler = Some(UsageSampler::new(init, written));
         }
         Ok(())
     }
 
     /// The limit that has been passed, if any.
     pub fn exceeded(&mut self) -> Option<Limit> {
-        let used = self.groups().and_then(Groups::cpu_time);
+        let used = self.groups().and_then(JailCgroups::cpu_time);
         self.still = used.is_some() && used == self.used && self.sampler.is_none();
         self.used = used;
         let counted = self
@@ -133,7 +137,7 @@ impl Tally {
     }
 
     /// What the tree used; `wall`, and what waiting for its processes told, come from the caller.
-    pub fn usage(&self, wall: Duration, used: Option<Used>) -> Usage {
+    pub fn usage(&self, wall: Duration, used: Option<ChildUsage>) -> Usage {
         let processes = Usage {
             wall,
             ..of_processes(used)
@@ -141,7 +145,7 @@ impl Tally {
         let mut usage = self
             .groups()
             .map_or(processes, |groups| groups.usage(processes));
-        if let Some(most) = self.sampler.as_ref().map(Sampler::most) {
+        if let Some(most) = self.sampler.as_ref().map(UsageSampler::most) {
             usage.memory_peak = usage.memory_peak.or(Some(most.memory));
             usage.pids_peak = usage.pids_peak.or(Some(most.tasks));
             usage.user = usage.user.or(Some(most.user));
@@ -152,7 +156,7 @@ impl Tally {
 
     /// Ends what is left in the groups and removes them.
     pub fn remove(self) -> Result<(), JailError> {
-        if let Some(Grouped { groups, keeper }) = self.grouped {
+        if let Some(KeptGroups { groups, keeper }) = self.grouped {
             groups.remove()?;
             drop(keeper);
         }
@@ -161,7 +165,7 @@ impl Tally {
 }
 
 /// What the kernel has counted as passed.
-fn counted(groups: &Groups, used: Option<Duration>, limits: &Limits) -> Option<Limit> {
+fn counted(groups: &JailCgroups, used: Option<Duration>, limits: &JailLimits) -> Option<Limit> {
     // The kernel grants a socket that holds little a piece beyond its limit, which many sockets make much of.
     if groups.oom_kills() > 0 || groups.socket_memory() > limits.memory {
         Some(Limit::Memory)
@@ -175,7 +179,7 @@ fn counted(groups: &Groups, used: Option<Duration>, limits: &Limits) -> Option<L
 }
 
 /// The part that waiting for the processes tells, getrusage(2).
-fn of_processes(used: Option<Used>) -> Usage {
+fn of_processes(used: Option<ChildUsage>) -> Usage {
     const BLOCK: u64 = 512;
     Usage {
         io_read: used.map(|used| used.blocks_read.saturating_mul(BLOCK)),

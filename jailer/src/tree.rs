@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, Mode};
-use turnkey_policy::{Proc, WORKSPACE};
+use turnkey_policy::{ProcView, WORKSPACE};
 
 use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
-use crate::plan::TreeStep;
+use crate::plan::RootfsStep;
 use crate::sys::{self, MountAttributes};
-use crate::tree::decoys::Decoys;
-use crate::tree::paths::{Last, PathError};
+use crate::tree::decoys::PlantedDecoys;
+use crate::tree::paths::{LastSymlink, PathError};
 use turnkey_facts::Written;
 
 /// A memory file system holds one file for so many of its bytes.
@@ -35,13 +35,13 @@ const FEWEST_FILES: u64 = 64;
 /// One step for the child to replay: every string ready, every host path a descriptor. All paths
 /// are relative to the new root.
 #[derive(Debug)]
-pub enum Replay {
+pub enum ReplayStep {
     /// mkdirat(2)
-    Directory(Place),
+    Directory(SplitPath),
     /// symlinkat(2)
     Symlink {
         /// Where.
-        path: Place,
+        path: SplitPath,
         /// Its text.
         text: CString,
     },
@@ -55,7 +55,7 @@ pub enum Replay {
     /// The same through what is mounted there, over a file that may be there.
     Decoy {
         /// On the way, the outermost first; they may be there.
-        directories: Vec<Place>,
+        directories: Vec<SplitPath>,
         /// Where.
         path: CString,
         /// What it holds.
@@ -102,38 +102,38 @@ pub enum Replay {
 /// A name to make in a directory that is there. Split, because the way to the directory is resolved
 /// without symlinks, which mkdirat(2) and symlinkat(2) cannot do themselves.
 #[derive(Debug)]
-pub struct Place {
+pub struct SplitPath {
     /// The directory; a dot for the root.
     pub parent: CString,
     /// The new name.
     pub name: CString,
 }
 
-impl Place {
-    fn of(path: &Path) -> Place {
+impl SplitPath {
+    fn of(path: &Path) -> SplitPath {
         let parent = path.parent().map(relative);
         let parent = parent.filter(|parent| !parent.is_empty());
-        Place {
+        SplitPath {
             parent: parent.unwrap_or(c".".to_owned()),
             name: string(path.file_name().unwrap_or_default()),
         }
     }
 }
 
-impl Replay {
+impl ReplayStep {
     /// Where, as seen from inside.
     pub fn place(&self) -> String {
         let path = match self {
-            Replay::Directory(place) | Replay::Symlink { path: place, .. } => {
+            ReplayStep::Directory(place) | ReplayStep::Symlink { path: place, .. } => {
                 let (parent, name) = (place.parent.to_string_lossy(), place.name.to_string_lossy());
                 return format!("/{parent}/{name}").replacen("/./", "/", 1);
             }
-            Replay::File { path, .. }
-            | Replay::Attach { path, .. }
-            | Replay::Mount { path, .. }
-            | Replay::Mask { path, .. }
-            | Replay::Decoy { path, .. }
-            | Replay::Overlay { path, .. } => path,
+            ReplayStep::File { path, .. }
+            | ReplayStep::Attach { path, .. }
+            | ReplayStep::Mount { path, .. }
+            | ReplayStep::Mask { path, .. }
+            | ReplayStep::Decoy { path, .. }
+            | ReplayStep::Overlay { path, .. } => path,
         };
         format!("/{}", path.to_string_lossy())
     }
@@ -142,14 +142,14 @@ impl Replay {
 /// What could not be made ready, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {act} {path}{fix}")]
-pub struct TreeError {
+pub struct RootfsError {
     act: &'static str,
     path: PathBuf,
     fix: &'static str,
     source: Errno,
 }
 
-impl TreeError {
+impl RootfsError {
     /// What to do about it; `None` where the message says it.
     pub(crate) fn fix(&self) -> Option<String> {
         match self.source {
@@ -166,9 +166,9 @@ impl TreeError {
     }
 }
 
-fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> TreeError {
+fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> RootfsError {
     let path = path.to_owned();
-    move |source| TreeError {
+    move |source| RootfsError {
         act,
         path,
         fix: "",
@@ -178,9 +178,9 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(Errno) -> TreeError {
 
 /// The tree made ready, and the writable side of the overlay for reading it afterwards.
 #[derive(Debug)]
-pub struct Tree {
+pub struct PreparedRootfs {
     /// In the plan's order.
-    pub steps: Vec<Replay>,
+    pub steps: Vec<ReplayStep>,
     /// The caller's directory and what was written over it.
     pub overlay: Option<OverlaySides>,
 }
@@ -193,7 +193,7 @@ pub struct OverlaySides {
     /// The directory that took the writes.
     pub upper: OwnedFd,
     /// What turnkey wrote there itself.
-    pub decoys: Decoys,
+    pub decoys: PlantedDecoys,
 }
 
 impl OverlaySides {
@@ -211,53 +211,53 @@ impl OverlaySides {
 }
 
 /// Turns the plan's steps into something to replay.
-pub fn open(steps: &[TreeStep], id: HostId) -> Result<Tree, TreeError> {
-    let mut opener = Opener {
+pub fn open(steps: &[RootfsStep], id: HostId) -> Result<PreparedRootfs, RootfsError> {
+    let mut opener = SourceOpener {
         id,
         folder: None,
         root: None,
         overlay: None,
-        decoys: Decoys::default(),
+        decoys: PlantedDecoys::default(),
     };
     let replays: Result<_, _> = steps.iter().map(|step| opener.replay(step)).collect();
     let decoys = opener.decoys;
     let overlay = opener.overlay.map(|sides| OverlaySides { decoys, ..sides });
-    Ok(Tree {
+    Ok(PreparedRootfs {
         steps: replays?,
         overlay,
     })
 }
 
 /// What is opened for one step and needed after it.
-struct Opener {
+struct SourceOpener {
     id: HostId,
     /// The directory that the last one of the host lay in: most lie beside each other.
     folder: Option<(PathBuf, OwnedFd)>,
     /// The policy's own root: opened once, so that all its entries are those of one directory.
     root: Option<OwnedFd>,
     overlay: Option<OverlaySides>,
-    decoys: Decoys,
+    decoys: PlantedDecoys,
 }
 
-impl Opener {
-    fn replay(&mut self, step: &TreeStep) -> Result<Replay, TreeError> {
+impl SourceOpener {
+    fn replay(&mut self, step: &RootfsStep) -> Result<ReplayStep, RootfsError> {
         let set = step.attributes();
         Ok(match step {
-            TreeStep::Directory(path) => Replay::Directory(Place::of(path)),
-            TreeStep::Symlink { path, text } => Replay::Symlink {
-                path: Place::of(path),
+            RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::of(path)),
+            RootfsStep::Symlink { path, text } => ReplayStep::Symlink {
+                path: SplitPath::of(path),
                 text: string(text),
             },
-            TreeStep::File { path, content } => Replay::File {
+            RootfsStep::File { path, content } => ReplayStep::File {
                 path: relative(path),
                 content: content.clone(),
             },
-            TreeStep::RootEntry {
+            RootfsStep::RootEntry {
                 root,
                 path,
                 directory,
             } => attach(self.root_entry(root, path, *directory, set)?, path),
-            TreeStep::Bind {
+            RootfsStep::Bind {
                 source,
                 path,
                 directory,
@@ -268,32 +268,32 @@ impl Opener {
                 let opened = self.open_path(source)?;
                 attach(bind(&opened, source, *directory, set, owner)?, path)
             }
-            TreeStep::Device { path, number } => attach(device(path, *number, set)?, path),
-            TreeStep::Tmpfs { path, size } => {
+            RootfsStep::Device { path, number } => attach(device(path, *number, set)?, path),
+            RootfsStep::Tmpfs { path, size } => {
                 let options = memory_options(*size, "1777");
                 fresh("tmpfs", &options, set, path)
             }
-            TreeStep::Proc { path, shows } => fresh("proc", proc_options(*shows), set, path),
-            TreeStep::Mask { path, directory } => Replay::Mask {
+            RootfsStep::Proc { path, shows } => fresh("proc", proc_options(*shows), set, path),
+            RootfsStep::Mask { path, directory } => ReplayStep::Mask {
                 path: relative(path),
                 directory: *directory,
                 attributes: set,
             },
-            TreeStep::Terminals(path) => fresh("devpts", &terminal_options(), set, path),
-            TreeStep::Decoy { path, content } => {
+            RootfsStep::Terminals(path) => fresh("devpts", &terminal_options(), set, path),
+            RootfsStep::Decoy { path, content } => {
                 self.decoys.add(path, content);
                 let on_the_way: Vec<_> = path.ancestors().skip(1).collect();
                 let below = on_the_way
                     .iter()
                     .rev()
                     .filter(|above| is_below_workspace(above));
-                Replay::Decoy {
-                    directories: below.map(|above| Place::of(above)).collect(),
+                ReplayStep::Decoy {
+                    directories: below.map(|above| SplitPath::of(above)).collect(),
                     path: relative(path),
                     content: content.clone(),
                 }
             }
-            TreeStep::Overlay { source, path, size } => {
+            RootfsStep::Overlay { source, path, size } => {
                 let (replay, sides) = overlay(source, path, *size, self.id)?;
                 self.overlay = Some(sides);
                 replay
@@ -302,14 +302,14 @@ impl Opener {
     }
 
     /// As [`open_path`]. What lies in the directory of the one before it is opened there: the way is walked once.
-    fn open_path(&mut self, path: &Path) -> Result<OwnedFd, TreeError> {
+    fn open_path(&mut self, path: &Path) -> Result<OwnedFd, RootfsError> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return open_path(path);
         };
         let known = self.folder.take().filter(|(known, _)| known == folder);
         let walked = match known {
             Some((_, walked)) => walked,
-            None => open_by(path, || paths::open(folder, Last::Follow))?,
+            None => open_by(path, || paths::open(folder, LastSymlink::Follow))?,
         };
         let opened = open_by(path, || paths::open_in(&walked, name));
         self.folder = Some((folder.to_owned(), walked));
@@ -324,7 +324,7 @@ impl Opener {
         path: &Path,
         directory: bool,
         set: u64,
-    ) -> Result<OwnedFd, TreeError> {
+    ) -> Result<OwnedFd, RootfsError> {
         let root = match self.root.take() {
             Some(opened) => opened,
             None => open_path(root)?,
@@ -341,8 +341,8 @@ fn is_below_workspace(path: &Path) -> bool {
     path.starts_with(WORKSPACE) && path != Path::new(WORKSPACE)
 }
 
-fn attach(mount: OwnedFd, path: &Path) -> Replay {
-    Replay::Attach {
+fn attach(mount: OwnedFd, path: &Path) -> ReplayStep {
+    ReplayStep::Attach {
         mount,
         path: relative(path),
     }
@@ -353,9 +353,9 @@ fn fresh(
     options: &[(&str, impl AsRef<OsStr>)],
     attributes: u64,
     path: &Path,
-) -> Replay {
+) -> ReplayStep {
     let option = |(name, value): &(&str, _)| (string(name), string(value));
-    Replay::Mount {
+    ReplayStep::Mount {
         kind: string(kind),
         options: options.iter().map(option).collect(),
         attributes,
@@ -374,10 +374,10 @@ fn memory_options(size: u64, mode: &str) -> [(&'static str, String); 3] {
 }
 
 /// proc(5). `subset=pid` is known since Linux 5.8, and is no remount's business: it is the mount's own.
-fn proc_options(shows: Proc) -> &'static [(&'static str, &'static str)] {
+fn proc_options(shows: ProcView) -> &'static [(&'static str, &'static str)] {
     match shows {
-        Proc::Common => &[],
-        Proc::Processes => &[("subset", "pid")],
+        ProcView::Common => &[],
+        ProcView::Processes => &[("subset", "pid")],
     }
 }
 
@@ -409,7 +409,7 @@ fn bind(
     directory: bool,
     set: u64,
     owner: Option<HostId>,
-) -> Result<OwnedFd, TreeError> {
+) -> Result<OwnedFd, RootfsError> {
     require_kind(opened, directory).map_err(failed("trust", source))?;
     let mount = view(opened, source, directory, set)?;
     if let Some(id) = owner {
@@ -419,7 +419,7 @@ fn bind(
 }
 
 /// A detached mount of what is open, with `set` on it and, when `recursive`, on all below it.
-fn view(opened: &OwnedFd, path: &Path, recursive: bool, set: u64) -> Result<OwnedFd, TreeError> {
+fn view(opened: &OwnedFd, path: &Path, recursive: bool, set: u64) -> Result<OwnedFd, RootfsError> {
     let mount =
         sys::clone_tree(opened.as_fd(), recursive).map_err(failed("take a view of", path))?;
     let attributes = MountAttributes {
@@ -433,14 +433,14 @@ fn view(opened: &OwnedFd, path: &Path, recursive: bool, set: u64) -> Result<Owne
 }
 
 /// The path as its user meant it: see [`paths`].
-fn open_path(path: &Path) -> Result<OwnedFd, TreeError> {
-    open_by(path, || paths::open(path, Last::Refuse))
+fn open_path(path: &Path) -> Result<OwnedFd, RootfsError> {
+    open_by(path, || paths::open(path, LastSymlink::Refuse))
 }
 
 fn open_by(
     path: &Path,
     open: impl FnOnce() -> Result<OwnedFd, PathError>,
-) -> Result<OwnedFd, TreeError> {
+) -> Result<OwnedFd, RootfsError> {
     const FIX: &str = ": a symlink on the way belongs to another user; \
                        name the place it leads to, if that is meant";
     const MOVABLE: &str = ": a symlink on the way lies in a directory that other users may write; \
@@ -451,7 +451,7 @@ fn open_by(
             PathError::Movable => (MOVABLE, Errno::ELOOP),
             PathError::System(errno) => ("", errno),
         };
-        TreeError {
+        RootfsError {
             act: "open",
             path: path.to_owned(),
             fix,
@@ -476,7 +476,7 @@ fn translate_owner(
     source: &OwnedFd,
     path: &Path,
     id: HostId,
-) -> Result<(), TreeError> {
+) -> Result<(), RootfsError> {
     const FIX: &str = ": its file system cannot be id-mapped by this kernel; \
                        use `--workdir-mode none` or a directory on another file system";
     // In a caller's own namespace the kernel refuses the translation, and nothing needs it.
@@ -495,7 +495,7 @@ fn translate_owner(
         };
         sys::mount_setattr(mount.as_fd(), false, &attributes)
     };
-    translated().map_err(|source| TreeError {
+    translated().map_err(|source| RootfsError {
         act: "translate the owner of",
         path: path.to_owned(),
         fix: FIX,
@@ -505,7 +505,7 @@ fn translate_owner(
 
 /// A device node of the host, after a look that it is what its name says: a symlink or another
 /// node in its place would be a door.
-fn device(path: &Path, number: (u32, u32), set: u64) -> Result<OwnedFd, TreeError> {
+fn device(path: &Path, number: (u32, u32), set: u64) -> Result<OwnedFd, RootfsError> {
     let opened = sys::open_without_symlinks(&string(path), libc::O_PATH | libc::O_NOFOLLOW);
     let opened = opened.map_err(failed("open the device", path))?;
     let stat = nix::sys::stat::fstat(&opened).map_err(failed("look at the device", path))?;
@@ -521,11 +521,11 @@ fn overlay(
     path: &Path,
     size: u64,
     id: HostId,
-) -> Result<(Replay, OverlaySides), TreeError> {
+) -> Result<(ReplayStep, OverlaySides), RootfsError> {
     let host = open_path(source)?;
     require_kind(&host, true).map_err(failed("use as the working directory", source))?;
     let set = kernel::MOUNT_ATTR_RDONLY | kernel::MOUNT_ATTR_NOSUID | kernel::MOUNT_ATTR_NODEV;
-    let lower = view(&host, source, false, set).map_err(|error| TreeError {
+    let lower = view(&host, source, false, set).map_err(|error| RootfsError {
         fix: below(error.source, id),
         ..error
     })?;
@@ -535,10 +535,10 @@ fn overlay(
     let sides = OverlaySides {
         lower: host,
         upper: data,
-        decoys: Decoys::default(),
+        decoys: PlantedDecoys::default(),
     };
     Ok((
-        Replay::Overlay {
+        ReplayStep::Overlay {
             lower,
             upper,
             path: relative(path),

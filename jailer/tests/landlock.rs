@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
-use turnkey_jailer::{Command, Host, JailError, Plan, Prepared};
+use turnkey_jailer::{Host, JailCommand, JailError, Plan, Prepared};
 use turnkey_policy::{Layer, Overrides, Policy};
 
 fn policy() -> Policy {
@@ -20,7 +20,7 @@ fn policy() -> Policy {
 fn prepare(policy: &Policy, landlock_abi: Option<u32>) -> Result<Prepared, JailError> {
     let mut host = Host::probe(policy).expect("groups");
     host.landlock_abi = landlock_abi.unwrap_or(host.landlock_abi);
-    let command = Command {
+    let command = JailCommand {
         arguments: vec!["true".into()],
         environment: Vec::new(),
         workdir: "/tmp".into(),

@@ -6,8 +6,8 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-use turnkey_jailer::hierarchy::{Controller, Hierarchies, Home};
-use turnkey_jailer::{Command, Host, JailError, Plan, Prepared};
+use turnkey_jailer::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
+use turnkey_jailer::{Host, JailCommand, JailError, Plan, Prepared};
 use turnkey_policy::{Layer, Overrides};
 
 fn prepared() -> Prepared {
@@ -17,7 +17,7 @@ fn prepared() -> Prepared {
         ..Overrides::default()
     };
     let policy = turnkey_policy::load("untrusted", &no_files, &flags).expect("a shipped profile");
-    let command = Command {
+    let command = JailCommand {
         arguments: vec!["true".into()],
         environment: Vec::new(),
         workdir: "/tmp".into(),
@@ -34,8 +34,13 @@ fn limit_of_tasks(prepared: &Prepared) -> PathBuf {
     let directory = prepared.cgroup().expect("a jail has groups").directory();
     let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let unified = std::fs::read_link(link).expect("/proc is mounted");
-    let group = match Hierarchies::probe().expect("groups").home(Controller::Pids) {
-        Home::Legacy(parent) => parent.join(unified.file_name().expect("a group has a name")),
+    let group = match CgroupHierarchies::probe()
+        .expect("groups")
+        .home(Controller::Pids)
+    {
+        ControllerHome::Legacy(parent) => {
+            parent.join(unified.file_name().expect("a group has a name"))
+        }
         _ => unified,
     };
     group.join("pids.max")

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use turnkey_facts::{Limit, Status};
-use turnkey_jailer::{Command, Host, News, Plan, Prepared};
+use turnkey_jailer::{Host, JailCommand, JailNews, Plan, Prepared};
 use turnkey_policy::Policy;
 
 #[path = "../examples/embed.rs"]
@@ -192,7 +192,7 @@ fn a_jail_that_is_dropped_leaves_nothing() {
 
 /// Everything but a process, and the other end of its input.
 fn prepare(policy: &Policy, directory: &Path, arguments: &[&str]) -> (Prepared, PipeWriter) {
-    let command = Command {
+    let command = JailCommand {
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: Vec::new(),
         workdir: directory.to_owned(),
@@ -224,7 +224,7 @@ fn time_to_the_end(policy: &Policy, directory: &Path) -> Duration {
     while running
         .news_within(Duration::from_secs(10))
         .expect("it is heard")
-        != Some(News::Gone)
+        != Some(JailNews::Gone)
     {
         assert!(
             closed.elapsed() < Duration::from_secs(10),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::net::SocketAddr;
 
 use turnkey_abi::{Table, column, role};
-use turnkey_policy::{Access, Action, Actor, On};
+use turnkey_policy::{ActorPaths, AttemptKind, OpenAccess, RuleAction};
 
 use crate::compile::Rules;
 use crate::identity::{self, FileId};
@@ -46,7 +46,7 @@ impl Rules {
     /// What the kernel will say of what a process does that executes this; `None` is one of which nobody
     /// knows what. The path of a script is to be without `//`, `.` and `..`.
     #[must_use]
-    pub fn to(&self, actor: Option<Actor<'_>>) -> Answers<'_> {
+    pub fn to(&self, actor: Option<ActorPaths<'_>>) -> Answers<'_> {
         Answers {
             table: &self.table,
             role: actor.map_or(role::UNKNOWN as usize, |actor| role_of(&self.table, actor)),
@@ -60,7 +60,7 @@ impl Rules {
     }
 }
 
-fn role_of(table: &Table, actor: Actor<'_>) -> usize {
+fn role_of(table: &Table, actor: ActorPaths<'_>) -> usize {
     let kind = |path: &[u8], column: u32| {
         let row = first_row(table, table.actor_start, path);
         usize::from(table.rows[row][column as usize])
@@ -98,21 +98,21 @@ impl std::fmt::Debug for Answers<'_> {
 impl Answers<'_> {
     /// To opening a file.
     #[must_use]
-    pub fn open(self, file: Known<'_>, access: &[Access]) -> Option<(usize, Action)> {
+    pub fn open(self, file: Known<'_>, access: &[OpenAccess]) -> Option<(usize, RuleAction)> {
         self.file(file, column_of(access)?)
     }
 
     /// To executing a file.
     #[must_use]
-    pub fn exec(self, file: Known<'_>) -> Option<(usize, Action)> {
+    pub fn exec(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.file(file, column::EXEC)
     }
 
     /// To opening or executing a file of which it cannot tell the path.
     #[must_use]
-    pub fn unknown(self, on: On, access: &[Access]) -> Option<(usize, Action)> {
+    pub fn unknown(self, on: AttemptKind, access: &[OpenAccess]) -> Option<(usize, RuleAction)> {
         let column = match on {
-            On::Exec => column::EXEC,
+            AttemptKind::Exec => column::EXEC,
             _ => column_of(access)?,
         };
         self.decided(self.table.unknown[self.role][usize::try_from(column).ok()?])
@@ -120,59 +120,59 @@ impl Answers<'_> {
 
     /// To making memory executable: that holds a file, or with `None` one that no file of the tree holds.
     #[must_use]
-    pub fn map(self, file: Option<Known<'_>>) -> Option<(usize, Action)> {
+    pub fn map(self, file: Option<Known<'_>>) -> Option<(usize, RuleAction)> {
         match file {
             Some(file) => self.file(file, column::MAP),
-            None => self.kind(On::Map),
+            None => self.kind(AttemptKind::Map),
         }
     }
 
     /// To a look at a path, of which nothing but the name is known.
     #[must_use]
-    pub fn look(self, path: &[u8]) -> Option<(usize, Action)> {
+    pub fn look(self, path: &[u8]) -> Option<(usize, RuleAction)> {
         self.file(Known::at(path), column::STAT)
     }
 
     /// To giving a file another name besides, whichever: this is its old one.
     #[must_use]
-    pub fn link(self, file: Known<'_>) -> Option<(usize, Action)> {
+    pub fn link(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.strongest(named(file), [column::LINK, column::AWAY])
     }
 
     /// To giving a file another name instead, whichever: this is its old one.
     #[must_use]
-    pub fn rename(self, file: Known<'_>) -> Option<(usize, Action)> {
+    pub fn rename(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.strongest(named(file), [column::RENAME, column::AWAY])
     }
 
     /// To taking this name away from a file.
     #[must_use]
-    pub fn unlink(self, file: Known<'_>) -> Option<(usize, Action)> {
+    pub fn unlink(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.strongest(named(file), [column::UNLINK, column::WRITE])
     }
 
     /// To changing the mode or owner of a file.
     #[must_use]
-    pub fn chmod(self, file: Known<'_>) -> Option<(usize, Action)> {
+    pub fn chmod(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.file(named(file), column::CHMOD)
     }
 
     /// To taking a file out from under this path: what reading, writing, executing and mapping it would be
     /// answered there.
     #[must_use]
-    pub fn away(self, file: Known<'_>) -> Option<(usize, Action)> {
+    pub fn away(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.file(named(file), column::AWAY)
     }
 
     /// To making all that may be in this directory lose its path.
     #[must_use]
-    pub fn away_below(self, directory: &[u8]) -> Option<(usize, Action)> {
+    pub fn away_below(self, directory: &[u8]) -> Option<(usize, RuleAction)> {
         self.below(directory, column::AWAY)
     }
 
     /// To giving another directory this path, with all that may be in it.
     #[must_use]
-    pub fn made_below(self, directory: &[u8]) -> Option<(usize, Action)> {
+    pub fn made_below(self, directory: &[u8]) -> Option<(usize, RuleAction)> {
         self.below(directory, column::WRITE)
     }
 
@@ -184,25 +184,30 @@ impl Answers<'_> {
 
     /// To an attempt of which its kind alone is known.
     #[must_use]
-    pub fn kind(self, on: On) -> Option<(usize, Action)> {
+    pub fn kind(self, on: AttemptKind) -> Option<(usize, RuleAction)> {
         self.decided(self.table.on[self.role][usize::from(on_code(on))])
     }
 
     /// To an attempt of a kind that has an address. `to_itself`: the jail has a loopback of its own, and
     /// this is there.
     #[must_use]
-    pub fn peer(self, on: On, peer: SocketAddr, to_itself: bool) -> Option<(usize, Action)> {
+    pub fn peer(
+        self,
+        on: AttemptKind,
+        peer: SocketAddr,
+        to_itself: bool,
+    ) -> Option<(usize, RuleAction)> {
         let role = u32::try_from(self.role).ok()?;
         self.decided(peers::rule_of(self.table, role, (on, peer), to_itself))
     }
 
-    fn below(self, directory: &[u8], column: u32) -> Option<(usize, Action)> {
+    fn below(self, directory: &[u8], column: u32) -> Option<(usize, RuleAction)> {
         let state = state_of(self.table, self.table.start, directory);
         let row = usize::from(self.table.below[state]) + self.role;
         self.decided(self.table.rows[row][usize::try_from(column).ok()?])
     }
 
-    fn file(self, file: Known<'_>, column: u32) -> Option<(usize, Action)> {
+    fn file(self, file: Known<'_>, column: u32) -> Option<(usize, RuleAction)> {
         self.strongest(file, [column])
     }
 
@@ -212,7 +217,7 @@ impl Answers<'_> {
         self,
         file: Known<'_>,
         columns: [u32; N],
-    ) -> Option<(usize, Action)> {
+    ) -> Option<(usize, RuleAction)> {
         let table = self.table;
         let strength = |rule: &u16| table.strengths[usize::from(*rule)];
         let stronger = |rule: &u16| (strength(rule), Reverse(*rule));
@@ -243,7 +248,7 @@ impl Answers<'_> {
     }
 
     /// What a rule of the table comes to: its index and the action taken.
-    fn decided(self, rule: u16) -> Option<(usize, Action)> {
+    fn decided(self, rule: u16) -> Option<(usize, RuleAction)> {
         let index = usize::from(rule).checked_sub(1)?;
         let action = self.table.actions[usize::from(rule)];
         Some((index, crate::wire::action(u16::from(action))?))
@@ -259,10 +264,10 @@ fn named(file: Known<'_>) -> Known<'_> {
 }
 
 /// The column for a way of opening.
-fn column_of(access: &[Access]) -> Option<u32> {
+fn column_of(access: &[OpenAccess]) -> Option<u32> {
     let (reads, writes) = (
-        access.contains(&Access::Read),
-        access.contains(&Access::Write),
+        access.contains(&OpenAccess::Read),
+        access.contains(&OpenAccess::Write),
     );
     match (reads, writes) {
         (true, true) => Some(column::BOTH),

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
-use turnkey_policy::{Access, Action, Glob, Mode, On, Rule, Severity};
+use turnkey_policy::{AttemptKind, EnforcementMode, Glob, OpenAccess, Rule, RuleAction, Severity};
 
 use crate::object::ObjectFile;
 use crate::rule_table::RuleTable;
@@ -69,21 +69,29 @@ const PORT: u16 = 9;
 pub(crate) fn table(object: &ObjectFile<'_>) -> Result<RuleTable, CanaryError> {
     let path = |path: &CStr| Glob::parse(&path.to_string_lossy()).map_err(prepare("its rules"));
     let rules = [
-        rule(On::Connect, Vec::new(), Action::Deny),
-        rule(On::Open, vec![path(DENIED_FILE)?], Action::Deny),
-        rule(On::Exec, vec![path(DENIED_PROGRAM)?], Action::Deny),
-        rule(On::Open, vec![path(DEADLY)?], Action::Kill),
-        rule(On::Exec, vec![path(DEADLY)?], Action::Kill),
+        rule(AttemptKind::Connect, Vec::new(), RuleAction::Deny),
+        rule(
+            AttemptKind::Open,
+            vec![path(DENIED_FILE)?],
+            RuleAction::Deny,
+        ),
+        rule(
+            AttemptKind::Exec,
+            vec![path(DENIED_PROGRAM)?],
+            RuleAction::Deny,
+        ),
+        rule(AttemptKind::Open, vec![path(DEADLY)?], RuleAction::Kill),
+        rule(AttemptKind::Exec, vec![path(DEADLY)?], RuleAction::Kill),
         // Without a path: memory that holds no file.
-        rule(On::Map, Vec::new(), Action::Kill),
+        rule(AttemptKind::Map, Vec::new(), RuleAction::Kill),
     ];
-    shared::table(object, &rules, Mode::Enforce).map_err(prepare("its rules"))
+    shared::table(object, &rules, EnforcementMode::Enforce).map_err(prepare("its rules"))
 }
 
-fn rule(on: On, path: Vec<Glob>, action: Action) -> Rule {
+fn rule(on: AttemptKind, path: Vec<Glob>, action: RuleAction) -> Rule {
     Rule {
         path,
-        access: [Access::Read].into(),
+        access: [OpenAccess::Read].into(),
         severity: Severity::Info,
         why: String::from("proves at start that rules act"),
         ..Rule::new("canary", [on], action)
@@ -153,7 +161,7 @@ fn not_refused(status: i32) -> CanaryError {
 /// Checks that every attempt was recorded, with what was decided on it: each kind of record shows
 /// that one more program looks.
 pub(crate) fn recorded(events: &[Event], hooks: bool, mapped: bool) -> Result<Proof, CanaryError> {
-    let has = |kind: fn(&Kind) -> bool, action: Action| {
+    let has = |kind: fn(&Kind) -> bool, action: RuleAction| {
         events.iter().any(|event| {
             kind(&event.kind) && event.decision.is_some_and(|taken| taken.action == action)
         })
@@ -166,7 +174,7 @@ pub(crate) fn recorded(events: &[Event], hooks: bool, mapped: bool) -> Result<Pr
     let exec = |kind: &Kind| matches!(kind, Kind::ExecAttempt { .. });
     let map = |kind: &Kind| matches!(kind, Kind::Map { .. });
     let expected: [(&'static str, bool); 11] = [
-        ("connect", has(connect, Action::Deny)),
+        ("connect", has(connect, RuleAction::Deny)),
         ("bind", any(|kind| is_refused(kind, NetworkAct::Bind))),
         ("datagram", any(|kind| is_refused(kind, NetworkAct::Send))),
         // Told when the call returns.
@@ -177,11 +185,11 @@ pub(crate) fn recorded(events: &[Event], hooks: bool, mapped: bool) -> Result<Pr
         ("child", any(|kind| matches!(kind, Kind::Fork { .. }))),
         ("end", any(|kind| matches!(kind, Kind::Exit { .. }))),
         // Told when the call begins.
-        ("deadly open", has(begun, Action::Kill)),
-        ("deadly exec", has(exec, Action::Kill)),
-        ("deadly mapping", !mapped || has(map, Action::Kill)),
-        ("denied open", !hooks || has(open, Action::Deny)),
-        ("denied exec", !hooks || has(exec, Action::Deny)),
+        ("deadly open", has(begun, RuleAction::Kill)),
+        ("deadly exec", has(exec, RuleAction::Kill)),
+        ("deadly mapping", !mapped || has(map, RuleAction::Kill)),
+        ("denied open", !hooks || has(open, RuleAction::Deny)),
+        ("denied exec", !hooks || has(exec, RuleAction::Deny)),
     ];
     if let Some((missing, _)) = expected.iter().find(|(_, recorded)| !recorded) {
         return Err(CanaryError::NotRecorded(missing));

@@ -14,10 +14,10 @@ use turnkey_abi::{
     FILES, FILTERED_WORDS, NOWHERE, ON, PEERS, ROLES, RULES, Table, WatchedFile, action, column,
     network,
 };
-use turnkey_policy::syscalls::{self, Answer};
+use turnkey_policy::syscalls::{self, FilterAnswer};
 use turnkey_policy::{
-    Access, Action, Candidate, FileFlag, Glob, Mode, Network, On, OnLoss, Policy, Rule, Syscalls,
-    deciding, precedence, unknown,
+    AttemptKind, Candidate, EnforcementMode, FileFlag, Glob, NetworkMode, OnLoss, OpenAccess,
+    Policy, Rule, RuleAction, SyscallPolicy, deciding, precedence, unknown,
 };
 
 use crate::automaton::{self, Automaton, AutomatonError};
@@ -121,7 +121,7 @@ pub struct Rules {
     pub(crate) by_perf: bool,
     pub(crate) table: RuleTable,
     /// Kinds of attempt that the filter lets come to the kernel.
-    reachable: BTreeSet<On>,
+    reachable: BTreeSet<AttemptKind>,
     /// Paths of which the rules mean the files.
     pub(crate) watched: Vec<WatchedPath>,
     /// As they were written.
@@ -176,12 +176,12 @@ impl Rules {
                 let speaks = |column: &u32| self.table.columns & (1 << column) != 0;
                 columns.iter().any(speaks)
             }
-            Need::Map => self.need(Need::Columns(&[column::MAP])) || self.refuses(On::Map),
+            Need::Map => self.need(Need::Columns(&[column::MAP])) || self.refuses(AttemptKind::Map),
             Need::Kind(on) => self.refuses(on) && self.reachable.contains(&on),
         }
     }
 
-    fn refuses(&self, on: On) -> bool {
+    fn refuses(&self, on: AttemptKind) -> bool {
         let mut rules = self
             .table
             .on
@@ -218,7 +218,7 @@ pub fn compile_for<'o>(
 }
 
 /// How rules become a table.
-type ToTable<'t> = &'t dyn Fn(&[Rule], Mode) -> Result<RuleTable, CompileError>;
+type ToTable<'t> = &'t dyn Fn(&[Rule], EnforcementMode) -> Result<RuleTable, CompileError>;
 
 fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rules, CompileError> {
     if policy.rules.len() > RULES {
@@ -229,7 +229,7 @@ fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rule
     refuse_impossible_denials(policy, tier)?;
     identity::refuse_unknowable(&policy.rules, tier)?;
     let table = to_table(&policy.rules, policy.mode)?;
-    let allowed = |on: &On| {
+    let allowed = |on: &AttemptKind| {
         let of_kind = SYSCALLS.iter().filter(|syscall| is_of(*on, syscall.class));
         of_kind
             .into_iter()
@@ -238,20 +238,20 @@ fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rule
     Ok(Rules {
         tier,
         by_perf: interrupts_tracepoints_here(),
-        reachable: On::ALL.iter().copied().filter(allowed).collect(),
+        reachable: AttemptKind::ALL.iter().copied().filter(allowed).collect(),
         table,
         watched: identity::watched_paths(&policy.rules)?,
         definitions: policy.rules.clone(),
         network: network_code(&policy.network),
         kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
-        strict: policy.mode == Mode::Enforce,
+        strict: policy.mode == EnforcementMode::Enforce,
         filtered: filtered_numbers(&policy.syscalls),
     })
 }
 
 /// The bits of the calls that the filter of a jail answers by their number alone.
-fn filtered_numbers(policy: &Syscalls) -> [u64; FILTERED_WORDS] {
-    let is_filtered = |number| syscalls::answer(policy, number) != Answer::Allowed;
+fn filtered_numbers(policy: &SyscallPolicy) -> [u64; FILTERED_WORDS] {
+    let is_filtered = |number| syscalls::answer(policy, number) != FilterAnswer::Allowed;
     let mut words = [0; FILTERED_WORDS];
     for (first, word) in (0..).step_by(64).zip(&mut words) {
         let bits = (0..u64::BITS).filter(|bit| is_filtered(first + bit));
@@ -261,12 +261,15 @@ fn filtered_numbers(policy: &Syscalls) -> [u64; FILTERED_WORDS] {
 }
 
 /// Compiles rules alone.
-pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, CompileError> {
+pub(crate) fn compile_rules(
+    rules: &[Rule],
+    mode: EnforcementMode,
+) -> Result<Box<Table>, CompileError> {
     let mut table = crate::sys::empty_table();
     let slots = table.actions[1..].iter_mut().zip(&mut table.strengths[1..]);
     for (rule, (action, strength)) in rules.iter().zip(slots) {
         *action = action_code(rule.action, mode);
-        *strength = action_code(rule.action, Mode::Enforce);
+        *strength = action_code(rule.action, EnforcementMode::Enforce);
     }
     table.files.fill(WatchedFile::NONE);
     let patterns = Patterns::of(rules);
@@ -325,8 +328,8 @@ pub(crate) fn compile_rules(rules: &[Rule], mode: Mode) -> Result<Box<Table>, Co
 
 /// What is answered of attempts of which their kind alone is known.
 fn compile_kinds(rules: &[Rule], role: &Role, answers: &mut [u16; ON]) {
-    let without_path = |on: &On| !on.has_path() || *on == On::Map;
-    for on in On::ALL.iter().copied().filter(without_path) {
+    let without_path = |on: &AttemptKind| !on.has_path() || *on == AttemptKind::Map;
+    for on in AttemptKind::ALL.iter().copied().filter(without_path) {
         let order = precedence(rules, on, None).into_iter();
         let speaking =
             order.filter(|one| role.means(one.rule) && one.is_whole() && one.means(rules, None));
@@ -335,21 +338,21 @@ fn compile_kinds(rules: &[Rule], role: &Role, answers: &mut [u16; ON]) {
     }
 }
 
-fn network_code(mode: &Network) -> u32 {
+fn network_code(mode: &NetworkMode) -> u32 {
     match mode {
-        Network::None => network::NONE,
-        Network::Loopback => network::LOOPBACK,
-        Network::Allow => network::ALLOW,
-        Network::Host => network::HOST,
+        NetworkMode::None => network::NONE,
+        NetworkMode::Loopback => network::LOOPBACK,
+        NetworkMode::Allow => network::ALLOW,
+        NetworkMode::Host => network::HOST,
     }
 }
 
-fn action_code(of: Action, mode: Mode) -> u8 {
+fn action_code(of: RuleAction, mode: EnforcementMode) -> u8 {
     let code = match (of, mode) {
-        (Action::Allow, _) => action::ALLOW,
-        (_, Mode::Observe) | (Action::Log, _) => action::LOG,
-        (Action::Deny, Mode::Enforce) => action::DENY,
-        (Action::Kill, Mode::Enforce) => action::KILL,
+        (RuleAction::Allow, _) => action::ALLOW,
+        (_, EnforcementMode::Observe) | (RuleAction::Log, _) => action::LOG,
+        (RuleAction::Deny, EnforcementMode::Enforce) => action::DENY,
+        (RuleAction::Kill, EnforcementMode::Enforce) => action::KILL,
     };
     // The codes are small by definition.
     u8::try_from(code).unwrap_or(u8::MAX)
@@ -367,7 +370,7 @@ fn refuse_impossible_denials(policy: &Policy, tier: Tier) -> Result<(), CompileE
     for rule in policy
         .rules
         .iter()
-        .filter(|rule| rule.action == Action::Deny)
+        .filter(|rule| rule.action == RuleAction::Deny)
     {
         if rule.on.iter().any(|on| on.is_by_argument()) {
             return Err(CompileError::CannotDenyLooks {
@@ -406,9 +409,9 @@ fn watches(rule: &Rule, of: u8) -> bool {
 }
 
 /// Whether a syscall's class is of a kind. Namespaces are made by calls for processes, too.
-fn is_of(on: On, of: u8) -> bool {
+fn is_of(on: AttemptKind, of: u8) -> bool {
     class::WATCH + on_code(on) == of
-        || on == On::Namespace && matches!(of, class::CLONE | class::CLONE3)
+        || on == AttemptKind::Namespace && matches!(of, class::CLONE | class::CLONE3)
 }
 
 /// The order of decision in each column that one access or kind stands for, by actors of one role.
@@ -422,32 +425,32 @@ struct Orders {
 }
 
 /// The kinds of the columns behind [`column::BOTH`].
-const REST: [On; 8] = [
-    On::Exec,
-    On::Link,
-    On::Rename,
-    On::Unlink,
-    On::Chmod,
-    On::Map,
-    On::Stat,
-    On::Attribute,
+const REST: [AttemptKind; 8] = [
+    AttemptKind::Exec,
+    AttemptKind::Link,
+    AttemptKind::Rename,
+    AttemptKind::Unlink,
+    AttemptKind::Chmod,
+    AttemptKind::Map,
+    AttemptKind::Stat,
+    AttemptKind::Attribute,
 ];
 
 impl Orders {
     fn of(rules: &[Rule], role: &Role) -> Self {
-        let of = |on: On, access: Option<Access>| {
+        let of = |on: AttemptKind, access: Option<OpenAccess>| {
             let mut order = precedence(rules, on, access);
             order.retain(|candidate| role.means(candidate.rule));
             order
         };
         Self {
             is_known: role.is_known,
-            read: of(On::Open, Some(Access::Read)),
-            write: of(On::Open, Some(Access::Write)),
+            read: of(AttemptKind::Open, Some(OpenAccess::Read)),
+            write: of(AttemptKind::Open, Some(OpenAccess::Write)),
             rest: REST.map(|on| {
                 let mut order = of(on, None);
                 // Those without paths speak of memory that no file holds.
-                order.retain(|candidate| on != On::Map || candidate.pattern.is_some());
+                order.retain(|candidate| on != AttemptKind::Map || candidate.pattern.is_some());
                 order
             }),
         }
@@ -552,7 +555,7 @@ fn columns(rules: &[Rule], named: Answers, nameless: Answers) -> [u16; column::C
 }
 
 /// How strong a rule is among others, and the earlier before the later.
-pub(crate) fn strength(rules: &[Rule], rule: usize) -> (Action, Reverse<usize>) {
+pub(crate) fn strength(rules: &[Rule], rule: usize) -> (RuleAction, Reverse<usize>) {
     (rules[rule].action, Reverse(rule))
 }
 

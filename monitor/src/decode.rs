@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use turnkey_abi::syscalls::on;
 use turnkey_abi::{COMM, PATH, Record, Repeat, act, count, flag, kind};
-use turnkey_policy::On;
+use turnkey_policy::AttemptKind;
 
 use crate::wire;
 use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
@@ -175,7 +175,10 @@ pub(crate) fn slot(of: &Kind) -> usize {
         Kind::Refused { .. } => (kind::REFUSED, 0),
         Kind::Fork { .. } => (kind::FORK, 0),
         Kind::Exit { .. } => (kind::EXIT, 0),
-        Kind::Change { on: On::Stat, .. } => (kind::LOOK, 0),
+        Kind::Change {
+            on: AttemptKind::Stat,
+            ..
+        } => (kind::LOOK, 0),
         Kind::Change { .. } => (kind::CHANGE, 0),
         Kind::Map { .. } => (kind::MAP, 0),
     };
@@ -320,7 +323,7 @@ fn network_act(record: &Record) -> Result<NetworkAct, DecodeError> {
 }
 
 /// The rule kind in [`Record::what`].
-fn rule_kind(record: &Record) -> Result<On, DecodeError> {
+fn rule_kind(record: &Record) -> Result<AttemptKind, DecodeError> {
     wire::on(record.what).ok_or(DecodeError::Code {
         field: "rule kind",
         value: record.what.into(),
@@ -328,9 +331,9 @@ fn rule_kind(record: &Record) -> Result<On, DecodeError> {
 }
 
 /// A look is a record of a kind of its own, and no other's.
-fn kind_of_change(record: &Record) -> Result<On, DecodeError> {
+fn kind_of_change(record: &Record) -> Result<AttemptKind, DecodeError> {
     let on = rule_kind(record)?;
-    if (on == On::Stat) != (record.kind == kind::LOOK) {
+    if (on == AttemptKind::Stat) != (record.kind == kind::LOOK) {
         return Err(DecodeError::Code {
             field: "rule kind",
             value: record.what.into(),
@@ -344,18 +347,18 @@ const EFAULT: i32 = 14;
 
 /// The other name of a link or a rename, and what a symlink leads to: the programs write a relative one behind its own
 /// name and a step back.
-fn new_name(parts: &Parts<'_>, on: On) -> Option<Vec<u8>> {
+fn new_name(parts: &Parts<'_>, on: AttemptKind) -> Option<Vec<u8>> {
     let is_known = !has(&parts.record, flag::RAW_UNREADABLE);
     let name = match on {
-        On::Link | On::Rename => parts.raw,
-        On::Open if has(&parts.record, flag::OBJECT_UNREADABLE) => {
+        AttemptKind::Link | AttemptKind::Rename => parts.raw,
+        AttemptKind::Open if has(&parts.record, flag::OBJECT_UNREADABLE) => {
             // A call that fails for its name never had one, so none stands before the aim.
             match errno(&parts.record) {
                 EFAULT if !parts.raw.is_empty() => parts.raw,
                 _ => aim_alone(parts.raw)?,
             }
         }
-        On::Open if !parts.raw.is_empty() => {
+        AttemptKind::Open if !parts.raw.is_empty() => {
             // Another thread can have written another name there since. An absolute aim has none before it.
             let is_relative = !parts.raw.starts_with(b"/");
             let by_length = || parts.raw.get(parts.path.len()..).filter(|_| is_relative);

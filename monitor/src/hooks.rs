@@ -6,7 +6,7 @@ use aya::BtfError;
 use aya::programs::links::FdLink;
 use aya::programs::{Lsm, ProgramError};
 use turnkey_abi::column;
-use turnkey_policy::On;
+use turnkey_policy::AttemptKind;
 
 use crate::btf;
 use crate::compile::Rules;
@@ -37,7 +37,7 @@ pub(crate) enum Need {
     /// When some rule speaks of memory that is made executable.
     Map,
     /// When a rule refuses this kind, and the filter lets calls of it come so far.
-    Kind(On),
+    Kind(AttemptKind),
 }
 
 /// A table of hooks. The program for each is named after it.
@@ -77,26 +77,26 @@ const HOOKS: &[Hook] = hooks! {
     unix_stream_connect Need::Always,
     unix_may_send Need::Always,
     task_kill Need::Always,
-    ptrace_access_check Need::Kind(On::Ptrace),
-    ptrace_traceme Need::Kind(On::Ptrace),
-    task_fix_setuid Need::Kind(On::Setuid),
-    task_fix_setgid Need::Kind(On::Setuid),
-    capset Need::Kind(On::Setuid),
-    sb_mount Need::Kind(On::Mount),
-    sb_umount Need::Kind(On::Mount),
-    sb_pivotroot Need::Kind(On::Mount),
-    move_mount Need::Kind(On::Mount),
-    userns_create Need::Kind(On::Namespace),
-    bpf Need::Kind(On::Bpf),
-    perf_event_open Need::Kind(On::Bpf),
-    kernel_read_file Need::Kind(On::Module),
-    kernel_load_data Need::Kind(On::Module),
-    key_alloc Need::Kind(On::Keyring),
-    key_permission Need::Kind(On::Keyring),
-    uring_sqpoll Need::Kind(On::IoUring),
-    uring_cmd Need::Kind(On::IoUring),
-    uring_override_creds Need::Kind(On::IoUring),
-    uring_allowed Need::Kind(On::IoUring),
+    ptrace_access_check Need::Kind(AttemptKind::Ptrace),
+    ptrace_traceme Need::Kind(AttemptKind::Ptrace),
+    task_fix_setuid Need::Kind(AttemptKind::Setuid),
+    task_fix_setgid Need::Kind(AttemptKind::Setuid),
+    capset Need::Kind(AttemptKind::Setuid),
+    sb_mount Need::Kind(AttemptKind::Mount),
+    sb_umount Need::Kind(AttemptKind::Mount),
+    sb_pivotroot Need::Kind(AttemptKind::Mount),
+    move_mount Need::Kind(AttemptKind::Mount),
+    userns_create Need::Kind(AttemptKind::Namespace),
+    bpf Need::Kind(AttemptKind::Bpf),
+    perf_event_open Need::Kind(AttemptKind::Bpf),
+    kernel_read_file Need::Kind(AttemptKind::Module),
+    kernel_load_data Need::Kind(AttemptKind::Module),
+    key_alloc Need::Kind(AttemptKind::Keyring),
+    key_permission Need::Kind(AttemptKind::Keyring),
+    uring_sqpoll Need::Kind(AttemptKind::IoUring),
+    uring_cmd Need::Kind(AttemptKind::IoUring),
+    uring_override_creds Need::Kind(AttemptKind::IoUring),
+    uring_allowed Need::Kind(AttemptKind::IoUring),
 };
 
 /// The hooks that answer, and those that this kernel does not have.

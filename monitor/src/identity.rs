@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use turnkey_abi::{FILES, Table, WatchedFile, column};
-use turnkey_policy::{Access, Attempt, On, Rule, SameFile, decide_same_file};
+use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Rule, SameFile, decide_same_file};
 
 use crate::compile::{AWAY, CompileError, plus_one, strength};
 use crate::tier::Tier;
@@ -75,7 +75,9 @@ pub(crate) fn watched_paths(rules: &[Rule]) -> Result<Vec<WatchedPath>, CompileE
 pub(crate) fn refuse_unknowable(rules: &[Rule], tier: Tier) -> Result<(), CompileError> {
     let knowing = rules.iter().filter(|rule| rule.same_file != SameFile::No);
     for rule in knowing {
-        let unknowable = |on: &&On| !matches!(on, On::Open | On::Exec | On::Map);
+        let unknowable = |on: &&AttemptKind| {
+            !matches!(on, AttemptKind::Open | AttemptKind::Exec | AttemptKind::Map)
+        };
         if tier == Tier::Tracepoint
             && let Some(on) = rule.on.iter().find(unknowable)
         {
@@ -112,16 +114,16 @@ pub(crate) fn columns(rules: &[Rule]) -> u32 {
 }
 
 /// What each column asks.
-const ASKED: [(u32, On, &[Access]); 9] = [
-    (column::READ, On::Open, &[Access::Read]),
-    (column::WRITE, On::Open, &[Access::Write]),
-    (column::BOTH, On::Open, Access::ALL),
-    (column::EXEC, On::Exec, &[]),
-    (column::LINK, On::Link, &[]),
-    (column::RENAME, On::Rename, &[]),
-    (column::UNLINK, On::Unlink, &[]),
-    (column::CHMOD, On::Chmod, &[]),
-    (column::MAP, On::Map, &[]),
+const ASKED: [(u32, AttemptKind, &[OpenAccess]); 9] = [
+    (column::READ, AttemptKind::Open, &[OpenAccess::Read]),
+    (column::WRITE, AttemptKind::Open, &[OpenAccess::Write]),
+    (column::BOTH, AttemptKind::Open, OpenAccess::ALL),
+    (column::EXEC, AttemptKind::Exec, &[]),
+    (column::LINK, AttemptKind::Link, &[]),
+    (column::RENAME, AttemptKind::Rename, &[]),
+    (column::UNLINK, AttemptKind::Unlink, &[]),
+    (column::CHMOD, AttemptKind::Chmod, &[]),
+    (column::MAP, AttemptKind::Map, &[]),
 ];
 
 /// Writes the files that were found at the watched paths, in the order of both.

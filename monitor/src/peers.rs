@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use turnkey_abi::{PEERS, Peer, Table, family, role};
-use turnkey_policy::{Candidate, On, Rule, Subnet, address, peer_precedence};
+use turnkey_policy::{AttemptKind, Candidate, Rule, Subnet, address, peer_precedence};
 
 use crate::compile::{CompileError, plus_one};
 use crate::roles::{self, Roles};
@@ -67,7 +67,7 @@ fn entry(rules: &[Rule], candidate: Candidate) -> Peer {
     }
 }
 
-fn bit(on: On) -> u32 {
+fn bit(on: AttemptKind) -> u32 {
     1 << on_code(on)
 }
 
@@ -104,7 +104,7 @@ fn in_network_order(bytes: [u8; 16]) -> [u32; 4] {
 pub(crate) fn rule_of(
     table: &Table,
     role: u32,
-    (on, peer): (On, SocketAddr),
+    (on, peer): (AttemptKind, SocketAddr),
     to_itself: bool,
 ) -> u16 {
     let meant = address::meant(on, peer.ip());
@@ -130,7 +130,7 @@ fn stronger(table: &Table, one: u16, other: u16) -> u16 {
 fn of_one(
     table: &Table,
     role: u32,
-    (on, (address, port)): (On, (IpAddr, u16)),
+    (on, (address, port)): (AttemptKind, (IpAddr, u16)),
     to_itself: bool,
 ) -> u16 {
     let own = match address {

@@ -1,49 +1,49 @@
 //! Codes of the wire, in both directions.
 
 use turnkey_abi::{action, syscalls::on};
-use turnkey_policy::{Action, On};
+use turnkey_policy::{AttemptKind, RuleAction};
 
 /// The code of a rule kind.
-pub(crate) fn on_code(kind: On) -> u8 {
+pub(crate) fn on_code(kind: AttemptKind) -> u8 {
     match kind {
-        On::Open => on::OPEN,
-        On::Exec => on::EXEC,
-        On::Connect => on::CONNECT,
-        On::Bind => on::BIND,
-        On::Send => on::SEND,
-        On::Ptrace => on::PTRACE,
-        On::Mount => on::MOUNT,
-        On::Setuid => on::SETUID,
-        On::Namespace => on::NAMESPACE,
-        On::Bpf => on::BPF,
-        On::Module => on::MODULE,
-        On::Keyring => on::KEYRING,
-        On::IoUring => on::IO_URING,
-        On::Link => on::LINK,
-        On::Rename => on::RENAME,
-        On::Unlink => on::UNLINK,
-        On::Chmod => on::CHMOD,
-        On::Map => on::MAP,
-        On::Stat => on::STAT,
-        On::Attribute => on::ATTRIBUTE,
+        AttemptKind::Open => on::OPEN,
+        AttemptKind::Exec => on::EXEC,
+        AttemptKind::Connect => on::CONNECT,
+        AttemptKind::Bind => on::BIND,
+        AttemptKind::Send => on::SEND,
+        AttemptKind::Ptrace => on::PTRACE,
+        AttemptKind::Mount => on::MOUNT,
+        AttemptKind::Setuid => on::SETUID,
+        AttemptKind::Namespace => on::NAMESPACE,
+        AttemptKind::Bpf => on::BPF,
+        AttemptKind::Module => on::MODULE,
+        AttemptKind::Keyring => on::KEYRING,
+        AttemptKind::IoUring => on::IO_URING,
+        AttemptKind::Link => on::LINK,
+        AttemptKind::Rename => on::RENAME,
+        AttemptKind::Unlink => on::UNLINK,
+        AttemptKind::Chmod => on::CHMOD,
+        AttemptKind::Map => on::MAP,
+        AttemptKind::Stat => on::STAT,
+        AttemptKind::Attribute => on::ATTRIBUTE,
     }
 }
 
 /// The rule kind of a code.
-pub(crate) fn on(code: u16) -> Option<On> {
-    On::ALL
+pub(crate) fn on(code: u16) -> Option<AttemptKind> {
+    AttemptKind::ALL
         .iter()
         .copied()
         .find(|kind| u16::from(on_code(*kind)) == code)
 }
 
 /// The action of a code.
-pub(crate) fn action(code: u16) -> Option<Action> {
+pub(crate) fn action(code: u16) -> Option<RuleAction> {
     match code {
-        action::ALLOW => Some(Action::Allow),
-        action::LOG => Some(Action::Log),
-        action::DENY => Some(Action::Deny),
-        action::KILL => Some(Action::Kill),
+        action::ALLOW => Some(RuleAction::Allow),
+        action::LOG => Some(RuleAction::Log),
+        action::DENY => Some(RuleAction::Deny),
+        action::KILL => Some(RuleAction::Kill),
         _ => None,
     }
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_code_of_its_own() {
-        for kind in On::ALL {
+        for kind in AttemptKind::ALL {
             assert_eq!(on(u16::from(on_code(*kind))), Some(*kind));
             assert!(on_code(*kind) < on::NONE);
             assert!(usize::from(on::NONE) < turnkey_abi::ON);
@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn every_code_of_an_action_is_one() {
         for (code, expected) in [
-            (1, Action::Allow),
-            (2, Action::Log),
-            (3, Action::Deny),
-            (4, Action::Kill),
+            (1, RuleAction::Allow),
+            (2, RuleAction::Log),
+            (3, RuleAction::Deny),
+            (4, RuleAction::Kill),
         ] {
             assert_eq!(super::action(code), Some(expected));
         }
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn every_kind_without_a_hook_has_syscalls() {
-        let watched = |kind: &&On| **kind > On::Send && !kind.has_path();
-        for kind in On::ALL.iter().filter(watched) {
+        let watched = |kind: &&AttemptKind| **kind > AttemptKind::Send && !kind.has_path();
+        for kind in AttemptKind::ALL.iter().filter(watched) {
             let class = class::WATCH + on_code(*kind);
             assert!(
                 SYSCALLS.iter().any(|syscall| syscall.class == class),

@@ -12,8 +12,8 @@ use random::peers::{any_peer_rule, peer};
 use random::{FILES, any_rule, path};
 use turnkey_monitor::{AutomatonError, CompileError, FileId, Known, Rules, Tier, compile};
 use turnkey_policy::{
-    Access, Action, Actor, Attempt, FileFlag, Glob, Mode, On, Overrides, Policy, Rule, SHIPPED,
-    SameFile, Subnet, decide, decide_unknown,
+    ActorPaths, Attempt, AttemptKind, EnforcementMode, FileFlag, Glob, OpenAccess, Overrides,
+    Policy, Rule, RuleAction, SHIPPED, SameFile, Subnet, decide, decide_unknown,
 };
 
 fn policy(rules: Vec<Rule>) -> Policy {
@@ -31,7 +31,13 @@ fn shipped(name: &str) -> Policy {
     .expect("a shipped profile is right")
 }
 
-fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> Rule {
+fn rule(
+    id: &str,
+    on: AttemptKind,
+    paths: &[&str],
+    access: &[OpenAccess],
+    action: RuleAction,
+) -> Rule {
     Rule {
         path: paths
             .iter()
@@ -42,8 +48,8 @@ fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> 
     }
 }
 
-const READ: &[Access] = &[Access::Read];
-const BOTH: &[Access] = &[Access::Read, Access::Write];
+const READ: &[OpenAccess] = &[OpenAccess::Read];
+const BOTH: &[OpenAccess] = &[OpenAccess::Read, OpenAccess::Write];
 
 /// A file as the reference knows it.
 #[derive(Clone, Copy)]
@@ -59,10 +65,10 @@ impl File<'_> {
     fn reference(
         &self,
         rules: &[Rule],
-        actor: Option<Actor<'_>>,
-        on: On,
-        access: &[Access],
-    ) -> Option<(usize, Action)> {
+        actor: Option<ActorPaths<'_>>,
+        on: AttemptKind,
+        access: &[OpenAccess],
+    ) -> Option<(usize, RuleAction)> {
         let was: Vec<&[u8]> = self.index.map_or(vec![], |index| {
             FILES[index].iter().map(|path| path.as_bytes()).collect()
         });
@@ -124,33 +130,33 @@ fn whole(rules: &[Rule]) -> Result<Rules, TestCaseError> {
 }
 
 #[track_caller]
-fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>, file: File<'_>) {
+fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<ActorPaths<'_>>, file: File<'_>) {
     let answers = rules.to(actor);
-    for access in [READ, &[Access::Write], BOTH, &[]] {
+    for access in [READ, &[OpenAccess::Write], BOTH, &[]] {
         assert_eq!(
             answers.open(file.known(), access),
-            file.reference(of, actor, On::Open, access),
+            file.reference(of, actor, AttemptKind::Open, access),
             "{access:?} {:?} {actor:?}",
             file.known()
         );
     }
     assert_eq!(
         answers.exec(file.known()),
-        file.reference(of, actor, On::Exec, &[]),
+        file.reference(of, actor, AttemptKind::Exec, &[]),
         "exec {:?} {actor:?}",
         file.known()
     );
     assert_eq!(
         answers.map(Some(file.known())),
-        file.reference(of, actor, On::Map, &[]),
+        file.reference(of, actor, AttemptKind::Map, &[]),
         "map {:?} {actor:?}",
         file.known()
     );
     let on_name = [
-        (On::Link, answers.link(file.known())),
-        (On::Rename, answers.rename(file.known())),
-        (On::Unlink, answers.unlink(file.known())),
-        (On::Chmod, answers.chmod(file.known())),
+        (AttemptKind::Link, answers.link(file.known())),
+        (AttemptKind::Rename, answers.rename(file.known())),
+        (AttemptKind::Unlink, answers.unlink(file.known())),
+        (AttemptKind::Chmod, answers.chmod(file.known())),
     ];
     for (on, answer) in on_name {
         assert_eq!(
@@ -164,7 +170,7 @@ fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>, file: Fil
     let attempt = Attempt {
         path: Some(file.path),
         actor,
-        ..Attempt::of(On::Stat)
+        ..Attempt::of(AttemptKind::Stat)
     };
     let expected = decide(of, &attempt).map(|index| (index, of[index].action));
     assert_eq!(
@@ -176,10 +182,10 @@ fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>, file: Fil
 }
 
 #[track_caller]
-fn assert_agrees_without_a_path(rules: &Rules, of: &[Rule], actor: Option<Actor<'_>>) {
+fn assert_agrees_without_a_path(rules: &Rules, of: &[Rule], actor: Option<ActorPaths<'_>>) {
     let attempt = Attempt {
         actor,
-        ..Attempt::of(On::Map)
+        ..Attempt::of(AttemptKind::Map)
     };
     let expected = decide(of, &attempt).map(|index| (index, of[index].action));
     assert_eq!(rules.to(actor).map(None), expected);
@@ -207,8 +213,8 @@ fn actor() -> impl Strategy<Value = Acting> {
     prop::option::weighted(0.8, (path(), prop::option::of(path())))
 }
 
-fn named(known: Acting) -> Option<Actor<'static>> {
-    known.map(|(exe, script)| Actor {
+fn named(known: Acting) -> Option<ActorPaths<'static>> {
+    known.map(|(exe, script)| ActorPaths {
         exe: exe.as_bytes(),
         script: script.map(str::as_bytes),
     })
@@ -226,7 +232,7 @@ proptest! {
         let compiled = whole(&rules)?;
         let somebody = named(somebody);
         assert_agrees_without_a_path(&compiled, &rules, somebody);
-        for (on, access) in [(On::Exec, &[][..]), (On::Open, READ), (On::Open, BOTH)] {
+        for (on, access) in [(AttemptKind::Exec, &[][..]), (AttemptKind::Open, READ), (AttemptKind::Open, BOTH)] {
             let expected = decide_unknown(&rules, on, access, somebody);
             let expected = expected.map(|index| (index, rules[index].action));
             prop_assert_eq!(compiled.to(somebody).unknown(on, access), expected);
@@ -245,7 +251,7 @@ proptest! {
         let compiled = compile_few(&rules)?;
         for (peer, to_itself, actor) in peers {
             let actor = named(actor);
-            for on in [On::Connect, On::Bind, On::Send] {
+            for on in [AttemptKind::Connect, AttemptKind::Bind, AttemptKind::Send] {
                 let attempt = Attempt { address: Some(peer), to_itself, actor, ..Attempt::of(on) };
                 let expected = decide(&rules, &attempt).map(|index| (index, rules[index].action));
                 prop_assert_eq!(compiled.to(actor).peer(on, peer, to_itself), expected);
@@ -260,19 +266,21 @@ fn more_addresses_than_fit_are_refused_whole_and_those_that_never_decide_are_non
         address: (0..count)
             .map(|number| Subnet::one(Ipv4Addr::from_bits(number).into()))
             .collect(),
-        ..Rule::new("many", [On::Connect], Action::Kill)
+        ..Rule::new("many", [AttemptKind::Connect], RuleAction::Kill)
     };
-    let all = Rule::new("all", [On::Connect], Action::Deny);
+    let all = Rule::new("all", [AttemptKind::Connect], RuleAction::Deny);
     let rules = compile(&policy(vec![all.clone(), some(511)]), Tier::Tracepoint).expect("512 fit");
     let connect = |last: u32| {
-        rules
-            .to(None)
-            .peer(On::Connect, (Ipv4Addr::from_bits(last), 1).into(), false)
+        rules.to(None).peer(
+            AttemptKind::Connect,
+            (Ipv4Addr::from_bits(last), 1).into(),
+            false,
+        )
     };
-    assert_eq!(connect(510), Some((1, Action::Kill)));
-    assert_eq!(connect(511), Some((0, Action::Deny)));
+    assert_eq!(connect(510), Some((1, RuleAction::Kill)));
+    assert_eq!(connect(511), Some((0, RuleAction::Deny)));
     // Behind a rule about everything, no other of its kind is heard.
-    let again = Rule::new("again", [On::Connect], Action::Log);
+    let again = Rule::new("again", [AttemptKind::Connect], RuleAction::Log);
     compile(&policy(vec![again, all, some(511)]), Tier::Tracepoint).expect("512 decide");
     let error = compile(&policy(vec![some(513)]), Tier::Tracepoint).expect_err("513 do not");
     assert_eq!(error, CompileError::TooManyPeers { count: 513 });
@@ -296,7 +304,7 @@ fn every_shipped_profile_fits_and_says_what_it_says() {
     for (name, _) in SHIPPED.iter().map(|profile| (profile.0, ())) {
         // One of them only observes; what its rules say is said of them as written.
         let policy = Policy {
-            mode: Mode::Enforce,
+            mode: EnforcementMode::Enforce,
             ..shipped(name)
         };
         let rules =
@@ -313,35 +321,35 @@ fn every_shipped_profile_fits_and_says_what_it_says() {
 #[test]
 fn observing_turns_every_action_but_allow_into_log() {
     let rules = vec![
-        rule("kill", On::Open, &["/k"], READ, Action::Kill),
-        rule("allow", On::Open, &["/a"], READ, Action::Allow),
+        rule("kill", AttemptKind::Open, &["/k"], READ, RuleAction::Kill),
+        rule("allow", AttemptKind::Open, &["/a"], READ, RuleAction::Allow),
     ];
     let mut policy = policy(rules);
-    policy.mode = Mode::Observe;
+    policy.mode = EnforcementMode::Observe;
     let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
     assert_eq!(
         rules.to(None).open(Known::at(b"/k"), READ),
-        Some((0, Action::Log))
+        Some((0, RuleAction::Log))
     );
     assert_eq!(
         rules.to(None).open(Known::at(b"/a"), READ),
-        Some((1, Action::Allow))
+        Some((1, RuleAction::Allow))
     );
     assert_eq!(rules.to(None).open(Known::at(b"/x"), READ), None);
 }
 
 #[test]
 fn where_the_kernel_asks_first_a_file_can_be_denied() {
-    for on in [On::Open, On::Exec] {
-        let policy = policy(vec![rule("no-way", on, &["/x"], READ, Action::Deny)]);
+    for on in [AttemptKind::Open, AttemptKind::Exec] {
+        let policy = policy(vec![rule("no-way", on, &["/x"], READ, RuleAction::Deny)]);
         compile(&policy, Tier::Lsm).expect("the hooks refuse it");
     }
 }
 
 #[test]
 fn a_file_cannot_be_denied_and_the_error_says_what_to_do() {
-    for (on, word) in [(On::Open, "open"), (On::Exec, "exec")] {
-        let policy = policy(vec![rule("no-way", on, &["/x"], READ, Action::Deny)]);
+    for (on, word) in [(AttemptKind::Open, "open"), (AttemptKind::Exec, "exec")] {
+        let policy = policy(vec![rule("no-way", on, &["/x"], READ, RuleAction::Deny)]);
         let error = compile(&policy, Tier::Tracepoint).expect_err("this tier cannot");
         assert_eq!(
             error,
@@ -361,7 +369,13 @@ fn a_file_cannot_be_denied_and_the_error_says_what_to_do() {
 #[test]
 fn a_look_cannot_be_denied_anywhere() {
     for tier in [Tier::Lsm, Tier::Tracepoint] {
-        let policy = policy(vec![rule("no-way", On::Stat, &["/x"], &[], Action::Deny)]);
+        let policy = policy(vec![rule(
+            "no-way",
+            AttemptKind::Stat,
+            &["/x"],
+            &[],
+            RuleAction::Deny,
+        )]);
         let error = compile(&policy, tier).expect_err("it is over when it is asked about");
         let rule = "no-way".to_owned();
         assert_eq!(error, CompileError::CannotDenyLooks { rule });
@@ -370,7 +384,13 @@ fn a_look_cannot_be_denied_anywhere() {
 
 #[test]
 fn a_denied_syscall_must_be_one_that_the_filter_refuses() {
-    let mut policy = policy(vec![rule("no-mount", On::Mount, &[], &[], Action::Deny)]);
+    let mut policy = policy(vec![rule(
+        "no-mount",
+        AttemptKind::Mount,
+        &[],
+        &[],
+        RuleAction::Deny,
+    )]);
     compile(&policy, Tier::Tracepoint).expect("the filter refuses mount");
     policy.syscalls.allow.insert("umount2");
     let error = compile(&policy, Tier::Tracepoint).expect_err("the filter lets it pass");
@@ -386,7 +406,7 @@ fn a_denied_syscall_must_be_one_that_the_filter_refuses() {
 #[test]
 fn too_many_rules_are_refused_whole() {
     let rules = (0..1024)
-        .map(|_| rule("r", On::Open, &["/x"], READ, Action::Log))
+        .map(|_| rule("r", AttemptKind::Open, &["/x"], READ, RuleAction::Log))
         .collect();
     assert_eq!(
         compile(&policy(rules), Tier::Tracepoint).map(|_| ()),
@@ -398,7 +418,13 @@ fn too_many_rules_are_refused_whole() {
 fn patterns_that_need_too_many_states_are_refused_whole() {
     // "an `a`, then exactly 20 more bytes" must remember which of the last 20 bytes were `a`.
     let pattern = format!("/**a{}", "?".repeat(20));
-    let rules = vec![rule("r", On::Open, &[&pattern], READ, Action::Log)];
+    let rules = vec![rule(
+        "r",
+        AttemptKind::Open,
+        &[&pattern],
+        READ,
+        RuleAction::Log,
+    )];
     let error = compile(&policy(rules), Tier::Tracepoint).expect_err("2^20 states do not fit");
     assert!(matches!(error, CompileError::Patterns(_)), "{error}");
 }
@@ -408,32 +434,32 @@ fn as_many_rules_as_fit_all_count() {
     let paths: Vec<String> = (0..1023).map(|index| format!("/{index}")).collect();
     let rules = paths
         .iter()
-        .map(|path| rule("r", On::Open, &[path], READ, Action::Kill))
+        .map(|path| rule("r", AttemptKind::Open, &[path], READ, RuleAction::Kill))
         .collect();
     let rules = compile(&policy(rules), Tier::Tracepoint).expect("1023 rules fit");
     assert_eq!(
         rules.to(None).open(Known::at(b"/0"), READ),
-        Some((0, Action::Kill))
+        Some((0, RuleAction::Kill))
     );
     assert_eq!(
         rules.to(None).open(Known::at(b"/1022"), READ),
-        Some((1022, Action::Kill))
+        Some((1022, RuleAction::Kill))
     );
     assert_eq!(rules.to(None).open(Known::at(b"/1023"), READ), None);
 }
 
 /// A rule that means a file by whatever name.
-fn same_file(on: On, path: &str) -> Rule {
+fn same_file(on: AttemptKind, path: &str) -> Rule {
     Rule {
         same_file: SameFile::Required,
-        ..rule("same", on, &[path], READ, Action::Kill)
+        ..rule("same", on, &[path], READ, RuleAction::Kill)
     }
 }
 
 #[test]
 fn more_files_than_fit_are_refused_whole() {
     let rules = |count: usize| {
-        let rules = (0..count).map(|number| same_file(On::Open, &format!("/{number}")));
+        let rules = (0..count).map(|number| same_file(AttemptKind::Open, &format!("/{number}")));
         policy(rules.collect())
     };
     let mut most = compile(&rules(127), Tier::Tracepoint).expect("127 fit");
@@ -452,7 +478,7 @@ fn more_files_than_fit_are_refused_whole() {
         compile(&rules(128), Tier::Tracepoint).map(|_| ()),
         Err(CompileError::TooManyFiles)
     );
-    let spelled = same_file(On::Open, &"/{a,b,c,d}".repeat(40));
+    let spelled = same_file(AttemptKind::Open, &"/{a,b,c,d}".repeat(40));
     assert_eq!(
         compile(&policy(vec![spelled]), Tier::Tracepoint).map(|_| ()),
         Err(CompileError::TooManyFiles)
@@ -461,7 +487,12 @@ fn more_files_than_fit_are_refused_whole() {
 
 #[test]
 fn a_file_that_nobody_can_know_is_refused_and_the_error_says_what_to_do() {
-    for on in [On::Link, On::Rename, On::Unlink, On::Chmod] {
+    for on in [
+        AttemptKind::Link,
+        AttemptKind::Rename,
+        AttemptKind::Unlink,
+        AttemptKind::Chmod,
+    ] {
         let policy = policy(vec![same_file(on, "/x")]);
         compile(&policy, Tier::Lsm).expect("the hooks know it");
         let error = compile(&policy, Tier::Tracepoint).expect_err("this tier does not");
@@ -478,11 +509,11 @@ fn by_actor(programs: usize, scripts: usize) -> Vec<Rule> {
     let named = |number: usize| vec![Glob::parse(&format!("/{number}")).expect("a pattern")];
     let of_program = (0..programs).map(|number| Rule {
         exe: named(number),
-        ..rule("exe", On::Open, &["/x"], READ, Action::Kill)
+        ..rule("exe", AttemptKind::Open, &["/x"], READ, RuleAction::Kill)
     });
     let of_script = (0..scripts).map(|number| Rule {
         script: named(number),
-        ..rule("script", On::Open, &["/x"], READ, Action::Kill)
+        ..rule("script", AttemptKind::Open, &["/x"], READ, RuleAction::Kill)
     });
     of_program.chain(of_script).collect()
 }
@@ -507,16 +538,16 @@ fn the_thirtieth_actor_is_told_from_the_others() {
     let rules = compile(&policy(by_actor(30, 0)), Tier::Tracepoint).expect("they fit");
     let opens = |exe: &str| {
         let exe = exe.as_bytes();
-        let actor = Actor { exe, script: None };
+        let actor = ActorPaths { exe, script: None };
         rules.to(Some(actor)).open(Known::at(b"/x"), READ)
     };
-    assert_eq!(opens("/0"), Some((0, Action::Kill)));
-    assert_eq!(opens("/29"), Some((29, Action::Kill)));
+    assert_eq!(opens("/0"), Some((0, RuleAction::Kill)));
+    assert_eq!(opens("/29"), Some((29, RuleAction::Kill)));
     assert_eq!(opens("/30"), None);
-    assert_eq!(opens("/2"), Some((2, Action::Kill)));
+    assert_eq!(opens("/2"), Some((2, RuleAction::Kill)));
     assert_eq!(
         rules.to(None).open(Known::at(b"/x"), READ),
-        Some((0, Action::Kill))
+        Some((0, RuleAction::Kill))
     );
 }
 
@@ -527,10 +558,10 @@ fn answers_in_more_ways_than_fit_are_refused_whole() {
         .map(|number| {
             rule(
                 "any",
-                On::Open,
+                AttemptKind::Open,
                 &[&format!("/{number}")],
                 READ,
-                Action::Kill,
+                RuleAction::Kill,
             )
         })
         .collect();

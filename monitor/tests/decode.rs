@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use turnkey_abi::{Record, act, action, flag, kind, syscalls::on};
 use turnkey_facts::{Address, Decision, File, Kind, NetworkAct, Raw};
 use turnkey_monitor::{DecodeError, decode};
-use turnkey_policy::{Action, On};
+use turnkey_policy::{AttemptKind, RuleAction};
 
 /// The bytes of a record as the kernel's side writes them: field after field, no gap.
 fn bytes(record: &Record, raw: &[u8], path: &[u8], argv: &[u8]) -> Vec<u8> {
@@ -97,7 +97,7 @@ fn every_field_lands_in_its_place() {
         event.decision,
         Some(Decision {
             rule: 2,
-            action: Action::Kill,
+            action: RuleAction::Kill,
             actor_unknown: true,
         })
     );
@@ -227,9 +227,9 @@ fn socket_addresses_of_every_family() {
 #[test]
 fn every_rule_kind_survives_the_wire() {
     for (code, expected) in [
-        (on::PTRACE, On::Ptrace),
-        (on::NAMESPACE, On::Namespace),
-        (on::IO_URING, On::IoUring),
+        (on::PTRACE, AttemptKind::Ptrace),
+        (on::NAMESPACE, AttemptKind::Namespace),
+        (on::IO_URING, AttemptKind::IoUring),
     ] {
         let record = Record {
             kind: kind::REFUSED,
@@ -259,7 +259,7 @@ fn a_look_is_told_with_its_path_and_no_other_record_is_one() {
         ..Record::ZERO
     };
     let looked = Kind::Change {
-        on: On::Stat,
+        on: AttemptKind::Stat,
         object: Raw {
             base: Some(b"/root".to_vec()),
             bytes: b".bashrc".to_vec(),

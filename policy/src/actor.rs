@@ -6,14 +6,14 @@ use crate::model::Rule;
 /// The program of a process since its last successful execve(2). Its children have it until they
 /// execute another one, and so have all of its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Actor<'a> {
+pub struct ActorPaths<'a> {
     /// The path of the file that the kernel executed, as it was then: of a script, the interpreter.
     pub exe: &'a [u8],
     /// The path by which a script was started; `None` where none was.
     pub script: Option<&'a [u8]>,
 }
 
-impl Actor<'_> {
+impl ActorPaths<'_> {
     /// Whether a rule speaks of what this one does.
     #[must_use]
     pub fn is_meant_by(self, rule: &Rule) -> bool {

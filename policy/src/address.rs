@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::model::On;
+use crate::model::AttemptKind;
 
 /// The addresses that begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -196,14 +196,14 @@ pub fn is_own(address: IpAddr) -> bool {
 /// Every address that an attempt on this one is an attempt on: itself, and what the kernel may take
 /// an unspecified one for.
 #[must_use]
-pub fn meant(on: On, address: IpAddr) -> Vec<IpAddr> {
+pub fn meant(on: AttemptKind, address: IpAddr) -> Vec<IpAddr> {
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let address = address.to_canonical();
     let others: &[IpAddr] = match address {
         _ if !address.is_unspecified() => &[],
         // A socket bound to `::` takes connections of IPv4, too.
-        IpAddr::V6(_) if on == On::Bind => &[IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
-        IpAddr::V4(_) if on == On::Bind => &[],
+        IpAddr::V6(_) if on == AttemptKind::Bind => &[IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
+        IpAddr::V4(_) if on == AttemptKind::Bind => &[],
         IpAddr::V4(_) => &[LOOPBACK],
         // A socket that is bound to an address of IPv4 goes there.
         IpAddr::V6(_) => &[IpAddr::V6(Ipv6Addr::LOCALHOST), LOOPBACK],

@@ -132,7 +132,7 @@ impl Behaviour {
 
 /// What a behaviour leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Response {
+pub enum BehaviourResponse {
     /// Nobody looks for it.
     Off,
     /// A finding in the report.
@@ -143,7 +143,7 @@ pub enum Response {
 
 /// A finding that is known and no reason for suspicion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedFinding {
     /// Its id: a rule's, `behaviour:…` or `turnkey:…`.
     pub finding: String,
     /// Why it is no reason for suspicion.

@@ -49,34 +49,34 @@
 //! decides, and one that allows never does. A rule with that flag speaks of just these files, and
 //! decides before.
 //!
-//! A rule with `exe` or `script` speaks of what such programs do ([`crate::Actor`]), and of an exec by who
+//! A rule with `exe` or `script` speaks of what such programs do ([`crate::ActorPaths`]), and of an exec by who
 //! asks for it. Where it is not known who acts, each such rule may be meant or not: of all the answers
 //! that this leaves, that with the strongest action stands.
 //!
 //! A pattern of a rule on hidden paths ([`Rule::hidden`]) matches nothing that the profile shows.
 //!
-//! Memory made executable ([`On::Map`]) is asked about by the path of the file that it holds, where only
+//! Memory made executable ([`AttemptKind::Map`]) is asked about by the path of the file that it holds, where only
 //! rules with paths match, and, when no file of the tree holds it, without a path, where only rules
 //! without paths do. When both are asked, the stronger action stands.
 
 use std::cmp::Reverse;
 use std::net::SocketAddr;
 
-use crate::actor::{Actor, narrowness};
+use crate::actor::{ActorPaths, narrowness};
 use crate::address::{self, Ports, Subnet};
 use crate::glob::Glob;
-use crate::model::{Access, Action, FileFlag, On, Rule, SameFile};
+use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule, RuleAction, SameFile};
 
 /// What a program tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt<'a> {
     /// The kind of attempt.
-    pub on: On,
+    pub on: AttemptKind,
     /// The absolute path in the jail, for kinds that have one. Without one, only rules without
     /// paths match.
     pub path: Option<&'a [u8]>,
     /// How the file is opened; only looked at for `open`. Without any (`O_PATH`) no rule matches.
-    pub access: &'a [Access],
+    pub access: &'a [OpenAccess],
     /// Where to, for kinds that have an address. Without one, only rules without addresses and ports
     /// match.
     pub address: Option<SocketAddr>,
@@ -87,13 +87,13 @@ pub struct Attempt<'a> {
     /// Paths that named this very file when the run began.
     pub was: &'a [&'a [u8]],
     /// The program that makes it; `None` when that is not known.
-    pub actor: Option<Actor<'a>>,
+    pub actor: Option<ActorPaths<'a>>,
 }
 
 impl Attempt<'_> {
     /// An attempt of which only its kind is known.
     #[must_use]
-    pub const fn of(on: On) -> Self {
+    pub const fn of(on: AttemptKind) -> Self {
         Self {
             on,
             path: None,
@@ -215,8 +215,8 @@ pub fn decide(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> {
 #[must_use]
 pub fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     match attempt.on {
-        On::Link | On::Rename => uses(attempt),
-        On::Unlink => vec![opening(attempt, &[Access::Write])],
+        AttemptKind::Link | AttemptKind::Rename => uses(attempt),
+        AttemptKind::Unlink => vec![opening(attempt, &[OpenAccess::Write])],
         _ => Vec::new(),
     }
 }
@@ -225,21 +225,25 @@ pub fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
 fn uses<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     let of = |on| Attempt {
         on,
-        access: if on == On::Open { Access::ALL } else { &[] },
-        ..opening(attempt, Access::ALL)
+        access: if on == AttemptKind::Open {
+            OpenAccess::ALL
+        } else {
+            &[]
+        },
+        ..opening(attempt, OpenAccess::ALL)
     };
-    let mut uses = vec![of(On::Open), of(On::Exec)];
+    let mut uses = vec![of(AttemptKind::Open), of(AttemptKind::Exec)];
     // Without a path it would be memory that holds no file.
     if attempt.path.is_some() || !attempt.was.is_empty() {
-        uses.push(of(On::Map));
+        uses.push(of(AttemptKind::Map));
     }
     uses
 }
 
 /// Opening what another attempt is about by its name, so that it has one.
-fn opening<'a>(attempt: &Attempt<'a>, access: &'a [Access]) -> Attempt<'a> {
+fn opening<'a>(attempt: &Attempt<'a>, access: &'a [OpenAccess]) -> Attempt<'a> {
     Attempt {
-        on: On::Open,
+        on: AttemptKind::Open,
         access,
         flag: attempt.flag.filter(|flag| *flag != FileFlag::Deleted),
         ..*attempt
@@ -274,8 +278,10 @@ pub fn decide_same_file(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> 
 /// What is no longer asked of a file that such an attempt leaves another one.
 fn lost<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     match attempt.on {
-        On::Link | On::Rename | On::Unlink | On::Chmod => uses(attempt),
-        On::Open if attempt.access.contains(&Access::Write) => uses(attempt),
+        AttemptKind::Link | AttemptKind::Rename | AttemptKind::Unlink | AttemptKind::Chmod => {
+            uses(attempt)
+        }
+        AttemptKind::Open if attempt.access.contains(&OpenAccess::Write) => uses(attempt),
         _ => Vec::new(),
     }
 }
@@ -283,10 +289,10 @@ fn lost<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
 /// Whether a rule is about such attempts, for an open with any of its accesses.
 fn speaks(rule: &Rule, attempt: &Attempt<'_>) -> bool {
     match attempt.on {
-        On::Open => attempt
+        AttemptKind::Open => attempt
             .access
             .iter()
-            .any(|access| speaks_of(rule, On::Open, Some(*access))),
+            .any(|access| speaks_of(rule, AttemptKind::Open, Some(*access))),
         on => speaks_of(rule, on, None),
     }
 }
@@ -303,9 +309,9 @@ fn means_file(rule: &Rule, was: &[&[u8]]) -> bool {
 fn strongest(
     rules: &[Rule],
     attempt: &Attempt<'_>,
-    decide: impl Fn(Option<Access>) -> Option<usize>,
+    decide: impl Fn(Option<OpenAccess>) -> Option<usize>,
 ) -> Option<usize> {
-    if attempt.on != On::Open {
+    if attempt.on != AttemptKind::Open {
         return decide(None);
     }
     let decided = attempt.access.iter();
@@ -318,13 +324,13 @@ fn strongest(
 /// `access` matters for `open` alone: ask once for each access, and combine the answers as
 /// described for the [module](mod@crate::decide).
 #[must_use]
-pub fn precedence(rules: &[Rule], on: On, access: Option<Access>) -> Vec<Candidate> {
+pub fn precedence(rules: &[Rule], on: AttemptKind, access: Option<OpenAccess>) -> Vec<Candidate> {
     ordered(rules, |rule| speaks_of(rule, on, access))
 }
 
-fn speaks_of(rule: &Rule, on: On, access: Option<Access>) -> bool {
+fn speaks_of(rule: &Rule, on: AttemptKind, access: Option<OpenAccess>) -> bool {
     rule.on.contains(&on)
-        && (on != On::Open || access.is_some_and(|access| rule.access.contains(&access)))
+        && (on != AttemptKind::Open || access.is_some_and(|access| rule.access.contains(&access)))
 }
 
 /// Every candidate for a kind of attempt that has an address, whichever it is, in one order: that of
@@ -399,7 +405,11 @@ fn rank(rules: &[Rule], candidate: Candidate) -> impl Ord + use<> {
 /// `access` as in [`precedence`]: that of the attempt which is asked about. An unspecified address is
 /// asked about as it is; what else is [meant](address::meant) by it is to be asked apart.
 #[must_use]
-pub fn matching(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Vec<Candidate> {
+pub fn matching(
+    rules: &[Rule],
+    attempt: &Attempt<'_>,
+    access: Option<OpenAccess>,
+) -> Vec<Candidate> {
     let mut ordered = precedence(rules, attempt.on, access);
     ordered.retain(|candidate| {
         let actor = attempt.actor;
@@ -409,7 +419,7 @@ pub fn matching(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -
         return unknown(rules, &ordered, attempt.actor.is_some());
     }
     let matches = |candidate: &Candidate| match candidate.glob(rules) {
-        None if attempt.on == On::Map => attempt.path.is_none(),
+        None if attempt.on == AttemptKind::Map => attempt.path.is_none(),
         None => {
             let is_heard = candidate.names_peer() || !attempt.to_itself;
             is_heard && candidate.reaches(rules, attempt.address)
@@ -458,7 +468,7 @@ pub fn asks_who_acts(rules: &[Rule], attempt: &Attempt<'_>) -> bool {
     if !rules.iter().any(Rule::names_actors) {
         return false;
     }
-    let is_lost = attempt.on.has_path() && attempt.on != On::Map && attempt.path.is_none();
+    let is_lost = attempt.on.has_path() && attempt.on != AttemptKind::Map && attempt.path.is_none();
     let names_actors = |candidate: &Candidate| rules[candidate.rule].names_actors();
     let asks = |address: Option<SocketAddr>, access| {
         let by_anybody = Attempt {
@@ -475,7 +485,7 @@ pub fn asks_who_acts(rules: &[Rule], attempt: &Attempt<'_>) -> bool {
                 .is_some_and(names_actors),
         }
     };
-    if attempt.on == On::Open {
+    if attempt.on == AttemptKind::Open {
         let mut accesses = attempt.access.iter();
         return accesses.any(|access| asks(None, Some(*access)));
     }
@@ -504,7 +514,7 @@ pub fn unknown(rules: &[Rule], ordered: &[Candidate], is_known: bool) -> Vec<Can
     }
     let stopping = ordered
         .iter()
-        .filter(|candidate| rules[candidate.rule].action != Action::Allow);
+        .filter(|candidate| rules[candidate.rule].action != RuleAction::Allow);
     let strongest =
         stopping.max_by_key(|candidate| (rules[candidate.rule].action, Reverse(candidate.rule)));
     meant.extend(strongest);
@@ -515,9 +525,9 @@ pub fn unknown(rules: &[Rule], ordered: &[Candidate], is_known: bool) -> Vec<Can
 #[must_use]
 pub fn decide_unknown(
     rules: &[Rule],
-    on: On,
-    access: &[Access],
-    actor: Option<Actor<'_>>,
+    on: AttemptKind,
+    access: &[OpenAccess],
+    actor: Option<ActorPaths<'_>>,
 ) -> Option<usize> {
     let attempt = Attempt {
         access,
@@ -530,7 +540,7 @@ pub fn decide_unknown(
     })
 }
 
-fn first_match(rules: &[Rule], attempt: &Attempt<'_>, access: Option<Access>) -> Option<usize> {
+fn first_match(rules: &[Rule], attempt: &Attempt<'_>, access: Option<OpenAccess>) -> Option<usize> {
     let matching = matching(rules, attempt, access);
     deciding(rules, matching, attempt.actor.is_some())
 }

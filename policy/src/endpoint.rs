@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::address::{Ports, Subnet};
-use crate::model::{Action, On, Rule, Severity};
+use crate::model::{AttemptKind, Rule, RuleAction, Severity};
 
 /// An entry of `network.allow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedHost {
     /// Whom, at which ports.
     pub to: Endpoint,
     /// Why the program needs it.
@@ -18,12 +18,12 @@ pub struct Allowed {
     pub addresses: Vec<IpAddr>,
 }
 
-impl Allowed {
+impl AllowedHost {
     /// The addresses that it means: those of a name, or the one range that is written.
     pub fn nets(&self) -> impl Iterator<Item = Subnet> {
         let written = match &self.to.peer {
-            Peer::Net(net) => Some(*net),
-            Peer::Name(_) => None,
+            EndpointHost::Net(net) => Some(*net),
+            EndpointHost::Name(_) => None,
         };
         let found = self.addresses.iter().copied().map(Subnet::one);
         written.into_iter().chain(found)
@@ -34,7 +34,7 @@ impl Allowed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Who.
-    pub peer: Peer,
+    pub peer: EndpointHost,
     /// At which ports.
     pub ports: Ports,
 }
@@ -49,7 +49,7 @@ impl Endpoint {
 
 /// Who is at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum EndpointHost {
     /// A name, lower-case, that is resolved once before the run.
     Name(String),
     /// An address, or a range of them.
@@ -66,9 +66,9 @@ pub fn is_one(net: Subnet) -> bool {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.peer {
-            Peer::Name(name) => write!(formatter, "{name}:")?,
-            Peer::Net(net) if net.network().is_ipv6() => write!(formatter, "[{net}]:")?,
-            Peer::Net(net) => write!(formatter, "{net}:")?,
+            EndpointHost::Name(name) => write!(formatter, "{name}:")?,
+            EndpointHost::Net(net) if net.network().is_ipv6() => write!(formatter, "[{net}]:")?,
+            EndpointHost::Net(net) => write!(formatter, "{net}:")?,
         }
         write!(formatter, "{}", self.ports)
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Endpoint {
 /// Addresses that lead to the machine itself, to its link or to who runs it: a range never means
 /// them, nor does a name, but only an entry that is the very address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Special {
+pub enum SpecialAddress {
     /// The machine itself, however it is written.
     Loopback,
     /// A service of the cloud that hands out the machine's own credentials.
@@ -88,10 +88,10 @@ pub enum Special {
     Group,
 }
 
-impl Special {
+impl SpecialAddress {
     /// What is special about an address; `None` for most.
     #[must_use]
-    pub fn of(address: IpAddr) -> Option<Special> {
+    pub fn of(address: IpAddr) -> Option<SpecialAddress> {
         let address = match address {
             IpAddr::V6(six) => embedded(six).map_or(address, IpAddr::V4),
             IpAddr::V4(_) => address,
@@ -104,34 +104,34 @@ impl Special {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Special::Loopback => "loopback",
-            Special::Metadata => "the metadata of a cloud",
-            Special::LinkLocal => "link-local",
-            Special::Group => "multicast",
+            SpecialAddress::Loopback => "loopback",
+            SpecialAddress::Metadata => "the metadata of a cloud",
+            SpecialAddress::LinkLocal => "link-local",
+            SpecialAddress::Group => "multicast",
         }
     }
 }
 
 /// What is special; the first that holds an address says how.
-const GUARDED: &[(&str, u8, Special)] = &[
-    ("169.254.169.254", 32, Special::Metadata),
-    ("169.254.170.2", 32, Special::Metadata),
-    ("100.100.100.200", 32, Special::Metadata),
-    ("192.0.0.192", 32, Special::Metadata),
-    ("168.63.129.16", 32, Special::Metadata),
-    ("fd00:ec2::254", 128, Special::Metadata),
-    ("127.0.0.0", 8, Special::Loopback),
-    ("0.0.0.0", 8, Special::Loopback),
-    ("::", 127, Special::Loopback),
-    ("169.254.0.0", 16, Special::LinkLocal),
-    ("fe80::", 10, Special::LinkLocal),
-    ("224.0.0.0", 4, Special::Group),
-    ("255.255.255.255", 32, Special::Group),
-    ("ff00::", 8, Special::Group),
+const GUARDED: &[(&str, u8, SpecialAddress)] = &[
+    ("169.254.169.254", 32, SpecialAddress::Metadata),
+    ("169.254.170.2", 32, SpecialAddress::Metadata),
+    ("100.100.100.200", 32, SpecialAddress::Metadata),
+    ("192.0.0.192", 32, SpecialAddress::Metadata),
+    ("168.63.129.16", 32, SpecialAddress::Metadata),
+    ("fd00:ec2::254", 128, SpecialAddress::Metadata),
+    ("127.0.0.0", 8, SpecialAddress::Loopback),
+    ("0.0.0.0", 8, SpecialAddress::Loopback),
+    ("::", 127, SpecialAddress::Loopback),
+    ("169.254.0.0", 16, SpecialAddress::LinkLocal),
+    ("fe80::", 10, SpecialAddress::LinkLocal),
+    ("224.0.0.0", 4, SpecialAddress::Group),
+    ("255.255.255.255", 32, SpecialAddress::Group),
+    ("ff00::", 8, SpecialAddress::Group),
 ];
 
 /// Everything that is special, as ranges; the first that holds an address says how.
-pub fn guarded() -> impl Iterator<Item = (Subnet, Special)> {
+pub fn guarded() -> impl Iterator<Item = (Subnet, SpecialAddress)> {
     GUARDED.iter().filter_map(|(network, length, special)| {
         let network: IpAddr = network.parse().ok()?;
         Some((Subnet::new(network, *length).ok()?, *special))
@@ -162,14 +162,14 @@ fn words(address: Ipv6Addr) -> [u32; 4] {
 /// [special](Special) and for `own`, the host's own addresses, which only an entry that is the very
 /// address, or a name that was resolved to it, means.
 #[must_use]
-pub fn allows(allowed: &[Allowed], own: &[IpAddr], address: IpAddr, port: u16) -> bool {
+pub fn allows(allowed: &[AllowedHost], own: &[IpAddr], address: IpAddr, port: u16) -> bool {
     // A socket of version 6 can hold an address of version 4.
     let address = address.to_canonical();
-    let guarded = Special::of(address).is_some() || own.contains(&address);
+    let guarded = SpecialAddress::of(address).is_some() || own.contains(&address);
     allowed
         .iter()
         .filter(|entry| entry.to.ports.contains(port))
-        .flat_map(Allowed::nets)
+        .flat_map(AllowedHost::nets)
         .any(|net| net.contains(address) && (!guarded || is_one(net)))
 }
 
@@ -177,13 +177,13 @@ pub fn allows(allowed: &[Allowed], own: &[IpAddr], address: IpAddr, port: u16) -
 /// connect; a rule of the profile about some addresses decides as between any two rules. `taken` are
 /// the ids of the profile's own rules.
 #[must_use]
-pub fn rules(allowed: &[Allowed], own: &[IpAddr], taken: &[Rule]) -> Vec<Rule> {
+pub fn rules(allowed: &[AllowedHost], own: &[IpAddr], taken: &[Rule]) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     for entry in allowed {
         let mut rule = Rule::new(
             free_id("network-allow", taken, &rules),
-            [On::Connect],
-            Action::Allow,
+            [AttemptKind::Connect],
+            RuleAction::Allow,
         );
         rule.address = entry.nets().collect();
         rule.port = vec![entry.to.ports];
@@ -195,8 +195,8 @@ pub fn rules(allowed: &[Allowed], own: &[IpAddr], taken: &[Rule]) -> Vec<Rule> {
     if !closed.is_empty() {
         let mut rule = Rule::new(
             free_id("network-guarded", taken, &rules),
-            [On::Connect],
-            Action::Deny,
+            [AttemptKind::Connect],
+            RuleAction::Deny,
         );
         rule.address = closed;
         rule.severity = Severity::High;
@@ -211,8 +211,8 @@ pub fn rules(allowed: &[Allowed], own: &[IpAddr], taken: &[Rule]) -> Vec<Rule> {
 /// own, but for services that hand out the host's credentials. `rules` are the profile's own.
 #[must_use]
 pub fn rules_of_host(rules: &[Rule]) -> Vec<Rule> {
-    let acts = [On::Connect, On::Send];
-    let mut open = Rule::new(free_id("network-host", rules, &[]), acts, Action::Allow);
+    let acts = [AttemptKind::Connect, AttemptKind::Send];
+    let mut open = Rule::new(free_id("network-host", rules, &[]), acts, RuleAction::Allow);
     open.address = [
         IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -222,8 +222,12 @@ pub fn rules_of_host(rules: &[Rule]) -> Vec<Rule> {
     .collect();
     open.severity = Severity::Info;
     "the profile gives the program the host's network".clone_into(&mut open.why);
-    let mut guarded_by = Rule::new(free_id("network-guarded", rules, &[]), acts, Action::Deny);
-    let metadata = guarded().filter(|(_, special)| *special == Special::Metadata);
+    let mut guarded_by = Rule::new(
+        free_id("network-guarded", rules, &[]),
+        acts,
+        RuleAction::Deny,
+    );
+    let metadata = guarded().filter(|(_, special)| *special == SpecialAddress::Metadata);
     let is_named = |net: &Subnet| {
         let mut named = rules.iter().flat_map(|rule| &rule.address);
         named.any(|other| other == net)
@@ -242,16 +246,21 @@ pub fn rules_of_host(rules: &[Rule]) -> Vec<Rule> {
 
 /// What lies in an allowed range and is never meant by it, and what a jail has not for itself.
 #[must_use]
-pub fn closed(allowed: &[Allowed], own: &[IpAddr]) -> Vec<Subnet> {
+pub fn closed(allowed: &[AllowedHost], own: &[IpAddr]) -> Vec<Subnet> {
     let special = guarded()
-        .filter(|(_, special)| matches!(special, Special::Metadata | Special::LinkLocal))
+        .filter(|(_, special)| {
+            matches!(
+                special,
+                SpecialAddress::Metadata | SpecialAddress::LinkLocal
+            )
+        })
         .map(|(net, _)| net);
     let own = own.iter().copied();
-    let own = own.filter(|address| Special::of(*address) != Some(Special::Loopback));
+    let own = own.filter(|address| SpecialAddress::of(*address) != Some(SpecialAddress::Loopback));
     let mut closed: Vec<Subnet> = special.chain(own.map(Subnet::one)).collect();
     closed.sort();
     closed.dedup();
-    let nets: Vec<Subnet> = allowed.iter().flat_map(Allowed::nets).collect();
+    let nets: Vec<Subnet> = allowed.iter().flat_map(AllowedHost::nets).collect();
     closed.retain(|net| {
         let within = nets.iter().any(|open| !is_one(*open) && open.covers(*net));
         within && !nets.contains(net)
@@ -274,8 +283,8 @@ mod tests {
     use crate::decide::{Attempt, decide};
     use crate::values::endpoint;
 
-    fn allowed(text: &str) -> Allowed {
-        Allowed {
+    fn allowed(text: &str) -> AllowedHost {
+        AllowedHost {
             to: endpoint(text).unwrap(),
             why: String::new(),
             addresses: Vec::new(),
@@ -413,7 +422,7 @@ mod tests {
             allowed("169.254.169.254:80"),
         ];
         let own = [address("10.0.0.5"), address("127.0.0.1")];
-        let deny = Rule::new("network-allow", [On::Connect], Action::Deny);
+        let deny = Rule::new("network-allow", [AttemptKind::Connect], RuleAction::Deny);
         let mut rules = vec![deny.clone()];
         rules.extend(super::rules(&list, &own, &[deny]));
         let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
@@ -438,22 +447,26 @@ mod tests {
                 let host = address(host);
                 let attempt = Attempt {
                     address: Some(SocketAddr::new(host, port)),
-                    ..Attempt::of(On::Connect)
+                    ..Attempt::of(AttemptKind::Connect)
                 };
                 let action = decide(&rules, &attempt).map(|index| rules[index].action);
                 let means = allows(&list, &own, host, port);
                 // The one address that is named is allowed at its port alone, though a range holds it.
-                assert_eq!(action == Some(Action::Allow), means, "{host}:{port}");
+                assert_eq!(action == Some(RuleAction::Allow), means, "{host}:{port}");
             }
         }
     }
 
     #[test]
     fn the_hosts_network_is_everybody_but_its_credentials_and_whom_a_rule_names() {
-        let deny = Rule::new("network-connect", [On::Connect, On::Send], Action::Deny);
-        let mut neighbours = Rule::new("neighbours", [On::Connect], Action::Deny);
+        let deny = Rule::new(
+            "network-connect",
+            [AttemptKind::Connect, AttemptKind::Send],
+            RuleAction::Deny,
+        );
+        let mut neighbours = Rule::new("neighbours", [AttemptKind::Connect], RuleAction::Deny);
         neighbours.address = vec![Subnet::new(address("10.0.0.0"), 8).unwrap()];
-        let mut meant = Rule::new("credentials", [On::Connect], Action::Allow);
+        let mut meant = Rule::new("credentials", [AttemptKind::Connect], RuleAction::Allow);
         meant.address = vec![Subnet::one(address("100.100.100.200"))];
         let mut rules = vec![deny, neighbours, meant];
         rules.extend(rules_of_host(&rules));
@@ -465,14 +478,34 @@ mod tests {
             decide(&rules, &attempt).map(|index| rules[index].action)
         };
         for host in ["192.0.2.1", "127.0.0.1", "2001:db8::1", "::1", "0.0.0.0"] {
-            assert_eq!(action(On::Connect, host), Some(Action::Allow), "{host}");
-            assert_eq!(action(On::Send, host), Some(Action::Allow), "{host}");
+            assert_eq!(
+                action(AttemptKind::Connect, host),
+                Some(RuleAction::Allow),
+                "{host}"
+            );
+            assert_eq!(
+                action(AttemptKind::Send, host),
+                Some(RuleAction::Allow),
+                "{host}"
+            );
         }
-        assert_eq!(action(On::Connect, "10.1.2.3"), Some(Action::Deny));
-        assert_eq!(action(On::Connect, "169.254.169.254"), Some(Action::Deny));
-        assert_eq!(action(On::Send, "fd00:ec2::254"), Some(Action::Deny));
-        assert_eq!(action(On::Connect, "100.100.100.200"), Some(Action::Allow));
-        assert_eq!(action(On::Bind, "0.0.0.0"), None);
+        assert_eq!(
+            action(AttemptKind::Connect, "10.1.2.3"),
+            Some(RuleAction::Deny)
+        );
+        assert_eq!(
+            action(AttemptKind::Connect, "169.254.169.254"),
+            Some(RuleAction::Deny)
+        );
+        assert_eq!(
+            action(AttemptKind::Send, "fd00:ec2::254"),
+            Some(RuleAction::Deny)
+        );
+        assert_eq!(
+            action(AttemptKind::Connect, "100.100.100.200"),
+            Some(RuleAction::Allow)
+        );
+        assert_eq!(action(AttemptKind::Bind, "0.0.0.0"), None);
     }
 
     #[test]

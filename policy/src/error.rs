@@ -9,12 +9,12 @@ use miette::{
     SpanContents,
 };
 
-use crate::place::Place;
+use crate::place::ProfilePlace;
 use crate::visible;
 
 /// A text that took part: a profile, or the command line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct SourceText {
     /// As people know it: a profile's name, a file, or `command line`.
     pub(crate) name: String,
     pub(crate) text: String,
@@ -28,7 +28,7 @@ pub(crate) struct Source {
 /// columns.
 pub(crate) const LONGEST_LINE: usize = 8 << 10;
 
-impl Source {
+impl SourceText {
     pub(crate) fn new(name: String, text: String) -> Self {
         let shown = visible::in_place(&text);
         let can_be_drawn = too_long_a_line(&text).is_none();
@@ -47,7 +47,7 @@ pub(crate) fn too_long_a_line(text: &str) -> Option<usize> {
     index.map(|index| index + 1)
 }
 
-impl SourceCode for Source {
+impl SourceCode for SourceText {
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,
@@ -68,8 +68,8 @@ impl SourceCode for Source {
 
 /// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct At {
-    pub(crate) source: Arc<Source>,
+pub(crate) struct TextSpan {
+    pub(crate) source: Arc<SourceText>,
     pub(crate) span: Range<usize>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct At {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Located<T> {
     pub(crate) value: T,
-    pub(crate) at: At,
+    pub(crate) at: TextSpan,
 }
 
 /// One thing that is wrong.
@@ -86,7 +86,7 @@ pub struct Problem {
     message: String,
     help: Option<String>,
     /// Where it is, with a few words beside each place.
-    at: Vec<(At, String)>,
+    at: Vec<(TextSpan, String)>,
     /// Where it points into other texts than that of the first place.
     elsewhere: Vec<Problem>,
     /// Nothing is wrong there: it is told for another problem.
@@ -120,7 +120,7 @@ fn sentence(mut text: String) -> String {
 }
 
 /// What of a place is drawn.
-fn drawn(at: &At) -> Range<usize> {
+fn drawn(at: &TextSpan) -> Range<usize> {
     let Range { start, end } = at.span.clone();
     let most = at
         .source
@@ -148,7 +148,7 @@ impl Problem {
     }
 
     /// Where it is, with a few words beside the place.
-    pub(crate) fn at(mut self, at: &At, label: impl Into<String>) -> Self {
+    pub(crate) fn at(mut self, at: &TextSpan, label: impl Into<String>) -> Self {
         let label = sentence(label.into());
         match self.at.first() {
             Some((first, _)) if first.source != at.source => {
@@ -163,12 +163,15 @@ impl Problem {
 
     /// Every place that it points at, the place where it is in front.
     #[must_use]
-    pub fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<ProfilePlace> {
         let elsewhere = self.elsewhere.iter().filter_map(|other| {
             let (at, _) = other.at.first()?;
-            Some(Place::new(at, &other.message))
+            Some(ProfilePlace::new(at, &other.message))
         });
-        let here = self.at.iter().map(|(at, label)| Place::new(at, label));
+        let here = self
+            .at
+            .iter()
+            .map(|(at, label)| ProfilePlace::new(at, label));
         here.chain(elsewhere).collect()
     }
 

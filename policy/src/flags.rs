@@ -2,30 +2,30 @@
 
 use std::sync::Arc;
 
-use crate::endpoint::Allowed;
-use crate::error::{At, Located, Problem, Source};
-use crate::model::{HostPath, Network};
+use crate::endpoint::AllowedHost;
+use crate::error::{Located, Problem, SourceText, TextSpan};
+use crate::model::{HostPath, NetworkMode};
 use crate::overrides::Overrides;
-use crate::profile::Profile;
-use crate::values::{self, Wrong};
+use crate::profile::ParsedProfile;
+use crate::values::{self, ValueError};
 
 /// Why a path is in the jail that a flag put there.
 const WHY: &str = "asked for on the command line";
 
 /// What a flag says, read and put where it belongs. Every flag comes with one, so that there is none
 /// that nobody reads.
-type Apply = fn(&Located<String>, &mut Profile) -> Result<(), Wrong>;
+type Apply = fn(&Located<String>, &mut ParsedProfile) -> Result<(), ValueError>;
 
 /// One flag as given.
-pub(crate) struct Flag {
+pub(crate) struct GivenFlag {
     name: &'static str,
     apply: Apply,
     value: Located<String>,
 }
 
 /// What the flags say.
-pub(crate) fn profile(flags: Vec<Flag>, problems: &mut Vec<Problem>) -> Profile {
-    let mut profile = Profile::default();
+pub(crate) fn profile(flags: Vec<GivenFlag>, problems: &mut Vec<Problem>) -> ParsedProfile {
+    let mut profile = ParsedProfile::default();
     for flag in flags {
         if let Err(wrong) = (flag.apply)(&flag.value, &mut profile) {
             problems.push(problem(&flag, wrong));
@@ -34,7 +34,7 @@ pub(crate) fn profile(flags: Vec<Flag>, problems: &mut Vec<Problem>) -> Profile 
     profile
 }
 
-fn problem(flag: &Flag, wrong: Wrong) -> Problem {
+fn problem(flag: &GivenFlag, wrong: ValueError) -> Problem {
     let message = format!("`{}`: {}", flag.name, wrong.message);
     Problem::new(message)
         .help(wrong.help)
@@ -43,7 +43,7 @@ fn problem(flag: &Flag, wrong: Wrong) -> Problem {
 
 /// The flags that were given, located in a text that looks like the command line, so that
 /// errors can point at them the way they point into a profile.
-pub(crate) fn given(overrides: &Overrides) -> (Arc<Source>, Vec<Flag>) {
+pub(crate) fn given(overrides: &Overrides) -> (Arc<SourceText>, Vec<GivenFlag>) {
     let given = table(overrides);
     let mut text = String::new();
     let mut spans = Vec::new();
@@ -56,10 +56,10 @@ pub(crate) fn given(overrides: &Overrides) -> (Arc<Source>, Vec<Flag>) {
         spans.push(text.len()..text.len() + value.len());
         text.push_str(value);
     }
-    let source = Arc::new(Source::new("command line".to_owned(), text));
+    let source = Arc::new(SourceText::new("command line".to_owned(), text));
     let flags = given.into_iter().zip(spans);
     let flags = flags.map(|((name, apply, value), span)| {
-        let at = At {
+        let at = TextSpan {
             source: Arc::clone(&source),
             span,
         };
@@ -67,7 +67,7 @@ pub(crate) fn given(overrides: &Overrides) -> (Arc<Source>, Vec<Flag>) {
             value: value.to_owned(),
             at,
         };
-        Flag { name, apply, value }
+        GivenFlag { name, apply, value }
     });
     let flags = flags.collect();
     (source, flags)
@@ -119,8 +119,8 @@ fn table(overrides: &Overrides) -> Vec<(&'static str, Apply, &str)> {
 fn put<T>(
     into: &mut Option<Located<T>>,
     flag: &Located<String>,
-    read: impl Fn(&str) -> Result<T, Wrong>,
-) -> Result<(), Wrong> {
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<(), ValueError> {
     *into = Some(parse(flag, read)?);
     Ok(())
 }
@@ -128,23 +128,23 @@ fn put<T>(
 fn push<T>(
     onto: &mut Vec<Located<T>>,
     flag: &Located<String>,
-    read: impl Fn(&str) -> Result<T, Wrong>,
-) -> Result<(), Wrong> {
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<(), ValueError> {
     onto.push(parse(flag, read)?);
     Ok(())
 }
 
 fn parse<T>(
     flag: &Located<String>,
-    read: impl Fn(&str) -> Result<T, Wrong>,
-) -> Result<Located<T>, Wrong> {
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<Located<T>, ValueError> {
     Ok(Located {
         value: read(&flag.value)?,
         at: flag.at.clone(),
     })
 }
 
-fn host_path(text: &str) -> Result<HostPath, Wrong> {
+fn host_path(text: &str) -> Result<HostPath, ValueError> {
     let path = values::absolute_path(text)?;
     Ok(HostPath {
         path,
@@ -155,9 +155,9 @@ fn host_path(text: &str) -> Result<HostPath, Wrong> {
 }
 
 /// `HOST:PORT`, which means the mode `allow` as well.
-fn allow(flag: &Located<String>, profile: &mut Profile) -> Result<(), Wrong> {
+fn allow(flag: &Located<String>, profile: &mut ParsedProfile) -> Result<(), ValueError> {
     let entry = |text: &str| {
-        Ok(Allowed {
+        Ok(AllowedHost {
             to: values::endpoint(text)?,
             why: WHY.to_owned(),
             addresses: Vec::new(),
@@ -165,18 +165,18 @@ fn allow(flag: &Located<String>, profile: &mut Profile) -> Result<(), Wrong> {
     };
     push(&mut profile.allow, flag, entry)?;
     let mode = profile.network.get_or_insert_with(|| Located {
-        value: Network::Allow,
+        value: NetworkMode::Allow,
         at: flag.at.clone(),
     });
-    if mode.value == Network::Allow {
+    if mode.value == NetworkMode::Allow {
         return Ok(());
     }
     let message = format!("the network mode {:?} allows no hosts", mode.value.name());
-    Err(Wrong::new(message, "leave --network out, or --allow"))
+    Err(ValueError::new(message, "leave --network out, or --allow"))
 }
 
 /// `NAME` hands a variable through, `NAME=VALUE` sets it.
-fn environment(flag: &Located<String>, profile: &mut Profile) -> Result<(), Wrong> {
+fn environment(flag: &Located<String>, profile: &mut ParsedProfile) -> Result<(), ValueError> {
     match flag.value.split_once('=') {
         None => profile.pass.push(parse(flag, values::variable_name)?),
         Some((name, value)) => {

@@ -1,16 +1,16 @@
 //! The one table of a profile's keys: what the reader accepts, what error messages suggest and
 //! what the reference in `docs/profile.md` lists.
 
-use crate::behaviour::Response;
+use crate::behaviour::BehaviourResponse;
 use crate::model::{
-    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, Proc, SameFile, Severity,
-    Toolchain, Workdir,
+    AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
+    RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
-use crate::names::Named;
+use crate::names::NamedVariants;
 
 /// What is written after a key.
 #[derive(Clone, Copy, Debug)]
-pub enum Form {
+pub enum ValueForm {
     /// Any text.
     Text,
     /// Texts, or a single one without brackets.
@@ -43,13 +43,13 @@ pub enum Form {
 
 /// One key of a profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct ProfileKey {
     /// The table it stands in; empty for the top.
     pub table: &'static str,
     /// Its name.
     pub name: &'static str,
     /// What is written after it.
-    pub form: Form,
+    pub form: ValueForm,
     /// What holds when no merged profile says anything; empty when it must be given.
     pub default: &'static str,
     /// One line for people.
@@ -59,7 +59,7 @@ pub struct Key {
 /// An entry of `filesystem.read` or `filesystem.write`.
 const GIVEN_PATH: &str = r#"{ path = "/usr", why = "libraries" }"#;
 
-fn words<T: Named>() -> Vec<&'static str> {
+fn words<T: NamedVariants>() -> Vec<&'static str> {
     T::NAMES.iter().map(|(_, name)| *name).collect()
 }
 
@@ -73,11 +73,11 @@ fn layers_or_all() -> Vec<&'static str> {
 const fn key(
     table: &'static str,
     name: &'static str,
-    form: Form,
+    form: ValueForm,
     default: &'static str,
     about: &'static str,
-) -> Key {
-    Key {
+) -> ProfileKey {
+    ProfileKey {
         table,
         name,
         form,
@@ -88,136 +88,137 @@ const fn key(
 
 /// Every key.
 #[rustfmt::skip]
-pub const KEYS: &[Key] = &[
-    key("", "schema", Form::Text, "", "`turnkey.profile/v1`"),
-    key("", "name", Form::Text, "", "the profile's name in reports"),
-    key("", "description", Form::Text, "`\"\"`", "one line for people"),
-    key("", "extends", Form::Texts, "`[]`", "profiles this one builds on, by name or by file"),
-    key("", "filesystem", Form::Table, "", "what the jail's tree holds"),
-    key("", "network", Form::Table, "", "what the jail may reach"),
-    key("", "limits", Form::Table, "", "what the whole tree of processes may use"),
-    key("", "identity", Form::Table, "", "who the program is inside"),
-    key("", "env", Form::Table, "", "what the program finds in its environment"),
-    key("", "syscalls", Form::Table, "", "which syscalls pass the filter"),
-    key("", "enforcement", Form::Table, "", "what must hold, and what happens when it does not"),
-    key("", "behaviour", Form::Table, "", "what courses of acts lead to: see [Behaviours](behaviours.md)"),
-    key("", "accept", Form::Tables, "", "findings that are known and no reason for suspicion"),
-    key("", "rule", Form::Tables, "", "what an attempt means"),
+pub const KEYS: &[ProfileKey] = &[
+    key("", "schema", ValueForm::Text, "", "`turnkey.profile/v1`"),
+    key("", "name", ValueForm::Text, "", "the profile's name in reports"),
+    key("", "description", ValueForm::Text, "`\"\"`", "one line for people"),
+    key("", "extends", ValueForm::Texts, "`[]`", "profiles this one builds on, by name or by file"),
+    key("", "filesystem", ValueForm::Table, "", "what the jail's tree holds"),
+    key("", "network", ValueForm::Table, "", "what the jail may reach"),
+    key("", "limits", ValueForm::Table, "", "what the whole tree of processes may use"),
+    key("", "identity", ValueForm::Table, "", "who the program is inside"),
+    key("", "env", ValueForm::Table, "", "what the program finds in its environment"),
+    key("", "syscalls", ValueForm::Table, "", "which syscalls pass the filter"),
+    key("", "enforcement", ValueForm::Table, "", "what must hold, and what happens when it does not"),
+    key("", "behaviour", ValueForm::Table, "", "what courses of acts lead to: see [Behaviours](behaviours.md)"),
+    key("", "accept", ValueForm::Tables, "", "findings that are known and no reason for suspicion"),
+    key("", "rule", ValueForm::Tables, "", "what an attempt means"),
 
-    key("filesystem", "inherit", Form::Truth, "`true`", "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away"),
-    key("filesystem", "root", Form::Text, "the host's", "a directory of the host that is the jail's root, read-only; inherited `read` falls away"),
-    key("filesystem", "toolchain", Form::Word(words::<Toolchain>), "`none`", "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only"),
-    key("filesystem", "proc", Form::Word(words::<Proc>), "`common`", "what of `/proc` is there: all but what speaks of the host alone, or nothing but the jail's own processes, so without `cpuinfo`, `meminfo`, `stat`, `sys` and their like"),
-    key("filesystem", "read", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
-    key("filesystem", "write", Form::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
-    key("filesystem", "scratch", Form::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),
-    key("filesystem", "workdir", Form::Table, "", "how the caller's directory appears at `/workspace`"),
-    key("filesystem", "decoys", Form::Texts, "`[]`", "jail paths where a worthless file is planted to be watched; `~` is `/workspace`; not below another given path"),
-    key("filesystem.read", "path", Form::Text, "", "absolute, without `.` or `..`"),
-    key("filesystem.read", "optional", Form::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
-    key("filesystem.read", "list", Form::Truth, "`true`", "`false`: what it holds can be opened by name, and no directory in it can be listed unless another entry of `read` gives it; neither can the jail's root. Landlock sees to that"),
-    key("filesystem.read", "why", Form::Text, "`\"\"`", "why the jail is given it"),
-    key("filesystem.write", "path", Form::Text, "", "absolute, without `.` or `..`"),
-    key("filesystem.write", "optional", Form::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
-    key("filesystem.write", "why", Form::Text, "`\"\"`", "why the jail is given it"),
-    key("filesystem.scratch", "path", Form::Text, "", "absolute path in the jail"),
-    key("filesystem.scratch", "size", Form::Size, "", "what it can hold; counts as memory of the jail"),
-    key("filesystem.scratch", "why", Form::Text, "`\"\"`", "why the jail is given it"),
-    key("filesystem.workdir", "mode", Form::Word(words::<Workdir>), "`overlay`", "writable with the writes thrown away, read-only, or an empty scratch instead"),
+    key("filesystem", "inherit", ValueForm::Truth, "`true`", "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away"),
+    key("filesystem", "root", ValueForm::Text, "the host's", "a directory of the host that is the jail's root, read-only; inherited `read` falls away"),
+    key("filesystem", "toolchain", ValueForm::Word(words::<ToolchainMode>), "`none`", "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only"),
+    key("filesystem", "proc", ValueForm::Word(words::<ProcView>), "`common`", "what of `/proc` is there: all but what speaks of the host alone, or nothing but the jail's own processes, so without `cpuinfo`, `meminfo`, `stat`, `sys` and their like"),
+    key("filesystem", "read", ValueForm::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
+    key("filesystem", "write", ValueForm::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
+    key("filesystem", "scratch", ValueForm::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),
+    key("filesystem", "workdir", ValueForm::Table, "", "how the caller's directory appears at `/workspace`"),
+    key("filesystem", "decoys", ValueForm::Texts, "`[]`", "jail paths where a worthless file is planted to be watched; `~` is `/workspace`; not below another given path"),
+    key("filesystem.read", "path", ValueForm::Text, "", "absolute, without `.` or `..`"),
+    key("filesystem.read", "optional", ValueForm::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
+    key("filesystem.read", "list", ValueForm::Truth, "`true`", "`false`: what it holds can be opened by name, and no directory in it can be listed unless another entry of `read` gives it; neither can the jail's root. Landlock sees to that"),
+    key("filesystem.read", "why", ValueForm::Text, "`\"\"`", "why the jail is given it"),
+    key("filesystem.write", "path", ValueForm::Text, "", "absolute, without `.` or `..`"),
+    key("filesystem.write", "optional", ValueForm::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
+    key("filesystem.write", "why", ValueForm::Text, "`\"\"`", "why the jail is given it"),
+    key("filesystem.scratch", "path", ValueForm::Text, "", "absolute path in the jail"),
+    key("filesystem.scratch", "size", ValueForm::Size, "", "what it can hold; counts as memory of the jail"),
+    key("filesystem.scratch", "why", ValueForm::Text, "`\"\"`", "why the jail is given it"),
+    key("filesystem.workdir", "mode", ValueForm::Word(words::<WorkdirMode>), "`overlay`", "writable with the writes thrown away, read-only, or an empty scratch instead"),
 
-    key("network", "mode", Form::Word(words::<Network>), "`none`", "a network namespace in which nobody is reached, one with its own loopback, that and the hosts of `allow`, or none: the host's own network"),
-    key("network", "why", Form::Text, "`\"\"`", "why the program needs the mode `host`"),
-    key("network", "allow", Form::Entries("{ to = \"example.org:443\", why = \"packages\" }"), "`[]`", "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)"),
-    key("network.allow", "to", Form::Text, "", "`HOST:PORT`: a name, an address or a range such as `10.1.0.0/16`, version 6 in brackets; a port or a range such as `8000-8010`"),
-    key("network.allow", "why", Form::Text, "`\"\"`", "why the program needs it"),
+    key("network", "mode", ValueForm::Word(words::<NetworkMode>), "`none`", "a network namespace in which nobody is reached, one with its own loopback, that and the hosts of `allow`, or none: the host's own network"),
+    key("network", "why", ValueForm::Text, "`\"\"`", "why the program needs the mode `host`"),
+    key("network", "allow", ValueForm::Entries("{ to = \"example.org:443\", why = \"packages\" }"), "`[]`", "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)"),
+    key("network.allow", "to", ValueForm::Text, "", "`HOST:PORT`: a name, an address or a range such as `10.1.0.0/16`, version 6 in brackets; a port or a range such as `8000-8010`"),
+    key("network.allow", "why", ValueForm::Text, "`\"\"`", "why the program needs it"),
 
-    key("limits", "memory", Form::Size, "`256M`", "memory of the tree, with page cache and scratch"),
-    key("limits", "swap", Form::Size, "`0`", "swap of the tree"),
-    key("limits", "cpu", Form::Percent, "`100%`", "share of one processor; `200%` is two processors"),
-    key("limits", "pids", Form::Count, "`50`", "processes and threads at once"),
-    key("limits", "wall", Form::Duration, "`30s`", "from the program's first instruction; while the machine is suspended, this clock stands"),
-    key("limits", "cpu_time", Form::Duration, "`20s`", "user and system time of the tree"),
-    key("limits", "output", Form::Size, "`1M`", "stdout and stderr together"),
-    key("limits", "io_read", Form::Size, "no limit", "bytes that the tree reads in a second from each disk behind what it sees"),
-    key("limits", "io_write", Form::Size, "no limit", "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache"),
-    key("limits", "disk", Form::Size, "`1G`", "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too"),
-    key("limits", "file_size", Form::Size, "`64M`", "per file"),
-    key("limits", "open_files", Form::Count, "`256`", "per process"),
-    key("limits", "export_size", Form::Size, "`256M`", "what `--export` writes to the host"),
+    key("limits", "memory", ValueForm::Size, "`256M`", "memory of the tree, with page cache and scratch"),
+    key("limits", "swap", ValueForm::Size, "`0`", "swap of the tree"),
+    key("limits", "cpu", ValueForm::Percent, "`100%`", "share of one processor; `200%` is two processors"),
+    key("limits", "pids", ValueForm::Count, "`50`", "processes and threads at once"),
+    key("limits", "wall", ValueForm::Duration, "`30s`", "from the program's first instruction; while the machine is suspended, this clock stands"),
+    key("limits", "cpu_time", ValueForm::Duration, "`20s`", "user and system time of the tree"),
+    key("limits", "output", ValueForm::Size, "`1M`", "stdout and stderr together"),
+    key("limits", "io_read", ValueForm::Size, "no limit", "bytes that the tree reads in a second from each disk behind what it sees"),
+    key("limits", "io_write", ValueForm::Size, "no limit", "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache"),
+    key("limits", "disk", ValueForm::Size, "`1G`", "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too"),
+    key("limits", "file_size", ValueForm::Size, "`64M`", "per file"),
+    key("limits", "open_files", ValueForm::Count, "`256`", "per process"),
+    key("limits", "export_size", ValueForm::Size, "`256M`", "what `--export` writes to the host"),
 
-    key("identity", "user", Form::Text, "`jail`", "user and group name inside"),
-    key("identity", "hostname", Form::Text, "`jail`", "host name inside"),
+    key("identity", "user", ValueForm::Text, "`jail`", "user and group name inside"),
+    key("identity", "hostname", ValueForm::Text, "`jail`", "host name inside"),
 
-    key("env", "pass", Form::Texts, "`[]`", "names handed through from the caller"),
-    key("env", "set", Form::TextTable, "`{}`", "names with fixed values; wins over `pass`"),
+    key("env", "pass", ValueForm::Texts, "`[]`", "names handed through from the caller"),
+    key("env", "set", ValueForm::TextTable, "`{}`", "names with fixed values; wins over `pass`"),
 
-    key("syscalls", "inherit", Form::Truth, "`true`", "`false`: what the profiles below allow falls away"),
-    key("syscalls", "allow", Form::Texts, "", "groups such as `@basic`, or names of syscalls that stand in one"),
+    key("syscalls", "inherit", ValueForm::Truth, "`true`", "`false`: what the profiles below allow falls away"),
+    key("syscalls", "allow", ValueForm::Texts, "", "groups such as `@basic`, or names of syscalls that stand in one"),
 
-    key("enforcement", "required", Form::Words(layers_or_all), "`\"all\"`", "layers without which the run fails; the rest is reported when missing"),
-    key("enforcement", "on_loss", Form::Word(words::<OnLoss>), "`mark`", "what lost events mean: the verdict is inconclusive, exit code 120 too, or the jail is killed"),
-    key("enforcement", "mode", Form::Word(words::<Mode>), "`enforce`", "whether rules act, or every one that would only logs"),
+    key("enforcement", "required", ValueForm::Words(layers_or_all), "`\"all\"`", "layers without which the run fails; the rest is reported when missing"),
+    key("enforcement", "on_loss", ValueForm::Word(words::<OnLoss>), "`mark`", "what lost events mean: the verdict is inconclusive, exit code 120 too, or the jail is killed"),
+    key("enforcement", "mode", ValueForm::Word(words::<EnforcementMode>), "`enforce`", "whether rules act, or every one that would only logs"),
 
-    key("behaviour", "credential-access", Form::Word(words::<Response>), "`log`", "what it leads to that the program goes after secrets of several kinds, or takes a decoy"),
-    key("behaviour", "discovery", Form::Word(words::<Response>), "`log`", "what it leads to that the program asks in a burst what machine, user and network it is on"),
-    key("behaviour", "reverse-shell", Form::Word(words::<Response>), "`log`", "what it leads to that the program ties a shell to a connection, for somebody far away"),
-    key("behaviour", "download-execute", Form::Word(words::<Response>), "`log`", "what it leads to that the program executes what came over the network"),
-    key("behaviour", "fileless-execution", Form::Word(words::<Response>), "`log`", "what it leads to that the program executes what no directory names"),
-    key("behaviour", "port-scan", Form::Word(words::<Response>), "`log`", "what it leads to that the program tries ports or hosts one after the other"),
-    key("behaviour", "exfiltration", Form::Word(words::<Response>), "`log`", "what it leads to that the program reads a secret, then speaks to the network"),
-    key("behaviour", "dns-tunnel", Form::Word(words::<Response>), "`log`", "what it leads to that the program carries data in the names that it asks for"),
-    key("behaviour", "mass-change", Form::Word(words::<Response>), "`log`", "what it leads to that the program deletes, overwrites or renames files that it did not make, many and of many kinds"),
-    key("behaviour", "persistence", Form::Word(words::<Response>), "`log`", "what it leads to that the program writes what would run later by itself"),
-    key("behaviour", "privilege-escalation", Form::Word(words::<Response>), "`log`", "what it leads to that the program tries to become another user or to gain capabilities"),
-    key("behaviour", "jail-escape", Form::Word(words::<Response>), "`log`", "what it leads to that the program reaches for what lies outside of every jail"),
-    key("behaviour", "exhaustion", Form::Word(words::<Response>), "`log`", "what it leads to that the program takes all it can have of memory, processes or disk"),
-    key("behaviour", "evasion", Form::Word(words::<Response>), "`log`", "what it leads to that the program removes itself, looks for a jail or a virtual machine, or waits until nobody looks"),
-    key("behaviour", "process-killing", Form::Word(words::<Response>), "`log`", "what it leads to that the program ends processes that it did not start"),
-    key("behaviour", "injection", Form::Word(words::<Response>), "`log`", "what it leads to that the program brings code into other programs"),
-    key("behaviour", "system-change", Form::Word(words::<Response>), "`log`", "what it leads to that the program changes what belongs to the system, or to somebody's home"),
-    key("behaviour", "file-discovery", Form::Word(words::<Response>), "`log`", "what it leads to that the program lists directories of the system, and does nothing with what is in them"),
-    key("behaviour", "account-discovery", Form::Word(words::<Response>), "`log`", "what it leads to that the program reads the list of accounts itself, or a copy of it"),
+    key("behaviour", "credential-access", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program goes after secrets of several kinds, or takes a decoy"),
+    key("behaviour", "discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program asks in a burst what machine, user and network it is on"),
+    key("behaviour", "reverse-shell", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program ties a shell to a connection, for somebody far away"),
+    key("behaviour", "download-execute", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program executes what came over the network"),
+    key("behaviour", "fileless-execution", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program executes what no directory names"),
+    key("behaviour", "port-scan", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program tries ports or hosts one after the other"),
+    key("behaviour", "exfiltration", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reads a secret, then speaks to the network"),
+    key("behaviour", "dns-tunnel", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program carries data in the names that it asks for"),
+    key("behaviour", "mass-change", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program deletes, overwrites or renames files that it did not make, many and of many kinds"),
+    key("behaviour", "persistence", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program writes what would run later by itself"),
+    key("behaviour", "privilege-escalation", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program tries to become another user or to gain capabilities"),
+    key("behaviour", "jail-escape", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reaches for what lies outside of every jail"),
+    key("behaviour", "exhaustion", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program takes all it can have of memory, processes or disk"),
+    key("behaviour", "evasion", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program removes itself, looks for a jail or a virtual machine, or waits until nobody looks"),
+    key("behaviour", "process-killing", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program ends processes that it did not start"),
+    key("behaviour", "injection", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program brings code into other programs"),
+    key("behaviour", "system-change", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program changes what belongs to the system, or to somebody's home"),
+    key("behaviour", "file-discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program lists directories of the system, and does nothing with what is in them"),
+    key("behaviour", "account-discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reads the list of accounts itself, or a copy of it"),
 
-    key("accept", "finding", Form::Text, "", "its id in a report: a rule's, `behaviour:…` or `turnkey:…`"),
-    key("accept", "why", Form::Text, "", "why it is no reason for suspicion"),
-    key("accept", "until", Form::Text, "", "the last day on which it is accepted, as `2027-12-31`, in UTC"),
+    key("accept", "finding", ValueForm::Text, "", "its id in a report: a rule's, `behaviour:…` or `turnkey:…`"),
+    key("accept", "why", ValueForm::Text, "", "why it is no reason for suspicion"),
+    key("accept", "until", ValueForm::Text, "", "the last day on which it is accepted, as `2027-12-31`, in UTC"),
 
-    key("rule", "id", Form::Text, "", "unique; lower-case words joined by `-`"),
-    key("rule", "on", Form::Words(words::<On>), "", "the kinds of attempt it speaks of"),
-    key("rule", "path", Form::Texts, "every path", "patterns; only with kinds of attempt on a file"),
-    key("rule", "access", Form::Words(words::<Access>), "both", "how the file is opened; only with `open`"),
-    key("rule", "address", Form::Texts, "every address", "addresses and networks, such as `10.0.0.0/8`; only with `connect`, `bind` and `send`"),
-    key("rule", "port", Form::Ports, "every port", "ports and ranges of them; only with `connect`, `bind` and `send`"),
-    key("rule", "flags", Form::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`; `truncated` without `path`"),
-    key("rule", "same_file", Form::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be"),
-    key("rule", "yields", Form::Truth, "`false`", "whether its patterns decide only where no pattern of another rule does; for broad allowances, which then shield nothing"),
-    key("rule", "hidden", Form::Truth, "`false`", "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them"),
-    key("rule", "exe", Form::Texts, "every program", "patterns of the path of the program that acts, since its last execve; of a script, the interpreter: see [Who acts](#who-acts)"),
-    key("rule", "script", Form::Texts, "every process", "patterns of the path by which the script that acts was started"),
-    key("rule", "action", Form::Word(words::<Action>), "", "what to do"),
-    key("rule", "severity", Form::Word(words::<Severity>), "`medium`", "for the verdict"),
-    key("rule", "technique", Form::Text, "none", "MITRE ATT&CK technique, such as `T1003.008`"),
-    key("rule", "why", Form::Text, "`\"\"`", "for people"),
-    key("rule", "replaces", Form::Truth, "`false`", "take the place of the inherited rule of this id"),
+    key("rule", "id", ValueForm::Text, "", "unique; lower-case words joined by `-`"),
+    key("rule", "on", ValueForm::Words(words::<AttemptKind>), "", "the kinds of attempt it speaks of"),
+    key("rule", "path", ValueForm::Texts, "every path", "patterns; only with kinds of attempt on a file"),
+    key("rule", "access", ValueForm::Words(words::<OpenAccess>), "both", "how the file is opened; only with `open`"),
+    key("rule", "address", ValueForm::Texts, "every address", "addresses and networks, such as `10.0.0.0/8`; only with `connect`, `bind` and `send`"),
+    key("rule", "port", ValueForm::Ports, "every port", "ports and ranges of them; only with `connect`, `bind` and `send`"),
+    key("rule", "flags", ValueForm::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`; `truncated` without `path`"),
+    key("rule", "same_file", ValueForm::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be"),
+    key("rule", "yields", ValueForm::Truth, "`false`", "whether its patterns decide only where no pattern of another rule does; for broad allowances, which then shield nothing"),
+    key("rule", "hidden", ValueForm::Truth, "`false`", "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them"),
+    key("rule", "exe", ValueForm::Texts, "every program", "patterns of the path of the program that acts, since its last execve; of a script, the interpreter: see [Who acts](#who-acts)"),
+    key("rule", "script", ValueForm::Texts, "every process", "patterns of the path by which the script that acts was started"),
+    key("rule", "action", ValueForm::Word(words::<RuleAction>), "", "what to do"),
+    key("rule", "severity", ValueForm::Word(words::<Severity>), "`medium`", "for the verdict"),
+    key("rule", "technique", ValueForm::Text, "none", "MITRE ATT&CK technique, such as `T1003.008`"),
+    key("rule", "why", ValueForm::Text, "`\"\"`", "for people"),
+    key("rule", "replaces", ValueForm::Truth, "`false`", "take the place of the inherited rule of this id"),
 ];
 
 /// The keys of one table.
-pub fn of(table: &str) -> impl Iterator<Item = &'static Key> {
+pub fn of(table: &str) -> impl Iterator<Item = &'static ProfileKey> {
     KEYS.iter().filter(move |key| key.table == table)
 }
 
 /// The key of this name in a table.
 #[must_use]
-pub fn find(table: &str, name: &str) -> Option<&'static Key> {
+pub fn find(table: &str, name: &str) -> Option<&'static ProfileKey> {
     of(table).find(|key| key.name == name)
 }
 
-impl Key {
+impl ProfileKey {
     /// Whether every profile has to say it, wherever its table stands. What a run needs and a profile may
     /// inherit is not.
     #[must_use]
     pub fn is_required(&self) -> bool {
-        let inherited = matches!(self.form, Form::Table | Form::Tables) || self.table == "syscalls";
+        let inherited =
+            matches!(self.form, ValueForm::Table | ValueForm::Tables) || self.table == "syscalls";
         self.default.is_empty() && !inherited
     }
 
@@ -232,7 +233,7 @@ impl Key {
     }
 }
 
-impl Form {
+impl ValueForm {
     /// What is to be written, for people.
     #[must_use]
     pub fn describe(self) -> String {

@@ -8,7 +8,7 @@
 //! that reads files, so the command stays the only place that touches the machine.
 //!
 //! ```
-//! use turnkey_policy::{Access, Attempt, On, Overrides, decide, load};
+//! use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Overrides, decide, load};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
@@ -21,8 +21,8 @@
 //!
 //! let attempt = Attempt {
 //!     path: Some(b"/etc/shadow"),
-//!     access: &[Access::Read],
-//!     ..Attempt::of(On::Open)
+//!     access: &[OpenAccess::Read],
+//!     ..Attempt::of(AttemptKind::Open)
 //! };
 //! let rule = decide(&policy.rules, &attempt).map(|index| &policy.rules[index]);
 //! assert_eq!(rule.map(|rule| rule.id.as_str()), Some("credential-file"));
@@ -60,26 +60,26 @@ pub mod syscalls;
 mod values;
 pub mod visible;
 
-pub use actor::Actor;
+pub use actor::ActorPaths;
 pub use address::{Ports, Subnet, SubnetError};
-pub use behaviour::{Accepted, Behaviour, Response};
+pub use behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 pub use decide::{
     Attempt, Candidate, asks_who_acts, brought_about, decide, decide_same_file, decide_unknown,
     deciding, matching, peer_precedence, precedence, unknown,
 };
-pub use endpoint::{Allowed, Endpoint, Peer, Special};
+pub use endpoint::{AllowedHost, Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use lint::check;
 pub use load::load;
 pub use model::*;
-pub use names::Named;
+pub use names::NamedVariants;
 pub use overrides::Overrides;
-pub use place::Place;
+pub use place::ProfilePlace;
 pub use quoted::quoted;
-pub use reason::Reason;
+pub use reason::PrecedenceReason;
 pub use reserved::is_reserved;
-pub use shipped::{Listed, SHIPPED, is_file, listed, shipped};
+pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
 
 /// Where the caller's directory appears in the jail, and the program's home.
 pub const WORKSPACE: &str = "/workspace";

@@ -26,8 +26,8 @@ use crate::error::{LoadError, Problem};
 use crate::load;
 use crate::model::Policy;
 use crate::overrides::Overrides;
-use crate::profile::Profile;
-use field::Field;
+use crate::profile::ParsedProfile;
+use field::ComparableRules;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,7 +56,7 @@ pub enum Lint {
 ///
 /// It implements [`miette::Diagnostic`], as errors do.
 #[derive(Debug)]
-pub struct Finding {
+pub struct LintFinding {
     lint: Lint,
     why: String,
     problem: Problem,
@@ -64,11 +64,11 @@ pub struct Finding {
 
 /// A profile that can be used, and what was found in it.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedProfile {
     /// What it means.
     pub policy: Policy,
     /// What a person should look at, in the order of the lints.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<LintFinding>,
 }
 
 /// Loads a profile as [`crate::load()`] does, and looks for what is most likely not meant.
@@ -84,11 +84,11 @@ pub fn check(
     read_file: &dyn Fn(&str) -> Result<String, String>,
     known_as: &dyn Fn(&Path) -> Vec<PathBuf>,
     today: time::Date,
-) -> Result<Checked, LoadError> {
+) -> Result<CheckedProfile, LoadError> {
     let gathered = load::gather(profile, read_file, &Overrides::default())?;
     let merged = gathered.profile.clone();
     let policy = gathered.resolve()?;
-    let field = Field::new(&policy.rules);
+    let field = ComparableRules::new(&policy.rules);
     let mut findings = allows::places(&merged);
     let mut given_up = BTreeSet::new();
     for (found, without) in [allows::rules(&merged, &field), fate::rules(&merged, &field)] {
@@ -105,11 +105,11 @@ pub fn check(
     findings.extend(enforcement::layers(&merged, &policy));
     findings.extend(acceptances::ending(&merged, today));
     findings.sort_by_key(|finding| finding.lint);
-    Ok(Checked { policy, findings })
+    Ok(CheckedProfile { policy, findings })
 }
 
 /// Of these rules it takes too long to tell; of all others it was told.
-fn not_compared(profile: &Profile, given_up: &BTreeSet<usize>) -> Option<Finding> {
+fn not_compared(profile: &ParsedProfile, given_up: &BTreeSet<usize>) -> Option<LintFinding> {
     const NAMED: usize = 3;
     if given_up.is_empty() {
         return None;
@@ -125,7 +125,7 @@ fn not_compared(profile: &Profile, given_up: &BTreeSet<usize>) -> Option<Finding
     if given_up.len() > NAMED {
         message += &format!(" and {} more", given_up.len() - NAMED);
     }
-    Some(Finding {
+    Some(LintFinding {
         lint: Lint::NotCompared,
         why: "a rule that never decides, or an allow that opens a hole, may be among them".to_owned(),
         problem: Problem::new(message)
@@ -198,7 +198,7 @@ impl fmt::Display for Lint {
     }
 }
 
-impl Finding {
+impl LintFinding {
     /// What it is an instance of.
     #[must_use]
     pub fn lint(&self) -> Lint {
@@ -218,15 +218,15 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for LintFinding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.problem.fmt(formatter)
     }
 }
 
-impl std::error::Error for Finding {}
+impl std::error::Error for LintFinding {}
 
-impl Diagnostic for Finding {
+impl Diagnostic for LintFinding {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         Some(Box::new(self.lint))
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::{At, LoadError, Located, Problem, Source};
+use crate::error::{LoadError, Located, Problem, SourceText, TextSpan};
 use crate::model::Policy;
 use crate::overrides::Overrides;
-use crate::profile::Profile;
+use crate::profile::ParsedProfile;
 use crate::shipped::{self, SHIPPED};
 use crate::values::nearest;
 use crate::{flags, read, resolve};
@@ -35,14 +35,14 @@ pub fn load(
 }
 
 /// What several texts say together, before it is looked at as a whole.
-pub(crate) struct Gathered {
-    pub(crate) profile: Profile,
+pub(crate) struct MergedProfiles {
+    pub(crate) profile: ParsedProfile,
     sha256: String,
     files: Vec<PathBuf>,
     problems: Vec<Problem>,
 }
 
-impl Gathered {
+impl MergedProfiles {
     /// The policy that it means.
     pub(crate) fn resolve(self) -> Result<Policy, LoadError> {
         let mut problems = self.problems;
@@ -62,15 +62,15 @@ pub(crate) fn gather(
     profile: &str,
     read_file: &dyn Fn(&str) -> Result<String, String>,
     overrides: &Overrides,
-) -> Result<Gathered, LoadError> {
-    let mut loader = Loader {
+) -> Result<MergedProfiles, LoadError> {
+    let mut loader = ProfileLoader {
         read_file,
         open: Vec::new(),
         loaded: Vec::new(),
         problems: Vec::new(),
     };
     loader.add(profile, None);
-    let Loader {
+    let ProfileLoader {
         loaded,
         mut problems,
         ..
@@ -92,7 +92,7 @@ pub(crate) fn gather(
         .filter(|name| shipped::is_file(name))
         .map(PathBuf::from)
         .collect();
-    let mut merged = Profile::default();
+    let mut merged = ParsedProfile::default();
     for layer in loaded
         .into_iter()
         .map(|loaded| loaded.profile)
@@ -100,7 +100,7 @@ pub(crate) fn gather(
     {
         merged.lay_over(layer, &mut problems);
     }
-    Ok(Gathered {
+    Ok(MergedProfiles {
         profile: merged,
         sha256,
         files,
@@ -113,7 +113,7 @@ fn fail_on(problems: Vec<Problem>) -> Result<(), LoadError> {
 }
 
 /// The texts, each behind its length so that no two lists of texts are alike.
-fn digest<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
+fn digest<'a>(sources: impl Iterator<Item = &'a SourceText>) -> String {
     let mut hash = Sha256::new();
     for source in sources {
         hash.update((source.text.len() as u64).to_le_bytes());
@@ -126,23 +126,23 @@ fn digest<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
 }
 
 /// Collects a profile and all it builds on, each once, the one built on first.
-struct Loader<'l> {
+struct ProfileLoader<'l> {
     read_file: &'l dyn Fn(&str) -> Result<String, String>,
     /// Names of the profiles being read: from the one asked for down to the current one.
     open: Vec<String>,
-    loaded: Vec<Loaded>,
+    loaded: Vec<LoadedText>,
     problems: Vec<Problem>,
 }
 
-struct Loaded {
+struct LoadedText {
     name: String,
-    source: Arc<Source>,
-    profile: Profile,
+    source: Arc<SourceText>,
+    profile: ParsedProfile,
 }
 
-impl Loader<'_> {
+impl ProfileLoader<'_> {
     /// Adds a profile that `origin` builds on, or the one that was asked for.
-    fn add(&mut self, name: &str, origin: Option<&At>) {
+    fn add(&mut self, name: &str, origin: Option<&TextSpan>) {
         if self.loaded.iter().any(|loaded| loaded.name == name) {
             return;
         }
@@ -157,14 +157,14 @@ impl Loader<'_> {
     }
 
     fn add_text(&mut self, name: &str, text: String) {
-        let source = Arc::new(Source::new(name.to_owned(), text));
+        let source = Arc::new(SourceText::new(name.to_owned(), text));
         let profile = read::profile(&source, &mut self.problems);
         self.open.push(name.to_owned());
         for base in &profile.extends {
             self.add_base(name, base);
         }
         self.open.pop();
-        self.loaded.push(Loaded {
+        self.loaded.push(LoadedText {
             name: name.to_owned(),
             source,
             profile,
@@ -204,7 +204,7 @@ impl Loader<'_> {
     }
 }
 
-fn located(problem: Problem, origin: Option<&At>) -> Problem {
+fn located(problem: Problem, origin: Option<&TextSpan>) -> Problem {
     match origin {
         Some(at) => problem.at(at, "built on here"),
         None => problem,

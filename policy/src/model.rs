@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::{Ports, Subnet};
-use crate::behaviour::{Accepted, Behaviour, Response};
-use crate::endpoint::Allowed;
+use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
+use crate::endpoint::AllowedHost;
 use crate::glob::Glob;
 
 /// A whole policy, ready to be planned and compiled.
@@ -24,81 +24,81 @@ pub struct Policy {
     /// The files it was read from; shipped profiles are none.
     pub files: Vec<PathBuf>,
     /// Whether rules act or only speak.
-    pub mode: Mode,
+    pub mode: EnforcementMode,
     /// What the jail's tree holds.
-    pub filesystem: Filesystem,
+    pub filesystem: FilesystemPolicy,
     /// What the jail may reach.
-    pub network: Network,
-    /// Whom the jail may talk to under [`Network::Allow`]; means nothing otherwise.
-    pub allow: Vec<Allowed>,
+    pub network: NetworkMode,
+    /// Whom the jail may talk to under [`NetworkMode::Allow`]; means nothing otherwise.
+    pub allow: Vec<AllowedHost>,
     /// What the whole tree of processes may use.
-    pub limits: Limits,
+    pub limits: JailLimits,
     /// Who the program is inside.
-    pub identity: Identity,
+    pub identity: JailIdentity,
     /// What the program finds in its environment.
-    pub environment: Environment,
+    pub environment: JailEnvironment,
     /// The syscalls the filter allows.
-    pub syscalls: Syscalls,
+    pub syscalls: SyscallPolicy,
     /// What must hold for a run to start and what lost evidence means.
-    pub enforcement: Enforcement,
+    pub enforcement: EnforcementPolicy,
     /// Rules on attempts, in the order of the files. Which one decides: see [`mod@crate::decide`].
     pub rules: Vec<Rule>,
     /// What each behaviour leads to; one that is not here is logged.
-    pub behaviours: BTreeMap<Behaviour, Response>,
+    pub behaviours: BTreeMap<Behaviour, BehaviourResponse>,
     /// Findings that are known and no reason for suspicion, at most one of each id.
-    pub accepted: Vec<Accepted>,
+    pub accepted: Vec<AcceptedFinding>,
 }
 
 impl Policy {
     /// What a behaviour leads to, after `mode` was applied.
     #[must_use]
-    pub fn response(&self, behaviour: Behaviour) -> Response {
+    pub fn response(&self, behaviour: Behaviour) -> BehaviourResponse {
         let said = self.behaviours.get(&behaviour);
-        let said = said.copied().unwrap_or(Response::Log);
+        let said = said.copied().unwrap_or(BehaviourResponse::Log);
         match self.mode {
-            Mode::Enforce => said,
-            Mode::Observe => said.min(Response::Log),
+            EnforcementMode::Enforce => said,
+            EnforcementMode::Observe => said.min(BehaviourResponse::Log),
         }
     }
 }
 
 /// Whether rules act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum EnforcementMode {
     /// Rules kill and deny.
     Enforce,
     /// Rules that would kill or deny log instead. The jail itself stays as strict as ever.
     Observe,
 }
 
-impl Mode {
+impl EnforcementMode {
     /// What a rule's action comes to under this mode.
     #[must_use]
-    pub fn apply(self, action: Action) -> Action {
+    pub fn apply(self, action: RuleAction) -> RuleAction {
         match self {
             Self::Enforce => action,
-            Self::Observe => action.min(Action::Log),
+            Self::Observe => action.min(RuleAction::Log),
         }
     }
 }
 
 /// `[filesystem]`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filesystem {
+pub struct FilesystemPolicy {
     /// A directory of the host that is the jail's root, read-only, instead of the host's own.
     pub root: Option<PathBuf>,
     /// Whether the command's own installation is brought in.
-    pub toolchain: Toolchain,
+    pub toolchain: ToolchainMode,
     /// What of `/proc` is there.
-    pub proc: Proc,
+    pub proc: ProcView,
     /// Host paths visible read-only at the same place.
     pub read: Vec<HostPath>,
     /// Host paths visible and writable at the same place.
     pub write: Vec<HostPath>,
     /// Memory file systems, gone afterwards.
-    pub scratch: Vec<Scratch>,
+    pub scratch: Vec<ScratchMount>,
     /// How the working directory appears at `/workspace`.
-    pub workdir: Workdir,
+    pub workdir: WorkdirMode,
     /// Jail paths where a worthless file is planted to be watched.
     pub decoys: Vec<PathBuf>,
 }
@@ -106,7 +106,7 @@ pub struct Filesystem {
 /// Whether a command that is installed outside of what the jail shows brings its installation
 /// along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Toolchain {
+pub enum ToolchainMode {
     /// It is not found in the jail, and the error names what would bring it in.
     #[default]
     None,
@@ -116,7 +116,7 @@ pub enum Toolchain {
 
 /// What of procfs, proc(5), a jail has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Proc {
+pub enum ProcView {
     /// All but what speaks of the host alone, which is covered.
     #[default]
     Common,
@@ -140,7 +140,7 @@ pub struct HostPath {
 
 /// A tmpfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scratch {
+pub struct ScratchMount {
     /// Absolute path in the jail.
     pub path: PathBuf,
     /// Bytes.
@@ -149,7 +149,7 @@ pub struct Scratch {
 
 /// How the caller's directory appears at `/workspace`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Workdir {
+pub enum WorkdirMode {
     /// Writable; writes land in memory and are thrown away.
     #[default]
     Overlay,
@@ -161,7 +161,7 @@ pub enum Workdir {
 
 /// `[network]`, from least to most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Network {
+pub enum NetworkMode {
     /// A network namespace of its own in which nobody is reached; its loopback is up for what resolvers ask.
     #[default]
     None,
@@ -175,7 +175,7 @@ pub enum Network {
 
 /// `[limits]`: for the whole tree of processes unless said otherwise.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct JailLimits {
     /// Bytes.
     pub memory: u64,
     /// Bytes.
@@ -205,7 +205,7 @@ pub struct Limits {
     pub export_size: u64,
 }
 
-impl Limits {
+impl JailLimits {
     /// Whether reads or writes are limited, so that [`Layer::Io`] is needed.
     #[must_use]
     pub fn limit_io(&self) -> bool {
@@ -215,7 +215,7 @@ impl Limits {
 
 /// `[identity]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct JailIdentity {
     /// User and group name inside.
     pub user: String,
     /// Host name inside.
@@ -224,7 +224,7 @@ pub struct Identity {
 
 /// `[env]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct JailEnvironment {
     /// Names handed through from the caller.
     pub pass: Vec<String>,
     /// Names with fixed values. Wins over `pass`.
@@ -233,7 +233,7 @@ pub struct Environment {
 
 /// `[syscalls]`, resolved from groups to names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Syscalls {
+pub struct SyscallPolicy {
     /// Names as in the kernel's table; all from [`crate::syscalls`].
     pub allow: BTreeSet<&'static str>,
     /// Whether files may be given set-user-id bits. Inside they have no effect; on the host they
@@ -243,7 +243,7 @@ pub struct Syscalls {
 
 /// `[enforcement]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Enforcement {
+pub struct EnforcementPolicy {
     /// Layers without which the run fails. The rest is optional and reported when missing.
     pub required: BTreeSet<Layer>,
     /// What lost evidence means.
@@ -310,11 +310,11 @@ pub struct Rule {
     /// Unique in the policy.
     pub id: String,
     /// The kinds of attempt it speaks of.
-    pub on: BTreeSet<On>,
-    /// Any of these paths; only for kinds that have one. Empty means every path, but for [`On::Map`].
+    pub on: BTreeSet<AttemptKind>,
+    /// Any of these paths; only for kinds that have one. Empty means every path, but for [`AttemptKind::Map`].
     pub path: Vec<Glob>,
     /// Any of these accesses; only for `open`. Never empty for `open`.
-    pub access: BTreeSet<Access>,
+    pub access: BTreeSet<OpenAccess>,
     /// Any of these addresses; only for kinds that have one. Empty means every address.
     pub address: Vec<Subnet>,
     /// Any of these ports; only for kinds that have an address. Empty means every port.
@@ -330,14 +330,14 @@ pub struct Rule {
     /// Of a rule on hidden paths, what is shown all the same: its patterns match nothing there. See
     /// [`Policy::settle_shown`].
     pub shown: Option<Glob>,
-    /// The programs whose attempts it speaks of: any of these patterns of [`crate::Actor::exe`]. Empty
+    /// The programs whose attempts it speaks of: any of these patterns of [`crate::ActorPaths::exe`]. Empty
     /// means every program.
     pub exe: Vec<Glob>,
-    /// The scripts whose attempts it speaks of: any of these patterns of [`crate::Actor::script`]. Empty
+    /// The scripts whose attempts it speaks of: any of these patterns of [`crate::ActorPaths::script`]. Empty
     /// means every process, also one that runs none.
     pub script: Vec<Glob>,
     /// What to do.
-    pub action: Action,
+    pub action: RuleAction,
     /// For the verdict.
     pub severity: Severity,
     /// MITRE ATT&CK technique, such as `T1003.008`.
@@ -355,14 +355,18 @@ impl Rule {
 
     /// A rule that means every attempt of these kinds, whatever it is on.
     #[must_use]
-    pub fn new(id: impl Into<String>, on: impl IntoIterator<Item = On>, action: Action) -> Self {
-        let on: BTreeSet<On> = on.into_iter().collect();
-        let opens = on.contains(&On::Open);
+    pub fn new(
+        id: impl Into<String>,
+        on: impl IntoIterator<Item = AttemptKind>,
+        action: RuleAction,
+    ) -> Self {
+        let on: BTreeSet<AttemptKind> = on.into_iter().collect();
+        let opens = on.contains(&AttemptKind::Open);
         Self {
             id: id.into(),
             on,
             path: Vec::new(),
-            access: Access::ALL.iter().copied().filter(|_| opens).collect(),
+            access: OpenAccess::ALL.iter().copied().filter(|_| opens).collect(),
             address: Vec::new(),
             port: Vec::new(),
             flags: BTreeSet::new(),
@@ -382,7 +386,7 @@ impl Rule {
 
 /// Kinds of attempt a rule can speak of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum On {
+pub enum AttemptKind {
     /// open(2), openat(2), openat2(2), creat(2)
     Open,
     /// execve(2), execveat(2), except the start of the command itself
@@ -433,7 +437,7 @@ pub enum On {
     Attribute,
 }
 
-impl On {
+impl AttemptKind {
     /// Whether such an attempt is on a file that rules can name by its path.
     #[must_use]
     pub const fn has_path(self) -> bool {
@@ -452,7 +456,7 @@ impl On {
     }
 }
 
-impl On {
+impl AttemptKind {
     /// True when a rule on such an attempt knows the path alone: the kernel's programs look at it when it is over, and at
     /// no object. Nothing can deny it, and `same_file` does not speak of it.
     #[must_use]
@@ -461,7 +465,7 @@ impl On {
     }
 }
 
-impl On {
+impl AttemptKind {
     /// Whether such an attempt is on an internet address that rules can name.
     #[must_use]
     pub const fn has_address(self) -> bool {
@@ -469,7 +473,7 @@ impl On {
     }
 }
 
-impl On {
+impl AttemptKind {
     /// Whether the state of the file is known at such an attempt.
     #[must_use]
     pub const fn has_flags(self) -> bool {
@@ -479,7 +483,7 @@ impl On {
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Access {
+pub enum OpenAccess {
     /// `O_RDONLY` or `O_RDWR`
     Read,
     /// `O_WRONLY`, `O_RDWR`, `O_TRUNC` or `O_CREAT`
@@ -514,7 +518,7 @@ pub enum SameFile {
 
 /// What a rule does. The order is the order of strength on a tie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Action {
+pub enum RuleAction {
     /// Nothing; shields from less specific rules.
     Allow,
     /// A violation in the report, nothing else.

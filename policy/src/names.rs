@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use crate::behaviour::{Behaviour, Response};
+use crate::behaviour::{Behaviour, BehaviourResponse};
 use crate::model::{
-    Access, Action, FileFlag, Layer, Mode, Network, On, OnLoss, Proc, SameFile, Severity,
-    Toolchain, Workdir,
+    AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
+    RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 
 /// A closed set of words with one name each.
-pub trait Named: Sized + Copy + PartialEq + 'static {
+pub trait NamedVariants: Sized + Copy + PartialEq + 'static {
     /// Every word with its name, in the order of the type.
     const NAMES: &'static [(Self, &'static str)];
 
@@ -25,7 +25,7 @@ pub trait Named: Sized + Copy + PartialEq + 'static {
 
 macro_rules! names {
     ($type:ident { $($variant:ident => $name:literal),+ $(,)? }) => {
-        impl Named for $type {
+        impl NamedVariants for $type {
             const NAMES: &'static [(Self, &'static str)] = &[$(($type::$variant, $name)),+];
         }
 
@@ -72,7 +72,7 @@ names!(Layer {
     Monitor => "monitor",
 });
 
-names!(On {
+names!(AttemptKind {
     Open => "open",
     Exec => "exec",
     Connect => "connect",
@@ -95,13 +95,13 @@ names!(On {
     Attribute => "attribute",
 });
 
-names!(Access { Read => "read", Write => "write" });
+names!(OpenAccess { Read => "read", Write => "write" });
 
 names!(FileFlag { Memfd => "memfd", Deleted => "deleted", Truncated => "truncated" });
 
 names!(SameFile { No => "no", Required => "required", Optional => "optional" });
 
-names!(Action { Allow => "allow", Log => "log", Deny => "deny", Kill => "kill" });
+names!(RuleAction { Allow => "allow", Log => "log", Deny => "deny", Kill => "kill" });
 
 names!(Severity {
     Info => "info",
@@ -133,19 +133,19 @@ names!(Behaviour {
     AccountDiscovery => "account-discovery",
 });
 
-names!(Response { Off => "off", Log => "log", Kill => "kill" });
+names!(BehaviourResponse { Off => "off", Log => "log", Kill => "kill" });
 
-names!(Mode { Enforce => "enforce", Observe => "observe" });
+names!(EnforcementMode { Enforce => "enforce", Observe => "observe" });
 
 names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
 
-names!(Workdir { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
+names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
 
-names!(Toolchain { None => "none", Auto => "auto" });
+names!(ToolchainMode { None => "none", Auto => "auto" });
 
-names!(Proc { Common => "common", Processes => "processes" });
+names!(ProcView { Common => "common", Processes => "processes" });
 
-names!(Network { None => "none", Loopback => "loopback", Allow => "allow",
+names!(NetworkMode { None => "none", Loopback => "loopback", Allow => "allow",
     Host => "host" });
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     /// A name that two words share would make one of them unreachable.
-    fn assert_round_trip<T: Named + fmt::Debug + fmt::Display>() {
+    fn assert_round_trip<T: NamedVariants + fmt::Debug + fmt::Display>() {
         for (word, name) in T::NAMES {
             assert_eq!(T::from_name(name), Some(*word));
             assert_eq!(word.to_string(), *name);
@@ -164,24 +164,24 @@ mod tests {
     #[test]
     fn every_name_leads_back_to_its_word() {
         assert_round_trip::<Layer>();
-        assert_round_trip::<On>();
-        assert_round_trip::<Access>();
+        assert_round_trip::<AttemptKind>();
+        assert_round_trip::<OpenAccess>();
         assert_round_trip::<FileFlag>();
         assert_round_trip::<SameFile>();
-        assert_round_trip::<Action>();
+        assert_round_trip::<RuleAction>();
         assert_round_trip::<Severity>();
-        assert_round_trip::<Mode>();
+        assert_round_trip::<EnforcementMode>();
         assert_round_trip::<OnLoss>();
         assert_round_trip::<Behaviour>();
-        assert_round_trip::<Response>();
-        assert_round_trip::<Toolchain>();
-        assert_round_trip::<Proc>();
-        assert_round_trip::<Workdir>();
-        assert_round_trip::<Network>();
+        assert_round_trip::<BehaviourResponse>();
+        assert_round_trip::<ToolchainMode>();
+        assert_round_trip::<ProcView>();
+        assert_round_trip::<WorkdirMode>();
+        assert_round_trip::<NetworkMode>();
     }
 
     #[test]
     fn names_are_padded_like_strings() {
-        assert_eq!(format!("{:<6}|", Action::Deny), "deny  |");
+        assert_eq!(format!("{:<6}|", RuleAction::Deny), "deny  |");
     }
 }

@@ -1,10 +1,10 @@
 //! A place in a profile, as editors and programs want it.
 
-use crate::error::At;
+use crate::error::TextSpan;
 
 /// A piece of a profile's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ProfilePlace {
     /// The profile: a file, a shipped name, or `command line`.
     pub file: String,
     /// Of the first character; the first line is 1.
@@ -23,8 +23,8 @@ pub struct Place {
     pub label: String,
 }
 
-impl Place {
-    pub(crate) fn new(at: &At, label: &str) -> Self {
+impl ProfilePlace {
+    pub(crate) fn new(at: &TextSpan, label: &str) -> Self {
         let text = &at.source.text;
         let (line, column) = line_and_column(text, at.span.start);
         let (end_line, end_column) = line_and_column(text, at.span.end);

@@ -4,34 +4,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::behaviour::{Accepted, Behaviour, Response};
+use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 use crate::decide::Candidate;
-use crate::endpoint::Allowed;
-use crate::error::{At, Located, Problem};
+use crate::endpoint::AllowedHost;
+use crate::error::{Located, Problem, TextSpan};
 use crate::model::{
-    Action, HostPath, Layer, Mode, Network, OnLoss, Proc, Rule, Scratch, Toolchain, Workdir,
+    EnforcementMode, HostPath, Layer, NetworkMode, OnLoss, ProcView, Rule, RuleAction,
+    ScratchMount, ToolchainMode, WorkdirMode,
 };
 
 /// What one text says; what it does not say is `None` or empty.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Profile {
+pub(crate) struct ParsedProfile {
     pub(crate) name: Option<Located<String>>,
     pub(crate) description: Option<Located<String>>,
     pub(crate) extends: Vec<Located<String>>,
     /// What the profiles below list for the jail's tree falls away.
     pub(crate) own_tree: bool,
     pub(crate) root: Option<Located<PathBuf>>,
-    pub(crate) toolchain: Option<Located<Toolchain>>,
-    pub(crate) proc: Option<Located<Proc>>,
+    pub(crate) toolchain: Option<Located<ToolchainMode>>,
+    pub(crate) proc: Option<Located<ProcView>>,
     pub(crate) read: Vec<Located<HostPath>>,
     pub(crate) write: Vec<Located<HostPath>>,
-    pub(crate) scratch: Vec<Located<Scratch>>,
-    pub(crate) workdir: Option<Located<Workdir>>,
+    pub(crate) scratch: Vec<Located<ScratchMount>>,
+    pub(crate) workdir: Option<Located<WorkdirMode>>,
     pub(crate) decoys: Vec<Located<PathBuf>>,
-    pub(crate) network: Option<Located<Network>>,
+    pub(crate) network: Option<Located<NetworkMode>>,
     /// Why it is that mode.
     pub(crate) network_why: Option<Located<String>>,
-    pub(crate) allow: Vec<Located<Allowed>>,
+    pub(crate) allow: Vec<Located<AllowedHost>>,
     pub(crate) memory: Option<Located<u64>>,
     pub(crate) swap: Option<Located<u64>>,
     pub(crate) cpu: Option<Located<u32>>,
@@ -54,9 +55,9 @@ pub(crate) struct Profile {
     pub(crate) syscalls: Vec<Located<Vec<&'static str>>>,
     pub(crate) required: Option<Located<BTreeSet<Layer>>>,
     pub(crate) on_loss: Option<Located<OnLoss>>,
-    pub(crate) mode: Option<Located<Mode>>,
-    pub(crate) behaviours: BTreeMap<Behaviour, Response>,
-    pub(crate) accepted: Vec<Located<Accepted>>,
+    pub(crate) mode: Option<Located<EnforcementMode>>,
+    pub(crate) behaviours: BTreeMap<Behaviour, BehaviourResponse>,
+    pub(crate) accepted: Vec<Located<AcceptedFinding>>,
     pub(crate) rules: Vec<Located<ProfileRule>>,
 }
 
@@ -66,30 +67,30 @@ pub(crate) struct ProfileRule {
     pub(crate) rule: Rule,
     pub(crate) replaces: bool,
     /// The action of the rule whose place it took.
-    pub(crate) replaced: Option<Action>,
+    pub(crate) replaced: Option<RuleAction>,
     pub(crate) places: RulePlaces,
 }
 
 /// Where parts of a rule stand.
 #[derive(Clone, Debug)]
 pub(crate) struct RulePlaces {
-    pub(crate) id: At,
-    pub(crate) action: At,
+    pub(crate) id: TextSpan,
+    pub(crate) action: TextSpan,
     /// One for each pattern.
-    pub(crate) path: Vec<At>,
+    pub(crate) path: Vec<TextSpan>,
     /// One for each address.
-    pub(crate) address: Vec<At>,
+    pub(crate) address: Vec<TextSpan>,
     /// One for each range of ports.
-    pub(crate) port: Vec<At>,
+    pub(crate) port: Vec<TextSpan>,
     /// One for each pattern of programs.
-    pub(crate) exe: Vec<At>,
+    pub(crate) exe: Vec<TextSpan>,
     /// One for each pattern of scripts.
-    pub(crate) script: Vec<At>,
+    pub(crate) script: Vec<TextSpan>,
 }
 
 impl RulePlaces {
     /// Where what a candidate speaks of stands; `None` for one that speaks of everything.
-    pub(crate) fn of(&self, candidate: Candidate) -> Option<&At> {
+    pub(crate) fn of(&self, candidate: Candidate) -> Option<&TextSpan> {
         let path = candidate.pattern.map(|index| &self.path[index]);
         let address = candidate.address.map(|index| &self.address[index]);
         let port = candidate.port.map(|index| &self.port[index]);
@@ -97,7 +98,7 @@ impl RulePlaces {
     }
 }
 
-impl Profile {
+impl ParsedProfile {
     /// Lays another profile over this one, key by key: a single value takes the place of the one
     /// below, a list is appended unless it starts over. A path given again, or a rule that `replaces`, takes the place
     /// of the entry below instead.

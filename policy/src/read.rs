@@ -9,44 +9,44 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::behaviour::{Accepted, Behaviour, Response};
-use crate::endpoint::Allowed;
-use crate::error::{At, LONGEST_LINE, Located, Problem, Source, too_long_a_line};
-use crate::model::{HostPath, Layer, Network, Scratch};
-use crate::profile::Profile;
-use crate::values::{self, Wrong};
+use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
+use crate::endpoint::AllowedHost;
+use crate::error::{LONGEST_LINE, Located, Problem, SourceText, TextSpan, too_long_a_line};
+use crate::model::{HostPath, Layer, NetworkMode, ScratchMount};
+use crate::profile::ParsedProfile;
+use crate::values::{self, ValueError};
 use crate::{LARGEST_PROFILE, SCHEMA};
-use section::Section;
+use section::SectionReader;
 
 type Value<'d> = Spanned<DeValue<'d>>;
 
 /// What a text says. When `problems` grew, the profile is not to be used.
-pub(crate) fn profile(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Profile {
+pub(crate) fn profile(source: &Arc<SourceText>, problems: &mut Vec<Problem>) -> ParsedProfile {
     if source.text.len() > LARGEST_PROFILE {
         let message = format!("the profile {} is larger than 1 MiB", source.name);
         problems.push(Problem::new(message).help("split it, or check that it is the right file"));
-        return Profile::default();
+        return ParsedProfile::default();
     }
     if let Some(line) = too_long_a_line(&source.text) {
         let name = &source.name;
         let message = format!("line {line} of {name} is longer than {LONGEST_LINE} bytes");
         problems.push(Problem::new(message).help("break it, or check that it is the right file"));
-        return Profile::default();
+        return ParsedProfile::default();
     }
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if !errors.is_empty() {
         problems.extend(errors.iter().map(|error| syntax_problem(source, error)));
-        return Profile::default();
+        return ParsedProfile::default();
     }
-    let mut reader = Reader { source, problems };
-    let mut profile = Profile::default();
+    let mut reader = ProfileReader { source, problems };
+    let mut profile = ParsedProfile::default();
     reader.document(document.get_ref(), &mut profile);
     profile
 }
 
-fn syntax_problem(source: &Arc<Source>, error: &toml::de::Error) -> Problem {
+fn syntax_problem(source: &Arc<SourceText>, error: &toml::de::Error) -> Problem {
     let span = error.span().unwrap_or_default();
-    let at = At {
+    let at = TextSpan {
         source: Arc::clone(source),
         span,
     };
@@ -54,14 +54,14 @@ fn syntax_problem(source: &Arc<Source>, error: &toml::de::Error) -> Problem {
 }
 
 /// One text, and what was found wrong with it.
-struct Reader<'r> {
-    source: &'r Arc<Source>,
+struct ProfileReader<'r> {
+    source: &'r Arc<SourceText>,
     problems: &'r mut Vec<Problem>,
 }
 
-impl Reader<'_> {
-    fn document(&mut self, document: &DeTable<'_>, profile: &mut Profile) {
-        let mut top = Section::open(self, "", document);
+impl ProfileReader<'_> {
+    fn document(&mut self, document: &DeTable<'_>, profile: &mut ParsedProfile) {
+        let mut top = SectionReader::open(self, "", document);
         if top.required("schema", schema).is_none() {
             // The words of another format would only be misread.
             return;
@@ -85,8 +85,8 @@ impl Reader<'_> {
         profile.rules = top.tables("rule", rule::rule);
     }
 
-    fn at(&self, span: std::ops::Range<usize>) -> At {
-        At {
+    fn at(&self, span: std::ops::Range<usize>) -> TextSpan {
+        TextSpan {
             source: Arc::clone(self.source),
             span,
         }
@@ -99,7 +99,7 @@ impl Reader<'_> {
         whole: std::ops::Range<usize>,
         value: &str,
         part: Option<std::ops::Range<usize>>,
-    ) -> At {
+    ) -> TextSpan {
         let inner = whole.start + 1..whole.end.saturating_sub(1);
         match part {
             Some(part) if self.source.text.get(inner.clone()) == Some(value) => {
@@ -109,7 +109,13 @@ impl Reader<'_> {
         }
     }
 
-    fn wrong_value(&mut self, key: &str, value: &str, span: std::ops::Range<usize>, wrong: Wrong) {
+    fn wrong_value(
+        &mut self,
+        key: &str,
+        value: &str,
+        span: std::ops::Range<usize>,
+        wrong: ValueError,
+    ) {
         let at = self.at_part(span, value, wrong.span);
         let message = format!("`{key}`: {}", wrong.message);
         self.problems
@@ -117,15 +123,15 @@ impl Reader<'_> {
     }
 }
 
-fn schema(text: &str) -> Result<(), Wrong> {
+fn schema(text: &str) -> Result<(), ValueError> {
     if text == SCHEMA {
         return Ok(());
     }
     let help = format!("this release reads {SCHEMA:?}");
-    Err(Wrong::new(format!("{text:?} is another format"), help))
+    Err(ValueError::new(format!("{text:?} is another format"), help))
 }
 
-fn filesystem(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+fn filesystem(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     profile.own_tree = !section.truth_or("inherit", true);
     profile.root = section.value("root", values::root);
     profile.toolchain = section.value("toolchain", values::word);
@@ -143,7 +149,7 @@ fn filesystem(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
 }
 
 /// An entry of `read` or `write`.
-fn host_path(section: &mut Section<'_, '_, '_>) -> Option<HostPath> {
+fn host_path(section: &mut SectionReader<'_, '_, '_>) -> Option<HostPath> {
     let optional = section.truth("optional");
     let why = section
         .value("why", values::text)
@@ -158,18 +164,18 @@ fn host_path(section: &mut Section<'_, '_, '_>) -> Option<HostPath> {
     })
 }
 
-fn scratch(section: &mut Section<'_, '_, '_>) -> Option<Scratch> {
+fn scratch(section: &mut SectionReader<'_, '_, '_>) -> Option<ScratchMount> {
     // For people who read the profile; nothing else shows it.
     let _why = section.value("why", values::text);
     let size = section.required("size", values::memory);
     let path = section.required("path", values::absolute_path)?.value;
-    Some(Scratch {
+    Some(ScratchMount {
         path,
         size: size?.value,
     })
 }
 
-fn network(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+fn network(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     profile.network = section.value("mode", values::word);
     profile.network_why = section.value("why", values::text);
     profile.allow = section.tables("allow", allowed);
@@ -178,10 +184,10 @@ fn network(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     };
     let misread = profile.network.is_none() && section.place_of("mode").is_some();
     let mode = profile.network.get_or_insert_with(|| Located {
-        value: Network::Allow,
+        value: NetworkMode::Allow,
         at: first.at.clone(),
     });
-    if !misread && mode.value != Network::Allow {
+    if !misread && mode.value != NetworkMode::Allow {
         let message = format!("the network mode {:?} allows no hosts", mode.value.name());
         let help = "write mode = \"allow\" beside the list, or remove the list";
         section.problem(Problem::new(message).help(help), "allow", "this list");
@@ -189,17 +195,17 @@ fn network(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
 }
 
 /// An entry of `network.allow`.
-fn allowed(section: &mut Section<'_, '_, '_>) -> Option<Allowed> {
+fn allowed(section: &mut SectionReader<'_, '_, '_>) -> Option<AllowedHost> {
     let why = section.value("why", values::text);
     let to = section.required("to", values::endpoint)?.value;
-    Some(Allowed {
+    Some(AllowedHost {
         to,
         why: why.map(|why| why.value).unwrap_or_default(),
         addresses: Vec::new(),
     })
 }
 
-fn limits(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+fn limits(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     profile.memory = section.value("memory", values::memory);
     profile.swap = section.value("swap", values::size);
     profile.cpu = section.value("cpu", values::percent);
@@ -215,19 +221,19 @@ fn limits(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
     profile.export_size = section.value("export_size", values::size);
 }
 
-fn identity(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+fn identity(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     profile.user = section.value("user", values::user);
     profile.hostname = section.value("hostname", values::hostname);
 }
 
-fn environment(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+fn environment(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     profile.pass = section.list("pass", values::variable_name);
     profile.set = section.text_table("set", values::variable_name, values::variable_value);
 }
 
-fn behaviours(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+fn behaviours(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     for behaviour in Behaviour::ALL {
-        let said = section.value(behaviour.name(), values::word::<Response>);
+        let said = section.value(behaviour.name(), values::word::<BehaviourResponse>);
         profile
             .behaviours
             .extend(said.map(|said| (*behaviour, said.value)));
@@ -235,25 +241,25 @@ fn behaviours(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
 }
 
 /// An entry of `accept`.
-fn accepted(section: &mut Section<'_, '_, '_>) -> Option<Accepted> {
+fn accepted(section: &mut SectionReader<'_, '_, '_>) -> Option<AcceptedFinding> {
     let finding = section.required("finding", values::text);
     let why = section.required("why", values::reason);
     let until = section.required("until", values::date);
-    Some(Accepted {
+    Some(AcceptedFinding {
         finding: finding?.value,
         why: why?.value,
         until: until?.value,
     })
 }
 
-fn enforcement(section: &mut Section<'_, '_, '_>, profile: &mut Profile) {
+fn enforcement(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     profile.on_loss = section.value("on_loss", values::word);
     profile.mode = section.value("mode", values::word);
     profile.required = required_layers(section);
 }
 
 /// `"all"`, or the layers named.
-fn required_layers(section: &mut Section<'_, '_, '_>) -> Option<Located<BTreeSet<Layer>>> {
+fn required_layers(section: &mut SectionReader<'_, '_, '_>) -> Option<Located<BTreeSet<Layer>>> {
     let at = section.place_of("required")?;
     let named = section.list("required", |text| match text {
         "all" => Ok(Layer::ALL.to_vec()),

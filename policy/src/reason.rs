@@ -6,11 +6,11 @@ use crate::actor::narrowness;
 use crate::address::{Ports, Subnet};
 use crate::decide::Candidate;
 use crate::glob::{Glob, Specificity};
-use crate::model::{Action, Rule};
+use crate::model::{Rule, RuleAction};
 
 /// The first thing in which two candidates differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum PrecedenceReason {
     /// It speaks of files in a certain state, the other of every file.
     Flags,
     /// The other's pattern yields to those of all other rules.
@@ -49,15 +49,15 @@ pub enum Reason {
     /// Both are as specific, and its action is the stronger one.
     StrongerAction {
         /// That of the one that decides.
-        first: Action,
+        first: RuleAction,
         /// That of the other.
-        second: Action,
+        second: RuleAction,
     },
     /// Both are alike, and it comes first.
     Earlier,
 }
 
-impl Reason {
+impl PrecedenceReason {
     /// Why `first` decides before `second`, which [`crate::precedence`] puts behind it.
     ///
     /// # Panics
@@ -149,7 +149,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for PrecedenceReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flags => formatter.write_str("it speaks of files in a certain state"),

@@ -8,17 +8,22 @@ use std::time::Duration;
 
 use crate::error::{Located, Problem};
 use crate::model::{
-    Enforcement, Environment, Filesystem, Identity, Layer, Limits, Mode, Network, OnLoss, Policy,
-    Proc, Rule, Syscalls, Toolchain, Workdir,
+    EnforcementMode, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
+    JailLimits, Layer, NetworkMode, OnLoss, Policy, ProcView, Rule, SyscallPolicy, ToolchainMode,
+    WorkdirMode,
 };
-use crate::profile::Profile;
+use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
 
 /// More rules than this are a mistake, and would not fit the kernel's maps by far.
 const MOST_RULES: usize = 4096;
 
 /// The policy that a merged profile means. When `problems` grew, it is not to be used.
-pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Problem>) -> Policy {
+pub(crate) fn policy(
+    profile: ParsedProfile,
+    sha256: String,
+    problems: &mut Vec<Problem>,
+) -> Policy {
     claims::check(&profile, problems);
     check_toolchain(&profile, problems);
     check_rule_count(&profile, problems);
@@ -30,23 +35,23 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
         description: value(&profile.description, String::new()),
         sha256,
         files: Vec::new(),
-        mode: value(&profile.mode, Mode::Enforce),
+        mode: value(&profile.mode, EnforcementMode::Enforce),
         limits: limits(&profile),
-        network: value(&profile.network, Network::None),
+        network: value(&profile.network, NetworkMode::None),
         allow: values(profile.allow),
-        identity: Identity {
+        identity: JailIdentity {
             user: value(&profile.user, "jail".to_owned()),
             hostname: value(&profile.hostname, "jail".to_owned()),
         },
-        environment: Environment {
+        environment: JailEnvironment {
             pass: values(profile.pass),
             set: profile.set,
         },
-        syscalls: Syscalls {
+        syscalls: SyscallPolicy {
             allow: values(profile.syscalls).into_iter().flatten().collect(),
             set_id_files: profile.write.is_empty(),
         },
-        enforcement: Enforcement {
+        enforcement: EnforcementPolicy {
             required: value(&profile.required, every_layer()),
             on_loss: value(&profile.on_loss, OnLoss::Mark),
         },
@@ -56,10 +61,10 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
             .collect(),
         behaviours: profile.behaviours,
         accepted: values(profile.accepted),
-        filesystem: Filesystem {
-            workdir: value(&profile.workdir, Workdir::Overlay),
-            toolchain: value(&profile.toolchain, Toolchain::None),
-            proc: value(&profile.proc, Proc::Common),
+        filesystem: FilesystemPolicy {
+            workdir: value(&profile.workdir, WorkdirMode::Overlay),
+            toolchain: value(&profile.toolchain, ToolchainMode::None),
+            proc: value(&profile.proc, ProcView::Common),
             root: profile.root.map(|root| root.value),
             read: values(profile.read),
             write: values(profile.write),
@@ -70,8 +75,8 @@ pub(crate) fn policy(profile: Profile, sha256: String, problems: &mut Vec<Proble
 }
 
 /// Nothing said is as strict as the profile for programs that nobody trusts.
-fn limits(profile: &Profile) -> Limits {
-    Limits {
+fn limits(profile: &ParsedProfile) -> JailLimits {
+    JailLimits {
         memory: value(&profile.memory, 256 << 20),
         swap: value(&profile.swap, 0),
         cpu_percent: value(&profile.cpu, 100),
@@ -103,9 +108,9 @@ fn values<T>(located: Vec<Located<T>>) -> Vec<T> {
 }
 
 /// An installation of the host needs the host's libraries.
-fn check_toolchain(profile: &Profile, problems: &mut Vec<Problem>) {
+fn check_toolchain(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     let auto = profile.toolchain.as_ref();
-    let auto = auto.filter(|toolchain| toolchain.value == Toolchain::Auto);
+    let auto = auto.filter(|toolchain| toolchain.value == ToolchainMode::Auto);
     if let (Some(auto), Some(root)) = (auto, &profile.root) {
         let message = "`toolchain` brings in an installation of the host, which a `root` of its own has no use for";
         let help = "leave one of them out, and install the program in the root";
@@ -118,7 +123,7 @@ fn check_toolchain(profile: &Profile, problems: &mut Vec<Problem>) {
     }
 }
 
-fn check_rule_count(profile: &Profile, problems: &mut Vec<Problem>) {
+fn check_rule_count(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     if let Some(rule) = profile.rules.get(MOST_RULES) {
         let message = format!("there are more than {MOST_RULES} rules");
         let problem =
@@ -131,7 +136,7 @@ fn check_rule_count(profile: &Profile, problems: &mut Vec<Problem>) {
 /// kernel's maps by far.
 const MOST_PEERS: usize = 8192;
 
-fn check_peer_count(profile: &Profile, problems: &mut Vec<Problem>) {
+fn check_peer_count(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     let mut count = 0_usize;
     for rule in &profile.rules {
         let Rule { address, port, .. } = &rule.value.rule;
@@ -148,7 +153,7 @@ fn check_peer_count(profile: &Profile, problems: &mut Vec<Problem>) {
 }
 
 /// The jail's init, and the program's process before the program, run under the program's filter.
-fn check_syscalls(profile: &Profile, problems: &mut Vec<Problem>) {
+fn check_syscalls(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     let allowed = |name: &str| {
         profile
             .syscalls

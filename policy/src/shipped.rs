@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Source;
+use crate::error::SourceText;
 use crate::read;
 
 /// Names and texts, the default one first.
@@ -36,7 +36,7 @@ pub fn is_file(profile: &str) -> bool {
 
 /// A shipped profile as a list shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ShippedProfile {
     /// Its name.
     pub name: &'static str,
     /// The profiles that it builds on, by name.
@@ -47,13 +47,13 @@ pub struct Listed {
 
 /// Every shipped profile, the default one first.
 #[must_use]
-pub fn listed() -> Vec<Listed> {
+pub fn listed() -> Vec<ShippedProfile> {
     let list = |(name, text): &(&'static str, &str)| {
-        let source = Arc::new(Source::new((*name).to_owned(), (*text).to_owned()));
+        let source = Arc::new(SourceText::new((*name).to_owned(), (*text).to_owned()));
         // That they are without problems is what tests are for.
         let profile = read::profile(&source, &mut Vec::new());
         let extends = profile.extends.into_iter().map(|base| base.value);
-        Listed {
+        ShippedProfile {
             name,
             extends: extends.collect(),
             description: profile

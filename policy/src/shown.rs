@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::glob::Glob;
-use crate::model::{Filesystem, Policy, Rule};
+use crate::model::{FilesystemPolicy, Policy, Rule};
 
 impl Policy {
     /// Settles what of the paths of rules on hidden ones is shown. To be called again when a place was
@@ -24,7 +24,7 @@ impl Policy {
 }
 
 /// The pattern of all that a profile shows and some pattern of the rule may speak of.
-fn shown_of(rule: &Rule, filesystem: &Filesystem) -> Option<Glob> {
+fn shown_of(rule: &Rule, filesystem: &FilesystemPolicy) -> Option<Glob> {
     let heads: Vec<_> = rule.path.iter().flat_map(Glob::heads).collect();
     let mut shown: Vec<&Path> = places(filesystem)
         .filter(|place| {
@@ -41,7 +41,7 @@ fn shown_of(rule: &Rule, filesystem: &Filesystem) -> Option<Glob> {
 }
 
 /// The places that a profile names. A tree of its own shows all that is in it.
-fn places(filesystem: &Filesystem) -> impl Iterator<Item = &Path> {
+fn places(filesystem: &FilesystemPolicy) -> impl Iterator<Item = &Path> {
     let given = filesystem.read.iter().chain(&filesystem.write);
     let given = given.map(|given| given.path.as_path());
     let scratch = filesystem.scratch.iter().map(|one| one.path.as_path());

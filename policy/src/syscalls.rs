@@ -14,14 +14,14 @@ mod table;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::model::Syscalls;
+use crate::model::SyscallPolicy;
 
 pub use groups::{GROUPS, UNIONS};
-pub use never::{NEVER, Never, why_never};
+pub use never::{ForbiddenSyscalls, NEVER, why_never};
 
 /// A named set of syscalls that profiles allow together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct SyscallGroup {
     /// With the leading `@`.
     pub name: &'static str,
     /// One line for people.
@@ -32,7 +32,7 @@ pub struct Group {
 
 /// A name for several groups at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Union {
+pub struct GroupUnion {
     /// With the leading `@`.
     pub name: &'static str,
     /// One line for people.
@@ -43,7 +43,7 @@ pub struct Union {
 
 /// What the filter answers to a number, before it looks at the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum FilterAnswer {
     /// The kernel gets the call, unless [`arguments`] refuses its arguments.
     Allowed,
     /// `EPERM`: known and not allowed.
@@ -117,7 +117,7 @@ pub const ESSENTIAL: &[&str] = &[
 ];
 
 /// Which group holds a syscall, and its name with the table's own lifetime.
-static GROUPED: LazyLock<BTreeMap<&'static str, &'static Group>> = LazyLock::new(|| {
+static GROUPED: LazyLock<BTreeMap<&'static str, &'static SyscallGroup>> = LazyLock::new(|| {
     let pairs = GROUPS
         .iter()
         .flat_map(|group| group.syscalls.iter().map(move |name| (*name, group)));
@@ -148,13 +148,13 @@ pub fn name(number: u32) -> Option<&'static str> {
 
 /// The group of this name, which begins with `@`.
 #[must_use]
-pub fn group(name: &str) -> Option<&'static Group> {
+pub fn group(name: &str) -> Option<&'static SyscallGroup> {
     GROUPS.iter().find(|group| group.name == name)
 }
 
 /// The group that holds the syscall of this name; `None` for one that no profile can allow.
 #[must_use]
-pub fn group_of(name: &str) -> Option<&'static Group> {
+pub fn group_of(name: &str) -> Option<&'static SyscallGroup> {
     GROUPED.get(name).copied()
 }
 
@@ -176,20 +176,20 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// What the filter of a jail answers to a number of x86_64's table. Every number of any other table
-/// is [`Answer::Killed`].
+/// is [`FilterAnswer::Killed`].
 #[must_use]
-pub fn answer(policy: &Syscalls, number: u32) -> Answer {
+pub fn answer(policy: &SyscallPolicy, number: u32) -> FilterAnswer {
     match name(number) {
         // -1 is no call of anybody's: the kernel itself puts it in the place of a skipped one.
-        None if number & X32_BIT != 0 && number != u32::MAX => Answer::Killed,
-        None => Answer::Absent,
-        Some(name) if is_absent(policy, name) => Answer::Absent,
-        Some(name) if policy.allow.contains(name) => Answer::Allowed,
-        Some(_) => Answer::Refused,
+        None if number & X32_BIT != 0 && number != u32::MAX => FilterAnswer::Killed,
+        None => FilterAnswer::Absent,
+        Some(name) if is_absent(policy, name) => FilterAnswer::Absent,
+        Some(name) if policy.allow.contains(name) => FilterAnswer::Allowed,
+        Some(_) => FilterAnswer::Refused,
     }
 }
 
-fn is_absent(policy: &Syscalls, name: &str) -> bool {
+fn is_absent(policy: &SyscallPolicy, name: &str) -> bool {
     ABSENT.contains(&name) || !policy.set_id_files && ABSENT_WITHOUT_SET_ID.contains(&name)
 }
 
@@ -262,20 +262,20 @@ mod tests {
     #[test]
     fn every_number_has_one_answer() {
         let allow = BTreeSet::from(["read", "clone", "openat2"]);
-        let mut policy = Syscalls {
+        let mut policy = SyscallPolicy {
             allow,
             set_id_files: true,
         };
-        let by_name = |policy: &Syscalls, name| answer(policy, number(name).expect("known"));
-        assert_eq!(by_name(&policy, "read"), Answer::Allowed);
-        assert_eq!(by_name(&policy, "openat"), Answer::Refused);
-        assert_eq!(by_name(&policy, "clone3"), Answer::Absent);
-        assert_eq!(answer(&policy, 9999), Answer::Absent);
-        assert_eq!(answer(&policy, X32_BIT), Answer::Killed);
-        assert_eq!(answer(&policy, u32::MAX), Answer::Absent);
-        assert_eq!(by_name(&policy, "openat2"), Answer::Allowed);
+        let by_name = |policy: &SyscallPolicy, name| answer(policy, number(name).expect("known"));
+        assert_eq!(by_name(&policy, "read"), FilterAnswer::Allowed);
+        assert_eq!(by_name(&policy, "openat"), FilterAnswer::Refused);
+        assert_eq!(by_name(&policy, "clone3"), FilterAnswer::Absent);
+        assert_eq!(answer(&policy, 9999), FilterAnswer::Absent);
+        assert_eq!(answer(&policy, X32_BIT), FilterAnswer::Killed);
+        assert_eq!(answer(&policy, u32::MAX), FilterAnswer::Absent);
+        assert_eq!(by_name(&policy, "openat2"), FilterAnswer::Allowed);
         policy.set_id_files = false;
-        assert_eq!(by_name(&policy, "openat2"), Answer::Absent);
+        assert_eq!(by_name(&policy, "openat2"), FilterAnswer::Absent);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::WORKSPACE;
 use crate::glob::{Glob, Token};
-use crate::model::Scratch;
-use crate::names::Named;
+use crate::model::ScratchMount;
+use crate::names::NamedVariants;
 use crate::quantity::{self, QuantityError};
 use crate::syscalls;
 
@@ -19,14 +19,14 @@ pub(crate) use endpoint::endpoint;
 
 /// Why a text is not the value that was asked for.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct ValueError {
     pub(crate) message: String,
     pub(crate) help: String,
     /// The bytes of the text that are at fault, when not all are.
     pub(crate) span: Option<Range<usize>>,
 }
 
-impl Wrong {
+impl ValueError {
     pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -36,7 +36,7 @@ impl Wrong {
     }
 }
 
-impl From<QuantityError> for Wrong {
+impl From<QuantityError> for ValueError {
     fn from(error: QuantityError) -> Self {
         Self::new(error.to_string(), error.help)
     }
@@ -66,14 +66,14 @@ pub(crate) fn suggest(text: &str, names: &[&str]) -> String {
     clippy::unnecessary_wraps,
     reason = "it stands where any other parser of values does"
 )]
-pub(crate) fn text(text: &str) -> Result<String, Wrong> {
+pub(crate) fn text(text: &str) -> Result<String, ValueError> {
     Ok(text.to_owned())
 }
 
 /// A reason that somebody has to give.
-pub(crate) fn reason(text: &str) -> Result<String, Wrong> {
+pub(crate) fn reason(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             "a reason has to say something",
             "write in one sentence why it is no reason for suspicion",
         ));
@@ -82,12 +82,12 @@ pub(crate) fn reason(text: &str) -> Result<String, Wrong> {
 }
 
 /// A day, as in RFC 3339.
-pub(crate) fn date(text: &str) -> Result<time::Date, Wrong> {
+pub(crate) fn date(text: &str) -> Result<time::Date, ValueError> {
     time::Date::parse(text, &time::format_description::well_known::Iso8601::DATE)
         .ok()
         .filter(|_| text.len() == "2027-12-31".len())
         .ok_or_else(|| {
-            Wrong::new(
+            ValueError::new(
                 format!("{text:?} is no day"),
                 "write year, month and day, such as \"2027-12-31\"",
             )
@@ -95,33 +95,33 @@ pub(crate) fn date(text: &str) -> Result<time::Date, Wrong> {
 }
 
 /// One word of a closed set.
-pub(crate) fn word<T: Named>(text: &str) -> Result<T, Wrong> {
+pub(crate) fn word<T: NamedVariants>(text: &str) -> Result<T, ValueError> {
     T::from_name(text).ok_or_else(|| {
         let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
-        Wrong::new(format!("{text:?} is not known here"), suggest(text, &names))
+        ValueError::new(format!("{text:?} is not known here"), suggest(text, &names))
     })
 }
 
-pub(crate) fn size(text: &str) -> Result<u64, Wrong> {
+pub(crate) fn size(text: &str) -> Result<u64, ValueError> {
     Ok(quantity::parse_size(text)?)
 }
 
 /// Less than this starts no program at all, and the error would name the wrong cause.
-pub(crate) fn memory(text: &str) -> Result<u64, Wrong> {
+pub(crate) fn memory(text: &str) -> Result<u64, ValueError> {
     at_least(size(text)?, 1 << 20, "1M")
 }
 
 /// Bytes in a second. Slower than this, a program would not even be read.
-pub(crate) fn rate(text: &str) -> Result<u64, Wrong> {
+pub(crate) fn rate(text: &str) -> Result<u64, ValueError> {
     at_least(size(text)?, 64 << 10, "64K")
 }
 
-pub(crate) fn percent(text: &str) -> Result<u32, Wrong> {
+pub(crate) fn percent(text: &str) -> Result<u32, ValueError> {
     at_least(quantity::parse_percent(text)?, 1, "1%")
 }
 
 /// The jail's init and the command.
-pub(crate) fn pids(text: &str) -> Result<u32, Wrong> {
+pub(crate) fn pids(text: &str) -> Result<u32, ValueError> {
     at_least(
         quantity::parse_count(text)?,
         2,
@@ -130,11 +130,11 @@ pub(crate) fn pids(text: &str) -> Result<u32, Wrong> {
 }
 
 /// The three standard ones, and what the dynamic loader has open at a time.
-pub(crate) fn open_files(text: &str) -> Result<u32, Wrong> {
+pub(crate) fn open_files(text: &str) -> Result<u32, ValueError> {
     at_least(quantity::parse_count(text)?, 8, "8")
 }
 
-pub(crate) fn duration(text: &str) -> Result<Duration, Wrong> {
+pub(crate) fn duration(text: &str) -> Result<Duration, ValueError> {
     at_least(
         quantity::parse_duration(text)?,
         Duration::from_millis(1),
@@ -142,9 +142,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Wrong> {
     )
 }
 
-fn at_least<T: PartialOrd>(value: T, least: T, written: &str) -> Result<T, Wrong> {
+fn at_least<T: PartialOrd>(value: T, least: T, written: &str) -> Result<T, ValueError> {
     if value < least {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             "this is too little to run anything",
             format!("the least is {written}"),
         ));
@@ -153,13 +153,13 @@ fn at_least<T: PartialOrd>(value: T, least: T, written: &str) -> Result<T, Wrong
 }
 
 /// An absolute path as the jailer needs it: what is written is what is mounted.
-pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, Wrong> {
+pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, ValueError> {
     if text.contains('\0') {
-        return Err(Wrong::new("no path holds a zero byte", "remove it"));
+        return Err(ValueError::new("no path holds a zero byte", "remove it"));
     }
     let path = Path::new(text);
     if !path.is_absolute() {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("{text:?} is not an absolute path"),
             "begin it with /",
         ));
@@ -171,42 +171,45 @@ pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, Wrong> {
     // Components swallow `.`, doubled and trailing slashes; comparing finds them again.
     if climbs || plain.as_os_str() != path.as_os_str() {
         let help = "write it without . and .., doubled slashes or a slash at the end";
-        return Err(Wrong::new(format!("{text:?} is not a plain path"), help));
+        return Err(ValueError::new(
+            format!("{text:?} is not a plain path"),
+            help,
+        ));
     }
     Ok(plain)
 }
 
 /// A directory that takes the place of the host's root.
-pub(crate) fn root(text: &str) -> Result<PathBuf, Wrong> {
+pub(crate) fn root(text: &str) -> Result<PathBuf, ValueError> {
     let path = absolute_path(text)?;
     if path.parent().is_none() {
         let help = "leave `root` out, and name what of the host is needed under `read`";
-        return Err(Wrong::new("/ is the host's own root", help));
+        return Err(ValueError::new("/ is the host's own root", help));
     }
     Ok(path)
 }
 
 /// A path of the jail's tree, the program's home spelled out.
-pub(crate) fn decoy(text: &str) -> Result<PathBuf, Wrong> {
+pub(crate) fn decoy(text: &str) -> Result<PathBuf, ValueError> {
     let expanded = expand_home(text);
     absolute_path(expanded.as_deref().unwrap_or(text))
 }
 
 /// `PATH=SIZE`, as the flag has it.
-pub(crate) fn scratch(text: &str) -> Result<Scratch, Wrong> {
+pub(crate) fn scratch(text: &str) -> Result<ScratchMount, ValueError> {
     let (path, bytes) = text.rsplit_once('=').ok_or_else(|| {
-        Wrong::new(
+        ValueError::new(
             format!("{text:?} has no size"),
             "write PATH=SIZE, such as /tmp=64M",
         )
     })?;
-    Ok(Scratch {
+    Ok(ScratchMount {
         path: absolute_path(path)?,
         size: memory(bytes)?,
     })
 }
 
-pub(crate) fn user(text: &str) -> Result<String, Wrong> {
+pub(crate) fn user(text: &str) -> Result<String, ValueError> {
     let plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     let begins = text
@@ -215,10 +218,13 @@ pub(crate) fn user(text: &str) -> Result<String, Wrong> {
         .is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if !begins || text.len() > 31 || !text.bytes().all(plain) {
         let help = "write up to 31 of a-z, 0-9, - and _, beginning with a letter";
-        return Err(Wrong::new(format!("{text:?} is not a user name"), help));
+        return Err(ValueError::new(
+            format!("{text:?} is not a user name"),
+            help,
+        ));
     }
     if ["root", "nobody"].contains(&text) {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("the jail's own {text} already has this name"),
             "choose another; the program never runs as root",
         ));
@@ -227,22 +233,25 @@ pub(crate) fn user(text: &str) -> Result<String, Wrong> {
 }
 
 /// One label of RFC 1123.
-pub(crate) fn hostname(text: &str) -> Result<String, Wrong> {
+pub(crate) fn hostname(text: &str) -> Result<String, ValueError> {
     let plain = text
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !plain || text.is_empty() || text.len() > 63 || text.starts_with('-') || text.ends_with('-')
     {
         let help = "write up to 63 letters, digits and -, without - at either end";
-        return Err(Wrong::new(format!("{text:?} is not a host name"), help));
+        return Err(ValueError::new(
+            format!("{text:?} is not a host name"),
+            help,
+        ));
     }
     Ok(text.to_owned())
 }
 
-pub(crate) fn variable_name(text: &str) -> Result<String, Wrong> {
+pub(crate) fn variable_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.contains(['=', '\0']) {
         let message = format!("{text:?} is not the name of an environment variable");
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             message,
             "write a name such as LANG; values go into env.set",
         ));
@@ -250,9 +259,9 @@ pub(crate) fn variable_name(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
-pub(crate) fn variable_value(text: &str) -> Result<String, Wrong> {
+pub(crate) fn variable_value(text: &str) -> Result<String, ValueError> {
     if text.contains('\0') {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             "no environment variable holds a zero byte",
             "remove it",
         ));
@@ -261,18 +270,18 @@ pub(crate) fn variable_value(text: &str) -> Result<String, Wrong> {
 }
 
 /// The syscalls of a group, or the one of this name.
-pub(crate) fn syscalls(text: &str) -> Result<Vec<&'static str>, Wrong> {
+pub(crate) fn syscalls(text: &str) -> Result<Vec<&'static str>, ValueError> {
     if text.starts_with('@') {
         let names: Vec<&str> = syscalls::names().collect();
         return syscalls::named(text).ok_or_else(|| {
-            Wrong::new(format!("there is no group {text:?}"), suggest(text, &names))
+            ValueError::new(format!("there is no group {text:?}"), suggest(text, &names))
         });
     }
     if let Some(name) = syscalls::allowable(text) {
         return Ok(vec![name]);
     }
     if let Some(why) = syscalls::why_never(text) {
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("the syscall {text} is never allowed in a jail"),
             format!("{why}; remove it"),
         ));
@@ -284,14 +293,17 @@ pub(crate) fn syscalls(text: &str) -> Result<Vec<&'static str>, Wrong> {
         Some(name) => format!("did you mean {name}?"),
         None => "write a name as in syscalls(2), or a group such as @basic".to_owned(),
     };
-    Err(Wrong::new(format!("there is no syscall {text:?}"), help))
+    Err(ValueError::new(
+        format!("there is no syscall {text:?}"),
+        help,
+    ))
 }
 
-pub(crate) fn rule_id(text: &str) -> Result<String, Wrong> {
+pub(crate) fn rule_id(text: &str) -> Result<String, ValueError> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
         let help = "write up to 64 of a-z, 0-9 and -, such as credential-file";
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("{text:?} is not the id of a rule"),
             help,
         ));
@@ -300,7 +312,7 @@ pub(crate) fn rule_id(text: &str) -> Result<String, Wrong> {
 }
 
 /// `T1003` or `T1003.008`.
-pub(crate) fn technique(text: &str) -> Result<String, Wrong> {
+pub(crate) fn technique(text: &str) -> Result<String, ValueError> {
     let digits =
         |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
     let right = text
@@ -311,18 +323,21 @@ pub(crate) fn technique(text: &str) -> Result<String, Wrong> {
         });
     if !right {
         let message = format!("{text:?} is not a technique of MITRE ATT&CK");
-        return Err(Wrong::new(message, "write one such as T1003 or T1003.008"));
+        return Err(ValueError::new(
+            message,
+            "write one such as T1003 or T1003.008",
+        ));
     }
     Ok(text.to_owned())
 }
 
 /// A pattern of a rule, with the program's home spelled out.
-pub(crate) fn pattern(text: &str) -> Result<Glob, Wrong> {
+pub(crate) fn pattern(text: &str) -> Result<Glob, ValueError> {
     let expanded = expand_home(text);
     let grown = expanded
         .as_ref()
         .map_or(0, |expanded| expanded.len() - text.len());
-    let glob = Glob::parse(expanded.as_deref().unwrap_or(text)).map_err(|error| Wrong {
+    let glob = Glob::parse(expanded.as_deref().unwrap_or(text)).map_err(|error| ValueError {
         message: error.to_string(),
         help: error.kind.help().to_owned(),
         // The home holds nothing that could be wrong, so the fault lies behind it.
@@ -330,14 +345,14 @@ pub(crate) fn pattern(text: &str) -> Result<Glob, Wrong> {
     })?;
     if !is_rooted(glob.tokens()) {
         let help = "begin it with / or **/, with ~/ for the program's home, or with memfd:";
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("{text:?} matches no path, as paths are absolute"),
             help,
         ));
     }
     if is_unreachable(glob.tokens()) {
         let help = "write it without . and .., doubled slashes or a slash at the end";
-        return Err(Wrong::new(
+        return Err(ValueError::new(
             format!("{text:?} matches no path of the kernel"),
             help,
         ));

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use proptest::prelude::*;
 use turnkey_policy::{
-    Access, Action, Actor, Attempt, FileFlag, Glob, On, Rule, SameFile, asks_who_acts, decide,
-    decide_unknown,
+    ActorPaths, Attempt, AttemptKind, FileFlag, Glob, OpenAccess, Rule, RuleAction, SameFile,
+    asks_who_acts, decide, decide_unknown,
 };
 
 fn globs(patterns: &[&str]) -> Vec<Glob> {
@@ -13,28 +13,28 @@ fn globs(patterns: &[&str]) -> Vec<Glob> {
     globs.map(|glob| glob.expect("a pattern")).collect()
 }
 
-fn rule(path: &[&str], exe: &[&str], script: &[&str], action: Action) -> Rule {
+fn rule(path: &[&str], exe: &[&str], script: &[&str], action: RuleAction) -> Rule {
     Rule {
         path: globs(path),
         exe: globs(exe),
         script: globs(script),
-        ..Rule::new("any", [On::Open], action)
+        ..Rule::new("any", [AttemptKind::Open], action)
     }
 }
 
-fn actor<'a>(exe: &'a str, script: Option<&'a str>) -> Option<Actor<'a>> {
-    Some(Actor {
+fn actor<'a>(exe: &'a str, script: Option<&'a str>) -> Option<ActorPaths<'a>> {
+    Some(ActorPaths {
         exe: exe.as_bytes(),
         script: script.map(str::as_bytes),
     })
 }
 
-fn opens(rules: &[Rule], actor: Option<Actor<'_>>, path: &str) -> Option<usize> {
+fn opens(rules: &[Rule], actor: Option<ActorPaths<'_>>, path: &str) -> Option<usize> {
     let attempt = Attempt {
         path: Some(path.as_bytes()),
-        access: Access::ALL,
+        access: OpenAccess::ALL,
         actor,
-        ..Attempt::of(On::Open)
+        ..Attempt::of(AttemptKind::Open)
     };
     decide(rules, &attempt)
 }
@@ -42,12 +42,12 @@ fn opens(rules: &[Rule], actor: Option<Actor<'_>>, path: &str) -> Option<usize> 
 #[test]
 fn an_exception_for_one_program_is_for_nobody_else() {
     let rules = [
-        rule(&["/key"], &[], &[], Action::Kill),
+        rule(&["/key"], &[], &[], RuleAction::Kill),
         rule(
             &["/key"],
             &["/usr/bin/git", "/usr/lib/git-core/*"],
             &[],
-            Action::Allow,
+            RuleAction::Allow,
         ),
     ];
     assert_eq!(opens(&rules, actor("/usr/bin/git", None), "/key"), Some(1));
@@ -66,7 +66,7 @@ fn both_conditions_have_to_be_met() {
         &["/key"],
         &["/bin/sh"],
         &["/run/me", "/run/too"],
-        Action::Kill,
+        RuleAction::Kill,
     )];
     let by = |exe, script| opens(&rules, actor(exe, script), "/key");
     assert_eq!(by("/bin/sh", Some("/run/me")), Some(0));
@@ -79,8 +79,8 @@ fn both_conditions_have_to_be_met() {
 #[test]
 fn what_is_tried_on_comes_before_who_tries() {
     let rules = [
-        rule(&["/srv/**"], &["/usr/bin/git"], &[], Action::Allow),
-        rule(&["/srv/keys/*"], &[], &[], Action::Kill),
+        rule(&["/srv/**"], &["/usr/bin/git"], &[], RuleAction::Allow),
+        rule(&["/srv/keys/*"], &[], &[], RuleAction::Kill),
     ];
     // A broad allowance for a program is no hole in a rule about a file.
     assert_eq!(
@@ -96,10 +96,15 @@ fn what_is_tried_on_comes_before_who_tries() {
 #[test]
 fn a_script_comes_before_a_program_and_the_narrower_before_the_broader() {
     let rules = [
-        rule(&["/a"], &["/usr/**", "/usr/bin/python3"], &[], Action::Kill),
-        rule(&["/a"], &["/usr/bin/*"], &[], Action::Deny),
-        rule(&["/a"], &["/usr/bin/python3"], &[], Action::Log),
-        rule(&["/a"], &[], &["/srv/*"], Action::Allow),
+        rule(
+            &["/a"],
+            &["/usr/**", "/usr/bin/python3"],
+            &[],
+            RuleAction::Kill,
+        ),
+        rule(&["/a"], &["/usr/bin/*"], &[], RuleAction::Deny),
+        rule(&["/a"], &["/usr/bin/python3"], &[], RuleAction::Log),
+        rule(&["/a"], &[], &["/srv/*"], RuleAction::Allow),
     ];
     let by = |exe, script| opens(&rules, actor(exe, script), "/a");
     assert_eq!(by("/usr/lib/x", None), Some(0));
@@ -112,18 +117,18 @@ fn a_script_comes_before_a_program_and_the_narrower_before_the_broader() {
 fn a_file_that_is_known_by_itself_is_not_shielded_by_who_opens_it() {
     let known = Rule {
         same_file: SameFile::Optional,
-        ..rule(&["/key"], &[], &[], Action::Kill)
+        ..rule(&["/key"], &[], &[], RuleAction::Kill)
     };
     let rules = [
         known,
-        rule(&["/key"], &["/usr/bin/git"], &[], Action::Allow),
+        rule(&["/key"], &["/usr/bin/git"], &[], RuleAction::Allow),
     ];
     let attempt = Attempt {
         path: Some(b"/key"),
-        access: Access::ALL,
+        access: OpenAccess::ALL,
         was: &[b"/key"],
         actor: actor("/usr/bin/git", None),
-        ..Attempt::of(On::Open)
+        ..Attempt::of(AttemptKind::Open)
     };
     assert_eq!(decide(&rules, &attempt), Some(0));
 }
@@ -131,10 +136,10 @@ fn a_file_that_is_known_by_itself_is_not_shielded_by_who_opens_it() {
 #[test]
 fn a_file_whose_path_is_not_known_is_the_worst_of_those_who_are_meant() {
     let rules = [
-        rule(&["/a"], &["/usr/bin/git"], &[], Action::Kill),
-        rule(&["/b"], &[], &[], Action::Deny),
+        rule(&["/a"], &["/usr/bin/git"], &[], RuleAction::Kill),
+        rule(&["/b"], &[], &[], RuleAction::Deny),
     ];
-    let unknown = |actor| decide_unknown(&rules, On::Open, Access::ALL, actor);
+    let unknown = |actor| decide_unknown(&rules, AttemptKind::Open, OpenAccess::ALL, actor);
     assert_eq!(unknown(actor("/usr/bin/git", None)), Some(0));
     assert_eq!(unknown(actor("/usr/bin/vi", None)), Some(1));
     assert_eq!(unknown(None), Some(0));
@@ -142,7 +147,7 @@ fn a_file_whose_path_is_not_known_is_the_worst_of_those_who_are_meant() {
 
 /// All of these match [`EVERYBODY`], each more narrowly.
 const PATTERNS: [&str; 3] = ["/**", "/p*", "/prog"];
-const EVERYBODY: Option<Actor<'_>> = Some(Actor {
+const EVERYBODY: Option<ActorPaths<'_>> = Some(ActorPaths {
     exe: b"/prog",
     script: Some(b"/prog"),
 });
@@ -151,7 +156,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     let names = || prop::option::weighted(0.4, prop::sample::select(&PATTERNS[..]));
     let paths = prop::sample::subsequence(vec!["/a", "/a*", "/**", "/b"], 0..3);
     let flags = prop::option::weighted(0.2, Just(FileFlag::Truncated));
-    let action = prop::sample::select(Action::ALL);
+    let action = prop::sample::select(RuleAction::ALL);
     (paths, names(), names(), flags, action).prop_map(|(paths, exe, script, flag, action)| {
         let paths = if flag.is_some() { Vec::new() } else { paths };
         let list = |name: Option<&'static str>| globs(&name.into_iter().collect::<Vec<_>>());
@@ -160,7 +165,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
             exe: list(exe),
             script: list(script),
             flags: flag.into_iter().collect(),
-            ..Rule::new("any", [On::Open], action)
+            ..Rule::new("any", [AttemptKind::Open], action)
         }
     })
 }
@@ -188,14 +193,18 @@ fn of_everybody(rules: &[Rule], attempt: &Attempt<'_>) -> Vec<Option<usize>> {
 
 #[test]
 fn it_matters_who_acts_where_a_rule_in_front_names_somebody() {
-    let everybody = rule(&["/etc/shadow"], &[], &[], Action::Kill);
-    let exception = rule(&["/key"], &["/usr/bin/git"], &[], Action::Allow);
-    let rules = [everybody, exception, rule(&["/**"], &[], &[], Action::Kill)];
+    let everybody = rule(&["/etc/shadow"], &[], &[], RuleAction::Kill);
+    let exception = rule(&["/key"], &["/usr/bin/git"], &[], RuleAction::Allow);
+    let rules = [
+        everybody,
+        exception,
+        rule(&["/**"], &[], &[], RuleAction::Kill),
+    ];
     let asks = |path: &str| {
         let attempt = Attempt {
             path: Some(path.as_bytes()),
-            access: Access::ALL,
-            ..Attempt::of(On::Open)
+            access: OpenAccess::ALL,
+            ..Attempt::of(AttemptKind::Open)
         };
         asks_who_acts(&rules, &attempt)
     };
@@ -203,8 +212,8 @@ fn it_matters_who_acts_where_a_rule_in_front_names_somebody() {
     assert!(!asks("/etc/shadow") && !asks("/srv/a"));
     // The path could be that one.
     let lost = Attempt {
-        access: Access::ALL,
-        ..Attempt::of(On::Open)
+        access: OpenAccess::ALL,
+        ..Attempt::of(AttemptKind::Open)
     };
     assert!(asks_who_acts(&rules, &lost));
 }
@@ -220,9 +229,9 @@ proptest! {
     ) {
         let attempt = Attempt {
             path: path.map(str::as_bytes),
-            access: &[Access::Read],
+            access: &[OpenAccess::Read],
             flag: path.is_none().then_some(FileFlag::Truncated),
-            ..Attempt::of(On::Open)
+            ..Attempt::of(AttemptKind::Open)
         };
         let answers = of_everybody(&rules, &attempt);
         let strongest = answers.iter().flatten().max_by_key(|rule| (rules[**rule].action, Reverse(**rule)));

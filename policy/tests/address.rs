@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;
 use turnkey_policy::{
-    Action, Attempt, On, Overrides, Policy, Ports, Rule, Subnet, SubnetError, address, decide, load,
+    Attempt, AttemptKind, Overrides, Policy, Ports, Rule, RuleAction, Subnet, SubnetError, address,
+    decide, load,
 };
 
 /// A policy with these rules: `id action addresses… port ports…`, all on connect, send and bind.
@@ -37,7 +38,7 @@ fn loaded(text: &str) -> Policy {
 
 /// The id of the rule that decides.
 #[track_caller]
-fn decided<'r>(rules: &'r [Rule], on: On, peer: &str) -> Option<&'r str> {
+fn decided<'r>(rules: &'r [Rule], on: AttemptKind, peer: &str) -> Option<&'r str> {
     let attempt = Attempt {
         address: Some(peer.parse().expect("an address")),
         ..Attempt::of(on)
@@ -53,7 +54,7 @@ fn the_longer_prefix_decides_before_ports_and_actions() {
         "lab allow 10.1.0.0/16",
         "host log 10.1.2.3 port 1-65535",
     ]);
-    let connect = |peer| decided(&rules, On::Connect, peer);
+    let connect = |peer| decided(&rules, AttemptKind::Connect, peer);
     assert_eq!(connect("10.1.2.3:443"), Some("host"));
     assert_eq!(connect("10.1.2.4:443"), Some("lab"));
     assert_eq!(connect("10.2.0.1:443"), Some("net"));
@@ -69,7 +70,7 @@ fn fewer_ports_decide_before_more_and_any_before_none() {
         "many allow port 1-65535",
         "none kill",
     ]);
-    let send = |peer| decided(&rules, On::Send, peer);
+    let send = |peer| decided(&rules, AttemptKind::Send, peer);
     assert_eq!(send("192.0.2.1:8005"), Some("one"));
     assert_eq!(send("[::2]:8000"), Some("few"));
     assert_eq!(send("[::2]:8011"), Some("many"));
@@ -80,14 +81,20 @@ fn fewer_ports_decide_before_more_and_any_before_none() {
 #[test]
 fn an_address_without_a_port_decides_before_a_port_without_an_address() {
     let rules = rules(&["port kill port 22", "net allow 0.0.0.0/0"]);
-    assert_eq!(decided(&rules, On::Connect, "192.0.2.1:22"), Some("net"));
-    assert_eq!(decided(&rules, On::Connect, "[::2]:22"), Some("port"));
+    assert_eq!(
+        decided(&rules, AttemptKind::Connect, "192.0.2.1:22"),
+        Some("net")
+    );
+    assert_eq!(
+        decided(&rules, AttemptKind::Connect, "[::2]:22"),
+        Some("port")
+    );
 }
 
 #[test]
 fn ipv4_within_ipv6_is_ipv4_and_no_network_of_ipv6_holds_it() {
     let rules = rules(&["six kill ::/0", "four deny 10.0.0.0/8"]);
-    let connect = |peer| decided(&rules, On::Connect, peer);
+    let connect = |peer| decided(&rules, AttemptKind::Connect, peer);
     assert_eq!(connect("[::ffff:10.0.0.1]:1"), Some("four"));
     assert_eq!(connect("[::ffff:11.0.0.1]:1"), None);
     assert_eq!(connect("[::fffe:10.0.0.1]:1"), Some("six"));
@@ -98,17 +105,28 @@ fn ipv4_within_ipv6_is_ipv4_and_no_network_of_ipv6_holds_it() {
 fn an_unspecified_address_is_decided_on_as_what_the_kernel_takes_it_for() {
     let own = rules(&["own deny 127.0.0.0/8 ::1", "any allow 0.0.0.0 ::"]);
     for peer in ["0.0.0.0:1", "[::]:1", "[::ffff:0.0.0.0]:1"] {
-        assert_eq!(decided(&own, On::Connect, peer), Some("own"), "{peer}");
-        assert_eq!(decided(&own, On::Send, peer), Some("own"), "{peer}");
+        assert_eq!(
+            decided(&own, AttemptKind::Connect, peer),
+            Some("own"),
+            "{peer}"
+        );
+        assert_eq!(
+            decided(&own, AttemptKind::Send, peer),
+            Some("own"),
+            "{peer}"
+        );
     }
     // A socket of IPv6 can be bound to an address of IPv4 before it goes to `::`.
     let four = rules(&["own deny 127.0.0.1"]);
-    assert_eq!(decided(&four, On::Connect, "[::]:1"), Some("own"));
-    assert_eq!(decided(&four, On::Connect, "[::1]:1"), None);
+    assert_eq!(decided(&four, AttemptKind::Connect, "[::]:1"), Some("own"));
+    assert_eq!(decided(&four, AttemptKind::Connect, "[::1]:1"), None);
     // A socket on `::` takes what comes over IPv4, and one on 0.0.0.0 what is for 127.0.0.1.
     let servers = rules(&["four deny 0.0.0.0", "own kill 127.0.0.1"]);
-    assert_eq!(decided(&servers, On::Bind, "[::]:1"), Some("four"));
-    assert_eq!(decided(&servers, On::Bind, "0.0.0.0:1"), Some("four"));
+    assert_eq!(decided(&servers, AttemptKind::Bind, "[::]:1"), Some("four"));
+    assert_eq!(
+        decided(&servers, AttemptKind::Bind, "0.0.0.0:1"),
+        Some("four")
+    );
 }
 
 #[test]
@@ -118,7 +136,7 @@ fn what_is_said_to_oneself_is_meant_by_rules_that_name_it_alone() {
         let attempt = Attempt {
             address: Some(peer.parse().expect("an address")),
             to_itself,
-            ..Attempt::of(On::Connect)
+            ..Attempt::of(AttemptKind::Connect)
         };
         decide(&rules, &attempt)
     };
@@ -131,7 +149,7 @@ fn what_is_said_to_oneself_is_meant_by_rules_that_name_it_alone() {
 #[test]
 fn of_an_attempt_without_an_address_rules_that_name_one_do_not_speak() {
     let rules = rules(&["some kill 0.0.0.0/0 ::/0 port 1-65535", "all deny"]);
-    assert_eq!(decide(&rules, &Attempt::of(On::Connect)), Some(1));
+    assert_eq!(decide(&rules, &Attempt::of(AttemptKind::Connect)), Some(1));
 }
 
 #[test]
@@ -140,14 +158,24 @@ fn rules_can_be_made_without_a_text() {
         address: vec![Subnet::one("::ffff:192.0.2.1".parse().expect("an address"))],
         port: Ports::new(443, 443).into_iter().collect(),
         why: "the name server said so".to_owned(),
-        ..Rule::new("allowed-host", [On::Connect, On::Send], Action::Allow)
+        ..Rule::new(
+            "allowed-host",
+            [AttemptKind::Connect, AttemptKind::Send],
+            RuleAction::Allow,
+        )
     };
-    let rules = [allow, Rule::new("rest", [On::Connect], Action::Kill)];
+    let rules = [
+        allow,
+        Rule::new("rest", [AttemptKind::Connect], RuleAction::Kill),
+    ];
     assert_eq!(
-        decided(&rules, On::Connect, "192.0.2.1:443"),
+        decided(&rules, AttemptKind::Connect, "192.0.2.1:443"),
         Some("allowed-host")
     );
-    assert_eq!(decided(&rules, On::Connect, "192.0.2.1:80"), Some("rest"));
+    assert_eq!(
+        decided(&rules, AttemptKind::Connect, "192.0.2.1:80"),
+        Some("rest")
+    );
 }
 
 #[test]
@@ -211,11 +239,11 @@ proptest! {
     /// The documented order, said once more: the best of all that match.
     #[test]
     fn the_best_match_decides(
-        drawn in prop::collection::vec((any_near(), any_ports(), prop::sample::select(Action::ALL)), 0..8),
+        drawn in prop::collection::vec((any_near(), any_ports(), prop::sample::select(RuleAction::ALL)), 0..8),
         ip in near(), port in 1..6_u16,
     ) {
         let rules: Vec<Rule> = drawn.into_iter().map(|(address, port, action)| Rule {
-            address, port, ..Rule::new("any", [On::Connect], action)
+            address, port, ..Rule::new("any", [AttemptKind::Connect], action)
         }).collect();
         let speaking = rules.iter().enumerate().filter_map(|(index, rule)| {
             let subnets = rule.address.iter().filter(|subnet| subnet.contains(ip));
@@ -229,7 +257,7 @@ proptest! {
         });
         let best = speaking.max().map(|(.., index)| index.0);
         let peer = Some(SocketAddr::new(ip, port));
-        let attempt = Attempt { address: peer, ..Attempt::of(On::Connect) };
+        let attempt = Attempt { address: peer, ..Attempt::of(AttemptKind::Connect) };
         prop_assert_eq!(decide(&rules, &attempt), best);
     }
 }
@@ -265,5 +293,5 @@ fn any_ports() -> impl Strategy<Value = Vec<Ports>> {
 #[test]
 fn meant_of_an_ordinary_address_is_itself() {
     let one: IpAddr = "192.0.2.1".parse().expect("an address");
-    assert_eq!(address::meant(On::Connect, one), [one]);
+    assert_eq!(address::meant(AttemptKind::Connect, one), [one]);
 }

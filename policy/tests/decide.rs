@@ -1,9 +1,17 @@
 //! Which rule decides.
 
 use proptest::prelude::*;
-use turnkey_policy::{Access, Action, Attempt, Candidate, Glob, On, Rule, decide, precedence};
+use turnkey_policy::{
+    Attempt, AttemptKind, Candidate, Glob, OpenAccess, Rule, RuleAction, decide, precedence,
+};
 
-fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> Rule {
+fn rule(
+    id: &str,
+    on: AttemptKind,
+    paths: &[&str],
+    access: &[OpenAccess],
+    action: RuleAction,
+) -> Rule {
     Rule {
         path: paths
             .iter()
@@ -14,16 +22,16 @@ fn rule(id: &str, on: On, paths: &[&str], access: &[Access], action: Action) -> 
     }
 }
 
-fn open(id: &str, paths: &[&str], action: Action) -> Rule {
-    rule(id, On::Open, paths, Access::ALL, action)
+fn open(id: &str, paths: &[&str], action: RuleAction) -> Rule {
+    rule(id, AttemptKind::Open, paths, OpenAccess::ALL, action)
 }
 
 /// The id of the rule that decides on opening a path.
-fn decided<'r>(rules: &'r [Rule], path: &str, access: &[Access]) -> Option<&'r str> {
+fn decided<'r>(rules: &'r [Rule], path: &str, access: &[OpenAccess]) -> Option<&'r str> {
     let attempt = Attempt {
         path: Some(path.as_bytes()),
         access,
-        ..Attempt::of(On::Open)
+        ..Attempt::of(AttemptKind::Open)
     };
     decide(rules, &attempt).map(|index| rules[index].id.as_str())
 }
@@ -31,18 +39,18 @@ fn decided<'r>(rules: &'r [Rule], path: &str, access: &[Access]) -> Option<&'r s
 #[test]
 fn an_exact_path_decides_before_a_longer_pattern() {
     let rules = [
-        open("pattern", &["/etc/very/long/directory/*"], Action::Kill),
-        open("exact", &["/etc/very/long/directory/a"], Action::Allow),
+        open("pattern", &["/etc/very/long/directory/*"], RuleAction::Kill),
+        open("exact", &["/etc/very/long/directory/a"], RuleAction::Allow),
     ];
     assert_eq!(
-        decided(&rules, "/etc/very/long/directory/a", &[Access::Read]),
+        decided(&rules, "/etc/very/long/directory/a", &[OpenAccess::Read]),
         Some("exact")
     );
     assert_eq!(
-        decided(&rules, "/etc/very/long/directory/b", &[Access::Read]),
+        decided(&rules, "/etc/very/long/directory/b", &[OpenAccess::Read]),
         Some("pattern")
     );
-    assert_eq!(decided(&rules, "/etc", &[Access::Read]), None);
+    assert_eq!(decided(&rules, "/etc", &[OpenAccess::Read]), None);
 }
 
 #[test]
@@ -52,21 +60,21 @@ fn a_pattern_that_yields_shields_nothing() {
         ..open(
             "broad",
             &["/workspace/**", "/workspace/exact"],
-            Action::Allow,
+            RuleAction::Allow,
         )
     };
     let rules = [
         broad,
-        open("secret", &["**/.netrc", "/work**"], Action::Log),
-        open("rest", &[], Action::Kill),
+        open("secret", &["**/.netrc", "/work**"], RuleAction::Log),
+        open("rest", &[], RuleAction::Kill),
     ];
-    let read = |path| decided(&rules, path, &[Access::Read]);
+    let read = |path| decided(&rules, path, &[OpenAccess::Read]);
     assert_eq!(read("/workspace/.netrc"), Some("secret"));
     assert_eq!(read("/workspace/exact"), Some("secret"));
     assert_eq!(read("/etc/passwd"), Some("rest"));
     let rules = [&rules[..1], &rules[2..]].concat();
     assert_eq!(
-        decided(&rules, "/workspace/a", &[Access::Read]),
+        decided(&rules, "/workspace/a", &[OpenAccess::Read]),
         Some("broad")
     );
 }
@@ -74,15 +82,15 @@ fn a_pattern_that_yields_shields_nothing() {
 #[test]
 fn more_literal_bytes_decide_before_fewer() {
     let rules = [
-        open("short", &["/etc/**"], Action::Kill),
-        open("long", &["/etc/ssl/**"], Action::Allow),
+        open("short", &["/etc/**"], RuleAction::Kill),
+        open("long", &["/etc/ssl/**"], RuleAction::Allow),
     ];
     assert_eq!(
-        decided(&rules, "/etc/ssl/certs", &[Access::Read]),
+        decided(&rules, "/etc/ssl/certs", &[OpenAccess::Read]),
         Some("long")
     );
     assert_eq!(
-        decided(&rules, "/etc/shadow", &[Access::Read]),
+        decided(&rules, "/etc/shadow", &[OpenAccess::Read]),
         Some("short")
     );
 }
@@ -90,21 +98,24 @@ fn more_literal_bytes_decide_before_fewer() {
 #[test]
 fn any_path_decides_before_none() {
     let rules = [
-        open("every", &[], Action::Kill),
-        open("some", &["**"], Action::Allow),
+        open("every", &[], RuleAction::Kill),
+        open("some", &["**"], RuleAction::Allow),
     ];
-    assert_eq!(decided(&rules, "/x", &[Access::Read]), Some("some"));
+    assert_eq!(decided(&rules, "/x", &[OpenAccess::Read]), Some("some"));
 }
 
 #[test]
 fn each_pattern_of_a_rule_stands_for_itself() {
     let rules = [
-        open("mixed", &["/a/**", "/etc/shadow"], Action::Allow),
-        open("broad", &["/a/b/**", "/etc/*"], Action::Kill),
+        open("mixed", &["/a/**", "/etc/shadow"], RuleAction::Allow),
+        open("broad", &["/a/b/**", "/etc/*"], RuleAction::Kill),
     ];
-    assert_eq!(decided(&rules, "/a/b/c", &[Access::Read]), Some("broad"));
     assert_eq!(
-        decided(&rules, "/etc/shadow", &[Access::Read]),
+        decided(&rules, "/a/b/c", &[OpenAccess::Read]),
+        Some("broad")
+    );
+    assert_eq!(
+        decided(&rules, "/etc/shadow", &[OpenAccess::Read]),
         Some("mixed")
     );
 }
@@ -116,12 +127,24 @@ fn on_a_tie_the_stronger_action_decides_then_the_earlier_rule() {
             open("first", &["/x"], first),
             open("second", &["/x"], second),
         ];
-        decided(&rules, "/x", &[Access::Read]).map(str::to_owned)
+        decided(&rules, "/x", &[OpenAccess::Read]).map(str::to_owned)
     };
-    assert_eq!(tied(Action::Deny, Action::Kill).as_deref(), Some("second"));
-    assert_eq!(tied(Action::Log, Action::Deny).as_deref(), Some("second"));
-    assert_eq!(tied(Action::Allow, Action::Log).as_deref(), Some("second"));
-    assert_eq!(tied(Action::Kill, Action::Kill).as_deref(), Some("first"));
+    assert_eq!(
+        tied(RuleAction::Deny, RuleAction::Kill).as_deref(),
+        Some("second")
+    );
+    assert_eq!(
+        tied(RuleAction::Log, RuleAction::Deny).as_deref(),
+        Some("second")
+    );
+    assert_eq!(
+        tied(RuleAction::Allow, RuleAction::Log).as_deref(),
+        Some("second")
+    );
+    assert_eq!(
+        tied(RuleAction::Kill, RuleAction::Kill).as_deref(),
+        Some("first")
+    );
 }
 
 #[test]
@@ -129,29 +152,33 @@ fn allowing_to_write_shields_no_reading() {
     let rules = [
         rule(
             "no-read",
-            On::Open,
+            AttemptKind::Open,
             &["/etc/*"],
-            &[Access::Read],
-            Action::Kill,
+            &[OpenAccess::Read],
+            RuleAction::Kill,
         ),
         rule(
             "may-write",
-            On::Open,
+            AttemptKind::Open,
             &["/etc/shadow"],
-            &[Access::Write],
-            Action::Allow,
+            &[OpenAccess::Write],
+            RuleAction::Allow,
         ),
     ];
     assert_eq!(
-        decided(&rules, "/etc/shadow", &[Access::Write]),
+        decided(&rules, "/etc/shadow", &[OpenAccess::Write]),
         Some("may-write")
     );
     assert_eq!(
-        decided(&rules, "/etc/shadow", &[Access::Read]),
+        decided(&rules, "/etc/shadow", &[OpenAccess::Read]),
         Some("no-read")
     );
     assert_eq!(
-        decided(&rules, "/etc/shadow", &[Access::Read, Access::Write]),
+        decided(
+            &rules,
+            "/etc/shadow",
+            &[OpenAccess::Read, OpenAccess::Write]
+        ),
         Some("no-read")
     );
     assert_eq!(decided(&rules, "/etc/shadow", &[]), None);
@@ -160,8 +187,14 @@ fn allowing_to_write_shields_no_reading() {
 #[test]
 fn rules_speak_of_their_kind_of_attempt_alone() {
     let rules = [
-        rule("exec", On::Exec, &["/bin/*"], &[], Action::Kill),
-        rule("connect", On::Connect, &[], &[], Action::Deny),
+        rule(
+            "exec",
+            AttemptKind::Exec,
+            &["/bin/*"],
+            &[],
+            RuleAction::Kill,
+        ),
+        rule("connect", AttemptKind::Connect, &[], &[], RuleAction::Deny),
     ];
     let attempt = |on, path| {
         decide(
@@ -172,20 +205,20 @@ fn rules_speak_of_their_kind_of_attempt_alone() {
             },
         )
     };
-    assert_eq!(attempt(On::Exec, Some(&b"/bin/sh"[..])), Some(0));
-    assert_eq!(attempt(On::Connect, None), Some(1));
-    assert_eq!(attempt(On::Bind, None), None);
+    assert_eq!(attempt(AttemptKind::Exec, Some(&b"/bin/sh"[..])), Some(0));
+    assert_eq!(attempt(AttemptKind::Connect, None), Some(1));
+    assert_eq!(attempt(AttemptKind::Bind, None), None);
     // Nothing is known of the path, so a rule on paths cannot speak.
-    assert_eq!(attempt(On::Exec, None), None);
-    assert_eq!(decided(&rules, "/bin/sh", &[Access::Read]), None);
+    assert_eq!(attempt(AttemptKind::Exec, None), None);
+    assert_eq!(decided(&rules, "/bin/sh", &[OpenAccess::Read]), None);
 }
 
 #[test]
 fn precedence_lists_every_pattern_once() {
     let rules = [
-        open("every", &[], Action::Kill),
-        open("two", &["/a/*", "/a/b"], Action::Log),
-        rule("exec", On::Exec, &["/a/b"], &[], Action::Kill),
+        open("every", &[], RuleAction::Kill),
+        open("two", &["/a/*", "/a/b"], RuleAction::Log),
+        rule("exec", AttemptKind::Exec, &["/a/b"], &[], RuleAction::Kill),
     ];
     let expected = [
         Candidate {
@@ -198,22 +231,25 @@ fn precedence_lists_every_pattern_once() {
         },
         Candidate::of(0),
     ];
-    assert_eq!(precedence(&rules, On::Open, Some(Access::Read)), expected);
-    assert_eq!(precedence(&rules, On::Open, None), []);
+    assert_eq!(
+        precedence(&rules, AttemptKind::Open, Some(OpenAccess::Read)),
+        expected
+    );
+    assert_eq!(precedence(&rules, AttemptKind::Open, None), []);
 }
 
 fn any_rule() -> impl Strategy<Value = Rule> {
     let pattern = prop::sample::select(vec![
         "/a", "/a/*", "/a/**", "**", "/a/b", "/?", "/{a,b}", "/a/{b,c}",
     ]);
-    let access = prop::sample::subsequence(Access::ALL, 1..=2);
-    let action = prop::sample::select(Action::ALL);
+    let access = prop::sample::subsequence(OpenAccess::ALL, 1..=2);
+    let action = prop::sample::select(RuleAction::ALL);
     (prop::collection::vec(pattern, 0..3), access, action)
-        .prop_map(|(paths, access, action)| rule("any", On::Open, &paths, &access, action))
+        .prop_map(|(paths, access, action)| rule("any", AttemptKind::Open, &paths, &access, action))
 }
 
 /// The documented order, said once more in other words: the best of all that match.
-fn naive(rules: &[Rule], path: &[u8], access: Access) -> Option<usize> {
+fn naive(rules: &[Rule], path: &[u8], access: OpenAccess) -> Option<usize> {
     let matching = rules
         .iter()
         .enumerate()
@@ -238,8 +274,8 @@ proptest! {
     #[test]
     fn the_best_match_decides(rules in prop::collection::vec(any_rule(), 0..8)) {
         for path in ["/a", "/b", "/a/b", "/a/b/c", "/x"] {
-            for access in Access::ALL {
-                let attempt = Attempt { path: Some(path.as_bytes()), access: &[*access], ..Attempt::of(On::Open) };
+            for access in OpenAccess::ALL {
+                let attempt = Attempt { path: Some(path.as_bytes()), access: &[*access], ..Attempt::of(AttemptKind::Open) };
                 prop_assert_eq!(decide(&rules, &attempt), naive(&rules, path.as_bytes(), *access));
             }
         }
@@ -248,27 +284,45 @@ proptest! {
     #[test]
     fn two_accesses_are_decided_as_strictly_as_the_stricter(rules in prop::collection::vec(any_rule(), 0..8)) {
         for path in ["/a", "/a/b", "/a/b/c"] {
-            let attempt = Attempt { path: Some(path.as_bytes()), access: Access::ALL, ..Attempt::of(On::Open) };
+            let attempt = Attempt { path: Some(path.as_bytes()), access: OpenAccess::ALL, ..Attempt::of(AttemptKind::Open) };
             let action = |index: Option<usize>| index.map(|index| rules[index].action);
-            let stricter = Access::ALL.iter().map(|access| action(naive(&rules, path.as_bytes(), *access))).max();
+            let stricter = OpenAccess::ALL.iter().map(|access| action(naive(&rules, path.as_bytes(), *access))).max();
             prop_assert_eq!(Some(action(decide(&rules, &attempt))), stricter);
         }
     }
 }
 
 /// The rule that decides on an act on a name, among one for each use of a file.
-fn on_name(on: On, path: &str) -> Option<&'static str> {
+fn on_name(on: AttemptKind, path: &str) -> Option<&'static str> {
     let rules = [
-        rule("read", On::Open, &["/a"], &[Access::Read], Action::Log),
+        rule(
+            "read",
+            AttemptKind::Open,
+            &["/a"],
+            &[OpenAccess::Read],
+            RuleAction::Log,
+        ),
         rule(
             "write",
-            On::Open,
+            AttemptKind::Open,
             &["/a", "/w"],
-            &[Access::Write],
-            Action::Deny,
+            &[OpenAccess::Write],
+            RuleAction::Deny,
         ),
-        rule("exec", On::Exec, &["/a", "/x"], &[], Action::Kill),
-        rule("link", On::Link, &["/x", "/l"], &[], Action::Allow),
+        rule(
+            "exec",
+            AttemptKind::Exec,
+            &["/a", "/x"],
+            &[],
+            RuleAction::Kill,
+        ),
+        rule(
+            "link",
+            AttemptKind::Link,
+            &["/x", "/l"],
+            &[],
+            RuleAction::Allow,
+        ),
     ];
     let attempt = Attempt {
         path: Some(path.as_bytes()),
@@ -280,18 +334,18 @@ fn on_name(on: On, path: &str) -> Option<&'static str> {
 
 #[test]
 fn who_links_or_renames_a_file_is_asked_for_every_use_that_it_loses_and_no_rule_shields_it() {
-    for on in [On::Link, On::Rename] {
+    for on in [AttemptKind::Link, AttemptKind::Rename] {
         assert_eq!(on_name(on, "/a"), Some("exec"), "the strongest");
         assert_eq!(on_name(on, "/w"), Some("write"));
         assert_eq!(on_name(on, "/x"), Some("exec"), "allowed, and stronger");
     }
-    assert_eq!(on_name(On::Link, "/l"), Some("link"));
-    assert_eq!(on_name(On::Rename, "/l"), None);
+    assert_eq!(on_name(AttemptKind::Link, "/l"), Some("link"));
+    assert_eq!(on_name(AttemptKind::Rename, "/l"), None);
 }
 
 #[test]
 fn who_unlinks_a_file_writes_at_its_name() {
-    assert_eq!(on_name(On::Unlink, "/a"), Some("write"));
-    assert_eq!(on_name(On::Unlink, "/x"), None);
-    assert_eq!(on_name(On::Chmod, "/a"), None);
+    assert_eq!(on_name(AttemptKind::Unlink, "/a"), Some("write"));
+    assert_eq!(on_name(AttemptKind::Unlink, "/x"), None);
+    assert_eq!(on_name(AttemptKind::Chmod, "/a"), None);
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use turnkey_policy::keys::{self, KEYS};
 use turnkey_policy::lint::Lint;
-use turnkey_policy::{Layer, On, listed, syscalls};
+use turnkey_policy::{AttemptKind, Layer, listed, syscalls};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/profile.md");
 
@@ -103,7 +103,7 @@ fn attempts() -> String {
     let (_, body) = model.split_once("pub enum On {").expect("the enum exists");
     let (body, _) = body.split_once("\n}").expect("it ends");
     let mut about = String::new();
-    let mut names = On::ALL.iter();
+    let mut names = AttemptKind::ALL.iter();
     let mut table = String::from("| `on` | what |\n|---|---|\n");
     for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
         match line.strip_prefix("/// ") {
@@ -160,8 +160,10 @@ fn arguments() -> String {
     let mut table = String::from("| call | what is refused | with | why |\n|---|---|---|---|\n");
     for refusal in syscalls::arguments::REFUSALS {
         let only = match refusal.only {
-            syscalls::arguments::Only::Every => "",
-            syscalls::arguments::Only::WithoutSetId => ", when `filesystem.write` names anything",
+            syscalls::arguments::RefusalScope::Every => "",
+            syscalls::arguments::RefusalScope::WithoutSetId => {
+                ", when `filesystem.write` names anything"
+            }
         };
         let _ = writeln!(
             table,

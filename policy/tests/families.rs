@@ -140,7 +140,7 @@ fn j30_calls_of_the_same_power_are_allowed_together() {
 fn j30_calls_of_the_same_power_stand_in_one_group() {
     let group_of = |name: &str| {
         assert!(syscalls::number(name).is_some(), "{name} is unknown");
-        let holds = |group: &&syscalls::Group| group.syscalls.contains(&name);
+        let holds = |group: &&syscalls::SyscallGroup| group.syscalls.contains(&name);
         syscalls::GROUPS.iter().find(holds).map(|group| group.name)
     };
     for family in FAMILIES {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use turnkey_policy::{Access, Attempt, HostPath, On, Overrides, Policy, decide, load};
+use turnkey_policy::{Attempt, AttemptKind, HostPath, OpenAccess, Overrides, Policy, decide, load};
 
 const NOTICE: &str = r#"
 schema = "turnkey.profile/v1"
@@ -42,8 +42,8 @@ fn showing(paths: &[&str]) -> Policy {
 fn decided<'p>(policy: &'p Policy, path: &str) -> Option<&'p str> {
     let attempt = Attempt {
         path: Some(path.as_bytes()),
-        access: &[Access::Read],
-        ..Attempt::of(On::Open)
+        access: &[OpenAccess::Read],
+        ..Attempt::of(AttemptKind::Open)
     };
     decide(&policy.rules, &attempt).map(|rule| policy.rules[rule].id.as_str())
 }

@@ -1,6 +1,6 @@
 //! Hosts that a program may talk to, by key and by flag.
 
-use turnkey_policy::{Network, Overrides, load};
+use turnkey_policy::{NetworkMode, Overrides, load};
 
 #[test]
 fn hosts_are_allowed_by_key_and_by_flag_alike() {
@@ -24,8 +24,8 @@ fn hosts_are_allowed_by_key_and_by_flag_alike() {
     };
     let list = |overrides: &Overrides| {
         let policy = load("./mine.toml", &files, overrides).unwrap();
-        assert_eq!(policy.network, Network::Allow);
-        let entry = |entry: &turnkey_policy::Allowed| format!("{} {}", entry.to, entry.why);
+        assert_eq!(policy.network, NetworkMode::Allow);
+        let entry = |entry: &turnkey_policy::AllowedHost| format!("{} {}", entry.to, entry.why);
         policy.allow.iter().map(entry).collect::<Vec<_>>()
     };
     let inherited = [
@@ -46,7 +46,11 @@ fn hosts_are_allowed_by_key_and_by_flag_alike() {
         ..Overrides::default()
     };
     let policy = load("./mine.toml", &files, &off).unwrap();
-    assert_eq!(policy.network, Network::None, "a flag takes it all back");
+    assert_eq!(
+        policy.network,
+        NetworkMode::None,
+        "a flag takes it all back"
+    );
     let both = Overrides {
         network: Some("none".to_owned()),
         ..flagged

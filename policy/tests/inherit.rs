@@ -61,19 +61,28 @@ fn whoever_says_nothing_or_true_inherits() {
 
 #[test]
 fn behaviours_and_accepted_findings_are_merged_key_by_key() {
-    use turnkey_policy::{Behaviour, Mode, Response};
+    use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode};
 
     let policy = above(
         "[behaviour]\nport-scan = \"kill\"\nevasion = \"off\"\n\
          [[accept]]\nfinding = \"behaviour:discovery\"\nwhy = \"a system report\"\nuntil = \"2027-12-31\"\n",
     );
-    assert_eq!(policy.response(Behaviour::PortScan), Response::Kill);
-    assert_eq!(policy.response(Behaviour::Evasion), Response::Off);
-    assert_eq!(policy.response(Behaviour::Injection), Response::Log);
+    assert_eq!(
+        policy.response(Behaviour::PortScan),
+        BehaviourResponse::Kill
+    );
+    assert_eq!(policy.response(Behaviour::Evasion), BehaviourResponse::Off);
+    assert_eq!(
+        policy.response(Behaviour::Injection),
+        BehaviourResponse::Log
+    );
     assert_eq!(policy.accepted[0].finding, "behaviour:discovery");
     let observed = turnkey_policy::Policy {
-        mode: Mode::Observe,
+        mode: EnforcementMode::Observe,
         ..policy
     };
-    assert_eq!(observed.response(Behaviour::PortScan), Response::Log);
+    assert_eq!(
+        observed.response(Behaviour::PortScan),
+        BehaviourResponse::Log
+    );
 }

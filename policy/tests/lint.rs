@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use time::{Date, Month};
-use turnkey_policy::lint::{Checked, Lint};
+use turnkey_policy::lint::{CheckedProfile, Lint};
 use turnkey_policy::{SHIPPED, check};
 
 const HEADER: &str = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = \"untrusted\"\n";
@@ -24,7 +24,7 @@ fn today() -> Date {
     Date::from_calendar_date(2027, Month::June, 1).expect("a day")
 }
 
-fn checked(text: &str) -> Checked {
+fn checked(text: &str) -> CheckedProfile {
     let read = |path: &str| match path {
         "./mine.toml" => Ok(text.to_owned()),
         "./base.toml" => Ok("schema = \"turnkey.profile/v1\"\nname = \"base\"\n\

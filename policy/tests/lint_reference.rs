@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use turnkey_policy::lint::{Checked, Lint};
-use turnkey_policy::{Access, Actor, Attempt, FileFlag, On, check, decide};
+use turnkey_policy::lint::{CheckedProfile, Lint};
+use turnkey_policy::{ActorPaths, Attempt, AttemptKind, FileFlag, OpenAccess, check, decide};
 
 const PATTERNS: &[&str] = &[
     "/a/*", "/a/**", "/a/?", "/a/b", "**/b", "/a/*/**", "/a/{b,?}", "memfd:*", "memfd:**", "**",
@@ -40,7 +40,7 @@ const PATHS: &[&str] = &[
 ];
 
 #[derive(Clone, Debug)]
-struct Drawn {
+struct DrawnRules {
     patterns: Vec<&'static str>,
     action: &'static str,
     flags: Vec<&'static str>,
@@ -51,7 +51,7 @@ struct Drawn {
 /// Programs, and patterns of them.
 const PROGRAMS: [&str; 3] = ["/p/a", "/p/b", "/c"];
 
-fn drawn() -> impl Strategy<Value = Drawn> {
+fn drawn() -> impl Strategy<Value = DrawnRules> {
     let patterns = prop::collection::vec(prop::sample::select(PATTERNS), 0..3);
     let action = prop::sample::select(&["allow", "log", "deny", "kill"][..]);
     let flags = prop::sample::subsequence(&["memfd", "deleted"][..], 0..=2);
@@ -59,7 +59,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     let exe = prop::sample::select(&["/p/a", "/p/b", "/p/*", "/**"][..]);
     let exe = prop::option::weighted(0.2, exe);
     (patterns, action, flags, access, exe).prop_map(|(patterns, action, flags, access, exe)| {
-        Drawn {
+        DrawnRules {
             patterns,
             action,
             flags,
@@ -69,12 +69,12 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     })
 }
 
-fn checked(rules: &[Drawn]) -> Checked {
+fn checked(rules: &[DrawnRules]) -> CheckedProfile {
     let mut text =
         "schema = \"turnkey.profile/v1\"\nname = \"x\"\n[syscalls]\nallow = \"@basic\"\n"
             .to_owned();
     for (index, rule) in rules.iter().enumerate() {
-        let Drawn {
+        let DrawnRules {
             patterns,
             action,
             flags,
@@ -102,10 +102,10 @@ fn checked(rules: &[Drawn]) -> Checked {
 }
 
 /// The rules that decide on some attempt.
-fn deciding(checked: &Checked) -> BTreeSet<usize> {
+fn deciding(checked: &CheckedProfile) -> BTreeSet<usize> {
     let rules = &checked.policy.rules;
     let mut deciding = BTreeSet::new();
-    let accesses = [Access::Read, Access::Write].into_iter();
+    let accesses = [OpenAccess::Read, OpenAccess::Write].into_iter();
     let ways = accesses.flat_map(|access| PROGRAMS.map(|exe| (access, exe)));
     for (access, exe) in ways {
         for path in PATHS.iter().map(|path| Some(path.as_bytes())).chain([None]) {
@@ -123,11 +123,11 @@ fn deciding(checked: &Checked) -> BTreeSet<usize> {
                         path,
                         access,
                         flag,
-                        actor: Some(Actor {
+                        actor: Some(ActorPaths {
                             exe: exe.as_bytes(),
                             script: None,
                         }),
-                        ..Attempt::of(On::Open)
+                        ..Attempt::of(AttemptKind::Open)
                     },
                 )
             }));

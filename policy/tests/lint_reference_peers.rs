@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use turnkey_policy::lint::{Checked, Lint};
-use turnkey_policy::{Attempt, On, check, decide};
+use turnkey_policy::lint::{CheckedProfile, Lint};
+use turnkey_policy::{Attempt, AttemptKind, check, decide};
 
 const SUBNETS: &[&str] = &[
     "0.0.0.0/0",
@@ -31,24 +31,24 @@ const ADDRESSES: &[&str] = &[
 const TRIED: &[u16] = &[0, 1, 2, 3, 4, 65535];
 
 #[derive(Clone, Debug)]
-struct Drawn {
+struct DrawnPeerRules {
     address: Vec<&'static str>,
     port: Vec<&'static str>,
     action: &'static str,
 }
 
-fn drawn() -> impl Strategy<Value = Drawn> {
+fn drawn() -> impl Strategy<Value = DrawnPeerRules> {
     let address = prop::collection::vec(prop::sample::select(SUBNETS), 0..3);
     let port = prop::collection::vec(prop::sample::select(PORTS), 0..3);
     let action = prop::sample::select(&["allow", "log", "deny", "kill"][..]);
-    (address, port, action).prop_map(|(address, port, action)| Drawn {
+    (address, port, action).prop_map(|(address, port, action)| DrawnPeerRules {
         address,
         port,
         action,
     })
 }
 
-fn checked(rules: &[Drawn]) -> Checked {
+fn checked(rules: &[DrawnPeerRules]) -> CheckedProfile {
     let mut text =
         "schema = \"turnkey.profile/v1\"\nname = \"x\"\n[syscalls]\nallow = \"@basic\"\n"
             .to_owned();
@@ -74,7 +74,7 @@ fn checked(rules: &[Drawn]) -> Checked {
 }
 
 /// The rules that decide on some attempt.
-fn deciding(checked: &Checked) -> BTreeSet<usize> {
+fn deciding(checked: &CheckedProfile) -> BTreeSet<usize> {
     let rules = &checked.policy.rules;
     let peers = ADDRESSES
         .iter()
@@ -86,7 +86,7 @@ fn deciding(checked: &Checked) -> BTreeSet<usize> {
     let decided = peers.chain([None]).filter_map(|address| {
         let attempt = Attempt {
             address,
-            ..Attempt::of(On::Connect)
+            ..Attempt::of(AttemptKind::Connect)
         };
         decide(rules, &attempt)
     });

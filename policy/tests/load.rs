@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use turnkey_policy::{
-    Access, Action, Layer, LoadError, Mode, Network, On, OnLoss, Overrides, Policy, Severity,
-    Workdir, load,
+    AttemptKind, EnforcementMode, Layer, LoadError, NetworkMode, OnLoss, OpenAccess, Overrides,
+    Policy, RuleAction, Severity, WorkdirMode, load,
 };
 
 /// Loads the first of some files.
@@ -43,9 +43,9 @@ fn message(result: Result<Policy, LoadError>) -> String {
 fn what_is_not_said_is_as_strict_as_untrusted() {
     let policy = policy("");
     assert_eq!(policy.name, "test");
-    assert_eq!(policy.mode, Mode::Enforce);
-    assert_eq!(policy.network, Network::None);
-    assert_eq!(policy.filesystem.workdir, Workdir::Overlay);
+    assert_eq!(policy.mode, EnforcementMode::Enforce);
+    assert_eq!(policy.network, NetworkMode::None);
+    assert_eq!(policy.filesystem.workdir, WorkdirMode::Overlay);
     assert!(policy.filesystem.read.is_empty() && policy.filesystem.write.is_empty());
     assert_eq!(policy.enforcement.on_loss, OnLoss::Mark);
     assert_eq!(policy.enforcement.required.len(), Layer::ALL.len());
@@ -119,9 +119,9 @@ fn every_key_reaches_the_policy() {
     assert_eq!(policy.filesystem.write[0].path, Path::new("/srv/out"));
     assert_eq!(policy.filesystem.scratch[0].path, Path::new("/tmp"));
     assert_eq!(policy.filesystem.scratch[0].size, 2 << 20);
-    assert_eq!(policy.filesystem.workdir, Workdir::ReadOnly);
+    assert_eq!(policy.filesystem.workdir, WorkdirMode::ReadOnly);
     assert_eq!(policy.filesystem.decoys, [Path::new("/etc/shadow")]);
-    assert_eq!(policy.network, Network::Loopback);
+    assert_eq!(policy.network, NetworkMode::Loopback);
     let limits = &policy.limits;
     assert_eq!(
         (limits.memory, limits.swap, limits.cpu_percent, limits.pids),
@@ -153,12 +153,15 @@ fn every_key_reaches_the_policy() {
         [Layer::Seccomp, Layer::Root].into()
     );
     assert_eq!(policy.enforcement.on_loss, OnLoss::Kill);
-    assert_eq!(policy.mode, Mode::Observe);
+    assert_eq!(policy.mode, EnforcementMode::Observe);
     let rule = &policy.rules[0];
-    assert_eq!(rule.on, [On::Open, On::Exec].into());
+    assert_eq!(rule.on, [AttemptKind::Open, AttemptKind::Exec].into());
     assert_eq!(rule.path[0].as_str(), "/workspace/x");
-    assert_eq!(rule.access, [Access::Write].into());
-    assert_eq!((rule.action, rule.severity), (Action::Log, Severity::Low));
+    assert_eq!(rule.access, [OpenAccess::Write].into());
+    assert_eq!(
+        (rule.action, rule.severity),
+        (RuleAction::Log, Severity::Low)
+    );
     assert_eq!(
         (rule.technique.as_deref(), rule.why.as_str()),
         (Some("T1003.008"), "because")
@@ -170,17 +173,29 @@ fn an_open_rule_without_access_means_both() {
     let policy = policy("[[rule]]\nid = \"r\"\non = \"open\"\naction = \"kill\"\n");
     assert_eq!(
         policy.rules[0].access,
-        Access::ALL.iter().copied().collect()
+        OpenAccess::ALL.iter().copied().collect()
     );
     assert_eq!(policy.rules[0].severity, Severity::Medium);
 }
 
 #[test]
 fn observing_turns_every_act_into_a_log_line() {
-    assert_eq!(Mode::Observe.apply(Action::Kill), Action::Log);
-    assert_eq!(Mode::Observe.apply(Action::Deny), Action::Log);
-    assert_eq!(Mode::Observe.apply(Action::Allow), Action::Allow);
-    assert_eq!(Mode::Enforce.apply(Action::Kill), Action::Kill);
+    assert_eq!(
+        EnforcementMode::Observe.apply(RuleAction::Kill),
+        RuleAction::Log
+    );
+    assert_eq!(
+        EnforcementMode::Observe.apply(RuleAction::Deny),
+        RuleAction::Log
+    );
+    assert_eq!(
+        EnforcementMode::Observe.apply(RuleAction::Allow),
+        RuleAction::Allow
+    );
+    assert_eq!(
+        EnforcementMode::Enforce.apply(RuleAction::Kill),
+        RuleAction::Kill
+    );
 }
 
 const BASE: &str = r#"
@@ -261,9 +276,9 @@ fn a_profile_lies_over_what_it_builds_on_key_by_key() {
     assert_eq!(
         rules,
         [
-            ("one", Action::Log),
-            ("two", Action::Kill),
-            ("three", Action::Deny)
+            ("one", RuleAction::Log),
+            ("two", RuleAction::Kill),
+            ("three", RuleAction::Deny)
         ]
     );
 }
@@ -386,7 +401,7 @@ fn every_flag_mirrors_its_key() {
     );
     assert_eq!(
         (policy.filesystem.workdir, policy.network),
-        (Workdir::None, Network::Loopback)
+        (WorkdirMode::None, NetworkMode::Loopback)
     );
     assert_eq!(policy.environment.pass, ["A", "B"]);
     assert_eq!(policy.environment.set["X"], "1=2");
@@ -399,7 +414,7 @@ fn every_flag_mirrors_its_key() {
     );
     assert_eq!(
         (policy.mode, policy.enforcement.on_loss),
-        (Mode::Observe, OnLoss::Fail)
+        (EnforcementMode::Observe, OnLoss::Fail)
     );
 }
 

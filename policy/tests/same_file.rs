@@ -1,18 +1,19 @@
 //! Rules about files: by their state, and by themselves.
 
 use turnkey_policy::{
-    Access, Action, Attempt, FileFlag, Glob, On, Rule, SameFile, decide, decide_unknown,
+    Attempt, AttemptKind, FileFlag, Glob, OpenAccess, Rule, RuleAction, SameFile, decide,
+    decide_unknown,
 };
 
-fn rule(id: &str, path: &[&str], action: Action) -> Rule {
+fn rule(id: &str, path: &[&str], action: RuleAction) -> Rule {
     let path = path.iter().map(|path| Glob::parse(path));
     Rule {
         path: path.collect::<Result<_, _>>().expect("patterns"),
-        ..Rule::new(id, [On::Open, On::Exec], action)
+        ..Rule::new(id, [AttemptKind::Open, AttemptKind::Exec], action)
     }
 }
 
-fn flagged(id: &str, path: &[&str], flags: &[FileFlag], action: Action) -> Rule {
+fn flagged(id: &str, path: &[&str], flags: &[FileFlag], action: RuleAction) -> Rule {
     let flags = flags.iter().copied().collect();
     Rule {
         flags,
@@ -20,7 +21,7 @@ fn flagged(id: &str, path: &[&str], flags: &[FileFlag], action: Action) -> Rule 
     }
 }
 
-fn by_file(id: &str, path: &str, action: Action) -> Rule {
+fn by_file(id: &str, path: &str, action: RuleAction) -> Rule {
     Rule {
         same_file: SameFile::Required,
         ..rule(id, &[path], action)
@@ -38,7 +39,7 @@ fn decided<'r>(
         path: Some(path.as_bytes()),
         flag,
         was,
-        ..Attempt::of(On::Exec)
+        ..Attempt::of(AttemptKind::Exec)
     };
     decide(rules, &attempt).map(|index| rules[index].id.as_str())
 }
@@ -49,9 +50,9 @@ const MEMFD: Option<FileFlag> = Some(FileFlag::Memfd);
 #[test]
 fn a_rule_with_flags_decides_before_any_path_and_of_nothing_else() {
     let rules = [
-        rule("here", &["/workspace/x"], Action::Allow),
-        flagged("gone", &[], &[FileFlag::Deleted], Action::Kill),
-        rule("every", &[], Action::Log),
+        rule("here", &["/workspace/x"], RuleAction::Allow),
+        flagged("gone", &[], &[FileFlag::Deleted], RuleAction::Kill),
+        rule("every", &[], RuleAction::Log),
     ];
     assert_eq!(decided(&rules, "/workspace/x", None, &[]), Some("here"));
     assert_eq!(decided(&rules, "/workspace/x", DELETED, &[]), Some("gone"));
@@ -61,13 +62,13 @@ fn a_rule_with_flags_decides_before_any_path_and_of_nothing_else() {
 #[test]
 fn a_file_whose_path_is_not_known_is_the_worst_there_is_unless_a_rule_means_it() {
     let mut rules = vec![
-        rule("free", &[], Action::Allow),
-        rule("one", &["/srv/one"], Action::Deny),
-        rule("other", &["/srv/other"], Action::Kill),
-        flagged("gone", &[], &[FileFlag::Deleted], Action::Kill),
+        rule("free", &[], RuleAction::Allow),
+        rule("one", &["/srv/one"], RuleAction::Deny),
+        rule("other", &["/srv/other"], RuleAction::Kill),
+        flagged("gone", &[], &[FileFlag::Deleted], RuleAction::Kill),
     ];
     let unknown = |rules: &[Rule]| {
-        let rule = decide_unknown(rules, On::Open, Access::ALL, None);
+        let rule = decide_unknown(rules, AttemptKind::Open, OpenAccess::ALL, None);
         rule.map(|index| rules[index].id.clone())
     };
     assert_eq!(
@@ -80,13 +81,13 @@ fn a_file_whose_path_is_not_known_is_the_worst_there_is_unless_a_rule_means_it()
         None,
         "none that allows is meant for it"
     );
-    rules.push(flagged("cut", &[], &[FileFlag::Truncated], Action::Log));
+    rules.push(flagged("cut", &[], &[FileFlag::Truncated], RuleAction::Log));
     assert_eq!(unknown(&rules).as_deref(), Some("cut"));
     rules.push(flagged(
         "cut-too",
         &[],
         &[FileFlag::Truncated],
-        Action::Deny,
+        RuleAction::Deny,
     ));
     assert_eq!(unknown(&rules).as_deref(), Some("cut-too"), "the stronger");
     assert_eq!(
@@ -101,8 +102,13 @@ fn a_file_whose_path_is_not_known_is_the_worst_there_is_unless_a_rule_means_it()
 fn among_rules_with_flags_the_order_of_paths_holds() {
     let both = [FileFlag::Memfd, FileFlag::Deleted];
     let rules = [
-        flagged("nameless", &[], &both, Action::Kill),
-        flagged("built", &["/build/**"], &[FileFlag::Deleted], Action::Allow),
+        flagged("nameless", &[], &both, RuleAction::Kill),
+        flagged(
+            "built",
+            &["/build/**"],
+            &[FileFlag::Deleted],
+            RuleAction::Allow,
+        ),
     ];
     assert_eq!(decided(&rules, "/build/x", DELETED, &[]), Some("built"));
     assert_eq!(decided(&rules, "/x", DELETED, &[]), Some("nameless"));
@@ -112,7 +118,7 @@ fn among_rules_with_flags_the_order_of_paths_holds() {
 
 #[test]
 fn a_rule_about_a_file_speaks_of_it_by_any_name() {
-    let rules = [by_file("file", "/secret", Action::Kill)];
+    let rules = [by_file("file", "/secret", RuleAction::Kill)];
     let secret: &[&[u8]] = &[b"/secret"];
     assert_eq!(decided(&rules, "/alias", None, secret), Some("file"));
     assert_eq!(decided(&rules, "/alias", None, &[b"/other"]), None);
@@ -127,18 +133,18 @@ fn a_rule_about_a_file_speaks_of_it_by_any_name() {
 fn no_rule_about_a_name_shields_a_file_and_none_about_a_file_shields_a_name() {
     let secret: &[&[u8]] = &[b"/secret"];
     let rules = [
-        rule("name", &["/alias"], Action::Allow),
-        by_file("file", "/secret", Action::Deny),
+        rule("name", &["/alias"], RuleAction::Allow),
+        by_file("file", "/secret", RuleAction::Deny),
     ];
     assert_eq!(decided(&rules, "/alias", None, secret), Some("file"));
     let rules = [
-        by_file("file", "/secret", Action::Log),
-        rule("name", &["/alias"], Action::Kill),
+        by_file("file", "/secret", RuleAction::Log),
+        rule("name", &["/alias"], RuleAction::Kill),
     ];
     assert_eq!(decided(&rules, "/alias", None, secret), Some("name"));
     let rules = [
-        by_file("file", "/secret", Action::Kill),
-        rule("name", &["/alias"], Action::Kill),
+        by_file("file", "/secret", RuleAction::Kill),
+        rule("name", &["/alias"], RuleAction::Kill),
     ];
     assert_eq!(
         decided(&rules, "/alias", None, secret),
@@ -150,9 +156,9 @@ fn no_rule_about_a_name_shields_a_file_and_none_about_a_file_shields_a_name() {
 #[test]
 fn of_two_rules_about_a_file_the_stronger_decides() {
     let rules = [
-        by_file("log", "/a", Action::Log),
-        by_file("kill", "/b", Action::Kill),
-        by_file("later", "/b", Action::Kill),
+        by_file("log", "/a", RuleAction::Log),
+        by_file("kill", "/b", RuleAction::Kill),
+        by_file("later", "/b", RuleAction::Kill),
     ];
     let known: &[&[u8]] = &[b"/a", b"/b"];
     assert_eq!(decided(&rules, "/c", None, known), Some("kill"));
@@ -160,11 +166,11 @@ fn of_two_rules_about_a_file_the_stronger_decides() {
 }
 
 /// What a rule on reading a file says of attempts on it by another name.
-fn alias(on: On, access: &[Access]) -> Option<usize> {
+fn alias(on: AttemptKind, access: &[OpenAccess]) -> Option<usize> {
     let rules = [Rule {
-        on: [On::Open].into(),
-        access: [Access::Read].into(),
-        ..by_file("file", "/secret", Action::Kill)
+        on: [AttemptKind::Open].into(),
+        access: [OpenAccess::Read].into(),
+        ..by_file("file", "/secret", RuleAction::Kill)
     }];
     let attempt = Attempt {
         path: Some(b"/alias"),
@@ -177,18 +183,28 @@ fn alias(on: On, access: &[Access]) -> Option<usize> {
 
 #[test]
 fn a_rule_about_a_file_binds_its_access_alone_where_the_file_stays_what_it_is() {
-    assert_eq!(alias(On::Open, &[Access::Read]), Some(0));
-    assert_eq!(alias(On::Open, Access::ALL), Some(0));
-    assert_eq!(alias(On::Open, &[]), None);
-    for on in [On::Exec, On::Map, On::Stat, On::Attribute] {
+    assert_eq!(alias(AttemptKind::Open, &[OpenAccess::Read]), Some(0));
+    assert_eq!(alias(AttemptKind::Open, OpenAccess::ALL), Some(0));
+    assert_eq!(alias(AttemptKind::Open, &[]), None);
+    for on in [
+        AttemptKind::Exec,
+        AttemptKind::Map,
+        AttemptKind::Stat,
+        AttemptKind::Attribute,
+    ] {
         assert_eq!(alias(on, &[]), None, "{on:?}");
     }
 }
 
 #[test]
 fn what_could_leave_a_file_another_one_is_asked_of_every_rule_about_it() {
-    assert_eq!(alias(On::Open, &[Access::Write]), Some(0));
-    for on in [On::Link, On::Rename, On::Unlink, On::Chmod] {
+    assert_eq!(alias(AttemptKind::Open, &[OpenAccess::Write]), Some(0));
+    for on in [
+        AttemptKind::Link,
+        AttemptKind::Rename,
+        AttemptKind::Unlink,
+        AttemptKind::Chmod,
+    ] {
         assert_eq!(alias(on, &[]), Some(0), "{on:?}");
     }
 }

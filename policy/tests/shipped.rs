@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use turnkey_policy::{
-    Access, Action, Attempt, On, Overrides, Policy, SHIPPED, decide, load, syscalls,
+    Attempt, AttemptKind, OpenAccess, Overrides, Policy, RuleAction, SHIPPED, decide, load,
+    syscalls,
 };
 
 /// Profiles that ordinary programs do not run under.
@@ -22,10 +23,10 @@ fn every_policy() -> impl Iterator<Item = Policy> {
 /// The rule and action that an attempt meets.
 fn verdict(
     policy: &Policy,
-    on: On,
+    on: AttemptKind,
     path: Option<&str>,
-    access: &[Access],
-) -> Option<(String, Action)> {
+    access: &[OpenAccess],
+) -> Option<(String, RuleAction)> {
     let attempt = Attempt {
         path: path.map(str::as_bytes),
         access,
@@ -35,10 +36,10 @@ fn verdict(
         .map(|index| (policy.rules[index].id.clone(), policy.rules[index].action))
 }
 
-fn assert_kills(policy: &Policy, on: On, path: &str, access: &[Access], rule: &str) {
+fn assert_kills(policy: &Policy, on: AttemptKind, path: &str, access: &[OpenAccess], rule: &str) {
     assert_eq!(
         verdict(policy, on, Some(path), access),
-        Some((rule.to_owned(), Action::Kill)),
+        Some((rule.to_owned(), RuleAction::Kill)),
         "{path}"
     );
 }
@@ -80,7 +81,8 @@ fn everything_given_and_every_rule_says_why() {
         }
         for rule in &policy.rules {
             assert!(
-                !rule.why.is_empty() && (rule.technique.is_some() || rule.action == Action::Allow),
+                !rule.why.is_empty()
+                    && (rule.technique.is_some() || rule.action == RuleAction::Allow),
                 "{}: {}",
                 policy.name,
                 rule.id
@@ -95,7 +97,7 @@ fn no_profile_writes_to_the_host_or_reaches_a_network() {
         assert!(policy.filesystem.write.is_empty(), "{}", policy.name);
         assert_eq!(
             policy.network,
-            turnkey_policy::Network::None,
+            turnkey_policy::NetworkMode::None,
             "{}",
             policy.name
         );
@@ -164,7 +166,7 @@ fn secrets_are_guarded_wherever_they_lie() {
         ("/etc/sudoers.d/a", "privilege-configuration"),
     ];
     for (path, rule) in secrets {
-        assert_kills(&policy, On::Open, path, &[Access::Read], rule);
+        assert_kills(&policy, AttemptKind::Open, path, &[OpenAccess::Read], rule);
     }
 }
 
@@ -186,10 +188,10 @@ fn ways_to_stay_are_guarded_against_writing_alone() {
         ("/proc/sysrq-trigger", "kernel-setting"),
     ];
     for (path, rule) in ways {
-        assert_kills(&policy, On::Open, path, &[Access::Write], rule);
-        let reading = verdict(&policy, On::Open, Some(path), &[Access::Read]);
+        assert_kills(&policy, AttemptKind::Open, path, &[OpenAccess::Write], rule);
+        let reading = verdict(&policy, AttemptKind::Open, Some(path), &[OpenAccess::Read]);
         let is_the_hosts = path.starts_with("/etc/cron.d/");
-        let notice = is_the_hosts.then_some(("host-files".to_owned(), Action::Log));
+        let notice = is_the_hosts.then_some(("host-files".to_owned(), RuleAction::Log));
         assert_eq!(reading, notice, "{path}");
     }
 }
@@ -197,7 +199,7 @@ fn ways_to_stay_are_guarded_against_writing_alone() {
 #[test]
 fn what_the_host_keeps_is_told_and_what_programs_look_for_is_not() {
     let policy = shipped("untrusted");
-    let reading = |path| verdict(&policy, On::Open, Some(path), &[Access::Read]);
+    let reading = |path| verdict(&policy, AttemptKind::Open, Some(path), &[OpenAccess::Read]);
     let notices = [
         ("/root/.bashrc", "host-files"),
         ("/home/ada/.psql_history", "host-files"),
@@ -215,7 +217,7 @@ fn what_the_host_keeps_is_told_and_what_programs_look_for_is_not() {
     for (path, rule) in notices {
         assert_eq!(
             reading(path),
-            Some((rule.to_owned(), Action::Log)),
+            Some((rule.to_owned(), RuleAction::Log)),
             "{path}"
         );
     }
@@ -245,9 +247,9 @@ fn what_the_host_keeps_is_told_and_what_programs_look_for_is_not() {
     // A private key is more than a notice.
     assert_kills(
         &policy,
-        On::Open,
+        AttemptKind::Open,
         "/root/.ssh/id_rsa",
-        &[Access::Read],
+        &[OpenAccess::Read],
         "private-key",
     );
 }
@@ -256,10 +258,14 @@ fn what_the_host_keeps_is_told_and_what_programs_look_for_is_not() {
 fn a_program_in_memory_is_killed_and_one_on_disk_runs() {
     let policy = shipped("untrusted");
     for path in ["memfd:", "memfd:payload", "memfd:a/b", "/dev/shm/x"] {
-        assert_kills(&policy, On::Exec, path, &[], "memory-exec");
+        assert_kills(&policy, AttemptKind::Exec, path, &[], "memory-exec");
     }
     for path in ["/usr/bin/python3.11", "/workspace/a.out", "/tmp/x"] {
-        assert_eq!(verdict(&policy, On::Exec, Some(path), &[]), None, "{path}");
+        assert_eq!(
+            verdict(&policy, AttemptKind::Exec, Some(path), &[]),
+            None,
+            "{path}"
+        );
     }
 }
 
@@ -267,19 +273,19 @@ fn a_program_in_memory_is_killed_and_one_on_disk_runs() {
 fn each_kind_of_attempt_has_its_answer() {
     let policy = shipped("untrusted");
     let expected = [
-        (On::Connect, Some(Action::Deny)),
-        (On::Send, Some(Action::Deny)),
+        (AttemptKind::Connect, Some(RuleAction::Deny)),
+        (AttemptKind::Send, Some(RuleAction::Deny)),
         // Libraries bind to see whether the machine knows IPv6; nothing can arrive.
-        (On::Bind, None),
-        (On::Ptrace, Some(Action::Kill)),
-        (On::Mount, Some(Action::Kill)),
-        (On::Setuid, Some(Action::Log)),
-        (On::Namespace, Some(Action::Deny)),
-        (On::Bpf, Some(Action::Kill)),
-        (On::Module, Some(Action::Kill)),
-        (On::Keyring, Some(Action::Deny)),
+        (AttemptKind::Bind, None),
+        (AttemptKind::Ptrace, Some(RuleAction::Kill)),
+        (AttemptKind::Mount, Some(RuleAction::Kill)),
+        (AttemptKind::Setuid, Some(RuleAction::Log)),
+        (AttemptKind::Namespace, Some(RuleAction::Deny)),
+        (AttemptKind::Bpf, Some(RuleAction::Kill)),
+        (AttemptKind::Module, Some(RuleAction::Kill)),
+        (AttemptKind::Keyring, Some(RuleAction::Deny)),
         // Node probes it at start.
-        (On::IoUring, None),
+        (AttemptKind::IoUring, None),
     ];
     for (on, action) in expected {
         assert_eq!(
@@ -333,7 +339,7 @@ fn ordinary_programs_meet_no_rule() {
     for policy in every_policy().filter(|policy| !FOR_ONE_PROGRAM.contains(&&*policy.name)) {
         for path in read {
             assert_eq!(
-                verdict(&policy, On::Open, Some(path), &[Access::Read]),
+                verdict(&policy, AttemptKind::Open, Some(path), &[OpenAccess::Read]),
                 None,
                 "{}: {path}",
                 policy.name
@@ -341,7 +347,7 @@ fn ordinary_programs_meet_no_rule() {
         }
         for path in written {
             assert_eq!(
-                verdict(&policy, On::Open, Some(path), Access::ALL),
+                verdict(&policy, AttemptKind::Open, Some(path), OpenAccess::ALL),
                 None,
                 "{}: {path}",
                 policy.name
@@ -353,43 +359,48 @@ fn ordinary_programs_meet_no_rule() {
 #[test]
 fn strict_kills_every_later_program_and_reads_of_accounts() {
     let policy = shipped("strict");
-    assert_kills(&policy, On::Exec, "/usr/bin/dash", &[], "no-exec");
-    assert_kills(&policy, On::Exec, "memfd:x", &[], "memory-exec");
+    assert_kills(&policy, AttemptKind::Exec, "/usr/bin/dash", &[], "no-exec");
+    assert_kills(&policy, AttemptKind::Exec, "memfd:x", &[], "memory-exec");
     assert_kills(
         &policy,
-        On::Open,
+        AttemptKind::Open,
         "/etc/passwd",
-        &[Access::Read],
+        &[OpenAccess::Read],
         "account-database",
     );
     assert_kills(
         &policy,
-        On::Open,
+        AttemptKind::Open,
         "/etc/group",
-        &[Access::Read],
+        &[OpenAccess::Read],
         "account-database",
     );
     assert_kills(
         &policy,
-        On::Open,
+        AttemptKind::Open,
         "/etc/passwd",
-        &[Access::Write],
+        &[OpenAccess::Write],
         "account-change",
     );
     assert_kills(
         &policy,
-        On::Open,
+        AttemptKind::Open,
         "/etc/shadow",
-        &[Access::Read],
+        &[OpenAccess::Read],
         "credential-file",
     );
     assert_eq!(
-        verdict(&policy, On::Open, Some("/usr/lib/x.so"), &[Access::Read]),
+        verdict(
+            &policy,
+            AttemptKind::Open,
+            Some("/usr/lib/x.so"),
+            &[OpenAccess::Read]
+        ),
         None
     );
     assert_eq!(
-        verdict(&policy, On::Bind, None, &[]),
-        Some(("network-bind".to_owned(), Action::Deny))
+        verdict(&policy, AttemptKind::Bind, None, &[]),
+        Some(("network-bind".to_owned(), RuleAction::Deny))
     );
 }
 
@@ -415,7 +426,7 @@ fn judge_allows_what_static_programs_call_and_little_else() {
         "a small set stays small"
     );
     assert!(policy.filesystem.read.is_empty() && policy.filesystem.scratch.is_empty());
-    assert_kills(&policy, On::Exec, "/workspace/a", &[], "no-exec");
+    assert_kills(&policy, AttemptKind::Exec, "/workspace/a", &[], "no-exec");
 }
 
 /// What strace saw the same programs call, without what is refused on purpose.

@@ -2,8 +2,8 @@
 
 use nix::errno::Errno;
 use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw, dns};
-use turnkey_policy::syscalls::arguments::Only;
-use turnkey_policy::{Action, On, syscalls};
+use turnkey_policy::syscalls::arguments::RefusalScope;
+use turnkey_policy::{AttemptKind, RuleAction, syscalls};
 
 use super::model::{Argument, FileAccess, MemoryTrait, SocketType};
 use super::stopper::{Attribution, Outcome, Stopper};
@@ -13,7 +13,7 @@ use super::text::escape;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
     /// The kind of attempt, as in rules; `None` for a syscall that none speaks of.
-    pub on: Option<On>,
+    pub on: Option<AttemptKind>,
     /// On what.
     pub object: Object,
     /// How it went.
@@ -21,7 +21,7 @@ pub struct Act {
     /// Positive errno, or 0.
     pub errno: i32,
     /// Of a syscall that the filter lets through otherwise: the jails in which it refuses these arguments.
-    pub for_arguments: Option<Only>,
+    pub for_arguments: Option<RefusalScope>,
 }
 
 /// What an attempt was aimed at.
@@ -122,7 +122,7 @@ impl Act {
                 errno,
                 ..
             } => Self {
-                on: Some(On::Send),
+                on: Some(AttemptKind::Send),
                 object: Object::Address {
                     address: address_text(address),
                     socket: socket_word(*socket_type),
@@ -168,7 +168,7 @@ impl Act {
         };
         Some(match decided {
             _ if refused_by_hook(&event.kind, decided) => act.refused(),
-            Some(Action::Kill) => act.killed(),
+            Some(RuleAction::Kill) => act.killed(),
             _ => act,
         })
     }
@@ -190,8 +190,8 @@ impl Act {
 
 /// Whether the kernel asked the monitor before the act, and got a no: then the record holds the
 /// kernel's own object together with an error, which the record of a failed call does not.
-fn refused_by_hook(kind: &Kind, decided: Option<Action>) -> bool {
-    if !matches!(decided, Some(Action::Deny | Action::Kill)) {
+fn refused_by_hook(kind: &Kind, decided: Option<RuleAction>) -> bool {
+    if !matches!(decided, Some(RuleAction::Deny | RuleAction::Kill)) {
         return false;
     }
     match kind {
@@ -204,15 +204,21 @@ fn refused_by_hook(kind: &Kind, decided: Option<Action>) -> bool {
     }
 }
 
-fn change(on: On, object: &Raw, new: Option<&[u8]>, errno: i32, attribution: &Attribution) -> Act {
+fn change(
+    on: AttemptKind,
+    object: &Raw,
+    new: Option<&[u8]>,
+    errno: i32,
+    attribution: &Attribution,
+) -> Act {
     let access = match on {
-        On::Link => FileAccess::Link,
-        On::Rename => FileAccess::Rename,
-        On::Unlink => FileAccess::Unlink,
-        On::Stat => FileAccess::Stat,
-        On::Attribute => FileAccess::Attribute,
+        AttemptKind::Link => FileAccess::Link,
+        AttemptKind::Rename => FileAccess::Rename,
+        AttemptKind::Unlink => FileAccess::Unlink,
+        AttemptKind::Stat => FileAccess::Stat,
+        AttemptKind::Attribute => FileAccess::Attribute,
         // Made or emptied by its name.
-        On::Open => FileAccess::Write,
+        AttemptKind::Open => FileAccess::Write,
         _ => FileAccess::Chmod,
     };
     let mut file = file_object(None, object, vec![access]);
@@ -244,7 +250,7 @@ fn map(file: Option<&File>, (writable, unknown): (bool, bool), errno: i32) -> Ac
     ];
     let memory = traits.into_iter().filter(|(_, holds)| *holds);
     Act {
-        on: Some(On::Map),
+        on: Some(AttemptKind::Map),
         object: Object::File {
             path: file.map(|file| escape(&file.path)),
             truncated: file.is_some_and(|file| file.truncated),
@@ -275,7 +281,7 @@ fn executed(file: &File, raw: Option<&[u8]>) -> Act {
         memory: Vec::new(),
     };
     Act {
-        on: Some(On::Exec),
+        on: Some(AttemptKind::Exec),
         object,
         outcome: Outcome::Allowed,
         errno: 0,
@@ -290,7 +296,7 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
         errno => attribution.file(&raw.bytes, errno),
     };
     Act {
-        on: Some(On::Exec),
+        on: Some(AttemptKind::Exec),
         object: file_object(None, raw, vec![FileAccess::Execute]),
         outcome,
         errno,
@@ -301,7 +307,7 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
 fn open(file: Option<&File>, raw: &Raw, flags: u32, errno: i32, attribution: &Attribution) -> Act {
     let outcome = attribution.file(&raw.path(), errno);
     Act {
-        on: Some(On::Open),
+        on: Some(AttemptKind::Open),
         object: file_object(file, raw, accesses(flags)),
         outcome,
         errno,
@@ -335,7 +341,7 @@ fn file_object(file: Option<&File>, raw: &Raw, access: Vec<FileAccess>) -> Objec
     }
 }
 
-/// As in [`turnkey_policy::Access`]; `O_PATH` and the access mode 3 neither read nor write.
+/// As in [`turnkey_policy::OpenAccess`]; `O_PATH` and the access mode 3 neither read nor write.
 pub fn accesses(flags: u32) -> Vec<FileAccess> {
     let has = |flag: i32| flags & flag.cast_unsigned() != 0;
     if has(libc::O_PATH) {
@@ -351,11 +357,11 @@ pub fn accesses(flags: u32) -> Vec<FileAccess> {
         .collect()
 }
 
-fn on(act: NetworkAct) -> On {
+fn on(act: NetworkAct) -> AttemptKind {
     match act {
-        NetworkAct::Connect => On::Connect,
-        NetworkAct::Bind | NetworkAct::Listen => On::Bind,
-        NetworkAct::Send => On::Send,
+        NetworkAct::Connect => AttemptKind::Connect,
+        NetworkAct::Bind | NetworkAct::Listen => AttemptKind::Bind,
+        NetworkAct::Send => AttemptKind::Send,
     }
 }
 
@@ -438,7 +444,10 @@ pub fn kind_name(kind: &Kind) -> &'static str {
         } => "listen",
         Kind::Question { .. } => "question",
         Kind::Refused { .. } => "refused",
-        Kind::Change { on: On::Stat, .. } => "look",
+        Kind::Change {
+            on: AttemptKind::Stat,
+            ..
+        } => "look",
         Kind::Change { .. } => "change",
         Kind::Map { .. } => "map",
         Kind::Fork { .. } => "fork",
@@ -533,8 +542,14 @@ mod tests {
     #[test]
     fn a_file_that_is_made_by_its_name_was_written_to() {
         let attribution = Attribution::new(&fixture::policy());
-        let made = change(On::Open, &raw("/workspace/x"), None, 0, &attribution);
-        assert_eq!(made.on, Some(On::Open));
+        let made = change(
+            AttemptKind::Open,
+            &raw("/workspace/x"),
+            None,
+            0,
+            &attribution,
+        );
+        assert_eq!(made.on, Some(AttemptKind::Open));
         assert!(matches!(made.object, Object::File { access, .. } if access == [Write]));
     }
 

@@ -8,8 +8,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use turnkey_policy::is_reserved;
-use turnkey_policy::syscalls::{self, arguments::Only};
-use turnkey_policy::{Access, Action, Glob, On, Ports, Rule, SameFile, Subnet, address};
+use turnkey_policy::syscalls::{self, arguments::RefusalScope};
+use turnkey_policy::{
+    AttemptKind, Glob, OpenAccess, Ports, Rule, RuleAction, SameFile, Subnet, address,
+};
 
 use super::act::{Act, Object};
 use super::model::{FileAccess, SocketType};
@@ -29,7 +31,7 @@ pub enum Opening {
     /// Nothing helps, and why.
     Never(&'static str),
     /// Other arguments: the filter refuses these in such jails.
-    Arguments(Only),
+    Arguments(RefusalScope),
 }
 
 impl Opening {
@@ -39,8 +41,8 @@ impl Opening {
             Self::Flag(flag) | Self::Whole(flag) => flag,
             Self::Line(line) => format!("in a profile: {line}"),
             Self::Never(why) => format!("no profile can allow it: {why}"),
-            Self::Arguments(Only::Every) => NO_SUCH_ARGUMENTS.to_owned(),
-            Self::Arguments(Only::WithoutSetId) => NO_SET_ID.to_owned(),
+            Self::Arguments(RefusalScope::Every) => NO_SUCH_ARGUMENTS.to_owned(),
+            Self::Arguments(RefusalScope::WithoutSetId) => NO_SET_ID.to_owned(),
         }
     }
 }
@@ -86,7 +88,7 @@ pub fn for_layer(stopped_by: Stopper, object: &Object) -> Option<String> {
 pub fn for_call(
     stopped_by: Option<Stopper>,
     name: &str,
-    for_arguments: Option<Only>,
+    for_arguments: Option<RefusalScope>,
 ) -> Option<String> {
     opening_of_call(stopped_by?, name, for_arguments).map(Opening::alone)
 }
@@ -103,7 +105,8 @@ fn opening_for(act: &Act) -> Option<Opening> {
     Some(match opening {
         // What a jail says to itself is no attempt to get out, and no rule is asked.
         Opening::Flag(flag)
-            if matches!(act.object, Object::Address { .. }) && act.on != Some(On::Bind) =>
+            if matches!(act.object, Object::Address { .. })
+                && act.on != Some(AttemptKind::Bind) =>
         {
             Opening::Whole(flag)
         }
@@ -115,7 +118,7 @@ fn opening_for(act: &Act) -> Option<Opening> {
 fn opening_of_call(
     stopped_by: Stopper,
     name: &str,
-    for_arguments: Option<Only>,
+    for_arguments: Option<RefusalScope>,
 ) -> Option<Opening> {
     let makes_sockets = matches!(name, "socket" | "socketpair");
     Some(match (stopped_by, for_arguments) {
@@ -250,7 +253,8 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
         .path()
         .and_then(|path| Some((path.as_bytes(), literal(path)?)));
     // About memory, a rule without paths speaks of what has none.
-    let by_path = !rule.path.is_empty() || matches!(act.on, Some(On::Open | On::Exec));
+    let by_path =
+        !rule.path.is_empty() || matches!(act.on, Some(AttemptKind::Open | AttemptKind::Exec));
     let Some((path, exact)) = named.filter(|_| by_path) else {
         return (without_kind(rule, act), true);
     };
@@ -288,7 +292,7 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
         on: act.on.into_iter().collect(),
         access: accesses(&act.object),
         path: vec![exact],
-        action: Action::Allow,
+        action: RuleAction::Allow,
         yields: false,
         hidden: false,
         ..rule.clone()
@@ -319,7 +323,7 @@ fn allowed_peer(rule: &Rule, act: &Act) -> Option<Rule> {
         on: act.on.into_iter().collect(),
         address: vec![subnet],
         port: vec![ports],
-        action: Action::Allow,
+        action: RuleAction::Allow,
         ..rule.clone()
     })
 }
@@ -333,7 +337,7 @@ fn without_kind(rule: &Rule, act: &Act) -> Rule {
     if rule.on.len() > 1 {
         rule.on.retain(|on| Some(*on) != act.on);
     } else {
-        rule.action = Action::Allow;
+        rule.action = RuleAction::Allow;
         // Names can be allowed, files cannot.
         rule.same_file = SameFile::No;
     }
@@ -341,13 +345,13 @@ fn without_kind(rule: &Rule, act: &Act) -> Rule {
 }
 
 /// As a rule says it; nothing for an exec.
-fn accesses(object: &Object) -> BTreeSet<Access> {
+fn accesses(object: &Object) -> BTreeSet<OpenAccess> {
     let Object::File { access, .. } = object else {
         return BTreeSet::new();
     };
     let rules = access.iter().filter_map(|access| match access {
-        FileAccess::Read => Some(Access::Read),
-        FileAccess::Write => Some(Access::Write),
+        FileAccess::Read => Some(OpenAccess::Read),
+        FileAccess::Write => Some(OpenAccess::Write),
         FileAccess::Execute
         | FileAccess::Link
         | FileAccess::Rename
@@ -385,7 +389,7 @@ fn snippet(rule: &Rule, replaces: bool) -> String {
             list(rule.path.iter().map(Glob::as_str))
         ));
     }
-    if !rule.access.is_empty() && rule.access.len() < Access::ALL.len() {
+    if !rule.access.is_empty() && rule.access.len() < OpenAccess::ALL.len() {
         lines.push(format!(
             "access = {}",
             list(rule.access.iter().map(|access| access.name()))
@@ -422,7 +426,7 @@ fn snippet(rule: &Rule, replaces: bool) -> String {
         lines.push(format!("same_file = \"{}\"", rule.same_file));
     }
     lines.push(format!("action = \"{}\"", rule.action));
-    if rule.action != Action::Allow {
+    if rule.action != RuleAction::Allow {
         lines.push(format!("severity = \"{}\"", rule.severity));
         lines.extend(
             rule.technique

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use turnkey_facts::{Decision, Event, Kind};
-use turnkey_policy::{Action, On, Policy, Rule, syscalls};
+use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, syscalls};
 
 use super::act::{Act, Object, kind_name};
 use super::advice;
@@ -54,8 +54,8 @@ pub struct Aggregator {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ViolationKey {
     rule: usize,
-    action: Action,
-    on: On,
+    action: RuleAction,
+    on: AttemptKind,
     object: Object,
     stopped_by: Option<Stopper>,
     actor_unknown: bool,
@@ -136,7 +136,7 @@ impl Aggregator {
         }
         if let Some(decision) = event
             .decision
-            .filter(|decision| decision.action != Action::Allow)
+            .filter(|decision| decision.action != RuleAction::Allow)
         {
             self.violation(event, process, &act, decision);
         }
@@ -287,7 +287,7 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
             memory,
         } => {
             // An exec says so in `on`.
-            let access = if key.on == On::Open {
+            let access = if key.on == AttemptKind::Open {
                 access
             } else {
                 Vec::new()
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn an_allowing_rule_is_named_and_is_no_violation() {
         let mut story = Story::command(&["sh"]);
-        story.decided(2, opened("/etc/shadow"), CREDENTIALS, Action::Allow);
+        story.decided(2, opened("/etc/shadow"), CREDENTIALS, RuleAction::Allow);
         let observations = observe(&story);
         assert!(observations.violations.is_empty() && observations.findings.is_empty());
         assert_eq!(
@@ -390,7 +390,7 @@ mod tests {
                 pid,
                 connect("10.0.0.1:80", libc::EPERM),
                 OUTBOUND,
-                Action::Deny,
+                RuleAction::Deny,
             );
         }
         let observations = observe(&story);
@@ -409,12 +409,12 @@ mod tests {
     fn the_kill_stopped_what_nothing_else_did() {
         let mut story = Story::command(&["sh"]);
         let entry = open_failed("/etc/shadow", libc::O_RDONLY, 0);
-        story.decided(2, entry, CREDENTIALS, Action::Kill);
+        story.decided(2, entry, CREDENTIALS, RuleAction::Kill);
         story.decided(
             2,
             open_failed("/root/.ssh/id_a", 0, libc::ENOENT),
             CREDENTIALS,
-            Action::Kill,
+            RuleAction::Kill,
         );
         let violations = observe(&story).violations;
         assert_eq!(violations[0].stopped_by, Some(Stopper::Monitor));
@@ -430,7 +430,7 @@ mod tests {
         if let Kind::Open { raw, .. } = &mut kind {
             raw.unreadable = true;
         }
-        story.decided(2, kind, CREDENTIALS, Action::Log);
+        story.decided(2, kind, CREDENTIALS, RuleAction::Log);
         let observations = observe(&story);
         assert_eq!(observations.violations[0].path, None);
         assert!(
@@ -452,7 +452,7 @@ mod tests {
         for number in 0..FILES + 10 {
             story.push(2, opened(&format!("/tmp/{number}")));
         }
-        story.decided(2, opened("/etc/shadow"), CREDENTIALS, Action::Kill);
+        story.decided(2, opened("/etc/shadow"), CREDENTIALS, RuleAction::Kill);
         let observations = observe(&story);
         assert_eq!(observations.file_operations.len(), FILES);
         // The exec had a row; ten files and the last one had none.
@@ -473,7 +473,7 @@ mod tests {
     #[test]
     fn a_rule_that_does_not_exist_is_no_panic() {
         let mut story = Story::command(&["sh"]);
-        story.decided(2, opened("/etc/shadow"), 99, Action::Kill);
+        story.decided(2, opened("/etc/shadow"), 99, RuleAction::Kill);
         assert!(observe(&story).violations.is_empty());
     }
 }

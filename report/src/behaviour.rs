@@ -2,7 +2,7 @@
 
 use turnkey_analysis::behaviour::{End, Found, Step};
 use turnkey_facts::{Limit, Usage};
-use turnkey_policy::{Accepted, Limits, Policy};
+use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
 
 use super::clock::Clock;
 use super::ending::{Ending, Ran};
@@ -53,7 +53,7 @@ fn without_advice(words: String) -> String {
 }
 
 /// The clock ended it, and it had used less than a hundredth of the time.
-fn idle(ran: &Ran, limits: &Limits, usage: &Usage) -> Option<String> {
+fn idle(ran: &Ran, limits: &JailLimits, usage: &Usage) -> Option<String> {
     let used = usage.user? + usage.system?;
     let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall;
     idle.then(|| {
@@ -91,7 +91,7 @@ fn step(step: &Step, clock: &Clock) -> EvidenceStep {
 }
 
 /// Notes on each finding what the profile says of it, as long as it holds.
-pub fn accept(findings: &mut [Finding], accepted: &[Accepted], clock: &Clock) {
+pub fn accept(findings: &mut [Finding], accepted: &[AcceptedFinding], clock: &Clock) {
     for finding in findings {
         let said = accepted.iter().find(|one| one.finding == finding.id);
         finding.accepted = said.map(|one| Acceptance {

@@ -312,7 +312,7 @@ fn usage(usage: &facts::Usage) -> Usage {
     }
 }
 
-fn limits(limits: &turnkey_policy::Limits) -> Limits {
+fn limits(limits: &turnkey_policy::JailLimits) -> Limits {
     Limits {
         wall_seconds: limits.wall.as_secs_f64(),
         cpu_seconds: limits.cpu_time.as_secs_f64(),

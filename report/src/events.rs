@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use turnkey_facts::{Event, Kind};
-use turnkey_policy::{Action, On, Policy, Rule};
+use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction};
 
 use super::act::{Act, Object, asked, errno_name, kind_name};
 use super::clock::Clock;
@@ -183,7 +183,7 @@ struct Child {
 struct Decided<'a> {
     rule: &'a str,
     #[serde(serialize_with = "words::serialize")]
-    action: Action,
+    action: RuleAction,
     #[serde(skip_serializing_if = "is_false")]
     actor_unknown: bool,
 }
@@ -371,7 +371,7 @@ fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
         ) => Some(What::Address { address, socket }),
         (Kind::Refused { args, .. }, Some((on, Object::Syscall(syscall)))) => Some(What::Syscall {
             syscall,
-            on: on.map(On::name),
+            on: on.map(AttemptKind::name),
             args: args.map(|arg| format!("{arg:#x}")),
         }),
         _ => None,
@@ -437,11 +437,21 @@ mod tests {
             2,
             open_failed("/etc/shadow", libc::O_RDWR, 0),
             CREDENTIALS,
-            Action::Kill,
+            RuleAction::Kill,
         );
         story.push(2, open_failed("/usr/\x1b", libc::O_RDONLY, libc::ENOENT));
-        story.decided(2, connect("[::1]:53", libc::EPERM), OUTBOUND, Action::Deny);
-        story.decided(2, refused("ptrace", On::Ptrace), ESCAPE, Action::Log);
+        story.decided(
+            2,
+            connect("[::1]:53", libc::EPERM),
+            OUTBOUND,
+            RuleAction::Deny,
+        );
+        story.decided(
+            2,
+            refused("ptrace", AttemptKind::Ptrace),
+            ESCAPE,
+            RuleAction::Log,
+        );
         story.push(2, fork(3));
         story.push(3, Kind::Exit { status: 9 });
         insta::assert_snapshot!("every_kind_has_its_line", lines(&story));

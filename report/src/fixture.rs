@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 use turnkey_policy::{
-    Access, Action, Enforcement, Environment, Filesystem, Glob, HostPath, Identity, Limits, Mode,
-    Network, On, OnLoss, Policy, Rule, Scratch, Severity, Syscalls, Workdir,
+    AttemptKind, EnforcementMode, EnforcementPolicy, FilesystemPolicy, Glob, HostPath,
+    JailEnvironment, JailIdentity, JailLimits, NetworkMode, OnLoss, OpenAccess, Policy, Rule,
+    RuleAction, ScratchMount, Severity, SyscallPolicy, WorkdirMode,
 };
 
 use super::Clock;
@@ -38,11 +39,11 @@ pub fn policy() -> Policy {
         description: "for tests".to_owned(),
         sha256: "5e".repeat(32),
         files: Vec::new(),
-        mode: Mode::Enforce,
+        mode: EnforcementMode::Enforce,
         filesystem: filesystem(),
-        network: Network::None,
+        network: NetworkMode::None,
         allow: Vec::new(),
-        limits: Limits {
+        limits: JailLimits {
             memory: 256 * MIB,
             swap: 0,
             cpu_percent: 100,
@@ -57,18 +58,18 @@ pub fn policy() -> Policy {
             open_files: 256,
             export_size: 256 << 20,
         },
-        identity: Identity {
+        identity: JailIdentity {
             user: "jail".to_owned(),
             hostname: "jail".to_owned(),
         },
-        environment: Environment::default(),
-        syscalls: Syscalls {
+        environment: JailEnvironment::default(),
+        syscalls: SyscallPolicy {
             allow: BTreeSet::from([
                 "bind", "clone", "connect", "execve", "openat", "sendto", "setuid", "socket",
             ]),
             set_id_files: true,
         },
-        enforcement: Enforcement {
+        enforcement: EnforcementPolicy {
             required: BTreeSet::new(),
             on_loss: OnLoss::Mark,
         },
@@ -78,7 +79,7 @@ pub fn policy() -> Policy {
     }
 }
 
-fn filesystem() -> Filesystem {
+fn filesystem() -> FilesystemPolicy {
     let read = ["/usr", "/bin", "/lib", "/etc/ld.so.cache"];
     let host = |path: &str| HostPath {
         path: path.into(),
@@ -86,17 +87,17 @@ fn filesystem() -> Filesystem {
         list: true,
         why: String::new(),
     };
-    Filesystem {
+    FilesystemPolicy {
         root: None,
-        toolchain: turnkey_policy::Toolchain::None,
-        proc: turnkey_policy::Proc::Common,
+        toolchain: turnkey_policy::ToolchainMode::None,
+        proc: turnkey_policy::ProcView::Common,
         read: read.map(host).to_vec(),
         write: Vec::new(),
-        scratch: vec![Scratch {
+        scratch: vec![ScratchMount {
             path: "/tmp".into(),
             size: 64 * MIB,
         }],
-        workdir: Workdir::Overlay,
+        workdir: WorkdirMode::Overlay,
         decoys: vec![PathBuf::from("/etc/shadow")],
     }
 }
@@ -105,11 +106,11 @@ fn credentials() -> Rule {
     let globs = ["/etc/shadow", "/etc/gshadow", "**/.ssh/id_*"];
     Rule {
         path: globs.map(|glob| Glob::parse(glob).unwrap()).to_vec(),
-        access: BTreeSet::from([Access::Read]),
+        access: BTreeSet::from([OpenAccess::Read]),
         severity: Severity::Critical,
         technique: Some("T1003.008".to_owned()),
         why: "no program that we run has business here".to_owned(),
-        ..Rule::new("credential-file", [On::Open], Action::Kill)
+        ..Rule::new("credential-file", [AttemptKind::Open], RuleAction::Kill)
     }
 }
 
@@ -117,7 +118,11 @@ fn outbound() -> Rule {
     Rule {
         technique: Some("T1071".to_owned()),
         why: "there is no network".to_owned(),
-        ..Rule::new("outbound", [On::Connect, On::Send], Action::Deny)
+        ..Rule::new(
+            "outbound",
+            [AttemptKind::Connect, AttemptKind::Send],
+            RuleAction::Deny,
+        )
     }
 }
 
@@ -127,8 +132,12 @@ fn escape() -> Rule {
         why: "a way out of a jail".to_owned(),
         ..Rule::new(
             "escape",
-            [On::Ptrace, On::Mount, On::Namespace],
-            Action::Log,
+            [
+                AttemptKind::Ptrace,
+                AttemptKind::Mount,
+                AttemptKind::Namespace,
+            ],
+            RuleAction::Log,
         )
     }
 }
@@ -157,7 +166,7 @@ impl Story {
         self.add(pid, kind, None);
     }
 
-    pub fn decided(&mut self, pid: u32, kind: Kind, rule: usize, action: Action) {
+    pub fn decided(&mut self, pid: u32, kind: Kind, rule: usize, action: RuleAction) {
         let decision = Decision {
             rule,
             action,
@@ -279,7 +288,7 @@ pub fn question(address: &str, asked: &[u8], errno: i32) -> Kind {
     }
 }
 
-pub fn refused(name: &str, on: On) -> Kind {
+pub fn refused(name: &str, on: AttemptKind) -> Kind {
     let nr = turnkey_policy::syscalls::number(name).unwrap();
     Kind::Refused {
         nr,

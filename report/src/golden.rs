@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use turnkey_analysis::behaviour::Judge;
 use turnkey_facts::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
-use turnkey_policy::{Action, Behaviour, Layer, Mode, On, OnLoss, Policy, Response};
+use turnkey_policy::{
+    AttemptKind, Behaviour, BehaviourResponse, EnforcementMode, Layer, OnLoss, Policy, RuleAction,
+};
 
 use super::fixture::{
     CREDENTIALS, ESCAPE, MIB, OUTBOUND, Story, clock, connect, exec, fork, open_failed, opened,
@@ -125,7 +127,7 @@ fn arguments(command: &[&str]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn shadow_story(action: Action) -> Story {
+fn shadow_story(action: RuleAction) -> Story {
     let mut story = Story::command(&["python3", "shadow.py"]);
     story.push(2, opened("/workspace/shadow.py"));
     let file = Some(fixture::file("/etc/shadow"));
@@ -142,7 +144,7 @@ fn shadow_story(action: Action) -> Story {
 #[test]
 fn code_in_memory_and_a_new_name_fit_the_schema() {
     let mut policy = policy();
-    policy.rules[ESCAPE].on.insert(On::Map);
+    policy.rules[ESCAPE].on.insert(AttemptKind::Map);
     let mut story = Story::command(&["python3", "code.py"]);
     let map = |file: Option<turnkey_facts::File>, writable| turnkey_facts::Kind::Map {
         unknown: false,
@@ -156,15 +158,15 @@ fn code_in_memory_and_a_new_name_fit_the_schema() {
         ..fixture::file("memfd:code")
     };
     let rename = turnkey_facts::Kind::Change {
-        on: On::Rename,
+        on: AttemptKind::Rename,
         object: raw("/etc/passwd"),
         new: Some(b"/etc/old".to_vec()),
         resolved: false,
         errno: 0,
     };
-    story.decided(2, map(None, false), ESCAPE, Action::Log);
-    story.decided(2, map(Some(memory), true), ESCAPE, Action::Log);
-    story.decided(2, rename, CREDENTIALS, Action::Log);
+    story.decided(2, map(None, false), ESCAPE, RuleAction::Log);
+    story.decided(2, map(Some(memory), true), ESCAPE, RuleAction::Log);
+    story.decided(2, rename, CREDENTIALS, RuleAction::Log);
     let report = Report::build(inputs(&policy, &story));
     let written = serde_json::to_value(&report).unwrap();
     schema::assert_valid(&written);
@@ -181,7 +183,7 @@ fn code_in_memory_and_a_new_name_fit_the_schema() {
 #[test]
 fn shadow_read_under_enforce() {
     let policy = policy();
-    let mut story = shadow_story(Action::Kill);
+    let mut story = shadow_story(RuleAction::Kill);
     story.push(2, turnkey_facts::Kind::Exit { status: 9 });
     let command = arguments(&["python3", "shadow.py"]);
     let report = Report::build(Inputs {
@@ -209,10 +211,10 @@ turnkey: violated — killed by policy after 0.21 s, risk score 100
 #[test]
 fn shadow_read_under_observe() {
     let policy = Policy {
-        mode: Mode::Observe,
+        mode: EnforcementMode::Observe,
         ..policy()
     };
-    let mut story = shadow_story(Action::Log);
+    let mut story = shadow_story(RuleAction::Log);
     story.push(2, turnkey_facts::Kind::Exit { status: 0 });
     let report = Report::build(inputs(&policy, &story));
     assert_eq!(report.exit_code(), 0);
@@ -223,7 +225,7 @@ fn shadow_read_under_observe() {
     };
     assert_eq!(
         (violation.action, violation.stopped_by),
-        (Action::Log, None)
+        (RuleAction::Log, None)
     );
     assert_eq!(violation.path.as_deref(), Some("/etc/shadow"));
     let text = terminal(&report);
@@ -322,7 +324,7 @@ fn a_port_scan_is_one_block_and_one_finding() {
             2,
             connect(&format!("127.0.0.1:{port}"), libc::EPERM),
             OUTBOUND,
-            Action::Deny,
+            RuleAction::Deny,
         );
     }
     let report = Report::build(inputs(&policy, &story));
@@ -354,7 +356,7 @@ fn what_no_rule_speaks_of_is_told_as_well() {
     policy.rules.clear();
     policy
         .behaviours
-        .insert(Behaviour::FileDiscovery, Response::Off);
+        .insert(Behaviour::FileDiscovery, BehaviourResponse::Off);
     let mut story = Story::command(&["python3", "rm.py"]);
     story.push(2, open_failed("/mnt/env", libc::O_WRONLY, libc::EROFS));
     story.push(2, open_failed("/mnt/env", libc::O_WRONLY, libc::EROFS));
@@ -420,7 +422,7 @@ fn a_hostile_name_changes_neither_terminal_nor_json() {
         2,
         open_failed(path, 0, libc::ENOENT),
         CREDENTIALS,
-        Action::Log,
+        RuleAction::Log,
     );
     let report = Report::build(inputs(&policy, &story));
     let text = json(&report);
@@ -523,8 +525,18 @@ fn lost_events_are_counted_once() {
 fn refused_syscalls_are_violations_by_name() {
     let policy = policy();
     let mut story = Story::command(&["python3", "escape.py"]);
-    story.decided(2, refused("ptrace", On::Ptrace), ESCAPE, Action::Log);
-    story.decided(2, refused("mount", On::Mount), ESCAPE, Action::Log);
+    story.decided(
+        2,
+        refused("ptrace", AttemptKind::Ptrace),
+        ESCAPE,
+        RuleAction::Log,
+    );
+    story.decided(
+        2,
+        refused("mount", AttemptKind::Mount),
+        ESCAPE,
+        RuleAction::Log,
+    );
     let report = Report::build(inputs(&policy, &story));
     json(&report);
     assert_eq!(

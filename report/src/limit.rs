@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use turnkey_facts::{Limit, Usage, Written};
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
 /// What was used of what, what happened, and the flag that allows twice as much.
-pub fn words(limit: Limit, limits: &Limits, usage: &Usage) -> String {
+pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
     match limit {
         Limit::Memory => memory(limits, usage),
         Limit::Pids => {
@@ -47,7 +47,7 @@ pub fn words(limit: Limit, limits: &Limits, usage: &Usage) -> String {
     }
 }
 
-fn memory(limits: &Limits, usage: &Usage) -> String {
+fn memory(limits: &JailLimits, usage: &Usage) -> String {
     let used = usage
         .memory_peak
         .map(|peak| format!("used {} of ", size(peak)))
@@ -115,8 +115,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> JailLimits {
+        JailLimits {
             memory: 256 * MIB,
             swap: 0,
             cpu_percent: 100,

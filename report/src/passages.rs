@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turnkey_policy::On;
+use turnkey_policy::AttemptKind;
 
 use turnkey_facts::Passage;
 
@@ -16,7 +16,7 @@ pub fn add(rows: &mut Vec<NetworkAttempt>, passages: &[Passage], clock: &Clock) 
     for passage in passages {
         let address = passage.to.to_string();
         let seen = rows.iter_mut().find(|row| {
-            row.act == On::Connect
+            row.act == AttemptKind::Connect
                 && row.address == address
                 && row.socket != Some(SocketType::Datagram)
                 && row.result == Result::Allowed
@@ -53,7 +53,7 @@ fn row(passage: &Passage, address: String, clock: &Clock) -> NetworkAttempt {
         _ => Result::Allowed,
     };
     NetworkAttempt {
-        act: On::Connect,
+        act: AttemptKind::Connect,
         address,
         socket: Some(SocketType::Stream),
         name: None,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use turnkey_facts::Event;
-use turnkey_policy::syscalls::arguments::Only;
-use turnkey_policy::{On, Rule};
+use turnkey_policy::syscalls::arguments::RefusalScope;
+use turnkey_policy::{AttemptKind, Rule};
 
 use super::act::{Object, errno_name};
 use super::advice;
@@ -22,7 +22,7 @@ pub(super) type Who = (Option<usize>, Executes);
 /// What makes two operations the same but for time and process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OperationKey {
-    pub on: On,
+    pub on: AttemptKind,
     pub object: Object,
     pub outcome: Outcome,
     pub errno: i32,
@@ -37,7 +37,7 @@ pub(super) struct CallKey {
     pub errno: i32,
     pub rule: Option<usize>,
     /// As in [`super::act::Act`].
-    pub for_arguments: Option<Only>,
+    pub for_arguments: Option<RefusalScope>,
 }
 
 /// When something was done and how often.

@@ -17,8 +17,10 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use turnkey_facts::{Address, NetworkAct};
-use turnkey_policy::syscalls::arguments::{self, Only};
-use turnkey_policy::{Action, Allowed, Network, On, Policy, Syscalls, address, endpoint};
+use turnkey_policy::syscalls::arguments::{self, RefusalScope};
+use turnkey_policy::{
+    AllowedHost, AttemptKind, NetworkMode, Policy, RuleAction, SyscallPolicy, address, endpoint,
+};
 
 use super::model::Result;
 use super::peers::NAME_SERVER;
@@ -70,10 +72,10 @@ impl Stopper {
     }
 
     /// As [`Self::words`], of an attempt that a rule answered with `action`; also where nothing stopped it.
-    pub fn told(by: Option<Self>, action: Action) -> &'static str {
+    pub fn told(by: Option<Self>, action: RuleAction) -> &'static str {
         match (by, action) {
             (None, _) => "nothing: it had its effect",
-            (Some(Self::Monitor), Action::Kill) => "the monitor: it killed the jail",
+            (Some(Self::Monitor), RuleAction::Kill) => "the monitor: it killed the jail",
             (Some(stopper), _) => stopper.words(),
         }
     }
@@ -116,9 +118,9 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct Attribution {
     tree: Tree,
-    syscalls: Syscalls,
+    syscalls: SyscallPolicy,
     /// Whom the network namespace leads to, under the mode `allow`.
-    allowed: Option<Vec<Allowed>>,
+    allowed: Option<Vec<AllowedHost>>,
     /// There is no network namespace between.
     shares_network: bool,
     /// The network namespace has nothing but a loopback on which nobody answers.
@@ -131,9 +133,9 @@ impl Attribution {
         Self {
             tree: Tree::of(&policy.filesystem),
             syscalls: policy.syscalls.clone(),
-            allowed: (policy.network == Network::Allow).then(|| policy.allow.clone()),
-            shares_network: policy.network == Network::Host,
-            has_nobody: policy.network == Network::None,
+            allowed: (policy.network == NetworkMode::Allow).then(|| policy.allow.clone()),
+            shares_network: policy.network == NetworkMode::Host,
+            has_nobody: policy.network == NetworkMode::None,
         }
     }
 
@@ -160,7 +162,7 @@ impl Attribution {
 
     /// A link, rename, unlink, chmod or stat of `path` and their relatives, as [`Attribution::file`]; the filter
     /// comes before all else.
-    pub fn change(&self, on: On, path: &[u8], errno: i32) -> Outcome {
+    pub fn change(&self, on: AttemptKind, path: &[u8], errno: i32) -> Outcome {
         match errno {
             libc::EPERM | libc::ENOSYS if !self.allows_any(calls_that_change(on)) => {
                 Outcome::Denied(Stopper::Seccomp)
@@ -207,7 +209,7 @@ impl Attribution {
         let address = peer.ip().to_canonical();
         let ours = address.is_loopback() || address.is_unspecified();
         let missing =
-            |allowed: &Vec<Allowed>| !endpoint::allows(allowed, &[], address, peer.port());
+            |allowed: &Vec<AllowedHost>| !endpoint::allows(allowed, &[], address, peer.port());
         goes_out && !ours && self.allowed.as_ref().is_some_and(missing)
     }
 
@@ -234,7 +236,7 @@ impl Attribution {
     pub fn syscall(
         &self,
         name: Option<&str>,
-        on: Option<On>,
+        on: Option<AttemptKind>,
         args: [u64; 3],
         errno: i32,
     ) -> Outcome {
@@ -248,14 +250,16 @@ impl Attribution {
                 Outcome::Denied(Stopper::Seccomp)
             }
             (libc::EPERM | libc::EACCES, _) => Outcome::Denied(Stopper::Capabilities),
-            (libc::EINVAL, _) if on == Some(On::Setuid) => Outcome::Denied(Stopper::UserNamespace),
+            (libc::EINVAL, _) if on == Some(AttemptKind::Setuid) => {
+                Outcome::Denied(Stopper::UserNamespace)
+            }
             _ => Outcome::Failed,
         }
     }
 
     /// Whether `errno` is what the filter answers to the first arguments of a syscall that it lets through
     /// otherwise, and in which jails it does so.
-    pub fn for_arguments(&self, name: &str, args: [u64; 3], errno: i32) -> Option<Only> {
+    pub fn for_arguments(&self, name: &str, args: [u64; 3], errno: i32) -> Option<RefusalScope> {
         self.refusal(name, args, errno)
             .filter(|_| self.allows_any(&[name]))
     }
@@ -282,7 +286,7 @@ mod tests {
     use super::super::fixture;
     use super::*;
     use Outcome::{Allowed, Denied, Failed};
-    use turnkey_policy::Proc;
+    use turnkey_policy::ProcView;
 
     fn file(path: &str, errno: i32) -> Outcome {
         Attribution::new(&fixture::policy()).file(path.as_bytes(), errno)
@@ -348,7 +352,7 @@ mod tests {
     #[test]
     fn what_a_proc_of_processes_lacks_is_not_in_the_tree() {
         let mut policy = fixture::policy();
-        policy.filesystem.proc = Proc::Processes;
+        policy.filesystem.proc = ProcView::Processes;
         let attribution = Attribution::new(&policy);
         let missing = |path: &str| attribution.file(path.as_bytes(), libc::ENOENT);
         for path in [
@@ -373,15 +377,15 @@ mod tests {
     #[test]
     fn the_words_for_the_monitor_follow_what_it_did() {
         let told = |action| Stopper::told(Some(Stopper::Monitor), action);
-        assert_eq!(told(Action::Kill), "the monitor: it killed the jail");
-        assert_eq!(told(Action::Deny), "the monitor: it refused the act");
+        assert_eq!(told(RuleAction::Kill), "the monitor: it killed the jail");
+        assert_eq!(told(RuleAction::Deny), "the monitor: it refused the act");
         assert_eq!(
-            Stopper::told(Some(Stopper::Mounts), Action::Kill),
+            Stopper::told(Some(Stopper::Mounts), RuleAction::Kill),
             Stopper::Mounts.words(),
             "another layer was first"
         );
         assert_eq!(
-            Stopper::told(None, Action::Log),
+            Stopper::told(None, RuleAction::Log),
             "nothing: it had its effect"
         );
     }
@@ -451,7 +455,7 @@ mod tests {
     fn a_question_on_a_loopback_where_nobody_answers_leads_nowhere() {
         let none = fixture::policy();
         let own = Policy {
-            network: Network::Loopback,
+            network: NetworkMode::Loopback,
             ..fixture::policy()
         };
         let of = |policy: &Policy, act, address: &str, errno| {
@@ -495,7 +499,7 @@ mod tests {
     #[test]
     fn what_the_hosts_network_does_not_reach_is_stopped_by_nobody() {
         let policy = Policy {
-            network: Network::Host,
+            network: NetworkMode::Host,
             ..super::super::fixture::policy()
         };
         let address = Address::Inet("192.0.2.7:80".parse().unwrap());
@@ -549,24 +553,24 @@ mod tests {
         let syscall =
             |name: &str, on, errno| attribution.syscall(Some(name), Some(on), [0; 3], errno);
         assert_eq!(
-            syscall("ptrace", On::Ptrace, libc::EPERM),
+            syscall("ptrace", AttemptKind::Ptrace, libc::EPERM),
             Denied(Stopper::Seccomp)
         );
         assert_eq!(
-            syscall("io_uring_setup", On::IoUring, libc::ENOSYS),
+            syscall("io_uring_setup", AttemptKind::IoUring, libc::ENOSYS),
             Denied(Stopper::Seccomp)
         );
         assert_eq!(
-            attribution.syscall(None, Some(On::Mount), [0; 3], libc::ENOSYS),
+            attribution.syscall(None, Some(AttemptKind::Mount), [0; 3], libc::ENOSYS),
             Denied(Stopper::Seccomp)
         );
         assert_eq!(
-            syscall("setuid", On::Setuid, libc::EPERM),
+            syscall("setuid", AttemptKind::Setuid, libc::EPERM),
             Denied(Stopper::Capabilities)
         );
-        assert_eq!(syscall("setuid", On::Setuid, 0), Allowed);
+        assert_eq!(syscall("setuid", AttemptKind::Setuid, 0), Allowed);
         assert_eq!(
-            syscall("setuid", On::Setuid, libc::EINVAL),
+            syscall("setuid", AttemptKind::Setuid, libc::EINVAL),
             Denied(Stopper::UserNamespace)
         );
     }

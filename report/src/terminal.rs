@@ -10,7 +10,7 @@ mod meant;
 
 use std::io::{self, Write};
 
-use turnkey_policy::{Action, On, Severity};
+use turnkey_policy::{AttemptKind, RuleAction, Severity};
 
 use crate::text::by_reason;
 
@@ -88,7 +88,7 @@ fn rank(report: &Report, finding: &Finding) -> u8 {
     let mut rows = finding.violations(report);
     let is_grave = finding.severity >= Severity::High;
     match behaviour::is_one(finding) {
-        false if is_grave || rows.any(|row| row.action >= Action::Deny) => 0,
+        false if is_grave || rows.any(|row| row.action >= RuleAction::Deny) => 0,
         true if is_grave => 1,
         false => 2,
         true => 3,
@@ -369,12 +369,12 @@ fn shorten(fields: &mut Vec<(&'static str, String)>) {
 /// What was tried on what, and what became of it.
 pub(super) fn headline(violation: &Violation) -> String {
     let verb = match (violation.action, violation.stopped_by) {
-        (Action::Kill, _) => "killed for",
+        (RuleAction::Kill, _) => "killed for",
         (_, Some(_)) => "blocked:",
         (_, None) => "noticed:",
     };
     let name = match object(violation) {
-        None if violation.on == On::Map => "memory without a file",
+        None if violation.on == AttemptKind::Map => "memory without a file",
         name => name.unwrap_or(blocked::UNREADABLE),
     };
     let what = match violation.on {
@@ -383,7 +383,7 @@ pub(super) fn headline(violation: &Violation) -> String {
             let names = violation.names.first().map_or(name, String::as_str);
             peers::looking_up(names, name)
         }
-        On::Open => format!("{} {name}", use_of(&violation.access)),
+        AttemptKind::Open => format!("{} {name}", use_of(&violation.access)),
         on => format!("{} {name}", on_words(on.name())),
     };
     format!("{verb} {what}")

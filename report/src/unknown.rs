@@ -1,7 +1,7 @@
 //! Decisions that fell as they did because nobody knew who acted.
 
 use turnkey_facts::Decision;
-use turnkey_policy::{Access, Attempt, Rule, asks_who_acts};
+use turnkey_policy::{Attempt, OpenAccess, Rule, asks_who_acts};
 
 use super::act::{Act, Object};
 use super::model::FileAccess;
@@ -21,7 +21,7 @@ pub fn decided(rules: &[Rule], decision: Decision, act: &Act) -> bool {
 fn asks(rules: &[Rule], act: &Act) -> bool {
     let Some(on) = act.on else { return false };
     let path = act.object.path().map(unescape);
-    let access: Vec<Access> = match &act.object {
+    let access: Vec<OpenAccess> = match &act.object {
         Object::File { access, .. } => access.iter().filter_map(of_rules).collect(),
         _ => Vec::new(),
     };
@@ -38,10 +38,10 @@ fn asks(rules: &[Rule], act: &Act) -> bool {
     asks_who_acts(rules, &attempt)
 }
 
-fn of_rules(access: &FileAccess) -> Option<Access> {
+fn of_rules(access: &FileAccess) -> Option<OpenAccess> {
     match access {
-        FileAccess::Read => Some(Access::Read),
-        FileAccess::Write => Some(Access::Write),
+        FileAccess::Read => Some(OpenAccess::Read),
+        FileAccess::Write => Some(OpenAccess::Write),
         _ => None,
     }
 }

@@ -46,7 +46,7 @@ use std::path::PathBuf;
 
 use turnkey_facts as facts;
 use turnkey_facts::Limit;
-use turnkey_policy::{Accepted, OnLoss, Severity};
+use turnkey_policy::{AcceptedFinding, OnLoss, Severity};
 
 use super::behaviour;
 use super::clock::Clock;
@@ -79,7 +79,7 @@ pub struct Facts<'a> {
     /// are not looked at.
     pub rules: &'a [Finding],
     /// What the profile accepts, and the day that decides how long.
-    pub accepted: &'a [Accepted],
+    pub accepted: &'a [AcceptedFinding],
     /// When the run began.
     pub clock: &'a Clock,
     /// Processes that ended by `SIGSYS`.

@@ -2,7 +2,7 @@
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
-use turnkey_policy::Named;
+use turnkey_policy::NamedVariants;
 
 /// Writes the name.
 pub fn serialize<T: std::fmt::Display, S: Serializer>(
@@ -13,7 +13,9 @@ pub fn serialize<T: std::fmt::Display, S: Serializer>(
 }
 
 /// Reads the name, or lists those that there are.
-pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn deserialize<'de, T: NamedVariants, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     let name = String::deserialize(deserializer)?;
     T::from_name(&name).ok_or_else(|| {
         let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();

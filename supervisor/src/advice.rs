@@ -212,8 +212,8 @@ mod tests {
     }
 
     fn never_made() -> turnkey_jailer::GroupError {
-        let hierarchies = turnkey_jailer::hierarchy::Hierarchies::probe().unwrap();
+        let hierarchies = turnkey_jailer::hierarchy::CgroupHierarchies::probe().unwrap();
         let names = turnkey_jailer::GroupNames::new(&hierarchies, "missing/group");
-        turnkey_jailer::Groups::create(names).unwrap_err()
+        turnkey_jailer::JailCgroups::create(names).unwrap_err()
     }
 }

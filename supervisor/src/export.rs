@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use turnkey_facts::export::Scope;
-use turnkey_jailer::Exit;
-use turnkey_jailer::export::Destination;
-use turnkey_policy::{Policy, Workdir};
+use turnkey_jailer::JailExit;
+use turnkey_jailer::export::ExportDestination;
+use turnkey_policy::{Policy, WorkdirMode};
 
 use crate::advice;
 use turnkey_report::Export;
@@ -24,13 +24,13 @@ impl WantedExport {
     /// # Errors
     /// When the workspace of `policy` is not kept apart from the caller's.
     pub fn new(
-        destination: Destination,
+        destination: ExportDestination,
         path: &Path,
         scope: Scope,
         policy: &Policy,
     ) -> anyhow::Result<WantedExport> {
         anyhow::ensure!(
-            policy.filesystem.workdir == Workdir::Overlay,
+            policy.filesystem.workdir == WorkdirMode::Overlay,
             "--export takes what was written over the working directory; \
              it needs `--workdir-mode overlay`"
         );
@@ -43,7 +43,7 @@ impl WantedExport {
 
     /// Brings it out. The program has run and has its own outcome: what fails here is part of the
     /// report.
-    pub fn take(&self, exit: &Exit, policy: &Policy) -> Export {
+    pub fn take(&self, exit: &JailExit, policy: &Policy) -> Export {
         let bytes = policy.limits.export_size;
         let exported = exit.export(&self.destination, self.scope, bytes);
         let exported = exported.map_err(|error| advice::explain(&error.into()));

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Context;
 use nix::libc::SIGXFSZ;
 use turnkey_facts::{ChangedFile, LayerReport, Limit, Passage, Status, Usage, Written};
-use turnkey_jailer::{Exit, JailError};
+use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
     Captured, Ending, Evidence, Export, Host, Inputs, NotStarted, Ran, Report, redact,
 };
@@ -42,7 +42,7 @@ impl RunOutcome {
     pub fn ran(
         course: &RunCourse,
         condemned: bool,
-        exit: Exit,
+        exit: JailExit,
         (monitor, evidence): (LayerReport, Evidence),
         streams: [RelayedStream; 2],
     ) -> RunOutcome {

@@ -23,7 +23,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinSet, LocalSet};
 use turnkey_facts::Passage;
-use turnkey_policy::{Allowed, endpoint};
+use turnkey_policy::{AllowedHost, endpoint};
 
 use tally::PassageTally;
 
@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct AllowList {
     /// Names resolved.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedHost>,
     /// The host's own addresses.
     pub own: Vec<IpAddr>,
     /// Bytes that all connections together may keep in the kernel: as many as the jail may have itself.

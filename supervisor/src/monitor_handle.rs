@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use turnkey_facts::Event;
 use turnkey_facts::LayerReport;
-use turnkey_jailer::{Groups, Held};
+use turnkey_jailer::{Held, JailCgroups};
 use turnkey_monitor::{Available, FileId, Monitor, Tier, WatchedPath};
 use turnkey_policy::{Layer, Policy};
 
@@ -27,7 +27,7 @@ pub struct EmptyGroup {
 
 impl EmptyGroup {
     /// By a descriptor of its own: the groups are their maker's.
-    pub fn of(groups: &Groups) -> io::Result<EmptyGroup> {
+    pub fn of(groups: &JailCgroups) -> io::Result<EmptyGroup> {
         Ok(EmptyGroup {
             directory: groups.directory().try_clone_to_owned()?,
             id: groups.id(),
@@ -138,7 +138,7 @@ impl MonitorHandle {
     }
 
     /// From here the kernel holds the rules over everything in the group.
-    pub fn adopt(&mut self, group: Option<&Groups>) -> anyhow::Result<()> {
+    pub fn adopt(&mut self, group: Option<&JailCgroups>) -> anyhow::Result<()> {
         match (&mut self.monitor, group) {
             (Some(monitor), Some(group)) => Ok(monitor.adopt(group.directory(), group.id())?),
             _ => Ok(()),

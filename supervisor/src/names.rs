@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use turnkey_jailer::host::own_addresses;
-use turnkey_policy::{Network, Peer, Policy, endpoint};
+use turnkey_policy::{EndpointHost, NetworkMode, Policy, endpoint};
 
 /// Addresses of one name. A service behind more is reached by these.
 const MOST_ADDRESSES: usize = 16;
@@ -24,13 +24,13 @@ pub struct UnresolvedName {
 /// Puts the addresses of each allowed name beside it, and adds the rules that the list or the mode implies.
 pub fn resolve(policy: &mut Policy) -> anyhow::Result<()> {
     match policy.network {
-        Network::None | Network::Loopback => return Ok(()),
-        Network::Host => {
+        NetworkMode::None | NetworkMode::Loopback => return Ok(()),
+        NetworkMode::Host => {
             let implied = endpoint::rules_of_host(&policy.rules);
             policy.rules.extend(implied);
             return Ok(());
         }
-        Network::Allow => {}
+        NetworkMode::Allow => {}
     }
     look_up_all(policy)?;
     let own = own_addresses()?;
@@ -42,7 +42,7 @@ pub fn resolve(policy: &mut Policy) -> anyhow::Result<()> {
 fn look_up_all(policy: &mut Policy) -> Result<(), UnresolvedName> {
     let mut known: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for entry in &mut policy.allow {
-        let Peer::Name(name) = &entry.to.peer else {
+        let EndpointHost::Name(name) = &entry.to.peer else {
             continue;
         };
         if !known.contains_key(name) {

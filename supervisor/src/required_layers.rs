@@ -3,7 +3,7 @@
 //! Nothing is given up silently: a layer that the policy requires and the caller cannot have ends
 //! the run before it begins, all of them named at once, unless `--best-effort` or `--unmonitored` accepts it.
 
-use turnkey_jailer::{Ids, Plan};
+use turnkey_jailer::{NamespaceIds, Plan};
 use turnkey_policy::{Layer, Policy};
 use turnkey_report::by_reason;
 
@@ -68,10 +68,10 @@ pub fn leave_out(policy: &mut Policy, strictness: Strictness) {
 
 /// True when somebody watches such a run, if it starts at all: who does with less goes on without the monitor where no
 /// privileges on the whole host load it.
-pub fn can_be_watched(strictness: Strictness, ids: &Ids) -> bool {
+pub fn can_be_watched(strictness: Strictness, ids: &NamespaceIds) -> bool {
     match strictness {
         Strictness::Whole => true,
-        Strictness::BestEffort => *ids == Ids::All,
+        Strictness::BestEffort => *ids == NamespaceIds::All,
         Strictness::Unmonitored => false,
     }
 }

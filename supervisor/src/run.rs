@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use turnkey_facts::{Event, Passage};
 use turnkey_jailer::{JailError, Plan, Running, rootless};
-use turnkey_policy::{Allowed, Limits};
+use turnkey_policy::{AllowedHost, JailLimits};
 use turnkey_report::Report;
 
 use crate::event_sink::EventSink;
@@ -65,7 +65,7 @@ pub trait RunObserver {
     /// A line that people should know of: something was made in another way, or is lost.
     fn notice(&mut self, _line: &str) {}
     /// The jail stands, and its program starts next.
-    fn started(&mut self, _limits: &Limits) {}
+    fn started(&mut self, _limits: &JailLimits) {}
     /// An event, in the order of the jail.
     fn event(&mut self, _event: &Event) {}
     /// The limits were looked at, which happens at least every 400 ms.
@@ -101,7 +101,7 @@ pub struct FinishedRun {
     /// The numbers of the system calls that were made, where that was asked for.
     pub calls: Option<Vec<u32>>,
     /// The peers that the policy allowed, each name with what it led to.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedHost>,
     /// What was passed on to them.
     pub passages: Vec<Passage>,
     /// Bytes on both of the program's outputs.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context;
-use turnkey_jailer::{Command, Host, Plan};
+use turnkey_jailer::{Host, JailCommand, Plan};
 use turnkey_policy::Policy;
 
 use crate::required_layers::{self, Strictness};
@@ -73,7 +73,7 @@ pub(crate) fn watched_or_not(plan: Plan, watched: bool) -> Plan {
 }
 
 /// The command with its place: the current directory unless one is named.
-fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Command> {
+fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<JailCommand> {
     let workdir = workdir.unwrap_or(Path::new("."));
     let workdir = turnkey_jailer::paths::canonical(workdir).with_context(|| {
         let workdir = workdir.display();
@@ -84,7 +84,7 @@ fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<Com
         "the working directory {} is not a directory",
         workdir.display()
     );
-    Ok(Command {
+    Ok(JailCommand {
         arguments: arguments.to_vec(),
         environment: std::env::vars_os().collect(),
         workdir,

@@ -15,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{SFlag, fstat, makedev};
 use nix::unistd::{Whence, lseek};
-use turnkey_jailer::Ids;
+use turnkey_jailer::NamespaceIds;
 
 use crate::relay;
 
@@ -151,7 +151,10 @@ mod tests {
             .open("/dev/null");
         assert!(!is_reopened(path.unwrap()));
         let (reading, writing) = nix::unistd::pipe2(OFlag::O_CLOEXEC).unwrap();
-        assert_eq!(is_reopened(reading), Ids::probe() == Ids::All);
+        assert_eq!(
+            is_reopened(reading),
+            NamespaceIds::probe() == NamespaceIds::All
+        );
         assert!(!is_reopened(writing));
         let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(!is_reopened(socket));

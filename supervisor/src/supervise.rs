@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
 use turnkey_facts::Limit;
-use turnkey_jailer::{JailError, News, Running};
+use turnkey_jailer::{JailError, JailNews, Running};
 use turnkey_policy::Policy;
 
 use crate::event_sink::EventSink;
@@ -71,7 +71,7 @@ enum LoopInput {
     /// The ring has events.
     Events,
     /// The jail's first process said something, or is gone.
-    News(Result<News, JailError>),
+    News(Result<JailNews, JailError>),
     /// A relay saw the limit passed.
     Output,
     /// Time to look at the limits.
@@ -129,10 +129,10 @@ pub fn supervise(
             }
             if let LoopInput::News(news) = input {
                 match news? {
-                    News::Gone => break,
-                    News::ExecFailed(errno) => course.exec_failed = Some(errno),
-                    News::OutOfTime => drop(reached(&mut course, Limit::Wall)),
-                    News::Ended => {}
+                    JailNews::Gone => break,
+                    JailNews::ExecFailed(errno) => course.exec_failed = Some(errno),
+                    JailNews::OutOfTime => drop(reached(&mut course, Limit::Wall)),
+                    JailNews::Ended => {}
                 }
                 continue;
             }

@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use turnkey_jailer::paths::{self, PathError};
-use turnkey_policy::{Glob, HostPath, Policy, Toolchain, WORKSPACE, Workdir};
+use turnkey_policy::{Glob, HostPath, Policy, ToolchainMode, WORKSPACE, WorkdirMode};
 
 use crate::files;
 use installation::{is_program, prefix, prefix_of};
@@ -352,7 +352,7 @@ impl ToolchainSearch<'_> {
         let patterns = self.policy.rules.iter().flat_map(|rule| &rule.path);
         let is_watched = |pattern: &Glob| pattern.as_str().contains(WORKSPACE);
         if inside == Path::new(WORKSPACE)
-            || filesystem.workdir == Workdir::None
+            || filesystem.workdir == WorkdirMode::None
             || filesystem.decoys.iter().any(hides)
             || patterns.clone().any(is_watched)
         {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turnkey_policy::syscalls::{self, Answer, arguments};
+use turnkey_policy::syscalls::{self, FilterAnswer, arguments};
 use turnkey_policy::{Overrides, Policy, SHIPPED, load};
 use turnkey_tests::{Run, has_x32};
 
@@ -44,12 +44,12 @@ fn agrees(policy: &Policy, number: u32, outcome: &(String, i64)) -> bool {
     let answered = |value: i64| outcome.0 == "answered" && outcome.1 == value;
     let eperm = i64::from(-libc::EPERM);
     match syscalls::answer(&policy.syscalls, number) {
-        Answer::Killed => outcome.0 == "killed" && outcome.1 == i64::from(libc::SIGSYS),
-        Answer::Absent => answered(i64::from(-libc::ENOSYS)),
-        Answer::Refused => answered(eperm),
+        FilterAnswer::Killed => outcome.0 == "killed" && outcome.1 == i64::from(libc::SIGSYS),
+        FilterAnswer::Absent => answered(i64::from(-libc::ENOSYS)),
+        FilterAnswer::Refused => answered(eperm),
         // The walk gives clone(2) flags that it can use.
-        Answer::Allowed if name == "clone" => outcome.0 == "answered" && outcome.1 >= 0,
-        Answer::Allowed => match arguments::refused(&policy.syscalls, name, &[u64::MAX; 6]) {
+        FilterAnswer::Allowed if name == "clone" => outcome.0 == "answered" && outcome.1 >= 0,
+        FilterAnswer::Allowed => match arguments::refused(&policy.syscalls, name, &[u64::MAX; 6]) {
             Some(error) => answered(-i64::from(error.number())),
             None if KERNEL_REFUSES.iter().any(|(known, _)| *known == name) => answered(eperm),
             None => !answered(eperm) && outcome.1 != i64::from(libc::SIGSYS),
@@ -89,7 +89,7 @@ fn j45_outside_the_same_calls_reach_the_kernel() {
     let program = directory.path().join("walk");
     turnkey_tests::compile(&program, WALK);
     let refused: Vec<_> = (0..=LAST)
-        .filter(|number| syscalls::answer(&policy.syscalls, *number) == Answer::Refused)
+        .filter(|number| syscalls::answer(&policy.syscalls, *number) == FilterAnswer::Refused)
         .filter(|number| !NOT_OUTSIDE.contains(&syscalls::name(*number).unwrap_or_default()))
         .map(|number| number.to_string())
         .collect();

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use turnkey_jailer::Running;
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 
 use turnkey_report::{seconds, size};
 
@@ -134,7 +134,7 @@ impl ProgressLine {
         if self.thread.is_none() || !looks.is_multiple_of(LOOKS) {
             return;
         }
-        if let Some(now) = running.groups().map(turnkey_jailer::Groups::now) {
+        if let Some(now) = running.groups().map(turnkey_jailer::JailCgroups::now) {
             let processor = now.cpu_time.unwrap_or_default().as_millis();
             let processor = u64::try_from(processor).unwrap_or(u64::MAX);
             self.numbers

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use turnkey_policy::address::is_own;
-use turnkey_policy::{Action, On, WORKSPACE};
+use turnkey_policy::{AttemptKind, RuleAction, WORKSPACE};
 
 use super::scene::Scene;
 use turnkey_facts::dns::{self, Question};
@@ -55,7 +55,7 @@ pub enum What<'e> {
     /// A name in a directory was changed, or was to be.
     Changed {
         /// `Link`, `Rename`, `Unlink`, `Chmod` or `Attribute`.
-        on: On,
+        on: AttemptKind,
         /// The name.
         path: Cow<'e, [u8]>,
         /// The new name.
@@ -79,7 +79,7 @@ pub enum What<'e> {
         /// The kernel's name.
         name: &'static str,
         /// What rules know it by.
-        on: Option<On>,
+        on: Option<AttemptKind>,
         /// The first three arguments.
         args: [u64; 3],
     },
@@ -131,7 +131,7 @@ impl Outcome {
         const ETXTBSY: i32 = 26;
         const EROFS: i32 = 30;
         let stops = |decision: &turnkey_facts::Decision| {
-            matches!(decision.action, Action::Deny | Action::Kill)
+            matches!(decision.action, RuleAction::Deny | RuleAction::Kill)
         };
         match errno {
             _ if event.decision.as_ref().is_some_and(stops) => Self::Refused,
@@ -187,9 +187,12 @@ impl<'e> Act<'e> {
                 },
                 ..opened(file.as_ref(), raw, *flags)
             }),
-            Kind::Change { on: On::Stat, .. } => What::Other,
             Kind::Change {
-                on: On::Open,
+                on: AttemptKind::Stat,
+                ..
+            } => What::Other,
+            Kind::Change {
+                on: AttemptKind::Open,
                 object,
                 errno,
                 ..

@@ -4,7 +4,7 @@
 //! Event loops try `io_uring` when they start and go on without, so that alone is none; so is a process
 //! that lets itself be traced, or has its children traced, which every debugger does.
 
-use turnkey_policy::{Behaviour, On};
+use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{Act, What};
 use super::places::Reach;
@@ -53,10 +53,10 @@ impl Detector for Escape {
     }
 }
 
-fn reaches_out(name: &str, on: Option<On>, args: &[u64; 3]) -> bool {
+fn reaches_out(name: &str, on: Option<AttemptKind>, args: &[u64; 3]) -> bool {
     match on {
-        Some(On::Mount | On::Module) => true,
-        Some(On::Ptrace) if name == "ptrace" => args[0] != TRACE_ME,
+        Some(AttemptKind::Mount | AttemptKind::Module) => true,
+        Some(AttemptKind::Ptrace) if name == "ptrace" => args[0] != TRACE_ME,
         _ => CALLS.contains(&name),
     }
 }

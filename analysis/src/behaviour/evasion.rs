@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use turnkey_policy::{Behaviour, On};
+use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{Act, Outcome, What};
 use super::scene::{Process, Scene, base_name};
@@ -25,7 +25,7 @@ impl Detector for Evasion {
     fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
             What::Changed {
-                on: On::Unlink,
+                on: AttemptKind::Unlink,
                 path,
                 outcome: Outcome::Done,
                 ..

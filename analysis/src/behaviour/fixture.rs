@@ -1,6 +1,6 @@
 //! Stories for detectors: events as the kernel's records would have them.
 
-use turnkey_policy::{Behaviour, Policy, Response};
+use turnkey_policy::{Behaviour, BehaviourResponse, Policy};
 
 use super::{End, Found, Judge};
 use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw, Task};
@@ -118,18 +118,18 @@ impl Story {
     }
 
     pub fn deletes(&mut self, pid: u32, path: &str) -> &mut Self {
-        self.changes(pid, turnkey_policy::On::Unlink, path, None)
+        self.changes(pid, turnkey_policy::AttemptKind::Unlink, path, None)
     }
 
     pub fn renames(&mut self, pid: u32, path: &str, new: &str) -> &mut Self {
-        self.changes(pid, turnkey_policy::On::Rename, path, Some(new))
+        self.changes(pid, turnkey_policy::AttemptKind::Rename, path, Some(new))
     }
 
     /// A change that was answered with this number, as the kernel counts errors; 0 is success.
     pub fn changed(
         &mut self,
         pid: u32,
-        on: turnkey_policy::On,
+        on: turnkey_policy::AttemptKind,
         path: &str,
         errno: i32,
     ) -> &mut Self {
@@ -146,7 +146,7 @@ impl Story {
     fn changes(
         &mut self,
         pid: u32,
-        on: turnkey_policy::On,
+        on: turnkey_policy::AttemptKind,
         path: &str,
         new: Option<&str>,
     ) -> &mut Self {
@@ -252,22 +252,22 @@ impl Story {
     }
 }
 
-fn on_of(name: &str) -> Option<turnkey_policy::On> {
-    use turnkey_policy::On;
+fn on_of(name: &str) -> Option<turnkey_policy::AttemptKind> {
+    use turnkey_policy::AttemptKind;
     match name {
-        "mount" => Some(On::Mount),
-        "ptrace" => Some(On::Ptrace),
-        "bpf" => Some(On::Bpf),
-        "init_module" => Some(On::Module),
-        "setuid" | "capset" => Some(On::Setuid),
-        "unshare" => Some(On::Namespace),
-        "io_uring_setup" => Some(On::IoUring),
+        "mount" => Some(AttemptKind::Mount),
+        "ptrace" => Some(AttemptKind::Ptrace),
+        "bpf" => Some(AttemptKind::Bpf),
+        "init_module" => Some(AttemptKind::Module),
+        "setuid" | "capset" => Some(AttemptKind::Setuid),
+        "unshare" => Some(AttemptKind::Namespace),
+        "io_uring_setup" => Some(AttemptKind::IoUring),
         _ => None,
     }
 }
 
 /// A response to a behaviour as a profile says it.
-pub fn response(behaviour: Behaviour, response: Response) -> Policy {
+pub fn response(behaviour: Behaviour, response: BehaviourResponse) -> Policy {
     policy(&format!("[behaviour]\n{behaviour} = \"{response}\"\n"))
 }
 

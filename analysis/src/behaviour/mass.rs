@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use turnkey_policy::{Behaviour, On};
+use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{Act, Outcome, What};
 use super::scene::{Scene, base_name};
@@ -129,13 +129,13 @@ impl Detector for MassChange {
                 new,
                 outcome,
             } if outcome.is_attempt() && counts(path) && !scene.made(path) => match (on, new) {
-                (On::Unlink, _) => self.lose(
+                (AttemptKind::Unlink, _) => self.lose(
                     act,
                     (path, *outcome),
                     ("deleted ", "tried to delete "),
                     tell,
                 ),
-                (On::Rename, Some(new)) => self.rename(act, path, new, tell),
+                (AttemptKind::Rename, Some(new)) => self.rename(act, path, new, tell),
                 _ => {}
             },
             _ => {}

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use turnkey_policy::{Behaviour, On};
+use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{Act, What};
 use super::scene::{Scene, base_name};
@@ -26,7 +26,7 @@ impl Detector for Persistence {
         let path: &[u8] = match &act.what {
             What::Opened(opened) if opened.writes => &opened.path,
             What::Changed {
-                on: On::Rename | On::Link,
+                on: AttemptKind::Rename | AttemptKind::Link,
                 new: Some(new),
                 ..
             } => new,

@@ -3,7 +3,7 @@
 //!
 //! `make` sets the user that it is already, which succeeds and is no attempt.
 
-use turnkey_policy::{Behaviour, On};
+use turnkey_policy::{AttemptKind, Behaviour};
 
 use super::act::{Act, What};
 use super::scene::{Scene, base_name};
@@ -29,7 +29,7 @@ impl Detector for Privilege {
             }
             What::Called {
                 name,
-                on: Some(On::Setuid),
+                on: Some(AttemptKind::Setuid),
                 args,
             } if *name == "capset" || args.contains(&0) => Step::of(
                 act.event,
@@ -37,7 +37,7 @@ impl Detector for Privilege {
             ),
             What::Called {
                 name,
-                on: Some(On::Namespace),
+                on: Some(AttemptKind::Namespace),
                 ..
             } => Step::of(
                 act.event,

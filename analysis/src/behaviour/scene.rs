@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use turnkey_policy::Network;
+use turnkey_policy::NetworkMode;
 
 use super::act::{Act, Outcome, What};
 use super::places::{Places, Traits};
@@ -52,9 +52,9 @@ pub struct Scene {
 
 impl Scene {
     /// Of a jail with this network.
-    pub fn new(network: Network) -> Self {
+    pub fn new(network: NetworkMode) -> Self {
         Self {
-            own_loopback: matches!(network, Network::None | Network::Loopback),
+            own_loopback: matches!(network, NetworkMode::None | NetworkMode::Loopback),
             ..Self::default()
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use turnkey_policy::{Behaviour, On, Policy};
+use turnkey_policy::{AttemptKind, Behaviour, Policy};
 
 use super::act::{Act, Opened, Outcome, What};
 use super::places::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in_any};
@@ -140,14 +140,14 @@ impl Detector for SystemChange {
                 outcome,
             } => {
                 let verb = match on {
-                    On::Link => ("put a link at", "put a link at"),
-                    On::Rename => ("renamed", "rename"),
-                    On::Unlink => ("deleted", "delete"),
-                    On::Chmod => (
+                    AttemptKind::Link => ("put a link at", "put a link at"),
+                    AttemptKind::Rename => ("renamed", "rename"),
+                    AttemptKind::Unlink => ("deleted", "delete"),
+                    AttemptKind::Chmod => (
                         "changed the mode or owner of",
                         "change the mode or owner of",
                     ),
-                    On::Attribute => (
+                    AttemptKind::Attribute => (
                         "changed the times or attributes of",
                         "change the times or attributes of",
                     ),
@@ -155,7 +155,9 @@ impl Detector for SystemChange {
                 };
                 // A link leaves the file as it is, and is at its new name.
                 let named = match (on, new) {
-                    (On::Link, Some(new)) => Some(new).filter(|new| self.changed(new, *outcome)),
+                    (AttemptKind::Link, Some(new)) => {
+                        Some(new).filter(|new| self.changed(new, *outcome))
+                    }
                     (_, Some(new)) if !self.changed(path, *outcome) => {
                         Some(new).filter(|new| self.changed(new, *outcome))
                     }

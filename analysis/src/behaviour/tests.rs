@@ -1,6 +1,6 @@
 //! Each detector's stories: what it names, and the near misses at which it must stay silent.
 
-use turnkey_policy::{Behaviour, Mode, Policy, Response};
+use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode, Policy};
 
 mod injection;
 mod looking;
@@ -497,13 +497,13 @@ fn scan(policy: &Policy) -> Story {
 #[test]
 fn a_jail_dies_of_a_behaviour_where_the_policy_says_so() {
     let scan_is = |said| response(Behaviour::PortScan, said);
-    assert!(scan(&scan_is(Response::Kill)).dies);
-    assert!(!scan(&scan_is(Response::Log)).dies);
+    assert!(scan(&scan_is(BehaviourResponse::Kill)).dies);
+    assert!(!scan(&scan_is(BehaviourResponse::Log)).dies);
     assert!(!scan(&policy("")).dies);
-    assert_eq!(scan(&scan_is(Response::Off)).found(), []);
+    assert_eq!(scan(&scan_is(BehaviourResponse::Off)).found(), []);
     let observed = Policy {
-        mode: Mode::Observe,
-        ..scan_is(Response::Kill)
+        mode: EnforcementMode::Observe,
+        ..scan_is(BehaviourResponse::Kill)
     };
     assert!(!scan(&observed).dies);
 }

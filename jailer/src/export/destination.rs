@@ -11,12 +11,12 @@ use nix::sys::stat::Mode;
 use nix::unistd::AccessFlags;
 
 use crate::sys;
-use crate::tree::paths::{self, Last, PathError};
+use crate::tree::paths::{self, LastSymlink, PathError};
 
 /// Where an export will go. Looked at before the run, made after it, so that a run that fails or
 /// is killed leaves no directory behind.
 #[derive(Debug)]
-pub struct Destination {
+pub struct ExportDestination {
     parent: OwnedFd,
     name: CString,
     path: PathBuf,
@@ -51,12 +51,12 @@ pub enum DestinationError {
     NoOverlay,
 }
 
-impl Destination {
+impl ExportDestination {
     /// Makes sure, as far as that can be known now, that an export can go to `path`.
     ///
     /// # Errors
     /// When it is neither an empty directory of the caller nor a name that can be made.
-    pub fn check(path: &Path) -> Result<Destination, DestinationError> {
+    pub fn check(path: &Path) -> Result<ExportDestination, DestinationError> {
         let failed = |errno| DestinationError::System(path.to_owned(), errno);
         let name = path
             .file_name()
@@ -66,10 +66,10 @@ impl Destination {
             Some(above) if above != Path::new("") => above,
             _ => Path::new("."),
         };
-        let parent = paths::open(above, Last::Follow)
+        let parent = paths::open(above, LastSymlink::Follow)
             .map_err(|error| DestinationError::Above(path.to_owned(), error))?;
         let place = paths::place_of(&parent).map_err(failed)?;
-        let destination = Destination {
+        let destination = ExportDestination {
             place: place.join(path.file_name().unwrap_or_default()),
             parent,
             name,
@@ -143,7 +143,7 @@ mod tests {
     fn a_new_directory_is_made_late_and_for_the_caller_alone() {
         let above = tempfile::tempdir().unwrap();
         let path = above.path().join("out");
-        let destination = Destination::check(&path).unwrap();
+        let destination = ExportDestination::check(&path).unwrap();
         assert!(!path.exists());
         destination.open().unwrap();
         let mode = path.metadata().unwrap().permissions().mode();
@@ -163,7 +163,7 @@ mod tests {
         std::fs::create_dir_all(full.join("inner")).unwrap();
         symlink("/etc", &link).unwrap();
         std::fs::write(&file, "").unwrap();
-        let refused = |path: &Path| Destination::check(path).unwrap_err();
+        let refused = |path: &Path| ExportDestination::check(path).unwrap_err();
         assert!(matches!(refused(&full), DestinationError::NotEmpty(_)));
         assert!(matches!(refused(&link), DestinationError::NoDirectory(_)));
         assert!(matches!(refused(&file), DestinationError::NoDirectory(_)));
@@ -187,9 +187,9 @@ mod tests {
         let link = above.path().join("link");
         symlink(victim.path(), &link).unwrap();
         let path = link.join("out");
-        assert!(Destination::check(&path).is_ok(), "the control");
+        assert!(ExportDestination::check(&path).is_ok(), "the control");
         std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
-        let refused = Destination::check(&path).unwrap_err();
+        let refused = ExportDestination::check(&path).unwrap_err();
         assert!(matches!(
             refused,
             DestinationError::Above(_, PathError::Foreign)
@@ -201,7 +201,7 @@ mod tests {
         let above = tempfile::tempdir().unwrap();
         let victim = tempfile::tempdir().unwrap();
         let path = above.path().join("out");
-        let destination = Destination::check(&path).unwrap();
+        let destination = ExportDestination::check(&path).unwrap();
         symlink(victim.path(), &path).unwrap();
         let refused = destination.open().unwrap_err();
         assert!(matches!(refused, DestinationError::NoDirectory(_)));

@@ -17,11 +17,11 @@ use turnkey_facts::export::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
 use crate::sys;
 use crate::tree::OverlaySides;
 use crate::tree::changes::is_whiteout;
-use crate::tree::decoys::Decoys;
+use crate::tree::decoys::PlantedDecoys;
 
 /// Copies the workspace to `to`.
 pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> Exported {
-    let mut walk = Walk {
+    let mut walk = ExportWalk {
         scope,
         room: bytes,
         entries: 0,
@@ -29,7 +29,7 @@ pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> E
         decoys: &sides.decoys,
         exported: Exported::default(),
     };
-    let merged = Merged {
+    let merged = MergedDirectory {
         upper: Some(sides.upper.as_fd()),
         lower: Some(sides.lower.as_fd()),
     };
@@ -39,33 +39,33 @@ pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> E
 
 /// A directory of the workspace: what was written, over what was there.
 #[derive(Clone, Copy)]
-struct Merged<'a> {
+struct MergedDirectory<'a> {
     upper: Option<BorrowedFd<'a>>,
     lower: Option<BorrowedFd<'a>>,
 }
 
 /// A name in a directory, and the side that shows.
-struct Entry<'a> {
+struct MergedEntry<'a> {
     side: BorrowedFd<'a>,
     name: &'a CStr,
     stat: FileStat,
 }
 
-struct Walk<'a> {
+struct ExportWalk<'a> {
     scope: Scope,
     /// Bytes that may still be written.
     room: u64,
     entries: usize,
     /// The directory that is written to may lie in the workspace.
     itself: Option<(u64, u64)>,
-    decoys: &'a Decoys,
+    decoys: &'a PlantedDecoys,
     exported: Exported,
 }
 
-impl Walk<'_> {
+impl ExportWalk<'_> {
     fn directory(
         &mut self,
-        merged: Merged<'_>,
+        merged: MergedDirectory<'_>,
         to: BorrowedFd<'_>,
         path: &mut Vec<u8>,
         depth: usize,
@@ -84,7 +84,7 @@ impl Walk<'_> {
     }
 
     /// Both sides' names in order; a directory that cannot be listed is told.
-    fn names_of(&mut self, merged: Merged<'_>, path: &[u8]) -> BTreeSet<CString> {
+    fn names_of(&mut self, merged: MergedDirectory<'_>, path: &[u8]) -> BTreeSet<CString> {
         let lower = merged.lower.filter(|_| self.scope == Scope::Everything);
         let mut all = BTreeSet::new();
         for side in merged.upper.into_iter().chain(lower) {
@@ -102,7 +102,7 @@ impl Walk<'_> {
 
     fn entry(
         &mut self,
-        merged: Merged<'_>,
+        merged: MergedDirectory<'_>,
         name: &CStr,
         to: BorrowedFd<'_>,
         path: &mut Vec<u8>,
@@ -123,8 +123,8 @@ impl Walk<'_> {
 
     fn inner(
         &mut self,
-        merged: Merged<'_>,
-        entry: &Entry<'_>,
+        merged: MergedDirectory<'_>,
+        entry: &MergedEntry<'_>,
         to: BorrowedFd<'_>,
         path: &mut Vec<u8>,
         depth: usize,
@@ -148,7 +148,7 @@ impl Walk<'_> {
         mkdirat(to, entry.name, Mode::S_IRWXU).map_err(Reason::Unwritable)?;
         let made = sys::open_beneath(to, entry.name, libc::O_RDONLY | libc::O_DIRECTORY, 0)
             .map_err(Reason::Unwritable)?;
-        let inner = Merged {
+        let inner = MergedDirectory {
             upper: upper.as_ref().map(AsFd::as_fd),
             lower: lower.as_ref().map(AsFd::as_fd),
         };
@@ -162,7 +162,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn file(&mut self, entry: &Entry<'_>, to: BorrowedFd<'_>, path: &[u8]) -> Result<(), Reason> {
+    fn file(
+        &mut self,
+        entry: &MergedEntry<'_>,
+        to: BorrowedFd<'_>,
+        path: &[u8],
+    ) -> Result<(), Reason> {
         let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
         let opened = sys::open_on_same_mount(entry.side, entry.name, flags).map_err(unreadable)?;
         let stat = fstat(&opened).map_err(Reason::Unreadable)?;
@@ -243,11 +248,14 @@ fn copy(
 }
 
 /// What shows under a name: the upper side's, unless that says the name is gone, then the lower's.
-fn showing<'a>(merged: Merged<'a>, name: &'a CStr) -> Result<Option<Entry<'a>>, Reason> {
+fn showing<'a>(
+    merged: MergedDirectory<'a>,
+    name: &'a CStr,
+) -> Result<Option<MergedEntry<'a>>, Reason> {
     for side in merged.upper.into_iter().chain(merged.lower) {
         match fstatat(side, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) if is_whiteout(&stat) => return Ok(None),
-            Ok(stat) => return Ok(Some(Entry { side, name, stat })),
+            Ok(stat) => return Ok(Some(MergedEntry { side, name, stat })),
             Err(Errno::ENOENT) => {}
             Err(errno) => return Err(Reason::Unreadable(errno)),
         }

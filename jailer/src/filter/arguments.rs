@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 
 use libc::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS};
-use turnkey_policy::Syscalls;
+use turnkey_policy::SyscallPolicy;
 use turnkey_policy::syscalls::X32_BIT;
-use turnkey_policy::syscalls::arguments::{self, Condition, Refusal, Test};
+use turnkey_policy::syscalls::arguments::{self, ArgumentCondition, ArgumentRefusal, BitTest};
 
 use super::{FilterError, number_of};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
-use crate::sys::Instruction;
+use crate::sys::FilterInstruction;
 
 // linux/bpf_common.h
 const LOAD: u16 = 0x20;
@@ -30,7 +30,7 @@ const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
 /// The whole program.
-pub fn program(policy: &Syscalls) -> Result<Vec<Instruction>, FilterError> {
+pub fn program(policy: &SyscallPolicy) -> Result<Vec<FilterInstruction>, FilterError> {
     let mut program = own_architecture();
     for syscall in spoken_of(policy) {
         let refusals = arguments::of(policy).filter(|one| one.syscalls.contains(&syscall));
@@ -46,13 +46,13 @@ pub fn program(policy: &Syscalls) -> Result<Vec<Instruction>, FilterError> {
 }
 
 /// Each syscall that a refusal speaks of, once.
-fn spoken_of(policy: &Syscalls) -> BTreeSet<&'static str> {
+fn spoken_of(policy: &SyscallPolicy) -> BTreeSet<&'static str> {
     let all = arguments::of(policy).flat_map(|refusal| refusal.syscalls);
     all.copied().collect()
 }
 
 /// Kills what comes through another architecture, and leaves the number loaded.
-fn own_architecture() -> Vec<Instruction> {
+fn own_architecture() -> Vec<FilterInstruction> {
     vec![
         load(ARCHITECTURE),
         if_equal(AUDIT_ARCH_X86_64, 1, 0),
@@ -67,8 +67,8 @@ fn own_architecture() -> Vec<Instruction> {
 
 /// Every refusal of one syscall in turn; what none speaks of passes.
 fn refusals_of<'a>(
-    refusals: impl Iterator<Item = &'a Refusal>,
-) -> Result<Vec<Instruction>, FilterError> {
+    refusals: impl Iterator<Item = &'a ArgumentRefusal>,
+) -> Result<Vec<FilterInstruction>, FilterError> {
     let mut block = Vec::new();
     for refusal in refusals {
         block.extend(refuse(refusal)?);
@@ -78,7 +78,7 @@ fn refusals_of<'a>(
 }
 
 /// The conditions one after the other, then the error; the first that does not hold leads past it.
-fn refuse(refusal: &Refusal) -> Result<Vec<Instruction>, FilterError> {
+fn refuse(refusal: &ArgumentRefusal) -> Result<Vec<FilterInstruction>, FilterError> {
     let mut code = vec![answer(
         SECCOMP_RET_ERRNO | u32::from(refusal.answer.number()),
     )];
@@ -92,22 +92,25 @@ fn refuse(refusal: &Refusal) -> Result<Vec<Instruction>, FilterError> {
 }
 
 /// Jumps over the `next` instructions that follow, unless the condition holds.
-fn unless(condition: &Condition, next: usize) -> Result<Vec<Instruction>, FilterError> {
+fn unless(
+    condition: &ArgumentCondition,
+    next: usize,
+) -> Result<Vec<FilterInstruction>, FilterError> {
     let mut code = vec![
         load(ARGUMENTS + 8 * u32::from(condition.argument)),
         step(AND, condition.bits, 0, 0),
     ];
     match condition.test {
-        Test::Is(values) => {
+        BitTest::Is(values) => {
             code.extend(chain(values, 1)?);
             code.push(jump(next)?);
         }
-        Test::IsNot(values) => {
+        BitTest::IsNot(values) => {
             code.extend(chain(values, 1)?);
             code.push(jump(1)?);
             code.push(jump(next)?);
         }
-        Test::IsSet => {
+        BitTest::IsSet => {
             code.push(step(JUMP_IF_SET, condition.bits, 1, 0));
             code.push(jump(next)?);
         }
@@ -116,7 +119,7 @@ fn unless(condition: &Condition, next: usize) -> Result<Vec<Instruction>, Filter
 }
 
 /// One comparison per value; the first that is equal leads past the chain and `over` more.
-fn chain(values: &[u32], over: usize) -> Result<Vec<Instruction>, FilterError> {
+fn chain(values: &[u32], over: usize) -> Result<Vec<FilterInstruction>, FilterError> {
     let compare = |(index, value): (usize, &u32)| {
         let rest = values.len() - index - 1;
         let distance = u8::try_from(rest + over).map_err(|_| FilterError::TooLong)?;
@@ -125,23 +128,23 @@ fn chain(values: &[u32], over: usize) -> Result<Vec<Instruction>, FilterError> {
     values.iter().enumerate().map(compare).collect()
 }
 
-fn load(offset: u32) -> Instruction {
+fn load(offset: u32) -> FilterInstruction {
     step(LOAD, offset, 0, 0)
 }
 
-fn answer(value: u32) -> Instruction {
+fn answer(value: u32) -> FilterInstruction {
     step(RETURN, value, 0, 0)
 }
 
-fn if_equal(value: u32, then: u8, otherwise: u8) -> Instruction {
+fn if_equal(value: u32, then: u8, otherwise: u8) -> FilterInstruction {
     step(JUMP_IF_EQUAL, value, then, otherwise)
 }
 
-fn jump(distance: usize) -> Result<Instruction, FilterError> {
+fn jump(distance: usize) -> Result<FilterInstruction, FilterError> {
     let distance = u32::try_from(distance).map_err(|_| FilterError::TooLong)?;
     Ok(step(JUMP, distance, 0, 0))
 }
 
-fn step(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
-    Instruction { code, jt, jf, k }
+fn step(code: u16, k: u32, jt: u8, jf: u8) -> FilterInstruction {
+    FilterInstruction { code, jt, jf, k }
 }

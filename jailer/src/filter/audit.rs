@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use turnkey_policy::syscalls::X32_BIT;
 use turnkey_policy::{Overrides, SHIPPED, load};
 
-use super::Filters;
+use super::SeccompFilters;
 use super::simulation::{ALLOW, KILL_PROCESS};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
-use crate::sys::Instruction;
+use crate::sys::FilterInstruction;
 
 /// What the accumulator holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Holds {
+enum AccumulatorValue {
     Nothing,
     Architecture,
     Number,
@@ -22,8 +22,8 @@ enum Holds {
 
 /// What is certain at a place of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Known {
-    holds: Holds,
+struct KnownState {
+    holds: AccumulatorValue,
     /// The architecture is ours.
     ours: bool,
     /// The number is not of x32.
@@ -33,17 +33,17 @@ struct Known {
 }
 
 /// An end of a path: the answer and what was certain there.
-type End = (u32, Known);
+type End = (u32, KnownState);
 
-const START: Known = Known {
-    holds: Holds::Nothing,
+const START: KnownState = KnownState {
+    holds: AccumulatorValue::Nothing,
     ours: false,
     not_x32: false,
     number: None,
 };
 
 /// Every way through the program.
-fn ends(program: &[Instruction]) -> BTreeSet<End> {
+fn ends(program: &[FilterInstruction]) -> BTreeSet<End> {
     let (mut ends, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![(0, START)]);
     while let Some((at, known)) = open.pop() {
         if !seen.insert((at, known)) {
@@ -59,22 +59,22 @@ fn ends(program: &[Instruction]) -> BTreeSet<End> {
 }
 
 /// Where an instruction leads to, and what is certain there.
-fn steps(instruction: Instruction, at: usize, known: Known) -> Vec<(usize, Known)> {
-    let Instruction { code, jt, jf, k } = instruction;
+fn steps(instruction: FilterInstruction, at: usize, known: KnownState) -> Vec<(usize, KnownState)> {
+    let FilterInstruction { code, jt, jf, k } = instruction;
     let yes = at + 1 + usize::from(jt);
     let no = at + 1 + usize::from(jf);
     match code {
         0x20 => vec![(
             at + 1,
-            Known {
+            KnownState {
                 holds: loaded(k),
                 ..known
             },
         )],
         0x54 => vec![(
             at + 1,
-            Known {
-                holds: Holds::Argument,
+            KnownState {
+                holds: AccumulatorValue::Argument,
                 ..known
             },
         )],
@@ -88,21 +88,21 @@ fn steps(instruction: Instruction, at: usize, known: Known) -> Vec<(usize, Known
     }
 }
 
-fn loaded(offset: u32) -> Holds {
+fn loaded(offset: u32) -> AccumulatorValue {
     match offset {
-        0 => Holds::Number,
-        4 => Holds::Architecture,
-        _ => Holds::Argument,
+        0 => AccumulatorValue::Number,
+        4 => AccumulatorValue::Architecture,
+        _ => AccumulatorValue::Argument,
     }
 }
 
-fn equal(known: Known, value: u32) -> Known {
+fn equal(known: KnownState, value: u32) -> KnownState {
     match known.holds {
-        Holds::Architecture => Known {
+        AccumulatorValue::Architecture => KnownState {
             ours: value == AUDIT_ARCH_X86_64,
             ..known
         },
-        Holds::Number => Known {
+        AccumulatorValue::Number => KnownState {
             number: Some(value),
             not_x32: known.not_x32 || value & X32_BIT == 0 || value == u32::MAX,
             ..known
@@ -111,18 +111,18 @@ fn equal(known: Known, value: u32) -> Known {
     }
 }
 
-fn at_most(known: Known, value: u32) -> Known {
-    let not_x32 = known.not_x32 || known.holds == Holds::Number && value < X32_BIT;
-    Known { not_x32, ..known }
+fn at_most(known: KnownState, value: u32) -> KnownState {
+    let not_x32 = known.not_x32 || known.holds == AccumulatorValue::Number && value < X32_BIT;
+    KnownState { not_x32, ..known }
 }
 
-fn shipped() -> impl Iterator<Item = (&'static str, Filters)> {
+fn shipped() -> impl Iterator<Item = (&'static str, SeccompFilters)> {
     let built = |(name, _): &(&'static str, &str)| {
         let no_files = |path: &str| Err(format!("{path} was asked for"));
         let policy = load(name, &no_files, &Overrides::default()).expect("it is shipped");
         (
             *name,
-            Filters::build(&policy.syscalls).expect("they can be built"),
+            SeccompFilters::build(&policy.syscalls).expect("they can be built"),
         )
     };
     SHIPPED.iter().map(built)
@@ -132,7 +132,10 @@ fn shipped() -> impl Iterator<Item = (&'static str, Filters)> {
 fn j30_the_architecture_comes_first() {
     for (name, filters) in shipped() {
         for program in [&filters.allow, &filters.refuse] {
-            assert!(loaded(program[0].k) == Holds::Architecture, "{name}");
+            assert!(
+                loaded(program[0].k) == AccumulatorValue::Architecture,
+                "{name}"
+            );
             for (answer, known) in ends(program) {
                 let judged = known.ours && known.not_x32;
                 assert!(
@@ -170,7 +173,7 @@ fn j32_j33_nobody_outside_is_asked_to_decide() {
 
 #[test]
 fn j30_the_audit_finds_a_hole() {
-    let step = |code, k, jt, jf| Instruction { code, jt, jf, k };
+    let step = |code, k, jt, jf| FilterInstruction { code, jt, jf, k };
     let answer = |k| step(0x06, k, 0, 0);
     // No look at the architecture; and a default of ALLOW.
     let careless = [
@@ -179,7 +182,7 @@ fn j30_the_audit_finds_a_hole() {
         answer(KILL_PROCESS),
         answer(ALLOW),
     ];
-    let allowed: Vec<Known> = ends(&careless)
+    let allowed: Vec<KnownState> = ends(&careless)
         .into_iter()
         .filter(|(answer, _)| *answer == ALLOW)
         .map(|(_, known)| known)

@@ -1,10 +1,10 @@
 //! Runs the emitted programs the way the kernel does, on calls that must not be made for real.
 
-use turnkey_policy::{Syscalls, syscalls};
+use turnkey_policy::{SyscallPolicy, syscalls};
 
-use super::Filters;
+use super::SeccompFilters;
 use crate::host::kernel::AUDIT_ARCH_X86_64;
-use crate::sys::Instruction;
+use crate::sys::FilterInstruction;
 
 // linux/audit.h and linux/seccomp.h
 pub const I386: u32 = 0x4000_0003;
@@ -32,10 +32,10 @@ fn data(architecture: u32, number: u32, arguments: [u64; 6]) -> Vec<u32> {
 }
 
 /// The classic BPF that seccomp accepts: loads of words, jumps, and `and`, linux/filter.h.
-pub fn run(program: &[Instruction], data: &[u32]) -> u32 {
+pub fn run(program: &[FilterInstruction], data: &[u32]) -> u32 {
     let (mut accumulator, mut at) = (0_u32, 0_usize);
     loop {
-        let Instruction { code, jt, jf, k } = program[at];
+        let FilterInstruction { code, jt, jf, k } = program[at];
         at += 1;
         let branch = |taken: bool| usize::from(if taken { jt } else { jf });
         match code {
@@ -54,7 +54,12 @@ pub fn run(program: &[Instruction], data: &[u32]) -> u32 {
 
 /// The kernel asks the programs from the youngest to the oldest and takes the answer with the highest
 /// precedence, which is the lowest as a signed number; of equals, the first.
-pub fn answer(filters: &Filters, architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
+pub fn answer(
+    filters: &SeccompFilters,
+    architecture: u32,
+    number: u32,
+    arguments: [u64; 6],
+) -> u32 {
     let data = data(architecture, number, arguments);
     let answers = [run(&filters.allow, &data), run(&filters.refuse, &data)];
     answers
@@ -64,24 +69,24 @@ pub fn answer(filters: &Filters, architecture: u32, number: u32, arguments: [u64
 }
 
 /// With every group allowed, for a jail that cannot write to the host.
-pub fn all_that_any_policy_allows() -> Filters {
-    Filters::build(&every_group(true)).unwrap()
+pub fn all_that_any_policy_allows() -> SeccompFilters {
+    SeccompFilters::build(&every_group(true)).unwrap()
 }
 
 /// Every group.
-pub fn every_group(set_id_files: bool) -> Syscalls {
+pub fn every_group(set_id_files: bool) -> SyscallPolicy {
     let allow: std::collections::BTreeSet<&'static str> = syscalls::GROUPS
         .iter()
         .flat_map(|group| group.syscalls.iter().copied())
         .collect();
-    Syscalls {
+    SyscallPolicy {
         allow,
         set_id_files,
     }
 }
 
 /// What a call of x86_64 gets.
-pub fn ask(filters: &Filters, number: libc::c_long, arguments: [u64; 6]) -> u32 {
+pub fn ask(filters: &SeccompFilters, number: libc::c_long, arguments: [u64; 6]) -> u32 {
     answer(
         filters,
         AUDIT_ARCH_X86_64,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use turnkey_policy::{Syscalls, syscalls};
+use turnkey_policy::{SyscallPolicy, syscalls};
 
-use super::Filters;
+use super::SeccompFilters;
 use super::simulation::{
     ALLOW, ENOSYS, EPERM, all_that_any_policy_allows, ask, errno, every_group,
 };
@@ -27,22 +27,25 @@ fn ordinary_calls_pass() {
 fn bytes_are_the_filters_they_were_made_of_or_none() {
     let filters = all_that_any_policy_allows();
     let bytes = filters.to_bytes();
-    let again = Filters::from_bytes(&bytes).expect("they are whole");
+    let again = SeccompFilters::from_bytes(&bytes).expect("they are whole");
     assert_eq!(again.allowed, filters.allowed);
     assert_eq!(
         (&again.refuse, &again.allow),
         (&filters.refuse, &filters.allow)
     );
     for length in [0, 8, 23, 24, 32, bytes.len() - 8, bytes.len() - 1] {
-        let cut = Filters::from_bytes(&bytes[..length]);
+        let cut = SeccompFilters::from_bytes(&bytes[..length]);
         assert!(cut.is_none(), "{length} of {} bytes", bytes.len());
     }
     let one_more = [bytes.as_slice(), &[0; 8]].concat();
-    assert!(Filters::from_bytes(&one_more).is_none(), "and none behind");
+    assert!(
+        SeccompFilters::from_bytes(&one_more).is_none(),
+        "and none behind"
+    );
     let mut without = bytes;
     without[8..16].fill(0);
     assert!(
-        Filters::from_bytes(&without).is_none(),
+        SeccompFilters::from_bytes(&without).is_none(),
         "a program that is empty"
     );
 }
@@ -338,7 +341,7 @@ fn j47_the_jails_init_is_left_alone() {
 
 #[test]
 fn what_a_policy_leaves_out_is_refused() {
-    let filters = Filters::build(&Syscalls {
+    let filters = SeccompFilters::build(&SyscallPolicy {
         set_id_files: true,
         allow: BTreeSet::from(["read", "write", "exit_group"]),
     })
@@ -367,9 +370,9 @@ fn m03_the_program_installs_no_filter_of_its_own() {
 
 #[test]
 fn j21_no_mode_sets_an_id_where_the_host_can_be_written() {
-    let strict = Filters::build(&every_group(false)).unwrap();
+    let strict = SeccompFilters::build(&every_group(false)).unwrap();
     let ordinary = all_that_any_policy_allows();
-    let changes = |filters: &Filters, mode: u64| {
+    let changes = |filters: &SeccompFilters, mode: u64| {
         [
             ask(filters, libc::SYS_chmod, [0, mode, 0, 0, 0, 0]),
             ask(filters, libc::SYS_fchmod, [0, mode, 0, 0, 0, 0]),

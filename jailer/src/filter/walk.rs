@@ -1,10 +1,10 @@
 //! Every number of every table, under every shipped profile, against the policy's one table.
 
 use proptest::prelude::*;
-use turnkey_policy::syscalls::{Answer, X32_BIT, arguments};
-use turnkey_policy::{Overrides, Policy, SHIPPED, Syscalls, load, syscalls};
+use turnkey_policy::syscalls::{FilterAnswer, X32_BIT, arguments};
+use turnkey_policy::{Overrides, Policy, SHIPPED, SyscallPolicy, load, syscalls};
 
-use super::Filters;
+use super::SeccompFilters;
 use super::simulation::{ALLOW, ENOSYS, EPERM, I386, KILL_PROCESS, answer, errno, every_group};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
 
@@ -12,13 +12,13 @@ use crate::host::kernel::AUDIT_ARCH_X86_64;
 const LAST: u32 = 600;
 
 /// Each as it is, and with a place of the host that can be written.
-fn shipped() -> impl Iterator<Item = (Policy, Filters)> {
+fn shipped() -> impl Iterator<Item = (Policy, SeccompFilters)> {
     let ways = |(name, _): &(&'static str, &str)| [(*name, true), (*name, false)];
     let built = |(name, set_id_files)| {
         let no_files = |path: &str| Err(format!("{path} was asked for"));
         let mut policy = load(name, &no_files, &Overrides::default()).expect("it is shipped");
         policy.syscalls.set_id_files = set_id_files;
-        let filters = Filters::build(&policy.syscalls).expect("its filters can be built");
+        let filters = SeccompFilters::build(&policy.syscalls).expect("its filters can be built");
         (policy, filters)
     };
     SHIPPED.iter().flat_map(ways).map(built)
@@ -27,10 +27,10 @@ fn shipped() -> impl Iterator<Item = (Policy, Filters)> {
 /// What the programs must say to a number whose arguments nothing is wrong with.
 fn expected(policy: &Policy, number: u32, arguments: &[u64; 6]) -> u32 {
     match syscalls::answer(&policy.syscalls, number) {
-        Answer::Killed => KILL_PROCESS,
-        Answer::Absent => ENOSYS,
-        Answer::Refused => EPERM,
-        Answer::Allowed => {
+        FilterAnswer::Killed => KILL_PROCESS,
+        FilterAnswer::Absent => ENOSYS,
+        FilterAnswer::Refused => EPERM,
+        FilterAnswer::Allowed => {
             let name = syscalls::name(number).unwrap_or_default();
             arguments::refused(&policy.syscalls, name, arguments)
                 .map_or(ALLOW, |error| errno(error.number().into()))
@@ -64,7 +64,7 @@ fn j23_every_number_of_x32_kills() {
             assert_eq!(disguised, KILL_PROCESS, "{}: {number}", policy.name);
             assert_eq!(
                 syscalls::answer(&policy.syscalls, number | X32_BIT),
-                Answer::Killed
+                FilterAnswer::Killed
             );
         }
     }
@@ -86,8 +86,8 @@ fn register() -> impl Strategy<Value = u64> {
         .iter()
         .flat_map(|refusal| refusal.when)
         .flat_map(|condition| match condition.test {
-            arguments::Test::Is(values) | arguments::Test::IsNot(values) => values.to_vec(),
-            arguments::Test::IsSet => vec![condition.bits],
+            arguments::BitTest::Is(values) | arguments::BitTest::IsNot(values) => values.to_vec(),
+            arguments::BitTest::IsSet => vec![condition.bits],
         })
         .map(u64::from)
         .collect();
@@ -112,8 +112,8 @@ proptest! {
         index in any::<prop::sample::Index>(),
     ) {
         thread_local! {
-            static POLICY: Syscalls = every_group(false);
-            static FILTERS: Filters = POLICY.with(|policy| Filters::build(policy).expect("built"));
+            static POLICY: SyscallPolicy = every_group(false);
+            static FILTERS: SeccompFilters = POLICY.with(|policy| SeccompFilters::build(policy).expect("built"));
         }
         let refusal = index.get(arguments::REFUSALS);
         for name in refusal.syscalls {

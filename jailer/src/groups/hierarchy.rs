@@ -55,7 +55,7 @@ impl Controller {
 
 /// Where a controller is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum ControllerHome {
     /// In the v2 hierarchy.
     Unified,
     /// In a v1 hierarchy; below this directory a group can be made.
@@ -66,11 +66,11 @@ pub enum Home {
 
 /// The directories below which a jail's groups are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hierarchies {
+pub struct CgroupHierarchies {
     /// A directory of the v2 hierarchy.
     pub unified: PathBuf,
     /// Where each controller is that the jail is limited by.
-    homes: Vec<(Controller, Home)>,
+    homes: Vec<(Controller, ControllerHome)>,
     /// Where runs that are limited by more make groups, too.
     elsewhere: Vec<PathBuf>,
     /// This caller can make no group at all.
@@ -81,7 +81,7 @@ pub struct Hierarchies {
 
 /// Which of a jail's limits no control group holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ungrouped {
+pub struct UngroupedLimits {
     /// Memory and swap.
     pub memory: bool,
     /// Tasks.
@@ -108,14 +108,14 @@ pub enum HierarchyError {
     NoUnified(String),
 }
 
-impl Hierarchies {
+impl CgroupHierarchies {
     /// Finds those that every jail is limited by in /proc/self.
-    pub fn probe() -> Result<Hierarchies, HierarchyError> {
-        Hierarchies::probe_for(&Controller::ALWAYS)
+    pub fn probe() -> Result<CgroupHierarchies, HierarchyError> {
+        CgroupHierarchies::probe_for(&Controller::ALWAYS)
     }
 
     /// Finds these controllers in /proc/self.
-    pub fn probe_for(wanted: &[Controller]) -> Result<Hierarchies, HierarchyError> {
+    pub fn probe_for(wanted: &[Controller]) -> Result<CgroupHierarchies, HierarchyError> {
         let read =
             |path| kernel_file::read(path).map_err(|source| HierarchyError::Proc { path, source });
         let mounts = reachable(&read("/proc/self/mountinfo")?);
@@ -141,10 +141,10 @@ impl Hierarchies {
         let others = Controller::ALL.into_iter();
         let others = others.filter(|controller| !wanted.contains(controller));
         let elsewhere = others.filter_map(|controller| match home(controller) {
-            Home::Legacy(parent) => Some(parent),
-            Home::Unified | Home::Missing => None,
+            ControllerHome::Legacy(parent) => Some(parent),
+            ControllerHome::Unified | ControllerHome::Missing => None,
         });
-        Ok(Hierarchies {
+        Ok(CgroupHierarchies {
             unified: parent,
             homes: homes.collect(),
             elsewhere: elsewhere.collect(),
@@ -155,18 +155,18 @@ impl Hierarchies {
 
     /// What of it this process may make groups in: without a v2 group, which a jail is killed and
     /// known by, nothing.
-    pub fn delegated(&self) -> Hierarchies {
+    pub fn delegated(&self) -> CgroupHierarchies {
         if !takes_groups(&self.unified) {
             let unified = self.unified.display();
-            return Hierarchies::none(Some(format!(
+            return CgroupHierarchies::none(Some(format!(
                 "no control group can be made in {unified}, which is closed or mounted read-only here; \
                  in a container, start it with --privileged"
             )));
         }
         let can_be_passed_on = |controller| passes_on(&self.unified, controller);
         let home = |controller| match self.home(controller) {
-            Home::Legacy(parent) if !takes_groups(parent) => Home::Missing,
-            Home::Unified if !can_be_passed_on(controller) => Home::Missing,
+            ControllerHome::Legacy(parent) if !takes_groups(parent) => ControllerHome::Missing,
+            ControllerHome::Unified if !can_be_passed_on(controller) => ControllerHome::Missing,
             other => other.clone(),
         };
         let homes: Vec<_> = self.controllers().map(|it| (it, home(it))).collect();
@@ -179,7 +179,7 @@ impl Hierarchies {
                 )
             })
         });
-        Hierarchies {
+        CgroupHierarchies {
             homes,
             lacks,
             ..self.clone()
@@ -187,8 +187,8 @@ impl Hierarchies {
     }
 
     /// For a caller who can have no group; why, where that is not the caller.
-    pub fn none(lacks: Option<String>) -> Hierarchies {
-        Hierarchies {
+    pub fn none(lacks: Option<String>) -> CgroupHierarchies {
+        CgroupHierarchies {
             unified: PathBuf::new(),
             homes: Vec::new(),
             elsewhere: Vec::new(),
@@ -198,18 +198,18 @@ impl Hierarchies {
     }
 
     /// What no group of this caller counts.
-    pub fn ungrouped(&self) -> Ungrouped {
-        Ungrouped {
-            memory: *self.home(Controller::Memory) == Home::Missing,
-            pids: *self.home(Controller::Pids) == Home::Missing,
+    pub fn ungrouped(&self) -> UngroupedLimits {
+        UngroupedLimits {
+            memory: *self.home(Controller::Memory) == ControllerHome::Missing,
+            pids: *self.home(Controller::Pids) == ControllerHome::Missing,
             // cpu.stat is in every v2 group, with or without the controller.
             cpu_time: self.closed,
         }
     }
 
     /// From what is known already: a directory of the v2 hierarchy, and where each controller is.
-    pub fn new(unified: PathBuf, homes: Vec<(Controller, Home)>) -> Hierarchies {
-        Hierarchies {
+    pub fn new(unified: PathBuf, homes: Vec<(Controller, ControllerHome)>) -> CgroupHierarchies {
+        CgroupHierarchies {
             unified,
             homes,
             elsewhere: Vec::new(),
@@ -224,10 +224,10 @@ impl Hierarchies {
     }
 
     /// Where `controller` is; one that was not looked for is missing.
-    pub fn home(&self, controller: Controller) -> &Home {
+    pub fn home(&self, controller: Controller) -> &ControllerHome {
         let mut homes = self.homes.iter();
         let found = homes.find(|(known, _)| *known == controller);
-        found.map_or(&Home::Missing, |(_, home)| home)
+        found.map_or(&ControllerHome::Missing, |(_, home)| home)
     }
 
     /// The cause of a missing controller, with the fix, where more is known than that.
@@ -244,23 +244,23 @@ impl Hierarchies {
 fn home(
     controller: Controller,
     available: &str,
-    mounts: &[Mount],
-    memberships: &[Membership],
-) -> Home {
+    mounts: &[CgroupMount],
+    memberships: &[CgroupMembership],
+) -> ControllerHome {
     let name = controller.name();
     if available.split_whitespace().any(|offered| offered == name) {
-        return Home::Unified;
+        return ControllerHome::Unified;
     }
     let name = controller.legacy_name();
     let held_by =
-        |mount: &&Mount| !mount.unified && mount.options.iter().any(|option| option == name);
+        |mount: &&CgroupMount| !mount.unified && mount.options.iter().any(|option| option == name);
     let Some(mount) = mounts.iter().find(held_by) else {
-        return Home::Missing;
+        return ControllerHome::Missing;
     };
     let own = memberships
         .iter()
         .find(|membership| membership.controllers.iter().any(|held| held == name));
-    Home::Legacy(mount.below(own.map_or("/", |own| own.path.as_str())))
+    ControllerHome::Legacy(mount.below(own.map_or("/", |own| own.path.as_str())))
 }
 
 /// The nearest group at or above our own that may have limited children: cgroups(7) forbids both
@@ -306,7 +306,7 @@ fn passes_on(parent: &Path, controller: Controller) -> bool {
 
 /// One cgroup file system.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Mount {
+pub(crate) struct CgroupMount {
     /// The kernel's number of it.
     id: u64,
     /// The group that is its root, as /proc/self/cgroup would name it.
@@ -319,7 +319,7 @@ pub(crate) struct Mount {
     options: Vec<String>,
 }
 
-impl Mount {
+impl CgroupMount {
     pub(crate) fn below(&self, group: &str) -> PathBuf {
         let relative = group.strip_prefix(&self.root).unwrap_or("");
         let relative = relative.trim_start_matches('/');
@@ -333,14 +333,14 @@ impl Mount {
 
 /// One line of /proc/self/cgroup.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Membership {
+pub(crate) struct CgroupMembership {
     pub(crate) controllers: Vec<String>,
     pub(crate) path: String,
 }
 
 /// The mounts that are met at the place where they are mounted. What was mounted over one of them, or over a directory above
 /// it, hides it, and the kernel lists it all the same.
-pub(crate) fn reachable(mountinfo: &str) -> Vec<Mount> {
+pub(crate) fn reachable(mountinfo: &str) -> Vec<CgroupMount> {
     let mut mounts = parse_mounts(mountinfo);
     mounts.retain(|mount| mounted_at(&mount.directory) == Some(mount.id));
     mounts
@@ -354,11 +354,11 @@ fn mounted_at(path: &Path) -> Option<u64> {
 }
 
 /// proc_pid_mountinfo(5): `id parent major:minor root mount-point options … - type source super-options`.
-pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
+pub(crate) fn parse_mounts(text: &str) -> Vec<CgroupMount> {
     text.lines().filter_map(parse_mount).collect()
 }
 
-fn parse_mount(line: &str) -> Option<Mount> {
+fn parse_mount(line: &str) -> Option<CgroupMount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ');
     let id = left.next()?.parse().ok()?;
@@ -370,7 +370,7 @@ fn parse_mount(line: &str) -> Option<Mount> {
     if kind != "cgroup" && kind != "cgroup2" {
         return None;
     }
-    Some(Mount {
+    Some(CgroupMount {
         id,
         root: root.to_owned(),
         directory: PathBuf::from(directory),
@@ -380,12 +380,12 @@ fn parse_mount(line: &str) -> Option<Mount> {
 }
 
 /// cgroups(7): `hierarchy:controllers:path`.
-pub(crate) fn parse_memberships(text: &str) -> Vec<Membership> {
+pub(crate) fn parse_memberships(text: &str) -> Vec<CgroupMembership> {
     let parse = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
         let controllers = controllers.split(',').filter(|name| !name.is_empty());
-        Some(Membership {
+        Some(CgroupMembership {
             controllers: controllers.map(str::to_owned).collect(),
             path: path.to_owned(),
         })
@@ -412,13 +412,13 @@ mod tests {
         let find = |controller| home(controller, "hugetlb", &mounts, &memberships);
         assert_eq!(
             find(Controller::Memory),
-            Home::Legacy("/sys/fs/cgroup/memory/service/one".into())
+            ControllerHome::Legacy("/sys/fs/cgroup/memory/service/one".into())
         );
         assert_eq!(
             find(Controller::Cpu),
-            Home::Legacy("/sys/fs/cgroup/cpu".into())
+            ControllerHome::Legacy("/sys/fs/cgroup/cpu".into())
         );
-        assert_eq!(find(Controller::Pids), Home::Missing);
+        assert_eq!(find(Controller::Pids), ControllerHome::Missing);
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         let memberships = parse_memberships(HYBRID_MEMBERSHIPS);
         assert_eq!(
             home(Controller::Memory, "cpu memory pids", &mounts, &memberships),
-            Home::Unified
+            ControllerHome::Unified
         );
     }
 

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use turnkey_policy::{Limits, Network};
+use turnkey_policy::{JailLimits, NetworkMode};
 
-use crate::groups::hierarchy::{Controller, Hierarchies, Home};
-use crate::host::storage::Device;
-use crate::plan::io::Io;
+use crate::groups::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
+use crate::host::storage::BlockDevice;
+use crate::plan::io::DiskLimits;
 
 /// The period that the share of processor time is measured over, microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
@@ -33,7 +33,7 @@ pub struct GroupLimit {
     pub may_be_missing: bool,
     /// The device whose line of the file it is, which the value begins with; `None` when the file
     /// holds one value.
-    pub device: Option<Device>,
+    pub device: Option<BlockDevice>,
 }
 
 impl GroupLimit {
@@ -49,10 +49,10 @@ impl GroupLimit {
 
 /// Every limit, in the order they must be written.
 pub(crate) fn plan(
-    limits: &Limits,
-    network: Network,
-    hierarchies: &Hierarchies,
-    io: Option<&Io>,
+    limits: &JailLimits,
+    network: NetworkMode,
+    hierarchies: &CgroupHierarchies,
+    io: Option<&DiskLimits>,
 ) -> Vec<GroupLimit> {
     let mut plan = Vec::new();
     let order = [
@@ -64,11 +64,11 @@ pub(crate) fn plan(
     for controller in order {
         let home = hierarchies.home(controller);
         let parent = match home {
-            Home::Unified => Some(hierarchies.unified.clone()),
-            Home::Legacy(directory) => Some(directory.clone()),
-            Home::Missing => None,
+            ControllerHome::Unified => Some(hierarchies.unified.clone()),
+            ControllerHome::Legacy(directory) => Some(directory.clone()),
+            ControllerHome::Missing => None,
         };
-        let legacy = matches!(home, Home::Legacy(_));
+        let legacy = matches!(home, ControllerHome::Legacy(_));
         let limit = |(file, value): (&'static str, String), device| GroupLimit {
             controller,
             parent: parent.clone(),
@@ -80,7 +80,7 @@ pub(crate) fn plan(
         let settings = settings(controller, legacy, limits).into_iter();
         plan.extend(settings.map(|setting| limit(setting, None)));
         // Who can send to nobody fills no socket; the kernel rewrites its code for the first group that has this.
-        if controller == Controller::Memory && legacy && network != Network::None {
+        if controller == Controller::Memory && legacy && network != NetworkMode::None {
             let share = limits.memory / SHARE_OF_SOCKETS;
             plan.push(limit((SOCKETS, share.to_string()), None));
         }
@@ -95,7 +95,7 @@ pub(crate) fn plan(
 }
 
 /// A whole disk's line of io.max, or of the files that stand for it on v1.
-fn io_settings(disk: Device, legacy: bool, io: &Io) -> Vec<(&'static str, String)> {
+fn io_settings(disk: BlockDevice, legacy: bool, io: &DiskLimits) -> Vec<(&'static str, String)> {
     let limits = [
         ("blkio.throttle.read_bps_device", "rbps", io.read),
         ("blkio.throttle.write_bps_device", "wbps", io.write),
@@ -112,7 +112,11 @@ fn io_settings(disk: Device, legacy: bool, io: &Io) -> Vec<(&'static str, String
     vec![("io.max", format!("{disk}{}", words.collect::<String>()))]
 }
 
-fn settings(controller: Controller, legacy: bool, limits: &Limits) -> Vec<(&'static str, String)> {
+fn settings(
+    controller: Controller,
+    legacy: bool,
+    limits: &JailLimits,
+) -> Vec<(&'static str, String)> {
     let memory = limits.memory;
     let quota = u64::from(limits.cpu_percent) * CPU_PERIOD / 100;
     match (controller, legacy) {

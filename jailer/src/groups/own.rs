@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::groups::hierarchy::{Controller, Mount, parse_memberships, reachable};
+use crate::groups::hierarchy::{CgroupMount, Controller, parse_memberships, reachable};
 use crate::kernel_file;
 
 /// Where this process is in the v2 hierarchy.
@@ -22,7 +22,9 @@ impl OwnGroup {
         let own = memberships
             .iter()
             .find(|membership| membership.controllers.is_empty())?;
-        let mount = mounts.into_iter().find(|mount: &Mount| mount.unified)?;
+        let mount = mounts
+            .into_iter()
+            .find(|mount: &CgroupMount| mount.unified)?;
         Some(OwnGroup {
             directory: mount.below(&own.path),
             root: mount.directory,

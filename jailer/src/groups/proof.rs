@@ -5,7 +5,7 @@
 
 use turnkey_policy::Layer;
 
-use crate::groups::Groups;
+use crate::groups::JailCgroups;
 use crate::groups::hierarchy::Controller;
 use crate::groups::limits::GroupLimit;
 use crate::process::proof::ProofError;
@@ -17,7 +17,7 @@ const LARGEST_PAGE: u64 = 64 << 10;
 /// Holds every limit against the plan, and the process `init` against the lists of the groups.
 /// Proofs of the layers that groups hold are replaced by what was seen.
 pub fn prove(
-    groups: &Groups,
+    groups: &JailCgroups,
     limits: &[GroupLimit],
     init: libc::pid_t,
     reports: &mut [LayerReport],
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn the_line_of_each_disk_is_compared() {
         let disk = |minor, rest: &str| GroupLimit {
-            device: Some(crate::host::storage::Device { major: 8, minor }),
+            device: Some(crate::host::storage::BlockDevice { major: 8, minor }),
             ..limit("io.max", &format!("8:{minor} {rest}"))
         };
         let planned = [disk(0, "rbps=1048576"), disk(16, "rbps=1048576")];

@@ -9,7 +9,7 @@ use crate::error::JailError;
 use crate::export::DestinationError;
 use crate::host::HostError;
 use crate::ids::rootless::RootlessError;
-use crate::process::wire::Step;
+use crate::process::wire::ChildStep;
 use crate::tree::paths::PathError;
 use crate::tree::root::RootError;
 
@@ -130,28 +130,29 @@ fn layer_fix(layer: Layer) -> String {
     )
 }
 
-fn step_fix(step: Step, errno: Errno) -> String {
+fn step_fix(step: ChildStep, errno: Errno) -> String {
     let fix = match (step, errno) {
-        (Step::Tree, Errno::ENOSPC) => {
+        (ChildStep::Tree, Errno::ENOSPC) => {
             "the jail's root has room for little more than names: name fewer paths and decoys"
         }
-        (Step::Tree | Step::LandlockRules, Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
-            "the host's files have changed since they were looked at: start it again"
-        }
-        (Step::Tree, Errno::EINVAL | Errno::EOPNOTSUPP) => {
+        (
+            ChildStep::Tree | ChildStep::LandlockRules,
+            Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP,
+        ) => "the host's files have changed since they were looked at: start it again",
+        (ChildStep::Tree, Errno::EINVAL | Errno::EOPNOTSUPP) => {
             "a file system that it needs cannot do this here: start in another directory, or run with --workdir-mode read-only or none"
         }
-        (Step::Tree, Errno::ENODEV) => "a file system is not loaded: modprobe overlay",
-        (Step::Routes | Step::Listeners, Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP) => {
+        (ChildStep::Tree, Errno::ENODEV) => "a file system is not loaded: modprobe overlay",
+        (ChildStep::Routes | ChildStep::Listeners, Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP) => {
             "this kernel has no IPv6 (ipv6.disable=1): allow addresses of version 4 alone"
         }
-        (Step::Listeners, Errno::EMFILE | Errno::ENFILE | Errno::ETOOMANYREFS) => {
+        (ChildStep::Listeners, Errno::EMFILE | Errno::ENFILE | Errno::ETOOMANYREFS) => {
             "raise the limit of open files (ulimit -n), or allow fewer ports"
         }
-        (Step::WorkingDirectory, _) => {
+        (ChildStep::WorkingDirectory, _) => {
             "the jail's user cannot enter the working directory: name another with --workdir"
         }
-        (Step::Landlock | Step::LandlockRules | Step::Seccomp, _) => ASK_THE_DOCTOR,
+        (ChildStep::Landlock | ChildStep::LandlockRules | ChildStep::Seccomp, _) => ASK_THE_DOCTOR,
         _ => return by_errno(errno),
     };
     fix.to_owned()
@@ -203,7 +204,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ids::userns::Switches;
+    use crate::ids::userns::NamespaceSwitches;
     use crate::process::proof::ProofError;
 
     /// One of each, and of those with a number one for every number. A new variant does not compile
@@ -233,7 +234,7 @@ mod tests {
         }));
         for errno in (1..134).map(Errno::from_raw) {
             errors.push(JailError::Namespaces {
-                refusal: Switches::default().explain(errno),
+                refusal: NamespaceSwitches::default().explain(errno),
                 source: Some(errno),
             });
             errors.push(JailError::Keeper(io::Error::from_raw_os_error(
@@ -247,7 +248,7 @@ mod tests {
                 act: "try",
                 source: errno,
             });
-            errors.extend(Step::ALL.iter().map(|step| JailError::Step {
+            errors.extend(ChildStep::ALL.iter().map(|step| JailError::Step {
                 step: *step,
                 index: 3,
                 errno,
@@ -312,7 +313,7 @@ mod tests {
             hosts.push(RootError::List(path(), path(), errno).into());
             callers.push(RootlessError::Map(errno));
             callers.push(RootlessError::Refused {
-                refusal: Switches::default().explain(errno),
+                refusal: NamespaceSwitches::default().explain(errno),
                 source: errno,
             });
             exports.push(DestinationError::System(path(), errno));
@@ -346,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_names_itself_and_the_fix() {
-        let missing = crate::plan::TreeStep::Bind {
+        let missing = crate::plan::RootfsStep::Bind {
             source: "/nonexistent/file".into(),
             path: "/nonexistent/file".into(),
             directory: false,
@@ -362,9 +363,9 @@ mod tests {
 
     #[test]
     fn a_group_that_cannot_be_made_names_itself_and_the_fix() {
-        let hierarchies = crate::groups::hierarchy::Hierarchies::probe().unwrap();
+        let hierarchies = crate::groups::hierarchy::CgroupHierarchies::probe().unwrap();
         let names = crate::groups::GroupNames::new(&hierarchies, "missing/group");
-        let error = JailError::from(crate::groups::Groups::create(names).unwrap_err());
+        let error = JailError::from(crate::groups::JailCgroups::create(names).unwrap_err());
         let told = format!("{error} {:?}", error.fix());
         assert!(told.contains("/missing/"), "{told}");
         assert!(

@@ -49,14 +49,14 @@ const DEEPEST: usize = 8;
 
 /// The number of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Device {
+pub struct BlockDevice {
     /// Which driver.
     pub major: u64,
     /// Which of its devices.
     pub minor: u64,
 }
 
-impl fmt::Display for Device {
+impl fmt::Display for BlockDevice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}", self.major, self.minor)
     }
@@ -64,56 +64,56 @@ impl fmt::Display for Device {
 
 /// What is behind a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Backing {
+pub enum StorageBacking {
     /// Memory, or the kernel itself.
     Memory,
     /// These whole disks.
-    Disks(BTreeSet<Device>),
+    Disks(BTreeSet<BlockDevice>),
     /// A server, another process, or a disk that cannot be told from here.
     OutOfReach,
 }
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mounted {
+pub struct MountedStorage {
     /// Where.
     pub place: PathBuf,
     /// The type of its file system.
     pub kind: String,
     /// What is behind it.
-    pub backing: Backing,
+    pub backing: StorageBacking,
 }
 
 /// Every mount that this process sees, in the order they were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Storage {
+pub struct HostStorage {
     /// The mounts.
-    pub mounts: Vec<Mounted>,
+    pub mounts: Vec<MountedStorage>,
     /// Where paths lead in the end; those that are not here lead to themselves.
     pub canonical: BTreeMap<PathBuf, PathBuf>,
 }
 
-impl Storage {
+impl HostStorage {
     /// Looks at the mounts of this process, and at where `paths` lead.
     ///
     /// # Errors
     /// When /proc does not tell.
-    pub fn probe<'a>(paths: impl Iterator<Item = &'a Path>) -> std::io::Result<Storage> {
+    pub fn probe<'a>(paths: impl Iterator<Item = &'a Path>) -> std::io::Result<HostStorage> {
         let lines = parse(&fs::read("/proc/self/mountinfo")?);
-        let mount = |line: &Line| Mounted {
+        let mount = |line: &MountinfoLine| MountedStorage {
             place: line.place.clone(),
             kind: line.kind.clone(),
             backing: backing(line, &lines, 0),
         };
         let canonical = paths.filter_map(|path| Some((path.to_owned(), path.canonicalize().ok()?)));
-        Ok(Storage {
+        Ok(HostStorage {
             mounts: lines.iter().map(mount).collect(),
             canonical: canonical.collect(),
         })
     }
 
     /// The mount that `path` lies in and, when `recursive`, those below it.
-    pub fn under(&self, path: &Path, recursive: bool) -> Vec<&Mounted> {
+    pub fn under(&self, path: &Path, recursive: bool) -> Vec<&MountedStorage> {
         let path = self.canonical.get(path).map_or(path, PathBuf::as_path);
         let covering = covering(self.mounts.iter(), path, |mount| &mount.place);
         let below = self.mounts.iter();
@@ -138,25 +138,25 @@ fn covering<'a, T>(
 
 /// One line of proc_pid_mountinfo(5).
 #[derive(Debug, PartialEq, Eq)]
-struct Line {
-    device: Device,
+struct MountinfoLine {
+    device: BlockDevice,
     place: PathBuf,
     kind: String,
     source: PathBuf,
     options: Vec<u8>,
 }
 
-fn parse(text: &[u8]) -> Vec<Line> {
+fn parse(text: &[u8]) -> Vec<MountinfoLine> {
     text.split(|byte| *byte == b'\n')
         .filter_map(parse_line)
         .collect()
 }
 
-fn parse_line(line: &[u8]) -> Option<Line> {
+fn parse_line(line: &[u8]) -> Option<MountinfoLine> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let dash = fields.iter().position(|field| *field == b"-")?;
     let path = |field: &[u8]| PathBuf::from(OsStr::from_bytes(&unescaped(field)));
-    Some(Line {
+    Some(MountinfoLine {
         device: number(std::str::from_utf8(fields.get(2)?).ok()?)?,
         place: path(fields.get(4)?),
         kind: String::from_utf8_lossy(fields.get(dash + 1)?).into_owned(),
@@ -166,9 +166,9 @@ fn parse_line(line: &[u8]) -> Option<Line> {
 }
 
 /// `254:0`
-fn number(text: &str) -> Option<Device> {
+fn number(text: &str) -> Option<BlockDevice> {
     let (major, minor) = text.trim().split_once(':')?;
-    Some(Device {
+    Some(BlockDevice {
         major: major.parse().ok()?,
         minor: minor.parse().ok()?,
     })
@@ -195,14 +195,14 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-fn backing(line: &Line, all: &[Line], depth: usize) -> Backing {
+fn backing(line: &MountinfoLine, all: &[MountinfoLine], depth: usize) -> StorageBacking {
     let kind = line.kind.as_str();
     if NO_DISK.contains(&kind) {
-        return Backing::Memory;
+        return StorageBacking::Memory;
     }
     if kind.starts_with("fuse.") || kind == "fuse" || kind == "fuseblk" || depth > DEEPEST {
         // Another process reads for the jail.
-        return Backing::OutOfReach;
+        return StorageBacking::OutOfReach;
     }
     if kind == "overlay" {
         return layers(&line.options, all, depth);
@@ -212,31 +212,31 @@ fn backing(line: &Line, all: &[Line], depth: usize) -> Backing {
     } else {
         whole_disk(line.device).map(|disk| BTreeSet::from([disk]))
     };
-    disks.map_or(Backing::OutOfReach, Backing::Disks)
+    disks.map_or(StorageBacking::OutOfReach, StorageBacking::Disks)
 }
 
 /// What the directories of an overlay lie on. In a container they are the host's, and not there.
-fn layers(options: &[u8], all: &[Line], depth: usize) -> Backing {
+fn layers(options: &[u8], all: &[MountinfoLine], depth: usize) -> StorageBacking {
     let mut disks = BTreeSet::new();
     let mut any = false;
     for path in layer_paths(options) {
         any = true;
         let Ok(path) = path.canonicalize() else {
-            return Backing::OutOfReach;
+            return StorageBacking::OutOfReach;
         };
         let Some(line) = covering(all.iter(), &path, |line| &line.place) else {
-            return Backing::OutOfReach;
+            return StorageBacking::OutOfReach;
         };
         match backing(line, all, depth + 1) {
-            Backing::Memory => {}
-            Backing::Disks(more) => disks.extend(more),
-            Backing::OutOfReach => return Backing::OutOfReach,
+            StorageBacking::Memory => {}
+            StorageBacking::Disks(more) => disks.extend(more),
+            StorageBacking::OutOfReach => return StorageBacking::OutOfReach,
         }
     }
     match (any, disks.is_empty()) {
-        (false, _) => Backing::OutOfReach,
-        (true, true) => Backing::Memory,
-        (true, false) => Backing::Disks(disks),
+        (false, _) => StorageBacking::OutOfReach,
+        (true, true) => StorageBacking::Memory,
+        (true, false) => StorageBacking::Disks(disks),
     }
 }
 
@@ -258,7 +258,7 @@ fn layer_paths(options: &[u8]) -> Vec<PathBuf> {
 
 /// The disks of a file system without a device of its own, as its source names them: btrfs, and
 /// others that span several.
-fn named_disks(source: &Path) -> Option<BTreeSet<Device>> {
+fn named_disks(source: &Path) -> Option<BTreeSet<BlockDevice>> {
     let names = source.as_os_str().as_bytes().split(|byte| *byte == b':');
     let mut devices = BTreeSet::new();
     for name in names {
@@ -266,7 +266,7 @@ fn named_disks(source: &Path) -> Option<BTreeSet<Device>> {
         if !metadata.file_type().is_block_device() {
             return None;
         }
-        devices.insert(Device {
+        devices.insert(BlockDevice {
             major: major(metadata.rdev()),
             minor: minor(metadata.rdev()),
         });
@@ -276,7 +276,7 @@ fn named_disks(source: &Path) -> Option<BTreeSet<Device>> {
 }
 
 /// The other devices of the same btrfs, of which a mount names one.
-fn companions(known: &BTreeSet<Device>) -> BTreeSet<Device> {
+fn companions(known: &BTreeSet<BlockDevice>) -> BTreeSet<BlockDevice> {
     let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
     let file_systems = entries(Path::new("/sys/fs/btrfs"));
     let pools = file_systems.map(|file_system| {
@@ -292,7 +292,7 @@ fn companions(known: &BTreeSet<Device>) -> BTreeSet<Device> {
 }
 
 /// The disk that a partition is on, or the device itself: sysfs(5).
-fn whole_disk(device: Device) -> Option<Device> {
+fn whole_disk(device: BlockDevice) -> Option<BlockDevice> {
     let place = fs::canonicalize(format!("/sys/dev/block/{device}")).ok()?;
     if !place.join("partition").exists() {
         return Some(device);
@@ -324,18 +324,18 @@ mod tests {
     #[test]
     fn a_server_is_out_of_reach_and_proc_is_no_disk() {
         let lines = parse(MOUNTS);
-        assert_eq!(backing(&lines[0], &lines, 0), Backing::Memory);
-        assert_eq!(backing(&lines[2], &lines, 0), Backing::OutOfReach);
+        assert_eq!(backing(&lines[0], &lines, 0), StorageBacking::Memory);
+        assert_eq!(backing(&lines[2], &lines, 0), StorageBacking::OutOfReach);
     }
 
     #[test]
     fn what_is_mounted_below_belongs_to_a_view_of_all() {
-        let mounts = parse(MOUNTS).into_iter().map(|line| Mounted {
+        let mounts = parse(MOUNTS).into_iter().map(|line| MountedStorage {
             place: line.place,
             kind: line.kind,
-            backing: Backing::Memory,
+            backing: StorageBacking::Memory,
         });
-        let storage = Storage {
+        let storage = HostStorage {
             mounts: mounts.collect(),
             canonical: BTreeMap::from([("/link".into(), "/srv/x".into())]),
         };
@@ -355,14 +355,14 @@ mod tests {
         let paths = layer_paths(b"rw,lowerdir=/a:/b,lowerdir+=/c,upperdir=/d,workdir=/w");
         assert_eq!(paths, ["/a", "/b", "/c", "/d"].map(PathBuf::from));
         let gone = layers(b"rw,lowerdir=/nonexistent/layer", &parse(MOUNTS), 0);
-        assert_eq!(gone, Backing::OutOfReach);
+        assert_eq!(gone, StorageBacking::OutOfReach);
     }
 
     #[test]
     fn every_disk_of_this_host_is_a_whole_one() {
-        let storage = Storage::probe(std::iter::empty()).unwrap();
+        let storage = HostStorage::probe(std::iter::empty()).unwrap();
         for mount in &storage.mounts {
-            let Backing::Disks(disks) = &mount.backing else {
+            let StorageBacking::Disks(disks) = &mount.backing else {
                 continue;
             };
             for disk in disks {

@@ -17,8 +17,8 @@ use nix::unistd::Pid;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
 use crate::landlock;
-use crate::process::namespaces::{self, Made};
-use crate::sys::{self, Cloned, Instruction, MountAttributes};
+use crate::process::namespaces::{self, NamespaceTiming};
+use crate::sys::{self, CloneSide, FilterInstruction, MountAttributes};
 
 /// A process in all the namespaces that a jail is born in.
 ///
@@ -59,7 +59,7 @@ pub fn born_in(group: BorrowedFd<'_>) -> Result<(), Errno> {
 /// # Errors
 /// The kernel's answer to seccomp(2).
 pub fn seccomp() -> Result<(), Errno> {
-    const ALLOW_ALL: [Instruction; 1] = [Instruction {
+    const ALLOW_ALL: [FilterInstruction; 1] = [FilterInstruction {
         code: 0x06, // BPF_RET | BPF_K
         jt: 0,
         jf: 0,
@@ -98,11 +98,11 @@ pub fn overlay() -> Result<(), Errno> {
     let (waiting, mapped) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
     match sys::clone3(u64::from(flags.cast_unsigned()), None)? {
-        Cloned::Child => {
+        CloneSide::Child => {
             drop(mapped);
             end_with(until_mapped(&waiting).and_then(|()| overlay_inside()))
         }
-        Cloned::Parent { pid, .. } => {
+        CloneSide::Parent { pid, .. } => {
             let written = map_self(pid).and_then(|()| nix::unistd::write(&mapped, b"m").map(drop));
             drop(mapped);
             let ended = wait(pid);
@@ -175,7 +175,7 @@ pub fn id_mapped(directory: &Path) -> Result<(), Errno> {
 }
 
 fn all_namespaces() -> u64 {
-    u64::from(namespaces::flags(&namespaces::ALL, Made::AtBirth).cast_unsigned())
+    u64::from(namespaces::flags(&namespaces::ALL, NamespaceTiming::AtBirth).cast_unsigned())
 }
 
 /// `act` runs in a process of its own, which may be the copy of one with threads: it allocates
@@ -193,8 +193,8 @@ fn in_child(
         };
     }
     match sys::clone3(namespaces, group)? {
-        Cloned::Child => end_with(act()),
-        Cloned::Parent { pid, .. } => wait(pid),
+        CloneSide::Child => end_with(act()),
+        CloneSide::Parent { pid, .. } => wait(pid),
     }
 }
 

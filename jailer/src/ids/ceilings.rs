@@ -10,14 +10,14 @@ use std::os::fd::AsFd;
 use nix::errno::Errno;
 
 use crate::host::kernel;
-use crate::ids::Ids;
+use crate::ids::NamespaceIds;
 use crate::kernel_file;
 use crate::process::child::Outcome;
 use crate::sys;
 
 /// The most of something in one user namespace, namespaces(7).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ceiling {
+pub struct UcountCeiling {
     /// The file below a mounted procfs.
     pub(crate) file: &'static CStr,
     /// Its text.
@@ -37,21 +37,21 @@ const COUNTED: [(&str, &CStr); 2] = [
 ];
 
 /// Half of what this host gives a user, in a jail whose user counts as its caller.
-pub(crate) fn below(ids: &Ids) -> Vec<Ceiling> {
-    if *ids == Ids::All {
+pub(crate) fn below(ids: &NamespaceIds) -> Vec<UcountCeiling> {
+    if *ids == NamespaceIds::All {
         return Vec::new();
     }
     let ceiling = |(host, file): (&str, &'static CStr)| {
         let most: u64 = kernel_file::read(host).ok()?.trim().parse().ok()?;
         let most = crate::plan::c_string((most / 2).to_string().as_ref());
-        Some(Ceiling { file, most })
+        Some(UcountCeiling { file, most })
     };
     COUNTED.into_iter().filter_map(ceiling).collect()
 }
 
 /// Sets them for the user namespace of this process, in which it has every capability. By a procfs of its own: the one
 /// that is mounted is read-only in many a container.
-pub(crate) fn set(ceilings: &[Ceiling]) -> Outcome {
+pub(crate) fn set(ceilings: &[UcountCeiling]) -> Outcome {
     if ceilings.is_empty() {
         return Ok(());
     }

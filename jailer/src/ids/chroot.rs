@@ -18,21 +18,23 @@ use crate::sys::{self, MountAttributes};
 /// namespace already. Takes a process with one thread, `CAP_SYS_ADMIN` and `CAP_SYS_CHROOT`; whoever lacks them
 /// stays where it is, as does whoever meets a failure: whether namespaces can be made is then tried and told as ever.
 pub(crate) fn leave() {
-    let Ok(place) = Place::here() else { return };
+    let Ok(place) = ChrootPlace::here() else {
+        return;
+    };
     if move_root(&place).is_err() {
         place.back();
     }
 }
 
 /// The place where this process was.
-struct Place {
+struct ChrootPlace {
     root: OwnedFd,
     directory: OwnedFd,
 }
 
-impl Place {
-    fn here() -> Result<Place, Errno> {
-        Ok(Place {
+impl ChrootPlace {
+    fn here() -> Result<ChrootPlace, Errno> {
+        Ok(ChrootPlace {
             root: open(c"/")?,
             directory: open(c".")?,
         })
@@ -45,7 +47,7 @@ impl Place {
     }
 }
 
-fn move_root(place: &Place) -> Result<(), Errno> {
+fn move_root(place: &ChrootPlace) -> Result<(), Errno> {
     let path = nix::unistd::getcwd()?;
     let namespace = nix::fcntl::open(c"/proc/self/ns/mnt", OFlag::O_CLOEXEC, Mode::empty())?;
     // Into the namespace that it is in already: that takes it to the namespace's root.

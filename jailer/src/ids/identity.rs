@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use turnkey_policy::{Identity, WORKSPACE};
+use turnkey_policy::{JailIdentity, WORKSPACE};
 
 /// The settings of the C library's name services, nsswitch.conf(5). A profile may give the host's.
 pub const NAME_SERVICES: &str = "/etc/nsswitch.conf";
@@ -15,7 +15,7 @@ pub const INSIDE_ID: u32 = 1000;
 /// /etc/passwd, /etc/group, /etc/hosts with the names that are `known`, and /etc/hostname; /etc/nsswitch.conf, in which
 /// `services` find addresses.
 pub fn account_files(
-    identity: &Identity,
+    identity: &JailIdentity,
     known: &[(IpAddr, String)],
     services: Option<&str>,
 ) -> [(&'static str, Vec<u8>); 5] {

@@ -9,7 +9,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
 use crate::ids::identity::INSIDE_ID;
-use crate::ids::{Extent, Own};
+use crate::ids::{CallerIds, Extent};
 use crate::sys::{self, Companion};
 
 /// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range
@@ -76,7 +76,7 @@ impl HostId {
     }
 
     /// For a caller without other ids, or one whose files the jail writes.
-    pub fn of_caller(own: &Own) -> HostId {
+    pub fn of_caller(own: &CallerIds) -> HostId {
         HostId {
             user: own.user,
             group: own.group,

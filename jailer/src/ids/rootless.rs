@@ -24,8 +24,8 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 
 use crate::host::trial;
-use crate::ids::subordinate::{Mapper, Ranges};
-use crate::ids::userns::{Refusal, Switches};
+use crate::ids::subordinate::{IdMapper, SubordinateIds};
+use crate::ids::userns::{NamespaceRefusal, NamespaceSwitches};
 use crate::ids::{chroot, container};
 use crate::kernel_file;
 use crate::plan::c_string;
@@ -55,7 +55,7 @@ pub enum RootlessError {
     )]
     Refused {
         /// What stands in the way, and the fix.
-        refusal: Refusal,
+        refusal: NamespaceRefusal,
         /// The kernel's answer.
         source: Errno,
     },
@@ -95,13 +95,13 @@ pub fn enter() -> Result<bool, RootlessError> {
         return Err(RootlessError::Threads);
     }
     // Asked before the namespace: inside it every capability is there.
-    let switches = Switches::read();
-    let ranges = Ranges::of(user.as_raw());
+    let switches = NamespaceSwitches::read();
+    let ranges = SubordinateIds::of(user.as_raw());
     let mapper =
-        ranges.and_then(|ranges| Mapper::start(ranges, user.as_raw(), group.as_raw()).ok());
+        ranges.and_then(|ranges| IdMapper::start(ranges, user.as_raw(), group.as_raw()).ok());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
         .map_err(|source| refused(&switches, source))?;
-    if !mapper.is_some_and(Mapper::map) {
+    if !mapper.is_some_and(IdMapper::map) {
         map_caller(user, group).map_err(RootlessError::Map)?;
     }
     own_mounts().map_err(|source| refused(&switches, source))?;
@@ -150,7 +150,7 @@ fn is_unmapped(file: &str) -> bool {
     map.is_ok_and(|map| map.trim().is_empty())
 }
 
-fn refused(switches: &Switches, source: Errno) -> RootlessError {
+fn refused(switches: &NamespaceSwitches, source: Errno) -> RootlessError {
     RootlessError::Refused {
         refusal: switches.explain(source),
         source,

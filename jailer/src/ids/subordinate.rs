@@ -24,21 +24,21 @@ const MOST: u32 = 65_536;
 
 /// First id and count, for users and for groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranges {
+pub struct SubordinateIds {
     users: (u32, u32),
     groups: (u32, u32),
 }
 
-impl Ranges {
+impl SubordinateIds {
     /// Those of `user`, when there are both and the programs to map them.
-    pub fn of(user: u32) -> Option<Ranges> {
+    pub fn of(user: u32) -> Option<SubordinateIds> {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let name = name_of(&read("/etc/passwd"), user);
         let find = |path| range(&read(path), name.as_deref(), user);
         let has_programs = PROGRAMS
             .iter()
             .all(|path| std::path::Path::new(path).exists());
-        let ranges = Ranges {
+        let ranges = SubordinateIds {
             users: find("/etc/subuid")?,
             groups: find("/etc/subgid")?,
         };
@@ -70,18 +70,18 @@ fn range(text: &str, name: Option<&str>, user: u32) -> Option<(u32, u32)> {
 
 /// Waits outside of the namespace to map the ids of the process that forked it.
 #[derive(Debug)]
-pub struct Mapper {
+pub struct IdMapper {
     helper: Pid,
     go: Option<OwnedFd>,
 }
 
-impl Mapper {
+impl IdMapper {
     /// Forks it. The caller has a single thread, so its child may do whatever it likes.
-    pub fn start(ranges: Ranges, user: u32, group: u32) -> Result<Mapper, Errno> {
+    pub fn start(ranges: SubordinateIds, user: u32, group: u32) -> Result<IdMapper, Errno> {
         let (waiting, go) = pipe2(OFlag::O_CLOEXEC)?;
         let target = std::process::id();
         if let Some(helper) = sys::fork()? {
-            return Ok(Mapper {
+            return Ok(IdMapper {
                 helper: Pid::from_raw(helper),
                 go: Some(go),
             });
@@ -117,7 +117,7 @@ impl Mapper {
     }
 }
 
-impl Drop for Mapper {
+impl Drop for IdMapper {
     fn drop(&mut self) {
         // Without the sign it ends and has done nothing; after it, it has been waited for.
         if self.go.take().is_some() {

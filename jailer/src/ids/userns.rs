@@ -1,7 +1,7 @@
 //! Why this host makes no user namespace, and the fix.
 //!
 //! The kernel answers with a bare number; which of its switches stood in the way is told by /proc.
-//! [`Switches::read`] looks, everything else is pure.
+//! [`NamespaceSwitches::read`] looks, everything else is pure.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ use crate::kernel_file;
 /// What stands in the way, and what takes it out of the way. Both are whole sentences without
 /// their full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct NamespaceRefusal {
     /// What was found.
     pub cause: String,
     /// A command, or the one thing to change.
     pub fix: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for NamespaceRefusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}; {}", self.cause, self.fix)
     }
 }
 
-fn refusal(cause: impl Into<String>, fix: impl Into<String>) -> Refusal {
-    Refusal {
+fn refusal(cause: impl Into<String>, fix: impl Into<String>) -> NamespaceRefusal {
+    NamespaceRefusal {
         cause: cause.into(),
         fix: fix.into(),
     }
@@ -36,7 +36,7 @@ fn refusal(cause: impl Into<String>, fix: impl Into<String>) -> Refusal {
 
 /// The kernel's switches that bear on namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Switches {
+pub struct NamespaceSwitches {
     /// Kinds of which this user namespace may have none: `/proc/sys/user/max_KIND_namespaces` is 0.
     pub forbidden_kinds: Vec<&'static str>,
     /// `/proc/sys/kernel/unprivileged_userns_clone`, a switch of Debian's kernels, is 0.
@@ -55,10 +55,10 @@ pub struct Switches {
 /// namespaces(7), "The /proc/sys/user directory".
 const KINDS: [&str; 8] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"];
 
-impl Switches {
+impl NamespaceSwitches {
     /// Looks at this host, as the calling process sees it.
-    pub fn read() -> Switches {
-        Switches {
+    pub fn read() -> NamespaceSwitches {
+        NamespaceSwitches {
             forbidden_kinds: KINDS
                 .into_iter()
                 .filter(|kind| number(&format!("user/max_{kind}_namespaces")) == Some(0))
@@ -76,12 +76,12 @@ impl Switches {
     }
 
     /// What is certain before anything is tried: with such a switch no jail can be.
-    pub fn certain(&self) -> Option<Refusal> {
+    pub fn certain(&self) -> Option<NamespaceRefusal> {
         self.no_room().or_else(|| self.not_for_users())
     }
 
     /// What an answer of the kernel to clone3(2) or unshare(2) means on this host.
-    pub fn explain(&self, answer: Errno) -> Refusal {
+    pub fn explain(&self, answer: Errno) -> NamespaceRefusal {
         match answer {
             Errno::ENOSPC | Errno::EUSERS => self.no_room().unwrap_or_else(|| {
                 refusal(
@@ -114,12 +114,12 @@ impl Switches {
 
     /// What a refusal means that met a process *inside* a namespace it had just made, where it
     /// should have had every right: AppArmor lets the namespace be and takes its capabilities.
-    pub fn explain_inside(&self, answer: Errno) -> Option<Refusal> {
+    pub fn explain_inside(&self, answer: Errno) -> Option<NamespaceRefusal> {
         let refused = matches!(answer, Errno::EPERM | Errno::EACCES);
         (refused && self.restricted_by_apparmor && !self.privileged).then(apparmor)
     }
 
-    fn no_room(&self) -> Option<Refusal> {
+    fn no_room(&self) -> Option<NamespaceRefusal> {
         let kind = self.forbidden_kinds.first()?;
         let switch = format!("user.max_{kind}_namespaces");
         Some(refusal(
@@ -128,7 +128,7 @@ impl Switches {
         ))
     }
 
-    fn not_for_users(&self) -> Option<Refusal> {
+    fn not_for_users(&self) -> Option<NamespaceRefusal> {
         (self.closed_to_users && !self.privileged).then(|| {
             refusal(
                 "kernel.unprivileged_userns_clone is 0: only root may make user namespaces",
@@ -138,7 +138,7 @@ impl Switches {
     }
 
     /// AppArmor's own answer is EACCES, nobody else's.
-    fn not_in_the_profile(&self, answer: Errno) -> Option<Refusal> {
+    fn not_in_the_profile(&self, answer: Errno) -> Option<NamespaceRefusal> {
         let name = self.confined_by.as_ref()?;
         (answer == Errno::EACCES).then(|| {
             refusal(
@@ -148,7 +148,7 @@ impl Switches {
         })
     }
 
-    fn not_permitted(&self, answer: Errno) -> Refusal {
+    fn not_permitted(&self, answer: Errno) -> NamespaceRefusal {
         self.not_for_users()
             .or_else(|| self.explain_inside(answer))
             .or_else(|| self.not_in_the_profile(answer))
@@ -180,7 +180,7 @@ fn profile(label: &str) -> Option<String> {
     matches!(mode, "enforce)" | "kill)").then(|| name.to_owned())
 }
 
-fn apparmor() -> Refusal {
+fn apparmor() -> NamespaceRefusal {
     refusal(
         "AppArmor takes every right from user namespaces of unprivileged users: kernel.apparmor_restrict_unprivileged_userns is 1",
         "run turnkey as root, give it an AppArmor profile with `userns,`, or lift it for everybody: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
@@ -196,21 +196,21 @@ fn number(name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn user() -> Switches {
-        Switches::default()
+    fn user() -> NamespaceSwitches {
+        NamespaceSwitches::default()
     }
 
-    fn root() -> Switches {
-        Switches {
+    fn root() -> NamespaceSwitches {
+        NamespaceSwitches {
             privileged: true,
-            ..Switches::default()
+            ..NamespaceSwitches::default()
         }
     }
 
     #[test]
     fn a_kind_that_is_forbidden_is_certain_for_root_too() {
         for of in [user(), root()] {
-            let switches = Switches {
+            let switches = NamespaceSwitches {
                 forbidden_kinds: vec!["net"],
                 ..of
             };
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn debians_switch_binds_only_users() {
-        let closed = |of: Switches| Switches {
+        let closed = |of: NamespaceSwitches| NamespaceSwitches {
             closed_to_users: true,
             ..of
         };
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn ubuntus_switch_is_named_wherever_it_strikes() {
-        let restricted = |of: Switches| Switches {
+        let restricted = |of: NamespaceSwitches| NamespaceSwitches {
             restricted_by_apparmor: true,
             ..of
         };
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_profile_that_refuses_is_named() {
-        let confined = Switches {
+        let confined = NamespaceSwitches {
             confined_by: profile("small one (enforce)\n"),
             ..user()
         };

@@ -13,41 +13,45 @@ use nix::sys::socket::{
 };
 use nix::sys::stat::Mode;
 
-use super::Handled;
-use crate::process::wire::{Fact, Facts, Sender, errno_of};
+use super::HandledAccess;
+use crate::process::wire::{ChildFact, ChildSender, FactPacket, errno_of};
 
 /// Facts of one round: the open, the connect, the bind.
-pub type Round = [Fact; 3];
+pub type Round = [ChildFact; 3];
 /// The round before.
 pub const BEFORE: Round = [
-    Fact::OpenBeforeLandlock,
-    Fact::ConnectBeforeLandlock,
-    Fact::BindBeforeLandlock,
+    ChildFact::OpenBeforeLandlock,
+    ChildFact::ConnectBeforeLandlock,
+    ChildFact::BindBeforeLandlock,
 ];
 /// The round afterwards.
 pub const AFTER: Round = [
-    Fact::OpenAfterLandlock,
-    Fact::ConnectAfterLandlock,
-    Fact::BindAfterLandlock,
+    ChildFact::OpenAfterLandlock,
+    ChildFact::ConnectAfterLandlock,
+    ChildFact::BindAfterLandlock,
 ];
 
 /// What the acts need, made before Landlock is enforced: then it is outside of its scope.
-pub struct Probes {
+pub struct LandlockProbes {
     listener: Option<(OwnedFd, UnixAddr)>,
     tcp: bool,
 }
 
-impl Probes {
+impl LandlockProbes {
     /// For what the ruleset handles.
-    pub fn open(handled: Handled) -> Result<Probes, Errno> {
+    pub fn open(handled: HandledAccess) -> Result<LandlockProbes, Errno> {
         let listener = (handled.scopes != 0).then(abstract_listener).transpose()?;
         let tcp = handled.tcp;
-        Ok(Probes { listener, tcp })
+        Ok(LandlockProbes { listener, tcp })
     }
 
     /// Tries everything and hands out what came of it.
-    pub fn tell(&self, sender: Sender<'_>, [opened, connected, bound]: Round) -> Result<(), Errno> {
-        let mut facts = Facts::NONE;
+    pub fn tell(
+        &self,
+        sender: ChildSender<'_>,
+        [opened, connected, bound]: Round,
+    ) -> Result<(), Errno> {
+        let mut facts = FactPacket::NONE;
         facts.add(opened, errno_of(open_uncovered()))?;
         if let Some((_, address)) = &self.listener {
             facts.add(connected, errno_of(reach(address)))?;

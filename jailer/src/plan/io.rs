@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::format_size;
 
-use super::TreeStep;
-use crate::groups::hierarchy::{Controller, Hierarchies, Home};
+use super::RootfsStep;
+use crate::groups::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use crate::host::Host;
-use crate::host::storage::{Backing, Device, Mounted};
+use crate::host::storage::{BlockDevice, MountedStorage, StorageBacking};
 
 /// File systems whose delayed writes the kernel charges to the group that wrote: those that set
 /// `SB_I_CGROUPWB`.
@@ -18,26 +18,30 @@ const CHARGED: &[&str] = &["btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs"];
 
 /// The limits of one run on disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Io {
+pub struct DiskLimits {
     /// Bytes in a second from each disk; `None` is no limit.
     pub read: Option<u64>,
     /// Bytes in a second to each disk.
     pub write: Option<u64>,
     /// The whole disks behind what the jail sees.
-    pub disks: BTreeSet<Device>,
+    pub disks: BTreeSet<BlockDevice>,
     /// File systems that the jail sees and no disk of this host is known to be behind, in words.
     pub out_of_reach: Vec<String>,
     /// Why some writes are not held back, in words.
     pub delayed: Option<String>,
 }
 
-impl Io {
+impl DiskLimits {
     /// For a tree of these steps; `None` when the policy sets no such limit.
-    pub(super) fn new(limits: &Limits, steps: &[TreeStep], host: &Host) -> Option<Io> {
+    pub(super) fn new(
+        limits: &JailLimits,
+        steps: &[RootfsStep],
+        host: &Host,
+    ) -> Option<DiskLimits> {
         if !limits.limit_io() {
             return None;
         }
-        let mut io = Io {
+        let mut io = DiskLimits {
             read: limits.io_read,
             write: limits.io_write,
             disks: BTreeSet::new(),
@@ -45,10 +49,10 @@ impl Io {
             delayed: None,
         };
         let mut written = BTreeSet::new();
-        for seen in steps.iter().filter_map(Seen::of) {
+        for seen in steps.iter().filter_map(ShownPath::of) {
             for mount in host.storage.under(&seen.path, seen.recursive) {
                 io.add(mount);
-                if seen.writable && matches!(mount.backing, Backing::Disks(_)) {
+                if seen.writable && matches!(mount.backing, StorageBacking::Disks(_)) {
                     written.insert(mount.kind.as_str());
                 }
             }
@@ -59,11 +63,11 @@ impl Io {
         Some(io)
     }
 
-    fn add(&mut self, mount: &Mounted) {
+    fn add(&mut self, mount: &MountedStorage) {
         match &mount.backing {
-            Backing::Memory => {}
-            Backing::Disks(disks) => self.disks.extend(disks),
-            Backing::OutOfReach => {
+            StorageBacking::Memory => {}
+            StorageBacking::Disks(disks) => self.disks.extend(disks),
+            StorageBacking::OutOfReach => {
                 let place = format!("{} at {}", mount.kind, mount.place.display());
                 if !self.out_of_reach.contains(&place) {
                     self.out_of_reach.push(place);
@@ -86,7 +90,7 @@ impl Io {
         if self.disks.is_empty() {
             return "nothing: no disk of this host is known to be behind what the jail sees".into();
         }
-        let disks: Vec<_> = self.disks.iter().map(Device::to_string).collect();
+        let disks: Vec<_> = self.disks.iter().map(BlockDevice::to_string).collect();
         let except = self.degraded().map(|reason| format!("; {reason}"));
         let except = except.unwrap_or_default();
         format!("{}: {}{except}", self.requested(), disks.join(", "))
@@ -115,45 +119,45 @@ impl Io {
 }
 
 /// What of the host a step shows.
-struct Seen {
+struct ShownPath {
     path: std::path::PathBuf,
     recursive: bool,
     writable: bool,
 }
 
-impl Seen {
-    fn of(step: &TreeStep) -> Option<Seen> {
-        let seen = |path: &Path, recursive, writable| Seen {
+impl ShownPath {
+    fn of(step: &RootfsStep) -> Option<ShownPath> {
+        let seen = |path: &Path, recursive, writable| ShownPath {
             path: path.to_owned(),
             recursive,
             writable,
         };
         Some(match step {
-            TreeStep::Bind {
+            RootfsStep::Bind {
                 source, writable, ..
             } => seen(source, true, *writable),
-            TreeStep::RootEntry { root, .. } => seen(root, true, false),
+            RootfsStep::RootEntry { root, .. } => seen(root, true, false),
             // What is mounted below the working directory does not show.
-            TreeStep::Overlay { source, .. } => seen(source, false, false),
+            RootfsStep::Overlay { source, .. } => seen(source, false, false),
             _ => return None,
         })
     }
 }
 
 /// What is written through the page cache reaches the disk later, by the kernel's own threads.
-fn delayed(kinds: &BTreeSet<&str>, hierarchies: &Hierarchies) -> Option<String> {
+fn delayed(kinds: &BTreeSet<&str>, hierarchies: &CgroupHierarchies) -> Option<String> {
     let home = |controller| hierarchies.home(controller);
-    if kinds.is_empty() || *home(Controller::Io) == Home::Missing {
+    if kinds.is_empty() || *home(Controller::Io) == ControllerHome::Missing {
         return None;
     }
-    if let Home::Legacy(_) = home(Controller::Io) {
+    if let ControllerHome::Legacy(_) = home(Controller::Io) {
         return Some(
             "control groups of version 1 do not hold back what is written through the page cache, only what \
              goes past it or is waited for; boot with version 2 alone: systemd.unified_cgroup_hierarchy=1"
                 .to_owned(),
         );
     }
-    if *home(Controller::Memory) != Home::Unified {
+    if *home(Controller::Memory) != ControllerHome::Unified {
         return Some(
             "what is written through the page cache is not held back while the controller `memory` is in a \
              hierarchy of version 1; boot with version 2 alone: systemd.unified_cgroup_hierarchy=1"

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use super::TreeStep;
+use super::RootfsStep;
 
 /// Files, with what they would tell or do.
 pub const FILES: &[(&str, &str)] = &[
@@ -93,9 +93,9 @@ pub const DIRECTORIES: &[(&str, &str)] = &[
 ];
 
 /// One step per mask.
-pub fn steps() -> impl Iterator<Item = TreeStep> {
+pub fn steps() -> impl Iterator<Item = RootfsStep> {
     let of = |masks: &'static [(&str, &str)], directory| {
-        masks.iter().map(move |(path, _)| TreeStep::Mask {
+        masks.iter().map(move |(path, _)| RootfsStep::Mask {
             path: Path::new(path).to_owned(),
             directory,
         })

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use turnkey_policy::endpoint::{self, is_one};
-use turnkey_policy::{Allowed, Network, Peer, Policy, Special, Subnet};
+use turnkey_policy::{AllowedHost, EndpointHost, NetworkMode, Policy, SpecialAddress, Subnet};
 
 use super::PlanError;
 
@@ -28,9 +28,9 @@ const STRANGERS: [IpAddr; 6] = [
 
 /// What of the network the jail reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct NetworkReach {
     /// What is made local, or closed within it, in this order.
-    pub routes: Vec<Route>,
+    pub routes: Vec<RangeRoute>,
     /// Where sockets wait; an unspecified address is every one of its family. Each in its order.
     pub listeners: Vec<SocketAddr>,
     /// The lines of /etc/hosts.
@@ -41,32 +41,32 @@ pub struct Reach {
 
 /// What happens to connects to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct RangeRoute {
     /// The range.
     pub net: Subnet,
     /// Whether it is local, `RTN_LOCAL`; it has no way otherwise, `RTN_UNREACHABLE`.
     pub open: bool,
 }
 
-impl Reach {
+impl NetworkReach {
     /// What the policy means on a host with these addresses of its own.
-    pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<Reach, PlanError> {
+    pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<NetworkReach, PlanError> {
         match policy.network {
-            Network::None | Network::Loopback => {
-                return Ok(Reach {
+            NetworkMode::None | NetworkMode::Loopback => {
+                return Ok(NetworkReach {
                     stranger: Some(STRANGERS[0]),
-                    ..Reach::default()
+                    ..NetworkReach::default()
                 });
             }
             // Its routes are the host's.
-            Network::Host => return Ok(Reach::default()),
-            Network::Allow => {}
+            NetworkMode::Host => return Ok(NetworkReach::default()),
+            NetworkMode::Allow => {}
         }
         for entry in &policy.allow {
             check_name(entry, own)?;
         }
-        let nets: BTreeSet<Subnet> = policy.allow.iter().flat_map(Allowed::nets).collect();
-        Ok(Reach {
+        let nets: BTreeSet<Subnet> = policy.allow.iter().flat_map(AllowedHost::nets).collect();
+        Ok(NetworkReach {
             routes: routes(&policy.allow, &nets, own),
             listeners: listeners(&policy.allow)?,
             hosts: hosts(&policy.allow),
@@ -79,12 +79,12 @@ impl Reach {
 
 /// A name is somebody else's to define: one that leads to this machine or its credentials is not
 /// what was meant.
-fn check_name(entry: &Allowed, own: &[IpAddr]) -> Result<(), PlanError> {
+fn check_name(entry: &AllowedHost, own: &[IpAddr]) -> Result<(), PlanError> {
     if entry.nets().next().is_none() {
         return Err(PlanError::Unresolved(entry.to.to_string()));
     }
     for address in &entry.addresses {
-        let special = Special::of(*address).map(Special::name);
+        let special = SpecialAddress::of(*address).map(SpecialAddress::name);
         let own = own.contains(address).then_some("an address of this host");
         if let Some(what) = special.or(own) {
             return Err(PlanError::Rebound {
@@ -97,20 +97,21 @@ fn check_name(entry: &Allowed, own: &[IpAddr]) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn routes(allowed: &[Allowed], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<Route> {
+fn routes(allowed: &[AllowedHost], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<RangeRoute> {
     // The jail's own loopback is there already, and stays its own.
-    let is_home = |net: &Subnet| Special::of(net.network()) == Some(Special::Loopback);
+    let is_home =
+        |net: &Subnet| SpecialAddress::of(net.network()) == Some(SpecialAddress::Loopback);
     let open = nets.iter().filter(|net| !(is_one(**net) && is_home(net)));
     let open = open.map(|net| (*net, true));
     let closed = endpoint::closed(allowed, own);
     let closed = closed.into_iter().map(|net| (net, false));
     let routes = open.chain(closed);
-    routes.map(|(net, open)| Route { net, open }).collect()
+    routes.map(|(net, open)| RangeRoute { net, open }).collect()
 }
 
 /// One for each port where a range is allowed, and one for each address and port elsewhere: a socket
 /// for every address leaves no room beside it.
-fn listeners(allowed: &[Allowed]) -> Result<Vec<SocketAddr>, PlanError> {
+fn listeners(allowed: &[AllowedHost]) -> Result<Vec<SocketAddr>, PlanError> {
     let everywhere = |net: Subnet| match net.network() {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -142,10 +143,10 @@ fn listeners(allowed: &[Allowed]) -> Result<Vec<SocketAddr>, PlanError> {
     Ok(wide.into_iter().collect())
 }
 
-fn hosts(allowed: &[Allowed]) -> Vec<(IpAddr, String)> {
+fn hosts(allowed: &[AllowedHost]) -> Vec<(IpAddr, String)> {
     let lines = allowed.iter().filter_map(|entry| match &entry.to.peer {
-        Peer::Name(name) => Some((name, &entry.addresses)),
-        Peer::Net(_) => None,
+        EndpointHost::Name(name) => Some((name, &entry.addresses)),
+        EndpointHost::Net(_) => None,
     });
     let lines = lines.flat_map(|(name, addresses)| {
         addresses
@@ -175,12 +176,12 @@ mod tests {
         load("untrusted", &no_files, &overrides).unwrap()
     }
 
-    fn reach(allow: &[&str]) -> Result<Reach, PlanError> {
-        Reach::new(&policy(allow), &["10.1.0.9".parse().unwrap()])
+    fn reach(allow: &[&str]) -> Result<NetworkReach, PlanError> {
+        NetworkReach::new(&policy(allow), &["10.1.0.9".parse().unwrap()])
     }
 
-    fn words(reach: &Reach) -> (Vec<String>, Vec<String>) {
-        let route = |route: &Route| {
+    fn words(reach: &NetworkReach) -> (Vec<String>, Vec<String>) {
+        let route = |route: &RangeRoute| {
             let sign = if route.open { "" } else { "!" };
             format!("{sign}{}", route.net)
         };
@@ -261,7 +262,7 @@ mod tests {
         ] {
             let mut policy = policy(&["example.org:443"]);
             policy.allow[0].addresses = vec![address.parse().unwrap()];
-            let reach = Reach::new(&policy, &own);
+            let reach = NetworkReach::new(&policy, &own);
             assert_eq!(
                 matches!(reach, Err(PlanError::Rebound { .. })),
                 near,

@@ -2,42 +2,42 @@
 
 use std::path::Path;
 
-use turnkey_policy::{Filesystem, HostPath, Scratch};
+use turnkey_policy::{FilesystemPolicy, HostPath, ScratchMount};
 
 use crate::host::{Host, PathFact};
 
 /// Something the profile puts into the tree.
-pub(super) enum Place<'a> {
+pub(super) enum PlannedMount<'a> {
     Host { named: &'a HostPath, writable: bool },
-    Scratch(&'a Scratch),
+    Scratch(&'a ScratchMount),
 }
 
-impl Place<'_> {
+impl PlannedMount<'_> {
     fn path(&self) -> &Path {
         match self {
-            Place::Host { named, .. } => &named.path,
-            Place::Scratch(scratch) => &scratch.path,
+            PlannedMount::Host { named, .. } => &named.path,
+            PlannedMount::Scratch(scratch) => &scratch.path,
         }
     }
 }
 
 /// Directories before what they contain, or a later mount would hide an earlier one; and symlinks
 /// last: most lead to where something is by then.
-pub(super) fn places<'a>(filesystem: &'a Filesystem, host: &Host) -> Vec<Place<'a>> {
-    let read = filesystem.read.iter().map(|named| Place::Host {
+pub(super) fn places<'a>(filesystem: &'a FilesystemPolicy, host: &Host) -> Vec<PlannedMount<'a>> {
+    let read = filesystem.read.iter().map(|named| PlannedMount::Host {
         named,
         writable: false,
     });
-    let write = filesystem.write.iter().map(|named| Place::Host {
+    let write = filesystem.write.iter().map(|named| PlannedMount::Host {
         named,
         writable: true,
     });
     let mut places: Vec<_> = read
         .chain(write)
-        .chain(filesystem.scratch.iter().map(Place::Scratch))
+        .chain(filesystem.scratch.iter().map(PlannedMount::Scratch))
         .collect();
     let is_symlink =
-        |place: &Place<'_>| matches!(host.fact(place.path()), PathFact::Symlink { .. });
+        |place: &PlannedMount<'_>| matches!(host.fact(place.path()), PathFact::Symlink { .. });
     places.sort_by_cached_key(|place| (is_symlink(place), place.path().to_owned()));
     places
 }

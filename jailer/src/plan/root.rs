@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use turnkey_policy::WORKSPACE;
 use turnkey_policy::reserved::RESERVED_ITSELF;
 
-use super::TreeStep;
-use super::tree::{Origin, TreeBuilder};
+use super::RootfsStep;
+use super::tree::{MountOrigin, RootfsBuilder};
 use crate::host::PathFact;
-use crate::landlock::Use;
+use crate::landlock::PathUse;
 use crate::tree::root::RootFacts;
 
 /// Directories of every jail; and /tmp, which is a scratch or not there.
@@ -19,7 +19,7 @@ const OWN: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/tmp", WORKSPACE];
 /// Names that turnkey uses at the top while it builds.
 const OWN_NAMES: [&str; 3] = ["/.turnkey", "/.lower", "/.upper"];
 
-impl TreeBuilder {
+impl RootfsBuilder {
     /// Brings in what `facts` says is in `root`.
     pub(super) fn root(&mut self, root: &Path, facts: &RootFacts, decoys: &[PathBuf]) {
         for (path, fact) in &facts.entries {
@@ -47,9 +47,9 @@ impl TreeBuilder {
         } else {
             self.file(&path, Vec::new());
         }
-        self.mounted.insert(path.clone(), Origin::Root);
-        self.grant(&path, Use::ReadExecute, directory);
-        self.steps.push(TreeStep::RootEntry {
+        self.mounted.insert(path.clone(), MountOrigin::Root);
+        self.grant(&path, PathUse::ReadExecute, directory);
+        self.steps.push(RootfsStep::RootEntry {
             root,
             path,
             directory,

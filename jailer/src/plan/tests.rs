@@ -7,9 +7,9 @@ use std::path::Path;
 use turnkey_policy::{HostPath, Layer, Overrides};
 
 use super::*;
-use crate::groups::hierarchy::{Controller, Hierarchies, Home};
+use crate::groups::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use crate::host::PathFact;
-use crate::host::storage::{Backing, Device, Mounted, Storage};
+use crate::host::storage::{BlockDevice, HostStorage, MountedStorage, StorageBacking};
 use crate::process::rlimits::HardLimits;
 
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
@@ -51,12 +51,12 @@ fn host(more: &[(&str, PathFact)]) -> Host {
     Host {
         paths,
         root: None,
-        ids: crate::ids::Ids::All,
+        ids: crate::ids::NamespaceIds::All,
         landlock_abi: 6,
-        hierarchies: Hierarchies::probe().unwrap(),
-        storage: crate::host::storage::Storage::default(),
+        hierarchies: CgroupHierarchies::probe().unwrap(),
+        storage: crate::host::storage::HostStorage::default(),
         addresses: Vec::new(),
-        names: crate::host::Names::default(),
+        names: crate::host::NameResolution::default(),
         hard_limits: HardLimits::default(),
         ceilings: Vec::new(),
         last_capability: 40,
@@ -65,7 +65,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
 
 #[test]
 fn the_hosts_network_is_not_entered_without_what_keeps_its_abstract_sockets_apart() {
-    let policy = policy(|policy| policy.network = turnkey_policy::Network::Host);
+    let policy = policy(|policy| policy.network = turnkey_policy::NetworkMode::Host);
     for abi in 0..6 {
         let old = Host {
             landlock_abi: abi,
@@ -83,8 +83,8 @@ fn the_hosts_network_is_not_entered_without_what_keeps_its_abstract_sockets_apar
     );
 }
 
-fn command(arguments: &[&str]) -> Command {
-    Command {
+fn command(arguments: &[&str]) -> JailCommand {
+    JailCommand {
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: vec![
             ("LANG".into(), "C.UTF-8".into()),
@@ -103,7 +103,7 @@ fn binds(plan: &Plan) -> Vec<(&Path, bool)> {
     plan.tree
         .iter()
         .filter_map(|step| match step {
-            TreeStep::Bind { path, writable, .. } => Some((path.as_path(), *writable)),
+            RootfsStep::Bind { path, writable, .. } => Some((path.as_path(), *writable)),
             _ => None,
         })
         .collect()
@@ -113,7 +113,7 @@ fn binds(plan: &Plan) -> Vec<(&Path, bool)> {
 fn what_a_symlink_leads_to_is_not_mounted_twice() {
     let plan = plan(&policy(|_| {}), &host(&[])).unwrap();
     assert_eq!(binds(&plan), [(Path::new("/usr"), false)]);
-    assert!(plan.tree.contains(&TreeStep::Symlink {
+    assert!(plan.tree.contains(&RootfsStep::Symlink {
         path: "/bin".into(),
         text: "usr/bin".into()
     }));
@@ -160,15 +160,15 @@ fn a_directory_inside_another_is_there_with_it_unless_it_is_writable() {
 fn a_place_is_made_before_something_is_mounted_on_it() {
     let policy = policy(|policy| policy.filesystem.read.push(readable("/srv/a/file")));
     let plan = plan(&policy, &host(&[("/srv/a/file", PathFact::File)])).unwrap();
-    let at = |wanted: &TreeStep| plan.tree.iter().position(|step| step == wanted);
-    let parent = at(&TreeStep::Directory("/srv/a".into())).unwrap();
-    let place = at(&TreeStep::File {
+    let at = |wanted: &RootfsStep| plan.tree.iter().position(|step| step == wanted);
+    let parent = at(&RootfsStep::Directory("/srv/a".into())).unwrap();
+    let place = at(&RootfsStep::File {
         path: "/srv/a/file".into(),
         content: Vec::new(),
     })
     .unwrap();
     let mount = plan.tree.iter().position(
-        |step| matches!(step, TreeStep::Bind { path, .. } if path == Path::new("/srv/a/file")),
+        |step| matches!(step, RootfsStep::Bind { path, .. } if path == Path::new("/srv/a/file")),
     );
     assert!(parent < place && place < mount.unwrap());
 }
@@ -193,12 +193,12 @@ fn a_missing_path_fails_unless_it_is_optional() {
 fn a_scratch_does_not_hide_what_lies_in_it() {
     let policy = policy(|policy| policy.filesystem.read.push(readable("/tmp/data")));
     let plan = plan(&policy, &host(&[("/tmp/data", PathFact::Directory)])).unwrap();
-    let at = |wanted: &dyn Fn(&TreeStep) -> bool| plan.tree.iter().position(wanted).unwrap();
+    let at = |wanted: &dyn Fn(&RootfsStep) -> bool| plan.tree.iter().position(wanted).unwrap();
     let scratch =
-        at(&|step| matches!(step, TreeStep::Tmpfs { path, .. } if path == Path::new("/tmp")));
-    let place = at(&|step| *step == TreeStep::Directory("/tmp/data".into()));
+        at(&|step| matches!(step, RootfsStep::Tmpfs { path, .. } if path == Path::new("/tmp")));
+    let place = at(&|step| *step == RootfsStep::Directory("/tmp/data".into()));
     let bind =
-        at(&|step| matches!(step, TreeStep::Bind { path, .. } if path == Path::new("/tmp/data")));
+        at(&|step| matches!(step, RootfsStep::Bind { path, .. } if path == Path::new("/tmp/data")));
     assert!(scratch < place && place < bind);
 }
 
@@ -247,7 +247,7 @@ fn a_decoy_cannot_lie_in_a_host_directory() {
 #[test]
 fn a_system_directory_is_no_workspace() {
     for directory in ["/", "/etc", "/etc/ssh", "/proc/1", "/run/user/0"] {
-        let command = Command {
+        let command = JailCommand {
             workdir: directory.into(),
             ..command(&["true"])
         };
@@ -307,17 +307,17 @@ fn every_mount_has_its_landlock_grant_and_the_probe_has_none() {
             .find(|grant| grant.path == Path::new(path))
             .map(|grant| grant.place)
     };
-    assert_eq!(place("/"), Some(Use::List));
-    assert_eq!(place("/usr"), Some(Use::ReadExecute));
-    assert_eq!(place("/proc"), Some(Use::Read));
-    assert_eq!(place("/tmp"), Some(Use::Full));
-    assert_eq!(place(WORKSPACE), Some(Use::Full));
+    assert_eq!(place("/"), Some(PathUse::List));
+    assert_eq!(place("/usr"), Some(PathUse::ReadExecute));
+    assert_eq!(place("/proc"), Some(PathUse::Read));
+    assert_eq!(place("/tmp"), Some(PathUse::Full));
+    assert_eq!(place(WORKSPACE), Some(PathUse::Full));
     assert_eq!(place(PROBE), None);
 }
 
 /// A root that has a place for data, and traps where turnkey's own things go.
 /// What Landlock grants at a path.
-fn grants_at(plan: &Plan, path: &str) -> Vec<Use> {
+fn grants_at(plan: &Plan, path: &str) -> Vec<PathUse> {
     let all = plan.grants.iter();
     let at = all.filter(|grant| grant.path == Path::new(path));
     at.map(|grant| grant.place).collect()
@@ -335,14 +335,14 @@ fn what_is_given_by_name_is_not_listed_nor_is_the_root_over_it() {
     });
     let plan = plan(&policy, &host).unwrap();
     assert_eq!(binds(&plan), [(Path::new("/usr"), false)]);
-    assert_eq!(grants_at(&plan, "/usr"), [Use::ByName]);
+    assert_eq!(grants_at(&plan, "/usr"), [PathUse::ByName]);
     assert_eq!(grants_at(&plan, "/usr/bin"), []);
-    assert_eq!(grants_at(&plan, "/usr/bin/tools"), [Use::ReadExecute]);
+    assert_eq!(grants_at(&plan, "/usr/bin/tools"), [PathUse::ReadExecute]);
     assert_eq!(grants_at(&plan, "/"), [], "a right on it is one on /usr");
 
     let listed = super::Plan::new(&self::policy(|_| {}), &host, command(&["true"])).unwrap();
-    assert_eq!(grants_at(&listed, "/"), [Use::List]);
-    assert_eq!(grants_at(&listed, "/usr"), [Use::ReadExecute]);
+    assert_eq!(grants_at(&listed, "/"), [PathUse::List]);
+    assert_eq!(grants_at(&listed, "/usr"), [PathUse::ReadExecute]);
 }
 
 #[test]
@@ -365,13 +365,13 @@ fn what_lies_in_a_list_of_the_jails_own_cannot_be_kept_from_it() {
         policy.filesystem.read = vec![by_name("/usr/bin"), readable("/usr")];
     });
     let plan = plan(&policy, &host(&[])).unwrap();
-    assert_eq!(grants_at(&plan, "/usr"), [Use::ReadExecute]);
+    assert_eq!(grants_at(&plan, "/usr"), [PathUse::ReadExecute]);
     assert_eq!(grants_at(&plan, "/usr/bin"), []);
 }
 
 #[test]
 fn a_proc_of_processes_alone_has_nothing_to_cover() {
-    let processes = policy(|policy| policy.filesystem.proc = Proc::Processes);
+    let processes = policy(|policy| policy.filesystem.proc = ProcView::Processes);
     let masks = |policy| plan(policy, &host(&[])).unwrap().masks().count();
     assert_eq!(masks(&processes), 0);
     assert_eq!(
@@ -426,8 +426,8 @@ fn a_root_of_its_own_comes_in_entry_by_entry_and_never_turnkey_s_places() {
         .tree
         .iter()
         .filter_map(|step| match step {
-            TreeStep::RootEntry { path, .. } => path.to_str(),
-            TreeStep::Symlink { path, .. } if !path.starts_with("/dev") => path.to_str(),
+            RootfsStep::RootEntry { path, .. } => path.to_str(),
+            RootfsStep::Symlink { path, .. } if !path.starts_with("/dev") => path.to_str(),
             _ => None,
         })
         .collect();
@@ -471,23 +471,23 @@ fn a_path_that_was_exchanged_between_two_looks_is_refused() {
 }
 
 /// A disk at /, a network file system at /mnt, memory at /tmp.
-fn stored(home: Home) -> Host {
-    let disk = |minor| Device { major: 8, minor };
-    let mounted = |place: &str, kind: &str, backing| Mounted {
+fn stored(home: ControllerHome) -> Host {
+    let disk = |minor| BlockDevice { major: 8, minor };
+    let mounted = |place: &str, kind: &str, backing| MountedStorage {
         place: place.into(),
         kind: kind.into(),
         backing,
     };
     let mounts = vec![
-        mounted("/", "ext4", Backing::Disks([disk(0)].into())),
-        mounted("/home", "vfat", Backing::Disks([disk(16)].into())),
-        mounted("/mnt", "nfs", Backing::OutOfReach),
-        mounted("/tmp", "tmpfs", Backing::Memory),
+        mounted("/", "ext4", StorageBacking::Disks([disk(0)].into())),
+        mounted("/home", "vfat", StorageBacking::Disks([disk(16)].into())),
+        mounted("/mnt", "nfs", StorageBacking::OutOfReach),
+        mounted("/tmp", "tmpfs", StorageBacking::Memory),
     ];
     let homes = Controller::ALL.map(|controller| (controller, home.clone()));
     Host {
-        hierarchies: Hierarchies::new("/sys/fs/cgroup".into(), homes.to_vec()),
-        storage: Storage {
+        hierarchies: CgroupHierarchies::new("/sys/fs/cgroup".into(), homes.to_vec()),
+        storage: HostStorage {
             mounts,
             canonical: BTreeMap::new(),
         },
@@ -508,7 +508,7 @@ fn of_io(plan: &Plan) -> Vec<(&'static str, &str)> {
 
 #[test]
 fn nothing_is_limited_on_disks_unless_asked_for() {
-    let plan = plan(&policy(|_| ()), &stored(Home::Unified)).unwrap();
+    let plan = plan(&policy(|_| ()), &stored(ControllerHome::Unified)).unwrap();
     assert_eq!(plan.io, None);
     assert_eq!(of_io(&plan), []);
     assert!(!plan.missing().iter().any(|(layer, _)| *layer == Layer::Io));
@@ -520,7 +520,7 @@ fn every_disk_behind_the_tree_has_its_limit() {
         policy.limits.io_read = Some(10 << 20);
         policy.limits.io_write = Some(1 << 20);
     });
-    let on_v2 = plan(&policy, &stored(Home::Unified)).unwrap();
+    let on_v2 = plan(&policy, &stored(ControllerHome::Unified)).unwrap();
     let both = "rbps=10485760 wbps=1048576";
     assert_eq!(
         of_io(&on_v2),
@@ -530,7 +530,7 @@ fn every_disk_behind_the_tree_has_its_limit() {
         ],
         "/usr, and the working directory"
     );
-    let on_v1 = plan(&policy, &stored(Home::Legacy("/blkio".into()))).unwrap();
+    let on_v1 = plan(&policy, &stored(ControllerHome::Legacy("/blkio".into()))).unwrap();
     assert_eq!(
         of_io(&on_v1)[..2],
         [
@@ -544,7 +544,7 @@ fn every_disk_behind_the_tree_has_its_limit() {
 
 #[test]
 fn what_is_not_held_back_is_said() {
-    let with = |change: fn(&mut Policy), home: Home| {
+    let with = |change: fn(&mut Policy), home: ControllerHome| {
         let policy = policy(|policy| {
             policy.limits.io_write = Some(1 << 20);
             change(policy);
@@ -553,15 +553,15 @@ fn what_is_not_held_back_is_said() {
     };
     let writable = |policy: &mut Policy| policy.filesystem.write = vec![readable("/home/out")];
     let told = |plan: &Plan| plan.io.as_ref().unwrap().degraded().unwrap_or_default();
-    let on_v1 = with(writable, Home::Legacy("/blkio".into()));
+    let on_v1 = with(writable, ControllerHome::Legacy("/blkio".into()));
     assert!(told(&on_v1).contains("version 1"), "{}", told(&on_v1));
-    let on_v2 = with(writable, Home::Unified);
+    let on_v2 = with(writable, ControllerHome::Unified);
     assert!(told(&on_v2).contains("vfat"), "{}", told(&on_v2));
     assert_eq!(on_v2.missing(), []);
 
     let server = with(
         |policy| policy.filesystem.read.push(readable("/mnt")),
-        Home::Unified,
+        ControllerHome::Unified,
     );
     assert!(told(&server).contains("nfs at /mnt"), "{}", told(&server));
     let (layer, reason) = server.missing().remove(0);
@@ -573,11 +573,13 @@ fn what_is_not_held_back_is_said() {
 fn a_host_without_the_controller_misses_the_layer_when_asked_for() {
     let limited = policy(|policy| policy.limits.io_read = Some(1 << 20));
     let without = Host {
-        hierarchies: Hierarchies::new(
+        hierarchies: CgroupHierarchies::new(
             "/sys/fs/cgroup".into(),
-            Controller::ALWAYS.map(|it| (it, Home::Unified)).to_vec(),
+            Controller::ALWAYS
+                .map(|it| (it, ControllerHome::Unified))
+                .to_vec(),
         ),
-        ..stored(Home::Unified)
+        ..stored(ControllerHome::Unified)
     };
     let (layer, reason) = plan(&limited, &without).unwrap().missing().remove(0);
     assert_eq!(layer, Layer::Io);

@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{HostPath, Limits, Policy, Proc, WORKSPACE, Workdir, is_reserved};
+use turnkey_policy::{HostPath, JailLimits, Policy, ProcView, WORKSPACE, WorkdirMode, is_reserved};
 
-use super::network::Reach;
+use super::network::NetworkReach;
 use super::places::is_no_workdir;
-use super::{EMPTY, Grant, PROBE, PlanError, TreeStep, masks};
-use crate::host::{Host, Names, PathFact};
+use super::{EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep, masks};
+use crate::host::{Host, NameResolution, PathFact};
 use crate::ids::identity::{self, NAME_SERVICES, account_files};
-use crate::landlock::Use;
+use crate::landlock::PathUse;
 
 /// The memory that /dev/shm may hold, bytes.
 const SHARED_MEMORY: u64 = 64 << 20;
 /// What thrown-away writes to the workspace may hold. Where no group counts them as memory, they
 /// are bounded as such by themselves.
-pub(super) fn workspace_size(limits: &Limits, host: &Host) -> u64 {
+pub(super) fn workspace_size(limits: &JailLimits, host: &Host) -> u64 {
     if host.hierarchies.ungrouped().memory {
         limits.disk.min(limits.memory)
     } else {
@@ -26,37 +26,37 @@ pub(super) fn workspace_size(limits: &Limits, host: &Host) -> u64 {
 
 /// Collects steps; knows which places the root already has.
 #[derive(Default)]
-pub(super) struct TreeBuilder {
-    pub(super) steps: Vec<TreeStep>,
-    pub(super) grants: Vec<Grant>,
+pub(super) struct RootfsBuilder {
+    pub(super) steps: Vec<RootfsStep>,
+    pub(super) grants: Vec<LandlockGrant>,
     made: BTreeSet<PathBuf>,
     /// What is mounted with all it contains, and whose it is.
-    pub(super) mounted: HashMap<PathBuf, Origin>,
+    pub(super) mounted: HashMap<PathBuf, MountOrigin>,
     /// What the profile's own root has where something is to be put.
     pub(super) places: BTreeMap<PathBuf, PathFact>,
 }
 
 /// Whose directory a mounted one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum MountOrigin {
     Host,
     Root,
 }
 
-impl TreeBuilder {
+impl RootfsBuilder {
     /// What every jail has on its root, before anything of the host.
     pub(super) fn reserved_files(
         &mut self,
         policy: &Policy,
-        reach: &Reach,
-        names: &Names,
+        reach: &NetworkReach,
+        names: &NameResolution,
     ) -> Result<(), PlanError> {
         // A right on the root is one on all that lies in it, also on what is not to be listed.
         if policy.filesystem.read.iter().all(|named| named.list) {
-            self.grant("/", Use::List, true);
+            self.grant("/", PathUse::List, true);
         }
         self.directory(Path::new("/etc"));
-        self.grant("/etc", Use::Read, true);
+        self.grant("/etc", PathUse::Read, true);
         let filesystem = &policy.filesystem;
         let is_given = |path: &str| {
             let mut given = filesystem.read.iter();
@@ -70,19 +70,19 @@ impl TreeBuilder {
         for path in [PROBE, EMPTY] {
             self.file(Path::new(path), Vec::new());
         }
-        let step = TreeStep::Proc {
+        let step = RootfsStep::Proc {
             path: "/proc".into(),
             shows: policy.filesystem.proc,
         };
-        self.mount(step, "/proc", Use::Read)?;
-        if policy.filesystem.proc == Proc::Common {
+        self.mount(step, "/proc", PathUse::Read)?;
+        if policy.filesystem.proc == ProcView::Common {
             self.steps.extend(masks::steps());
         }
         Ok(())
     }
 
     /// How the host asks for names, in a jail that has its network, unless the profile says how.
-    pub(super) fn resolver(&mut self, policy: &Policy, names: &Names) {
+    pub(super) fn resolver(&mut self, policy: &Policy, names: &NameResolution) {
         let path = Path::new("/etc/resolv.conf");
         let filesystem = &policy.filesystem;
         let is_given = filesystem.read.iter().any(|named| named.path == path);
@@ -134,22 +134,22 @@ impl TreeBuilder {
     fn bind(&mut self, named: &HostPath, directory: bool, writable: bool) -> Result<(), PlanError> {
         let path = &named.path;
         let place = match (writable, named.list) {
-            (true, _) => Use::Full,
-            (false, true) => Use::ReadExecute,
-            (false, false) => Use::ByName,
+            (true, _) => PathUse::Full,
+            (false, true) => PathUse::ReadExecute,
+            (false, false) => PathUse::ByName,
         };
         // What a directory that is already there contains is there with it.
-        if !writable && self.covering(path) == Some(Origin::Host) {
+        if !writable && self.covering(path) == Some(MountOrigin::Host) {
             if !self.is_granted(path, place) {
                 self.grant(path, place, directory);
             }
             return Ok(());
         }
         self.place(path, directory)?;
-        self.mounted.insert(path.to_owned(), Origin::Host);
+        self.mounted.insert(path.to_owned(), MountOrigin::Host);
         self.grant(path, place, directory);
         let (source, path) = (path.to_owned(), path.to_owned());
-        self.steps.push(TreeStep::Bind {
+        self.steps.push(RootfsStep::Bind {
             source,
             path,
             directory,
@@ -163,8 +163,8 @@ impl TreeBuilder {
     /// host's path. The profile's own root may have anything there.
     fn place(&mut self, path: &Path, directory: bool) -> Result<(), PlanError> {
         match self.covering(path) {
-            Some(Origin::Host) => return Ok(()),
-            Some(Origin::Root) => return self.require_place(path, directory),
+            Some(MountOrigin::Host) => return Ok(()),
+            Some(MountOrigin::Root) => return self.require_place(path, directory),
             None => {}
         }
         if directory {
@@ -196,7 +196,7 @@ impl TreeBuilder {
         missing.reverse();
         for path in missing {
             if self.made.insert(path.to_owned()) {
-                self.steps.push(TreeStep::Directory(path.to_owned()));
+                self.steps.push(RootfsStep::Directory(path.to_owned()));
             }
         }
     }
@@ -206,7 +206,7 @@ impl TreeBuilder {
             self.directory(parent);
         }
         if self.made.insert(path.to_owned()) {
-            self.steps.push(TreeStep::File {
+            self.steps.push(RootfsStep::File {
                 path: path.to_owned(),
                 content,
             });
@@ -218,30 +218,30 @@ impl TreeBuilder {
             return Err(PlanError::CoveredDecoy(path.to_owned()));
         }
         self.file(path, identity::decoy(path));
-        self.grant(path, Use::Read, false);
+        self.grant(path, PathUse::Read, false);
         Ok(())
     }
 
     pub(super) fn decoy_in_workspace(&mut self, path: &Path) {
-        self.steps.push(TreeStep::Decoy {
+        self.steps.push(RootfsStep::Decoy {
             path: path.to_owned(),
             content: identity::decoy(path),
         });
     }
 
     /// Whose mounted directory `path` lies in, if any: the innermost.
-    fn covering(&self, path: &Path) -> Option<Origin> {
+    fn covering(&self, path: &Path) -> Option<MountOrigin> {
         let mut outwards = path.ancestors();
         outwards.find_map(|above| self.mounted.get(above)).copied()
     }
 
     /// Whether a directory that `path` lies in may be used for as much: what is given whole is given with
     /// all that is in it.
-    fn is_granted(&self, path: &Path, place: Use) -> bool {
-        let as_much = |grant: &Grant| match grant.place {
-            Use::ReadExecute | Use::Full => true,
-            Use::ByName => place == Use::ByName,
-            Use::List | Use::Read | Use::Device => false,
+    fn is_granted(&self, path: &Path, place: PathUse) -> bool {
+        let as_much = |grant: &LandlockGrant| match grant.place {
+            PathUse::ReadExecute | PathUse::Full => true,
+            PathUse::ByName => place == PathUse::ByName,
+            PathUse::List | PathUse::Read | PathUse::Device => false,
         };
         let mut above = self.grants.iter();
         above.any(|grant| path.starts_with(&grant.path) && as_much(grant))
@@ -249,9 +249,15 @@ impl TreeBuilder {
 
     /// Whether what is not to be listed lies in nothing that is.
     pub(super) fn check_lists(&self) -> Result<(), PlanError> {
-        let by_name = self.grants.iter().filter(|one| one.place == Use::ByName);
-        for Grant { path, .. } in by_name {
-            let mut lists = self.grants.iter().filter(|one| one.place != Use::ByName);
+        let by_name = self
+            .grants
+            .iter()
+            .filter(|one| one.place == PathUse::ByName);
+        for LandlockGrant { path, .. } in by_name {
+            let mut lists = self
+                .grants
+                .iter()
+                .filter(|one| one.place != PathUse::ByName);
             if let Some(above) = lists.find(|one| path.starts_with(&one.path)) {
                 let (path, above) = (path.clone(), above.path.clone());
                 return Err(PlanError::Listed { path, above });
@@ -263,8 +269,8 @@ impl TreeBuilder {
     /// A symlink of the host, which a mounted directory of the host has anyway.
     fn host_symlink(&mut self, path: &Path, text: &Path) -> Result<(), PlanError> {
         match self.covering(path) {
-            Some(Origin::Host) => {}
-            Some(Origin::Root) => {
+            Some(MountOrigin::Host) => {}
+            Some(MountOrigin::Root) => {
                 let (path, kind) = (path.to_owned(), "symlink");
                 return Err(PlanError::NoPlace { path, kind });
             }
@@ -278,7 +284,7 @@ impl TreeBuilder {
             self.directory(parent);
         }
         if self.made.insert(path.to_owned()) {
-            self.steps.push(TreeStep::Symlink {
+            self.steps.push(RootfsStep::Symlink {
                 path: path.to_owned(),
                 text: text.to_owned(),
             });
@@ -286,18 +292,18 @@ impl TreeBuilder {
     }
 
     pub(super) fn tmpfs(&mut self, path: &Path, size: u64) -> Result<(), PlanError> {
-        let step = TreeStep::Tmpfs {
+        let step = RootfsStep::Tmpfs {
             path: path.to_owned(),
             size,
         };
-        self.mount(step, path, Use::Full)
+        self.mount(step, path, PathUse::Full)
     }
 
     fn mount(
         &mut self,
-        step: TreeStep,
+        step: RootfsStep,
         path: impl AsRef<Path>,
-        place: Use,
+        place: PathUse,
     ) -> Result<(), PlanError> {
         let path = path.as_ref();
         self.place(path, true)?;
@@ -306,8 +312,8 @@ impl TreeBuilder {
         Ok(())
     }
 
-    pub(super) fn grant(&mut self, path: impl AsRef<Path>, place: Use, directory: bool) {
-        self.grants.push(Grant {
+    pub(super) fn grant(&mut self, path: impl AsRef<Path>, place: PathUse, directory: bool) {
+        self.grants.push(LandlockGrant {
             path: path.as_ref().to_owned(),
             place,
             directory,
@@ -317,7 +323,7 @@ impl TreeBuilder {
     /// null(4), random(4), pts(4), and the links that programs expect.
     pub(super) fn devices(&mut self) -> Result<(), PlanError> {
         self.directory(Path::new("/dev"));
-        self.grant("/dev", Use::Device, true);
+        self.grant("/dev", PathUse::Device, true);
         let devices = [
             ("null", (1, 3)),
             ("zero", (1, 5)),
@@ -328,7 +334,7 @@ impl TreeBuilder {
         for (name, number) in devices {
             let path = Path::new("/dev").join(name);
             self.place(&path, false)?;
-            self.steps.push(TreeStep::Device { path, number });
+            self.steps.push(RootfsStep::Device { path, number });
         }
         let links = [
             ("/dev/fd", "/proc/self/fd"),
@@ -341,9 +347,9 @@ impl TreeBuilder {
             self.symlink(Path::new(path), Path::new(text));
         }
         self.mount(
-            TreeStep::Terminals("/dev/pts".into()),
+            RootfsStep::Terminals("/dev/pts".into()),
             "/dev/pts",
-            Use::Device,
+            PathUse::Device,
         )?;
         self.tmpfs(Path::new("/dev/shm"), SHARED_MEMORY)
     }
@@ -351,36 +357,36 @@ impl TreeBuilder {
     /// `most` are the bytes of writes; [`workspace_size`] says how many.
     pub(super) fn workdir(
         &mut self,
-        workdir: Workdir,
+        workdir: WorkdirMode,
         source: &Path,
         most: u64,
     ) -> Result<(), PlanError> {
         let path = PathBuf::from(WORKSPACE);
-        if workdir != Workdir::None && is_no_workdir(source) {
+        if workdir != WorkdirMode::None && is_no_workdir(source) {
             return Err(PlanError::SystemWorkdir(source.to_owned()));
         }
         let source = source.to_owned();
         match workdir {
-            Workdir::Overlay => {
-                let step = TreeStep::Overlay {
+            WorkdirMode::Overlay => {
+                let step = RootfsStep::Overlay {
                     source,
                     path: path.clone(),
                     size: most,
                 };
-                self.mount(step, path, Use::Full)
+                self.mount(step, path, PathUse::Full)
             }
-            Workdir::ReadOnly => {
+            WorkdirMode::ReadOnly => {
                 let (directory, writable, owned) = (true, false, true);
-                let step = TreeStep::Bind {
+                let step = RootfsStep::Bind {
                     source,
                     path: path.clone(),
                     directory,
                     writable,
                     owned,
                 };
-                self.mount(step, path, Use::ReadExecute)
+                self.mount(step, path, PathUse::ReadExecute)
             }
-            Workdir::None => self.tmpfs(&path, most),
+            WorkdirMode::None => self.tmpfs(&path, most),
         }
     }
 }

@@ -19,22 +19,24 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::Mode;
 
 use crate::error::JailError;
-use crate::filter::Filters;
+use crate::filter::SeccompFilters;
 use crate::host::kernel;
-use crate::ids::ceilings::{self, Ceiling};
-use crate::landlock::Handled;
-use crate::landlock::probe::{self, Probes};
+use crate::ids::ceilings::{self, UcountCeiling};
+use crate::landlock::HandledAccess;
+use crate::landlock::probe::{self, LandlockProbes};
 use crate::process::init;
 use crate::process::listeners;
-use crate::process::netlink::{self, Request};
-use crate::process::program::{self, Exec};
+use crate::process::netlink::{self, NetlinkRequest};
+use crate::process::program::{self, ExecSpec};
 use crate::process::rlimits::ResourceLimit;
 use crate::process::root;
 use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
-use crate::process::wire::{Fact, Facts, Sender, Step, errno_of, wait_for_a_byte};
+use crate::process::wire::{
+    ChildFact, ChildSender, ChildStep, FactPacket, errno_of, wait_for_a_byte,
+};
 use crate::sys::{self, MountAttributes};
-use crate::tree::Replay;
+use crate::tree::ReplayStep;
 
 /// Where the child keeps its end of the control socket once the rest is closed.
 pub const CONTROL: i32 = 3;
@@ -49,7 +51,7 @@ const LOWEST_SPARE: i32 = 10;
 
 /// A rule of Landlock, ready for the kernel.
 #[derive(Debug)]
-pub struct Rule {
+pub struct PreparedRule {
     /// Relative to the root.
     pub path: CString,
     /// Access bits.
@@ -58,7 +60,7 @@ pub struct Rule {
 
 /// Everything the child needs, made before it is.
 #[derive(Debug)]
-pub struct Orders {
+pub struct ChildSpec {
     /// The supervisor's command line and environment, as this process has inherited them.
     pub start_memory: StartMemory,
     /// For sethostname(2).
@@ -66,13 +68,13 @@ pub struct Orders {
     /// Whether loopback comes up.
     pub loopback: bool,
     /// What is made local.
-    pub routes: Vec<Request>,
+    pub routes: Vec<NetlinkRequest>,
     /// Where sockets wait for the supervisor to take what connects.
     pub listeners: Vec<SocketAddr>,
     /// An address without a route, and one with, to be tried.
-    pub strangers: Strangers,
+    pub strangers: RouteProbes,
     /// What it may take of its caller's.
-    pub ceilings: Vec<Ceiling>,
+    pub ceilings: Vec<UcountCeiling>,
     /// User and group inside.
     pub inside_id: u32,
     /// Whether the kernel lets the supplementary groups be left.
@@ -80,11 +82,11 @@ pub struct Orders {
     /// Bytes that the root's own tmpfs may hold.
     pub root_options: Vec<(CString, CString)>,
     /// The tree.
-    pub tree: Vec<Replay>,
+    pub tree: Vec<ReplayStep>,
     /// Handles everything, allows nothing yet; `None` when the policy does without.
-    pub landlock: Option<(OwnedFd, Handled)>,
+    pub landlock: Option<(OwnedFd, HandledAccess)>,
     /// What it will allow.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PreparedRule>,
     /// Each soft and hard.
     pub rlimits: Vec<ResourceLimit>,
     /// The namespaces that this process makes by itself.
@@ -92,7 +94,7 @@ pub struct Orders {
     /// The highest capability of this kernel.
     pub last_capability: u8,
     /// The syscall filters.
-    pub filters: Filters,
+    pub filters: SeccompFilters,
     /// Standard input, output, error: theirs.
     pub streams: [OwnedFd; 3],
     /// The init's own clock, which the supervisor starts.
@@ -100,15 +102,15 @@ pub struct Orders {
     /// The doors to its groups of cgroup v1; it is born into the one of v2.
     pub groups: Vec<File>,
     /// The program.
-    pub exec: Exec,
+    pub exec: ExecSpec,
 }
 
-impl Orders {
+impl ChildSpec {
     /// In words what it means when the kernel gives no procfs, mount_too_revealing() in
     /// fs/namespace.c.
     pub fn blame_proc(&self, error: JailError) -> JailError {
         if let JailError::Step {
-            step: Step::Ceilings,
+            step: ChildStep::Ceilings,
             errno: Errno::EPERM,
             ..
         } = error
@@ -116,7 +118,7 @@ impl Orders {
             return JailError::CoveredProc(Errno::EPERM);
         }
         let JailError::Step {
-            step: Step::Tree,
+            step: ChildStep::Tree,
             index,
             errno: Errno::EPERM,
         } = error
@@ -127,7 +129,7 @@ impl Orders {
             .ok()
             .and_then(|index| self.tree.get(index));
         match step {
-            Some(Replay::Mount { kind, .. }) if kind.as_c_str() == c"proc" => {
+            Some(ReplayStep::Mount { kind, .. }) if kind.as_c_str() == c"proc" => {
                 JailError::CoveredProc(Errno::EPERM)
             }
             _ => error,
@@ -137,7 +139,7 @@ impl Orders {
 
 /// Addresses by which the routes of the network namespace are proved.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Strangers {
+pub struct RouteProbes {
     /// One that must have no route.
     pub stranger: Option<IpAddr>,
     /// One that must have one.
@@ -153,7 +155,7 @@ fn whole(result: Result<(), Errno>) -> Outcome {
 
 /// The child's ends of the sockets to its supervisor.
 #[derive(Clone, Copy)]
-pub struct Lines<'a> {
+pub struct ControlSockets<'a> {
     /// What was done, seen and done wrong; the sign to go on.
     pub control: BorrowedFd<'a>,
     /// For the init alone: signals to pass on.
@@ -161,7 +163,7 @@ pub struct Lines<'a> {
 }
 
 /// Confines this process and turns into the jail's init. Never returns.
-pub fn run(orders: &Orders, lines: Lines<'_>) -> ! {
+pub fn run(orders: &ChildSpec, lines: ControlSockets<'_>) -> ! {
     let placed = Cell::new(false);
     let confined = confine(orders, lines, &placed);
     let control = if placed.get() {
@@ -170,15 +172,15 @@ pub fn run(orders: &Orders, lines: Lines<'_>) -> ! {
         lines.control
     };
     if let Err((step, (index, errno))) = confined {
-        Sender(control).failed(step, index, errno);
+        ChildSender(control).failed(step, index, errno);
         sys::exit(1);
     }
-    let sender = Sender(control);
+    let sender = ChildSender(control);
     match sys::fork() {
         Ok(None) => program::run(&orders.exec, control),
         Ok(Some(program)) => init::run(program, sender),
         Err(errno) => {
-            sender.failed(Step::Fork, 0, errno);
+            sender.failed(ChildStep::Fork, 0, errno);
             sys::exit(1)
         }
     }
@@ -187,28 +189,28 @@ pub fn run(orders: &Orders, lines: Lines<'_>) -> ! {
 /// The table of contents of a jail. `placed` becomes true when the control socket has its own
 /// number.
 fn confine(
-    orders: &Orders,
-    lines: Lines<'_>,
+    orders: &ChildSpec,
+    lines: ControlSockets<'_>,
     placed: &Cell<bool>,
-) -> Result<(), (Step, (u32, Errno))> {
+) -> Result<(), (ChildStep, (u32, Errno))> {
     let control = lines.control;
-    let step = |step: Step, outcome: Outcome| outcome.map_err(|failure| (step, failure));
+    let step = |step: ChildStep, outcome: Outcome| outcome.map_err(|failure| (step, failure));
 
     // First of all, so that nothing survives a supervisor that dies during the rest.
-    step(Step::DieWithSupervisor, whole(die_with_supervisor()))?;
+    step(ChildStep::DieWithSupervisor, whole(die_with_supervisor()))?;
     // What the supervisor was told, by arguments or environment, is not for those inside.
     orders.start_memory.forget();
     step(
-        Step::Start,
+        ChildStep::Start,
         whole(nix::sys::prctl::set_name(c"turnkey-init")),
     )?;
-    step(Step::Groups, enter_groups(&orders.groups))?;
+    step(ChildStep::Groups, enter_groups(&orders.groups))?;
     // Until the supervisor has written the id maps, this process is nobody.
-    step(Step::Start, whole(wait_for_a_byte(control)))?;
-    step(Step::Ceilings, ceilings::set(&orders.ceilings))?;
-    step(Step::Hostname, whole(set_hostname(orders)))?;
+    step(ChildStep::Start, whole(wait_for_a_byte(control)))?;
+    step(ChildStep::Ceilings, ceilings::set(&orders.ceilings))?;
+    step(ChildStep::Hostname, whole(set_hostname(orders)))?;
     step(
-        Step::Loopback,
+        ChildStep::Loopback,
         whole(if orders.loopback {
             sys::loopback_up()
         } else {
@@ -216,48 +218,54 @@ fn confine(
         }),
     )?;
     // While this process has the capabilities of the network namespace's owner.
-    step(Step::Routes, netlink::make(&orders.routes))?;
+    step(ChildStep::Routes, netlink::make(&orders.routes))?;
     step(
-        Step::Listeners,
-        listeners::hand_out(&orders.listeners, Sender(control)),
+        ChildStep::Listeners,
+        listeners::hand_out(&orders.listeners, ChildSender(control)),
     )?;
     // Nothing changes the routes from here on, and later the filter may allow no socket.
     step(
-        Step::Listeners,
-        whole(try_routes(orders.strangers, Sender(control))),
+        ChildStep::Listeners,
+        whole(try_routes(orders.strangers, ChildSender(control))),
     )?;
     // Before any file is made: a tmpfs refuses owners its namespace cannot name. The capabilities
     // stay, because the user left behind was not the namespace's root.
-    step(Step::Identity, whole(become_jail_user(orders)))?;
+    step(ChildStep::Identity, whole(become_jail_user(orders)))?;
     // A change of user takes the death signal back.
-    step(Step::DieWithSupervisor, whole(die_with_supervisor()))?;
-    let root = make_root(orders).map_err(|errno| (Step::Root, (0, errno)))?;
-    step(Step::Tree, root::build(&orders.tree, root.as_fd()))?;
+    step(ChildStep::DieWithSupervisor, whole(die_with_supervisor()))?;
+    let root = make_root(orders).map_err(|errno| (ChildStep::Root, (0, errno)))?;
+    step(ChildStep::Tree, root::build(&orders.tree, root.as_fd()))?;
     drop(root);
-    step(Step::Pivot, whole(pivot()))?;
+    step(ChildStep::Pivot, whole(pivot()))?;
     // After the pivot, so that the rules are on what the program will see.
-    step(Step::LandlockRules, allow(orders))?;
-    step(Step::CgroupNamespace, whole(make_cgroup_namespace(orders)))?;
+    step(ChildStep::LandlockRules, allow(orders))?;
+    step(
+        ChildStep::CgroupNamespace,
+        whole(make_cgroup_namespace(orders)),
+    )?;
     // What needs capabilities ends here.
-    step(Step::Capabilities, drop_privileges(orders.last_capability))?;
+    step(
+        ChildStep::Capabilities,
+        drop_privileges(orders.last_capability),
+    )?;
     // Landlock and seccomp demand it of the unprivileged, which this process is from now on.
     step(
-        Step::NoNewPrivileges,
+        ChildStep::NoNewPrivileges,
         whole(sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map(drop)),
     )?;
     step(
-        Step::Landlock,
-        whole(enforce_landlock(orders, Sender(control))),
+        ChildStep::Landlock,
+        whole(enforce_landlock(orders, ChildSender(control))),
     )?;
     step(
-        Step::Descriptors,
+        ChildStep::Descriptors,
         whole(arrange_descriptors(orders, lines, placed)),
     )?;
     // Not before the descriptors are few: the limit on their number may be smaller than what the
     // steps above needed.
-    step(Step::Rlimits, set_rlimits(orders))?;
+    step(ChildStep::Rlimits, set_rlimits(orders))?;
     // Last, because it forbids most of the above.
-    step(Step::Seccomp, whole(install_filters(&orders.filters)))
+    step(ChildStep::Seccomp, whole(install_filters(&orders.filters)))
 }
 
 fn die_with_supervisor() -> Result<(), Errno> {
@@ -278,25 +286,25 @@ fn enter_groups(doors: &[File]) -> Outcome {
 }
 
 /// Its root is the groups that this process is in.
-fn make_cgroup_namespace(orders: &Orders) -> Result<(), Errno> {
+fn make_cgroup_namespace(orders: &ChildSpec) -> Result<(), Errno> {
     nix::sched::unshare(CloneFlags::from_bits_retain(orders.unshare))
 }
 
-fn set_hostname(orders: &Orders) -> Result<(), Errno> {
+fn set_hostname(orders: &ChildSpec) -> Result<(), Errno> {
     use std::os::unix::ffi::OsStrExt;
     nix::unistd::sethostname(std::ffi::OsStr::from_bytes(orders.hostname.as_bytes()))
 }
 
-fn try_routes(tried: Strangers, sender: Sender<'_>) -> Result<(), Errno> {
+fn try_routes(tried: RouteProbes, sender: ChildSender<'_>) -> Result<(), Errno> {
     let tried = [
-        (Fact::Stranger, tried.stranger),
-        (Fact::Acquaintance, tried.acquaintance),
+        (ChildFact::Stranger, tried.stranger),
+        (ChildFact::Acquaintance, tried.acquaintance),
     ];
     // Most networks have neither, and a packet wakes the supervisor.
     if tried.iter().all(|(_, address)| address.is_none()) {
         return Ok(());
     }
-    let mut facts = Facts::NONE;
+    let mut facts = FactPacket::NONE;
     for (fact, address) in tried {
         if let Some(address) = address {
             facts.add(fact, errno_of(listeners::route_to(address)))?;
@@ -305,7 +313,7 @@ fn try_routes(tried: Strangers, sender: Sender<'_>) -> Result<(), Errno> {
     sender.facts(&facts)
 }
 
-fn become_jail_user(orders: &Orders) -> Result<(), Errno> {
+fn become_jail_user(orders: &ChildSpec) -> Result<(), Errno> {
     if orders.leave_groups {
         sys::leave_groups()?;
     }
@@ -317,7 +325,7 @@ fn become_jail_user(orders: &Orders) -> Result<(), Errno> {
 
 /// An empty tmpfs over the root directory, as the working directory of this process; not its root
 /// yet.
-fn make_root(orders: &Orders) -> Result<OwnedFd, Errno> {
+fn make_root(orders: &ChildSpec) -> Result<OwnedFd, Errno> {
     let old = nix::fcntl::open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     // Nothing that happens here may reach the host's mount namespace, nor the other way.
     let private = MountAttributes {
@@ -346,7 +354,7 @@ fn pivot() -> Result<(), Errno> {
     sys::mount_setattr(root.as_fd(), false, &attributes)
 }
 
-fn allow(orders: &Orders) -> Outcome {
+fn allow(orders: &ChildSpec) -> Outcome {
     let Some((ruleset, _)) = &orders.landlock else {
         return Ok(());
     };
@@ -364,7 +372,7 @@ fn allow(orders: &Orders) -> Outcome {
     Ok(())
 }
 
-fn set_rlimits(orders: &Orders) -> Outcome {
+fn set_rlimits(orders: &ChildSpec) -> Outcome {
     for (index, limit) in (0..).zip(&orders.rlimits) {
         nix::sys::resource::setrlimit(limit.resource, limit.value, limit.value)
             .map_err(|errno| (index, errno))?;
@@ -385,11 +393,11 @@ fn drop_privileges(last_capability: u8) -> Outcome {
 }
 
 /// Tries the same acts before and after: by the same process, with nothing but Landlock in between.
-fn enforce_landlock(orders: &Orders, sender: Sender<'_>) -> Result<(), Errno> {
+fn enforce_landlock(orders: &ChildSpec, sender: ChildSender<'_>) -> Result<(), Errno> {
     let Some((ruleset, handled)) = &orders.landlock else {
         return Ok(());
     };
-    let probes = Probes::open(*handled)?;
+    let probes = LandlockProbes::open(*handled)?;
     probes.tell(sender, probe::BEFORE)?;
     sys::landlock_restrict(ruleset.as_fd())?;
     probes.tell(sender, probe::AFTER)
@@ -398,8 +406,8 @@ fn enforce_landlock(orders: &Orders, sender: Sender<'_>) -> Result<(), Errno> {
 /// Streams on 0, 1 and 2, what the init needs on 3 to 6, and nothing else: what the caller had
 /// open, wherever it came from, ends here.
 fn arrange_descriptors(
-    orders: &Orders,
-    lines: Lines<'_>,
+    orders: &ChildSpec,
+    lines: ControlSockets<'_>,
     placed: &Cell<bool>,
 ) -> Result<(), Errno> {
     // The dispositions and the mask of the caller are not the program's.
@@ -435,7 +443,7 @@ fn ended_children() -> Result<OwnedFd, Errno> {
     sys::duplicate_above(ended.as_fd(), LOWEST_SPARE)
 }
 
-fn install_filters(filters: &Filters) -> Result<(), Errno> {
+fn install_filters(filters: &SeccompFilters) -> Result<(), Errno> {
     // The refusing one first: installing the second is a syscall it must let through.
     sys::install_filter(&filters.refuse)?;
     sys::install_filter(&filters.allow)

@@ -85,7 +85,9 @@ fn parse(fdinfo: &str, mountinfo: &str) -> Option<FileIdentity> {
     };
     let inode = field("ino:")?.parse().ok()?;
     let id = field("mnt_id:")?;
-    let mount = mountinfo.lines().find_map(|line| Mount::parse(line, id))?;
+    let mount = mountinfo
+        .lines()
+        .find_map(|line| MountinfoEntry::parse(line, id))?;
     Some(FileIdentity {
         device: mount.device,
         inode,
@@ -94,14 +96,14 @@ fn parse(fdinfo: &str, mountinfo: &str) -> Option<FileIdentity> {
 }
 
 /// What a line of proc_pid_mountinfo(5) says of a mount.
-struct Mount<'a> {
+struct MountinfoEntry<'a> {
     device: (u32, u32),
     options: &'a str,
     kind: &'a str,
     super_options: &'a str,
 }
 
-impl<'a> Mount<'a> {
+impl<'a> MountinfoEntry<'a> {
     /// The mount of this id, when the line is about it.
     fn parse(line: &'a str, id: &str) -> Option<Self> {
         let (mount, system) = line.split_once(" - ")?;
@@ -109,7 +111,7 @@ impl<'a> Mount<'a> {
         (fields.next() == Some(id)).then_some(())?;
         let (major, minor) = fields.nth(1)?.split_once(':')?;
         let mut system = system.split(' ');
-        Some(Mount {
+        Some(MountinfoEntry {
             device: (major.parse().ok()?, minor.parse().ok()?),
             options: fields.nth(2)?,
             kind: system.next()?,

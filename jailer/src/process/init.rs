@@ -13,11 +13,11 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::process::child::{CHILDREN, CLOCK, LIFELINE};
-use crate::process::wire::Sender;
+use crate::process::wire::ChildSender;
 use crate::sys;
 
 /// Reaps until `program` has ended, then tells and ends. Never returns.
-pub fn run(program: libc::pid_t, sender: Sender<'_>) -> ! {
+pub fn run(program: libc::pid_t, sender: ChildSender<'_>) -> ! {
     // The program has its own; as long as this process held them too, a reader of the program's
     // output would not see its end.
     for stream in 0..=2 {
@@ -65,7 +65,7 @@ fn obey(lifeline: BorrowedFd<'_>, program: libc::pid_t) {
 }
 
 /// One signal may stand for many ends.
-fn reap(children: BorrowedFd<'_>, program: libc::pid_t, sender: Sender<'_>) {
+fn reap(children: BorrowedFd<'_>, program: libc::pid_t, sender: ChildSender<'_>) {
     // `struct signalfd_siginfo`; what it says is asked for below.
     let mut told = [0; 128];
     let _ = nix::unistd::read(children, &mut told);

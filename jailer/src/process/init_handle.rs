@@ -8,9 +8,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::MsgFlags;
 
 use crate::error::JailError;
-use crate::process::proof::Sight;
-use crate::process::wire::{Message, PACKET};
-use crate::sys::{self, Used};
+use crate::process::proof::ProofFacts;
+use crate::process::wire::{ChildMessage, PACKET};
+use crate::sys::{self, ChildUsage};
 
 /// How long the child may take from one message to the next, before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -43,7 +43,7 @@ impl InitHandle {
     fn last_words(&self) -> JailError {
         loop {
             match self.receive() {
-                Ok(Some(Message::Failed { step, index, errno })) => {
+                Ok(Some(ChildMessage::Failed { step, index, errno })) => {
                     return JailError::Step { step, index, errno };
                 }
                 Ok(Some(_)) => {}
@@ -60,11 +60,11 @@ impl InitHandle {
 
     /// Kills it, and with it everything inside, and waits for its end. What all of them used is
     /// known unless the caller ignores its children.
-    pub fn end(mut self) -> Option<Used> {
+    pub fn end(mut self) -> Option<ChildUsage> {
         self.kill_and_wait()
     }
 
-    fn kill_and_wait(&mut self) -> Option<Used> {
+    fn kill_and_wait(&mut self) -> Option<ChildUsage> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
         }
@@ -75,22 +75,22 @@ impl InitHandle {
 
     /// Reads messages until the child is ready; a failure is told by its step. What it saw, and the
     /// sockets that it handed out, in their order.
-    pub fn watch_confinement(&self) -> Result<(Sight, Vec<OwnedFd>), JailError> {
-        let mut sight = Sight::default();
+    pub fn watch_confinement(&self) -> Result<(ProofFacts, Vec<OwnedFd>), JailError> {
+        let mut sight = ProofFacts::default();
         let mut listeners = Vec::new();
         loop {
             self.wait_for_message()?;
             let (message, came) = self.receive_with()?;
             match message {
-                Some(Message::Facts(facts)) => {
+                Some(ChildMessage::Facts(facts)) => {
                     for (fact, value) in facts {
                         sight.fact(fact, value);
                     }
                 }
-                Some(Message::Text(text, piece)) => sight.text(text, &piece),
-                Some(Message::Listener(_)) => listeners.extend(came),
-                Some(Message::Ready) => return Ok((sight, listeners)),
-                Some(Message::Failed { step, index, errno }) => {
+                Some(ChildMessage::Text(text, piece)) => sight.text(text, &piece),
+                Some(ChildMessage::Listener(_)) => listeners.extend(came),
+                Some(ChildMessage::Ready) => return Ok((sight, listeners)),
+                Some(ChildMessage::Failed { step, index, errno }) => {
                     return Err(JailError::Step { step, index, errno });
                 }
                 Some(other) => return Err(JailError::Unexpected(format!("{other:?}"))),
@@ -126,18 +126,18 @@ impl InitHandle {
     }
 
     /// The next message; `None` when the last process that could send one is gone.
-    pub fn receive(&self) -> Result<Option<Message>, JailError> {
+    pub fn receive(&self) -> Result<Option<ChildMessage>, JailError> {
         Ok(self.receive_with()?.0)
     }
 
     /// The same, with the descriptor that came with it.
-    fn receive_with(&self) -> Result<(Option<Message>, Option<OwnedFd>), JailError> {
+    fn receive_with(&self) -> Result<(Option<ChildMessage>, Option<OwnedFd>), JailError> {
         let mut packet = [0; PACKET];
         loop {
             match sys::receive_with(self.control.as_fd(), &mut packet) {
                 Ok((0, _)) => return Ok((None, None)),
                 Ok((length, came)) => {
-                    let message = Message::decode(&packet[..length]);
+                    let message = ChildMessage::decode(&packet[..length]);
                     return message
                         .map(|message| (Some(message), came))
                         .ok_or_else(|| JailError::Unexpected(format!("{length} bytes")));

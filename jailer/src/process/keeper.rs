@@ -31,7 +31,7 @@ const REST: Timespec = Timespec {
 /// The supervisor's side. Dropping it lets the keeper clear away.
 #[derive(Debug)]
 pub struct Keeper {
-    process: Companion<Duties>,
+    process: Companion<CleanupSpec>,
     alive: Option<OwnedFd>,
 }
 
@@ -39,7 +39,7 @@ impl Keeper {
     /// Starts it. Nothing it is to remove exists yet.
     pub fn start(names: &GroupNames) -> io::Result<Keeper> {
         let (waiting, alive) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        let duties = Duties::new(names, waiting.as_raw_fd());
+        let duties = CleanupSpec::new(names, waiting.as_raw_fd());
         Ok(Keeper {
             process: Companion::start(0, keep, duties)?,
             alive: Some(alive),
@@ -56,18 +56,18 @@ impl Drop for Keeper {
 }
 
 /// Everything the keeper needs, made before it is: it may not allocate.
-struct Duties {
+struct CleanupSpec {
     /// Its end of the pipe.
     waiting: RawFd,
     kill: CString,
     directories: Vec<CString>,
 }
 
-impl Duties {
-    fn new(names: &GroupNames, waiting: RawFd) -> Duties {
+impl CleanupSpec {
+    fn new(names: &GroupNames, waiting: RawFd) -> CleanupSpec {
         let path =
             |path: &std::path::Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-        Duties {
+        CleanupSpec {
             waiting,
             kill: path(&names.unified().join("cgroup.kill")),
             directories: names.directories().map(path).collect(),
@@ -75,7 +75,7 @@ impl Duties {
     }
 }
 
-fn keep(duties: &Duties) -> ! {
+fn keep(duties: &CleanupSpec) -> ! {
     // A Ctrl-C or hang-up of the terminal is meant for turnkey; the keeper must see the end.
     let _ = rustix::process::setsid();
     sys::wait_for_the_end(duties.waiting);
@@ -83,7 +83,7 @@ fn keep(duties: &Duties) -> ! {
     sys::exit(0)
 }
 
-fn clear_away(duties: &Duties) {
+fn clear_away(duties: &CleanupSpec) {
     kill_all(&duties.kill);
     for directory in &duties.directories {
         for _ in 0..TRIES {

@@ -14,7 +14,7 @@ use nix::sys::socket::{
     socket,
 };
 
-use crate::process::wire::Sender;
+use crate::process::wire::ChildSender;
 
 /// Connections that wait to be taken, for each of them.
 const BACKLOG: i32 = 128;
@@ -22,7 +22,7 @@ const BACKLOG: i32 = 128;
 const ANY_PORT: u16 = 9;
 
 /// Opens each and hands it out. Allocates nothing.
-pub fn hand_out(places: &[SocketAddr], sender: Sender<'_>) -> Result<(), (u32, Errno)> {
+pub fn hand_out(places: &[SocketAddr], sender: ChildSender<'_>) -> Result<(), (u32, Errno)> {
     for (index, place) in (0..).zip(places) {
         open(place)
             .and_then(|socket| sender.listener(index, socket.as_fd()))

@@ -4,7 +4,7 @@ use turnkey_policy::Layer;
 
 /// When a namespace is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum NamespaceTiming {
     /// By clone3(2): the jail's first process is born in it.
     AtBirth,
     /// By unshare(2) in the first process, once that is in all its control groups: the root of a
@@ -14,22 +14,22 @@ pub enum Made {
 
 /// One namespace of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Namespace {
+pub struct JailNamespace {
     /// As profiles and reports name it.
     pub layer: Layer,
     /// `CLONE_NEW…`
     pub flag: i32,
     /// When.
-    pub made: Made,
+    pub made: NamespaceTiming,
 }
 
-const fn born(layer: Layer, flag: i32) -> Namespace {
-    let made = Made::AtBirth;
-    Namespace { layer, flag, made }
+const fn born(layer: Layer, flag: i32) -> JailNamespace {
+    let made = NamespaceTiming::AtBirth;
+    JailNamespace { layer, flag, made }
 }
 
 /// What a jail has; all but the network in each.
-pub const ALL: [Namespace; 8] = [
+pub const ALL: [JailNamespace; 8] = [
     born(Layer::UserNamespace, libc::CLONE_NEWUSER),
     born(Layer::MountNamespace, libc::CLONE_NEWNS),
     born(Layer::PidNamespace, libc::CLONE_NEWPID),
@@ -37,22 +37,23 @@ pub const ALL: [Namespace; 8] = [
     born(Layer::IpcNamespace, libc::CLONE_NEWIPC),
     born(Layer::UtsNamespace, libc::CLONE_NEWUTS),
     born(Layer::TimeNamespace, libc::CLONE_NEWTIME),
-    Namespace {
+    JailNamespace {
         layer: Layer::CgroupNamespace,
         flag: libc::CLONE_NEWCGROUP,
-        made: Made::OnceInItsGroups,
+        made: NamespaceTiming::OnceInItsGroups,
     },
 ];
 
 /// What a jail has, which may share the host's network.
-pub fn of(shares_network: bool) -> Vec<Namespace> {
-    let is_own =
-        |namespace: &&Namespace| !(shares_network && namespace.layer == Layer::NetworkNamespace);
+pub fn of(shares_network: bool) -> Vec<JailNamespace> {
+    let is_own = |namespace: &&JailNamespace| {
+        !(shares_network && namespace.layer == Layer::NetworkNamespace)
+    };
     ALL.iter().filter(is_own).copied().collect()
 }
 
 /// The flags of those that are made then, for the kernel.
-pub(crate) fn flags(namespaces: &[Namespace], made: Made) -> i32 {
+pub(crate) fn flags(namespaces: &[JailNamespace], made: NamespaceTiming) -> i32 {
     let wanted = namespaces.iter().filter(|namespace| namespace.made == made);
     wanted.fold(0, |flags, namespace| flags | namespace.flag)
 }
@@ -66,8 +67,8 @@ mod tests {
         let all = ALL
             .iter()
             .fold(0, |flags, namespace| flags | namespace.flag);
-        let born = flags(&ALL, Made::AtBirth);
-        let later = flags(&ALL, Made::OnceInItsGroups);
+        let born = flags(&ALL, NamespaceTiming::AtBirth);
+        let later = flags(&ALL, NamespaceTiming::OnceInItsGroups);
         assert_eq!(born | later, all);
         assert_eq!(born & later, 0);
         assert_eq!(all.count_ones(), 8);

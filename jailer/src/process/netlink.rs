@@ -8,7 +8,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
-use crate::plan::network::Route;
+use crate::plan::network::RangeRoute;
 
 /// The loopback interface is the first of every network namespace.
 const LOOPBACK: u32 = 1;
@@ -17,15 +17,15 @@ const HEADER: usize = 16;
 
 /// One request, as the kernel takes it.
 #[derive(Debug)]
-pub struct Request {
+pub struct NetlinkRequest {
     bytes: Vec<u8>,
     /// For people, when it fails.
     pub place: String,
 }
 
-impl Request {
+impl NetlinkRequest {
     /// `RTM_NEWROUTE` in the table of local addresses.
-    pub fn route(route: Route) -> Request {
+    pub fn route(route: RangeRoute) -> NetlinkRequest {
         let address = match route.net.network() {
             IpAddr::V4(address) => address.octets().to_vec(),
             IpAddr::V6(address) => address.octets().to_vec(),
@@ -53,7 +53,7 @@ impl Request {
         if route.open {
             attribute(&mut body, libc::RTA_OIF, &LOOPBACK.to_ne_bytes());
         }
-        Request {
+        NetlinkRequest {
             bytes: message(libc::RTM_NEWROUTE, &body),
             place: route.net.to_string(),
         }
@@ -68,7 +68,7 @@ fn family(address: IpAddr) -> u8 {
     u8::try_from(family).unwrap_or_default()
 }
 
-fn kind(route: Route) -> u8 {
+fn kind(route: RangeRoute) -> u8 {
     if route.open {
         libc::RTN_LOCAL
     } else {
@@ -99,7 +99,7 @@ fn message(kind: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// Sends each and waits for its answer. Allocates nothing.
-pub fn make(requests: &[Request]) -> Result<(), (u32, Errno)> {
+pub fn make(requests: &[NetlinkRequest]) -> Result<(), (u32, Errno)> {
     if requests.is_empty() {
         return Ok(());
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_request_has_the_layout_of_rtnetlink() {
         let net = Subnet::new("10.1.0.0".parse().unwrap(), 16).unwrap();
-        let request = Request::route(Route { net, open: true });
+        let request = NetlinkRequest::route(RangeRoute { net, open: true });
         assert_eq!(request.place, "10.1.0.0/16");
         assert_eq!(request.bytes.len(), 16 + 12 + 8 + 8);
         assert_eq!(request.bytes[..4], 44_u32.to_ne_bytes());

@@ -16,7 +16,7 @@ use nix::sys::stat::Mode;
 use turnkey_policy::Layer;
 
 use crate::process::proof::ProofError;
-use crate::sys::{self, Capabilities};
+use crate::sys::{self, CapabilitySets};
 
 /// One thread at a time: whether a process can be looked into, which the kernel forbids as soon as somebody in it becomes
 /// another, is a matter of all its threads, and of the child that is born meanwhile.
@@ -24,22 +24,22 @@ static ACTING: Mutex<()> = Mutex::new(());
 
 /// This thread acting as another user, with every capability that it had.
 #[derive(Debug)]
-pub struct Owner {
+pub struct NamespaceOwner {
     user: u32,
-    capabilities: Capabilities,
+    capabilities: CapabilitySets,
     death_signal: u64,
     is_dumpable: bool,
     _acting: MutexGuard<'static, ()>,
 }
 
-impl Owner {
-    /// Acts as `user` from here on, until [`Owner::back`]. `None` when this thread does already.
-    pub fn become_user(user: u32) -> Result<Option<Owner>, Errno> {
+impl NamespaceOwner {
+    /// Acts as `user` from here on, until [`NamespaceOwner::back`]. `None` when this thread does already.
+    pub fn become_user(user: u32) -> Result<Option<NamespaceOwner>, Errno> {
         let own = nix::unistd::geteuid().as_raw();
         if user == own {
             return Ok(None);
         }
-        let before = Owner {
+        let before = NamespaceOwner {
             user: own,
             capabilities: sys::capabilities()?,
             death_signal: sys::death_signal()?,
@@ -105,7 +105,7 @@ mod tests {
     use nix::sys::signal::Signal;
 
     /// What of this thread's state is to be the same afterwards.
-    fn state() -> (u32, Capabilities, u64, bool) {
+    fn state() -> (u32, CapabilitySets, u64, bool) {
         (
             nix::unistd::geteuid().as_raw(),
             sys::capabilities().unwrap(),
@@ -121,12 +121,12 @@ mod tests {
         if before.0 != 0 {
             return eprintln!("not root: nobody else to act as");
         }
-        let owner = Owner::become_user(0x7000_0001).unwrap().unwrap();
+        let owner = NamespaceOwner::become_user(0x7000_0001).unwrap().unwrap();
         let (user, capabilities, ..) = state();
         assert_eq!((user, capabilities), (0x7000_0001, before.1));
         owner.back().unwrap();
         assert_eq!(state(), before);
-        assert!(Owner::become_user(before.0).unwrap().is_none());
+        assert!(NamespaceOwner::become_user(before.0).unwrap().is_none());
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
             for user in 0x7000_0001..0x7000_0009 {
                 let act = move || {
                     for _ in 0..1000 {
-                        let owner = Owner::become_user(user).unwrap().unwrap();
+                        let owner = NamespaceOwner::become_user(user).unwrap().unwrap();
                         owner.back().unwrap();
                     }
                 };

@@ -10,12 +10,14 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::process::wire::{Fact, Facts, Sender, Step, TEXT, Text, errno_of, wait_for_a_byte};
+use crate::process::wire::{
+    ChildFact, ChildSender, ChildStep, FactPacket, ProcText, TEXT, errno_of, wait_for_a_byte,
+};
 use crate::sys;
 
 /// The program, ready for execve(2).
 #[derive(Debug)]
-pub struct Exec {
+pub struct ExecSpec {
     /// Where it may be; the first that can be executed is it.
     pub candidates: Vec<CString>,
     /// Pointers into strings that live beside them, ended by a null.
@@ -29,8 +31,8 @@ pub struct Exec {
 }
 
 /// Proves, waits for the release, executes. Never returns.
-pub fn run(exec: &Exec, control: BorrowedFd<'_>) -> ! {
-    let sender = Sender(control);
+pub fn run(exec: &ExecSpec, control: BorrowedFd<'_>) -> ! {
+    let sender = ChildSender(control);
     let (step, errno) = match prepare(exec, control, sender) {
         Err(failure) => failure,
         Ok(program) => {
@@ -44,52 +46,55 @@ pub fn run(exec: &Exec, control: BorrowedFd<'_>) -> ! {
 }
 
 fn prepare<'a>(
-    exec: &'a Exec,
+    exec: &'a ExecSpec,
     control: BorrowedFd<'_>,
-    sender: Sender<'_>,
-) -> Result<&'a CStr, (Step, Errno)> {
+    sender: ChildSender<'_>,
+) -> Result<&'a CStr, (ChildStep, Errno)> {
     let at = |step| move |errno| (step, errno);
-    nix::unistd::setsid().map_err(at(Step::Session))?;
+    nix::unistd::setsid().map_err(at(ChildStep::Session))?;
     // The init has its children's end blocked; the program has nothing blocked.
-    sys::block_only(&[]).map_err(at(Step::Session))?;
-    let mut facts = prove(exec, sender).map_err(at(Step::Proof))?;
-    nix::unistd::chdir(exec.directory.as_c_str()).map_err(at(Step::WorkingDirectory))?;
+    sys::block_only(&[]).map_err(at(ChildStep::Session))?;
+    let mut facts = prove(exec, sender).map_err(at(ChildStep::Proof))?;
+    nix::unistd::chdir(exec.directory.as_c_str()).map_err(at(ChildStep::WorkingDirectory))?;
     let program = find(exec);
     facts
-        .add(Fact::Program, u64::try_from(program).unwrap_or(u64::MAX))
+        .add(
+            ChildFact::Program,
+            u64::try_from(program).unwrap_or(u64::MAX),
+        )
         .and_then(|()| sender.facts(&facts))
-        .map_err(at(Step::Proof))?;
-    sender.ready().map_err(at(Step::Proof))?;
-    wait_for_a_byte(control).map_err(at(Step::Release))?;
+        .map_err(at(ChildStep::Proof))?;
+    sender.ready().map_err(at(ChildStep::Proof))?;
+    wait_for_a_byte(control).map_err(at(ChildStep::Release))?;
     exec.candidates
         .get(program)
         .map(AsRef::as_ref)
-        .ok_or((Step::Release, Errno::ENOENT))
+        .ok_or((ChildStep::Release, Errno::ENOENT))
 }
 
 /// Hands out what is seen from here, and answers what is to be told together. What it must look like is the
 /// supervisor's business.
-fn prove(exec: &Exec, sender: Sender<'_>) -> Result<Facts, Errno> {
-    let mut facts = Facts::NONE;
-    for (fact, path) in Fact::NAMESPACES {
+fn prove(exec: &ExecSpec, sender: ChildSender<'_>) -> Result<FactPacket, Errno> {
+    let mut facts = FactPacket::NONE;
+    for (fact, path) in ChildFact::NAMESPACES {
         let namespace = nix::sys::stat::stat(path)?;
         facts.add(fact, namespace.st_ino)?;
     }
-    for (text, path) in Text::ALL {
+    for (text, path) in ProcText::ALL {
         hand_out(sender, text, path)?;
     }
-    facts.add(Fact::UnknownSyscall, errno_of(sys::unknown_syscall()))?;
-    facts.add(Fact::Unshare, errno_of(sys::unshare_user()))?;
+    facts.add(ChildFact::UnknownSyscall, errno_of(sys::unknown_syscall()))?;
+    facts.add(ChildFact::Unshare, errno_of(sys::unshare_user()))?;
     // By an open, which every profile allows: the smallest can neither make nor remove anything.
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let made = nix::fcntl::open(c"/.turnkey-written", flags, Mode::S_IRUSR);
-    facts.add(Fact::WriteToRoot, errno_of(made.map(drop)))?;
+    facts.add(ChildFact::WriteToRoot, errno_of(made.map(drop)))?;
     prove_masks(&exec.masks, &mut facts)?;
     Ok(facts)
 }
 
 /// What is covered lies on another file system than /proc itself.
-fn prove_masks(masks: &[CString], facts: &mut Facts) -> Result<(), Errno> {
+fn prove_masks(masks: &[CString], facts: &mut FactPacket) -> Result<(), Errno> {
     let procfs = nix::sys::stat::stat(c"/proc")?.st_dev;
     let (mut masked, mut unmasked) = (0, 0);
     for (number, path) in (1..).zip(masks) {
@@ -99,11 +104,11 @@ fn prove_masks(masks: &[CString], facts: &mut Facts) -> Result<(), Errno> {
             _ => unmasked = number,
         }
     }
-    facts.add(Fact::Masked, masked)?;
-    facts.add(Fact::Unmasked, unmasked)
+    facts.add(ChildFact::Masked, masked)?;
+    facts.add(ChildFact::Unmasked, unmasked)
 }
 
-fn hand_out(sender: Sender<'_>, text: Text, path: &CStr) -> Result<(), Errno> {
+fn hand_out(sender: ChildSender<'_>, text: ProcText, path: &CStr) -> Result<(), Errno> {
     let file = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut piece = [0; TEXT];
     let mut filled = 0;
@@ -124,7 +129,7 @@ fn hand_out(sender: Sender<'_>, text: Text, path: &CStr) -> Result<(), Errno> {
 
 /// The first candidate that can be executed; or the one past the last; or, when there is one that
 /// cannot be executed, one more than that.
-fn find(exec: &Exec) -> usize {
+fn find(exec: &ExecSpec) -> usize {
     use nix::unistd::{AccessFlags, access};
     let allows = |flags| move |path: &CString| access(path.as_c_str(), flags).is_ok();
     let none = exec.candidates.len();

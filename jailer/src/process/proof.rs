@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use nix::errno::Errno;
 use turnkey_policy::Layer;
 
-use crate::filter::Filters;
+use crate::filter::SeccompFilters;
 use crate::ids::identity::INSIDE_ID;
-use crate::landlock::Handled;
-use crate::process::child::Strangers;
-use crate::process::wire::{Fact, Text};
+use crate::landlock::HandledAccess;
+use crate::process::child::RouteProbes;
+use crate::process::wire::{ChildFact, ProcText};
 use turnkey_facts::LayerReport;
 
 /// Everything the child handed out.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
-    facts: BTreeMap<Fact, u64>,
+pub struct ProofFacts {
+    facts: BTreeMap<ChildFact, u64>,
     status: Vec<u8>,
     limits: Vec<u8>,
     mounts: Vec<u8>,
@@ -28,9 +28,9 @@ pub struct Sight {
 
 /// What the supervisor knows and the sight is held against.
 #[derive(Clone, Debug)]
-pub struct Expectation {
+pub struct ProofExpectation {
     /// Inodes of the supervisor's own namespaces.
-    pub own_namespaces: BTreeMap<Fact, u64>,
+    pub own_namespaces: BTreeMap<ChildFact, u64>,
     /// The ruleset in words, when there is one.
     pub landlock: Option<String>,
     /// Who the jail's user is outside, in words.
@@ -38,9 +38,9 @@ pub struct Expectation {
     /// Whether the jail shares the host's network on purpose.
     pub shares_network: bool,
     /// What it handles.
-    pub handled: Option<Handled>,
+    pub handled: Option<HandledAccess>,
     /// What must have no route, and what must have one.
-    pub strangers: Strangers,
+    pub strangers: RouteProbes,
     /// How many sockets wait in the network namespace.
     pub listeners: usize,
     /// How many supplementary groups the caller could not leave.
@@ -67,29 +67,29 @@ pub struct ProofError {
     pub seen: String,
 }
 
-impl Sight {
+impl ProofFacts {
     /// Takes in a number.
-    pub fn fact(&mut self, fact: Fact, value: u64) {
+    pub fn fact(&mut self, fact: ChildFact, value: u64) {
         self.facts.insert(fact, value);
     }
 
     /// Takes in the next piece of a file.
-    pub fn text(&mut self, text: Text, piece: &[u8]) {
+    pub fn text(&mut self, text: ProcText, piece: &[u8]) {
         match text {
-            Text::Status => &mut self.status,
-            Text::Limits => &mut self.limits,
-            Text::Mounts => &mut self.mounts,
+            ProcText::Status => &mut self.status,
+            ProcText::Limits => &mut self.limits,
+            ProcText::Mounts => &mut self.mounts,
         }
         .extend_from_slice(piece);
     }
 
     /// A number, if it was told.
-    pub fn get(&self, fact: Fact) -> Option<u64> {
+    pub fn get(&self, fact: ChildFact) -> Option<u64> {
         self.facts.get(&fact).copied()
     }
 
     /// Judges all layers that are proved from inside.
-    pub fn verify(&self, expected: &Expectation) -> Result<Vec<LayerReport>, ProofError> {
+    pub fn verify(&self, expected: &ProofExpectation) -> Result<Vec<LayerReport>, ProofError> {
         let mut reports = self.namespaces(expected)?;
         reports.push(self.root(expected)?);
         reports.push(self.capabilities(expected)?);
@@ -100,16 +100,16 @@ impl Sight {
         Ok(reports)
     }
 
-    fn namespaces(&self, expected: &Expectation) -> Result<Vec<LayerReport>, ProofError> {
-        const LAYERS: [(Layer, Fact); 8] = [
-            (Layer::UserNamespace, Fact::UserNamespace),
-            (Layer::MountNamespace, Fact::MountNamespace),
-            (Layer::PidNamespace, Fact::PidNamespace),
-            (Layer::NetworkNamespace, Fact::NetworkNamespace),
-            (Layer::IpcNamespace, Fact::IpcNamespace),
-            (Layer::UtsNamespace, Fact::UtsNamespace),
-            (Layer::CgroupNamespace, Fact::CgroupNamespace),
-            (Layer::TimeNamespace, Fact::TimeNamespace),
+    fn namespaces(&self, expected: &ProofExpectation) -> Result<Vec<LayerReport>, ProofError> {
+        const LAYERS: [(Layer, ChildFact); 8] = [
+            (Layer::UserNamespace, ChildFact::UserNamespace),
+            (Layer::MountNamespace, ChildFact::MountNamespace),
+            (Layer::PidNamespace, ChildFact::PidNamespace),
+            (Layer::NetworkNamespace, ChildFact::NetworkNamespace),
+            (Layer::IpcNamespace, ChildFact::IpcNamespace),
+            (Layer::UtsNamespace, ChildFact::UtsNamespace),
+            (Layer::CgroupNamespace, ChildFact::CgroupNamespace),
+            (Layer::TimeNamespace, ChildFact::TimeNamespace),
         ];
         let judge = |(layer, fact)| {
             if layer == Layer::NetworkNamespace && expected.shares_network {
@@ -130,8 +130,8 @@ impl Sight {
     fn namespace(
         &self,
         layer: Layer,
-        fact: Fact,
-        expected: &Expectation,
+        fact: ChildFact,
+        expected: &ProofExpectation,
     ) -> Result<LayerReport, ProofError> {
         let inside = self.get(fact);
         let outside = expected.own_namespaces.get(&fact).copied();
@@ -150,11 +150,14 @@ impl Sight {
         }
     }
 
-    fn root(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+    fn root(&self, expected: &ProofExpectation) -> Result<LayerReport, ProofError> {
         let layer = Layer::Root;
         let masked = self.masked(expected)?;
-        let refused =
-            self.expect_errno(layer, Fact::WriteToRoot, &[Errno::EROFS, Errno::EACCES])?;
+        let refused = self.expect_errno(
+            layer,
+            ChildFact::WriteToRoot,
+            &[Errno::EROFS, Errno::EACCES],
+        )?;
         let mounts = String::from_utf8_lossy(&self.mounts);
         let root = mounts
             .lines()
@@ -184,9 +187,9 @@ impl Sight {
     }
 
     /// How many parts of /proc are covered; every one that must be.
-    fn masked(&self, expected: &Expectation) -> Result<u64, ProofError> {
-        let open = match self.get(Fact::Unmasked) {
-            Some(0) => return Ok(self.get(Fact::Masked).unwrap_or(0)),
+    fn masked(&self, expected: &ProofExpectation) -> Result<u64, ProofError> {
+        let open = match self.get(ChildFact::Unmasked) {
+            Some(0) => return Ok(self.get(ChildFact::Masked).unwrap_or(0)),
             Some(number) => usize::try_from(number - 1).unwrap_or(usize::MAX),
             None => usize::MAX,
         };
@@ -200,7 +203,7 @@ impl Sight {
         })
     }
 
-    fn capabilities(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+    fn capabilities(&self, expected: &ProofExpectation) -> Result<LayerReport, ProofError> {
         let layer = Layer::Capabilities;
         for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
             self.expect_status(layer, set, "0000000000000000")?;
@@ -230,13 +233,13 @@ impl Sight {
         ))
     }
 
-    fn seccomp(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+    fn seccomp(&self, expected: &ProofExpectation) -> Result<LayerReport, ProofError> {
         let layer = Layer::Seccomp;
         self.expect_status(layer, "Seccomp", "2")?;
-        let filters = Filters::COUNT.saturating_add(expected.filters_around);
+        let filters = SeccompFilters::COUNT.saturating_add(expected.filters_around);
         self.expect_status(layer, "Seccomp_filters", &filters.to_string())?;
-        let unknown = self.expect_errno(layer, Fact::UnknownSyscall, &[Errno::ENOSYS])?;
-        let unshare = self.expect_errno(layer, Fact::Unshare, &[Errno::EPERM])?;
+        let unknown = self.expect_errno(layer, ChildFact::UnknownSyscall, &[Errno::ENOSYS])?;
+        let unshare = self.expect_errno(layer, ChildFact::Unshare, &[Errno::EPERM])?;
         let requested = format!("{} syscalls allowed", expected.syscalls);
         let proof = format!(
             "Seccomp: 2, {filters} filters; an unknown syscall: {unknown}; unshare: {unshare}"
@@ -244,26 +247,29 @@ impl Sight {
         Ok(held(layer, &requested, &requested, proof))
     }
 
-    fn landlock(&self, expected: &Expectation) -> Result<Option<LayerReport>, ProofError> {
+    fn landlock(&self, expected: &ProofExpectation) -> Result<Option<LayerReport>, ProofError> {
         let (Some(effective), Some(handled)) = (&expected.landlock, expected.handled) else {
             return Ok(None);
         };
         let mut proofs = vec![self.refused_since(
             "the open of a file outside the rules",
-            (Fact::OpenBeforeLandlock, Fact::OpenAfterLandlock),
+            (ChildFact::OpenBeforeLandlock, ChildFact::OpenAfterLandlock),
             Errno::EACCES,
         )?];
         if handled.scopes != 0 {
             proofs.push(self.refused_since(
                 "the connect to an abstract socket from before",
-                (Fact::ConnectBeforeLandlock, Fact::ConnectAfterLandlock),
+                (
+                    ChildFact::ConnectBeforeLandlock,
+                    ChildFact::ConnectAfterLandlock,
+                ),
                 Errno::EPERM,
             )?);
         }
         if handled.tcp {
             proofs.push(self.refused_since(
                 "the bind of a TCP port",
-                (Fact::BindBeforeLandlock, Fact::BindAfterLandlock),
+                (ChildFact::BindBeforeLandlock, ChildFact::BindAfterLandlock),
                 Errno::EACCES,
             )?);
         }
@@ -275,7 +281,7 @@ impl Sight {
     fn refused_since(
         &self,
         act: &str,
-        (before, after): (Fact, Fact),
+        (before, after): (ChildFact, ChildFact),
         errno: Errno,
     ) -> Result<String, ProofError> {
         let layer = Layer::Landlock;
@@ -291,7 +297,7 @@ impl Sight {
         Ok(format!("{act} went through, then {refused}"))
     }
 
-    fn rlimits(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+    fn rlimits(&self, expected: &ProofExpectation) -> Result<LayerReport, ProofError> {
         let text = String::from_utf8_lossy(&self.limits);
         for (name, value) in &expected.rlimits {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -347,7 +353,7 @@ impl Sight {
     fn expect_errno(
         &self,
         layer: Layer,
-        fact: Fact,
+        fact: ChildFact,
         expected: &[Errno],
     ) -> Result<Errno, ProofError> {
         let seen = self.get(fact);

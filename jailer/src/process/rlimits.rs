@@ -1,11 +1,11 @@
 //! The limits of each process, setrlimit(2), as data.
 
 use nix::sys::resource::{Resource, getrlimit};
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 
-use crate::groups::hierarchy::Ungrouped;
+use crate::groups::hierarchy::UngroupedLimits;
 use crate::host::Host;
-use crate::ids::Ids;
+use crate::ids::NamespaceIds;
 
 /// One limit; soft and hard are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ const SET: [Resource; 11] = [
 ];
 
 /// The limits of every process in the jail, in the order they are set.
-pub(crate) fn plan(limits: &Limits, host: &Host) -> Vec<ResourceLimit> {
+pub(crate) fn plan(limits: &JailLimits, host: &Host) -> Vec<ResourceLimit> {
     let mut plan = always(limits);
     plan.extend(of_the_user(host));
     plan.extend(instead_of_groups(limits, host.hierarchies.ungrouped()));
@@ -89,8 +89,8 @@ fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
     let share = |limit: ResourceLimit| {
         let half = host.hard_limits.of(limit.resource) / 2;
         let value = match host.ids {
-            Ids::All => limit.value,
-            Ids::Own(_) => limit.value.min(half),
+            NamespaceIds::All => limit.value,
+            NamespaceIds::Own(_) => limit.value.min(half),
         };
         ResourceLimit { value, ..limit }
     };
@@ -118,7 +118,7 @@ fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
 }
 
 /// What bounds the tree between two looks where no control group does.
-fn instead_of_groups(limits: &Limits, ungrouped: Ungrouped) -> Vec<ResourceLimit> {
+fn instead_of_groups(limits: &JailLimits, ungrouped: UngroupedLimits) -> Vec<ResourceLimit> {
     let data = one(
         Resource::RLIMIT_DATA,
         "Max data size",
@@ -150,7 +150,7 @@ fn instead_of_groups(limits: &Limits, ungrouped: Ungrouped) -> Vec<ResourceLimit
 
 /// Data of one process. Stacks of threads are reserved and not used, and are no reason to refuse
 /// a thread.
-pub(crate) fn data(limits: &Limits) -> u64 {
+pub(crate) fn data(limits: &JailLimits) -> u64 {
     let stacks = STACK.saturating_mul(u64::from(limits.pids));
     limits
         .memory
@@ -160,11 +160,11 @@ pub(crate) fn data(limits: &Limits) -> u64 {
 
 /// Tasks of the jail's user in the jail's user namespace, which is where the kernel counts them
 /// since 5.14. One more than allowed: it is by the one too many that the limit shows as passed.
-pub(crate) fn tasks(limits: &Limits) -> u64 {
+pub(crate) fn tasks(limits: &JailLimits) -> u64 {
     u64::from(limits.pids).saturating_add(1)
 }
 
-fn always(limits: &Limits) -> Vec<ResourceLimit> {
+fn always(limits: &JailLimits) -> Vec<ResourceLimit> {
     vec![
         one(
             Resource::RLIMIT_NOFILE,

@@ -12,11 +12,11 @@ use nix::sys::stat::Mode;
 use crate::host::kernel;
 use crate::process::child::Outcome;
 use crate::sys::{self, MountAttributes};
-use crate::tree::{Place, Replay};
+use crate::tree::{ReplayStep, SplitPath};
 
 /// Takes all steps, below a root that is the working directory of this process.
-pub fn build(steps: &[Replay], root: BorrowedFd<'_>) -> Outcome {
-    let mut builder = Builder {
+pub fn build(steps: &[ReplayStep], root: BorrowedFd<'_>) -> Outcome {
+    let mut builder = RootAssembler {
         root,
         file: None,
         covers: [None, None],
@@ -27,7 +27,7 @@ pub fn build(steps: &[Replay], root: BorrowedFd<'_>) -> Outcome {
     Ok(())
 }
 
-struct Builder<'a> {
+struct RootAssembler<'a> {
     root: BorrowedFd<'a>,
     /// The file that was made last, which is most often a place to mount at.
     file: Option<(&'a CStr, OwnedFd)>,
@@ -36,38 +36,38 @@ struct Builder<'a> {
 }
 
 /// The directory that something is made in.
-enum Parent<'a> {
+enum ParentDirectory<'a> {
     Root(BorrowedFd<'a>),
     Below(OwnedFd),
 }
 
-impl AsFd for Parent<'_> {
+impl AsFd for ParentDirectory<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Parent::Root(root) => *root,
-            Parent::Below(opened) => opened.as_fd(),
+            ParentDirectory::Root(root) => *root,
+            ParentDirectory::Below(opened) => opened.as_fd(),
         }
     }
 }
 
-impl<'a> Builder<'a> {
-    fn replay(&mut self, step: &'a Replay) -> Result<(), Errno> {
+impl<'a> RootAssembler<'a> {
+    fn replay(&mut self, step: &'a ReplayStep) -> Result<(), Errno> {
         match step {
-            Replay::Directory(place) => {
+            ReplayStep::Directory(place) => {
                 let mode = Mode::from_bits_truncate(0o755);
                 nix::sys::stat::mkdirat(self.parent(place)?, place.name.as_c_str(), mode)
             }
-            Replay::Symlink { path, text } => {
+            ReplayStep::Symlink { path, text } => {
                 nix::unistd::symlinkat(text.as_c_str(), self.parent(path)?, path.name.as_c_str())
             }
-            Replay::File { path, content } => self.make_file(path, content),
-            Replay::Decoy {
+            ReplayStep::File { path, content } => self.make_file(path, content),
+            ReplayStep::Decoy {
                 directories,
                 path,
                 content,
             } => self.plant(directories, path, content),
-            Replay::Attach { mount, path } => self.hang_up(mount, path),
-            Replay::Mount {
+            ReplayStep::Attach { mount, path } => self.hang_up(mount, path),
+            ReplayStep::Mount {
                 kind,
                 options,
                 attributes,
@@ -76,27 +76,32 @@ impl<'a> Builder<'a> {
                 let mount = sys::new_mount(kind, options, *attributes)?;
                 self.hang_up(&mount, path)
             }
-            Replay::Mask {
+            ReplayStep::Mask {
                 path,
                 directory,
                 attributes,
             } => self.mask(path, *directory, *attributes),
-            Replay::Overlay { lower, upper, path } => overlay(lower, upper, self.root, path),
+            ReplayStep::Overlay { lower, upper, path } => overlay(lower, upper, self.root, path),
         }
     }
 
     /// The directory to make something in. A symlink on the way could be one that an untrusted root
     /// brought along, and lead to the host, which is still there.
-    fn parent(&self, place: &Place) -> Result<Parent<'a>, Errno> {
+    fn parent(&self, place: &SplitPath) -> Result<ParentDirectory<'a>, Errno> {
         if place.parent.as_c_str() == c"." {
-            return Ok(Parent::Root(self.root));
+            return Ok(ParentDirectory::Root(self.root));
         }
         let flags = libc::O_PATH | libc::O_DIRECTORY;
-        sys::open_beneath(self.root, &place.parent, flags, 0).map(Parent::Below)
+        sys::open_beneath(self.root, &place.parent, flags, 0).map(ParentDirectory::Below)
     }
 
     /// A decoy: what the working directory has at that place is hidden by it, and not followed.
-    fn plant(&self, directories: &[Place], path: &CString, content: &[u8]) -> Result<(), Errno> {
+    fn plant(
+        &self,
+        directories: &[SplitPath],
+        path: &CString,
+        content: &[u8],
+    ) -> Result<(), Errno> {
         for place in directories {
             let made =
                 nix::sys::stat::mkdirat(self.parent(place)?, place.name.as_c_str(), Mode::S_IRWXU);

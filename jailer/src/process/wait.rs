@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::error::JailError;
-use crate::jail::{News, Running};
+use crate::jail::{JailNews, Running};
 
 impl Running {
     /// The next news, or `None` when there was none within `patience`. Whoever has an event loop
@@ -14,7 +14,7 @@ impl Running {
     ///
     /// # Errors
     /// When the jail's first process cannot be heard.
-    pub fn news_within(&mut self, patience: Duration) -> Result<Option<News>, JailError> {
+    pub fn news_within(&mut self, patience: Duration) -> Result<Option<JailNews>, JailError> {
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

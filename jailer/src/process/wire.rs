@@ -16,7 +16,7 @@ pub const PACKET: usize = HEADER + TEXT;
 /// The steps of the child, in their order; a failure names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Step {
+pub enum ChildStep {
     /// prctl(2) `PR_SET_PDEATHSIG`.
     DieWithSupervisor = 1,
     /// Entering the groups of cgroup v1; the value says which.
@@ -69,64 +69,64 @@ pub enum Step {
     Release,
 }
 
-impl Step {
+impl ChildStep {
     /// All of them, in the order in which they are taken.
-    pub const ALL: [Step; 25] = [
-        Step::DieWithSupervisor,
-        Step::Groups,
-        Step::Start,
-        Step::Ceilings,
-        Step::Hostname,
-        Step::Loopback,
-        Step::Routes,
-        Step::Listeners,
-        Step::Identity,
-        Step::Root,
-        Step::Tree,
-        Step::Pivot,
-        Step::LandlockRules,
-        Step::CgroupNamespace,
-        Step::Capabilities,
-        Step::NoNewPrivileges,
-        Step::Landlock,
-        Step::Descriptors,
-        Step::Rlimits,
-        Step::Seccomp,
-        Step::Fork,
-        Step::Session,
-        Step::Proof,
-        Step::WorkingDirectory,
-        Step::Release,
+    pub const ALL: [ChildStep; 25] = [
+        ChildStep::DieWithSupervisor,
+        ChildStep::Groups,
+        ChildStep::Start,
+        ChildStep::Ceilings,
+        ChildStep::Hostname,
+        ChildStep::Loopback,
+        ChildStep::Routes,
+        ChildStep::Listeners,
+        ChildStep::Identity,
+        ChildStep::Root,
+        ChildStep::Tree,
+        ChildStep::Pivot,
+        ChildStep::LandlockRules,
+        ChildStep::CgroupNamespace,
+        ChildStep::Capabilities,
+        ChildStep::NoNewPrivileges,
+        ChildStep::Landlock,
+        ChildStep::Descriptors,
+        ChildStep::Rlimits,
+        ChildStep::Seccomp,
+        ChildStep::Fork,
+        ChildStep::Session,
+        ChildStep::Proof,
+        ChildStep::WorkingDirectory,
+        ChildStep::Release,
     ];
 
     /// In words, for "could not …".
     pub fn describe(self) -> &'static str {
         match self {
-            Step::Groups => "enter its control groups",
-            Step::Start => "start the first process",
-            Step::Ceilings => "bound what it takes of its caller's",
-            Step::DieWithSupervisor => "tie the jail's life to the supervisor's",
-            Step::CgroupNamespace => "make the cgroup namespace",
-            Step::Hostname => "set the host name",
-            Step::Loopback => "bring the loopback interface up",
-            Step::Routes => "make the allowed addresses local",
-            Step::Listeners => "open the sockets that wait there",
-            Step::Identity => "become the jail's user",
-            Step::Root => "make the new root",
-            Step::Tree => "build the jail's tree",
-            Step::Pivot => "change the root",
-            Step::LandlockRules => "add the Landlock rules",
-            Step::Rlimits => "set the resource limits",
-            Step::Capabilities => "drop the capabilities",
-            Step::NoNewPrivileges => "set no_new_privs",
-            Step::Landlock => "enforce the Landlock rules",
-            Step::Descriptors => "arrange the descriptors",
-            Step::Seccomp => "install the syscall filter",
-            Step::Fork => "fork the program's process",
-            Step::Session => "start a session",
-            Step::WorkingDirectory => "enter the working directory",
-            Step::Proof => "prove the layers from inside",
-            Step::Release => "wait for the release",
+            ChildStep::Groups => "enter its control groups",
+            ChildStep::Start => "start the first process",
+            ChildStep::Ceilings => "bound what it takes of its caller's",
+            ChildStep::DieWithSupervisor => "tie the jail's life to the supervisor's",
+            ChildStep::CgroupNamespace => "make the cgroup namespace",
+            ChildStep::Hostname => "set the host name",
+            ChildStep::Loopback => "bring the loopback interface up",
+            ChildStep::Routes => "make the allowed addresses local",
+            ChildStep::Listeners => "open the sockets that wait there",
+            ChildStep::Identity => "become the jail's user",
+            ChildStep::Root => "make the new root",
+            ChildStep::Tree => "build the jail's tree",
+            ChildStep::Pivot => "change the root",
+            ChildStep::LandlockRules => "add the Landlock rules",
+            ChildStep::Rlimits => "set the resource limits",
+            ChildStep::Capabilities => "drop the capabilities",
+            ChildStep::NoNewPrivileges => "set no_new_privs",
+            ChildStep::Landlock => "enforce the Landlock rules",
+            ChildStep::Descriptors => "arrange the descriptors",
+            ChildStep::Seccomp => "install the syscall filter",
+            ChildStep::Fork => "fork the program's process",
+            ChildStep::Session => "start a session",
+            ChildStep::WorkingDirectory => "enter the working directory",
+            ChildStep::Proof => "prove the layers from inside",
+            ChildStep::Release => "wait for the release",
         }
     }
 }
@@ -134,7 +134,7 @@ impl Step {
 /// Facts seen from inside, each a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Fact {
+pub enum ChildFact {
     /// Inode of `/proc/self/ns/user`.
     UserNamespace = 1,
     /// … `mnt`.
@@ -181,40 +181,40 @@ pub enum Fact {
     Acquaintance,
 }
 
-impl Fact {
+impl ChildFact {
     /// The namespaces, with their names under `/proc/self/ns`.
-    pub const NAMESPACES: [(Fact, &'static std::ffi::CStr); 8] = [
-        (Fact::UserNamespace, c"/proc/self/ns/user"),
-        (Fact::MountNamespace, c"/proc/self/ns/mnt"),
-        (Fact::PidNamespace, c"/proc/self/ns/pid"),
-        (Fact::NetworkNamespace, c"/proc/self/ns/net"),
-        (Fact::IpcNamespace, c"/proc/self/ns/ipc"),
-        (Fact::UtsNamespace, c"/proc/self/ns/uts"),
-        (Fact::CgroupNamespace, c"/proc/self/ns/cgroup"),
-        (Fact::TimeNamespace, c"/proc/self/ns/time"),
+    pub const NAMESPACES: [(ChildFact, &'static std::ffi::CStr); 8] = [
+        (ChildFact::UserNamespace, c"/proc/self/ns/user"),
+        (ChildFact::MountNamespace, c"/proc/self/ns/mnt"),
+        (ChildFact::PidNamespace, c"/proc/self/ns/pid"),
+        (ChildFact::NetworkNamespace, c"/proc/self/ns/net"),
+        (ChildFact::IpcNamespace, c"/proc/self/ns/ipc"),
+        (ChildFact::UtsNamespace, c"/proc/self/ns/uts"),
+        (ChildFact::CgroupNamespace, c"/proc/self/ns/cgroup"),
+        (ChildFact::TimeNamespace, c"/proc/self/ns/time"),
     ];
 
-    const REST: [Fact; 14] = [
-        Fact::ConnectBeforeLandlock,
-        Fact::ConnectAfterLandlock,
-        Fact::BindBeforeLandlock,
-        Fact::BindAfterLandlock,
-        Fact::OpenBeforeLandlock,
-        Fact::OpenAfterLandlock,
-        Fact::UnknownSyscall,
-        Fact::Unshare,
-        Fact::WriteToRoot,
-        Fact::Program,
-        Fact::Masked,
-        Fact::Unmasked,
-        Fact::Stranger,
-        Fact::Acquaintance,
+    const REST: [ChildFact; 14] = [
+        ChildFact::ConnectBeforeLandlock,
+        ChildFact::ConnectAfterLandlock,
+        ChildFact::BindBeforeLandlock,
+        ChildFact::BindAfterLandlock,
+        ChildFact::OpenBeforeLandlock,
+        ChildFact::OpenAfterLandlock,
+        ChildFact::UnknownSyscall,
+        ChildFact::Unshare,
+        ChildFact::WriteToRoot,
+        ChildFact::Program,
+        ChildFact::Masked,
+        ChildFact::Unmasked,
+        ChildFact::Stranger,
+        ChildFact::Acquaintance,
     ];
 
-    fn from_number(number: u8) -> Option<Fact> {
-        let namespaces = Fact::NAMESPACES.iter().map(|(fact, _)| *fact);
+    fn from_number(number: u8) -> Option<ChildFact> {
+        let namespaces = ChildFact::NAMESPACES.iter().map(|(fact, _)| *fact);
         namespaces
-            .chain(Fact::REST)
+            .chain(ChildFact::REST)
             .find(|fact| *fact as u8 == number)
     }
 }
@@ -222,7 +222,7 @@ impl Fact {
 /// Files of /proc/self that the child hands out unread; the supervisor reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Text {
+pub enum ProcText {
     /// `/proc/self/status`
     Status = 1,
     /// `/proc/self/limits`
@@ -231,31 +231,31 @@ pub enum Text {
     Mounts,
 }
 
-impl Text {
+impl ProcText {
     /// All of them, with their paths.
-    pub const ALL: [(Text, &'static std::ffi::CStr); 3] = [
-        (Text::Status, c"/proc/self/status"),
-        (Text::Limits, c"/proc/self/limits"),
-        (Text::Mounts, c"/proc/self/mountinfo"),
+    pub const ALL: [(ProcText, &'static std::ffi::CStr); 3] = [
+        (ProcText::Status, c"/proc/self/status"),
+        (ProcText::Limits, c"/proc/self/limits"),
+        (ProcText::Mounts, c"/proc/self/mountinfo"),
     ];
 }
 
 /// One message, as the supervisor receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum ChildMessage {
     /// A step failed; nothing of the program ran.
     Failed {
         /// Which.
-        step: Step,
+        step: ChildStep,
         /// Where in the step, for those that repeat.
         index: u32,
         /// Why.
         errno: Errno,
     },
     /// What was seen from inside.
-    Facts(Vec<(Fact, u64)>),
+    Facts(Vec<(ChildFact, u64)>),
     /// A piece of a file of /proc/self.
-    Text(Text, Vec<u8>),
+    Text(ProcText, Vec<u8>),
     /// A socket that waits in the jail's network, which comes with the packet: which, in the order
     /// of the plan.
     Listener(u32),
@@ -278,9 +278,9 @@ const EXITED: u8 = 6;
 const LISTENER: u8 = 7;
 const OUT_OF_TIME: u8 = 8;
 
-impl Message {
+impl ChildMessage {
     /// Reads a packet; `None` when it is none of ours.
-    pub fn decode(packet: &[u8]) -> Option<Message> {
+    pub fn decode(packet: &[u8]) -> Option<ChildMessage> {
         let (header, text) = packet.split_at_checked(HEADER)?;
         let (kind, which) = (header[0], header[1]);
         let index = u32::from_ne_bytes(header[4..8].try_into().ok()?);
@@ -288,33 +288,35 @@ impl Message {
         let errno = Errno::from_raw(i32::try_from(value & 0x7fff_ffff).ok()?);
         match kind {
             FAILED => {
-                let step = *Step::ALL.iter().find(|step| **step as u8 == which)?;
-                Some(Message::Failed { step, index, errno })
+                let step = *ChildStep::ALL.iter().find(|step| **step as u8 == which)?;
+                Some(ChildMessage::Failed { step, index, errno })
             }
-            FACTS => Some(Message::Facts(facts(text)?)),
+            FACTS => Some(ChildMessage::Facts(facts(text)?)),
             TEXT_KIND => {
-                let (name, _) = Text::ALL.iter().find(|(name, _)| *name as u8 == which)?;
-                Some(Message::Text(*name, text.to_vec()))
+                let (name, _) = ProcText::ALL
+                    .iter()
+                    .find(|(name, _)| *name as u8 == which)?;
+                Some(ChildMessage::Text(*name, text.to_vec()))
             }
-            READY => Some(Message::Ready),
-            LISTENER => Some(Message::Listener(index)),
-            EXEC_FAILED => Some(Message::ExecFailed(errno)),
-            EXITED => Some(Message::Exited(i32::try_from(value).ok()?)),
-            OUT_OF_TIME => Some(Message::OutOfTime),
+            READY => Some(ChildMessage::Ready),
+            LISTENER => Some(ChildMessage::Listener(index)),
+            EXEC_FAILED => Some(ChildMessage::ExecFailed(errno)),
+            EXITED => Some(ChildMessage::Exited(i32::try_from(value).ok()?)),
+            OUT_OF_TIME => Some(ChildMessage::OutOfTime),
             _ => None,
         }
     }
 }
 
 /// The entries of a packet of facts; `None` when one is none of ours.
-fn facts(text: &[u8]) -> Option<Vec<(Fact, u64)>> {
+fn facts(text: &[u8]) -> Option<Vec<(ChildFact, u64)>> {
     if text.len() > MOST_FACTS * FACT {
         return None;
     }
     let entry = |entry: &[u8]| {
         let (number, value) = entry.split_first()?;
         let value = u64::from_ne_bytes(value.try_into().ok()?);
-        Some((Fact::from_number(*number)?, value))
+        Some((ChildFact::from_number(*number)?, value))
     };
     text.chunks(FACT).map(entry).collect()
 }
@@ -325,20 +327,20 @@ const FACT: usize = 1 + size_of::<u64>();
 const MOST_FACTS: usize = 32;
 
 /// Facts that are told together: each packet wakes the supervisor.
-pub struct Facts {
+pub struct FactPacket {
     bytes: [u8; MOST_FACTS * FACT],
     length: usize,
 }
 
-impl Facts {
+impl FactPacket {
     /// None yet.
-    pub const NONE: Facts = Facts {
+    pub const NONE: FactPacket = FactPacket {
         bytes: [0; MOST_FACTS * FACT],
         length: 0,
     };
 
     /// One more.
-    pub fn add(&mut self, fact: Fact, value: u64) -> Result<(), Errno> {
+    pub fn add(&mut self, fact: ChildFact, value: u64) -> Result<(), Errno> {
         let free = self.bytes[self.length..].first_chunk_mut::<FACT>();
         let [number, rest @ ..] = free.ok_or(Errno::ENOBUFS)?;
         *number = fact as u8;
@@ -350,9 +352,9 @@ impl Facts {
 
 /// The child's end.
 #[derive(Clone, Copy)]
-pub struct Sender<'a>(pub BorrowedFd<'a>);
+pub struct ChildSender<'a>(pub BorrowedFd<'a>);
 
-impl Sender<'_> {
+impl ChildSender<'_> {
     fn send(self, kind: u8, which: u8, index: u32, value: u64, text: &[u8]) -> Result<(), Errno> {
         let mut packet = [0; PACKET];
         packet[0] = kind;
@@ -365,7 +367,7 @@ impl Sender<'_> {
     }
 
     /// The last word of a child that cannot go on.
-    pub fn failed(self, step: Step, index: u32, errno: Errno) {
+    pub fn failed(self, step: ChildStep, index: u32, errno: Errno) {
         // Nobody is left to tell when even this fails: the supervisor sees the end of the socket.
         let _ = self.send(
             FAILED,
@@ -385,12 +387,12 @@ impl Sender<'_> {
     }
 
     /// What was seen from inside.
-    pub fn facts(self, facts: &Facts) -> Result<(), Errno> {
+    pub fn facts(self, facts: &FactPacket) -> Result<(), Errno> {
         self.send(FACTS, 0, 0, 0, &facts.bytes[..facts.length])
     }
 
     /// A piece of a file, at most [`TEXT`] bytes.
-    pub fn text(self, text: Text, bytes: &[u8]) -> Result<(), Errno> {
+    pub fn text(self, text: ProcText, bytes: &[u8]) -> Result<(), Errno> {
         self.send(TEXT_KIND, text as u8, 0, 0, bytes)
     }
 
@@ -435,7 +437,7 @@ pub fn wait_for_a_byte(control: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// An errno as a [`Fact`]'s value; 0 for success.
+/// An errno as a [`ChildFact`]'s value; 0 for success.
 pub fn errno_of(result: Result<(), Errno>) -> u64 {
     result.map_or_else(|errno| u64::from((errno as i32).unsigned_abs()), |()| 0)
 }
@@ -446,7 +448,7 @@ mod tests {
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
     use std::os::fd::AsFd;
 
-    fn through_a_socket(send: impl Fn(Sender<'_>)) -> Message {
+    fn through_a_socket(send: impl Fn(ChildSender<'_>)) -> ChildMessage {
         let (ours, theirs) = socketpair(
             AddressFamily::Unix,
             SockType::SeqPacket,
@@ -454,52 +456,55 @@ mod tests {
             SockFlag::SOCK_CLOEXEC,
         )
         .unwrap();
-        send(Sender(theirs.as_fd()));
+        send(ChildSender(theirs.as_fd()));
         let mut packet = [0; PACKET];
         let length = nix::unistd::read(&ours, &mut packet).unwrap();
-        Message::decode(&packet[..length]).unwrap()
+        ChildMessage::decode(&packet[..length]).unwrap()
     }
 
     #[test]
     fn every_message_survives_the_socket() {
-        for step in Step::ALL {
+        for step in ChildStep::ALL {
             let failed = through_a_socket(|sender| sender.failed(step, 7, Errno::EROFS));
             assert_eq!(
                 failed,
-                Message::Failed {
+                ChildMessage::Failed {
                     step,
                     index: 7,
                     errno: Errno::EROFS
                 }
             );
         }
-        let seen = [(Fact::Unshare, u64::MAX), (Fact::Masked, 7)];
-        let mut facts = Facts::NONE;
+        let seen = [(ChildFact::Unshare, u64::MAX), (ChildFact::Masked, 7)];
+        let mut facts = FactPacket::NONE;
         for (fact, value) in seen {
             facts.add(fact, value).unwrap();
         }
         let facts = through_a_socket(|sender| sender.facts(&facts).unwrap());
-        assert_eq!(facts, Message::Facts(seen.to_vec()));
-        let text = through_a_socket(|sender| sender.text(Text::Limits, b"Max\n").unwrap());
-        assert_eq!(text, Message::Text(Text::Limits, b"Max\n".to_vec()));
+        assert_eq!(facts, ChildMessage::Facts(seen.to_vec()));
+        let text = through_a_socket(|sender| sender.text(ProcText::Limits, b"Max\n").unwrap());
+        assert_eq!(
+            text,
+            ChildMessage::Text(ProcText::Limits, b"Max\n".to_vec())
+        );
         let null = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(
             through_a_socket(|sender| sender.listener(7, null.as_fd()).unwrap()),
-            Message::Listener(7)
+            ChildMessage::Listener(7)
         );
         assert_eq!(
             through_a_socket(|sender| sender.ready().unwrap()),
-            Message::Ready
+            ChildMessage::Ready
         );
         let failed = through_a_socket(|sender| sender.exec_failed(Errno::ENOENT));
-        assert_eq!(failed, Message::ExecFailed(Errno::ENOENT));
+        assert_eq!(failed, ChildMessage::ExecFailed(Errno::ENOENT));
         assert_eq!(
             through_a_socket(|sender| sender.exited(0x8b)),
-            Message::Exited(0x8b)
+            ChildMessage::Exited(0x8b)
         );
         assert_eq!(
             through_a_socket(|sender| sender.out_of_time()),
-            Message::OutOfTime
+            ChildMessage::OutOfTime
         );
     }
 
@@ -517,7 +522,9 @@ mod tests {
             })
             .collect();
         // The fork stands between the two and is of neither.
-        let steps = Step::ALL.iter().filter(|step| **step != Step::Fork);
+        let steps = ChildStep::ALL
+            .iter()
+            .filter(|step| **step != ChildStep::Fork);
         let mut after = 0;
         for step in steps {
             let name = format!("Step::{step:?}");
@@ -528,30 +535,30 @@ mod tests {
 
     #[test]
     fn every_fact_finds_room_beside_all_others() {
-        let all = Fact::NAMESPACES.iter().map(|(fact, _)| *fact);
-        let mut facts = Facts::NONE;
-        for fact in all.chain(Fact::REST) {
+        let all = ChildFact::NAMESPACES.iter().map(|(fact, _)| *fact);
+        let mut facts = FactPacket::NONE;
+        for fact in all.chain(ChildFact::REST) {
             assert_eq!(facts.add(fact, 1), Ok(()), "{fact:?}");
         }
         while facts.length < facts.bytes.len() {
-            facts.add(Fact::Masked, 1).unwrap();
+            facts.add(ChildFact::Masked, 1).unwrap();
         }
-        assert_eq!(facts.add(Fact::Masked, 1), Err(Errno::ENOBUFS));
+        assert_eq!(facts.add(ChildFact::Masked, 1), Err(Errno::ENOBUFS));
     }
 
     #[test]
     fn strange_packets_are_refused() {
-        assert_eq!(Message::decode(b""), None);
-        assert_eq!(Message::decode(&[0; HEADER]), None);
-        assert_eq!(Message::decode(&[FACTS; HEADER - 1]), None);
+        assert_eq!(ChildMessage::decode(b""), None);
+        assert_eq!(ChildMessage::decode(&[0; HEADER]), None);
+        assert_eq!(ChildMessage::decode(&[FACTS; HEADER - 1]), None);
         let mut half_a_fact = [0; HEADER + FACT - 1];
-        (half_a_fact[0], half_a_fact[HEADER]) = (FACTS, Fact::Unshare as u8);
-        assert_eq!(Message::decode(&half_a_fact), None);
+        (half_a_fact[0], half_a_fact[HEADER]) = (FACTS, ChildFact::Unshare as u8);
+        assert_eq!(ChildMessage::decode(&half_a_fact), None);
         let mut unknown_fact = [0; HEADER + FACT];
         (unknown_fact[0], unknown_fact[HEADER]) = (FACTS, 200);
-        assert_eq!(Message::decode(&unknown_fact), None);
+        assert_eq!(ChildMessage::decode(&unknown_fact), None);
         let mut unknown_step = [0; HEADER];
         (unknown_step[0], unknown_step[1]) = (FAILED, 200);
-        assert_eq!(Message::decode(&unknown_step), None);
+        assert_eq!(ChildMessage::decode(&unknown_step), None);
     }
 }

@@ -59,18 +59,18 @@ pub fn default_signals() -> Result<()> {
 
 /// A child that has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub struct EndedChild {
     /// Which.
     pub pid: libc::pid_t,
     /// As wait(2) has it.
     pub status: i32,
     /// What it and its own ended children used.
-    pub used: Used,
+    pub used: ChildUsage,
 }
 
 /// Some fields of getrusage(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct ChildUsage {
     /// Blocks of 512 bytes read from devices.
     pub blocks_read: u64,
     /// Blocks of 512 bytes written to devices.
@@ -80,17 +80,17 @@ pub struct Used {
 }
 
 /// wait4(2): waits for the child `pid` to end.
-pub fn wait(pid: libc::pid_t) -> Result<Ended> {
+pub fn wait(pid: libc::pid_t) -> Result<EndedChild> {
     // Only a wait that need not wait answers with nobody.
     wait_with(pid, 0)?.ok_or(Errno::ECHILD)
 }
 
 /// wait4(2): takes note of any child that has ended, if one has.
-pub fn ended() -> Result<Option<Ended>> {
+pub fn ended() -> Result<Option<EndedChild>> {
     wait_with(-1, libc::WNOHANG)
 }
 
-fn wait_with(pid: libc::pid_t, options: i32) -> Result<Option<Ended>> {
+fn wait_with(pid: libc::pid_t, options: i32) -> Result<Option<EndedChild>> {
     let mut status = 0_i32;
     // `struct rusage` as the kernel has it: two times of two words, and fourteen words.
     let mut usage = [0_i64; 18];
@@ -109,17 +109,17 @@ fn wait_with(pid: libc::pid_t, options: i32) -> Result<Option<Ended>> {
             Ok(0) => return Ok(None),
             Ok(pid) => {
                 let pid = libc::pid_t::try_from(pid).unwrap_or(-1);
-                let used = Used::read(&usage);
-                return Ok(Some(Ended { pid, status, used }));
+                let used = ChildUsage::read(&usage);
+                return Ok(Some(EndedChild { pid, status, used }));
             }
         }
     }
 }
 
-impl Used {
-    fn read(usage: &[i64; 18]) -> Used {
+impl ChildUsage {
+    fn read(usage: &[i64; 18]) -> ChildUsage {
         let field = |index: usize| u64::try_from(usage[index]).unwrap_or(0);
-        Used {
+        ChildUsage {
             blocks_read: field(11),
             blocks_written: field(12),
             context_switches: field(16) + field(17),

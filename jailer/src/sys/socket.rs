@@ -8,7 +8,7 @@ use super::{Result, Word, call, fd, owned, word};
 
 /// `struct iovec`.
 #[repr(C)]
-struct Piece {
+struct IoVec {
     start: *const u8,
     length: usize,
 }
@@ -18,16 +18,16 @@ struct Piece {
 struct MessageHeader {
     name: usize,
     name_length: u32,
-    pieces: *const Piece,
+    pieces: *const IoVec,
     piece_count: usize,
-    control: *mut Control,
+    control: *mut DescriptorMessage,
     control_length: usize,
     flags: i32,
 }
 
 /// `struct cmsghdr` with one descriptor behind it, and the padding.
 #[repr(C)]
-struct Control {
+struct DescriptorMessage {
     length: usize,
     level: i32,
     kind: i32,
@@ -36,11 +36,11 @@ struct Control {
 }
 
 /// Header and descriptor, without the padding: `CMSG_LEN(4)`.
-const ONE_DESCRIPTOR: usize = std::mem::offset_of!(Control, padding);
+const ONE_DESCRIPTOR: usize = std::mem::offset_of!(DescriptorMessage, padding);
 
 /// sendmsg(2) of a packet and a descriptor. One packet is sent whole or not at all.
 pub fn send_with(socket: BorrowedFd<'_>, packet: &[u8], descriptor: BorrowedFd<'_>) -> Result<()> {
-    let mut control = Control {
+    let mut control = DescriptorMessage {
         length: ONE_DESCRIPTOR,
         level: libc::SOL_SOCKET,
         kind: libc::SCM_RIGHTS,
@@ -63,7 +63,7 @@ pub fn send_with(socket: BorrowedFd<'_>, packet: &[u8], descriptor: BorrowedFd<'
 /// recvmsg(2) of a packet, and of the descriptor that came with it. `EMFILE`: one came and this
 /// process may have no more.
 pub fn receive_with(socket: BorrowedFd<'_>, packet: &mut [u8]) -> Result<(usize, Option<OwnedFd>)> {
-    let mut control = Control {
+    let mut control = DescriptorMessage {
         length: 0,
         level: 0,
         kind: 0,
@@ -91,18 +91,18 @@ pub fn receive_with(socket: BorrowedFd<'_>, packet: &mut [u8]) -> Result<(usize,
     Ok((usize::try_from(length).unwrap_or(0), descriptor))
 }
 
-fn piece(start: *const u8, length: usize) -> Piece {
-    Piece { start, length }
+fn piece(start: *const u8, length: usize) -> IoVec {
+    IoVec { start, length }
 }
 
-fn header(piece: &Piece, control: *mut Control) -> MessageHeader {
+fn header(piece: &IoVec, control: *mut DescriptorMessage) -> MessageHeader {
     MessageHeader {
         name: 0,
         name_length: 0,
         pieces: piece,
         piece_count: 1,
         control,
-        control_length: std::mem::size_of::<Control>(),
+        control_length: std::mem::size_of::<DescriptorMessage>(),
         flags: 0,
     }
 }

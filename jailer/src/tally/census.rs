@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::tally::procfs::{self, Memory, Process};
+use crate::tally::procfs::{self, ProcessMemory, ProcessSample};
 
 /// Processes that are looked at. A jail without a group is bounded to fewer tasks.
 const MOST: usize = 8192;
@@ -16,20 +16,20 @@ const PATIENCE: Duration = Duration::from_millis(5);
 
 /// Everybody who was seen.
 #[derive(Debug, Default)]
-pub struct Census {
+pub struct ProcessCensus {
     /// The first process of the jail is the last here.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessSample>,
     /// Nobody ended under it.
     pub whole: bool,
 }
 
-impl Census {
+impl ProcessCensus {
     /// Of the tree below `init`, a child of this process that has not been waited for.
-    pub fn take(init: libc::pid_t) -> Census {
+    pub fn take(init: libc::pid_t) -> ProcessCensus {
         let deadline = Instant::now() + PATIENCE;
-        let mut best = Census::walk(init);
+        let mut best = ProcessCensus::walk(init);
         while !best.whole && Instant::now() < deadline {
-            let next = Census::walk(init);
+            let next = ProcessCensus::walk(init);
             if next.whole || next.memory().sum() > best.memory().sum() {
                 best = next;
             }
@@ -38,13 +38,13 @@ impl Census {
     }
 
     /// What all hold, with pages that several share counted for each.
-    pub fn memory(&self) -> Memory {
+    pub fn memory(&self) -> ProcessMemory {
         let all = self.processes.iter().map(|process| process.memory);
-        all.fold(Memory::default(), Memory::plus)
+        all.fold(ProcessMemory::default(), ProcessMemory::plus)
     }
 
-    fn walk(init: libc::pid_t) -> Census {
-        let mut census = Census {
+    fn walk(init: libc::pid_t) -> ProcessCensus {
+        let mut census = ProcessCensus {
             processes: Vec::new(),
             whole: true,
         };

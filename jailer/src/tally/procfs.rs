@@ -5,7 +5,7 @@ use std::fs;
 
 /// What counts of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessSample {
     /// In the supervisor's pid namespace.
     pub pid: libc::pid_t,
     /// Since boot, in ticks: with the pid it names the process for good.
@@ -17,22 +17,22 @@ pub struct Process {
     /// Threads.
     pub tasks: u64,
     /// What it holds, pages that others hold as well included.
-    pub memory: Memory,
+    pub memory: ProcessMemory,
 }
 
 /// Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct ProcessMemory {
     /// Anonymous memory and swap.
     pub own: u64,
     /// Shared memory, and files of a tmpfs that are mapped.
     pub shared: u64,
 }
 
-impl Memory {
+impl ProcessMemory {
     /// Both together.
-    pub fn plus(self, other: Memory) -> Memory {
-        Memory {
+    pub fn plus(self, other: ProcessMemory) -> ProcessMemory {
+        ProcessMemory {
             own: self.own.saturating_add(other.own),
             shared: self.shared.saturating_add(other.shared),
         }
@@ -45,16 +45,16 @@ impl Memory {
 }
 
 /// From three lines in kilobytes: anonymous, swap, shared.
-fn memory(text: &str, keys: [&str; 3]) -> Memory {
+fn memory(text: &str, keys: [&str; 3]) -> ProcessMemory {
     let [anonymous, swap, shared] = keys.map(|key| value(text, key).saturating_mul(1024));
-    Memory {
+    ProcessMemory {
         own: anonymous.saturating_add(swap),
         shared,
     }
 }
 
 /// What `pid` is; `None` when it is gone.
-pub fn process(pid: libc::pid_t) -> Option<Process> {
+pub fn process(pid: libc::pid_t) -> Option<ProcessSample> {
     // The memory first: it goes with the process's last moment, before the process itself.
     let status = read(pid, "status")?;
     parse(pid, &read(pid, "stat")?, &status)
@@ -66,11 +66,11 @@ fn read(pid: libc::pid_t, file: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn parse(pid: libc::pid_t, stat: &str, status: &str) -> Option<Process> {
+fn parse(pid: libc::pid_t, stat: &str, status: &str) -> Option<ProcessSample> {
     // The name in parentheses may hold anything; field 3 is the first behind it.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some(Process {
+    Some(ProcessSample {
         pid,
         started: field(22)?,
         own: (field(14)?, field(15)?),
@@ -82,7 +82,7 @@ fn parse(pid: libc::pid_t, stat: &str, status: &str) -> Option<Process> {
 
 /// The part of its memory that is this process's own, where pages of several are divided among
 /// them: what it has in all when the kernel does not let us look, `None` when it is gone.
-pub fn share(process: &Process) -> Option<Memory> {
+pub fn share(process: &ProcessSample) -> Option<ProcessMemory> {
     match fs::read(format!("/proc/{}/smaps_rollup", process.pid)) {
         Ok(text) => Some(memory(
             &String::from_utf8_lossy(&text),
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!((process.tasks, process.started), (3, 999));
         assert_eq!(
             process.memory,
-            Memory {
+            ProcessMemory {
                 own: 100 * 1024,
                 shared: 4 * 1024
             }

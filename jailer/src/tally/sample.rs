@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use nix::unistd::SysconfVar;
 
-use crate::tally::census::Census;
-use crate::tally::procfs::{self, Memory, Process};
+use crate::tally::census::ProcessCensus;
+use crate::tally::procfs::{self, ProcessMemory, ProcessSample};
 
 /// How many looks in a row must find too much, when none of them was sure to count nothing twice.
 const SUSPICIONS: u32 = 3;
 
 /// What one look found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct UsageSample {
     /// Bytes of memory and swap that belong to the tree alone.
     pub memory: u64,
     /// It is more than allowed, beyond doubt.
@@ -33,7 +33,7 @@ pub struct Look {
 
 /// Everything looked at so far.
 #[derive(Debug)]
-pub struct Sampler {
+pub struct UsageSampler {
     init: libc::pid_t,
     /// The tmpfs that takes the writes to the workspace.
     written: Option<OwnedFd>,
@@ -43,7 +43,7 @@ pub struct Sampler {
     grown: Ticks,
     spent: Ticks,
     suspicions: u32,
-    most: Look,
+    most: UsageSample,
 }
 
 /// User and system time in the kernel's ticks.
@@ -53,23 +53,23 @@ fn sum(one: Ticks, other: Ticks) -> Ticks {
     (one.0 + other.0, one.1 + other.1)
 }
 
-impl Sampler {
+impl UsageSampler {
     /// For the tree below `init`, a child that has not been waited for.
-    pub fn new(init: libc::pid_t, written: Option<OwnedFd>) -> Sampler {
-        Sampler {
+    pub fn new(init: libc::pid_t, written: Option<OwnedFd>) -> UsageSampler {
+        UsageSampler {
             init,
             written,
             known: BTreeMap::new(),
             grown: (0, 0),
             spent: (0, 0),
             suspicions: 0,
-            most: Look::default(),
+            most: UsageSample::default(),
         }
     }
 
     /// Looks. Memory that seems to be over `limit` is looked at closer.
-    pub fn look(&mut self, limit: u64) -> Look {
-        let census = Census::take(self.init);
+    pub fn look(&mut self, limit: u64) -> UsageSample {
+        let census = ProcessCensus::take(self.init);
         let (memory, certain) = self.memory(&census, limit);
         self.suspicions = if memory > limit {
             self.suspicions + 1
@@ -77,14 +77,14 @@ impl Sampler {
             0
         };
         let (user, system) = self.processor(&census.processes);
-        let look = Look {
+        let look = UsageSample {
             memory,
             too_much: memory > limit && (certain || self.suspicions >= SUSPICIONS),
             tasks: census.processes.iter().map(|process| process.tasks).sum(),
             user: duration(user),
             system: duration(system),
         };
-        self.most = Look {
+        self.most = UsageSample {
             memory: self.most.memory.max(look.memory),
             tasks: self.most.tasks.max(look.tasks),
             ..look
@@ -93,10 +93,10 @@ impl Sampler {
     }
 
     /// What the tree holds, and whether nothing in it can be counted twice.
-    fn memory(&self, census: &Census, limit: u64) -> (u64, bool) {
+    fn memory(&self, census: &ProcessCensus, limit: u64) -> (u64, bool) {
         let written = self.written.as_ref().map_or(0, used);
         // What is written can be mapped as well.
-        let sum = |memory: Memory| memory.own + memory.shared.max(written);
+        let sum = |memory: ProcessMemory| memory.own + memory.shared.max(written);
         let all = sum(census.memory());
         if all <= limit {
             return (all, census.whole);
@@ -108,18 +108,18 @@ impl Sampler {
                 process.memory
             })
         });
-        let shares = sum(shares.fold(Memory::default(), Memory::plus));
+        let shares = sum(shares.fold(ProcessMemory::default(), ProcessMemory::plus));
         (shares, certain)
     }
 
     /// The most that was ever found.
-    pub fn most(&self) -> Look {
+    pub fn most(&self) -> UsageSample {
         self.most
     }
 
     /// Two counts that each miss something: what living processes and the children they waited
     /// for used, and what was seen to grow. The larger one is true to more.
-    fn processor(&mut self, processes: &[Process]) -> Ticks {
+    fn processor(&mut self, processes: &[ProcessSample]) -> Ticks {
         let mut living = (0, 0);
         let mut known = BTreeMap::new();
         for process in processes {

@@ -3,7 +3,7 @@
 use crate::host::kernel::{
     MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY,
 };
-use crate::plan::TreeStep;
+use crate::plan::RootfsStep;
 
 /// For every mount that is not a device: what a file's mode says about other users, and device
 /// nodes, have no effect.
@@ -17,23 +17,23 @@ const WORDS: [(u64, &str); 4] = [
     (MOUNT_ATTR_NOEXEC, "noexec"),
 ];
 
-impl TreeStep {
+impl RootfsStep {
     /// `MOUNT_ATTR_*` of the mount that this step makes; 0 for a step that makes none.
     pub fn attributes(&self) -> u64 {
         match self {
-            TreeStep::Directory(_)
-            | TreeStep::Symlink { .. }
-            | TreeStep::File { .. }
-            | TreeStep::Decoy { .. } => 0,
-            TreeStep::Bind { writable: true, .. }
-            | TreeStep::Tmpfs { .. }
-            | TreeStep::Overlay { .. } => CLOSED,
-            TreeStep::Bind { .. } | TreeStep::RootEntry { .. } => CLOSED | MOUNT_ATTR_RDONLY,
-            TreeStep::Proc { .. } | TreeStep::Mask { .. } => {
+            RootfsStep::Directory(_)
+            | RootfsStep::Symlink { .. }
+            | RootfsStep::File { .. }
+            | RootfsStep::Decoy { .. } => 0,
+            RootfsStep::Bind { writable: true, .. }
+            | RootfsStep::Tmpfs { .. }
+            | RootfsStep::Overlay { .. } => CLOSED,
+            RootfsStep::Bind { .. } | RootfsStep::RootEntry { .. } => CLOSED | MOUNT_ATTR_RDONLY,
+            RootfsStep::Proc { .. } | RootfsStep::Mask { .. } => {
                 CLOSED | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY
             }
             // Their nodes are what they are for.
-            TreeStep::Device { .. } | TreeStep::Terminals(_) => {
+            RootfsStep::Device { .. } | RootfsStep::Terminals(_) => {
                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC
             }
         }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::sys;
 use crate::tree::OverlaySides;
-use crate::tree::decoys::Decoys;
+use crate::tree::decoys::PlantedDecoys;
 use turnkey_facts::{Change, ChangedFile};
 
 /// The most entries that are told.
@@ -24,7 +24,7 @@ const LARGEST_DIGESTED: u64 = 64 << 20;
 
 /// What a look at the writable side found.
 #[derive(Debug, Default)]
-pub struct Changes {
+pub struct WorkspaceChanges {
     /// At most [`MOST_ENTRIES`], sorted by path.
     pub files: Vec<ChangedFile>,
     /// How many more there are. What lies in a directory below [`DEEPEST`] others counts as one.
@@ -32,11 +32,11 @@ pub struct Changes {
 }
 
 /// Lists the changes, and counts those that it does not list.
-pub fn collect(sides: &OverlaySides) -> Changes {
-    let mut walk = Walk {
+pub fn collect(sides: &OverlaySides) -> WorkspaceChanges {
+    let mut walk = ChangesWalk {
         lower: sides.lower.as_fd(),
         decoys: &sides.decoys,
-        found: Changes::default(),
+        found: WorkspaceChanges::default(),
     };
     walk.directory(sides.upper.as_fd(), &mut Vec::new(), 0);
     let mut found = walk.found;
@@ -45,13 +45,13 @@ pub fn collect(sides: &OverlaySides) -> Changes {
     found
 }
 
-struct Walk<'a> {
+struct ChangesWalk<'a> {
     lower: BorrowedFd<'a>,
-    decoys: &'a Decoys,
-    found: Changes,
+    decoys: &'a PlantedDecoys,
+    found: WorkspaceChanges,
 }
 
-impl Walk<'_> {
+impl ChangesWalk<'_> {
     fn directory(&mut self, directory: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) {
         let Some(mut listing) = listing(directory) else {
             return;

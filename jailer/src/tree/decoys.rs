@@ -11,9 +11,9 @@ use turnkey_facts::ChangedFile;
 
 /// What was planted in the workspace: path relative to it, and digest in lower-case hex.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decoys(BTreeMap<Vec<u8>, String>);
+pub struct PlantedDecoys(BTreeMap<Vec<u8>, String>);
 
-impl Decoys {
+impl PlantedDecoys {
     /// Takes note of one more. A path outside of the workspace is none of these.
     pub fn add(&mut self, path: &Path, content: &[u8]) {
         if let Ok(inside) = path.strip_prefix(WORKSPACE) {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_was_planted_is_no_change_until_it_is_touched() {
-        let mut decoys = Decoys::default();
+        let mut decoys = PlantedDecoys::default();
         decoys.add(Path::new("/workspace/.ssh/id_ed25519"), b"decoy");
         let way = added(".ssh", None);
         let mut untouched = vec![way.clone(), added(".ssh/id_ed25519", Some(b"decoy"))];

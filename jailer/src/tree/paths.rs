@@ -41,7 +41,7 @@ pub enum PathError {
 
 /// What happens to a symlink at the very end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Last {
+pub enum LastSymlink {
     /// It is followed like any other.
     Follow,
     /// It is refused with ELOOP.
@@ -49,17 +49,17 @@ pub enum Last {
 }
 
 /// Opens a path as a handle, `O_PATH`.
-pub fn open(path: &Path, last: Last) -> Result<OwnedFd, PathError> {
+pub fn open(path: &Path, last: LastSymlink) -> Result<OwnedFd, PathError> {
     match walk(start(path)?, path, last)? {
-        Target::Handle(handle) => Ok(handle),
+        OpenedTarget::Handle(handle) => Ok(handle),
         // As a place of the host it has no name to be opened by.
-        Target::Inherited(_) => Err(Errno::ELOOP.into()),
+        OpenedTarget::Inherited(_) => Err(Errno::ELOOP.into()),
     }
 }
 
 /// What a path leads to.
 #[derive(Debug)]
-pub enum Target {
+pub enum OpenedTarget {
     /// A handle, `O_PATH`.
     Handle(OwnedFd),
     /// A descriptor of this process, as by /dev/stdin or /dev/fd/3.
@@ -67,14 +67,14 @@ pub enum Target {
 }
 
 /// Opens what a path leads to, be it a descriptor of this process.
-pub fn target(path: &Path) -> Result<Target, PathError> {
-    walk(start(path)?, path, Last::Follow)
+pub fn target(path: &Path) -> Result<OpenedTarget, PathError> {
+    walk(start(path)?, path, LastSymlink::Follow)
 }
 
 /// The same from a directory that was opened before.
-pub fn target_in(directory: &OwnedFd, name: &OsStr) -> Result<Target, PathError> {
+pub fn target_in(directory: &OwnedFd, name: &OsStr) -> Result<OpenedTarget, PathError> {
     let directory = directory.try_clone().map_err(|_| Errno::EMFILE)?;
-    walk(directory, Path::new(name), Last::Follow)
+    walk(directory, Path::new(name), LastSymlink::Follow)
 }
 
 /// The directory that a path begins at.
@@ -83,7 +83,7 @@ fn start(path: &Path) -> Result<OwnedFd, Errno> {
     sys::open_without_symlinks(place, libc::O_PATH | libc::O_DIRECTORY)
 }
 
-fn walk(mut here: OwnedFd, path: &Path, last: Last) -> Result<Target, PathError> {
+fn walk(mut here: OwnedFd, path: &Path, last: LastSymlink) -> Result<OpenedTarget, PathError> {
     let mut names: VecDeque<OsString> = VecDeque::new();
     push(&mut names, path);
     let mut links = 0;
@@ -95,14 +95,14 @@ fn walk(mut here: OwnedFd, path: &Path, last: Last) -> Result<Target, PathError>
             continue;
         }
         links += 1;
-        if links > MOST_LINKS || (last == Last::Refuse && names.is_empty()) {
+        if links > MOST_LINKS || (last == LastSymlink::Refuse && names.is_empty()) {
             return Err(Errno::ELOOP.into());
         }
         require_trusted(&stat, &nix::sys::stat::fstat(&here)?)?;
         if names.is_empty()
             && let Some(descriptor) = descriptor(&here, &name)
         {
-            return Ok(Target::Inherited(descriptor));
+            return Ok(OpenedTarget::Inherited(descriptor));
         }
         let text = PathBuf::from(nix::fcntl::readlinkat(&next, c"")?);
         if text.is_absolute() {
@@ -110,7 +110,7 @@ fn walk(mut here: OwnedFd, path: &Path, last: Last) -> Result<Target, PathError>
         }
         push(&mut names, &text);
     }
-    Ok(Target::Handle(here))
+    Ok(OpenedTarget::Handle(here))
 }
 
 /// The descriptor of this process that the name stands for in /proc/self/fd.
@@ -151,7 +151,7 @@ fn kind_of(opened: &OwnedFd) -> Result<libc::mode_t, Errno> {
 pub fn canonical(path: &Path) -> Result<PathBuf, PathError> {
     let path = std::path::absolute(path)
         .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
-    Ok(place_of(&open(&path, Last::Follow)?)?)
+    Ok(place_of(&open(&path, LastSymlink::Follow)?)?)
 }
 
 /// Where an opened file or directory lies, without any symlink.
@@ -230,9 +230,9 @@ mod tests {
     fn a_last_link_can_be_refused() {
         let (_keep, path) = directory();
         symlink("/etc", path.join("link")).unwrap();
-        let refused = open(&path.join("link"), Last::Refuse).unwrap_err();
+        let refused = open(&path.join("link"), LastSymlink::Refuse).unwrap_err();
         assert_eq!(refused, PathError::System(Errno::ELOOP));
-        assert!(open(&path.join("link/passwd"), Last::Refuse).is_ok());
+        assert!(open(&path.join("link/passwd"), LastSymlink::Refuse).is_ok());
     }
 
     #[test]
@@ -294,11 +294,11 @@ mod tests {
         ] {
             let target = target(path).unwrap();
             assert!(
-                matches!(target, Target::Inherited(found) if found == number),
+                matches!(target, OpenedTarget::Inherited(found) if found == number),
                 "{target:?}"
             );
         }
-        assert!(open(Path::new("/dev/stdin"), Last::Follow).is_err());
+        assert!(open(Path::new("/dev/stdin"), LastSymlink::Follow).is_err());
     }
 
     #[test]

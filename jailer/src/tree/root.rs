@@ -11,12 +11,12 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
-use turnkey_policy::Filesystem;
+use turnkey_policy::FilesystemPolicy;
 
 use crate::host::PathFact;
 use crate::plan::c_string;
 use crate::sys;
-use crate::tree::paths::{self, Last, PathError};
+use crate::tree::paths::{self, LastSymlink, PathError};
 
 /// More entries at the top, or in /etc, are no root of a system.
 const MOST_ENTRIES: usize = 2_000;
@@ -50,8 +50,8 @@ pub enum RootError {
 }
 
 /// Looks at the root that `filesystem` names.
-pub fn probe(root: &Path, filesystem: &Filesystem) -> Result<RootFacts, RootError> {
-    let opened = paths::open(root, Last::Refuse);
+pub fn probe(root: &Path, filesystem: &FilesystemPolicy) -> Result<RootFacts, RootError> {
+    let opened = paths::open(root, LastSymlink::Refuse);
     let opened = opened.map_err(|error| RootError::Open(root.to_owned(), error))?;
     let mut entries = list(root, opened.as_fd(), Path::new("/"))?;
     let etc = Path::new("/etc");

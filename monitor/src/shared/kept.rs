@@ -15,7 +15,7 @@ use aya::maps::{MapData, MapError};
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_ARRAY;
 use sha2::{Digest, Sha256};
 use turnkey_abi::Table;
-use turnkey_policy::{Mode, Rule};
+use turnkey_policy::{EnforcementMode, Rule};
 
 use crate::compile::{CompileError, compile_rules};
 use crate::object::ObjectFile;
@@ -33,7 +33,7 @@ const MOST: usize = 16;
 pub(crate) fn table(
     object: &ObjectFile<'_>,
     rules: &[Rule],
-    mode: Mode,
+    mode: EnforcementMode,
 ) -> Result<RuleTable, CompileError> {
     let Some(file) = file(object, Folder::tables, &(mode, rules)) else {
         return compile_rules(rules, mode).map(RuleTable::Own);
@@ -160,7 +160,7 @@ fn make_room(folder: &Path) -> Result<(), SharedError> {
 
 #[cfg(test)]
 mod tests {
-    use turnkey_policy::{Action, On};
+    use turnkey_policy::{AttemptKind, RuleAction};
 
     use super::*;
 
@@ -168,22 +168,22 @@ mod tests {
     fn digest_tells_rules_and_modes_apart() {
         let of =
             |rules: &[Rule], mode| digest(&(mode, rules)).expect("a running program is a file");
-        let rule = Rule::new("one", [On::Open], Action::Kill);
+        let rule = Rule::new("one", [AttemptKind::Open], RuleAction::Kill);
         let other = Rule {
-            action: Action::Log,
+            action: RuleAction::Log,
             ..rule.clone()
         };
         let (one, another) = ([rule.clone()], [other.clone()]);
         let all = [
-            of(&[], Mode::Enforce),
-            of(&one, Mode::Enforce),
-            of(&one, Mode::Observe),
-            of(&another, Mode::Enforce),
-            of(&[rule.clone(), other.clone()], Mode::Enforce),
-            of(&[other, rule], Mode::Enforce),
+            of(&[], EnforcementMode::Enforce),
+            of(&one, EnforcementMode::Enforce),
+            of(&one, EnforcementMode::Observe),
+            of(&another, EnforcementMode::Enforce),
+            of(&[rule.clone(), other.clone()], EnforcementMode::Enforce),
+            of(&[other, rule], EnforcementMode::Enforce),
         ];
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len());
-        assert_eq!(all[1], of(&one, Mode::Enforce));
+        assert_eq!(all[1], of(&one, EnforcementMode::Enforce));
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use turnkey_monitor::{Answers, Known};
-use turnkey_policy::{Access, Action, Actor, Glob, On, Rule, SameFile};
+use turnkey_policy::{ActorPaths, AttemptKind, Glob, OpenAccess, Rule, RuleAction, SameFile};
 
 use super::random::actors::acting;
 use super::random::{any_rule, path};
@@ -11,18 +11,18 @@ use super::{compile_few, rule};
 const WRITE: usize = 1;
 
 /// How strongly reading, writing, executing and mapping a file is answered, in this order.
-fn uses(answers: Answers<'_>, path: &[u8]) -> [Option<Action>; 4] {
+fn uses(answers: Answers<'_>, path: &[u8]) -> [Option<RuleAction>; 4] {
     let file = Known::at(path);
     [
-        answers.open(file, &[Access::Read]),
-        answers.open(file, &[Access::Write]),
+        answers.open(file, &[OpenAccess::Read]),
+        answers.open(file, &[OpenAccess::Write]),
         answers.exec(file),
         answers.map(Some(file)),
     ]
     .map(action)
 }
 
-fn action(answer: Option<(usize, Action)>) -> Option<Action> {
+fn action(answer: Option<(usize, RuleAction)>) -> Option<RuleAction> {
     answer.map(|(_, action)| action)
 }
 
@@ -118,7 +118,7 @@ proptest! {
         exe in prop::sample::select(vec![None, Some("/a"), Some("/c")]),
     ) {
         let compiled = compile_few(&rules)?;
-        let actor = exe.map(|exe| Actor { exe: exe.as_bytes(), script: None });
+        let actor = exe.map(|exe| ActorPaths { exe: exe.as_bytes(), script: None });
         let answers = compiled.to(actor);
         let rests: Vec<Vec<u8>> = rests.into_iter().chain(short_rests(2)).collect();
         for old in &directories {
@@ -173,12 +173,20 @@ proptest! {
 /// Another rule that is as strong was named in its place.
 #[test]
 fn the_rule_that_is_told_of_a_directory_is_one_about_what_is_in_it() {
-    let kills = |id, path| rule(id, On::Open, &[path], &[Access::Read], Action::Kill);
+    let kills = |id, path| {
+        rule(
+            id,
+            AttemptKind::Open,
+            &[path],
+            &[OpenAccess::Read],
+            RuleAction::Kill,
+        )
+    };
     let rules = [
         kills("elsewhere", "/dev/mem"),
         kills("inside", "/w/vault/*"),
     ];
     let compiled = compile_few(&rules).expect("they fit");
     let told = compiled.to(None).away_below(b"/w/vault");
-    assert_eq!(told, Some((1, Action::Kill)));
+    assert_eq!(told, Some((1, RuleAction::Kill)));
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use turnkey_abi::fault;
 use turnkey_facts::{Event, Kind};
 use turnkey_monitor::compile;
-use turnkey_policy::{Mode, Policy};
+use turnkey_policy::{EnforcementMode, Policy};
 
 use super::faults::faulty;
 use super::harness::{
@@ -71,7 +71,7 @@ impl Scene {
 
     fn observe(&self, object: &[u8], policy: &Policy, text: &str, by_perf: bool) -> Seen {
         let policy = Policy {
-            mode: Mode::Observe,
+            mode: EnforcementMode::Observe,
             ..policy.clone()
         };
         let program = self.program(text);

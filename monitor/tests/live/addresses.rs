@@ -6,7 +6,10 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turnkey_facts::{Event, Kind};
 use turnkey_monitor::compile;
-use turnkey_policy::{Action, Actor, Attempt, Mode, Network, On, Policy, address, decide};
+use turnkey_policy::{
+    ActorPaths, Attempt, AttemptKind, EnforcementMode, NetworkMode, Policy, RuleAction, address,
+    decide,
+};
 
 use super::harness::{ACTORS, policy, python, python_executed, the_system_is_read_only, tier};
 use crate::random::actors::acting;
@@ -50,11 +53,11 @@ impl Try {
         Self { peer, how }
     }
 
-    fn on(&self) -> On {
+    fn on(&self) -> AttemptKind {
         match self.how {
-            How::Connect | How::ConnectDatagrams => On::Connect,
-            How::Bind => On::Bind,
-            How::SendTo | How::SendMessage => On::Send,
+            How::Connect | How::ConnectDatagrams => AttemptKind::Connect,
+            How::Bind => AttemptKind::Bind,
+            How::SendTo | How::SendMessage => AttemptKind::Send,
         }
     }
 
@@ -65,15 +68,15 @@ impl Try {
             return None;
         }
         let on = self.on();
-        let has_loopback = policy.network == Network::Loopback;
+        let has_loopback = policy.network == NetworkMode::Loopback;
         let python = python_executed();
         let attempt = Attempt {
-            actor: Some(Actor {
+            actor: Some(ActorPaths {
                 exe: python.as_os_str().as_encoded_bytes(),
                 script: None,
             }),
             address: Some(self.peer),
-            to_itself: has_loopback && address::is_own(self.peer.ip()) && on != On::Bind,
+            to_itself: has_loopback && address::is_own(self.peer.ip()) && on != AttemptKind::Bind,
             ..Attempt::of(on)
         };
         decide(&policy.rules, &attempt)
@@ -111,8 +114,8 @@ fn any_policy(runner: &mut TestRunner, number: usize) -> Policy {
         .map(|_| any(&acting(any_peer_rule(), ACTORS), runner))
         .collect();
     let network = match number % 2 {
-        0 => Network::None,
-        _ => Network::Loopback,
+        0 => NetworkMode::None,
+        _ => NetworkMode::Loopback,
     };
     Policy {
         rules,
@@ -156,7 +159,7 @@ fn the_kernel_decides_on_random_addresses_as_the_reference_does() {
         let program = program(&tries);
         let expected: Vec<Option<usize>> = tries.iter().map(|one| one.expected(&policy)).collect();
 
-        policy.mode = Mode::Observe;
+        policy.mode = EnforcementMode::Observe;
         let seen = python(&policy, &program);
         seen.assert_lived();
         assert_eq!(seen.stdout().len(), ATTEMPTS);
@@ -169,9 +172,9 @@ fn the_kernel_decides_on_random_addresses_as_the_reference_does() {
         ruled += expected.iter().flatten().count();
 
         // Enforced, it lives until the first that kills, and not longer.
-        policy.mode = Mode::Enforce;
+        policy.mode = EnforcementMode::Enforce;
         let kills = |rule: &Option<usize>| {
-            rule.is_some_and(|rule| policy.rules[rule].action == Action::Kill)
+            rule.is_some_and(|rule| policy.rules[rule].action == RuleAction::Kill)
         };
         let until = expected.iter().position(kills);
         let seen = python(&policy, &program);

@@ -2,12 +2,12 @@
 
 use turnkey_facts::Kind;
 use turnkey_monitor::Tier;
-use turnkey_policy::{Action, On};
+use turnkey_policy::{AttemptKind, RuleAction};
 
 use super::harness::{policy, python, rule, tier};
 
 /// The kind of change, the object's path, the new name, and the errno.
-fn changes(kind: &Kind) -> Option<(On, String, Option<String>, i32)> {
+fn changes(kind: &Kind) -> Option<(AttemptKind, String, Option<String>, i32)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match kind {
         Kind::Change {
@@ -41,21 +41,21 @@ fn every_call_is_told_with_its_names_and_its_result() {
     });
     let told: Vec<_> = acts.flatten().collect();
     let expected = [
-        (On::Link, "a", Some("b"), 0),
-        (On::Rename, "b", Some("c"), 0),
-        (On::Rename, "c", Some("d"), 0),
-        (On::Chmod, "a", None, 0),
-        (On::Chmod, "a", None, 0),
-        (On::Chmod, "a", None, 0),
-        (On::Unlink, "d", None, 0),
-        (On::Open, "e", None, 0),
-        (On::Unlink, "e", None, 0),
-        (On::Open, "s", Some("x"), 0),
-        (On::Attribute, "a", None, 0),
-        (On::Attribute, "a", None, 0),
-        (On::Open, "a", None, 0),
-        (On::Open, "p", None, 0),
-        (On::Unlink, "nothing", None, 2),
+        (AttemptKind::Link, "a", Some("b"), 0),
+        (AttemptKind::Rename, "b", Some("c"), 0),
+        (AttemptKind::Rename, "c", Some("d"), 0),
+        (AttemptKind::Chmod, "a", None, 0),
+        (AttemptKind::Chmod, "a", None, 0),
+        (AttemptKind::Chmod, "a", None, 0),
+        (AttemptKind::Unlink, "d", None, 0),
+        (AttemptKind::Open, "e", None, 0),
+        (AttemptKind::Unlink, "e", None, 0),
+        (AttemptKind::Open, "s", Some("x"), 0),
+        (AttemptKind::Attribute, "a", None, 0),
+        (AttemptKind::Attribute, "a", None, 0),
+        (AttemptKind::Open, "a", None, 0),
+        (AttemptKind::Open, "p", None, 0),
+        (AttemptKind::Unlink, "nothing", None, 2),
     ];
     assert_eq!(told.len(), expected.len(), "{}", seen.tell());
     for ((on, object, new, errno), wanted) in told.iter().zip(expected) {
@@ -103,7 +103,7 @@ fn m06_a_rule_kills_for_either_name() {
         let kills = seen
             .decisions()
             .iter()
-            .filter(|(_, action)| *action == Action::Kill)
+            .filter(|(_, action)| *action == RuleAction::Kill)
             .count();
         assert_eq!(kills, 1, "{attempt} is told once");
         if tier() == Tier::Lsm {

@@ -50,7 +50,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Fork { .. } => "fork",
         Kind::Exit { .. } => "exit",
         Kind::Change {
-            on: turnkey_policy::On::Stat,
+            on: turnkey_policy::AttemptKind::Stat,
             ..
         } => "look",
         Kind::Change { .. } => "change",
@@ -58,7 +58,7 @@ fn name(kind: &Kind) -> &'static str {
     }
 }
 
-fn decided(event: &Event, action: Action) -> bool {
+fn decided(event: &Event, action: RuleAction) -> bool {
     event
         .decision
         .is_some_and(|decision| decision.action == action)
@@ -91,7 +91,7 @@ fn m20_a_flood_of_opens_hides_no_forbidden_exec() {
     let kills = seen
         .events
         .iter()
-        .filter(|event| decided(event, Action::Kill));
+        .filter(|event| decided(event, RuleAction::Kill));
     let kinds: Vec<&Kind> = kills.map(|event| &event.kind).collect();
     assert!(
         matches!(kinds[..], [Kind::ExecAttempt { raw, .. }] if raw.bytes == b"/bin/echo"),
@@ -122,7 +122,7 @@ fn m20_a_flood_of_violations_is_counted_and_hides_no_kill() {
     let kills = seen
         .events
         .iter()
-        .filter(|event| decided(event, Action::Kill));
+        .filter(|event| decided(event, RuleAction::Kill));
     assert_eq!(kills.count(), 1);
 }
 
@@ -158,7 +158,7 @@ fn m21_many_processes_change_no_decision() {
     assert_eq!(seen.stdout(), "");
     assert_accounted(&seen);
     assert_eq!(seen.evidence.seen.fork, 1501);
-    let is_kill = |decision: Decision| decision.rule == 0 && decision.action == Action::Kill;
+    let is_kill = |decision: Decision| decision.rule == 0 && decision.action == RuleAction::Kill;
     let kills = seen.events.iter().filter_map(|event| event.decision);
     assert_eq!(kills.filter(|decision| is_kill(*decision)).count(), 1);
 }
@@ -263,7 +263,7 @@ fn what_is_refused_is_told_each_time() {
     let seen = python(&policy(&rules), program);
     seen.assert_lived();
     assert_accounted(&seen);
-    assert_eq!(seen.decisions(), [(0, Action::Deny); 40]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Deny); 40]);
     // Without a rule it is refused as well, and counted.
     let counted = python(&policy(""), program);
     counted.assert_lived();
@@ -276,7 +276,7 @@ fn what_is_refused_is_told_each_time() {
 #[test]
 fn m20_a_million_violations_under_observe_are_counted_exactly() {
     let mut policy = policy(&rule("often", "open", "kill", "path = [\"/dev/null\"]"));
-    policy.mode = turnkey_policy::Mode::Observe;
+    policy.mode = turnkey_policy::EnforcementMode::Observe;
     let program = "import os\nfor _ in range(1000000):\n os.close(os.open('/dev/null', 0))";
     let seen = python(&policy, program);
     seen.assert_lived();
@@ -285,7 +285,7 @@ fn m20_a_million_violations_under_observe_are_counted_exactly() {
     let violations = seen
         .events
         .iter()
-        .filter(|event| decided(event, Action::Log));
+        .filter(|event| decided(event, RuleAction::Log));
     let acts: u64 = violations.map(|event| 1 + event.repeated).sum();
     assert_eq!(acts, 1_000_000);
 }

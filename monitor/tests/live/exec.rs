@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use turnkey_facts::Kind;
-use turnkey_policy::Action;
+use turnkey_policy::RuleAction;
 
 use super::harness::{policy, python, rule, run};
 
@@ -58,7 +58,7 @@ fn a_second_exec_kills_under_no_exec() {
     );
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Kill)]);
     assert_eq!(seen.kinds(attempts), [(b"/bin/echo".to_vec(), 0)]);
 }
 

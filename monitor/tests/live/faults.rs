@@ -39,7 +39,7 @@ fn enforced() -> Policy {
 
 fn observed() -> Policy {
     Policy {
-        mode: Mode::Observe,
+        mode: EnforcementMode::Observe,
         ..enforced()
     }
 }
@@ -84,7 +84,7 @@ fn m34_a_file_that_is_not_known_is_treated_as_the_worst() {
         let seen = attempt(faults, &observed(), READ);
         seen.assert_lived();
         assert!(seen.evidence.unresolved > 0, "{:?}", seen.evidence);
-        assert!(seen.decisions().contains(&(0, Action::Log)));
+        assert!(seen.decisions().contains(&(0, RuleAction::Log)));
     }
 }
 
@@ -116,7 +116,7 @@ fn m34_an_exec_that_is_not_known_is_treated_as_the_worst() {
 #[test]
 fn m34_a_connect_without_rules_is_refused() {
     let program = "import socket\ns = socket.socket(type=socket.SOCK_DGRAM)\ntry: s.connect(('127.0.0.1', 9)); print('through')\nexcept OSError: pass";
-    for mode in [Mode::Enforce, Mode::Observe] {
+    for mode in [EnforcementMode::Enforce, EnforcementMode::Observe] {
         let policy = Policy {
             mode,
             ..policy("[network]\nmode = \"loopback\"\n")

@@ -12,7 +12,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use turnkey_facts::{Event, Evidence, Kind};
 use turnkey_monitor::{Available, FileId, Monitor, Rules, Tier, compile};
-use turnkey_policy::{Action, Overrides, Policy};
+use turnkey_policy::{Overrides, Policy, RuleAction};
 
 /// The object that the command embeds.
 pub static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/turnkey.bpf.o");
@@ -150,7 +150,7 @@ impl Seen {
     }
 
     /// The events that a rule decided on, with what was done.
-    pub fn decisions(&self) -> Vec<(usize, Action)> {
+    pub fn decisions(&self) -> Vec<(usize, RuleAction)> {
         let decided = self.events.iter().filter_map(|event| event.decision);
         decided
             .map(|decision| (decision.rule, decision.action))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use turnkey_facts::{File, Kind};
 use turnkey_monitor::Tier;
-use turnkey_policy::Action;
+use turnkey_policy::RuleAction;
 
 use super::harness::{policy, python, rule, run, run_in, tier};
 
@@ -49,7 +49,7 @@ fn m05_a_hard_link_is_the_file_and_another_file_is_not() {
     let seen = run_in(&policy, &path, &["/bin/cat", "alias"]);
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Kill)]);
     let told = seen.kinds(opened).pop().expect("it is told");
     assert_eq!(
         Path::new(std::str::from_utf8(&told.path).expect("text")),
@@ -115,7 +115,7 @@ fn j17_a_hard_link_of_a_program_is_the_program() {
     assert_eq!(seen.stdout(), "");
     // Where perf calls the programs, one tells of it before the program is there and another afterwards.
     let decisions = seen.decisions();
-    let is_kill = |decision: &(usize, Action)| *decision == (0, Action::Kill);
+    let is_kill = |decision: &(usize, RuleAction)| *decision == (0, RuleAction::Kill);
     assert!(
         !decisions.is_empty() && decisions.iter().all(is_kill),
         "{}",

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use turnkey_abi::syscalls::{SYSCALLS, class};
 use turnkey_facts::{Event, Kind};
-use turnkey_policy::{Action, On};
+use turnkey_policy::{AttemptKind, RuleAction};
 
 use super::harness::{policy, python, python_executed, rule, run_noting, the_system_is_read_only};
 
@@ -15,7 +15,7 @@ const PROGRAM: &str = "import ctypes, os\ncall = ctypes.CDLL(None).syscall\nroom
 fn look(event: &Event) -> Option<(String, i32)> {
     match &event.kind {
         Kind::Change {
-            on: On::Stat,
+            on: AttemptKind::Stat,
             object,
             errno,
             ..
@@ -110,14 +110,14 @@ fn every_spelling_of_a_path_is_looked_at_as_the_same() {
         seen.assert_lived();
         assert_eq!(
             seen.decisions(),
-            [(0, Action::Log)],
+            [(0, RuleAction::Log)],
             "{spelling} {}",
             seen.tell()
         );
     }
     let other = format!("{PROGRAM}os.chdir('{}')\nos.stat('sub')", at.display());
     assert_eq!(python(&policy_of_one, &other).decisions(), []);
-    assert_eq!(python(&policy, &other).decisions(), [(0, Action::Log)]);
+    assert_eq!(python(&policy, &other).decisions(), [(0, RuleAction::Log)]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_rule_kills_for_a_look_before_its_answer_is_used() {
         let seen = python(&policy, &program);
         seen.assert_killed();
         assert_eq!(seen.stdout(), "", "{attempt}");
-        assert_eq!(seen.decisions(), [(0, Action::Kill)], "{attempt}");
+        assert_eq!(seen.decisions(), [(0, RuleAction::Kill)], "{attempt}");
     }
 }
 

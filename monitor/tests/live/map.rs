@@ -1,7 +1,7 @@
 //! Memory made executable: without a file always, with one when a rule names its path.
 
 use turnkey_facts::Kind;
-use turnkey_policy::Action;
+use turnkey_policy::RuleAction;
 
 use super::harness::{Seen, policy, python, rule};
 
@@ -144,7 +144,7 @@ fn m17_a_rule_without_a_path_kills_for_code_that_no_file_holds() {
         assert_eq!(seen.stdout(), "", "{way}");
         assert_eq!(
             seen.decisions(),
-            [(0, Action::Kill)],
+            [(0, RuleAction::Kill)],
             "{way}: {}",
             seen.tell()
         );
@@ -179,7 +179,7 @@ fn m10_a_rule_kills_for_a_file_that_the_loader_maps() {
     let seen = super::harness::run(&policy(&rule("echo", "map", "kill", &paths)), &command);
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Kill)]);
     // The descriptor says at the entry of the call what will be mapped: on both tiers the kill is
     // decided there, before a hook is asked.
     let path = echo.to_str().map(str::to_owned);
@@ -191,7 +191,7 @@ fn of_the_libraries_only_those_that_a_rule_names_are_told() {
     let library = rule("libc", "map", "log", "path = [\"**/libc.so.6\"]");
     let seen = super::harness::run(&policy(&library), &["/bin/true"]);
     seen.assert_lived();
-    assert_eq!(seen.decisions(), [(0, Action::Log)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Log)]);
     assert_eq!(maps(&seen).len(), 1, "{}", seen.tell());
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use turnkey_facts::{Address, Kind, NetworkAct};
 use turnkey_monitor::Tier;
-use turnkey_policy::Action;
+use turnkey_policy::RuleAction;
 
 use super::harness::{Seen, policy, python, rule, tier};
 
@@ -127,7 +127,7 @@ fn a_rule_kills_for_a_connect() {
     let seen = python(&policy, &errno_of("s.connect(('192.0.2.7', 443))"));
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Kill)]);
     assert_told(&seen, NetworkAct::Connect, "192.0.2.7:443", EPERM);
 }
 
@@ -137,17 +137,17 @@ fn a_rule_that_denies_is_told_with_what_it_did() {
     let seen = python(&policy, &errno_of("s.connect(('192.0.2.7', 443))"));
     seen.assert_lived();
     assert_eq!(seen.stdout(), "1\n");
-    assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Deny)]);
 }
 
 #[test]
 fn observing_keeps_the_network_closed() {
     let mut policy = policy(&rule("out", "connect", "kill", ""));
-    policy.mode = turnkey_policy::Mode::Observe;
+    policy.mode = turnkey_policy::EnforcementMode::Observe;
     let seen = python(&policy, &errno_of("s.connect(('127.0.0.1', 443))"));
     seen.assert_lived();
     assert_eq!(seen.stdout(), "1\n");
-    assert_eq!(seen.decisions(), [(0, Action::Log)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Log)]);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn loopback_reaches_itself_and_nobody_else() {
     ] {
         let seen = python(&policy, &errno_of(statement));
         assert_eq!(seen.stdout(), "1\n");
-        assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+        assert_eq!(seen.decisions(), [(0, RuleAction::Deny)]);
         assert_told(&seen, NetworkAct::Connect, address, EPERM);
     }
 }
@@ -210,7 +210,7 @@ fn a_raw_socket_cannot_be_made() {
         "{}",
         seen.tell()
     );
-    assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Deny)]);
 }
 
 /// Makes a socket listen that was never bound, and prints whether it has a port then.
@@ -246,12 +246,12 @@ fn a_listen_without_a_bind_is_decided_on_like_one() {
         Tier::Tracepoint => ("listens True\n", 0),
     };
     assert_eq!(denied.stdout(), outcome, "{}", denied.tell());
-    assert_eq!(denied.decisions(), [(0, Action::Deny)]);
+    assert_eq!(denied.decisions(), [(0, RuleAction::Deny)]);
     assert_eq!(denied.kinds(network)[0].2, errno, "{}", denied.tell());
     let killed = listen_under(&rule("server", "bind", "kill", ""));
     killed.assert_killed();
     assert_eq!(killed.stdout(), "");
-    assert_eq!(killed.decisions(), [(0, Action::Kill)]);
+    assert_eq!(killed.decisions(), [(0, RuleAction::Kill)]);
 }
 
 /// Makes a socket of netlink, of packets, and of virtual machines, as far as it may.

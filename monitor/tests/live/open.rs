@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use turnkey_facts::{File, Kind, Raw};
-use turnkey_policy::Action;
+use turnkey_policy::RuleAction;
 
 use super::harness::{kill_reading, policy, python, python_path, rule, run, run_in};
 
@@ -58,7 +58,7 @@ fn reading_a_secret_kills_before_anything_is_printed() {
     let seen = run(&policy(&kill_reading(&path)), &["/bin/cat", &path]);
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Kill)]);
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn a_failed_open_is_told_with_its_errno() {
 fn observing_tells_and_lets_live() {
     let (_directory, path) = secret();
     let mut policy = policy(&kill_reading(&path));
-    policy.mode = turnkey_policy::Mode::Observe;
+    policy.mode = turnkey_policy::EnforcementMode::Observe;
     let seen = run(&policy, &["/bin/cat", &path]);
     seen.assert_lived();
     assert_eq!(seen.stdout(), "top secret");
-    assert_eq!(seen.decisions(), [(0, Action::Log)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Log)]);
 }
 
 #[test]
@@ -390,8 +390,8 @@ fn the_kernel_reads_spellings_as_the_reference_does() {
         let path = normalised(from, written);
         let attempt = turnkey_policy::Attempt {
             path: Some(path.as_bytes()),
-            access: &[turnkey_policy::Access::Read],
-            ..turnkey_policy::Attempt::of(turnkey_policy::On::Open)
+            access: &[turnkey_policy::OpenAccess::Read],
+            ..turnkey_policy::Attempt::of(turnkey_policy::AttemptKind::Open)
         };
         let expected = turnkey_policy::decide(&policy.rules, &attempt);
         assert_eq!(

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use nix::mount::{MsFlags, mount};
 use turnkey_facts::{Event, Evidence, Kind};
 use turnkey_monitor::{Monitor, compile};
-use turnkey_policy::Action;
+use turnkey_policy::RuleAction;
 
 use super::harness::{
     Group, OBJECT, chain, kill_reading, nothing_is_loaded, policy, python_path, rule, tier,
@@ -56,7 +56,7 @@ fn killed(events: &[Event]) -> Vec<&Kind> {
     let kills = events.iter().filter(|event| {
         event
             .decision
-            .is_some_and(|taken| taken.action == Action::Kill)
+            .is_some_and(|taken| taken.action == RuleAction::Kill)
     });
     kills.map(|event| &event.kind).collect()
 }

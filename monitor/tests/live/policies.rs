@@ -6,7 +6,10 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use turnkey_facts::{Event, Kind};
 use turnkey_monitor::compile;
-use turnkey_policy::{Access, Action, Actor, Attempt, Mode, On, Policy, SameFile, decide};
+use turnkey_policy::{
+    ActorPaths, Attempt, AttemptKind, EnforcementMode, OpenAccess, Policy, RuleAction, SameFile,
+    decide,
+};
 
 use super::harness::{
     ACTORS, file_id, policy, python_executed, python_in, the_system_is_read_only, tier,
@@ -24,17 +27,20 @@ const ATTEMPTS: usize = 60;
 /// What is tried, and which access that is: `open` with flags, an exec, or a look by a call.
 #[derive(Clone, Copy, Debug)]
 enum How {
-    Open(&'static str, &'static [Access]),
+    Open(&'static str, &'static [OpenAccess]),
     Exec,
     Look(&'static str),
 }
 
 /// Each creates nothing, so that what exists stays the same.
 const WAYS: [How; 8] = [
-    How::Open("os.O_RDONLY", &[Access::Read]),
-    How::Open("os.O_WRONLY", &[Access::Write]),
-    How::Open("os.O_RDWR", &[Access::Read, Access::Write]),
-    How::Open("os.O_RDONLY | os.O_TRUNC", &[Access::Read, Access::Write]),
+    How::Open("os.O_RDONLY", &[OpenAccess::Read]),
+    How::Open("os.O_WRONLY", &[OpenAccess::Write]),
+    How::Open("os.O_RDWR", &[OpenAccess::Read, OpenAccess::Write]),
+    How::Open(
+        "os.O_RDONLY | os.O_TRUNC",
+        &[OpenAccess::Read, OpenAccess::Write],
+    ),
     How::Open("os.O_PATH", &[]),
     How::Exec,
     How::Look("os.lstat({})"),
@@ -52,9 +58,9 @@ impl Try {
         let written = std::str::from_utf8(&self.path).expect("letters alone");
         let path = normalised("/", written);
         let (on, access) = match self.how {
-            How::Open(_, access) => (On::Open, access),
-            How::Exec => (On::Exec, [].as_slice()),
-            How::Look(_) => (On::Stat, [].as_slice()),
+            How::Open(_, access) => (AttemptKind::Open, access),
+            How::Exec => (AttemptKind::Exec, [].as_slice()),
+            How::Look(_) => (AttemptKind::Stat, [].as_slice()),
         };
         // What cannot be executed is known by its name alone, as what is only looked at.
         let was = match self.how {
@@ -69,7 +75,7 @@ impl Try {
                 path,
                 access,
                 was: &was,
-                actor: Some(Actor {
+                actor: Some(ActorPaths {
                     exe: python_executed().as_os_str().as_encoded_bytes(),
                     script: None,
                 }),
@@ -89,7 +95,7 @@ impl Try {
 
     /// Whether there is an event of it, when that rule decides.
     fn is_told(&self, policy: &Policy, rule: Option<usize>) -> bool {
-        let is_against = rule.is_some_and(|rule| policy.rules[rule].action != Action::Allow);
+        let is_against = rule.is_some_and(|rule| policy.rules[rule].action != RuleAction::Allow);
         !matches!(self.how, How::Look(_)) || is_against
     }
 }
@@ -195,7 +201,13 @@ fn program(tries: &[Try], root: &Path) -> String {
 /// The rule that decided on each attempt, in their order; the last ones are those of the program.
 fn decided(events: &[Event]) -> Vec<Option<usize>> {
     let attempts = events.iter().filter(|event| {
-        let is_look = matches!(event.kind, Kind::Change { on: On::Stat, .. });
+        let is_look = matches!(
+            event.kind,
+            Kind::Change {
+                on: AttemptKind::Stat,
+                ..
+            }
+        );
         is_look || matches!(event.kind, Kind::Open { .. } | Kind::ExecAttempt { .. })
     });
     let each = attempts.flat_map(|event| {
@@ -225,7 +237,7 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
             .collect();
         ruled += expected.iter().flatten().count();
 
-        policy.mode = Mode::Observe;
+        policy.mode = EnforcementMode::Observe;
         let seen = python_in(root.path(), &policy, &program);
         seen.assert_lived();
         assert_eq!(seen.stdout().len(), ATTEMPTS);
@@ -250,9 +262,9 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
         }
 
         // Enforced, it lives until the first that kills, and not longer.
-        policy.mode = Mode::Enforce;
+        policy.mode = EnforcementMode::Enforce;
         let kills = |rule: &Option<usize>| {
-            rule.is_some_and(|rule| policy.rules[rule].action == Action::Kill)
+            rule.is_some_and(|rule| policy.rules[rule].action == RuleAction::Kill)
         };
         let until = match own.iter().any(kills) {
             true => Some(0),

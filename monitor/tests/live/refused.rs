@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use turnkey_facts::{Address, Kind, NetworkAct};
-use turnkey_policy::{Action, On};
+use turnkey_policy::{AttemptKind, RuleAction};
 
 use super::harness::{policy, python, rule};
 
-fn refused(kind: &Kind) -> Option<(u32, On, i32)> {
+fn refused(kind: &Kind) -> Option<(u32, AttemptKind, i32)> {
     match kind {
         Kind::Refused { nr, on, errno, .. } => Some((*nr, (*on)?, *errno)),
         _ => None,
@@ -29,11 +29,11 @@ fn refused_syscalls_are_told_by_kind() {
     let seen = python(&policy(""), &program);
     seen.assert_lived();
     let expected = [
-        (165, On::Mount, 1),
-        (105, On::Setuid, 1),
-        (272, On::Namespace, 1),
-        (169, On::Module, 1),
-        (161, On::Mount, 1),
+        (165, AttemptKind::Mount, 1),
+        (105, AttemptKind::Setuid, 1),
+        (272, AttemptKind::Namespace, 1),
+        (169, AttemptKind::Module, 1),
+        (161, AttemptKind::Mount, 1),
     ];
     let told = seen.kinds(refused);
     for refusal in expected {
@@ -58,7 +58,7 @@ fn a_rule_kills_for_a_refused_attempt() {
     );
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.decisions(), [(0, Action::Kill)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Kill)]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_rule_kills_for_an_attempt_that_went_through() {
     );
     seen.assert_killed();
     assert_eq!(seen.stdout(), "");
-    assert_eq!(seen.kinds(refused), [(161, On::Mount, 0)]);
+    assert_eq!(seen.kinds(refused), [(161, AttemptKind::Mount, 0)]);
 }
 
 #[test]
@@ -94,11 +94,11 @@ fn clone_counts_only_with_a_namespace_flag() {
     seen.assert_lived();
     assert_eq!(
         seen.kinds(refused),
-        [(56, On::Namespace, 1)],
+        [(56, AttemptKind::Namespace, 1)],
         "{}",
         seen.tell()
     );
-    assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Deny)]);
 }
 
 /// Installs a filter that answers the given syscalls with EPERM, then goes on.
@@ -122,11 +122,11 @@ fn what_seccomp_refuses_is_an_attempt() {
     seen.assert_lived();
     assert_eq!(
         seen.kinds(refused),
-        [(165, On::Mount, 1)],
+        [(165, AttemptKind::Mount, 1)],
         "{}",
         seen.tell()
     );
-    assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Deny)]);
 }
 
 #[test]
@@ -165,5 +165,5 @@ fn a_connect_that_seccomp_refuses_is_an_attempt() {
     });
     let address = Address::Inet(SocketAddr::from(([192, 0, 2, 9], 80)));
     assert_eq!(told, [(NetworkAct::Connect, address, 1)]);
-    assert_eq!(seen.decisions(), [(0, Action::Log)]);
+    assert_eq!(seen.decisions(), [(0, RuleAction::Log)]);
 }

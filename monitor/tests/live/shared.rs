@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use turnkey_abi::fault;
 use turnkey_monitor::{Monitor, Tier, compile, shared};
-use turnkey_policy::{Mode, Policy};
+use turnkey_policy::{EnforcementMode, Policy};
 
 use super::faults::faulty;
 use super::harness::{
@@ -163,7 +163,7 @@ fn m21_a_jail_that_takes_all_the_work_memory_it_can_leaves_enough_to_others() {
         "path = [\"/etc/passwd\"]\naccess = [\"read\"]",
     ));
     let observes = Policy {
-        mode: Mode::Observe,
+        mode: EnforcementMode::Observe,
         ..denies.clone()
     };
     let taker = watch(&object, &observes, &greedy);

@@ -4,7 +4,7 @@ pub mod actors;
 pub mod peers;
 
 use proptest::prelude::*;
-use turnkey_policy::{Access, Action, FileFlag, Glob, On, Rule, SameFile};
+use turnkey_policy::{AttemptKind, FileFlag, Glob, OpenAccess, Rule, RuleAction, SameFile};
 
 /// Few letters, so that patterns and paths meet often.
 fn piece() -> impl Strategy<Value = &'static str> {
@@ -43,15 +43,15 @@ fn exact() -> impl Strategy<Value = Glob> {
 }
 
 /// What rules can be about.
-const KINDS: [On; 8] = [
-    On::Open,
-    On::Exec,
-    On::Map,
-    On::Stat,
-    On::Link,
-    On::Rename,
-    On::Unlink,
-    On::Chmod,
+const KINDS: [AttemptKind; 8] = [
+    AttemptKind::Open,
+    AttemptKind::Exec,
+    AttemptKind::Map,
+    AttemptKind::Stat,
+    AttemptKind::Link,
+    AttemptKind::Rename,
+    AttemptKind::Unlink,
+    AttemptKind::Chmod,
 ];
 
 /// A rule for some kinds of attempts on files, the first of them more often, with up to three patterns; some speak of
@@ -61,8 +61,8 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
         4 => prop::sample::subsequence(KINDS[..4].to_vec(), 1..=4),
         1 => prop::sample::subsequence(KINDS.to_vec(), 1..=4),
     ];
-    let access = prop::sample::subsequence(vec![Access::Read, Access::Write], 1..=2);
-    let action = prop::sample::select(vec![Action::Allow, Action::Log, Action::Kill]);
+    let access = prop::sample::subsequence(vec![OpenAccess::Read, OpenAccess::Write], 1..=2);
+    let action = prop::sample::select(vec![RuleAction::Allow, RuleAction::Log, RuleAction::Kill]);
     let flags = prop::sample::subsequence(FileFlag::ALL, 0..=3);
     let path = prop::collection::vec(pattern(), 0..4);
     let files = prop::collection::vec(exact(), 1..3);
@@ -74,7 +74,8 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
     );
     (on, path, access, action, flags, files, more).prop_map(
         |(on, path, access, action, flags, files, (flagged, by_file, yields, shown))| {
-            let by_file = by_file && action != Action::Allow && !on.contains(&On::Stat);
+            let by_file =
+                by_file && action != RuleAction::Allow && !on.contains(&AttemptKind::Stat);
             let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
             let path = if by_file { files } else { path };
             // No pattern matches a path that is not known.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;
-use turnkey_policy::{Action, On, Ports, Rule, Subnet, SubnetError};
+use turnkey_policy::{AttemptKind, Ports, Rule, RuleAction, Subnet, SubnetError};
 
 /// Some that are near each other, and those that the kernel takes for others.
 const ADDRESSES: [&str; 16] = [
@@ -59,8 +59,11 @@ fn ports() -> impl Strategy<Value = Ports> {
 
 /// A rule for connecting, binding, sending or some of them.
 pub fn any_peer_rule() -> impl Strategy<Value = Rule> {
-    let on = prop::sample::subsequence(vec![On::Connect, On::Bind, On::Send], 1..=3);
-    let action = prop::sample::select(Action::ALL);
+    let on = prop::sample::subsequence(
+        vec![AttemptKind::Connect, AttemptKind::Bind, AttemptKind::Send],
+        1..=3,
+    );
+    let action = prop::sample::select(RuleAction::ALL);
     let address = prop::collection::vec(subnet(), 0..4);
     let port = prop::collection::vec(ports(), 0..3);
     (on, action, address, port).prop_map(|(on, action, address, port)| Rule {

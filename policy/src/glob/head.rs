@@ -7,13 +7,13 @@ const MOST: usize = 4096;
 
 /// One beginning, of which a pattern has several when alternatives stand in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct PatternHead {
     bytes: Vec<u8>,
     /// A wildcard comes next; otherwise this is the whole path.
     is_open: bool,
 }
 
-impl Head {
+impl PatternHead {
     const ANY: Self = Self {
         bytes: Vec::new(),
         is_open: true,
@@ -54,21 +54,21 @@ impl Head {
 
 impl Glob {
     /// How its paths begin.
-    pub(crate) fn heads(&self) -> Vec<Head> {
-        let nothing = Head {
+    pub(crate) fn heads(&self) -> Vec<PatternHead> {
+        let nothing = PatternHead {
             is_open: false,
-            ..Head::ANY
+            ..PatternHead::ANY
         };
         after(vec![nothing], self.tokens())
     }
 }
 
-fn after(heads: Vec<Head>, tokens: &[Token]) -> Vec<Head> {
+fn after(heads: Vec<PatternHead>, tokens: &[Token]) -> Vec<PatternHead> {
     let mut heads = heads;
     for token in tokens {
         heads = heads.iter().flat_map(|head| head.then(token)).collect();
         if heads.len() > MOST {
-            return vec![Head::ANY];
+            return vec![PatternHead::ANY];
         }
     }
     heads

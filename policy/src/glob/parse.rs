@@ -95,8 +95,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, GlobError> {
     if let Some(at) = text.iter().position(|byte| *byte == 0) {
         return Err(GlobErrorKind::Zero.at(at..at + 1));
     }
-    let mut parser = Parser { text, at: 0 };
-    let tokens = parser.sequence(Before::Start, 0)?;
+    let mut parser = GlobParser { text, at: 0 };
+    let tokens = parser.sequence(PrecedingPiece::Start, 0)?;
     match parser.peek() {
         // A sequence stops at a comma or brace only within braces, or at one never opened.
         Some(_) => Err(GlobErrorKind::Unopened.at(parser.at..parser.at + 1)),
@@ -106,7 +106,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, GlobError> {
 
 /// What stands in front of a piece; it decides what `**/` means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum PrecedingPiece {
     /// Nothing: the pattern begins here.
     Start,
     /// This literal byte.
@@ -115,23 +115,27 @@ enum Before {
     Wildcard,
 }
 
-struct Parser<'a> {
+struct GlobParser<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Parser<'_> {
+impl GlobParser<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
     /// Tokens up to the end, or up to the end of an alternative when `depth` is not zero.
-    fn sequence(&mut self, mut before: Before, depth: usize) -> Result<Vec<Token>, GlobError> {
+    fn sequence(
+        &mut self,
+        mut before: PrecedingPiece,
+        depth: usize,
+    ) -> Result<Vec<Token>, GlobError> {
         let mut tokens = Vec::new();
-        if before == Before::Start && self.text[self.at..].starts_with(b"**/") {
+        if before == PrecedingPiece::Start && self.text[self.at..].starts_with(b"**/") {
             // Paths are absolute, so this begins as if it were written `/**/`.
             tokens.push(Token::Literal(vec![b'/']));
-            before = Before::Byte(b'/');
+            before = PrecedingPiece::Byte(b'/');
         }
         while let Some(byte) = self.peek() {
             if byte == b'}' || (byte == b',' && depth > 0) {
@@ -139,19 +143,24 @@ impl Parser<'_> {
             }
             let token = self.token(byte, before, depth)?;
             before = match &token {
-                Token::Literal(bytes) => {
-                    bytes.last().map_or(Before::Wildcard, |b| Before::Byte(*b))
-                }
+                Token::Literal(bytes) => bytes
+                    .last()
+                    .map_or(PrecedingPiece::Wildcard, |b| PrecedingPiece::Byte(*b)),
                 // It ends in a slash, or in nothing after the slash in front of it.
-                Token::AnyDirectories => Before::Byte(b'/'),
-                _ => Before::Wildcard,
+                Token::AnyDirectories => PrecedingPiece::Byte(b'/'),
+                _ => PrecedingPiece::Wildcard,
             };
             push(&mut tokens, token);
         }
         Ok(tokens)
     }
 
-    fn token(&mut self, byte: u8, before: Before, depth: usize) -> Result<Token, GlobError> {
+    fn token(
+        &mut self,
+        byte: u8,
+        before: PrecedingPiece,
+        depth: usize,
+    ) -> Result<Token, GlobError> {
         let start = self.at;
         self.at += 1;
         match byte {
@@ -171,13 +180,13 @@ impl Parser<'_> {
     }
 
     /// After the first star.
-    fn stars(&mut self, start: usize, before: Before) -> Result<Token, GlobError> {
+    fn stars(&mut self, start: usize, before: PrecedingPiece) -> Result<Token, GlobError> {
         while self.peek() == Some(b'*') {
             self.at += 1;
         }
         match self.at - start {
             1 => Ok(Token::AnyName),
-            2 if before == Before::Byte(b'/') && self.peek() == Some(b'/') => {
+            2 if before == PrecedingPiece::Byte(b'/') && self.peek() == Some(b'/') => {
                 self.at += 1;
                 Ok(Token::AnyDirectories)
             }
@@ -190,7 +199,7 @@ impl Parser<'_> {
     fn alternatives(
         &mut self,
         start: usize,
-        before: Before,
+        before: PrecedingPiece,
         depth: usize,
     ) -> Result<Token, GlobError> {
         if depth > DEEPEST {

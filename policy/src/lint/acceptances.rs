@@ -2,22 +2,22 @@
 
 use time::Date;
 
-use super::{Finding, Lint};
-use crate::behaviour::Accepted;
+use super::{Lint, LintFinding};
+use crate::behaviour::AcceptedFinding;
 use crate::error::{Located, Problem};
-use crate::profile::Profile;
+use crate::profile::ParsedProfile;
 
 /// Within how many days somebody is told: long enough to decide again.
 const SOON: i64 = 14;
 
 /// Those whose last day has passed or is near.
-pub(super) fn ending(profile: &Profile, today: Date) -> Vec<Finding> {
+pub(super) fn ending(profile: &ParsedProfile, today: Date) -> Vec<LintFinding> {
     let entries = profile.accepted.iter();
     entries.filter_map(|entry| finding(entry, today)).collect()
 }
 
-fn finding(entry: &Located<Accepted>, today: Date) -> Option<Finding> {
-    let Accepted { finding, until, .. } = &entry.value;
+fn finding(entry: &Located<AcceptedFinding>, today: Date) -> Option<LintFinding> {
+    let AcceptedFinding { finding, until, .. } = &entry.value;
     let days = (*until - today).whole_days();
     let message = match days {
         ..0 => format!("{finding:?} is accepted no longer: its last day was {until}"),
@@ -26,7 +26,7 @@ fn finding(entry: &Located<Accepted>, today: Date) -> Option<Finding> {
         2..=SOON => format!("{finding:?} is accepted until {until}, for {days} more days"),
         _ => return None,
     };
-    Some(Finding {
+    Some(LintFinding {
         lint: Lint::AcceptanceEnds,
         why: "from then on the finding counts again, and runs that have it are not called clean"
             .to_owned(),

@@ -2,57 +2,57 @@
 
 use std::path::Path;
 
-use super::language::{Budget, Language, witness};
-use super::universe::Universe;
-use super::{Finding, Lint};
+use super::language::{PathLanguage, StepBudget, witness};
+use super::universe::PathUniverse;
+use super::{Lint, LintFinding};
 use crate::WORKSPACE;
-use crate::error::{At, Located, Problem};
+use crate::error::{Located, Problem, TextSpan};
 use crate::glob::Glob;
-use crate::model::{Action, Policy, Workdir};
-use crate::profile::{Profile, ProfileRule};
+use crate::model::{Policy, RuleAction, WorkdirMode};
+use crate::profile::{ParsedProfile, ProfileRule};
 
 /// Steps of one question: patterns of programs are few and short.
 const BUDGET: usize = 200_000;
 
 /// Paths of programs.
-const PROGRAMS: Universe = Universe {
+const PROGRAMS: PathUniverse = PathUniverse {
     names: true,
     memory: true,
     others: false,
 };
 
 /// Programs in memory alone.
-const IN_MEMORY: Universe = Universe {
+const IN_MEMORY: PathUniverse = PathUniverse {
     names: false,
     memory: true,
     others: false,
 };
 
 /// Names of scripts are absolute.
-const SCRIPTS: Universe = Universe {
+const SCRIPTS: PathUniverse = PathUniverse {
     names: true,
     memory: false,
     others: false,
 };
 
 /// A pattern of a rule, the paths that there are of its kind, and where it stands.
-struct Named<'p> {
+struct ActorPattern<'p> {
     key: &'static str,
     glob: &'p Glob,
-    universe: Universe,
-    at: &'p At,
+    universe: PathUniverse,
+    at: &'p TextSpan,
 }
 
-fn named(rule: &ProfileRule) -> impl Iterator<Item = Named<'_>> {
+fn named(rule: &ProfileRule) -> impl Iterator<Item = ActorPattern<'_>> {
     let exe = rule.rule.exe.iter().zip(&rule.places.exe);
-    let exe = exe.map(|(glob, at)| Named {
+    let exe = exe.map(|(glob, at)| ActorPattern {
         key: "exe",
         glob,
         universe: PROGRAMS,
         at,
     });
     let script = rule.rule.script.iter().zip(&rule.places.script);
-    let script = script.map(|(glob, at)| Named {
+    let script = script.map(|(glob, at)| ActorPattern {
         key: "script",
         glob,
         universe: SCRIPTS,
@@ -62,23 +62,23 @@ fn named(rule: &ProfileRule) -> impl Iterator<Item = Named<'_>> {
 }
 
 /// A path that all of these match.
-fn meeting(globs: &[&Glob], universe: Universe) -> Option<String> {
-    let languages: Vec<Language> = globs.iter().map(|glob| Language::new(glob)).collect();
-    let languages: Vec<&Language> = languages.iter().collect();
-    let mut budget = Budget::new(BUDGET);
+fn meeting(globs: &[&Glob], universe: PathUniverse) -> Option<String> {
+    let languages: Vec<PathLanguage> = globs.iter().map(|glob| PathLanguage::new(glob)).collect();
+    let languages: Vec<&PathLanguage> = languages.iter().collect();
+    let mut budget = StepBudget::new(BUDGET);
     let path = witness(&languages, &[], universe, &mut budget).ok()??;
     Some(String::from_utf8_lossy(&path).into_owned())
 }
 
 /// Patterns that no program or script has.
-pub(super) fn impossible(profile: &Profile) -> Vec<Finding> {
+pub(super) fn impossible(profile: &ParsedProfile) -> Vec<LintFinding> {
     let rules = profile.rules.iter();
     let patterns = rules.flat_map(|rule| named(&rule.value).map(move |named| (rule, named)));
     let none = patterns.filter(|(_, named)| meeting(&[named.glob], named.universe).is_none());
     none.map(|(rule, named)| never(rule, &named)).collect()
 }
 
-fn never(rule: &Located<ProfileRule>, named: &Named<'_>) -> Finding {
+fn never(rule: &Located<ProfileRule>, named: &ActorPattern<'_>) -> LintFinding {
     let (id, key) = (&rule.value.rule.id, named.key);
     let fix = match key {
         "script" => {
@@ -86,7 +86,7 @@ fn never(rule: &Located<ProfileRule>, named: &Named<'_>) -> Finding {
         }
         _ => "write the path without doubled slashes, . and ..",
     };
-    Finding {
+    LintFinding {
         lint: Lint::NeverMatches,
         why: "the rule speaks of nobody by it".to_owned(),
         problem: Problem::new(format!(
@@ -98,11 +98,11 @@ fn never(rule: &Located<ProfileRule>, named: &Named<'_>) -> Finding {
 }
 
 /// Rules that let pass what another one stops, for actors that the jail can make.
-pub(super) fn writable(profile: &Profile, policy: &Policy) -> Vec<Finding> {
+pub(super) fn writable(profile: &ParsedProfile, policy: &Policy) -> Vec<LintFinding> {
     let places = places(policy);
     let mut findings = Vec::new();
     for rule in profile.rules.iter().map(|rule| &rule.value) {
-        if rule.rule.action >= Action::Deny {
+        if rule.rule.action >= RuleAction::Deny {
             continue;
         }
         // Both have to be met, so one that nobody can make is enough.
@@ -124,7 +124,8 @@ pub(super) fn writable(profile: &Profile, policy: &Policy) -> Vec<Finding> {
 
 /// Everything below the places where the jail can write.
 fn places(policy: &Policy) -> Vec<Glob> {
-    let workspace = (policy.filesystem.workdir != Workdir::ReadOnly).then(|| Path::new(WORKSPACE));
+    let workspace =
+        (policy.filesystem.workdir != WorkdirMode::ReadOnly).then(|| Path::new(WORKSPACE));
     let write = policy
         .filesystem
         .write
@@ -151,7 +152,7 @@ fn escaped(c: char) -> impl Iterator<Item = char> {
 }
 
 /// A path that the jail can give to a file of its own.
-fn forged(named: &Named<'_>, places: &[Glob]) -> Option<String> {
+fn forged(named: &ActorPattern<'_>, places: &[Glob]) -> Option<String> {
     let in_place = places
         .iter()
         .find_map(|place| meeting(&[named.glob, place], named.universe));
@@ -159,9 +160,9 @@ fn forged(named: &Named<'_>, places: &[Glob]) -> Option<String> {
     in_place.or_else(|| meeting(&[named.glob], IN_MEMORY).filter(|_| memory))
 }
 
-fn finding(rule: &ProfileRule, named: &Named<'_>, path: &str) -> Finding {
+fn finding(rule: &ProfileRule, named: &ActorPattern<'_>, path: &str) -> LintFinding {
     let (id, key) = (&rule.rule.id, named.key);
-    Finding {
+    LintFinding {
         lint: Lint::ActorWritable,
         why: "whoever is in the jail can put a file there and execute it, and the rule speaks of it, too"
             .to_owned(),

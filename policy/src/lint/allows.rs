@@ -2,26 +2,26 @@
 
 use std::path::Path;
 
-use super::field::{Field, Kind, LeftOver, Object, State, kinds, states};
-use super::language::TooMuch;
-use super::{Finding, Lint};
+use super::field::{AttemptObject, ComparableRules, FileState, Kind, SetDifference, kinds, states};
+use super::language::BudgetExceeded;
+use super::{Lint, LintFinding};
 use crate::decide::{Candidate, candidates};
 use crate::error::{Located, Problem};
-use crate::model::{Action, HostPath, On, Rule};
-use crate::profile::{Profile, ProfileRule};
+use crate::model::{AttemptKind, HostPath, Rule, RuleAction};
+use crate::profile::{ParsedProfile, ProfileRule};
 
 const FIX: &str = "add `why = \"…\"` with the reason that a reviewer would ask for, or remove it";
 
 /// A place of the host that a jail should be given for a reason only.
-struct Sensitive {
+struct SensitivePlace {
     path: &'static str,
     /// How many names below it are meant as well; `None` is all.
     depth: Option<usize>,
     holds: &'static str,
 }
 
-const fn all_below(path: &'static str, holds: &'static str) -> Sensitive {
-    Sensitive {
+const fn all_below(path: &'static str, holds: &'static str) -> SensitivePlace {
+    SensitivePlace {
         path,
         depth: None,
         holds,
@@ -29,8 +29,8 @@ const fn all_below(path: &'static str, holds: &'static str) -> Sensitive {
 }
 
 /// Directories of people: what lies further below may be any project of theirs.
-const fn homes(path: &'static str, depth: usize, holds: &'static str) -> Sensitive {
-    Sensitive {
+const fn homes(path: &'static str, depth: usize, holds: &'static str) -> SensitivePlace {
+    SensitivePlace {
         path,
         depth: Some(depth),
         holds,
@@ -38,7 +38,7 @@ const fn homes(path: &'static str, depth: usize, holds: &'static str) -> Sensiti
 }
 
 #[rustfmt::skip]
-const SENSITIVE: &[Sensitive] = &[
+const SENSITIVE: &[SensitivePlace] = &[
     all_below("/boot", "the kernel and what starts it"),
     all_below("/etc/shadow", "password hashes"),
     all_below("/etc/gshadow", "password hashes"),
@@ -67,7 +67,7 @@ const SECRET_NAMES: &[(&str, &str)] = &[
 ];
 
 /// Places of the host.
-pub(super) fn places(profile: &Profile) -> Vec<Finding> {
+pub(super) fn places(profile: &ParsedProfile) -> Vec<LintFinding> {
     let unexplained = |entry: &&Located<HostPath>| is_blank(&entry.value.why);
     let write = profile.write.iter().filter(unexplained).map(|entry| {
         let path = entry.value.path.display();
@@ -94,8 +94,8 @@ fn is_blank(why: &str) -> bool {
     why.trim().is_empty()
 }
 
-fn finding(entry: &Located<HostPath>, message: String, why: String) -> Finding {
-    Finding {
+fn finding(entry: &Located<HostPath>, message: String, why: String) -> LintFinding {
+    LintFinding {
         lint: Lint::AllowWithoutReason,
         why,
         problem: Problem::new(message)
@@ -116,7 +116,7 @@ fn held_in(path: &Path) -> Option<&'static str> {
     }
 }
 
-impl Sensitive {
+impl SensitivePlace {
     /// Whether it lies in that place, or the place in it.
     fn meets(&self, place: &Path) -> bool {
         match place.strip_prefix(self.path) {
@@ -127,7 +127,10 @@ impl Sensitive {
 }
 
 /// Rules that let pass what another would stop; and the rules of which it takes too long to tell.
-pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<usize>) {
+pub(super) fn rules(
+    profile: &ParsedProfile,
+    field: &ComparableRules<'_>,
+) -> (Vec<LintFinding>, Vec<usize>) {
     let (mut findings, mut given_up) = (Vec::new(), Vec::new());
     for (index, rule) in profile.rules.iter().enumerate() {
         let meant = &rule.value.rule;
@@ -135,7 +138,7 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<
             continue;
         }
         let hole = match rule.value.replaced {
-            Some(replaced) if stops(replaced) => Some(Hole::replaced(replaced)),
+            Some(replaced) if stops(replaced) => Some(RuleHole::replaced(replaced)),
             _ => {
                 field.next_question();
                 let Ok(hole) = hole(field, index) else {
@@ -150,50 +153,50 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<
     (findings, given_up)
 }
 
-fn stops(action: Action) -> bool {
-    action >= Action::Deny
+fn stops(action: RuleAction) -> bool {
+    action >= RuleAction::Deny
 }
 
 /// What a rule lets pass that would be stopped without it.
-struct Hole {
+struct RuleHole {
     what: String,
-    would: Action,
+    would: RuleAction,
 }
 
 /// A path or an address, and the rule that would stop it.
-struct Passing {
-    object: Object,
+struct ShieldedObject {
+    object: AttemptObject,
     other: usize,
-    on: On,
+    on: AttemptKind,
 }
 
-impl Passing {
-    fn around(self, profile: &Profile) -> Hole {
+impl ShieldedObject {
+    fn around(self, profile: &ParsedProfile) -> RuleHole {
         let other = &profile.rules[self.other].value.rule;
         let object = &self.object;
         let (on, id) = (self.on, &other.id);
-        Hole {
+        RuleHole {
             what: format!("what the rule {id:?} is for, such as {on} {object}"),
             would: other.action,
         }
     }
 }
 
-impl Hole {
-    fn replaced(would: Action) -> Self {
+impl RuleHole {
+    fn replaced(would: RuleAction) -> Self {
         Self {
             what: "what the inherited rule of this id is for".to_owned(),
             would,
         }
     }
 
-    fn tell(self, rule: &ProfileRule) -> Finding {
+    fn tell(self, rule: &ProfileRule) -> LintFinding {
         let Rule { id, action, .. } = &rule.rule;
         let would = match self.would {
-            Action::Kill => "killed",
+            RuleAction::Kill => "killed",
             _ => "denied",
         };
-        Finding {
+        LintFinding {
             lint: Lint::AllowWithoutReason,
             why: format!("without this rule it would be {would}"),
             problem: Problem::new(format!(
@@ -206,7 +209,10 @@ impl Hole {
     }
 }
 
-fn hole(field: &Field<'_>, index: usize) -> Result<Option<Passing>, TooMuch> {
+fn hole(
+    field: &ComparableRules<'_>,
+    index: usize,
+) -> Result<Option<ShieldedObject>, BudgetExceeded> {
     let rule = &field.rules[index];
     let parts = candidates(index, rule).into_iter();
     for candidate in parts.filter(|candidate| !candidate.is_whole()) {
@@ -224,22 +230,22 @@ fn hole(field: &Field<'_>, index: usize) -> Result<Option<Passing>, TooMuch> {
 
 /// Looks for a path on which this candidate decides, and a rule that stops would without it.
 fn in_state(
-    field: &Field<'_>,
+    field: &ComparableRules<'_>,
     candidate: Candidate,
     kind: Kind,
-    state: State,
-) -> Result<Option<Passing>, TooMuch> {
+    state: FileState,
+) -> Result<Option<ShieldedObject>, BudgetExceeded> {
     let (before, after) = field.around(kind, candidate);
     let mut outside = field.rivals(before, candidate, state.flag)?;
     for other in field.rivals_of_some(after, candidate, state.flag)? {
         // Without a path, such a rule on memory does not speak of files.
-        if kind.0 == On::Map && other.is_whole() {
+        if kind.0 == AttemptKind::Map && other.is_whole() {
             continue;
         }
         if stops(field.rules[other.rule].action) {
             let left = field.left_over(&[candidate, other], &outside, state.universe)?;
-            if let LeftOver::Object(object) = left {
-                return Ok(Some(Passing {
+            if let SetDifference::Object(object) = left {
+                return Ok(Some(ShieldedObject {
                     object,
                     other: other.rule,
                     on: kind.0,

@@ -1,11 +1,11 @@
 //! Layers that a run would do without.
 
-use super::{Finding, Lint};
+use super::{Lint, LintFinding};
 use crate::error::Problem;
 use crate::model::{Layer, Policy};
-use crate::profile::Profile;
+use crate::profile::ParsedProfile;
 
-pub(super) fn layers(profile: &Profile, policy: &Policy) -> Option<Finding> {
+pub(super) fn layers(profile: &ParsedProfile, policy: &Policy) -> Option<LintFinding> {
     let required = profile.required.as_ref()?;
     let left_out = Layer::ALL.iter().copied().filter(|layer| {
         let needed = *layer != Layer::Io || policy.limits.limit_io();
@@ -21,7 +21,7 @@ pub(super) fn layers(profile: &Profile, policy: &Policy) -> Option<Finding> {
         "runs start without {} where it cannot be had",
         names.join(", ")
     );
-    Some(Finding {
+    Some(LintFinding {
         lint: Lint::LayerNotRequired,
         why: format!("nothing else holds {}", losses.join("; ")),
         problem: Problem::new(message)

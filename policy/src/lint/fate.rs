@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::field::{Field, Kind, LeftOver, State, kinds, states};
-use super::language::TooMuch;
-use super::{Finding, Lint};
+use super::field::{ComparableRules, FileState, Kind, SetDifference, kinds, states};
+use super::language::BudgetExceeded;
+use super::{Lint, LintFinding};
 use crate::decide::{Candidate, candidates};
-use crate::error::{At, Located, Problem};
-use crate::model::{Action, FileFlag, Rule, SameFile};
-use crate::profile::{Profile, ProfileRule};
-use crate::reason::Reason;
+use crate::error::{Located, Problem, TextSpan};
+use crate::model::{FileFlag, Rule, RuleAction, SameFile};
+use crate::profile::{ParsedProfile, ProfileRule};
+use crate::reason::PrecedenceReason;
 
 /// What becomes of a candidate.
-enum Fate {
+enum CandidateFate {
     /// It decides on some attempt.
     Decides,
     /// It matches none.
@@ -21,7 +21,10 @@ enum Fate {
     Shadowed(BTreeSet<Candidate>),
 }
 
-pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<usize>) {
+pub(super) fn rules(
+    profile: &ParsedProfile,
+    field: &ComparableRules<'_>,
+) -> (Vec<LintFinding>, Vec<usize>) {
     let (mut findings, mut given_up) = (Vec::new(), Vec::new());
     for (index, rule) in profile.rules.iter().enumerate() {
         // Such a rule decides by file as well, whatever happens to its paths.
@@ -37,10 +40,10 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<
                     unexpected(profile, rule, fate(field, candidate)?),
                 ))
             })
-            .collect::<Result<Vec<_>, TooMuch>>();
+            .collect::<Result<Vec<_>, BudgetExceeded>>();
         match fates {
             Ok(fates) => findings.extend(tell(profile, field, rule, fates)),
-            Err(TooMuch) => given_up.push(index),
+            Err(BudgetExceeded) => given_up.push(index),
         }
     }
     (findings, given_up)
@@ -48,84 +51,99 @@ pub(super) fn rules(profile: &Profile, field: &Field<'_>) -> (Vec<Finding>, Vec<
 
 /// A rule that yields says itself that others may decide everything it speaks of. In one file that is worth a
 /// word; that another profile's does, such as a notice of a shipped one, is what it is for.
-fn unexpected(profile: &Profile, rule: &Located<ProfileRule>, fate: Fate) -> Fate {
+fn unexpected(
+    profile: &ParsedProfile,
+    rule: &Located<ProfileRule>,
+    fate: CandidateFate,
+) -> CandidateFate {
     let is_elsewhere =
         |shadow: &Candidate| profile.rules[shadow.rule].at.source.name != rule.at.source.name;
     match fate {
-        Fate::Shadowed(by) if rule.value.rule.yields && by.iter().any(is_elsewhere) => {
-            Fate::Decides
+        CandidateFate::Shadowed(by) if rule.value.rule.yields && by.iter().any(is_elsewhere) => {
+            CandidateFate::Decides
         }
         fate => fate,
     }
 }
 
-fn fate(field: &Field<'_>, candidate: Candidate) -> Result<Fate, TooMuch> {
+fn fate(
+    field: &ComparableRules<'_>,
+    candidate: Candidate,
+) -> Result<CandidateFate, BudgetExceeded> {
     let rule = &field.rules[candidate.rule];
     let mut shadows = BTreeSet::new();
     for kind in kinds(rule) {
         for state in states(rule, kind.0) {
             match in_state(field, candidate, kind, state)? {
-                Fate::Decides => return Ok(Fate::Decides),
-                Fate::Never => {}
-                Fate::Shadowed(by) => shadows.extend(by),
+                CandidateFate::Decides => return Ok(CandidateFate::Decides),
+                CandidateFate::Never => {}
+                CandidateFate::Shadowed(by) => shadows.extend(by),
             }
         }
     }
     Ok(if shadows.is_empty() {
-        Fate::Never
+        CandidateFate::Never
     } else {
-        Fate::Shadowed(shadows)
+        CandidateFate::Shadowed(shadows)
     })
 }
 
 fn in_state(
-    field: &Field<'_>,
+    field: &ComparableRules<'_>,
     candidate: Candidate,
     kind: Kind,
-    state: State,
-) -> Result<Fate, TooMuch> {
+    state: FileState,
+) -> Result<CandidateFate, BudgetExceeded> {
     let (before, _) = field.around(kind, candidate);
     let rivals = field.rivals(before, candidate, state.flag)?;
     if candidate.is_whole() {
         // It also means attempts without a path or an address, on which the others say nothing.
         let first = rivals.into_iter().find(|rival| rival.is_whole());
-        return Ok(first.map_or(Fate::Decides, |first| shadowed([first])));
+        return Ok(first.map_or(CandidateFate::Decides, |first| shadowed([first])));
     }
     let left = field.left_over(&[candidate], &rivals, state.universe)?;
     Ok(match left {
-        LeftOver::Object(_) => Fate::Decides,
-        LeftOver::Nothing(by) if by.is_empty() => Fate::Never,
-        LeftOver::Nothing(by) => shadowed(by),
+        SetDifference::Object(_) => CandidateFate::Decides,
+        SetDifference::Nothing(by) if by.is_empty() => CandidateFate::Never,
+        SetDifference::Nothing(by) => shadowed(by),
     })
 }
 
-fn shadowed(by: impl IntoIterator<Item = Candidate>) -> Fate {
-    Fate::Shadowed(by.into_iter().collect())
+fn shadowed(by: impl IntoIterator<Item = Candidate>) -> CandidateFate {
+    CandidateFate::Shadowed(by.into_iter().collect())
 }
 
 /// One finding for a rule that never decides at all, else one for each of its parts.
 fn tell(
-    profile: &Profile,
-    field: &Field<'_>,
+    profile: &ParsedProfile,
+    field: &ComparableRules<'_>,
     rule: &Located<ProfileRule>,
-    fates: Vec<(Candidate, Fate)>,
-) -> Vec<Finding> {
+    fates: Vec<(Candidate, CandidateFate)>,
+) -> Vec<LintFinding> {
     let whole = fates.len() == 1;
-    if !whole && fates.iter().all(|(_, fate)| matches!(fate, Fate::Never)) {
+    if !whole
+        && fates
+            .iter()
+            .all(|(_, fate)| matches!(fate, CandidateFate::Never))
+    {
         return vec![never(&rule.value, None)];
     }
     let shadows = fates.iter().filter_map(|(candidate, fate)| match fate {
-        Fate::Shadowed(by) => Some(by.iter().map(|shadow| (*candidate, *shadow))),
-        Fate::Decides | Fate::Never => None,
+        CandidateFate::Shadowed(by) => Some(by.iter().map(|shadow| (*candidate, *shadow))),
+        CandidateFate::Decides | CandidateFate::Never => None,
     });
-    if !fates.iter().any(|(_, fate)| matches!(fate, Fate::Decides)) && !whole {
+    if !fates
+        .iter()
+        .any(|(_, fate)| matches!(fate, CandidateFate::Decides))
+        && !whole
+    {
         let shadows = shadows.flatten().collect::<Vec<_>>();
         return vec![hidden(profile, field, rule, None, &shadows)];
     }
     let told = fates.iter().filter_map(|(candidate, fate)| match fate {
-        Fate::Decides => None,
-        Fate::Never => Some(never(&rule.value, Some((candidate.pattern?, whole)))),
-        Fate::Shadowed(by) => {
+        CandidateFate::Decides => None,
+        CandidateFate::Never => Some(never(&rule.value, Some((candidate.pattern?, whole)))),
+        CandidateFate::Shadowed(by) => {
             let part = (!whole).then_some(*candidate);
             let shadows: Vec<_> = by.iter().map(|shadow| (*candidate, *shadow)).collect();
             Some(hidden(profile, field, rule, part, &shadows))
@@ -135,7 +153,7 @@ fn tell(
 }
 
 /// `pattern` is the one meant, and whether it is the rule's only one.
-fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> Finding {
+fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> LintFinding {
     let id = &rule.rule.id;
     let message = match pattern {
         Some((_, false)) => format!("a pattern of the rule {id:?} can never match"),
@@ -146,7 +164,7 @@ fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> Finding {
         None => &rule.places.id,
     };
     let (cause, fix) = cause(&rule.rule, pattern.map_or(0, |(index, _)| index));
-    Finding {
+    LintFinding {
         lint: Lint::NeverMatches,
         why: format!("{}; {cause}", consequence(rule.rule.action)),
         problem: Problem::new(message)
@@ -156,11 +174,11 @@ fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> Finding {
 }
 
 /// What a rule fails to do that does not decide.
-fn consequence(action: Action) -> &'static str {
+fn consequence(action: RuleAction) -> &'static str {
     match action {
-        Action::Allow => "what it was to allow is not allowed by it",
-        Action::Log => "what it was to tell of is not told",
-        Action::Deny | Action::Kill => "what it was to stop is not stopped by it",
+        RuleAction::Allow => "what it was to allow is not allowed by it",
+        RuleAction::Log => "what it was to tell of is not told",
+        RuleAction::Deny | RuleAction::Kill => "what it was to stop is not stopped by it",
     }
 }
 
@@ -206,12 +224,12 @@ fn kind_of_part(part: Candidate) -> &'static str {
 }
 
 fn hidden(
-    profile: &Profile,
-    field: &Field<'_>,
+    profile: &ParsedProfile,
+    field: &ComparableRules<'_>,
     rule: &Located<ProfileRule>,
     part: Option<Candidate>,
     shadows: &[(Candidate, Candidate)],
-) -> Finding {
+) -> LintFinding {
     let id = &rule.value.rule.id;
     let message = match part {
         Some(part) => format!("{} of the rule {id:?} never decides", kind_of_part(part)),
@@ -233,11 +251,11 @@ fn hidden(
             problem = label(profile, field, (*shadow, *candidate), problem);
         }
     }
-    let actions: BTreeSet<Action> = told
+    let actions: BTreeSet<RuleAction> = told
         .iter()
         .map(|shadow| field.rules[shadow.rule].action)
         .collect();
-    Finding {
+    LintFinding {
         lint: Lint::Shadowed,
         why: outcome(rule.value.rule.action, &actions),
         problem,
@@ -245,8 +263,8 @@ fn hidden(
 }
 
 /// What happens in place of what the rule says.
-fn outcome(action: Action, instead: &BTreeSet<Action>) -> String {
-    let stops = |action: &Action| *action >= Action::Deny;
+fn outcome(action: RuleAction, instead: &BTreeSet<RuleAction>) -> String {
+    let stops = |action: &RuleAction| *action >= RuleAction::Deny;
     if stops(&action) && !instead.iter().all(stops) {
         return "what it was to stop is let through".to_owned();
     }
@@ -258,14 +276,14 @@ fn outcome(action: Action, instead: &BTreeSet<Action>) -> String {
 
 /// Says beside what decides first that it does, and why.
 fn label(
-    profile: &Profile,
-    field: &Field<'_>,
+    profile: &ParsedProfile,
+    field: &ComparableRules<'_>,
     (first, behind): (Candidate, Candidate),
     problem: Problem,
 ) -> Problem {
     let rule = &profile.rules[first.rule].value;
-    let reason = Reason::between(field.rules, first, behind);
-    let at: &At = rule.places.of(first).unwrap_or(&rule.places.action);
+    let reason = PrecedenceReason::between(field.rules, first, behind);
+    let at: &TextSpan = rule.places.of(first).unwrap_or(&rule.places.action);
     let Rule { id, action, .. } = &rule.rule;
     problem.at(at, format!("{action} by {id:?} comes first: {reason}"))
 }

@@ -5,39 +5,39 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::language::{self, Budget, Language, TooMuch};
+use super::language::{self, BudgetExceeded, PathLanguage, StepBudget};
 use super::peers;
-use super::universe::Universe;
+use super::universe::PathUniverse;
 use crate::decide::{Candidate, precedence};
 use crate::glob::Glob;
-use crate::model::{Access, FileFlag, On, Rule};
+use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule};
 
 /// Steps of all walks and comparisons together: a second or two.
 const BUDGET: usize = 4_000_000;
 
 /// A kind of attempt; an open has an access.
-pub(super) type Kind = (On, Option<Access>);
+pub(super) type Kind = (AttemptKind, Option<OpenAccess>);
 
 /// What is known of the file of an attempt, and the paths it can then have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct State {
+pub(super) struct FileState {
     pub(super) flag: Option<FileFlag>,
-    pub(super) universe: Universe,
+    pub(super) universe: PathUniverse,
 }
 
 /// Every rule of a policy, prepared to be compared.
-pub(super) struct Field<'r> {
+pub(super) struct ComparableRules<'r> {
     pub(super) rules: &'r [Rule],
     /// By rule, by pattern.
-    languages: Vec<Vec<Language>>,
+    languages: Vec<Vec<PathLanguage>>,
     orders: HashMap<Kind, Vec<Candidate>>,
-    budget: RefCell<Budget>,
+    budget: RefCell<StepBudget>,
 }
 
-impl<'r> Field<'r> {
+impl<'r> ComparableRules<'r> {
     pub(super) fn new(rules: &'r [Rule]) -> Self {
         let languages = rules.iter().map(|rule| {
-            let languages = rule.path.iter().map(Language::new);
+            let languages = rule.path.iter().map(PathLanguage::new);
             languages.collect()
         });
         let orders = every_kind().map(|(on, access)| ((on, access), precedence(rules, on, access)));
@@ -45,7 +45,7 @@ impl<'r> Field<'r> {
             rules,
             languages: languages.collect(),
             orders: orders.collect(),
-            budget: RefCell::new(Budget::new(BUDGET)),
+            budget: RefCell::new(StepBudget::new(BUDGET)),
         }
     }
 
@@ -58,7 +58,7 @@ impl<'r> Field<'r> {
     }
 
     /// `None` for one that speaks of every path.
-    pub(super) fn language(&self, candidate: Candidate) -> Option<&Language> {
+    pub(super) fn language(&self, candidate: Candidate) -> Option<&PathLanguage> {
         let pattern = candidate.pattern?;
         Some(&self.languages[candidate.rule][pattern])
     }
@@ -75,7 +75,7 @@ impl<'r> Field<'r> {
         among: &[Candidate],
         candidate: Candidate,
         flag: Option<FileFlag>,
-    ) -> Result<Vec<Candidate>, TooMuch> {
+    ) -> Result<Vec<Candidate>, BudgetExceeded> {
         let mut rivals = self.rivals_of_some(among, candidate, flag)?;
         rivals.retain(|other| self.means_all_actors_of(*other, candidate));
         Ok(rivals)
@@ -92,7 +92,7 @@ impl<'r> Field<'r> {
         among: &[Candidate],
         candidate: Candidate,
         flag: Option<FileFlag>,
-    ) -> Result<Vec<Candidate>, TooMuch> {
+    ) -> Result<Vec<Candidate>, BudgetExceeded> {
         self.budget.borrow_mut().spend(among.len())?;
         let language = self.language(candidate);
         let meets = |other: Candidate| match (language, self.language(other)) {
@@ -113,10 +113,10 @@ impl<'r> Field<'r> {
         let (one, other) = (&self.rules[one.rule], &self.rules[other.rule]);
         let meet = |ones: &[Glob], others: &[Glob]| {
             let meets = |one: &Glob| {
-                let one = Language::new(one);
+                let one = PathLanguage::new(one);
                 others
                     .iter()
-                    .any(|other| one.may_meet(&Language::new(other)))
+                    .any(|other| one.may_meet(&PathLanguage::new(other)))
             };
             ones.is_empty() || others.is_empty() || ones.iter().any(meets)
         };
@@ -132,11 +132,11 @@ impl<'r> Field<'r> {
         &self,
         inside: &[Candidate],
         outside: &[Candidate],
-        universe: Universe,
-    ) -> Result<LeftOver, TooMuch> {
+        universe: PathUniverse,
+    ) -> Result<SetDifference, BudgetExceeded> {
         let mut taken: Vec<Candidate> = Vec::new();
         if let Some(every) = outside.iter().find(|one| one.is_whole()) {
-            return Ok(LeftOver::Nothing(vec![*every]));
+            return Ok(SetDifference::Nothing(vec![*every]));
         }
         while let Some(object) = self.witness(inside, &taken, universe)? {
             let cost = object.size() * outside.len();
@@ -145,18 +145,18 @@ impl<'r> Field<'r> {
             // The last one is the least specific, and matches most of what is left.
             match outside.iter().rev().find(matches) {
                 Some(another) => taken.push(*another),
-                None => return Ok(LeftOver::Object(object)),
+                None => return Ok(SetDifference::Object(object)),
             }
         }
-        Ok(LeftOver::Nothing(taken))
+        Ok(SetDifference::Nothing(taken))
     }
 
-    fn matches(&self, candidate: Candidate, object: &Object) -> bool {
+    fn matches(&self, candidate: Candidate, object: &AttemptObject) -> bool {
         match object {
-            Object::Path(path) => candidate
+            AttemptObject::Path(path) => candidate
                 .glob(self.rules)
                 .is_some_and(|glob| glob.matches(path)),
-            Object::Peer(peer) => peers::speaks_of(self.rules, candidate, *peer),
+            AttemptObject::Peer(peer) => peers::speaks_of(self.rules, candidate, *peer),
         }
     }
 
@@ -164,31 +164,31 @@ impl<'r> Field<'r> {
         &self,
         inside: &[Candidate],
         outside: &[Candidate],
-        universe: Universe,
-    ) -> Result<Option<Object>, TooMuch> {
+        universe: PathUniverse,
+    ) -> Result<Option<AttemptObject>, BudgetExceeded> {
         if inside.iter().any(|one| one.names_peer()) {
             let mut budget = self.budget.borrow_mut();
             let peer = peers::witness(self.rules, inside, outside, &mut budget)?;
-            return Ok(peer.map(Object::Peer));
+            return Ok(peer.map(AttemptObject::Peer));
         }
-        let languages = |candidates: &[Candidate]| -> Vec<&Language> {
+        let languages = |candidates: &[Candidate]| -> Vec<&PathLanguage> {
             let languages = candidates.iter();
             languages.filter_map(|one| self.language(*one)).collect()
         };
         let (inside, outside) = (languages(inside), languages(outside));
         let mut budget = self.budget.borrow_mut();
         let path = language::witness(&inside, &outside, universe, &mut budget)?;
-        Ok(path.map(Object::Path))
+        Ok(path.map(AttemptObject::Path))
     }
 }
 
 /// What an attempt can be on.
-pub(super) enum Object {
+pub(super) enum AttemptObject {
     Path(Vec<u8>),
     Peer(SocketAddr),
 }
 
-impl Object {
+impl AttemptObject {
     /// What a comparison with it costs.
     fn size(&self) -> usize {
         match self {
@@ -199,7 +199,7 @@ impl Object {
 }
 
 /// Behind the kind of the attempt.
-impl fmt::Display for Object {
+impl fmt::Display for AttemptObject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => write!(formatter, "of {}", String::from_utf8_lossy(path)),
@@ -209,20 +209,20 @@ impl fmt::Display for Object {
 }
 
 /// What some candidates match and others do not.
-pub(super) enum LeftOver {
+pub(super) enum SetDifference {
     /// This, for one.
-    Object(Object),
+    Object(AttemptObject),
     /// Nothing, because of these.
     Nothing(Vec<Candidate>),
 }
 
 fn every_kind() -> impl Iterator<Item = Kind> {
-    On::ALL.iter().flat_map(|on| kinds_of_one(*on))
+    AttemptKind::ALL.iter().flat_map(|on| kinds_of_one(*on))
 }
 
-fn kinds_of_one(on: On) -> Vec<Kind> {
+fn kinds_of_one(on: AttemptKind) -> Vec<Kind> {
     match on {
-        On::Open => Access::ALL
+        AttemptKind::Open => OpenAccess::ALL
             .iter()
             .map(|access| (on, Some(*access)))
             .collect(),
@@ -238,16 +238,19 @@ pub(super) fn kinds(rule: &Rule) -> impl Iterator<Item = Kind> + '_ {
 
 /// The states of a file that a rule speaks of at such an attempt. That of a deleted file is left out
 /// for rules without flags: what can be said of their part in it, can be said of other files already.
-pub(super) fn states(rule: &Rule, on: On) -> Vec<State> {
+pub(super) fn states(rule: &Rule, on: AttemptKind) -> Vec<FileState> {
     if !on.has_flags() {
         // A memory file has no name that could be taken away, changed or asked about.
-        let memory = !matches!(on, On::Rename | On::Unlink | On::Stat | On::Attribute);
-        let universe = Universe {
+        let memory = !matches!(
+            on,
+            AttemptKind::Rename | AttemptKind::Unlink | AttemptKind::Stat | AttemptKind::Attribute
+        );
+        let universe = PathUniverse {
             names: true,
             memory,
             others: memory,
         };
-        return vec![State {
+        return vec![FileState {
             flag: None,
             universe,
         }];
@@ -260,12 +263,12 @@ pub(super) fn states(rule: &Rule, on: On) -> Vec<State> {
 
 /// A memory file is known by its path, and no other file has such a path. Where the path is not known,
 /// there is none.
-fn state(flag: Option<FileFlag>) -> State {
+fn state(flag: Option<FileFlag>) -> FileState {
     let memory = flag == Some(FileFlag::Memfd);
     let others = !memory && flag != Some(FileFlag::Truncated);
-    State {
+    FileState {
         flag,
-        universe: Universe {
+        universe: PathUniverse {
             names: others,
             memory,
             others,

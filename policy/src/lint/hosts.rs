@@ -1,21 +1,21 @@
 //! Hosts that a program may talk to.
 
-use super::{Finding, Lint};
-use crate::endpoint::{Allowed, Special, is_one};
+use super::{Lint, LintFinding};
+use crate::endpoint::{AllowedHost, SpecialAddress, is_one};
 use crate::error::{Located, Problem};
-use crate::model::Network;
-use crate::profile::Profile;
+use crate::model::NetworkMode;
+use crate::profile::ParsedProfile;
 
 /// The host's own network, where nobody explains it.
-pub(super) fn shared(profile: &Profile) -> Option<Finding> {
+pub(super) fn shared(profile: &ParsedProfile) -> Option<LintFinding> {
     let mode = profile.network.as_ref();
-    let mode = mode.filter(|mode| mode.value == Network::Host)?;
+    let mode = mode.filter(|mode| mode.value == NetworkMode::Host)?;
     let why = profile.network_why.as_ref();
     if why.is_some_and(|why| !why.value.trim().is_empty()) {
         return None;
     }
     let message = "the program has the host's network, and nothing says why";
-    Some(Finding {
+    Some(LintFinding {
         lint: Lint::AllowWithoutReason,
         why: "it reaches everybody that the host reaches, the host's own services included, and listens at its ports"
             .to_owned(),
@@ -26,22 +26,21 @@ pub(super) fn shared(profile: &Profile) -> Option<Finding> {
 }
 
 /// Those that nobody explains, and those that hand out credentials.
-pub(super) fn allowed(profile: &Profile) -> Vec<Finding> {
+pub(super) fn allowed(profile: &ParsedProfile) -> Vec<LintFinding> {
     let mode = profile.network.as_ref().map(|mode| mode.value);
-    if mode != Some(Network::Allow) {
+    if mode != Some(NetworkMode::Allow) {
         return Vec::new();
     }
-    let unexplained = |entry: &&Located<Allowed>| entry.value.why.trim().is_empty();
+    let unexplained = |entry: &&Located<AllowedHost>| entry.value.why.trim().is_empty();
     let entries = profile.allow.iter().filter(unexplained);
     entries.map(finding).collect()
 }
 
-fn finding(entry: &Located<Allowed>) -> Finding {
+fn finding(entry: &Located<AllowedHost>) -> LintFinding {
     let to = &entry.value.to;
-    let metadata = entry
-        .value
-        .nets()
-        .find(|net| is_one(*net) && Special::of(net.network()) == Some(Special::Metadata));
+    let metadata = entry.value.nets().find(|net| {
+        is_one(*net) && SpecialAddress::of(net.network()) == Some(SpecialAddress::Metadata)
+    });
     let (lint, why) = match metadata {
         Some(_) => (
             Lint::MetadataAllowed,
@@ -53,7 +52,7 @@ fn finding(entry: &Located<Allowed>) -> Finding {
         ),
     };
     let message = format!("the program may talk to {to}, and nothing says why");
-    Finding {
+    LintFinding {
         lint,
         why: why.to_owned(),
         problem: Problem::new(message)

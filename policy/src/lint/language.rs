@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::universe::{At, Universe};
+use super::universe::{PathProgress, PathUniverse};
 use crate::glob::{Glob, Token};
 
 /// Which bytes lead along an edge.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum EdgeBytes {
     Byte(u8),
     NotSlash,
     Any,
@@ -19,9 +19,9 @@ enum Step {
 
 /// The paths that a pattern matches.
 #[derive(Debug, Default)]
-pub(super) struct Language {
+pub(super) struct PathLanguage {
     /// By state: where a byte leads.
-    edges: Vec<Vec<(Step, usize)>>,
+    edges: Vec<Vec<(EdgeBytes, usize)>>,
     /// By state: where no byte leads.
     empty: Vec<Vec<usize>>,
     end: usize,
@@ -33,7 +33,7 @@ pub(super) struct Language {
 
 type States = Vec<usize>;
 
-impl Language {
+impl PathLanguage {
     pub(super) fn new(glob: &Glob) -> Self {
         let mut language = Self::default();
         let start = language.state();
@@ -71,13 +71,13 @@ impl Language {
         match token {
             Token::Literal(bytes) => bytes
                 .iter()
-                .fold(from, |from, byte| self.step(Step::Byte(*byte), from)),
-            Token::AnyByte => self.step(Step::NotSlash, from),
-            Token::AnyName => self.run(Step::NotSlash, from),
-            Token::AnyPath => self.run(Step::Any, from),
+                .fold(from, |from, byte| self.step(EdgeBytes::Byte(*byte), from)),
+            Token::AnyByte => self.step(EdgeBytes::NotSlash, from),
+            Token::AnyName => self.run(EdgeBytes::NotSlash, from),
+            Token::AnyPath => self.run(EdgeBytes::Any, from),
             Token::AnyDirectories => {
-                let inside = self.run(Step::Any, from);
-                let end = self.step(Step::Byte(b'/'), inside);
+                let inside = self.run(EdgeBytes::Any, from);
+                let end = self.step(EdgeBytes::Byte(b'/'), inside);
                 self.empty[from].push(end);
                 end
             }
@@ -92,14 +92,14 @@ impl Language {
         }
     }
 
-    fn step(&mut self, step: Step, from: usize) -> usize {
+    fn step(&mut self, step: EdgeBytes, from: usize) -> usize {
         let to = self.state();
         self.edges[from].push((step, to));
         to
     }
 
     /// Any number of such bytes.
-    fn run(&mut self, step: Step, from: usize) -> usize {
+    fn run(&mut self, step: EdgeBytes, from: usize) -> usize {
         let inside = self.state();
         self.empty[from].push(inside);
         self.edges[inside].push((step, inside));
@@ -113,9 +113,9 @@ impl Language {
     fn after(&self, states: &States, byte: u8) -> States {
         let edges = states.iter().flat_map(|state| &self.edges[*state]);
         let reached = edges.filter(|(step, _)| match step {
-            Step::Byte(wanted) => *wanted == byte,
-            Step::NotSlash => byte != b'/',
-            Step::Any => true,
+            EdgeBytes::Byte(wanted) => *wanted == byte,
+            EdgeBytes::NotSlash => byte != b'/',
+            EdgeBytes::Any => true,
         });
         self.with_empty(reached.map(|(_, to)| *to).collect())
     }
@@ -137,15 +137,15 @@ impl Language {
     fn bytes(&self) -> impl Iterator<Item = u8> {
         let steps = self.edges.iter().flatten();
         steps.filter_map(|(step, _)| match step {
-            Step::Byte(byte) => Some(*byte),
-            Step::NotSlash | Step::Any => None,
+            EdgeBytes::Byte(byte) => Some(*byte),
+            EdgeBytes::NotSlash | EdgeBytes::Any => None,
         })
     }
 }
 
 /// How much looking is left, so that a hostile profile costs no more than a bounded time.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct StepBudget {
     left: usize,
     /// Of that, for one question: an entangled one shall not keep the others from being answered.
     for_this: usize,
@@ -157,9 +157,9 @@ const ENTANGLED: usize = 8;
 
 /// The question was given up, as answering it takes too long.
 #[derive(Debug)]
-pub(super) struct TooMuch;
+pub(super) struct BudgetExceeded;
 
-impl Budget {
+impl StepBudget {
     pub(super) fn new(steps: usize) -> Self {
         let for_each = steps / ENTANGLED;
         Self {
@@ -174,35 +174,35 @@ impl Budget {
         self.for_this = self.for_each;
     }
 
-    pub(super) fn spend(&mut self, steps: usize) -> Result<(), TooMuch> {
-        self.for_this = self.for_this.checked_sub(steps).ok_or(TooMuch)?;
-        self.left = self.left.checked_sub(steps).ok_or(TooMuch)?;
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), BudgetExceeded> {
+        self.for_this = self.for_this.checked_sub(steps).ok_or(BudgetExceeded)?;
+        self.left = self.left.checked_sub(steps).ok_or(BudgetExceeded)?;
         Ok(())
     }
 }
 
 /// One place of a walk through several automata at once.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
-    at: At,
+struct ProductState {
+    at: PathProgress,
     inside: Vec<States>,
     outside: Vec<States>,
 }
 
 /// A shortest path of the universe that is in every language of `inside` and in none of `outside`.
 pub(super) fn witness(
-    inside: &[&Language],
-    outside: &[&Language],
-    universe: Universe,
-    budget: &mut Budget,
-) -> Result<Option<Vec<u8>>, TooMuch> {
+    inside: &[&PathLanguage],
+    outside: &[&PathLanguage],
+    universe: PathUniverse,
+    budget: &mut StepBudget,
+) -> Result<Option<Vec<u8>>, BudgetExceeded> {
     let alphabet = alphabet(inside.iter().chain(outside).copied());
-    let first = Place {
-        at: At::START,
+    let first = ProductState {
+        at: PathProgress::START,
         inside: inside.iter().map(|language| language.start()).collect(),
         outside: outside.iter().map(|language| language.start()).collect(),
     };
-    let mut known: HashMap<Place, usize> = HashMap::from([(first.clone(), 0)]);
+    let mut known: HashMap<ProductState, usize> = HashMap::from([(first.clone(), 0)]);
     // Where each place was come to from, and by which byte.
     let mut ways: Vec<(usize, u8)> = vec![(0, 0)];
     let mut open = std::collections::VecDeque::from([(first, 0)]);
@@ -228,17 +228,17 @@ pub(super) fn witness(
     Ok(None)
 }
 
-impl Place {
+impl ProductState {
     /// `None` when nothing that is looked for lies behind this byte.
     fn after(
         &self,
         byte: u8,
-        inside: &[&Language],
-        outside: &[&Language],
-        universe: Universe,
+        inside: &[&PathLanguage],
+        outside: &[&PathLanguage],
+        universe: PathUniverse,
     ) -> Option<Self> {
         let at = universe.after(self.at, byte)?;
-        let step = |languages: &[&Language], states: &[States]| -> Vec<States> {
+        let step = |languages: &[&PathLanguage], states: &[States]| -> Vec<States> {
             let both = languages.iter().zip(states);
             both.map(|(language, states)| language.after(states, byte))
                 .collect()
@@ -252,12 +252,12 @@ impl Place {
     }
 }
 
-fn all_accept(languages: &[&Language], states: &[States]) -> bool {
+fn all_accept(languages: &[&PathLanguage], states: &[States]) -> bool {
     let mut both = languages.iter().zip(states);
     both.all(|(language, states)| language.accepts(states))
 }
 
-fn any_accepts(languages: &[&Language], states: &[States]) -> bool {
+fn any_accepts(languages: &[&PathLanguage], states: &[States]) -> bool {
     let mut both = languages.iter().zip(states);
     both.any(|(language, states)| language.accepts(states))
 }
@@ -275,9 +275,9 @@ fn spelled(ways: &[(usize, u8)], mut number: usize) -> Vec<u8> {
 
 /// Every byte that some language or the universe tells from others, and one that stands for all
 /// the rest; a letter, where there is one to spare, so that examples can be read.
-fn alphabet<'l>(languages: impl Iterator<Item = &'l Language>) -> Vec<u8> {
-    let mut told_apart: BTreeSet<u8> = languages.flat_map(Language::bytes).collect();
-    told_apart.extend(Universe::BYTES);
+fn alphabet<'l>(languages: impl Iterator<Item = &'l PathLanguage>) -> Vec<u8> {
+    let mut told_apart: BTreeSet<u8> = languages.flat_map(PathLanguage::bytes).collect();
+    told_apart.extend(PathUniverse::BYTES);
     let letters = (b'a'..=b'z').rev().chain(b'0'..=b'9');
     let rest = letters
         .chain(1..=u8::MAX)
@@ -290,14 +290,19 @@ mod tests {
     use super::*;
 
     fn find(inside: &[&str], outside: &[&str]) -> Option<String> {
-        let languages = |patterns: &[&str]| -> Vec<Language> {
+        let languages = |patterns: &[&str]| -> Vec<PathLanguage> {
             let globs = patterns.iter().map(|text| Glob::parse(text).unwrap());
-            globs.map(|glob| Language::new(&glob)).collect()
+            globs.map(|glob| PathLanguage::new(&glob)).collect()
         };
         let (inside, outside) = (languages(inside), languages(outside));
         let (inside, outside): (Vec<_>, Vec<_>) =
             (inside.iter().collect(), outside.iter().collect());
-        let found = witness(&inside, &outside, Universe::ALL, &mut Budget::new(1 << 24));
+        let found = witness(
+            &inside,
+            &outside,
+            PathUniverse::ALL,
+            &mut StepBudget::new(1 << 24),
+        );
         found
             .expect("small enough")
             .map(|path| String::from_utf8(path).unwrap())
@@ -334,14 +339,14 @@ mod tests {
     #[test]
     fn a_walk_that_takes_too_long_is_given_up() {
         let glob = Glob::parse("/**").unwrap();
-        let language = Language::new(&glob);
-        let mut budget = Budget::new(10);
-        assert!(witness(&[&language], &[&language], Universe::ALL, &mut budget).is_err());
+        let language = PathLanguage::new(&glob);
+        let mut budget = StepBudget::new(10);
+        assert!(witness(&[&language], &[&language], PathUniverse::ALL, &mut budget).is_err());
     }
 
     #[test]
     fn a_question_that_is_given_up_leaves_something_for_the_others() {
-        let mut budget = Budget::new(80);
+        let mut budget = StepBudget::new(80);
         for _ in 0..7 {
             budget.next_question();
             assert!(budget.spend(10).is_ok());

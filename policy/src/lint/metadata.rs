@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{Finding, Lint};
+use super::{Lint, LintFinding};
 use crate::decide::{Attempt, Candidate, decide, matching};
-use crate::model::{Action, On, Rule};
-use crate::profile::Profile;
+use crate::model::{AttemptKind, Rule, RuleAction};
+use crate::profile::ParsedProfile;
 
 /// All of them serve HTTP.
 const PORT: u16 = 80;
@@ -27,10 +27,10 @@ const SERVICES: &[(IpAddr, &str)] = &[
 ];
 
 /// One finding for each rule.
-pub(super) fn reached(profile: &Profile, rules: &[Rule]) -> Vec<Finding> {
-    let mut findings: Vec<(usize, Finding)> = Vec::new();
+pub(super) fn reached(profile: &ParsedProfile, rules: &[Rule]) -> Vec<LintFinding> {
+    let mut findings: Vec<(usize, LintFinding)> = Vec::new();
     for (address, whose) in SERVICES {
-        for on in [On::Connect, On::Send] {
+        for on in [AttemptKind::Connect, AttemptKind::Send] {
             let attempt = Attempt {
                 address: Some(SocketAddr::new(*address, PORT)),
                 ..Attempt::of(on)
@@ -39,7 +39,7 @@ pub(super) fn reached(profile: &Profile, rules: &[Rule]) -> Vec<Finding> {
                 continue;
             };
             let first = matching(rules, &attempt, None).into_iter().next();
-            let Some(candidate) = first.filter(|_| rules[index].action == Action::Allow) else {
+            let Some(candidate) = first.filter(|_| rules[index].action == RuleAction::Allow) else {
                 continue;
             };
             let is_known = findings.iter().any(|(known, _)| *known == index);
@@ -59,11 +59,15 @@ fn is_meant(rules: &[Rule], candidate: Candidate, address: IpAddr) -> bool {
     is_named && is_explained && subnet.is_some_and(|subnet| subnet.contains(address))
 }
 
-fn finding(profile: &Profile, candidate: Candidate, (address, whose): (IpAddr, &str)) -> Finding {
+fn finding(
+    profile: &ParsedProfile,
+    candidate: Candidate,
+    (address, whose): (IpAddr, &str),
+) -> LintFinding {
     let rule = &profile.rules[candidate.rule].value;
     let at = rule.places.of(candidate).unwrap_or(&rule.places.action);
     let id = &rule.rule.id;
-    Finding {
+    LintFinding {
         lint: Lint::MetadataAllowed,
         why: format!("there {whose} hand out the machine's credentials to whoever asks from it"),
         problem: crate::error::Problem::new(format!(

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::language::{Budget, TooMuch};
+use super::language::{BudgetExceeded, StepBudget};
 use crate::address::Subnet;
 use crate::decide::Candidate;
 use crate::model::Rule;
@@ -18,14 +18,14 @@ const EXAMPLE: u16 = 443;
 
 /// What a candidate speaks of.
 #[derive(Clone, Copy, Debug)]
-struct Region {
+struct PeerRegion {
     /// `None` is every address.
     subnet: Option<Subnet>,
     first: u16,
     last: u16,
 }
 
-impl Region {
+impl PeerRegion {
     fn of(rules: &[Rule], candidate: Candidate) -> Self {
         let ports = candidate.ports(rules);
         Self {
@@ -69,7 +69,7 @@ impl Region {
 
 /// Whether a candidate speaks of this address and port.
 pub(super) fn speaks_of(rules: &[Rule], candidate: Candidate, peer: SocketAddr) -> bool {
-    let region = Region::of(rules, candidate);
+    let region = PeerRegion::of(rules, candidate);
     region.has_port(peer.port())
         && region
             .subnet
@@ -81,20 +81,21 @@ pub(super) fn witness(
     rules: &[Rule],
     inside: &[Candidate],
     outside: &[Candidate],
-    budget: &mut Budget,
-) -> Result<Option<SocketAddr>, TooMuch> {
-    let regions = |of: &[Candidate]| -> Vec<Region> {
+    budget: &mut StepBudget,
+) -> Result<Option<SocketAddr>, BudgetExceeded> {
+    let regions = |of: &[Candidate]| -> Vec<PeerRegion> {
         let of = of.iter();
-        of.map(|candidate| Region::of(rules, *candidate)).collect()
+        of.map(|candidate| PeerRegion::of(rules, *candidate))
+            .collect()
     };
-    let everything = Region {
+    let everything = PeerRegion {
         subnet: None,
         first: 0,
         last: u16::MAX,
     };
     let both = regions(inside)
         .into_iter()
-        .try_fold(everything, Region::and);
+        .try_fold(everything, PeerRegion::and);
     let Some(both) = both else {
         return Ok(None);
     };
@@ -107,7 +108,7 @@ pub(super) fn witness(
     let ports = [EXAMPLE, both.first].into_iter().chain(behind);
     for port in ports.filter(|port| both.has_port(*port)) {
         budget.spend(1 + outside.len())?;
-        let there: Vec<Region> = outside
+        let there: Vec<PeerRegion> = outside
             .iter()
             .copied()
             .filter(|region| region.has_port(port))
@@ -129,8 +130,8 @@ pub(super) fn witness(
 fn left_over(
     subnet: Subnet,
     taken: &[Subnet],
-    budget: &mut Budget,
-) -> Result<Option<IpAddr>, TooMuch> {
+    budget: &mut StepBudget,
+) -> Result<Option<IpAddr>, BudgetExceeded> {
     budget.spend(1 + taken.len())?;
     // What remains of halving IPv6 down to where IPv4 is written.
     let is_empty = subnet.network().to_canonical() != subnet.network() && subnet.length() >= 96;

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finding, Lint};
+use super::{Lint, LintFinding};
 use crate::error::{Located, Problem};
 use crate::model::HostPath;
-use crate::profile::Profile;
+use crate::profile::ParsedProfile;
 
 pub(super) fn own_profile(
-    profile: &Profile,
+    profile: &ParsedProfile,
     files: &[PathBuf],
     known_as: &dyn Fn(&Path) -> Vec<PathBuf>,
-) -> Vec<Finding> {
+) -> Vec<LintFinding> {
     let held = |entry: &Located<HostPath>| {
         let places = known_as(&entry.value.path);
         let file = files.iter().find(|file| {
@@ -25,9 +25,9 @@ pub(super) fn own_profile(
     profile.write.iter().filter_map(held).collect()
 }
 
-fn finding(entry: &Located<HostPath>, file: &Path) -> Finding {
+fn finding(entry: &Located<HostPath>, file: &Path) -> LintFinding {
     let (place, file) = (entry.value.path.display(), file.display());
-    Finding {
+    LintFinding {
         lint: Lint::OwnProfileWritable,
         why: "the program could rewrite the rules of its next run".to_owned(),
         problem: Problem::new(format!(

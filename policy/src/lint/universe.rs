@@ -2,7 +2,7 @@
 
 /// Which paths an attempt can be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Universe {
+pub(super) struct PathUniverse {
     /// Absolute ones, without empty parts, `.` and `..`.
     pub(super) names: bool,
     /// `memfd:NAME`
@@ -16,7 +16,7 @@ const MEMORY: &[u8] = b"memfd:";
 
 /// How far a path has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum At {
+pub(super) enum PathProgress {
     Start,
     /// Behind the first slash.
     Root,
@@ -34,11 +34,11 @@ pub(super) enum At {
     Other,
 }
 
-impl At {
+impl PathProgress {
     pub(super) const START: Self = Self::Start;
 }
 
-impl Universe {
+impl PathUniverse {
     /// Bytes that matter to what a path is.
     pub(super) const BYTES: [u8; 8] = *b"/.memfd:";
 
@@ -50,29 +50,46 @@ impl Universe {
     };
 
     /// `None` where no path goes on so.
-    pub(super) fn after(self, at: At, byte: u8) -> Option<At> {
+    pub(super) fn after(self, at: PathProgress, byte: u8) -> Option<PathProgress> {
         match (at, byte) {
-            (At::Start, b'/') => self.names.then_some(At::Root),
-            (At::Start, _) if !self.memory && !self.others => None,
-            (At::Start, b'm') => Some(At::Memory(1)),
-            (At::Root | At::Slash | At::Dot | At::DotDot, b'/') => None,
-            (At::Root | At::Slash, b'.') => Some(At::Dot),
-            (At::Dot, b'.') => Some(At::DotDot),
-            (At::Name, b'/') => Some(At::Slash),
-            (At::Root | At::Slash | At::Dot | At::DotDot | At::Name, _) => Some(At::Name),
-            (At::Memory(count), _) if count == MEMORY.len() => Some(at),
-            (At::Memory(count), byte) if MEMORY[count] == byte => Some(At::Memory(count + 1)),
-            (At::Start | At::Memory(_) | At::Other, _) => Some(At::Other),
+            (PathProgress::Start, b'/') => self.names.then_some(PathProgress::Root),
+            (PathProgress::Start, _) if !self.memory && !self.others => None,
+            (PathProgress::Start, b'm') => Some(PathProgress::Memory(1)),
+            (
+                PathProgress::Root | PathProgress::Slash | PathProgress::Dot | PathProgress::DotDot,
+                b'/',
+            ) => None,
+            (PathProgress::Root | PathProgress::Slash, b'.') => Some(PathProgress::Dot),
+            (PathProgress::Dot, b'.') => Some(PathProgress::DotDot),
+            (PathProgress::Name, b'/') => Some(PathProgress::Slash),
+            (
+                PathProgress::Root
+                | PathProgress::Slash
+                | PathProgress::Dot
+                | PathProgress::DotDot
+                | PathProgress::Name,
+                _,
+            ) => Some(PathProgress::Name),
+            (PathProgress::Memory(count), _) if count == MEMORY.len() => Some(at),
+            (PathProgress::Memory(count), byte) if MEMORY[count] == byte => {
+                Some(PathProgress::Memory(count + 1))
+            }
+            (PathProgress::Start | PathProgress::Memory(_) | PathProgress::Other, _) => {
+                Some(PathProgress::Other)
+            }
         }
     }
 
     /// Whether a path that ends here is one.
-    pub(super) fn holds(self, at: At) -> bool {
+    pub(super) fn holds(self, at: PathProgress) -> bool {
         match at {
-            At::Start | At::Slash | At::Dot | At::DotDot => false,
-            At::Root | At::Name => self.names,
-            At::Memory(count) if count == MEMORY.len() => self.memory,
-            At::Memory(_) | At::Other => self.others,
+            PathProgress::Start
+            | PathProgress::Slash
+            | PathProgress::Dot
+            | PathProgress::DotDot => false,
+            PathProgress::Root | PathProgress::Name => self.names,
+            PathProgress::Memory(count) if count == MEMORY.len() => self.memory,
+            PathProgress::Memory(_) | PathProgress::Other => self.others,
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::section::Section;
-use crate::error::{At, Located, Problem};
+use super::section::SectionReader;
+use crate::error::{Located, Problem, TextSpan};
 use crate::glob::Glob;
-use crate::model::{Access, Action, FileFlag, On, Rule, SameFile, Severity};
+use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule, RuleAction, SameFile, Severity};
 use crate::profile::{ProfileRule, RulePlaces};
 use crate::values;
 
 /// Reads a rule; `None` when something it needs is missing or wrong.
-pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
+pub(super) fn rule(section: &mut SectionReader<'_, '_, '_>) -> Option<ProfileRule> {
     section.require("on");
-    let on: BTreeSet<On> = words(section.list("on", values::word));
+    let on: BTreeSet<AttemptKind> = words(section.list("on", values::word));
     let (path, path_places) = patterns(section, "path");
     let access = words(section.list("access", values::word));
     let address = section.list("address", values::subnet);
@@ -73,7 +73,7 @@ pub(super) fn rule(section: &mut Section<'_, '_, '_>) -> Option<ProfileRule> {
 }
 
 /// A list of patterns, and where each stands.
-fn patterns(section: &mut Section<'_, '_, '_>, name: &str) -> (Vec<Glob>, Vec<At>) {
+fn patterns(section: &mut SectionReader<'_, '_, '_>, name: &str) -> (Vec<Glob>, Vec<TextSpan>) {
     let patterns = section.list(name, values::pattern).into_iter();
     patterns.map(|glob| (glob.value, glob.at)).unzip()
 }
@@ -83,16 +83,16 @@ fn words<T: Ord>(located: Vec<Located<T>>) -> BTreeSet<T> {
 }
 
 /// Without `access`, an open is meant whatever it is for.
-fn accesses(on: &BTreeSet<On>, given: BTreeSet<Access>) -> BTreeSet<Access> {
-    if given.is_empty() && on.contains(&On::Open) {
-        return Access::ALL.iter().copied().collect();
+fn accesses(on: &BTreeSet<AttemptKind>, given: BTreeSet<OpenAccess>) -> BTreeSet<OpenAccess> {
+    if given.is_empty() && on.contains(&AttemptKind::Open) {
+        return OpenAccess::ALL.iter().copied().collect();
     }
     given
 }
 
 /// The kinds of attempt that have something, for people.
-fn kinds_with(has: impl Fn(On) -> bool) -> String {
-    let kinds = On::ALL.iter().filter(|on| has(**on));
+fn kinds_with(has: impl Fn(AttemptKind) -> bool) -> String {
+    let kinds = AttemptKind::ALL.iter().filter(|on| has(**on));
     let quoted: Vec<String> = kinds.map(|on| format!("\"{on}\"")).collect();
     let (last, rest) = quoted
         .split_last()
@@ -101,7 +101,7 @@ fn kinds_with(has: impl Fn(On) -> bool) -> String {
 }
 
 /// A key that would be without effect is a mistake, and in a policy mistakes are holes.
-fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
+fn check_applicability(section: &mut SectionReader<'_, '_, '_>, on: &BTreeSet<AttemptKind>) {
     for name in [
         "on", "path", "access", "address", "port", "flags", "exe", "script",
     ] {
@@ -117,7 +117,7 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
         let problem = Problem::new("`rule.path` has no meaning for every kind of attempt in `on`")
             .help(format!(
                 "paths go with {} alone; write a second rule for the rest",
-                kinds_with(On::has_path)
+                kinds_with(AttemptKind::has_path)
             ));
         section.problem(problem, "path", "not for these attempts");
     }
@@ -126,7 +126,7 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
             let message = format!("`rule.{name}` has no meaning for every kind of attempt in `on`");
             let help = format!(
                 "addresses and ports go with {} alone; write a second rule for the rest",
-                kinds_with(On::has_address)
+                kinds_with(AttemptKind::has_address)
             );
             section.problem(
                 Problem::new(message).help(help),
@@ -135,7 +135,7 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
             );
         }
     }
-    if section.place_of("access").is_some() && !on.contains(&On::Open) {
+    if section.place_of("access").is_some() && !on.contains(&AttemptKind::Open) {
         let problem =
             Problem::new("`rule.access` has no meaning without \"open\" in `on`").help("remove it");
         section.problem(problem, "access", "not for these attempts");
@@ -148,7 +148,7 @@ fn check_applicability(section: &mut Section<'_, '_, '_>, on: &BTreeSet<On>) {
 }
 
 /// What the kernel could not tell is no pattern's.
-fn check_truncated(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+fn check_truncated(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if rule.flags.contains(&FileFlag::Truncated) && !rule.path.is_empty() {
         let problem = Problem::new("`rule.path` has no meaning with the flag \"truncated\"")
             .help("no pattern matches a path that is not known: remove `path`, or write the flag in a rule of its own");
@@ -157,7 +157,7 @@ fn check_truncated(section: &mut Section<'_, '_, '_>, rule: &Rule) {
 }
 
 /// A rule without patterns has none that could yield.
-fn check_yields(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+fn check_yields(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if rule.yields && rule.path.is_empty() {
         let problem = Problem::new("`rule.yields` has no meaning without `path`")
             .help("a rule without paths decides behind all patterns anyway; remove it");
@@ -166,9 +166,9 @@ fn check_yields(section: &mut Section<'_, '_, '_>, rule: &Rule) {
 }
 
 /// Attempts that are over when they are asked about.
-fn check_looks(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+fn check_looks(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     let by_argument = rule.on.iter().find(|on| on.is_by_argument());
-    if rule.action == Action::Deny
+    if rule.action == RuleAction::Deny
         && let Some(on) = by_argument
     {
         let problem = Problem::new(format!("`rule.action`: nothing can deny a \"{}\"", on.name())).help(
@@ -179,7 +179,7 @@ fn check_looks(section: &mut Section<'_, '_, '_>, rule: &Rule) {
 }
 
 /// What is hidden is known by paths, and by them alone.
-fn check_hidden(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+fn check_hidden(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if !rule.hidden {
         return;
     }
@@ -199,7 +199,7 @@ fn check_hidden(section: &mut Section<'_, '_, '_>, rule: &Rule) {
 const MOST_SPELLINGS: usize = 64;
 
 /// Which files a rule means has to be known when the run begins, and for as long as it lasts.
-fn check_same_file(section: &mut Section<'_, '_, '_>, rule: &Rule) {
+fn check_same_file(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if rule.same_file == SameFile::No {
         return;
     }
@@ -215,7 +215,7 @@ fn check_same_file(section: &mut Section<'_, '_, '_>, rule: &Rule) {
             "`rule.same_file`: {glob} does not name single files"
         ))
         .help("write the paths without wildcards, and those with them in a second rule")
-    } else if rule.action == Action::Allow {
+    } else if rule.action == RuleAction::Allow {
         // The number of a file that is gone is given to another.
         Problem::new("`rule.same_file` cannot allow: a file's identity outlives the file")
             .help("allow by path alone")

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Reader, Value};
-use crate::error::{At, Located, Problem};
-use crate::keys::{self, Key};
-use crate::values::{self, Wrong};
+use super::{ProfileReader, Value};
+use crate::error::{Located, Problem, TextSpan};
+use crate::keys::{self, ProfileKey};
+use crate::values::{self, ValueError};
 
 /// A table of the profile.
-pub(super) struct Section<'s, 'r, 'd> {
-    reader: &'s mut Reader<'r>,
+pub(super) struct SectionReader<'s, 'r, 'd> {
+    reader: &'s mut ProfileReader<'r>,
     /// Its name in [`keys::KEYS`].
     name: &'static str,
     table: &'s DeTable<'d>,
@@ -26,9 +26,9 @@ const NOT_MATCHED: &[(&str, &str, &str)] = &[(
     "remove it; \"setuid\" in `on` speaks of attempts to become another",
 )];
 
-impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
+impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
     pub(super) fn open(
-        reader: &'s mut Reader<'r>,
+        reader: &'s mut ProfileReader<'r>,
         name: &'static str,
         table: &'s DeTable<'d>,
     ) -> Self {
@@ -75,7 +75,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
 
     /// The entry of a key in the table of keys. A key that is not listed there is a mistake in
     /// the reader, and every test of it says so.
-    fn key(&self, name: &str) -> &'static Key {
+    fn key(&self, name: &str) -> &'static ProfileKey {
         keys::find(self.name, name).unwrap_or_else(|| unreachable!("`{name}` is no listed key"))
     }
 
@@ -84,11 +84,11 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     }
 
     /// Where the value of a key stands, when there is one.
-    pub(super) fn place_of(&self, name: &str) -> Option<At> {
+    pub(super) fn place_of(&self, name: &str) -> Option<TextSpan> {
         self.get(name).map(|value| self.reader.at(value.span()))
     }
 
-    fn wrong_type(&mut self, key: &Key, value: &Value<'_>) {
+    fn wrong_type(&mut self, key: &ProfileKey, value: &Value<'_>) {
         let at = self.reader.at(value.span());
         let problem = Problem::new(format!("`{}` is of the wrong type", key.path()))
             .help(format!("write {}", key.form.describe()))
@@ -98,9 +98,9 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
 
     fn parse<T>(
         &mut self,
-        key: &Key,
+        key: &ProfileKey,
         value: &Value<'_>,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
         let DeValue::String(text) = value.get_ref() else {
             self.wrong_type(key, value);
@@ -123,7 +123,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn value<T>(
         &mut self,
         name: &str,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
         let value = self.get(name)?;
         self.parse(self.key(name), value, parse)
@@ -133,7 +133,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn required<T>(
         &mut self,
         name: &str,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
         self.require(name);
         self.value(name, parse)
@@ -160,7 +160,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn count<T>(
         &mut self,
         name: &str,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
         let value = self.get(name)?;
         self.parse_number(self.key(name), value, parse)
@@ -168,9 +168,9 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
 
     fn parse_number<T>(
         &mut self,
-        key: &Key,
+        key: &ProfileKey,
         value: &Value<'_>,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
         let DeValue::Integer(number) = value.get_ref() else {
             self.wrong_type(key, value);
@@ -212,7 +212,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn list<T>(
         &mut self,
         name: &str,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Vec<Located<T>> {
         let key = self.key(name);
         match self.get(name).map(|value| (value, value.get_ref())) {
@@ -229,7 +229,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn list_with_numbers<T>(
         &mut self,
         name: &str,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Vec<Located<T>> {
         let key = self.key(name);
         let one = |section: &mut Self, value: &Value<'d>| match value.get_ref() {
@@ -249,8 +249,8 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn text_table(
         &mut self,
         name: &str,
-        parse_name: impl Fn(&str) -> Result<String, Wrong>,
-        parse_value: impl Fn(&str) -> Result<String, Wrong>,
+        parse_name: impl Fn(&str) -> Result<String, ValueError>,
+        parse_value: impl Fn(&str) -> Result<String, ValueError>,
     ) -> BTreeMap<String, String> {
         let (key, Some(value)) = (self.key(name), self.get(name)) else {
             return BTreeMap::new();
@@ -273,7 +273,11 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     }
 
     /// A table below this one.
-    pub(super) fn section(&mut self, name: &str, read: impl FnOnce(&mut Section<'_, 'r, 'd>)) {
+    pub(super) fn section(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut SectionReader<'_, 'r, 'd>),
+    ) {
         let (key, Some(value)) = (self.key(name), self.get(name)) else {
             return;
         };
@@ -285,10 +289,10 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
 
     fn below<T>(
         &mut self,
-        key: &Key,
+        key: &ProfileKey,
         table: &DeTable<'d>,
         place: std::ops::Range<usize>,
-        read: impl FnOnce(&mut Section<'_, 'r, 'd>) -> T,
+        read: impl FnOnce(&mut SectionReader<'_, 'r, 'd>) -> T,
     ) -> T {
         let path = key.path();
         let name = keys::KEYS
@@ -296,7 +300,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
             .map(|key| key.table)
             .find(|table| *table == path);
         let name = name.unwrap_or_else(|| unreachable!("`{path}` is no listed table"));
-        let mut section = Section::open(self.reader, name, table);
+        let mut section = SectionReader::open(self.reader, name, table);
         section.place = Some(place);
         section.report_unknown_keys();
         read(&mut section)
@@ -306,7 +310,7 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
     pub(super) fn tables<T>(
         &mut self,
         name: &str,
-        read: impl Fn(&mut Section<'_, 'r, 'd>) -> Option<T>,
+        read: impl Fn(&mut SectionReader<'_, 'r, 'd>) -> Option<T>,
     ) -> Vec<Located<T>> {
         let (key, Some(value)) = (self.key(name), self.get(name)) else {
             return Vec::new();
@@ -323,9 +327,9 @@ impl<'s, 'r, 'd> Section<'s, 'r, 'd> {
 
     fn entry<T>(
         &mut self,
-        key: &Key,
+        key: &ProfileKey,
         value: &Value<'d>,
-        read: impl FnOnce(&mut Section<'_, 'r, 'd>) -> Option<T>,
+        read: impl FnOnce(&mut SectionReader<'_, 'r, 'd>) -> Option<T>,
     ) -> Option<Located<T>> {
         let DeValue::Table(table) = value.get_ref() else {
             self.wrong_type(key, value);

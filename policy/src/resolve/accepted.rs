@@ -2,8 +2,8 @@
 
 use crate::behaviour::Behaviour;
 use crate::error::Problem;
-use crate::names::Named as _;
-use crate::profile::Profile;
+use crate::names::NamedVariants as _;
+use crate::profile::ParsedProfile;
 use crate::values::nearest;
 
 /// Turnkey's own findings that speak of the program. What speaks of the evidence is never
@@ -14,7 +14,7 @@ const OWN: &[&str] = &["turnkey:sigsys", "turnkey:limit", "turnkey:disk"];
 const BEHAVIOUR: &str = "behaviour:";
 
 /// Reports every accepted finding that no report can have.
-pub(super) fn check(profile: &Profile, problems: &mut Vec<Problem>) {
+pub(super) fn check(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     let rules: Vec<&str> = profile
         .rules
         .iter()

@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use crate::WORKSPACE;
-use crate::error::{At, Problem};
-use crate::model::Workdir;
-use crate::profile::Profile;
+use crate::error::{Problem, TextSpan};
+use crate::model::WorkdirMode;
+use crate::profile::ParsedProfile;
 
 /// Folders of the jail that are its own from top to bottom.
 const OWN_FOLDERS: &[(&str, &str)] = &[
@@ -20,14 +20,14 @@ const OWN_FOLDERS: &[(&str, &str)] = &[
 const OWN_FILES: &[&str] = &["/etc/group", "/etc/hostname", "/etc/hosts", "/etc/passwd"];
 
 /// One path that a profile puts into the jail's tree.
-struct Claim<'p> {
+struct PathClaim<'p> {
     key: &'static str,
     path: &'p Path,
-    at: &'p At,
+    at: &'p TextSpan,
 }
 
 /// Reports every path that cannot be where it was put.
-pub(super) fn check(profile: &Profile, problems: &mut Vec<Problem>) {
+pub(super) fn check(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     let (refused, given): (Vec<_>, Vec<_>) = given_paths(profile)
         .into_iter()
         .partition(|claim| check_own(claim).is_some());
@@ -39,7 +39,7 @@ pub(super) fn check(profile: &Profile, problems: &mut Vec<Problem>) {
         problems.extend(twin.map(|twin| twice(twin, claim)));
     }
     for decoy in &profile.decoys {
-        let decoy = Claim {
+        let decoy = PathClaim {
             key: "filesystem.decoys",
             path: &decoy.value,
             at: &decoy.at,
@@ -61,9 +61,9 @@ fn is_in_workspace(path: &Path) -> bool {
 }
 
 /// A decoy in the workspace lands where the program's own writes do.
-fn check_workspace(profile: &Profile, decoy: &Claim<'_>) -> Option<Problem> {
+fn check_workspace(profile: &ParsedProfile, decoy: &PathClaim<'_>) -> Option<Problem> {
     let workdir = profile.workdir.as_ref()?;
-    if workdir.value != Workdir::ReadOnly {
+    if workdir.value != WorkdirMode::ReadOnly {
         return None;
     }
     let path = decoy.path.display();
@@ -76,7 +76,7 @@ fn check_workspace(profile: &Profile, decoy: &Claim<'_>) -> Option<Problem> {
     )
 }
 
-fn given_paths(profile: &Profile) -> Vec<Claim<'_>> {
+fn given_paths(profile: &ParsedProfile) -> Vec<PathClaim<'_>> {
     let read = profile
         .read
         .iter()
@@ -90,12 +90,13 @@ fn given_paths(profile: &Profile) -> Vec<Claim<'_>> {
         .iter()
         .map(|entry| ("filesystem.scratch", &entry.value.path, &entry.at));
     let all = read.chain(write).chain(scratch);
-    all.map(|(key, path, at)| Claim { key, path, at }).collect()
+    all.map(|(key, path, at)| PathClaim { key, path, at })
+        .collect()
 }
 
 /// A claim on what the jail makes by itself.
-fn check_own(claim: &Claim<'_>) -> Option<Problem> {
-    let Claim { key, path, at } = claim;
+fn check_own(claim: &PathClaim<'_>) -> Option<Problem> {
+    let PathClaim { key, path, at } = claim;
     let shown = path.display();
     if let Some((folder, why)) = OWN_FOLDERS
         .iter()
@@ -117,7 +118,7 @@ fn check_own(claim: &Claim<'_>) -> Option<Problem> {
     )
 }
 
-fn twice(earlier: &Claim<'_>, later: &Claim<'_>) -> Problem {
+fn twice(earlier: &PathClaim<'_>, later: &PathClaim<'_>) -> Problem {
     let path = later.path.display();
     let problem = Problem::new(format!(
         "{path} is in `{}` and in `{}`",
@@ -128,7 +129,7 @@ fn twice(earlier: &Claim<'_>, later: &Claim<'_>) -> Problem {
         .at(later.at, "and here")
 }
 
-fn covered_decoy(decoy: &Claim<'_>, given: &Claim<'_>) -> Problem {
+fn covered_decoy(decoy: &PathClaim<'_>, given: &PathClaim<'_>) -> Problem {
     let (path, covering) = (decoy.path.display(), given.path.display());
     Problem::new(format!(
         "the decoy {path} collides with {covering} of `{}`",

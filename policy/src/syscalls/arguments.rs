@@ -8,11 +8,11 @@
 //! openat2(2)) cannot be judged here: such calls are [`super::ABSENT`] or
 //! [`super::ABSENT_WITHOUT_SET_ID`].
 
-use crate::model::Syscalls;
+use crate::model::SyscallPolicy;
 
 /// Some values of a syscall's arguments that are answered with an error instead of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ArgumentRefusal {
     /// The calls, all with the same arguments in the same places.
     pub syscalls: &'static [&'static str],
     /// What is refused, in words.
@@ -20,44 +20,44 @@ pub struct Refusal {
     /// Why.
     pub why: &'static str,
     /// In which jails.
-    pub only: Only,
+    pub only: RefusalScope,
     /// All of these must hold.
-    pub when: &'static [Condition],
+    pub when: &'static [ArgumentCondition],
     /// What the program gets.
-    pub answer: Error,
+    pub answer: RefusalErrno,
 }
 
 /// Jails that a refusal speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Only {
+pub enum RefusalScope {
     /// All.
     Every,
     /// Those in which no file may be given a set-id bit.
     WithoutSetId,
 }
 
-impl Only {
+impl RefusalScope {
     /// Whether a jail of this policy is one.
     #[must_use]
-    pub fn covers(self, policy: &Syscalls) -> bool {
+    pub fn covers(self, policy: &SyscallPolicy) -> bool {
         self == Self::Every || !policy.set_id_files
     }
 }
 
 /// A condition on one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct ArgumentCondition {
     /// Which, from 0.
     pub argument: u8,
     /// The bits that the kernel reads and this condition speaks of; all in the lower half.
     pub bits: u32,
     /// What they are held against.
-    pub test: Test,
+    pub test: BitTest,
 }
 
 /// How the bits of an argument are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum BitTest {
     /// They are one of these.
     Is(&'static [u32]),
     /// They are none of these.
@@ -68,7 +68,7 @@ pub enum Test {
 
 /// Errors that the kernel itself would give for such an argument on some machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
+pub enum RefusalErrno {
     /// `EPERM`, as without a privilege.
     Permission,
     /// `EINVAL`, as from a kernel that does not know the value.
@@ -81,7 +81,7 @@ pub enum Error {
     SocketType,
 }
 
-impl Error {
+impl RefusalErrno {
     /// The number.
     #[must_use]
     pub fn number(self) -> u16 {
@@ -120,8 +120,8 @@ const URGENT: &str = "urgent data, `MSG_OOB`";
 /// The jail's init, as the jail's processes number it.
 const INIT: &[u32] = &[1];
 
-const fn on(argument: u8, bits: u32, test: Test) -> Condition {
-    Condition {
+const fn on(argument: u8, bits: u32, test: BitTest) -> ArgumentCondition {
+    ArgumentCondition {
         argument,
         bits,
         test,
@@ -129,63 +129,63 @@ const fn on(argument: u8, bits: u32, test: Test) -> Condition {
 }
 
 /// Every refusal. For a syscall that stands in several, the first that holds answers.
-pub const REFUSALS: &[Refusal] = &[
-    Refusal {
+pub const REFUSALS: &[ArgumentRefusal] = &[
+    ArgumentRefusal {
         syscalls: &["clone"],
         what: "any flag that makes a namespace, `CLONE_NEW…`",
         why: "in a namespace of its own a program has capabilities, and with them corners of the kernel that are closed to ordinary users",
         // NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
-        only: Only::Every,
-        when: &[on(0, 0x7e02_0080, Test::IsSet)],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(0, 0x7e02_0080, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["ioctl"],
         what: "`TIOCSTI`, `TIOCLINUX`, `TIOCCONS`",
         why: "they type into a terminal, or take over what the console shows",
-        only: Only::Every,
-        when: &[on(1, WORD, Test::Is(&[0x5412, 0x541c, 0x541d]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(1, WORD, BitTest::Is(&[0x5412, 0x541c, 0x541d]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["ioctl"],
         what: "`TIOCSETD`",
         why: "line disciplines are drivers for modems and serial links; a terminal of one's own would load them",
-        only: Only::Every,
-        when: &[on(1, WORD, Test::Is(&[0x5423]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(1, WORD, BitTest::Is(&[0x5423]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["socket", "socketpair"],
         what: "families other than `AF_UNIX`, `AF_INET`, `AF_INET6`",
         why: "most of them reach the machine itself or its neighbours past the network namespace, and few eyes have seen their code",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::IsNot(&[1, 2, 10]))],
-        answer: Error::Family,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::IsNot(&[1, 2, 10]))],
+        answer: RefusalErrno::Family,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["socket", "socketpair"],
         what: "the type `SOCK_PACKET`",
         why: "an old name for the family `AF_PACKET`",
-        only: Only::Every,
-        when: &[on(1, 0xf, Test::Is(&[10]))],
-        answer: Error::Family,
+        only: RefusalScope::Every,
+        when: &[on(1, 0xf, BitTest::Is(&[10]))],
+        answer: RefusalErrno::Family,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["socket", "socketpair"],
         what: "types other than `SOCK_STREAM`, `SOCK_DGRAM`, `SOCK_SEQPACKET`, `SOCK_RAW`",
         why: "the families above have no others; asking would load modules",
-        only: Only::Every,
-        when: &[on(1, 0xf, Test::IsNot(&[1, 2, 3, 5]))],
-        answer: Error::SocketType,
+        only: RefusalScope::Every,
+        when: &[on(1, 0xf, BitTest::IsNot(&[1, 2, 3, 5]))],
+        answer: RefusalErrno::SocketType,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["socket", "socketpair"],
         what: "protocols other than the default, ICMP, TCP, UDP and ICMPv6",
         why: "asking for SCTP, DCCP, L2TP and their like would load modules that few eyes have seen",
-        only: Only::Every,
-        when: &[on(2, WORD, Test::IsNot(&[0, 1, 6, 17, 58]))],
-        answer: Error::Protocol,
+        only: RefusalScope::Every,
+        when: &[on(2, WORD, BitTest::IsNot(&[0, 1, 6, 17, 58]))],
+        answer: RefusalErrno::Protocol,
     },
     Refusal {
         syscalls: &["setsockopt"],
@@ -219,130 +219,136 @@ pub const REFUSALS: &[Refusal] = &[
         syscalls: &["linkat"],
         what: "`AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`",
         why: "the new name would be of a file that no argument names, and rules about names would not hold for it",
-        only: Only::Every,
-        when: &[on(4, 0x1400, Test::IsSet)],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(4, 0x1400, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["prctl"],
         what: "`PR_SET_SECCOMP`",
         why: "a filter of the program's own could fake what its syscalls answered, and so what the monitor sees at their exit",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::Is(&[22]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::Is(&[22]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["prctl"],
         what: "`PR_SET_MM`, `PR_SET_SYSCALL_USER_DISPATCH`, `PR_SCHED_CORE`, `PR_SET_MEMORY_MERGE`",
         why: "they forge what /proc shows of a process, take calls back before anyone sees them, keep neighbours off a processor core, and share memory with strangers",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::Is(&[35, 59, 62, 67]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::Is(&[35, 59, 62, 67]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["prctl"],
         what: "options other than those that programs are known to set on themselves",
         why: "new kernels bring new options; each is looked at before it is let through",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::IsNot(OPTIONS))],
-        answer: Error::Invalid,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::IsNot(OPTIONS))],
+        answer: RefusalErrno::Invalid,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["personality"],
         what: "values other than Linux, `ADDR_NO_RANDOMIZE`, and asking",
         why: "others make readable memory executable, or bring back the habits of systems long gone",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::IsNot(&[0, 0x0004_0000, WORD]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::IsNot(&[0, 0x0004_0000, WORD]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["fcntl"],
         what: "`F_SETLEASE`, `F_NOTIFY`, `F_SETDELEG`",
         why: "a lease makes whoever opens the file wait for the jail; notices tell who else opens files",
-        only: Only::Every,
-        when: &[on(1, WORD, Test::Is(&[1024, 1026, 1040]))],
-        answer: Error::Invalid,
+        only: RefusalScope::Every,
+        when: &[on(1, WORD, BitTest::Is(&[1024, 1026, 1040]))],
+        answer: RefusalErrno::Invalid,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["madvise"],
         what: "`MADV_MERGEABLE`",
         why: "pages merged with those of others show by their speed what the others hold",
-        only: Only::Every,
-        when: &[on(2, WORD, Test::Is(&[12]))],
-        answer: Error::Invalid,
+        only: RefusalScope::Every,
+        when: &[on(2, WORD, BitTest::Is(&[12]))],
+        answer: RefusalErrno::Invalid,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["mknod"],
         what: "devices",
         why: "the kernel refuses them without a capability; an empty overlay mark is the exception, and no program's business",
         // `umode_t` has 16 bits; the type of a file is in the upper four.
-        only: Only::Every,
-        when: &[on(1, 0xf000, Test::Is(&[0x2000, 0x6000]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(1, 0xf000, BitTest::Is(&[0x2000, 0x6000]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["mknodat"],
         what: "devices",
         why: "as for mknod",
-        only: Only::Every,
-        when: &[on(2, 0xf000, Test::Is(&[0x2000, 0x6000]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(2, 0xf000, BitTest::Is(&[0x2000, 0x6000]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["chmod", "creat", "fchmod", "mknod"],
         what: SET_ID,
         why: "inside they have no effect; on the host the program would leave a trap that runs as the host's user",
-        only: Only::WithoutSetId,
-        when: &[on(1, SET_ID_BITS, Test::IsSet)],
-        answer: Error::Permission,
+        only: RefusalScope::WithoutSetId,
+        when: &[on(1, SET_ID_BITS, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["fchmodat", "fchmodat2", "mknodat"],
         what: SET_ID,
         why: "as for chmod",
-        only: Only::WithoutSetId,
-        when: &[on(2, SET_ID_BITS, Test::IsSet)],
-        answer: Error::Permission,
+        only: RefusalScope::WithoutSetId,
+        when: &[on(2, SET_ID_BITS, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["open"],
         what: SET_ID,
         why: "as for chmod",
-        only: Only::WithoutSetId,
+        only: RefusalScope::WithoutSetId,
         when: &[
-            on(1, MAKES_A_FILE, Test::IsSet),
-            on(2, SET_ID_BITS, Test::IsSet),
+            on(1, MAKES_A_FILE, BitTest::IsSet),
+            on(2, SET_ID_BITS, BitTest::IsSet),
         ],
-        answer: Error::Permission,
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["openat"],
         what: SET_ID,
         why: "as for chmod",
-        only: Only::WithoutSetId,
+        only: RefusalScope::WithoutSetId,
         when: &[
-            on(2, MAKES_A_FILE, Test::IsSet),
-            on(3, SET_ID_BITS, Test::IsSet),
+            on(2, MAKES_A_FILE, BitTest::IsSet),
+            on(3, SET_ID_BITS, BitTest::IsSet),
         ],
-        answer: Error::Permission,
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["kill", "tkill", "rt_sigqueueinfo"],
         what: "a signal to the jail's init; signal 0, which asks whether it lives, passes",
         why: "the kernel drops them, as it is the init of its namespace; this says so",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::Is(INIT)), on(1, WORD, Test::IsNot(&[0]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[
+            on(0, WORD, BitTest::Is(INIT)),
+            on(1, WORD, BitTest::IsNot(&[0])),
+        ],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["tgkill", "rt_tgsigqueueinfo"],
         what: "a signal to the jail's init",
         why: "as for kill",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::Is(INIT)), on(2, WORD, Test::IsNot(&[0]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[
+            on(0, WORD, BitTest::Is(INIT)),
+            on(2, WORD, BitTest::IsNot(&[0])),
+        ],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &[
             "prlimit64",
             "sched_setaffinity",
@@ -352,45 +358,51 @@ pub const REFUSALS: &[Refusal] = &[
         ],
         what: "limits and scheduling of the jail's init",
         why: "it has the program's user, so the kernel would let it be starved",
-        only: Only::Every,
-        when: &[on(0, WORD, Test::Is(INIT))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::Is(INIT))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["setpriority"],
         what: "the priority of the jail's init",
         why: "as for prlimit64",
         // PRIO_PROCESS
-        only: Only::Every,
-        when: &[on(0, WORD, Test::Is(&[0])), on(1, WORD, Test::Is(INIT))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[
+            on(0, WORD, BitTest::Is(&[0])),
+            on(1, WORD, BitTest::Is(INIT)),
+        ],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["setpriority"],
         what: "the priority of all processes of a user",
         why: "the jail's init is one of them",
         // All but PRIO_PROCESS, and PRIO_PGRP: no number inside names the group of the init.
-        only: Only::Every,
-        when: &[on(0, WORD, Test::IsNot(&[0, 1]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::IsNot(&[0, 1]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["ioprio_set"],
         what: "the priority of all processes of a user",
         why: "as for setpriority",
         // All but IOPRIO_WHO_PROCESS and IOPRIO_WHO_PGRP.
-        only: Only::Every,
-        when: &[on(0, WORD, Test::IsNot(&[1, 2]))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::IsNot(&[1, 2]))],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["ioprio_set"],
         what: "the priority of the jail's init",
         why: "as for prlimit64",
         // IOPRIO_WHO_PROCESS
-        only: Only::Every,
-        when: &[on(0, WORD, Test::Is(&[1])), on(1, WORD, Test::Is(INIT))],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[
+            on(0, WORD, BitTest::Is(&[1])),
+            on(1, WORD, BitTest::Is(INIT)),
+        ],
+        answer: RefusalErrno::Permission,
     },
 ];
 
@@ -436,7 +448,7 @@ const OPTIONS: &[u32] = &[
     0x5961_6d61, // PR_SET_PTRACER: nothing here can trace
 ];
 
-impl Condition {
+impl ArgumentCondition {
     /// Whether it holds for these registers.
     #[must_use]
     pub fn holds(&self, arguments: &[u64; 6]) -> bool {
@@ -447,14 +459,14 @@ impl Condition {
         // The lower half, as the condition's bits all lie there.
         let value = u32::try_from(register & u64::from(self.bits)).unwrap_or(0);
         match self.test {
-            Test::Is(values) => values.contains(&value),
-            Test::IsNot(values) => !values.contains(&value),
-            Test::IsSet => value != 0,
+            BitTest::Is(values) => values.contains(&value),
+            BitTest::IsNot(values) => !values.contains(&value),
+            BitTest::IsSet => value != 0,
         }
     }
 }
 
-impl Refusal {
+impl ArgumentRefusal {
     /// Whether it speaks of this call with these registers.
     #[must_use]
     pub fn holds(&self, syscall: &str, arguments: &[u64; 6]) -> bool {
@@ -463,7 +475,7 @@ impl Refusal {
 }
 
 /// The refusals in a jail of this policy, in the order in which they are asked.
-pub fn of(policy: &Syscalls) -> impl Iterator<Item = &'static Refusal> {
+pub fn of(policy: &SyscallPolicy) -> impl Iterator<Item = &'static ArgumentRefusal> {
     REFUSALS
         .iter()
         .filter(|refusal| refusal.only.covers(policy))
@@ -471,14 +483,22 @@ pub fn of(policy: &Syscalls) -> impl Iterator<Item = &'static Refusal> {
 
 /// The first refusal that speaks of these arguments of an allowed syscall; it is the one that answers.
 #[must_use]
-pub fn refusal(policy: &Syscalls, syscall: &str, arguments: &[u64; 6]) -> Option<&'static Refusal> {
+pub fn refusal(
+    policy: &SyscallPolicy,
+    syscall: &str,
+    arguments: &[u64; 6],
+) -> Option<&'static ArgumentRefusal> {
     of(policy).find(|refusal| refusal.holds(syscall, arguments))
 }
 
 /// What the filter answers to these arguments of an allowed syscall, when it does not let them
 /// through: the meaning that the emitted program is tested against.
 #[must_use]
-pub fn refused(policy: &Syscalls, syscall: &str, arguments: &[u64; 6]) -> Option<Error> {
+pub fn refused(
+    policy: &SyscallPolicy,
+    syscall: &str,
+    arguments: &[u64; 6],
+) -> Option<RefusalErrno> {
     refusal(policy, syscall, arguments).map(|refusal| refusal.answer)
 }
 
@@ -487,8 +507,8 @@ mod tests {
     use super::*;
 
     /// Of the strictest jail.
-    fn refused(syscall: &str, arguments: &[u64; 6]) -> Option<Error> {
-        let strictest = Syscalls {
+    fn refused(syscall: &str, arguments: &[u64; 6]) -> Option<RefusalErrno> {
+        let strictest = SyscallPolicy {
             allow: std::collections::BTreeSet::new(),
             set_id_files: false,
         };
@@ -509,7 +529,7 @@ mod tests {
     fn a_value_that_the_bits_cannot_hold_would_never_match() {
         for condition in REFUSALS.iter().flat_map(|refusal| refusal.when) {
             assert!(condition.argument < 6 && condition.bits != 0);
-            if let Test::Is(values) | Test::IsNot(values) = condition.test {
+            if let BitTest::Is(values) | BitTest::IsNot(values) = condition.test {
                 assert!(!values.is_empty());
                 assert!(values.iter().all(|value| value & !condition.bits == 0));
             }
@@ -522,13 +542,13 @@ mod tests {
         let upper = 0xdead_beef << 32;
         assert_eq!(
             refused("ioctl", &[0, TIOCSTI | upper, 0, 0, 0, 0]),
-            Some(Error::Permission)
+            Some(RefusalErrno::Permission)
         );
         assert_eq!(refused("socket", &[2 | upper, 1, 0, 0, 0, 0]), None);
         // A character device, in the sixteen bits of a mode; and a FIFO with garbage above them.
         assert_eq!(
             refused("mknod", &[0, 0x0004_2180, 0, 0, 0, 0]),
-            Some(Error::Permission)
+            Some(RefusalErrno::Permission)
         );
         assert_eq!(refused("mknod", &[0, 0x2000_1180, 0, 0, 0, 0]), None);
     }
@@ -537,8 +557,8 @@ mod tests {
     fn a_mode_counts_only_where_a_file_is_made() {
         const O_CREAT: u64 = 0o100;
         let open = |flags, mode| refused("open", &[0, flags, mode, 0, 0, 0]);
-        assert_eq!(open(O_CREAT, 0o4755), Some(Error::Permission));
-        assert_eq!(open(0o20_200_000, 0o2755), Some(Error::Permission));
+        assert_eq!(open(O_CREAT, 0o4755), Some(RefusalErrno::Permission));
+        assert_eq!(open(0o20_200_000, 0o2755), Some(RefusalErrno::Permission));
         assert_eq!(open(O_CREAT, 0o755), None);
         // A mode nobody reads, and one that only looks like it.
         assert_eq!(open(0, 0o4755), None);
@@ -550,7 +570,7 @@ mod tests {
         assert_eq!(refused("kill", &[1, 0, 0, 0, 0, 0]), None);
         assert_eq!(
             refused("kill", &[1, 9, 0, 0, 0, 0]),
-            Some(Error::Permission)
+            Some(RefusalErrno::Permission)
         );
         assert_eq!(refused("kill", &[2, 9, 0, 0, 0, 0]), None);
     }

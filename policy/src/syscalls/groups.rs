@@ -1,10 +1,10 @@
 //! Which syscalls belong together. What stands in no group cannot be allowed.
 
-use super::{Group, Union};
+use super::{GroupUnion, SyscallGroup};
 
 /// Every group.
-pub const GROUPS: &[Group] = &[
-    Group {
+pub const GROUPS: &[SyscallGroup] = &[
+    SyscallGroup {
         name: "@core",
         about: "what a static program calls to compute, read, write and end, and the jail to start it",
         syscalls: &[
@@ -58,7 +58,7 @@ pub const GROUPS: &[Group] = &[
             "writev",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@descriptor",
         about: "copy descriptors, join processes with pipes, wait for several at once",
         syscalls: &[
@@ -81,12 +81,12 @@ pub const GROUPS: &[Group] = &[
             "select",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@device",
         about: "ask and set terminals and other devices, as far as their arguments are let through",
         syscalls: &["ioctl"],
     },
-    Group {
+    SyscallGroup {
         name: "@self",
         about: "ask and set what a program knows of itself: ids, limits, names",
         syscalls: &[
@@ -111,7 +111,7 @@ pub const GROUPS: &[Group] = &[
             "uname",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@file-open",
         about: "open files and look at them; whether one can be written, the jail's tree decides",
         syscalls: &[
@@ -134,7 +134,7 @@ pub const GROUPS: &[Group] = &[
             "statx",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@file-manage",
         about: "list, make, change, remove and watch files, as far as the jail's tree holds any",
         syscalls: &[
@@ -206,7 +206,7 @@ pub const GROUPS: &[Group] = &[
             "utimes",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@process",
         about: "start, schedule and wait for other programs",
         syscalls: &[
@@ -248,7 +248,7 @@ pub const GROUPS: &[Group] = &[
             "vfork",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@thread",
         about: "locks and barriers between threads, beyond futex(2)",
         syscalls: &[
@@ -260,7 +260,7 @@ pub const GROUPS: &[Group] = &[
             "membarrier",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@memory",
         about: "lock, protect and share memory",
         syscalls: &[
@@ -280,7 +280,7 @@ pub const GROUPS: &[Group] = &[
             "pkey_mprotect",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@clock",
         about: "read clocks and sleep",
         syscalls: &[
@@ -293,7 +293,7 @@ pub const GROUPS: &[Group] = &[
             "times",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@timer",
         about: "set timers",
         syscalls: &[
@@ -310,7 +310,7 @@ pub const GROUPS: &[Group] = &[
             "timerfd_settime",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@signal",
         about: "send and wait for signals within the jail",
         syscalls: &[
@@ -326,7 +326,7 @@ pub const GROUPS: &[Group] = &[
             "tkill",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@network-client",
         about: "sockets that speak to others; the network namespace decides whom they reach",
         syscalls: &[
@@ -348,12 +348,12 @@ pub const GROUPS: &[Group] = &[
             "socketpair",
         ],
     },
-    Group {
+    SyscallGroup {
         name: "@network-server",
         about: "sockets that wait for others",
         syscalls: &["accept", "accept4", "listen"],
     },
-    Group {
+    SyscallGroup {
         name: "@ipc",
         about: "System V queues, semaphores and shared memory of the jail's own; POSIX queues only without Landlock",
         syscalls: &[
@@ -382,23 +382,23 @@ pub const GROUPS: &[Group] = &[
 ];
 
 /// Names for several groups at once.
-pub const UNIONS: &[Union] = &[
-    Union {
+pub const UNIONS: &[GroupUnion] = &[
+    GroupUnion {
         name: "@basic",
         about: "what every program does: run, read, write, wait, end",
         groups: &["@core", "@file-open", "@descriptor", "@device", "@self"],
     },
-    Union {
+    GroupUnion {
         name: "@file",
         about: "open, inspect, change and watch files, as far as the jail's tree holds any",
         groups: &["@file-open", "@file-manage"],
     },
-    Union {
+    GroupUnion {
         name: "@time",
         about: "read clocks, sleep, set timers",
         groups: &["@clock", "@timer"],
     },
-    Union {
+    GroupUnion {
         name: "@network-local",
         about: "sockets between a program's own processes",
         groups: &["@network-client", "@network-server"],

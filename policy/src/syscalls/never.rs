@@ -2,7 +2,7 @@
 
 /// Calls that no profile can allow, for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Never {
+pub struct ForbiddenSyscalls {
     /// Why, as the end of a sentence: one that speaks of "it", the call.
     pub why: &'static str,
     /// Names as in the kernel's table.
@@ -18,8 +18,8 @@ pub fn why_never(name: &str) -> Option<&'static str> {
 }
 
 /// Every call that is in no group.
-pub const NEVER: &[Never] = &[
-    Never {
+pub const NEVER: &[ForbiddenSyscalls] = &[
+    ForbiddenSyscalls {
         why: "it looks into other processes, or changes them",
         syscalls: &[
             "kcmp",
@@ -31,7 +31,7 @@ pub const NEVER: &[Never] = &[
             "ptrace",
         ],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it changes or lists what is mounted, or where the root directory is",
         syscalls: &[
             "chroot",
@@ -50,23 +50,23 @@ pub const NEVER: &[Never] = &[
             "umount2",
         ],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it makes or enters namespaces, and in one of its own a program has capabilities",
         syscalls: &["setns", "unshare"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "its flags, which can ask for namespaces, lie where no filter sees them; programs go on with clone",
         syscalls: &["clone3"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "what is done through it passes neither the filter nor the monitor; programs go on without",
         syscalls: &["io_uring_enter", "io_uring_register", "io_uring_setup"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "on which memory a program lies is the host's to decide; a jail answers like a kernel without NUMA",
         syscalls: super::NUMA,
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it puts code into the kernel, or another kernel in its place",
         syscalls: &[
             "bpf",
@@ -80,7 +80,7 @@ pub const NEVER: &[Never] = &[
             "query_module",
         ],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it shows or watches what others and the kernel do",
         syscalls: &[
             "acct",
@@ -91,19 +91,19 @@ pub const NEVER: &[Never] = &[
             "syslog",
         ],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it lets a program make the kernel wait for it, in the middle of its work",
         syscalls: &["userfaultfd"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it opens files by their number, past every path",
         syscalls: &["name_to_handle_at", "open_by_handle_at"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "keys are kept by user, not by jail",
         syscalls: &["add_key", "keyctl", "request_key"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "a filter or a restriction of the program's own could fake or hide what the jail answers",
         syscalls: &[
             "landlock_add_rule",
@@ -115,15 +115,15 @@ pub const NEVER: &[Never] = &[
             "seccomp",
         ],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it hides memory, or shares it where nobody looks",
         syscalls: &["memfd_secret", "vmsplice"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it writes out the disks of the whole host",
         syscalls: &["sync", "syncfs"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it is for those who administer a machine: its clocks, names, disks and ports, and its end",
         syscalls: &[
             "adjtimex",
@@ -143,11 +143,11 @@ pub const NEVER: &[Never] = &[
             "vhangup",
         ],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it is for code of 16 and 32 bits, which a jail does not run",
         syscalls: &["get_thread_area", "modify_ldt", "set_thread_area"],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it reaches corners of the kernel that hardly a program has a use for",
         syscalls: &[
             "io_cancel",
@@ -159,7 +159,7 @@ pub const NEVER: &[Never] = &[
             "remap_file_pages",
         ],
     },
-    Never {
+    ForbiddenSyscalls {
         why: "it is left from old kernels, or was never there, and no program has a use for it",
         syscalls: &[
             "_sysctl",

@@ -2,33 +2,33 @@
 
 use std::net::IpAddr;
 
-use super::Wrong;
+use super::ValueError;
 use crate::address::Subnet;
-use crate::endpoint::{Endpoint, Peer, Special, guarded, is_one};
+use crate::endpoint::{Endpoint, EndpointHost, SpecialAddress, guarded, is_one};
 
 /// RFC 1035, as people write it.
 const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
 /// Whom a program may talk to.
-pub(crate) fn endpoint(text: &str) -> Result<Endpoint, Wrong> {
+pub(crate) fn endpoint(text: &str) -> Result<Endpoint, ValueError> {
     let (host, ports) = split(text)?;
     let ports = super::ports(ports)?;
     let host = match host {
-        Host::Bracketed(inside) => net(inside, true)?,
-        Host::Plain(host) if is_numeric(host) => net(host, false)?,
-        Host::Plain(host) => Peer::Name(name(host)?),
+        HostText::Bracketed(inside) => net(inside, true)?,
+        HostText::Plain(host) if is_numeric(host) => net(host, false)?,
+        HostText::Plain(host) => EndpointHost::Name(name(host)?),
     };
     Ok(Endpoint { peer: host, ports })
 }
 
-enum Host<'t> {
+enum HostText<'t> {
     Plain(&'t str),
     Bracketed(&'t str),
 }
 
 /// The host and its ports.
-fn split(text: &str) -> Result<(Host<'_>, &str), Wrong> {
+fn split(text: &str) -> Result<(HostText<'_>, &str), ValueError> {
     const FORM: &str =
         "write HOST:PORT, such as example.org:443, 10.1.0.0/16:8000-8010 or [2001:db8::/32]:443";
     if let Some((_, rest)) = text.split_once("://") {
@@ -44,27 +44,30 @@ fn split(text: &str) -> Result<(Host<'_>, &str), Wrong> {
             format!("{host}:{port}")
         };
         let help = format!("hosts are allowed, not pages: write {meant}");
-        return Err(Wrong::new(format!("{text:?} is an URL"), help));
+        return Err(ValueError::new(format!("{text:?} is an URL"), help));
     }
     if let Some(rest) = text.strip_prefix('[') {
-        let (inside, behind) = rest
-            .split_once(']')
-            .ok_or_else(|| Wrong::new(format!("{text:?} opens a bracket and closes none"), FORM))?;
+        let (inside, behind) = rest.split_once(']').ok_or_else(|| {
+            ValueError::new(format!("{text:?} opens a bracket and closes none"), FORM)
+        })?;
         let ports = behind.strip_prefix(':').ok_or_else(|| {
             let message = format!("{text:?} has no port");
-            Wrong::new(message, "write : and the port behind the bracket")
+            ValueError::new(message, "write : and the port behind the bracket")
         })?;
-        return Ok((Host::Bracketed(inside), ports));
+        return Ok((HostText::Bracketed(inside), ports));
     }
     if text.matches(':').count() > 1 {
         let (address, port) = text.rsplit_once(':').unwrap_or((text, ""));
         let help = format!("write addresses of version 6 in brackets: [{address}]:{port}");
-        return Err(Wrong::new(format!("{text:?} has too many colons"), help));
+        return Err(ValueError::new(
+            format!("{text:?} has too many colons"),
+            help,
+        ));
     }
     let (host, ports) = text
         .split_once(':')
-        .ok_or_else(|| Wrong::new(format!("{text:?} has no port"), FORM))?;
-    Ok((Host::Plain(host), ports))
+        .ok_or_else(|| ValueError::new(format!("{text:?} has no port"), FORM))?;
+    Ok((HostText::Plain(host), ports))
 }
 
 /// Whether it can only be an address of version 4, or one in a form that people mistake: a name
@@ -80,7 +83,7 @@ fn is_numeric(host: &str) -> bool {
 }
 
 /// An address, or a range of them, of the version that was announced.
-fn net(text: &str, is_v6: bool) -> Result<Peer, Wrong> {
+fn net(text: &str, is_v6: bool) -> Result<EndpointHost, ValueError> {
     let written = text.split('/').next().unwrap_or_default();
     let other = written
         .parse::<IpAddr>()
@@ -88,40 +91,46 @@ fn net(text: &str, is_v6: bool) -> Result<Peer, Wrong> {
     let odd = !is_v6 && written.parse::<IpAddr>().is_err();
     if other || odd {
         let help = "write version 4 as four numbers, such as 10.1.2.3, and version 6 in brackets, such as [2001:db8::1]";
-        return Err(Wrong::new(format!("{written:?} is no such address"), help));
+        return Err(ValueError::new(
+            format!("{written:?} is no such address"),
+            help,
+        ));
     }
     let net = super::subnet(text)?;
     check(net)?;
-    Ok(Peer::Net(net))
+    Ok(EndpointHost::Net(net))
 }
 
 /// Whether the range is one that can be meant.
-fn check(net: Subnet) -> Result<(), Wrong> {
+fn check(net: Subnet) -> Result<(), ValueError> {
     let one = is_one(net);
     if let Some((_, special)) = guarded().find(|(guarded, _)| guarded.covers(net))
         && !one
     {
         let message = format!("every address of {net} is {}", special.name());
         let help = "name the one address that is meant: a range never means such";
-        return Err(Wrong::new(message, help));
+        return Err(ValueError::new(message, help));
     }
     if one && net.network().is_unspecified() {
         let help = "write 127.0.0.1 or [::1], if a server on this host is meant";
-        return Err(Wrong::new(format!("{net} is the address of nobody"), help));
+        return Err(ValueError::new(
+            format!("{net} is the address of nobody"),
+            help,
+        ));
     }
-    if one && Special::of(net.network()) == Some(Special::Group) {
+    if one && SpecialAddress::of(net.network()) == Some(SpecialAddress::Group) {
         let help = "name a single host: connections have one other end";
-        return Err(Wrong::new(format!("{net} is a group of hosts"), help));
+        return Err(ValueError::new(format!("{net} is a group of hosts"), help));
     }
     Ok(())
 }
 
 /// A host's name, in lower case and without the dot of the root.
-fn name(text: &str) -> Result<String, Wrong> {
+fn name(text: &str) -> Result<String, ValueError> {
     if text.contains('*') {
         let help =
             "name each host; names are resolved once, before the run, and a pattern has no address";
-        return Err(Wrong::new(format!("{text:?} is a pattern"), help));
+        return Err(ValueError::new(format!("{text:?} is a pattern"), help));
     }
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -135,7 +144,10 @@ fn name(text: &str) -> Result<String, Wrong> {
     if !right {
         let help =
             "write letters, digits, - and dots; names in other scripts in their ASCII form, xn--…";
-        return Err(Wrong::new(format!("{text:?} is no name of a host"), help));
+        return Err(ValueError::new(
+            format!("{text:?} is no name of a host"),
+            help,
+        ));
     }
     Ok(name)
 }

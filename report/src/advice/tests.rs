@@ -3,7 +3,7 @@
 use super::super::fixture;
 use super::super::stopper::Outcome;
 use super::*;
-use turnkey_policy::On;
+use turnkey_policy::AttemptKind;
 
 fn read(path: &str, outcome: Outcome) -> Act {
     let access = vec![FileAccess::Read];
@@ -16,7 +16,7 @@ fn read(path: &str, outcome: Outcome) -> Act {
         memory: Vec::new(),
     };
     Act {
-        on: Some(On::Open),
+        on: Some(AttemptKind::Open),
         object,
         outcome,
         errno: 0,
@@ -116,12 +116,12 @@ fn following_the_advice_allows_the_act() {
         let rules = if replaces { vec![new] } else { vec![old, new] };
         let attempt = Attempt {
             path: Some(path.as_bytes()),
-            access: &[Access::Read],
-            ..Attempt::of(On::Open)
+            access: &[OpenAccess::Read],
+            ..Attempt::of(AttemptKind::Open)
         };
         let decided = decide(&rules, &attempt).map(|index| rules[index].action);
         assert!(
-            decided.is_none_or(|action| action == Action::Allow),
+            decided.is_none_or(|action| action == RuleAction::Allow),
             "{path}: {decided:?}"
         );
     }
@@ -130,7 +130,7 @@ fn following_the_advice_allows_the_act() {
 #[test]
 fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
     let connect = |address: &str| Act {
-        on: Some(On::Connect),
+        on: Some(AttemptKind::Connect),
         object: Object::Address {
             address: address.to_owned(),
             socket: None,
@@ -155,15 +155,15 @@ fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
     let rules = [outbound, allow.clone()];
     let attempt = turnkey_policy::Attempt {
         address: "127.0.0.1:5432".parse().ok(),
-        ..turnkey_policy::Attempt::of(On::Connect)
+        ..turnkey_policy::Attempt::of(AttemptKind::Connect)
     };
     assert_eq!(turnkey_policy::decide(&rules, &attempt), Some(1));
     let exact = Rule {
-        action: Action::Deny,
+        action: RuleAction::Deny,
         ..allow
     };
     let (instead, replaces) = change(&exact, &act);
-    assert!(replaces && instead.action == Action::Allow && instead.address == exact.address);
+    assert!(replaces && instead.action == RuleAction::Allow && instead.address == exact.address);
     let (_, replaces) = change(&exact, &connect("0.0.0.0:5432"));
     assert!(replaces, "it is decided on as several");
 }
@@ -183,16 +183,16 @@ fn talking_to_itself_takes_a_loopback_and_no_rule() {
         for_arguments: None,
     };
     assert_eq!(
-        for_rule("mine", rule, &act("127.0.0.1:80", On::Connect)),
+        for_rule("mine", rule, &act("127.0.0.1:80", AttemptKind::Connect)),
         "--network loopback (the jail's own), or --allow 127.0.0.1:80 (the host's)"
     );
     assert_eq!(
-        for_rule("mine", rule, &act("0.0.0.0:80", On::Connect)),
+        for_rule("mine", rule, &act("0.0.0.0:80", AttemptKind::Connect)),
         "--network loopback (the jail's own)"
     );
-    let bind = for_rule("mine", rule, &act("127.0.0.1:80", On::Bind));
+    let bind = for_rule("mine", rule, &act("127.0.0.1:80", AttemptKind::Bind));
     assert!(bind.contains("[[rule]]"), "{bind}");
-    let alone = for_rule_alone("mine", rule, &act("192.0.2.7:80", On::Connect));
+    let alone = for_rule_alone("mine", rule, &act("192.0.2.7:80", AttemptKind::Connect));
     assert!(alone.starts_with("in a profile"), "{alone}");
 }
 
@@ -200,7 +200,7 @@ fn talking_to_itself_takes_a_loopback_and_no_rule() {
 fn a_socket_that_the_filter_leaves_out_is_told_from_one_of_a_kind_that_no_jail_has() {
     let rule = &fixture::policy().rules[fixture::OUTBOUND];
     let socket = |stopper, errno, for_arguments| Act {
-        on: Some(On::Connect),
+        on: Some(AttemptKind::Connect),
         object: Object::Syscall("socket".to_owned()),
         outcome: Outcome::Denied(stopper),
         errno,
@@ -217,7 +217,11 @@ fn a_socket_that_the_filter_leaves_out_is_told_from_one_of_a_kind_that_no_jail_h
         Some("in a profile: [syscalls] allow = [\"@network-local\"]")
     );
     for (stopper, errno, for_arguments) in [
-        (Stopper::Seccomp, libc::EAFNOSUPPORT, Some(Only::Every)),
+        (
+            Stopper::Seccomp,
+            libc::EAFNOSUPPORT,
+            Some(RefusalScope::Every),
+        ),
         (Stopper::CgroupProgram, libc::EPERM, None),
     ] {
         let never = for_rule("mine", rule, &socket(stopper, errno, for_arguments));
@@ -308,15 +312,19 @@ fn calls_name_their_group_or_why_there_is_none() {
 #[test]
 fn a_call_that_is_refused_for_its_arguments_is_not_to_be_allowed_by_name() {
     let clone = Act {
-        on: Some(On::Namespace),
+        on: Some(AttemptKind::Namespace),
         object: Object::Syscall("clone".to_owned()),
         outcome: Outcome::Denied(Stopper::Seccomp),
         errno: libc::EPERM,
-        for_arguments: Some(Only::Every),
+        for_arguments: Some(RefusalScope::Every),
     };
     let rule = &fixture::policy().rules[fixture::ESCAPE];
     assert_eq!(for_rule("untrusted", rule, &clone), NO_SUCH_ARGUMENTS);
-    let set_id = for_call(Some(Stopper::Seccomp), "mknod", Some(Only::WithoutSetId));
+    let set_id = for_call(
+        Some(Stopper::Seccomp),
+        "mknod",
+        Some(RefusalScope::WithoutSetId),
+    );
     assert_eq!(set_id.as_deref(), Some(NO_SET_ID));
 }
 
@@ -324,14 +332,15 @@ fn a_call_that_is_refused_for_its_arguments_is_not_to_be_allowed_by_name() {
 /// call, or there is no way to.
 #[test]
 fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
-    use turnkey_policy::syscalls::{Answer, answer};
+    use turnkey_policy::syscalls::{FilterAnswer, answer};
     use turnkey_policy::{Overrides, SHIPPED, load};
     let no_files = |path: &str| Err(format!("{path} was asked for"));
     let mut followed = 0;
     for (profile, _) in SHIPPED {
         let policy = load(profile, &no_files, &Overrides::default()).unwrap();
         let number = |name: &str| syscalls::number(name).unwrap();
-        let is_left_out = |name: &&str| answer(&policy.syscalls, number(name)) != Answer::Allowed;
+        let is_left_out =
+            |name: &&str| answer(&policy.syscalls, number(name)) != FilterAnswer::Allowed;
         for name in syscalls::known().filter(is_left_out) {
             let advice = for_call(Some(Stopper::Seccomp), name, None).unwrap();
             let Some(line) = advice.strip_prefix("in a profile: ") else {
@@ -353,7 +362,7 @@ fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
             let policy = policy.unwrap_or_else(|error| panic!("{name}: {error:?}"));
             assert_eq!(
                 answer(&policy.syscalls, number(name)),
-                Answer::Allowed,
+                FilterAnswer::Allowed,
                 "{profile}: {name}"
             );
             followed += 1;

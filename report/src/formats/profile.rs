@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use toml_edit::DocumentMut;
-use turnkey_policy::{Action, SCHEMA, Severity, shipped};
+use turnkey_policy::{RuleAction, SCHEMA, Severity, shipped};
 
 use super::command_line;
 use crate::model::{Report, Violation};
@@ -79,7 +79,7 @@ impl Draft {
 
     /// An attempt that a rule decided on. Of what was not refused there is nothing to allow.
     fn violation(&mut self, violation: &Violation) {
-        if violation.action < Action::Deny && violation.stopped_by.is_none() {
+        if violation.action < RuleAction::Deny && violation.stopped_by.is_none() {
             return;
         }
         let what = told(

@@ -82,14 +82,19 @@ fn who_is_not_known_is_said_where_rules_ask() {
     };
     // Rules of another kind of attempt, or of none at all, do not ask.
     let elsewhere = turnkey_policy::Rule {
-        on: [On::Bpf].into(),
+        on: [AttemptKind::Bpf].into(),
         ..escape_by(&["/usr/bin/cat"])
     };
     for (rule, told) in [(elsewhere, false), (escape_by(&["/usr/bin/cat"]), true)] {
         let mut policy = policy();
         policy.rules.push(rule);
         let mut story = Story::command(&["python3", "escape.py"]);
-        story.decided(2, refused("ptrace", On::Ptrace), ESCAPE, Action::Log);
+        story.decided(
+            2,
+            refused("ptrace", AttemptKind::Ptrace),
+            ESCAPE,
+            RuleAction::Log,
+        );
         story.by_nobody_known();
         let report = Report::build(inputs(&policy, &story));
         assert_eq!(report.violations[0].actor_unknown, told);

@@ -5,17 +5,17 @@ use super::*;
 #[test]
 fn a_look_is_told_in_words_and_fits_the_schema() {
     let mut policy = policy();
-    policy.rules[CREDENTIALS].on.insert(On::Stat);
+    policy.rules[CREDENTIALS].on.insert(AttemptKind::Stat);
     let mut story = Story::command(&["sh", "look.sh"]);
     let look = |path: &str, errno| turnkey_facts::Kind::Change {
-        on: On::Stat,
+        on: AttemptKind::Stat,
         object: raw(path),
         new: None,
         resolved: false,
         errno,
     };
-    story.decided(2, look("/root/.netrc", 2), CREDENTIALS, Action::Log);
-    story.decided(2, look("/etc/shadow", 0), CREDENTIALS, Action::Log);
+    story.decided(2, look("/root/.netrc", 2), CREDENTIALS, RuleAction::Log);
+    story.decided(2, look("/etc/shadow", 0), CREDENTIALS, RuleAction::Log);
     let report = Report::build(inputs(&policy, &story));
     let written = serde_json::to_value(&report).unwrap();
     schema::assert_valid(&written);

@@ -1,7 +1,7 @@
 //! Which syscalls do what events tell of.
 
 use turnkey_facts::NetworkAct;
-use turnkey_policy::On;
+use turnkey_policy::AttemptKind;
 
 /// The syscalls behind an act.
 pub(super) fn calls(act: NetworkAct) -> &'static [&'static str] {
@@ -14,12 +14,12 @@ pub(super) fn calls(act: NetworkAct) -> &'static [&'static str] {
 }
 
 /// The syscalls that change names or attributes of files, make or empty them by name, or ask about them.
-pub(super) fn calls_that_change(on: On) -> &'static [&'static str] {
+pub(super) fn calls_that_change(on: AttemptKind) -> &'static [&'static str] {
     match on {
-        On::Link => &["link", "linkat"],
-        On::Rename => &["rename", "renameat", "renameat2"],
-        On::Unlink => &["unlink", "unlinkat", "rmdir"],
-        On::Open => &[
+        AttemptKind::Link => &["link", "linkat"],
+        AttemptKind::Rename => &["rename", "renameat", "renameat2"],
+        AttemptKind::Unlink => &["unlink", "unlinkat", "rmdir"],
+        AttemptKind::Open => &[
             "symlink",
             "symlinkat",
             "mknod",
@@ -28,7 +28,7 @@ pub(super) fn calls_that_change(on: On) -> &'static [&'static str] {
             "mkdirat",
             "truncate",
         ],
-        On::Stat => &[
+        AttemptKind::Stat => &[
             "access",
             "faccessat",
             "faccessat2",
@@ -48,7 +48,7 @@ pub(super) fn calls_that_change(on: On) -> &'static [&'static str] {
             "statfs",
             "statx",
         ],
-        On::Attribute => &[
+        AttemptKind::Attribute => &[
             "file_setattr",
             "fremovexattr",
             "fsetxattr",

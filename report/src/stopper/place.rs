@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::{Filesystem, Proc, WORKSPACE};
+use turnkey_policy::{FilesystemPolicy, ProcView, WORKSPACE};
 
 /// What every jail's tree holds besides what the profile names: fresh file systems, the account
 /// and host files that turnkey writes, and the working directory.
@@ -40,12 +40,12 @@ pub struct Tree {
     /// Those of them of which nothing is to be listed.
     by_name: Vec<Vec<u8>>,
     /// What of `/proc` is there.
-    proc: Proc,
+    proc: ProcView,
 }
 
 impl Tree {
     /// Of what a profile gives, and what every jail has.
-    pub fn of(files: &Filesystem) -> Self {
+    pub fn of(files: &FilesystemPolicy) -> Self {
         let hosts = files.read.iter().chain(&files.write);
         let hosts = hosts.map(|host| host.path.as_path());
         let scratches = files.scratch.iter().map(|scratch| scratch.path.as_path());
@@ -69,7 +69,7 @@ impl Tree {
         let Some(path) = normal(path) else {
             return Place::Relative;
         };
-        if self.proc == Proc::Processes && is_of_the_machine(&path) {
+        if self.proc == ProcView::Processes && is_of_the_machine(&path) {
             return Place::Outside;
         }
         let parts = self.parts.iter().filter(|part| is_below(&path, part));

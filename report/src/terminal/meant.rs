@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use turnkey_policy::{Action, Severity};
+use turnkey_policy::{RuleAction, Severity};
 
 use crate::behaviour;
 use crate::model::{Report, Violation};
@@ -25,7 +25,7 @@ const A_RULE: &str =
 /// The advice, in one line unless the `whole` is asked for. What no program should do is not told as a rule to paste: who
 /// means it asks which rule decides, and the report has the whole.
 pub fn to_allow(violation: &Violation, whole: bool) -> Cow<'_, str> {
-    let grave = violation.action == Action::Kill && violation.severity == Severity::Critical;
+    let grave = violation.action == RuleAction::Kill && violation.severity == Severity::Critical;
     let is_rule = violation.advice.contains('\n');
     // What was escaped is not the path itself, and asking for it would ask for another.
     let path = violation.path.as_deref();

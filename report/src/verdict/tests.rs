@@ -334,8 +334,8 @@ proptest! {
     }
 }
 
-fn accepted(id: &str, until: time::Date) -> Accepted {
-    Accepted {
+fn accepted(id: &str, until: time::Date) -> AcceptedFinding {
+    AcceptedFinding {
         finding: id.to_owned(),
         why: "known".to_owned(),
         until,

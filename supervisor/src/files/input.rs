@@ -11,7 +11,7 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, SFlag, fstat};
-use turnkey_jailer::paths::{self, PathError, Target};
+use turnkey_jailer::paths::{self, OpenedTarget, PathError};
 
 /// Everything that `path` holds, or of more than `most` bytes one more, which shows that it is too large.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
@@ -22,8 +22,8 @@ pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
 
 fn open(path: &Path) -> io::Result<File> {
     match paths::target(path).map_err(failed)? {
-        Target::Inherited(number) => Ok(File::from(paths::inherited(number)?)),
-        Target::Handle(handle) => {
+        OpenedTarget::Inherited(number) => Ok(File::from(paths::inherited(number)?)),
+        OpenedTarget::Handle(handle) => {
             require_file(&handle)?;
             reopen(&handle, OFlag::O_RDONLY).map(File::from)
         }

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, major, minor};
 use nix::unistd::UnlinkatFlags;
-use turnkey_jailer::paths::{self, Last, PathError, Target};
+use turnkey_jailer::paths::{self, LastSymlink, OpenedTarget, PathError};
 
 use super::input::{failed, reopen};
 
@@ -202,7 +202,7 @@ fn find(path: &Path) -> io::Result<OutputTarget> {
         Some(above) if above != Path::new("") => above,
         _ => Path::new("."),
     };
-    let directory = paths::open(above, Last::Follow).map_err(failed)?;
+    let directory = paths::open(above, LastSymlink::Follow).map_err(failed)?;
     let there = match paths::open_in(&directory, name) {
         Err(PathError::System(Errno::ENOENT)) => None,
         Err(PathError::System(Errno::ELOOP)) => match behind_link(&directory, name)? {

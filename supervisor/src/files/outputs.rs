@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use nix::sys::stat::{FileStat, fstat};
-use turnkey_jailer::export::Destination;
+use turnkey_jailer::export::ExportDestination;
 use turnkey_jailer::paths;
 use turnkey_policy::Policy;
 
@@ -21,7 +21,7 @@ pub struct RunOutputs {
     /// `--out` of `learn`
     pub profile: Option<CallerOutput>,
     /// `--export`
-    pub export: Option<Destination>,
+    pub export: Option<ExportDestination>,
     /// Standard output is taken by one of these: what the program prints goes to standard error.
     pub takes_stdout: bool,
 }
@@ -128,7 +128,7 @@ impl RunOutputs {
         let outputs = self
             .named()
             .filter_map(|(what, output)| Some((what, output.path(), output.place()?.to_owned())));
-        let export = self.export.iter().map(Destination::place);
+        let export = self.export.iter().map(ExportDestination::place);
         let export = export.map(|place| ("the directory of --export", place, place.to_owned()));
         let writes = policy.filesystem.write.iter().map(|write| &write.path);
         let writes: Vec<_> = writes

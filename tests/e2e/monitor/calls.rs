@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use turnkey_policy::syscalls::{self, Answer};
+use turnkey_policy::syscalls::{self, FilterAnswer};
 use turnkey_policy::{Overrides, Policy, load};
 use turnkey_tests::{Ran, Run, as_nobody, compile, has_x32, open_to_all, scratch};
 
@@ -109,7 +109,7 @@ fn m15_m28_m30_every_call_that_the_filter_refuses_is_seen() {
     let policy = untrusted();
     let refused_by_table = |name: &&str| {
         let number = syscalls::number(name).unwrap_or_default();
-        syscalls::answer(&policy.syscalls, number) == Answer::Refused
+        syscalls::answer(&policy.syscalls, number) == FilterAnswer::Refused
     };
     let names: Vec<&str> = syscalls::known().filter(refused_by_table).collect();
     let numbers: Vec<String> = (names.iter().filter_map(|name| syscalls::number(name)))

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use turnkey_policy::syscalls::{self, Answer};
+use turnkey_policy::syscalls::{self, FilterAnswer};
 use turnkey_tests::{Ran, Run};
 
 use super::calls::untrusted;
@@ -72,7 +72,7 @@ fn told(ran: &Ran) -> BTreeMap<String, u64> {
 fn m36_a_call_in_wide_registers_is_told_like_the_plain_one() {
     let refused = |number: &u32| {
         let answer = syscalls::answer(&untrusted().syscalls, *number);
-        answer == Answer::Refused
+        answer == FilterAnswer::Refused
     };
     let numbers = syscalls::known().filter_map(syscalls::number);
     let all: Vec<String> = numbers

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use turnkey_abi::syscalls::{CLASSES, class};
-use turnkey_policy::syscalls::{self, Answer as Answered};
+use turnkey_policy::syscalls::{self, FilterAnswer as Answered};
 use turnkey_policy::{Overrides, load};
 use turnkey_tests::{Ran, Run, finish, outside, scratch};
 

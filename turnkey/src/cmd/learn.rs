@@ -21,7 +21,9 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
-use turnkey_policy::{Endpoint, Mode, Network, On, Overrides, Policy, syscalls};
+use turnkey_policy::{
+    AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overrides, Policy, syscalls,
+};
 
 use crate::cli::{ColourWhen, LearnArguments, RunArguments, StrictnessArguments};
 use turnkey_supervisor::files::RunOutputs;
@@ -51,7 +53,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         .context("could not tell the current directory")?;
     let below = below(&arguments, &flags)?;
     let policy = Policy {
-        mode: Mode::Observe,
+        mode: EnforcementMode::Observe,
         ..below.policy.clone()
     };
     let run_arguments = as_run(arguments);
@@ -162,7 +164,7 @@ fn as_wide_as(
     let base = turnkey_policy::load(&wide, &read, flags)
         .map_err(|error| Failure::Profile(Box::new(error)))?;
     let (mine, theirs) = (&policy.limits, &base.limits);
-    let limits = turnkey_policy::Limits {
+    let limits = turnkey_policy::JailLimits {
         memory: mine.memory.max(theirs.memory),
         pids: mine.pids.max(theirs.pids),
         wall: mine.wall.max(theirs.wall),
@@ -257,7 +259,7 @@ fn around(
 ) -> anyhow::Result<ContactFacts> {
     // These questions have left the host before, by the program itself.
     let asked = seen.contacts.asked.iter();
-    let asked = asked.filter(|(_, by)| policy.network == Network::Host && by.succeeded);
+    let asked = asked.filter(|(_, by)| policy.network == NetworkMode::Host && by.succeeded);
     let names = asked.take(MOST_NAMES).filter_map(|(name, _)| {
         let found = turnkey_supervisor::names::look_up(name).ok()?;
         Some((name.clone(), found))
@@ -349,16 +351,19 @@ fn write(
     let is_kept = |name: &str| added_to.is_some_and(|policy| policy.syscalls.allow.contains(name));
     let may_be_kept = |name: &str| policy.syscalls.allow.contains(name) && !is_kept(name);
     profile.keep_calls(&calls::kept(sources.calls, &may_be_kept))?;
-    let stops_all = |on: On| {
+    let stops_all = |on: AttemptKind| {
         let mut rules = policy.rules.iter();
         rules.any(|rule| {
             rule.on.contains(&on)
                 && rule.path.is_empty()
                 && rule.flags.is_empty()
-                && rule.action >= turnkey_policy::Action::Deny
+                && rule.action >= turnkey_policy::RuleAction::Deny
         })
     };
-    profile.write(draft, [!stops_all(On::Open), !stops_all(On::Exec)])?;
+    profile.write(
+        draft,
+        [!stops_all(AttemptKind::Open), !stops_all(AttemptKind::Exec)],
+    )?;
     Ok(profile.text())
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use serde::Serialize;
-use turnkey_policy::{Listed, listed};
+use turnkey_policy::{ShippedProfile, listed};
 
 use crate::cli::ProfilesArguments;
 use crate::failure::Failure;
@@ -33,8 +33,8 @@ pub fn profiles(arguments: &ProfilesArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn lines(profiles: &[Listed]) -> String {
-    let line = |profile: &Listed| {
+fn lines(profiles: &[ShippedProfile]) -> String {
+    let line = |profile: &ShippedProfile| {
         let extends = profile.extends.join(", ");
         format!(
             "{:<10} {extends:<10} {}\n",

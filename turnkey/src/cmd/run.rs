@@ -7,7 +7,7 @@ use anyhow::Context;
 use turnkey_facts::Event;
 use turnkey_facts::export::Scope;
 use turnkey_jailer::Running;
-use turnkey_policy::{Limits, Policy};
+use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::Report;
 use turnkey_supervisor::export::WantedExport;
 use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};

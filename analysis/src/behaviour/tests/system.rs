@@ -1,6 +1,6 @@
 //! Changes of what belongs to the system, and of what only seems to.
 
-use turnkey_policy::On;
+use turnkey_policy::AttemptKind;
 
 use super::*;
 
@@ -11,7 +11,11 @@ const ABSENT: i32 = 2;
 #[test]
 fn a_change_of_the_system_is_one_whoever_refused_it() {
     let expected = Behaviour::SystemChange;
-    let changes = [On::Unlink, On::Chmod, On::Attribute];
+    let changes = [
+        AttemptKind::Unlink,
+        AttemptKind::Chmod,
+        AttemptKind::Attribute,
+    ];
     for (on, path) in changes
         .into_iter()
         .zip(["/usr/bin/ls", "/etc/hosts", "/root/notes"])
@@ -33,13 +37,13 @@ fn a_change_of_the_system_is_one_whoever_refused_it() {
     );
     names(
         |story| {
-            story.changed(P, On::Open, "/etc/new", READ_ONLY);
+            story.changed(P, AttemptKind::Open, "/etc/new", READ_ONLY);
         },
         expected,
     );
     names(
         |story| {
-            story.changed(P, On::Unlink, "/var/log/auth.log", ABSENT);
+            story.changed(P, AttemptKind::Unlink, "/var/log/auth.log", ABSENT);
         },
         expected,
     );
@@ -52,17 +56,17 @@ fn caches_own_files_and_what_is_not_there_are_no_change_of_the_system() {
             P,
             "/usr/lib/python3/dist-packages/a/__pycache__/a.cpython-311.pyc.1",
         );
-        story.changed(P, On::Unlink, "/tmp/mine", 0);
-        story.changed(P, On::Unlink, "/workspace/mine", 0);
-        story.changed(P, On::Attribute, "/workspace/mine", 0);
-        story.changed(P, On::Unlink, "/home/user/gone", ABSENT);
-        story.changed(P, On::Open, "/home/user/new", ABSENT);
-        story.changed(P, On::Unlink, "/usr/bin/ls", 22);
-        story.changed(P, On::Unlink, "/var/cache/fontconfig/x", READ_ONLY);
+        story.changed(P, AttemptKind::Unlink, "/tmp/mine", 0);
+        story.changed(P, AttemptKind::Unlink, "/workspace/mine", 0);
+        story.changed(P, AttemptKind::Attribute, "/workspace/mine", 0);
+        story.changed(P, AttemptKind::Unlink, "/home/user/gone", ABSENT);
+        story.changed(P, AttemptKind::Open, "/home/user/new", ABSENT);
+        story.changed(P, AttemptKind::Unlink, "/usr/bin/ls", 22);
+        story.changed(P, AttemptKind::Unlink, "/var/cache/fontconfig/x", READ_ONLY);
     });
     let own = policy("[filesystem]\nwrite = [{ path = \"/srv/data\", why = \"its own\" }]");
     let mut story = Story::under(&own);
-    story.changed(P, On::Unlink, "/srv/data/x", 0);
+    story.changed(P, AttemptKind::Unlink, "/srv/data/x", 0);
     assert_eq!(story.found(), []);
 }
 
@@ -70,7 +74,7 @@ fn caches_own_files_and_what_is_not_there_are_no_change_of_the_system() {
 fn who_deletes_everywhere_deletes_the_whole_file_system() {
     let mut story = Story::new();
     for path in ["/usr/bin/ls", "/etc/hosts", "/var/lib/dpkg/status"] {
-        story.changed(P, On::Unlink, path, READ_ONLY);
+        story.changed(P, AttemptKind::Unlink, path, READ_ONLY);
     }
     let found = story.ended(&End::default());
     let whole = found

@@ -5,17 +5,17 @@
 
 use std::path::Path;
 
-use super::{Controller, Membership, Mount};
+use super::{CgroupMembership, CgroupMount, Controller};
 
 /// The empty directory that the kernel has for control groups.
 const PLACE: &str = "/sys/fs/cgroup";
 
 /// The commands that mount everything, where no v2 hierarchy is mounted.
-pub(super) fn unified(mounts: &[Mount], memberships: &[Membership]) -> String {
+pub(super) fn unified(mounts: &[CgroupMount], memberships: &[CgroupMembership]) -> String {
     all(mounts, memberships, Path::new(PLACE).is_dir())
 }
 
-fn all(mounts: &[Mount], memberships: &[Membership], has_place: bool) -> String {
+fn all(mounts: &[CgroupMount], memberships: &[CgroupMembership], has_place: bool) -> String {
     let mut commands = Vec::new();
     if !has_place {
         commands.push("mount -t sysfs sysfs /sys".to_owned());
@@ -37,10 +37,10 @@ fn all(mounts: &[Mount], memberships: &[Membership], has_place: bool) -> String 
 }
 
 /// A sentence that hierarchies of v1 are missing beside a mounted v2, and what mounts them; `None` where none is.
-pub(super) fn legacy(mounts: &[Mount], memberships: &[Membership]) -> Option<String> {
+pub(super) fn legacy(mounts: &[CgroupMount], memberships: &[CgroupMembership]) -> Option<String> {
     let missing = unmounted(mounts, memberships);
     // The root of v2 takes no directory that is not a group.
-    let is_place = |mount: &Mount| mount.unified && mount.directory == Path::new(PLACE);
+    let is_place = |mount: &CgroupMount| mount.unified && mount.directory == Path::new(PLACE);
     let place = match mounts.iter().any(is_place) {
         true => "/run/cgroup",
         false => PLACE,
@@ -61,13 +61,13 @@ fn each(place: &str, names: &[String]) -> Option<String> {
 }
 
 /// The controllers of each such hierarchy, as its mount options name them.
-fn unmounted(mounts: &[Mount], memberships: &[Membership]) -> Vec<String> {
+fn unmounted(mounts: &[CgroupMount], memberships: &[CgroupMembership]) -> Vec<String> {
     let of_jails = Controller::ALWAYS.map(Controller::legacy_name);
     let needed = memberships.iter().filter(|membership| {
         let mut held = membership.controllers.iter();
         held.any(|name| of_jails.contains(&name.as_str()))
     });
-    let is_mounted = |membership: &&Membership| {
+    let is_mounted = |membership: &&CgroupMembership| {
         mounts.iter().any(|mount| {
             let has = |name| mount.options.contains(name);
             !mount.unified && membership.controllers.iter().all(has)

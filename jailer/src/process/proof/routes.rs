@@ -3,15 +3,18 @@
 use nix::errno::Errno;
 use turnkey_policy::Layer;
 
-use super::{Expectation, ProofError, Sight, held, in_words};
-use crate::process::wire::Fact;
+use super::{ProofError, ProofExpectation, ProofFacts, held, in_words};
+use crate::process::wire::ChildFact;
 use turnkey_facts::LayerReport;
 
-impl Sight {
+impl ProofFacts {
     /// That the jail has the very network that was meant.
-    pub(super) fn shared_network(&self, expected: &Expectation) -> Result<LayerReport, ProofError> {
+    pub(super) fn shared_network(
+        &self,
+        expected: &ProofExpectation,
+    ) -> Result<LayerReport, ProofError> {
         let layer = Layer::NetworkNamespace;
-        let fact = Fact::NetworkNamespace;
+        let fact = ChildFact::NetworkNamespace;
         let inside = self.get(fact);
         let outside = expected.own_namespaces.get(&fact).copied();
         match (inside, outside) {
@@ -32,17 +35,17 @@ impl Sight {
     /// What leads out of the network namespace: nothing, but for the sockets that wait.
     pub(super) fn routes(
         &self,
-        expected: &Expectation,
+        expected: &ProofExpectation,
         report: &mut LayerReport,
     ) -> Result<(), ProofError> {
         let layer = Layer::NetworkNamespace;
         let mut told = report.proof.take().unwrap_or_default();
         if let Some(stranger) = expected.strangers.stranger {
-            let refused = self.expect_errno(layer, Fact::Stranger, &[Errno::ENETUNREACH])?;
+            let refused = self.expect_errno(layer, ChildFact::Stranger, &[Errno::ENETUNREACH])?;
             told += &format!("; {stranger}: {refused}");
         }
         if let Some(acquaintance) = expected.strangers.acquaintance {
-            let seen = self.get(Fact::Acquaintance);
+            let seen = self.get(ChildFact::Acquaintance);
             if seen != Some(0) {
                 return Err(ProofError {
                     layer,

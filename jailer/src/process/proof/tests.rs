@@ -12,20 +12,20 @@ const LIMITS: &str = "Limit                     Soft Limit           Hard Limit 
 const MOUNTS: &str = "500 499 0:60 / / ro,nosuid,nodev,relatime - tmpfs none rw,size=4096k\n\
     501 500 0:61 / /proc ro,nosuid,nodev,noexec,relatime - proc none rw\n";
 
-fn expectation() -> Expectation {
-    let own_namespaces = Fact::NAMESPACES
+fn expectation() -> ProofExpectation {
+    let own_namespaces = ChildFact::NAMESPACES
         .iter()
         .map(|(fact, _)| (*fact, 1))
         .collect();
     let rlimits = vec![("Max file size", 67_108_864), ("Max open files", 256)];
-    Expectation {
+    ProofExpectation {
         own_namespaces,
         landlock: Some("ABI 6".into()),
         shares_network: false,
-        handled: landlock::handled(6).map(Handled::with_tcp),
+        handled: landlock::handled(6).map(HandledAccess::with_tcp),
         syscalls: 200,
         filters_around: 0,
-        strangers: Strangers {
+        strangers: RouteProbes {
             stranger: Some("192.0.2.1".parse().unwrap()),
             acquaintance: Some("192.0.2.7".parse().unwrap()),
         },
@@ -37,32 +37,32 @@ fn expectation() -> Expectation {
     }
 }
 
-fn good() -> Sight {
-    let mut sight = Sight::default();
-    for (fact, _) in Fact::NAMESPACES {
+fn good() -> ProofFacts {
+    let mut sight = ProofFacts::default();
+    for (fact, _) in ChildFact::NAMESPACES {
         sight.fact(fact, 2);
     }
     let errno = |errno: Errno| u64::from((errno as i32).unsigned_abs());
-    sight.fact(Fact::OpenBeforeLandlock, 0);
-    sight.fact(Fact::OpenAfterLandlock, errno(Errno::EACCES));
-    sight.fact(Fact::ConnectBeforeLandlock, 0);
-    sight.fact(Fact::ConnectAfterLandlock, errno(Errno::EPERM));
-    sight.fact(Fact::BindBeforeLandlock, 0);
-    sight.fact(Fact::BindAfterLandlock, errno(Errno::EACCES));
-    sight.fact(Fact::UnknownSyscall, errno(Errno::ENOSYS));
-    sight.fact(Fact::Unshare, errno(Errno::EPERM));
-    sight.fact(Fact::WriteToRoot, errno(Errno::EROFS));
-    sight.fact(Fact::Masked, 2);
-    sight.fact(Fact::Unmasked, 0);
-    sight.fact(Fact::Stranger, errno(Errno::ENETUNREACH));
-    sight.fact(Fact::Acquaintance, 0);
-    sight.text(Text::Status, STATUS.as_bytes());
-    sight.text(Text::Limits, LIMITS.as_bytes());
-    sight.text(Text::Mounts, MOUNTS.as_bytes());
+    sight.fact(ChildFact::OpenBeforeLandlock, 0);
+    sight.fact(ChildFact::OpenAfterLandlock, errno(Errno::EACCES));
+    sight.fact(ChildFact::ConnectBeforeLandlock, 0);
+    sight.fact(ChildFact::ConnectAfterLandlock, errno(Errno::EPERM));
+    sight.fact(ChildFact::BindBeforeLandlock, 0);
+    sight.fact(ChildFact::BindAfterLandlock, errno(Errno::EACCES));
+    sight.fact(ChildFact::UnknownSyscall, errno(Errno::ENOSYS));
+    sight.fact(ChildFact::Unshare, errno(Errno::EPERM));
+    sight.fact(ChildFact::WriteToRoot, errno(Errno::EROFS));
+    sight.fact(ChildFact::Masked, 2);
+    sight.fact(ChildFact::Unmasked, 0);
+    sight.fact(ChildFact::Stranger, errno(Errno::ENETUNREACH));
+    sight.fact(ChildFact::Acquaintance, 0);
+    sight.text(ProcText::Status, STATUS.as_bytes());
+    sight.text(ProcText::Limits, LIMITS.as_bytes());
+    sight.text(ProcText::Mounts, MOUNTS.as_bytes());
     sight
 }
 
-fn failing_layer(change: impl FnOnce(&mut Sight)) -> Layer {
+fn failing_layer(change: impl FnOnce(&mut ProofFacts)) -> Layer {
     let mut sight = good();
     change(&mut sight);
     sight.verify(&expectation()).unwrap_err().layer
@@ -82,12 +82,12 @@ fn a_good_sight_proves_every_layer() {
 #[test]
 fn a_shared_namespace_is_no_namespace() {
     assert_eq!(
-        failing_layer(|sight| sight.fact(Fact::NetworkNamespace, 1)),
+        failing_layer(|sight| sight.fact(ChildFact::NetworkNamespace, 1)),
         Layer::NetworkNamespace
     );
     assert_eq!(
         failing_layer(|sight| {
-            sight.facts.remove(&Fact::TimeNamespace);
+            sight.facts.remove(&ChildFact::TimeNamespace);
         }),
         Layer::TimeNamespace
     );
@@ -95,7 +95,7 @@ fn a_shared_namespace_is_no_namespace() {
 
 #[test]
 fn the_hosts_network_is_told_as_such_and_nothing_else_is() {
-    let shared = Expectation {
+    let shared = ProofExpectation {
         shares_network: true,
         ..expectation()
     };
@@ -104,7 +104,7 @@ fn the_hosts_network_is_told_as_such_and_nothing_else_is() {
         sight.verify(&shared).is_err(),
         "one of its own was not asked for"
     );
-    sight.fact(Fact::NetworkNamespace, 1);
+    sight.fact(ChildFact::NetworkNamespace, 1);
     let reports = sight.verify(&shared).unwrap();
     let network = reports
         .iter()
@@ -120,15 +120,15 @@ fn the_hosts_network_is_told_as_such_and_nothing_else_is() {
 #[test]
 fn a_way_out_of_the_network_namespace_is_found() {
     for errno in [0, Errno::ECONNREFUSED as u64] {
-        let failing = failing_layer(|sight| sight.fact(Fact::Stranger, errno));
+        let failing = failing_layer(|sight| sight.fact(ChildFact::Stranger, errno));
         assert_eq!(failing, Layer::NetworkNamespace);
     }
     let untried = failing_layer(|sight| {
-        sight.facts.remove(&Fact::Stranger);
+        sight.facts.remove(&ChildFact::Stranger);
     });
     assert_eq!(untried, Layer::NetworkNamespace);
     let closed = Errno::ENETUNREACH as u64;
-    let failing = failing_layer(|sight| sight.fact(Fact::Acquaintance, closed));
+    let failing = failing_layer(|sight| sight.fact(ChildFact::Acquaintance, closed));
     assert_eq!(failing, Layer::NetworkNamespace);
 }
 
@@ -157,7 +157,7 @@ fn a_root_group_that_stayed_is_found() {
 
 #[test]
 fn filters_around_the_supervisor_stand_for_none_of_the_jails() {
-    let expected = Expectation {
+    let expected = ProofExpectation {
         filters_around: 1,
         ..expectation()
     };
@@ -179,11 +179,11 @@ fn an_absent_filter_is_found() {
         Layer::Seccomp
     );
     assert_eq!(
-        failing_layer(|sight| sight.fact(Fact::Unshare, 0)),
+        failing_layer(|sight| sight.fact(ChildFact::Unshare, 0)),
         Layer::Seccomp
     );
     assert_eq!(
-        failing_layer(|sight| sight.fact(Fact::UnknownSyscall, 1)),
+        failing_layer(|sight| sight.fact(ChildFact::UnknownSyscall, 1)),
         Layer::Seccomp
     );
 }
@@ -191,9 +191,12 @@ fn an_absent_filter_is_found() {
 #[test]
 fn landlock_that_refuses_nothing_is_found() {
     let rounds = [
-        (Fact::OpenBeforeLandlock, Fact::OpenAfterLandlock),
-        (Fact::ConnectBeforeLandlock, Fact::ConnectAfterLandlock),
-        (Fact::BindBeforeLandlock, Fact::BindAfterLandlock),
+        (ChildFact::OpenBeforeLandlock, ChildFact::OpenAfterLandlock),
+        (
+            ChildFact::ConnectBeforeLandlock,
+            ChildFact::ConnectAfterLandlock,
+        ),
+        (ChildFact::BindBeforeLandlock, ChildFact::BindAfterLandlock),
     ];
     for (before, after) in rounds {
         assert_eq!(failing_layer(|sight| sight.fact(after, 0)), Layer::Landlock);
@@ -208,9 +211,9 @@ fn landlock_that_refuses_nothing_is_found() {
 #[test]
 fn what_an_old_kernel_cannot_refuse_needs_no_proof() {
     let mut sight = good();
-    sight.facts.remove(&Fact::ConnectAfterLandlock);
-    sight.facts.remove(&Fact::BindAfterLandlock);
-    let old = Expectation {
+    sight.facts.remove(&ChildFact::ConnectAfterLandlock);
+    sight.facts.remove(&ChildFact::BindAfterLandlock);
+    let old = ProofExpectation {
         handled: landlock::handled(3),
         ..expectation()
     };
@@ -221,7 +224,7 @@ fn what_an_old_kernel_cannot_refuse_needs_no_proof() {
 #[test]
 fn a_writable_root_is_found() {
     assert_eq!(
-        failing_layer(|sight| sight.fact(Fact::WriteToRoot, 0)),
+        failing_layer(|sight| sight.fact(ChildFact::WriteToRoot, 0)),
         Layer::Root
     );
     let mounts = MOUNTS.replace("/ / ro,", "/ / rw,");
@@ -234,13 +237,13 @@ fn a_writable_root_is_found() {
 #[test]
 fn an_open_part_of_proc_is_found_and_named() {
     let mut sight = good();
-    sight.fact(Fact::Unmasked, 2);
+    sight.fact(ChildFact::Unmasked, 2);
     let error = sight.verify(&expectation()).unwrap_err();
     assert_eq!(error.layer, Layer::Root);
     assert!(error.seen.contains("/proc/kcore"), "{error}");
     assert_eq!(
         failing_layer(|sight| {
-            sight.facts.remove(&Fact::Unmasked);
+            sight.facts.remove(&ChildFact::Unmasked);
         }),
         Layer::Root
     );

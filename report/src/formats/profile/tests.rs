@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use turnkey_policy::{Network, Overrides, Policy};
+use turnkey_policy::{NetworkMode, Overrides, Policy};
 
 use super::*;
 use crate::formats::golden;
@@ -48,7 +48,7 @@ fn every_flag_is_a_line_of_the_profile() {
     assert!(has(&policy.filesystem.read, "/srv/a"), "{text}");
     assert!(has(&policy.filesystem.read, "/srv/b c"), "{text}");
     assert!(has(&policy.filesystem.write, "/srv/w"), "{text}");
-    assert_eq!(policy.network, Network::Loopback, "{text}");
+    assert_eq!(policy.network, NetworkMode::Loopback, "{text}");
     assert!(text.contains("    \"getppid\",\n"), "{text}");
     assert!(!text.contains("Left out"), "{text}");
 }
@@ -66,7 +66,7 @@ fn hosts_are_allowed_and_one_without_a_port_is_left_to_a_person() {
         ("--allow NAME:PORT for each host that it means", None),
     ]);
     let policy = loaded(&text);
-    assert_eq!(policy.network, Network::Allow, "{text}");
+    assert_eq!(policy.network, NetworkMode::Allow, "{text}");
     assert_eq!(policy.allow.len(), 3, "{text}");
     assert_eq!(text.matches("#   blocked: it, by sh: --allow").count(), 2);
 }

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use miette::{Diagnostic, MietteHandlerOpts, ReportHandler};
 use turnkey_policy::LoadError;
-use turnkey_policy::lint::Checked;
+use turnkey_policy::lint::CheckedProfile;
 
 use turnkey_report::escape;
 
 /// Writes every finding and a line for each profile. Fails only when `out` does.
 pub fn write(
-    looked_at: &[(&str, Result<Checked, LoadError>)],
+    looked_at: &[(&str, Result<CheckedProfile, LoadError>)],
     out: &mut impl Write,
 ) -> io::Result<()> {
     for (name, outcome) in looked_at {
@@ -26,7 +26,7 @@ pub fn write(
     Ok(())
 }
 
-fn findings(name: &str, checked: &Checked, out: &mut impl Write) -> io::Result<()> {
+fn findings(name: &str, checked: &CheckedProfile, out: &mut impl Write) -> io::Result<()> {
     for finding in &checked.findings {
         shown(finding, out)?;
     }

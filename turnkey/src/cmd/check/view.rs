@@ -1,8 +1,8 @@
 //! What was found, for programs.
 
 use serde::Serialize;
-use turnkey_policy::lint::{Checked, Finding};
-use turnkey_policy::{LoadError, Place, Problem};
+use turnkey_policy::lint::{CheckedProfile, LintFinding};
+use turnkey_policy::{LoadError, Problem, ProfilePlace};
 
 /// Everything that was looked at.
 #[derive(Debug, Serialize)]
@@ -90,7 +90,7 @@ impl FoundProblem {
         }
     }
 
-    fn warning(finding: &Finding) -> Self {
+    fn warning(finding: &LintFinding) -> Self {
         Self {
             severity: "warning",
             lint: Some(finding.lint().name()),

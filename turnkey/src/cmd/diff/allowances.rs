@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use turnkey_policy::{
-    Access, Action, Actor, Attempt, Glob, Network, On, Policy, Rule, Toolchain, WORKSPACE, Workdir,
-    decide, endpoint,
+    ActorPaths, Attempt, AttemptKind, Glob, NetworkMode, OpenAccess, Policy, Rule, RuleAction,
+    ToolchainMode, WORKSPACE, WorkdirMode, decide, endpoint,
 };
 
 use super::doings::RunUses;
@@ -72,9 +72,9 @@ impl<'a> SideAllowances<'a> {
             };
             let like = like(want);
             if !like.is_empty() {
-                rules.push(rule(Action::Allow, like));
+                rules.push(rule(RuleAction::Allow, like));
             }
-            rules.push(rule(Action::Deny, Vec::new()));
+            rules.push(rule(RuleAction::Deny, Vec::new()));
         }
         Self {
             rules,
@@ -89,7 +89,7 @@ impl<'a> SideAllowances<'a> {
         want: FileWant,
         path: &[u8],
         succeeded: bool,
-        actor: Option<Actor<'_>>,
+        actor: Option<ActorPaths<'_>>,
     ) -> Option<String> {
         let (on, access) = match want {
             FileWant::Read => (On::Open, Access::Read),
@@ -117,7 +117,7 @@ impl<'a> SideAllowances<'a> {
     /// Why an attempt is not allowed by the rules.
     fn against(&self, attempt: &Attempt<'_>) -> Option<String> {
         let rule = decide(&self.rules, attempt).map(|rule| &self.rules[rule]);
-        let rule = rule.filter(|rule| rule.action >= Action::Deny)?;
+        let rule = rule.filter(|rule| rule.action >= RuleAction::Deny)?;
         Some(match self.done {
             Some(_) => "not done before".to_owned(),
             None => format!("rule `{}` would {} it", rule.id, rule.action),
@@ -125,7 +125,12 @@ impl<'a> SideAllowances<'a> {
     }
 
     /// Why an act on an address is not allowed to who acts.
-    pub fn address(&self, act: &str, address: &str, actor: Option<Actor<'_>>) -> Option<String> {
+    pub fn address(
+        &self,
+        act: &str,
+        address: &str,
+        actor: Option<ActorPaths<'_>>,
+    ) -> Option<String> {
         if let Some(done) = self.done {
             let known = done
                 .addresses
@@ -135,18 +140,22 @@ impl<'a> SideAllowances<'a> {
         let address: std::net::SocketAddr = address.parse().ok()?;
         let policy = self.policy?;
         match policy.network {
-            Network::Loopback | Network::Allow if address.ip().to_canonical().is_loopback() => None,
+            NetworkMode::Loopback | NetworkMode::Allow
+                if address.ip().to_canonical().is_loopback() =>
+            {
+                None
+            }
             // Names have no addresses here: what one leads to is known in a run alone.
-            Network::Allow => {
+            NetworkMode::Allow => {
                 let (host, port) = (address.ip(), address.port());
                 let allowed = act != "send" && endpoint::allows(&policy.allow, &[], host, port);
                 (!allowed).then(|| "it is none of the hosts that are allowed".to_owned())
             }
-            Network::Host => {
+            NetworkMode::Host => {
                 let on = match act {
-                    "connect" => On::Connect,
-                    "send" => On::Send,
-                    _ => On::Bind,
+                    "connect" => AttemptKind::Connect,
+                    "send" => AttemptKind::Send,
+                    _ => AttemptKind::Bind,
                 };
                 let mut rules = policy.rules.clone();
                 rules.extend(endpoint::rules_of_host(&policy.rules));
@@ -156,11 +165,11 @@ impl<'a> SideAllowances<'a> {
                     ..Attempt::of(on)
                 };
                 let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
-                let rule = rule.filter(|rule| rule.action >= Action::Deny)?;
+                let rule = rule.filter(|rule| rule.action >= RuleAction::Deny)?;
                 Some(format!("rule `{}` would {} it", rule.id, rule.action))
             }
-            Network::Loopback => Some("only the jail's own loopback can be reached".to_owned()),
-            Network::None => Some("it has no network".to_owned()),
+            NetworkMode::Loopback => Some("only the jail's own loopback can be reached".to_owned()),
+            NetworkMode::None => Some("it has no network".to_owned()),
         }
     }
 
@@ -195,6 +204,6 @@ fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
     want != FileWant::Write
         // Which installation a command brings along, only the host knows.
         && (filesystem.root.is_some()
-            || filesystem.toolchain == Toolchain::Auto
+            || filesystem.toolchain == ToolchainMode::Auto
             || given.any(|given| path.starts_with(given) || given.starts_with(path)))
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use turnkey_policy::quantity::{format_duration, format_size};
 use turnkey_policy::{
-    Access, Action, Actor, Attempt, Glob, Limits, Mode, Network, On, OnLoss, Policy, Rule, Workdir,
-    decide,
+    ActorPaths, Attempt, AttemptKind, EnforcementMode, Glob, JailLimits, NetworkMode, OnLoss,
+    OpenAccess, Policy, Rule, RuleAction, WorkdirMode, decide,
 };
 
 use super::NewEntry;
@@ -25,10 +25,10 @@ pub fn new(below: &Policy, above: &Policy) -> BTreeSet<NewEntry> {
     let calls = above.syscalls.allow.difference(&below.syscalls.allow);
     new.extend(calls.map(|name| one("syscall", &format!("{name}(2)"), "its filter refuses it")));
     let network = match (above.network, below.network) {
-        (Network::Loopback, Network::None) => {
+        (NetworkMode::Loopback, NetworkMode::None) => {
             Some(("the jail's own loopback", "it has no network"))
         }
-        (Network::Host, Network::None | Network::Loopback | Network::Allow) => {
+        (NetworkMode::Host, NetworkMode::None | NetworkMode::Loopback | NetworkMode::Allow) => {
             Some(("the host's own network", "it has a network of its own"))
         }
         _ => None,
@@ -57,7 +57,7 @@ pub fn new(below: &Policy, above: &Policy) -> BTreeSet<NewEntry> {
             "it requires that",
         )
     }));
-    if above.mode == Mode::Observe && below.mode == Mode::Enforce {
+    if above.mode == EnforcementMode::Observe && below.mode == EnforcementMode::Enforce {
         new.insert(one(
             "rule",
             "whatever rules are against: they only speak",
@@ -105,15 +105,15 @@ pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewE
         let by = |who: &ActingProgram| passes(below, above, &who.makes(attempt), who);
         somebody.iter().find_map(by)
     };
-    for on in On::ALL.iter().copied() {
+    for on in AttemptKind::ALL.iter().copied() {
         if !on.has_path() {
             if let Some(why) = passes(Attempt::of(on)) {
                 new.insert(one("rule", &format!("{on}"), &why));
             }
             continue;
         }
-        let accesses: &[&[Access]] = match on {
-            On::Open => &[&[Access::Read], &[Access::Write]],
+        let accesses: &[&[OpenAccess]] = match on {
+            AttemptKind::Open => &[&[OpenAccess::Read], &[OpenAccess::Write]],
             _ => &[&[]],
         };
         for (pattern, access) in patterns
@@ -130,7 +130,11 @@ pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewE
             });
             if let Some((why, path)) = against {
                 let act = access.first().map_or(on.name(), |access| access.name());
-                let kind = if on == On::Exec { "program" } else { "file" };
+                let kind = if on == AttemptKind::Exec {
+                    "program"
+                } else {
+                    "file"
+                };
                 new.insert(one(kind, &format!("{act} {pattern}, such as {path}"), &why));
             }
         }
@@ -178,7 +182,7 @@ impl ActingProgram {
         let script = self.script.as_deref();
         let exe = self.exe.as_deref();
         Attempt {
-            actor: exe.map(|exe| Actor { exe, script }),
+            actor: exe.map(|exe| ActorPaths { exe, script }),
             ..attempt
         }
     }
@@ -202,7 +206,7 @@ fn passes(
 ) -> Option<String> {
     let stops = |rules: &[Rule]| {
         let rule = decide(rules, attempt)?;
-        (rules[rule].action >= Action::Deny).then_some(rule)
+        (rules[rule].action >= RuleAction::Deny).then_some(rule)
     };
     let rule = stops(&below.rules)?;
     if stops(&above.rules).is_some() {
@@ -245,7 +249,7 @@ fn places(below: &Policy, above: &Policy) -> Vec<NewEntry> {
         let what = format!("see {} as its root", shown(root));
         new.push(one("file", &what, "it has another root"));
     }
-    if below.workdir == Workdir::ReadOnly && above.workdir != Workdir::ReadOnly {
+    if below.workdir == WorkdirMode::ReadOnly && above.workdir != WorkdirMode::ReadOnly {
         new.push(one(
             "file",
             "write /workspace",

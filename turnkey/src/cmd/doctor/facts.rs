@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use nix::errno::Errno;
-use turnkey_jailer::hierarchy::{Controller, Home};
-use turnkey_jailer::userns::Switches;
+use turnkey_jailer::hierarchy::{Controller, ControllerHome};
+use turnkey_jailer::userns::NamespaceSwitches;
 use turnkey_monitor::{Available, KnownHooks};
 
 use super::preemption::Omission;
@@ -22,7 +22,7 @@ pub struct HostFacts {
     /// What the caller may.
     pub capabilities: Vec<CallerCapability>,
     /// The switches that bear on namespaces.
-    pub switches: Switches,
+    pub switches: NamespaceSwitches,
     /// A process in all namespaces.
     pub namespaces: Trial,
     /// Its rights inside.
@@ -98,7 +98,7 @@ pub struct CgroupFacts {
     /// The v2 directory below which they are made.
     pub unified: PathBuf,
     /// Where each controller is.
-    pub controllers: Vec<(Controller, Home)>,
+    pub controllers: Vec<(Controller, ControllerHome)>,
     /// Groups were made, a process born in them, and removed; or why not.
     pub made: Result<(), String>,
     /// The cause of a missing controller, with the fix, where more is known than that.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use turnkey_jailer::hierarchy::{Controller, Hierarchies, HierarchyError};
-use turnkey_jailer::userns::Switches;
+use turnkey_jailer::hierarchy::{CgroupHierarchies, Controller, HierarchyError};
+use turnkey_jailer::userns::NamespaceSwitches;
 use turnkey_jailer::{
-    GroupNames, Groups as MadeGroups, PlanError, landlock, privileges, rootless, trial,
+    GroupNames, JailCgroups as MadeGroups, PlanError, landlock, privileges, rootless, trial,
 };
 use turnkey_monitor::{Available, Hooks, Monitor};
 use turnkey_policy::{Overrides, Policy};
@@ -37,7 +37,7 @@ pub fn gather() -> anyhow::Result<HostFacts> {
     let policy = turnkey_policy::load(DEFAULT, &no_files, &Overrides::default())?;
     // As a run does.
     rootless::leave_chroot();
-    let hierarchies = Hierarchies::probe().map_err(no_groups);
+    let hierarchies = CgroupHierarchies::probe().map_err(no_groups);
     let directory = working_directory(&policy);
     let kernel = nix::sys::utsname::uname()?;
     let release = kernel.release().to_string_lossy().into_owned();
@@ -46,7 +46,7 @@ pub fn gather() -> anyhow::Result<HostFacts> {
         kernel: release,
         user: nix::unistd::geteuid().as_raw(),
         capabilities: capabilities(),
-        switches: Switches::read(),
+        switches: NamespaceSwitches::read(),
         namespaces: trial::namespaces(),
         rights_inside: trial::rights_inside(),
         seccomp: trial::seccomp(),
@@ -172,7 +172,7 @@ fn groups(hierarchies: Hierarchies) -> CgroupFacts {
                 .map_err(|error| advice::explain(&error.into()))
         });
     // Nothing is made for a limit that not every run has.
-    let io = Hierarchies::probe_for(&[Controller::Io]);
+    let io = CgroupHierarchies::probe_for(&[Controller::Io]);
     let home = |controller| {
         let found = match (controller, &io) {
             (Controller::Io, Ok(io)) => io,
@@ -194,7 +194,7 @@ fn group_name(of: &str) -> String {
 }
 
 /// Loads the monitor and lets its canary die, in a group of its own.
-fn monitor(policy: &Policy, hierarchies: Option<&Hierarchies>) -> Result<String, String> {
+fn monitor(policy: &Policy, hierarchies: Option<&CgroupHierarchies>) -> Result<String, String> {
     let explain = |error: anyhow::Error| advice::in_one_line(&error);
     let rules = turnkey_monitor::compile(policy, Available::here().tier)
         .map_err(|error| explain(error.into()))?;

@@ -1,8 +1,8 @@
 //! Findings for hosts that do not exist.
 
 use nix::errno::Errno;
-use turnkey_jailer::hierarchy::{Controller, Home};
-use turnkey_jailer::userns::Switches;
+use turnkey_jailer::hierarchy::{Controller, ControllerHome};
+use turnkey_jailer::userns::NamespaceSwitches;
 use turnkey_monitor::{Available, KnownHooks, Lack, Tier};
 
 use super::facts::{CallerCapability, CgroupFacts, HostFacts, IdMapped, LandlockFacts, NoGroups};
@@ -25,9 +25,9 @@ fn good() -> HostFacts {
             capability("CAP_BPF", "the monitor's eBPF programs"),
             capability("CAP_PERFMON", "the monitor's tracepoints"),
         ],
-        switches: Switches {
+        switches: NamespaceSwitches {
             privileged: true,
-            ..Switches::default()
+            ..NamespaceSwitches::default()
         },
         namespaces: Ok(()),
         rights_inside: Ok(()),
@@ -40,7 +40,7 @@ fn good() -> HostFacts {
         groups: Ok(CgroupFacts {
             unified: "/sys/fs/cgroup".into(),
             controllers: Controller::ALL
-                .map(|controller| (controller, Home::Unified))
+                .map(|controller| (controller, ControllerHome::Unified))
                 .to_vec(),
             made: Ok(()),
             lacks: None,
@@ -310,9 +310,10 @@ fn control_groups_that_are_not_there_or_not_ours_are_told_apart() {
 
 #[test]
 fn controllers_are_as_good_on_v1_and_missed_when_nowhere() {
-    let home =
-        |home: Home| groups(move |groups| groups.controllers = vec![(Controller::Memory, home)]);
-    let legacy = Home::Legacy("/sys/fs/cgroup/memory".into());
+    let home = |home: ControllerHome| {
+        groups(move |groups| groups.controllers = vec![(Controller::Memory, home)])
+    };
+    let legacy = ControllerHome::Legacy("/sys/fs/cgroup/memory".into());
     let on_v1 = check("controller-memory", home(legacy));
     expect(&on_v1, CheckState::Ok, &["v1", "/sys/fs/cgroup/memory"]);
     let nowhere = check("controller-memory", home(Home::Missing));

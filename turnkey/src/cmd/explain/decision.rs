@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 use turnkey_policy::{
-    Access, Attempt, Candidate, Network, On, Policy, Reason, Rule, address, brought_about, decide,
-    decide_same_file, matching,
+    Attempt, AttemptKind, Candidate, NetworkMode, OpenAccess, Policy, PrecedenceReason, Rule,
+    address, brought_about, decide, decide_same_file, matching,
 };
 
 use super::question::ExplainQuestion;
@@ -142,7 +142,7 @@ fn asked(policy: &Policy, question: &ExplainQuestion) -> Vec<AskedAttempt> {
         .map(|access| asked_about(policy, None, &attempt, access));
     let with = brought_about(&attempt);
     let besides = with.iter().flat_map(|one| {
-        let accesses: Vec<Option<Access>> = match one.access {
+        let accesses: Vec<Option<OpenAccess>> = match one.access {
             [] => vec![None],
             accesses => accesses.iter().copied().map(Some).collect(),
         };
@@ -161,7 +161,7 @@ fn asked_about(
 ) -> AskedAttempt {
     AskedAttempt {
         on,
-        access: access.map(Access::name),
+        access: access.map(OpenAccess::name),
         address: None,
         matching: in_order(policy, &matching(&policy.rules, attempt, access)),
     }
@@ -183,8 +183,8 @@ fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> AskedAt
 /// Says of an address whether the jail has it for itself.
 fn placed<'a>(policy: &Policy, attempt: Attempt<'a>) -> Attempt<'a> {
     Attempt {
-        to_itself: matches!(policy.network, Network::Loopback | Network::Allow)
-            && attempt.on != On::Bind
+        to_itself: matches!(policy.network, NetworkMode::Loopback | NetworkMode::Allow)
+            && attempt.on != AttemptKind::Bind
             && attempt
                 .address
                 .is_some_and(|peer| address::is_own(peer.ip())),
@@ -207,7 +207,7 @@ fn in_order(policy: &Policy, candidates: &[Candidate]) -> Vec<RuleMatch> {
 
 impl PrecedenceReason {
     fn new(rules: &[Rule], first: Candidate, second: Candidate) -> Self {
-        let reason = Reason::between(rules, first, second);
+        let reason = PrecedenceReason::between(rules, first, second);
         Self {
             reason: reason.name(),
             words: reason.to_string(),

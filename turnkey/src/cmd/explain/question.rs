@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 
 use anyhow::{Context, bail, ensure};
-use turnkey_policy::names::Named;
-use turnkey_policy::{Access, Actor, Attempt, FileFlag, On, WORKSPACE};
+use turnkey_policy::names::NamedVariants;
+use turnkey_policy::{ActorPaths, Attempt, AttemptKind, FileFlag, OpenAccess, WORKSPACE};
 
 use crate::cli::QuestionArguments;
 
@@ -17,7 +17,7 @@ pub struct ExplainQuestion {
     pub path: Option<Vec<u8>>,
     pub address: Option<SocketAddr>,
     /// Each is decided by itself; empty for kinds that have none.
-    pub access: Vec<Access>,
+    pub access: Vec<OpenAccess>,
     pub flag: Option<FileFlag>,
     /// Who acts, as far as it is known: the program, and the script that it interprets.
     pub exe: Option<Vec<u8>>,
@@ -32,8 +32,8 @@ impl ExplainQuestion {
     pub fn new(arguments: &QuestionArguments) -> anyhow::Result<Option<Self>> {
         let on = match (&arguments.on, &arguments.path, &arguments.address) {
             (Some(on), ..) => word("--on", on)?,
-            (None, Some(_), _) => On::Open,
-            (None, None, Some(_)) => On::Connect,
+            (None, Some(_), _) => AttemptKind::Open,
+            (None, None, Some(_)) => AttemptKind::Connect,
             (None, None, None) => {
                 let lost = !arguments.access.is_empty()
                     || arguments.flag.is_some()
@@ -72,7 +72,7 @@ impl ExplainQuestion {
                 bail!("--flag truncated is of a file whose path is not known: leave --path out")
             }
             None if self.flag == Some(FileFlag::Truncated) => {}
-            None if on.has_path() && on != On::Map => {
+            None if on.has_path() && on != AttemptKind::Map => {
                 bail!("an attempt to {on} is on a file: name it with --path")
             }
             Some(path) if !path.starts_with(b"/") && !path.starts_with(b"memfd:") => {
@@ -103,10 +103,10 @@ impl ExplainQuestion {
     }
 
     /// Who acts, if that is known.
-    fn actor(&self) -> Option<Actor<'_>> {
+    fn actor(&self) -> Option<ActorPaths<'_>> {
         let exe = self.exe.as_deref()?;
         let script = self.script.as_deref();
-        Some(Actor { exe, script })
+        Some(ActorPaths { exe, script })
     }
 
     /// The same, as the rules are asked.
@@ -145,26 +145,26 @@ fn peer(text: &str) -> anyhow::Result<SocketAddr> {
     })
 }
 
-fn accesses(on: On, given: &[String]) -> anyhow::Result<Vec<Access>> {
-    if on != On::Open {
+fn accesses(on: AttemptKind, given: &[String]) -> anyhow::Result<Vec<OpenAccess>> {
+    if on != AttemptKind::Open {
         ensure!(given.is_empty(), "--access goes with open alone");
         return Ok(Vec::new());
     }
     if given.is_empty() {
-        return Ok(Access::ALL.to_vec());
+        return Ok(OpenAccess::ALL.to_vec());
     }
-    let named: Vec<Access> = given
+    let named: Vec<OpenAccess> = given
         .iter()
         .map(|name| word("--access", name))
         .collect::<anyhow::Result<_>>()?;
-    Ok(Access::ALL
+    Ok(OpenAccess::ALL
         .iter()
         .copied()
         .filter(|access| named.contains(access))
         .collect())
 }
 
-fn word<T: Named>(flag: &str, name: &str) -> anyhow::Result<T> {
+fn word<T: NamedVariants>(flag: &str, name: &str) -> anyhow::Result<T> {
     T::from_name(name).with_context(|| {
         let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
         format!(

@@ -1,7 +1,9 @@
 //! The monitor's rules, in the order in which they decide.
 
 use serde::Serialize;
-use turnkey_policy::{Access, Candidate, Glob, On, Policy, Rule, SameFile, precedence};
+use turnkey_policy::{
+    AttemptKind, Candidate, Glob, OpenAccess, Policy, Rule, SameFile, precedence,
+};
 
 use super::view::shown;
 
@@ -133,7 +135,7 @@ fn ranking(on: On, access: Option<Access>, policy: &Policy) -> KindPrecedence {
     let ordered = precedence(&policy.rules, on, access);
     KindPrecedence {
         on: on.name(),
-        access: access.map(Access::name),
+        access: access.map(OpenAccess::name),
         order: ordered
             .into_iter()
             .filter_map(|candidate| ranked(candidate, policy))

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use turnkey_jailer::hierarchy::{Controller, Hierarchies, Home};
+use turnkey_jailer::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use turnkey_jailer::host::PathFact;
-use turnkey_jailer::host::storage::Storage;
-use turnkey_jailer::{Command, HardLimits, Host, Ids, Plan};
+use turnkey_jailer::host::storage::HostStorage;
+use turnkey_jailer::{HardLimits, Host, JailCommand, NamespaceIds, Plan};
 use turnkey_policy::{HostPath, Overrides, Policy};
 
 use super::text;
@@ -38,23 +38,23 @@ pub(super) fn host() -> Host {
     paths.insert("/usr".into(), PathFact::Directory);
     paths.insert("/etc/ld.so.cache".into(), PathFact::File);
     paths.insert("/etc/ssl/certs".into(), PathFact::Directory);
-    let memory = Home::Legacy("/sys/fs/cgroup/memory".into());
+    let memory = ControllerHome::Legacy("/sys/fs/cgroup/memory".into());
     Host {
         paths,
         root: None,
         landlock_abi: 6,
-        hierarchies: Hierarchies::new(
+        hierarchies: CgroupHierarchies::new(
             "/sys/fs/cgroup/unified".into(),
             vec![
                 (Controller::Memory, memory),
-                (Controller::Pids, Home::Unified),
-                (Controller::Cpu, Home::Unified),
+                (Controller::Pids, ControllerHome::Unified),
+                (Controller::Cpu, ControllerHome::Unified),
             ],
         ),
-        storage: Storage::default(),
+        storage: HostStorage::default(),
         addresses: Vec::new(),
-        names: turnkey_jailer::host::Names::default(),
-        ids: Ids::All,
+        names: turnkey_jailer::host::NameResolution::default(),
+        ids: NamespaceIds::All,
         hard_limits: HardLimits::default(),
         ceilings: Vec::new(),
         last_capability: 40,
@@ -62,7 +62,7 @@ pub(super) fn host() -> Host {
 }
 
 pub(super) fn plan(policy: &Policy, host: &Host, arguments: &[&str]) -> Plan {
-    let command = Command {
+    let command = JailCommand {
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: vec![
             ("LANG".into(), "C.UTF-8".into()),
@@ -109,13 +109,13 @@ fn hosts_that_are_allowed() {
         let no_files = |_: &str| Err(String::new());
         let entry = turnkey_policy::load("untrusted", &no_files, &overrides);
         let entry = entry.expect("it is right").allow.remove(0);
-        turnkey_policy::Allowed {
+        turnkey_policy::AllowedHost {
             addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
             why: "packages".to_owned(),
             ..entry
         }
     };
-    policy.network = turnkey_policy::Network::Allow;
+    policy.network = turnkey_policy::NetworkMode::Allow;
     policy.allow = vec![
         allowed("example.org:443", &["192.0.2.7", "2001:db8::7"]),
         allowed("169.254.0.0/15:80-81", &[]),
@@ -132,7 +132,7 @@ fn hosts_that_are_allowed() {
 #[test]
 fn the_hosts_network() {
     let mut policy = policy("untrusted");
-    policy.network = turnkey_policy::Network::Host;
+    policy.network = turnkey_policy::NetworkMode::Host;
     turnkey_supervisor::names::resolve(&mut policy).expect("nothing is asked for");
     let view = view(&policy, &["./run"]);
     let page = page(&view);
@@ -198,7 +198,7 @@ fn hostile_names_cannot_steer_a_terminal() {
     }];
     let mut host = host();
     host.paths.insert(hostile.into(), PathFact::Directory);
-    let command = Command {
+    let command = JailCommand {
         arguments: vec!["a\x1b]0;title\x07".into()],
         environment: Vec::new(),
         workdir: "/home/user/\u{9b}2J".into(),

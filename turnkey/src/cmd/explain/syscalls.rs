@@ -1,7 +1,7 @@
 //! What the syscall filters answer.
 
 use serde::Serialize;
-use turnkey_policy::syscalls::arguments::{REFUSALS, Refusal};
+use turnkey_policy::syscalls::arguments::{ArgumentRefusal, REFUSALS};
 use turnkey_policy::syscalls::{self, GROUPS};
 
 /// Both filters.
@@ -79,7 +79,7 @@ fn allowed(policy: &turnkey_policy::Syscalls) -> Vec<AllowedCalls> {
 }
 
 /// What the policy does not allow at all has no arguments to refuse.
-fn speaks_of(refusal: &Refusal, policy: &turnkey_policy::Syscalls) -> bool {
+fn speaks_of(refusal: &ArgumentRefusal, policy: &turnkey_policy::SyscallPolicy) -> bool {
     let mut calls = refusal.syscalls.iter();
     calls.any(|name| policy.allow.contains(name))
 }

@@ -75,8 +75,8 @@ fn namespaces(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     hosts(view, out)
 }
 
-const HOST: &str = turnkey_policy::Network::Host.name();
-const NONE: &str = turnkey_policy::Network::None.name();
+const HOST: &str = turnkey_policy::NetworkMode::Host.name();
+const NONE: &str = turnkey_policy::NetworkMode::None.name();
 
 fn shared(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     section("In the host's network", out)?;

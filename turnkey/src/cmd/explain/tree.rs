@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 use turnkey_jailer::Plan;
 use turnkey_jailer::host::PathFact;
-use turnkey_jailer::plan::TreeStep;
-use turnkey_policy::Proc;
+use turnkey_jailer::plan::RootfsStep;
+use turnkey_policy::ProcView;
 
 use super::view::shown;
 
@@ -33,7 +33,7 @@ pub struct TreeRow {
 
 impl TreeRow {
     /// Reads a step of the plan.
-    pub fn new(step: &TreeStep, plan: &Plan) -> TreeRow {
+    pub fn new(step: &RootfsStep, plan: &Plan) -> TreeRow {
         let row = |name, path: &Path| TreeRow {
             step: name,
             path: shown(path),
@@ -43,29 +43,29 @@ impl TreeRow {
             why: None,
         };
         match step {
-            TreeStep::Directory(path) => row("directory", path),
-            TreeStep::Symlink { path, text } => TreeRow {
+            RootfsStep::Directory(path) => row("directory", path),
+            RootfsStep::Symlink { path, text } => TreeRow {
                 source: Some(shown(text)),
                 why: reason(path, plan),
                 ..row("symlink", path)
             },
-            TreeStep::File { path, content } => TreeRow {
+            RootfsStep::File { path, content } => TreeRow {
                 // An empty one is a place to mount on.
                 size: u64::try_from(content.len()).ok().filter(|size| *size > 0),
                 why: decoy(path, plan),
                 ..row("file", path)
             },
-            TreeStep::Decoy { path, content } => TreeRow {
+            RootfsStep::Decoy { path, content } => TreeRow {
                 size: u64::try_from(content.len()).ok(),
                 why: decoy(path, plan),
                 ..row("decoy", path)
             },
-            TreeStep::RootEntry { root, path, .. } => TreeRow {
+            RootfsStep::RootEntry { root, path, .. } => TreeRow {
                 source: Some(shown(root)),
                 why: Some("the profile's own root".to_owned()),
                 ..row("root", path)
             },
-            TreeStep::Bind {
+            RootfsStep::Bind {
                 source,
                 path,
                 writable,
@@ -75,22 +75,22 @@ impl TreeRow {
                 why: reason(source, plan),
                 ..row(if *writable { "write" } else { "read" }, path)
             },
-            TreeStep::Device { path, .. } => row("device", path),
-            TreeStep::Tmpfs { path, size } => TreeRow {
+            RootfsStep::Device { path, .. } => row("device", path),
+            RootfsStep::Tmpfs { path, size } => TreeRow {
                 size: Some(*size),
                 ..row("tmpfs", path)
             },
-            TreeStep::Proc { path, shows } => TreeRow {
-                why: (*shows == Proc::Processes)
+            RootfsStep::Proc { path, shows } => TreeRow {
+                why: (*shows == ProcView::Processes)
                     .then(|| "the jail's processes, and nothing of the machine".to_owned()),
                 ..row("proc", path)
             },
-            TreeStep::Mask { path, .. } => TreeRow {
+            RootfsStep::Mask { path, .. } => TreeRow {
                 why: Some("covered where the kernel has it".to_owned()),
                 ..row("mask", path)
             },
-            TreeStep::Terminals(path) => row("devpts", path),
-            TreeStep::Overlay { source, path, size } => TreeRow {
+            RootfsStep::Terminals(path) => row("devpts", path),
+            RootfsStep::Overlay { source, path, size } => TreeRow {
                 source: Some(shown(source)),
                 size: Some(*size),
                 ..row("overlay", path)

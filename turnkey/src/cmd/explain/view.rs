@@ -5,11 +5,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
-use turnkey_jailer::namespaces::Made;
-use turnkey_jailer::plan::io::Io;
-use turnkey_jailer::{GroupLimit, Ids, Plan, Step};
+use turnkey_jailer::namespaces::NamespaceTiming;
+use turnkey_jailer::plan::io::DiskLimits;
+use turnkey_jailer::{ChildStep, GroupLimit, NamespaceIds, Plan};
 use turnkey_policy::{
-    Action, Allowed, Behaviour, Layer, Policy, Response, Rule, Special, Subnet, endpoint,
+    AllowedHost, Behaviour, BehaviourResponse, Layer, Policy, Rule, RuleAction, SpecialAddress,
+    Subnet, endpoint,
 };
 
 use super::landlock::LandlockView;
@@ -164,7 +165,7 @@ impl PlanView {
             namespaces: plan.namespaces.iter().map(namespace).collect(),
             identity: identity(plan),
             groups: plan.group_limits.iter().map(group).collect(),
-            unheld: plan.io.as_ref().and_then(Io::degraded).map(shown),
+            unheld: plan.io.as_ref().and_then(DiskLimits::degraded).map(shown),
             tree: plan
                 .tree
                 .iter()
@@ -209,8 +210,8 @@ fn namespace(namespace: &turnkey_jailer::namespaces::Namespace) -> NamespaceView
     NamespaceView {
         layer: namespace.layer.name(),
         made: match namespace.made {
-            Made::AtBirth => "with the jail's first process",
-            Made::OnceInItsGroups => "by the first process, once it is in its groups",
+            NamespaceTiming::AtBirth => "with the jail's first process",
+            NamespaceTiming::OnceInItsGroups => "by the first process, once it is in its groups",
         },
     }
 }
@@ -222,8 +223,8 @@ fn identity(plan: &Plan) -> IdentityView {
         hostname: escape(names.hostname.as_bytes()),
         id: turnkey_jailer::INSIDE_ID,
         host_id: match &plan.host.ids {
-            Ids::All => turnkey_jailer::HOST_ID.to_owned(),
-            Ids::Own(_) => "the caller".to_owned(),
+            NamespaceIds::All => turnkey_jailer::HOST_ID.to_owned(),
+            NamespaceIds::Own(_) => "the caller".to_owned(),
         },
         capabilities: "none, in any set, and none to be had",
         no_new_privileges: true,
@@ -249,14 +250,14 @@ fn network(plan: &Plan) -> NetworkView {
     let allowed = policy.allow.iter();
     let closed = plan.reach.routes.iter().filter(|route| !route.open);
     let closed: Vec<_> = match policy.network {
-        turnkey_policy::Network::Host => guarded(policy),
+        turnkey_policy::NetworkMode::Host => guarded(policy),
         _ => closed.map(|route| route.net.to_string()).collect(),
     };
     NetworkView {
         mode: policy.network.name(),
         loopback_up: plan.has_loopback(),
         allow: match policy.network {
-            turnkey_policy::Network::Allow => allowed.map(host).collect(),
+            turnkey_policy::NetworkMode::Allow => allowed.map(host).collect(),
             _ => Vec::new(),
         },
         listeners: plan
@@ -271,9 +272,9 @@ fn network(plan: &Plan) -> NetworkView {
 
 /// What rules keep a jail in the host's network from that hands out the host's credentials.
 fn guarded(policy: &Policy) -> Vec<String> {
-    let metadata = endpoint::guarded().filter(|(_, special)| *special == Special::Metadata);
+    let metadata = endpoint::guarded().filter(|(_, special)| *special == SpecialAddress::Metadata);
     let is_denied = |net: &Subnet| {
-        let denies = |rule: &&Rule| rule.action == Action::Deny && rule.address.contains(net);
+        let denies = |rule: &&Rule| rule.action == RuleAction::Deny && rule.address.contains(net);
         policy.rules.iter().any(|rule| denies(&rule))
     };
     let nets = metadata.map(|(net, _)| net).filter(is_denied);
@@ -298,14 +299,14 @@ fn supervisor(policy: &Policy) -> SupervisorView {
         cpu_seconds: limits.cpu_time.as_secs_f64(),
         output_bytes: limits.output,
         on_loss: policy.enforcement.on_loss.name(),
-        behaviours: behaviours(policy, Response::Kill),
-        overlooked: behaviours(policy, Response::Off),
+        behaviours: behaviours(policy, BehaviourResponse::Kill),
+        overlooked: behaviours(policy, BehaviourResponse::Off),
         accepted: policy.accepted.iter().map(accepted).collect(),
     }
 }
 
 /// Those that lead to this.
-fn behaviours(policy: &Policy, response: Response) -> Vec<&'static str> {
+fn behaviours(policy: &Policy, response: BehaviourResponse) -> Vec<&'static str> {
     let all = Behaviour::ALL.iter();
     let those = all.filter(|one| policy.response(**one) == response);
     those.map(|one| one.name()).collect()

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::Value;
-use turnkey_policy::syscalls::{self, ABSENT, ESSENTIAL, GROUPS, Group, arguments};
+use turnkey_policy::syscalls::{self, ABSENT, ESSENTIAL, GROUPS, SyscallGroup, arguments};
 
 use super::page::ProfilePage;
 use turnkey_policy::quoted;
@@ -267,7 +267,7 @@ fn answers(seccomp: &OciSeccomp, page: &mut ProfilePage) {
 /// Whole groups by their name, the rest by their own.
 fn section(allowed: &BTreeSet<&'static str>) -> String {
     let mut lines = String::from("[syscalls]\ninherit = false\nallow = [\n");
-    let (whole, part): (Vec<&Group>, Vec<&Group>) = GROUPS
+    let (whole, part): (Vec<&SyscallGroup>, Vec<&SyscallGroup>) = GROUPS
         .iter()
         .partition(|group| group.syscalls.iter().all(|name| allowed.contains(name)));
     for group in whole {

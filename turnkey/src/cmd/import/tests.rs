@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use turnkey_policy::{Access, Attempt, On, Overrides, Policy, decide, load};
+use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Overrides, Policy, decide, load};
 
 use super::page::ProfilePage;
 use super::{read, verify};
@@ -96,10 +96,10 @@ fn settings_of_sandbox_runtime() {
     );
     insta::assert_snapshot!("settings", page.text());
     let policy = policy(&page);
-    let attempt = |path: &'static str, access: &'static [Access]| Attempt {
+    let attempt = |path: &'static str, access: &'static [OpenAccess]| Attempt {
         path: Some(path.as_bytes()),
         access,
-        ..Attempt::of(On::Open)
+        ..Attempt::of(AttemptKind::Open)
     };
     let decided = |path, access| {
         let rule = decide(&policy.rules, &attempt(path, access));
@@ -107,20 +107,20 @@ fn settings_of_sandbox_runtime() {
             .unwrap_or_default()
     };
     assert_eq!(
-        decided("/srv/private/deep/file", &[Access::Read]),
+        decided("/srv/private/deep/file", &[OpenAccess::Read]),
         "",
         "nothing of it is in the jail"
     );
     assert_eq!(
-        decided("/srv/private", &[Access::Read]),
+        decided("/srv/private", &[OpenAccess::Read]),
         "imported-deny-read"
     );
-    assert_eq!(decided("/srv/privates", &[Access::Read]), "");
+    assert_eq!(decided("/srv/privates", &[OpenAccess::Read]), "");
     assert_eq!(
-        decided("/workspace/.env", &[Access::Write]),
+        decided("/workspace/.env", &[OpenAccess::Write]),
         "imported-deny-write"
     );
-    assert_eq!(decided("/workspace/.env", &[Access::Read]), "");
+    assert_eq!(decided("/workspace/.env", &[OpenAccess::Read]), "");
     let written: Vec<_> = policy
         .filesystem
         .write

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::{
-    Access, Action, Attempt, Glob, On, Policy, Rule, SameFile, WORKSPACE, Workdir, decide,
+    Attempt, AttemptKind, Glob, OpenAccess, Policy, Rule, RuleAction, SameFile, WORKSPACE,
+    WorkdirMode, decide,
 };
 
 use super::network::{self, ContactFacts, NetworkDraft};
@@ -131,7 +132,7 @@ pub fn draft(sources: &DraftSources<'_>, level: u8) -> ProfileDraft {
     for ((rule, what), by) in &seen.acts {
         let rule = rule.and_then(|rule| policy.rules.get(rule));
         let words = format!("{what} ({})", by.words());
-        match rule.filter(|rule| rule.action >= Action::Deny) {
+        match rule.filter(|rule| rule.action >= RuleAction::Deny) {
             Some(rule) => {
                 let words = format!("{words}: {}", against(rule));
                 left_out.insert(LeftOut {
@@ -181,7 +182,7 @@ fn add_places_to_make_in(
     }
     let filesystem = &sources.policy.filesystem;
     let mut places = scratch(sources.policy);
-    if filesystem.workdir != Workdir::ReadOnly {
+    if filesystem.workdir != WorkdirMode::ReadOnly {
         places.push(WORKSPACE.as_bytes().to_vec());
     }
     let written = filesystem.write.iter();
@@ -233,7 +234,7 @@ fn fate(sources: &DraftSources<'_>, wanted: &FileUse, by: &UsedBy) -> UseFate {
         .rule
         .and_then(|rule| policy.rules.get(rule))
         .filter(|rule| {
-            rule.action >= Action::Deny
+            rule.action >= RuleAction::Deny
                 && (rule.same_file != SameFile::No || !rule.flags.is_empty())
         });
     let decided = verdict(&policy.rules, wanted.want, &wanted.path);
@@ -440,7 +441,7 @@ pub fn stopped_by(policy: &Policy, sources: &DraftSources<'_>) -> Vec<String> {
     });
     let stopped = allowed.filter(|(wanted, _)| {
         let rule = verdict(&policy.rules, wanted.want, &wanted.path);
-        rule.is_some_and(|rule| rule.action >= Action::Deny)
+        rule.is_some_and(|rule| rule.action >= RuleAction::Deny)
     });
     let files = stopped.map(|(wanted, _)| in_words(wanted));
     let contacts = &sources.seen.contacts;

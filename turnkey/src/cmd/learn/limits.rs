@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use turnkey_policy::Limits;
+use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
 /// What a run took.
@@ -43,7 +43,7 @@ pub struct LimitNeed {
     /// What was measured, and what was made of it.
     pub why: String,
     /// Whether a policy allows less.
-    pub exceeds: fn(&Limits, &str) -> bool,
+    pub exceeds: fn(&JailLimits, &str) -> bool,
 }
 
 const MIB: u64 = 1 << 20;

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use turnkey_policy::{
-    Action, Allowed, Attempt, Endpoint, Network, On, Policy, Special, address, decide, endpoint,
+    AllowedHost, Attempt, AttemptKind, Endpoint, NetworkMode, Policy, RuleAction, SpecialAddress,
+    address, decide, endpoint,
 };
 
 use super::contacts::{ContactKey, ContactKind, MadeBy, NAME_SERVER, RunContacts};
@@ -24,7 +25,7 @@ const MOST: usize = 64;
 #[derive(Debug, Default)]
 pub struct ContactFacts {
     /// The hosts that were allowed, each name with what it led to.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedHost>,
     /// Those of them that were given as flags, as they are written.
     pub flags: BTreeSet<String>,
     /// The host's own addresses.
@@ -41,7 +42,7 @@ pub struct ContactFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkDraft {
     /// The mode and why it is this one; `None` where the profile below has it already.
-    pub mode: Option<(Network, String)>,
+    pub mode: Option<(NetworkMode, String)>,
     /// Hosts to be allowed.
     pub hosts: Vec<AllowedPattern>,
     /// For a person.
@@ -103,7 +104,7 @@ pub fn talk(
     }
     leave_out_a_crowd(&mut hosts, &mut talk);
     if !hosts.is_empty() {
-        needed = Network::Allow;
+        needed = NetworkMode::Allow;
     }
     let lines = hosts.iter().map(|(host, made)| AllowedPattern {
         pattern: host.clone(),
@@ -112,17 +113,17 @@ pub fn talk(
     talk.hosts = lines.collect();
     name_the_rest(contacts, around, &hosts, &mut talk);
     // What is to be learned in the host's network is how to do without it.
-    let is_wide_to_learn = around.is_mode_given && policy.network == Network::Host;
+    let is_wide_to_learn = around.is_mode_given && policy.network == NetworkMode::Host;
     let lowest = match is_added_to && !is_wide_to_learn {
         true => policy.network,
         false => needed,
     };
     let mode = needed.max(lowest);
-    let is_said = is_added_to && mode == Network::None;
-    if !is_said && (mode != policy.network || around.is_mode_given && mode != Network::None) {
+    let is_said = is_added_to && mode == NetworkMode::None;
+    if !is_said && (mode != policy.network || around.is_mode_given && mode != NetworkMode::None) {
         let words = match mode {
-            Network::None => "nobody was talked to".to_owned(),
-            Network::Loopback => format!("{} on its own loopback", to_itself.words()),
+            NetworkMode::None => "nobody was talked to".to_owned(),
+            NetworkMode::Loopback => format!("{} on its own loopback", to_itself.words()),
             _ => "the hosts below, and nobody else".to_owned(),
         };
         talk.mode = Some((mode, words));
@@ -146,11 +147,11 @@ fn fate(
         return waits(contact, policy);
     }
     if !contact.datagrams && endpoint::allows(&around.allowed, &around.own, address, port) {
-        let means = |entry: &&Allowed| {
+        let means = |entry: &&AllowedHost| {
             entry.to.ports.contains(port) && entry.nets().any(|net| net.contains(address))
         };
         // The narrowest says most about what was meant.
-        let widest = |entry: &&Allowed| entry.nets().map(|net| net.length()).max();
+        let widest = |entry: &&AllowedHost| entry.nets().map(|net| net.length()).max();
         let entries = around.allowed.iter().filter(means);
         let entry = entries.max_by_key(widest).map(|entry| entry.to.to_string());
         return match entry.filter(|entry| around.flags.contains(entry)) {
@@ -215,7 +216,7 @@ fn waits(contact: &ContactKey, policy: &Policy) -> ContactFate {
         // Whoever has given the jail a loopback has decided.
         address
             if address.is_unspecified()
-                && matches!(policy.network, Network::Loopback | Network::Allow) =>
+                && matches!(policy.network, NetworkMode::Loopback | NetworkMode::Allow) =>
         {
             ContactFate::ToItself
         }
@@ -229,7 +230,7 @@ fn waits(contact: &ContactKey, policy: &Policy) -> ContactFate {
 
 /// Why an address is nobody that a profile should name without a person's word.
 fn what_is_near(address: IpAddr, own: &[IpAddr]) -> Option<&'static str> {
-    if let Some(special) = Special::of(address) {
+    if let Some(special) = SpecialAddress::of(address) {
         return Some(special.name());
     }
     if own.contains(&address) {
@@ -349,7 +350,7 @@ pub fn stopped_by(
             .unwrap_or_default();
     }
     let mut rules = policy.rules.clone();
-    if policy.network == Network::Allow {
+    if policy.network == NetworkMode::Allow {
         rules.extend(endpoint::rules(&allow, &around.own, &policy.rules));
     }
     let is_stopped = |contact: &ContactKey, fate: &ContactFate| {
@@ -370,7 +371,7 @@ pub fn stopped_by(
             ..Attempt::of(on)
         };
         let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
-        policy.network < needed || rule.is_some_and(|rule| rule.action >= Action::Deny)
+        policy.network < needed || rule.is_some_and(|rule| rule.action >= RuleAction::Deny)
     };
     let stopped = contacts.made.iter().filter(|(contact, made)| {
         let fate = fate((contact, made), contacts, below, around);

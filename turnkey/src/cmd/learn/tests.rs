@@ -1,7 +1,7 @@
 //! From what was seen to a profile, without a kernel.
 
 use proptest::prelude::*;
-use turnkey_policy::Action;
+use turnkey_policy::RuleAction;
 
 use super::contacts::{ContactKey, ContactKind};
 use super::seen::{FileUse, FileWant, UsedBy};
@@ -252,7 +252,7 @@ proptest! {
         let others = others.iter().map(|(want, path)| (*want, path.as_slice()));
         for (want, path) in others.chain(uses) {
             let before = draft::verdict(&below.policy.rules, want, path);
-            if let Some(before) = before.filter(|rule| rule.action >= Action::Deny) {
+            if let Some(before) = before.filter(|rule| rule.action >= RuleAction::Deny) {
                 let now = draft::verdict(&policy.rules, want, path);
                 let stopped = now.is_some_and(|rule| rule.action >= before.action);
                 prop_assert!(stopped, "{} under\n{text}", path.escape_ascii());

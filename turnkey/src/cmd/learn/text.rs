@@ -1,7 +1,7 @@
 //! The profile as a text, new or added to. What a person has written in it stays as it is.
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
-use turnkey_policy::{Limits, Named, Network, Overrides, SCHEMA};
+use turnkey_policy::{JailLimits, NamedVariants, NetworkMode, Overrides, SCHEMA};
 
 use super::calls::KeptCall;
 use super::draft::{AllowedPattern, LEFT_OUT, ProfileDraft, STOPPING};
@@ -76,7 +76,7 @@ impl ProfileText {
         if let Some((mode, why)) = &talk.mode {
             let table = section(&mut self.document, "network")?;
             let said = table.get("mode").and_then(Item::as_str);
-            if said.and_then(Network::from_name) < Some(*mode) {
+            if said.and_then(NetworkMode::from_name) < Some(*mode) {
                 let mut word = value(mode.name());
                 comment(&mut word, why);
                 table["mode"] = word;

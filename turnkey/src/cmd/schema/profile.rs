@@ -1,7 +1,7 @@
 //! The schema of profiles, from the one table of keys.
 
 use serde_json::{Map, Value, json};
-use turnkey_policy::keys::{self, Form, Key};
+use turnkey_policy::keys::{self, ProfileKey, ValueForm};
 use turnkey_policy::{SCHEMA, syscalls};
 
 /// What is written of sizes, shares and durations: `turnkey_policy::quantity`.
@@ -42,7 +42,7 @@ fn table(name: &str) -> Map<String, Value> {
 }
 
 /// A key: what is written after it, and what it means.
-fn property(key: &Key) -> Value {
+fn property(key: &ProfileKey) -> Value {
     let mut property = written(key);
     let default = match key.default {
         "" => String::new(),
@@ -55,29 +55,33 @@ fn property(key: &Key) -> Value {
     property
 }
 
-fn written(key: &Key) -> Value {
+fn written(key: &ProfileKey) -> Value {
     let path = key.path();
     match key.form {
-        Form::Text if path == "schema" => json!({ "const": SCHEMA }),
-        Form::Text => json!({ "type": "string" }),
-        Form::Texts if path == "syscalls.allow" => one_or_list(&json!({ "enum": allowable() })),
-        Form::Texts => one_or_list(&json!({ "type": "string" })),
-        Form::TextTable => {
+        ValueForm::Text if path == "schema" => json!({ "const": SCHEMA }),
+        ValueForm::Text => json!({ "type": "string" }),
+        ValueForm::Texts if path == "syscalls.allow" => {
+            one_or_list(&json!({ "enum": allowable() }))
+        }
+        ValueForm::Texts => one_or_list(&json!({ "type": "string" })),
+        ValueForm::TextTable => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }
-        Form::Size => json!({ "type": "string", "pattern": SIZE }),
-        Form::Percent => json!({ "type": "string", "pattern": PERCENT }),
-        Form::Duration => json!({ "type": "string", "pattern": DURATION }),
-        Form::Count => json!({ "type": "integer", "minimum": 0 }),
-        Form::Ports => one_or_list(&json!({ "anyOf": [
+        ValueForm::Size => json!({ "type": "string", "pattern": SIZE }),
+        ValueForm::Percent => json!({ "type": "string", "pattern": PERCENT }),
+        ValueForm::Duration => json!({ "type": "string", "pattern": DURATION }),
+        ValueForm::Count => json!({ "type": "integer", "minimum": 0 }),
+        ValueForm::Ports => one_or_list(&json!({ "anyOf": [
             { "type": "integer", "minimum": 1, "maximum": u16::MAX },
             { "type": "string", "pattern": PORTS },
         ] })),
-        Form::Truth => json!({ "type": "boolean" }),
-        Form::Word(words) => json!({ "enum": words() }),
-        Form::Words(words) => one_or_list(&json!({ "enum": words() })),
-        Form::Entries(_) | Form::Tables => json!({ "type": "array", "items": table(&path) }),
-        Form::Table => table(&path).into(),
+        ValueForm::Truth => json!({ "type": "boolean" }),
+        ValueForm::Word(words) => json!({ "enum": words() }),
+        ValueForm::Words(words) => one_or_list(&json!({ "enum": words() })),
+        ValueForm::Entries(_) | ValueForm::Tables => {
+            json!({ "type": "array", "items": table(&path) })
+        }
+        ValueForm::Table => table(&path).into(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The schema says what the reader does, and `docs/` holds what the schema says.
 
 use serde_json::{Value, json};
-use turnkey_policy::keys::{Form, KEYS};
+use turnkey_policy::keys::{KEYS, ValueForm};
 use turnkey_policy::{Overrides, SHIPPED, load};
 
 use super::{page, profile};
@@ -156,8 +156,11 @@ fn a_value_of_another_type_is_wrong_to_both() {
 fn a_word_that_is_not_known_is_wrong_to_both() {
     let validator = validator();
     let words = KEYS.iter().filter(|key| {
-        let quantity = matches!(key.form, Form::Size | Form::Percent | Form::Duration);
-        quantity || matches!(key.form, Form::Word(_) | Form::Words(_))
+        let quantity = matches!(
+            key.form,
+            ValueForm::Size | ValueForm::Percent | ValueForm::Duration
+        );
+        quantity || matches!(key.form, ValueForm::Word(_) | ValueForm::Words(_))
     });
     let also = KEYS
         .iter()

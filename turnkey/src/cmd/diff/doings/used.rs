@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use turnkey_policy::Actor;
+use turnkey_policy::ActorPaths;
 
 use turnkey_report::{escape, unescape};
 
@@ -93,9 +93,9 @@ impl UsingProgram {
         })
     }
 
-    fn actor(&self) -> Option<Actor<'_>> {
+    fn actor(&self) -> Option<ActorPaths<'_>> {
         match self {
-            Self::Known { exe, script } => Some(Actor {
+            Self::Known { exe, script } => Some(ActorPaths {
                 exe,
                 script: script.as_deref(),
             }),

@@ -1,6 +1,6 @@
 //! Control groups: whether there are any, where their controllers are, and the account of swap.
 
-use turnkey_jailer::hierarchy::{Controller, Home};
+use turnkey_jailer::hierarchy::{Controller, ControllerHome};
 
 use super::kernel::as_root;
 use super::{CheckFinding, OpenCheck};
@@ -59,7 +59,7 @@ fn one_controller(controller: Controller, home: &Home, groups: &CgroupFacts) -> 
         None => format!("in no hierarchy of this host, and not handed down to {unified}"),
     };
     match home {
-        Home::Legacy(directory) if controller == Controller::Io => check.limited(
+        ControllerHome::Legacy(directory) if controller == Controller::Io => check.limited(
             format!(
                 "on cgroup v1, {}: what is written through the page cache is not held back",
                 directory.display()
@@ -67,15 +67,15 @@ fn one_controller(controller: Controller, home: &Home, groups: &CgroupFacts) -> 
             "for limits.io_write, boot with version 2 alone: systemd.unified_cgroup_hierarchy=1",
         ),
         // No profile asks for it unless a limit does.
-        Home::Missing if controller == Controller::Io => {
+        ControllerHome::Missing if controller == Controller::Io => {
             check.limited(hierarchy(), fix(controller, groups))
         }
-        Home::Unified => check.ok(format!("on cgroup v2, {unified}")),
-        Home::Legacy(directory) => check.ok(format!(
+        ControllerHome::Unified => check.ok(format!("on cgroup v2, {unified}")),
+        ControllerHome::Legacy(directory) => check.ok(format!(
             "on cgroup v1, {}: as good for limits",
             directory.display()
         )),
-        Home::Missing => check.missing(hierarchy(), fix(controller, groups)),
+        ControllerHome::Missing => check.missing(hierarchy(), fix(controller, groups)),
     }
 }
 

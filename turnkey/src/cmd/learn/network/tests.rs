@@ -4,7 +4,7 @@ use turnkey_policy::{Endpoint, Overrides, Rule};
 
 use super::*;
 
-fn policy(mode: Network) -> Policy {
+fn policy(mode: NetworkMode) -> Policy {
     let none = |_: &str| Err(String::new());
     let policy = turnkey_policy::load("untrusted", &none, &Overrides::default());
     Policy {
@@ -55,8 +55,8 @@ fn mode(talk: &NetworkDraft) -> Option<Network> {
     talk.mode.as_ref().map(|(mode, _)| *mode)
 }
 
-fn allowed(text: &str, addresses: &[&str]) -> Allowed {
-    Allowed {
+fn allowed(text: &str, addresses: &[&str]) -> AllowedHost {
+    AllowedHost {
         to: Endpoint::parse(text).unwrap(),
         why: String::new(),
         addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
@@ -78,7 +78,7 @@ fn a_public_address_is_allowed_with_its_port_and_its_reason() {
         false,
     );
     assert_eq!(hosts(&talk), ["198.51.100.7:443", "[2001:db8::7]:80"]);
-    assert_eq!(mode(&talk), Some(Network::Allow));
+    assert_eq!(mode(&talk), Some(NetworkMode::Allow));
     assert_eq!(
         talk.hosts[0].why,
         "curl twice, after asking for example.org, in vain: it was not allowed yet"
@@ -100,7 +100,7 @@ fn what_talks_to_itself_needs_loopback_alone() {
             &ContactFacts::default(),
             false,
         );
-        assert_eq!(mode(&talk), Some(Network::Loopback), "{list:?}");
+        assert_eq!(mode(&talk), Some(NetworkMode::Loopback), "{list:?}");
         assert!(
             talk.hosts.is_empty() && talk.left_out.is_empty(),
             "{list:?}"
@@ -115,7 +115,7 @@ fn who_talks_to_nobody_has_no_network_unless_it_is_added_to() {
         let below = policy(Network::Loopback);
         talk(&nothing, &below, &ContactFacts::default(), is_added_to)
     };
-    assert_eq!(mode(&learn(false)), Some(Network::None));
+    assert_eq!(mode(&learn(false)), Some(NetworkMode::None));
     assert_eq!(mode(&learn(true)), None);
 }
 
@@ -141,7 +141,7 @@ fn what_could_lead_further_is_left_to_a_person() {
         (Wait, "198.51.100.7:80", "no jail has"),
     ] {
         let contacts = contacts(&[(act, address)]);
-        let talk = talk(&contacts, &policy(Network::None), &around, false);
+        let talk = talk(&contacts, &policy(NetworkMode::None), &around, false);
         assert_eq!((mode(&talk), hosts(&talk)), (None, vec![]), "{address}");
         let words = &talk.left_out.first().expect(address).words;
         assert!(words.contains(reason), "{words}");
@@ -150,8 +150,8 @@ fn what_could_lead_further_is_left_to_a_person() {
 
 #[test]
 fn a_rule_on_an_address_is_not_learned_away() {
-    let mut below = policy(Network::None);
-    let mut rule = Rule::new("not-there", [On::Connect], Action::Deny);
+    let mut below = policy(NetworkMode::None);
+    let mut rule = Rule::new("not-there", [AttemptKind::Connect], RuleAction::Deny);
     rule.address = vec![turnkey_policy::Subnet::one("198.51.100.7".parse().unwrap())];
     below.rules.push(rule);
     let mut contacts = contacts(&[(Connect, "198.51.100.7:443")]);
@@ -186,14 +186,14 @@ fn a_flag_that_was_used_is_kept_by_its_name() {
         ..ContactFacts::default()
     };
     let contacts = contacts(&[(Connect, "10.1.2.3:443"), (Connect, "10.1.2.3:80")]);
-    let talk = talk(&contacts, &policy(Network::Allow), &around, false);
+    let talk = talk(&contacts, &policy(NetworkMode::Allow), &around, false);
     assert_eq!(
         hosts(&talk),
         ["example.org:443"],
         "the range is in the profile below"
     );
     assert_eq!(talk.hosts[0].why, "curl twice, 1 in vain: ECONNREFUSED");
-    assert_eq!(mode(&talk), Some(Network::Allow));
+    assert_eq!(mode(&talk), Some(NetworkMode::Allow));
     assert!(talk.notes.first().unwrap().contains("example.com:443"));
 }
 
@@ -238,7 +238,7 @@ fn a_profile_that_would_stop_a_contact_is_found_out() {
     let below = policy(Network::None);
     let stopped = |policy: &Policy| stopped_by(policy, &contacts, &below, &ContactFacts::default());
     assert_eq!(stopped(&below).len(), 2);
-    let mut learned = policy(Network::Allow);
+    let mut learned = policy(NetworkMode::Allow);
     assert_eq!(stopped(&learned), ["connect to 198.51.100.7:443"]);
     learned.allow = vec![allowed("198.51.100.7:443", &[])];
     assert_eq!(stopped(&learned), [""; 0]);
