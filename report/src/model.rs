@@ -348,13 +348,16 @@ pub struct Violation {
     #[serde(with = "words")]
     #[cfg_attr(
         test,
-        schemars(schema_with = "words::schema::<turnkey_policy::Action>")
+        schemars(schema_with = "words::schema::<turnkey_policy::RuleAction>")
     )]
-    pub action: turnkey_policy::Action,
+    pub action: turnkey_policy::RuleAction,
     /// The kind of attempt, as in a rule's `on`.
     #[serde(with = "words")]
-    #[cfg_attr(test, schemars(schema_with = "words::schema::<turnkey_policy::On>"))]
-    pub on: turnkey_policy::On,
+    #[cfg_attr(
+        test,
+        schemars(schema_with = "words::schema::<turnkey_policy::AttemptKind>")
+    )]
+    pub on: turnkey_policy::AttemptKind,
     /// What kept the act from having its effect; `null` when nothing did.
     pub stopped_by: Option<Stopper>,
     /// Whether the rule counted because nobody knew which program or script acted: rules about such an

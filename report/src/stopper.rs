@@ -264,7 +264,12 @@ impl Attribution {
             .filter(|_| self.allows_any(&[name]))
     }
 
-    fn refusal(&self, name: &str, [first, second, third]: [u64; 3], errno: i32) -> Option<Only> {
+    fn refusal(
+        &self,
+        name: &str,
+        [first, second, third]: [u64; 3],
+        errno: i32,
+    ) -> Option<RefusalScope> {
         // A send is told of as a refused call for its flags alone, and without them.
         let (third, fourth) = match name {
             "sendmsg" => (arguments::MSG_OOB.into(), 0),

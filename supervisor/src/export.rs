@@ -13,7 +13,7 @@ use turnkey_report::Export;
 /// An export that was asked for.
 #[derive(Debug)]
 pub struct WantedExport {
-    destination: Destination,
+    destination: ExportDestination,
     path: PathBuf,
     scope: Scope,
 }

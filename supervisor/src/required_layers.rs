@@ -78,7 +78,7 @@ pub fn can_be_watched(strictness: Strictness, ids: &NamespaceIds) -> bool {
 
 /// Refuses a run that would end at the first missing layer, and names them all.
 pub fn require(plan: &Plan) -> Result<(), UnavailableLayers> {
-    if plan.host.ids == Ids::All {
+    if plan.host.ids == NamespaceIds::All {
         // What root misses is an error of its own, with a fix of its own.
         return Ok(());
     }

@@ -76,7 +76,7 @@ fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<StateBefore>> {
         SFlag::S_IFREG => Some(StateBefore::Offset(lseek(stream, 0, Whence::SeekCur)?)),
         // The jail of a caller without privileges may have the caller's user: it could open the pipe for writing, and what
         // it wrote there would be read by whoever reads on after it.
-        SFlag::S_IFIFO if Ids::probe() != Ids::All => None,
+        SFlag::S_IFIFO if NamespaceIds::probe() != NamespaceIds::All => None,
         SFlag::S_IFIFO => Some(StateBefore::PipeSize(fcntl(
             stream,
             FcntlArg::F_GETPIPE_SZ,

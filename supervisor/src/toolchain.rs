@@ -77,7 +77,7 @@ pub fn bring_in(
     program: &OsStr,
     workdir: Option<&Path>,
 ) -> Result<Option<ToolchainNeed>, NoInstallation> {
-    if policy.filesystem.toolchain != Toolchain::Auto {
+    if policy.filesystem.toolchain != ToolchainMode::Auto {
         return Ok(None);
     }
     let Some(need) = find(policy, program, workdir, &CallerPaths::of_this_process())? else {

@@ -104,7 +104,7 @@ pub struct ProgressLine {
 
 impl ProgressLine {
     /// Starts to draw, where somebody is there to look.
-    pub fn start(limits: &Limits, quiet: bool) -> ProgressLine {
+    pub fn start(limits: &JailLimits, quiet: bool) -> ProgressLine {
         let numbers = Arc::new(ProgressNumbers::default());
         let over = Arc::new((Mutex::new(false), Condvar::new()));
         let thread = (!quiet && somebody_looks()).then(|| {
@@ -172,7 +172,7 @@ fn somebody_looks() -> bool {
     stderr.is_terminal() && !dumb && !background
 }
 
-fn run(numbers: &ProgressNumbers, over: &(Mutex<bool>, Condvar), limits: &Limits) {
+fn run(numbers: &ProgressNumbers, over: &(Mutex<bool>, Condvar), limits: &JailLimits) {
     let started = Instant::now();
     let (over, changed) = over;
     let mut wait = PATIENCE;
@@ -211,7 +211,7 @@ fn fit(parts: &[String], columns: usize) -> String {
     line
 }
 
-fn parts(numbers: &ProgressNumbers, limits: &Limits, elapsed: Duration) -> Vec<String> {
+fn parts(numbers: &ProgressNumbers, limits: &JailLimits, elapsed: Duration) -> Vec<String> {
     let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
     let (tasks, memory) = (number(&numbers.tasks), number(&numbers.memory));
     let mut parts = vec![

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use turnkey_facts::{Address, Decision, Event, Kind, NetworkAct};
 use turnkey_monitor::Tier;
-use turnkey_policy::{Action, OnLoss};
+use turnkey_policy::{OnLoss, RuleAction};
 
 use super::harness::{Seen, interrupts_tracepoints_here, kill_reading, policy, python, rule, tier};
 
@@ -392,7 +392,7 @@ fn what_follows_a_call_that_only_a_hook_has_told_of_is_told() {
     seen.assert_lived();
     if tier() == Tier::Lsm {
         assert_eq!(seen.stdout(), "1\n", "{}", seen.tell());
-        assert_eq!(seen.decisions(), [(0, Action::Deny)]);
+        assert_eq!(seen.decisions(), [(0, RuleAction::Deny)]);
     }
     assert_eq!(opens(&seen, "/dev/zero").0, 1, "{}", seen.tell());
 }

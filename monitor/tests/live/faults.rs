@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use turnkey_abi::fault;
-use turnkey_monitor::Kind;
-use turnkey_policy::{Action, Mode, Policy};
+use turnkey_facts::Kind;
+use turnkey_policy::{EnforcementMode, Policy, RuleAction};
 
 use super::harness::{OBJECT, Seen, kill_reading, policy, python_path, rule, run_object};
 
@@ -154,7 +154,7 @@ fn m34_without_marks_a_call_is_told_twice_and_the_run_says_so() {
     assert!(attempt(fault::MARKS, &policy(""), program).condemned);
     for (faults, times) in [(0, 1), (fault::MARKS, 2)] {
         let observed = Policy {
-            mode: Mode::Observe,
+            mode: EnforcementMode::Observe,
             ..policy("")
         };
         let seen = attempt(faults, &observed, program);

@@ -187,35 +187,35 @@ pub const REFUSALS: &[ArgumentRefusal] = &[
         when: &[on(2, WORD, BitTest::IsNot(&[0, 1, 6, 17, 58]))],
         answer: RefusalErrno::Protocol,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["setsockopt"],
         what: "programs that the kernel runs for a socket: `SO_ATTACH_FILTER`, `SO_ATTACH_BPF`, `SO_ATTACH_REUSEPORT_CBPF`, `SO_ATTACH_REUSEPORT_EBPF`",
         why: "they reach the kernel's compiler of foreign code, and are for sniffers and for servers that spread their connections",
-        only: Only::Every,
+        only: RefusalScope::Every,
         when: &[
             // SOL_SOCKET
-            on(1, WORD, Test::Is(&[1])),
-            on(2, WORD, Test::Is(&[26, 50, 51, 52])),
+            on(1, WORD, BitTest::Is(&[1])),
+            on(2, WORD, BitTest::Is(&[26, 50, 51, 52])),
         ],
-        answer: Error::Permission,
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["sendto", "sendmmsg"],
         what: URGENT,
         why: "on Unix sockets it is a corner of the kernel with a history of faults, and hardly a program interrupts its peer so: telnet(1) and ftp(1) do",
-        only: Only::Every,
-        when: &[on(3, MSG_OOB, Test::IsSet)],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(3, MSG_OOB, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["sendmsg"],
         what: URGENT,
         why: "as for sendto",
-        only: Only::Every,
-        when: &[on(2, MSG_OOB, Test::IsSet)],
-        answer: Error::Permission,
+        only: RefusalScope::Every,
+        when: &[on(2, MSG_OOB, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
     },
-    Refusal {
+    ArgumentRefusal {
         syscalls: &["linkat"],
         what: "`AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`",
         why: "the new name would be of a file that no argument names, and rules about names would not hold for it",

@@ -14,8 +14,11 @@ use crate::words;
 pub struct NetworkAttempt {
     /// `connect`, `bind` or `send`.
     #[serde(with = "words")]
-    #[cfg_attr(test, schemars(schema_with = "words::schema::<turnkey_policy::On>"))]
-    pub act: turnkey_policy::On,
+    #[cfg_attr(
+        test,
+        schemars(schema_with = "words::schema::<turnkey_policy::AttemptKind>")
+    )]
+    pub act: turnkey_policy::AttemptKind,
     /// `IP:PORT`, `unix:PATH`, `unix-abstract:NAME`, `family NUMBER:HEX` or `unreadable`.
     pub address: String,
     /// `stream`, `datagram`, or another word for the socket's type; `null` when not known.

@@ -232,8 +232,10 @@ fn behind_link(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<OutputTar
     match paths::target_in(directory, name) {
         Err(PathError::Foreign | PathError::Movable | PathError::System(Errno::ENOENT)) => Ok(None),
         Err(error) => Err(failed(error)),
-        Ok(Target::Inherited(number)) => inherited(number).map(OutputTarget::Inherited).map(Some),
-        Ok(Target::Handle(handle)) => {
+        Ok(OpenedTarget::Inherited(number)) => {
+            inherited(number).map(OutputTarget::Inherited).map(Some)
+        }
+        Ok(OpenedTarget::Handle(handle)) => {
             let stat = fstat(&handle)?;
             match kind(&stat) {
                 OutputKind::File => Ok(None),

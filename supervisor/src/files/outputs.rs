@@ -64,7 +64,7 @@ impl RunOutputs {
                 format!("could not write {what} to {path}")
             })
         };
-        let export = export.map(Destination::check).transpose();
+        let export = export.map(ExportDestination::check).transpose();
         RunOutputs {
             report: find("a report", report)?,
             events: find("events", events)?,

@@ -14,7 +14,7 @@ use crate::cli::CheckArguments;
 use crate::failure::Failure;
 use crate::output;
 use turnkey_supervisor::{clock, files};
-use view::{CheckPage, CheckedProfile};
+use view::{CheckPage, ProfileProblems};
 
 /// Something was found.
 const FOUND: u8 = 1;
@@ -36,7 +36,7 @@ pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
     let check = CheckPage::new(
         looked_at
             .iter()
-            .map(|(name, outcome)| CheckedProfile::new(name, outcome)),
+            .map(|(name, outcome)| ProfileProblems::new(name, outcome)),
     );
     let written = if arguments.json {
         turnkey_report::json::write(&check, &mut page)

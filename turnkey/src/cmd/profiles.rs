@@ -47,8 +47,8 @@ fn lines(profiles: &[ShippedProfile]) -> String {
         .fold(head, |text, profile| text + &line(profile))
 }
 
-fn json(profiles: Vec<Listed>) -> anyhow::Result<String> {
-    let entry = |profile: Listed| ProfileEntry {
+fn json(profiles: Vec<ShippedProfile>) -> anyhow::Result<String> {
+    let entry = |profile: ShippedProfile| ProfileEntry {
         name: profile.name,
         extends: profile.extends,
         description: profile.description,

@@ -152,7 +152,7 @@ impl RunObserver for CallerTerminal<'_> {
         output::line(line);
     }
 
-    fn started(&mut self, limits: &Limits) {
+    fn started(&mut self, limits: &JailLimits) {
         self.progress = Some(ProgressLine::start(limits, self.quiet));
     }
 

@@ -8,12 +8,12 @@ use turnkey_policy::{LoadError, Problem, ProfilePlace};
 #[derive(Debug, Serialize)]
 pub struct CheckPage {
     pub schema: &'static str,
-    pub profiles: Vec<CheckedProfile>,
+    pub profiles: Vec<ProfileProblems>,
 }
 
 /// One profile, as it was named.
 #[derive(Debug, Serialize)]
-pub struct CheckedProfile {
+pub struct ProfileProblems {
     pub profile: String,
     /// Whether a run could use it.
     pub usable: bool,
@@ -52,7 +52,7 @@ pub struct TextLocation {
 }
 
 impl CheckPage {
-    pub fn new(profiles: impl Iterator<Item = CheckedProfile>) -> Self {
+    pub fn new(profiles: impl Iterator<Item = ProfileProblems>) -> Self {
         Self {
             schema: "turnkey.check/v1",
             profiles: profiles.collect(),
@@ -60,8 +60,8 @@ impl CheckPage {
     }
 }
 
-impl CheckedProfile {
-    pub fn new(name: &str, outcome: &Result<Checked, LoadError>) -> Self {
+impl ProfileProblems {
+    pub fn new(name: &str, outcome: &Result<CheckedProfile, LoadError>) -> Self {
         let findings = match outcome {
             Ok(checked) => checked.findings.iter().map(FoundProblem::warning).collect(),
             Err(error) => error.problems().iter().map(FoundProblem::error).collect(),
@@ -100,8 +100,8 @@ impl FoundProblem {
     }
 }
 
-impl From<Place> for TextLocation {
-    fn from(place: Place) -> Self {
+impl From<ProfilePlace> for TextLocation {
+    fn from(place: ProfilePlace) -> Self {
         Self {
             file: place.file,
             line: place.line,

@@ -61,9 +61,9 @@ impl<'a> SideAllowances<'a> {
         };
         let mut rules = Vec::new();
         for (want, on, access) in [
-            (FileWant::Read, On::Open, Some(Access::Read)),
-            (FileWant::Write, On::Open, Some(Access::Write)),
-            (FileWant::Run, On::Exec, None),
+            (FileWant::Read, AttemptKind::Open, Some(OpenAccess::Read)),
+            (FileWant::Write, AttemptKind::Open, Some(OpenAccess::Write)),
+            (FileWant::Run, AttemptKind::Exec, None),
         ] {
             let rule = |action, path| Rule {
                 path,
@@ -92,9 +92,9 @@ impl<'a> SideAllowances<'a> {
         actor: Option<ActorPaths<'_>>,
     ) -> Option<String> {
         let (on, access) = match want {
-            FileWant::Read => (On::Open, Access::Read),
-            FileWant::Write => (On::Open, Access::Write),
-            FileWant::Run => (On::Exec, Access::Read),
+            FileWant::Read => (AttemptKind::Open, OpenAccess::Read),
+            FileWant::Write => (AttemptKind::Open, OpenAccess::Write),
+            FileWant::Run => (AttemptKind::Exec, OpenAccess::Read),
         };
         let attempt = Attempt {
             path: Some(path),
@@ -198,7 +198,7 @@ fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
         return true;
     }
     if path.starts_with(WORKSPACE) {
-        return want != FileWant::Write || filesystem.workdir != Workdir::ReadOnly;
+        return want != FileWant::Write || filesystem.workdir != WorkdirMode::ReadOnly;
     }
     let mut given = filesystem.read.iter().map(|given| given.path.as_path());
     want != FileWant::Write

@@ -259,7 +259,7 @@ fn places(below: &Policy, above: &Policy) -> Vec<NewEntry> {
     new
 }
 
-fn limits(below: &Limits, above: &Limits) -> Vec<NewEntry> {
+fn limits(below: &JailLimits, above: &JailLimits) -> Vec<NewEntry> {
     let size = |key: &'static str, below: u64, above: u64| {
         (above > below).then(|| (key, format_size(below), format_size(above)))
     };

@@ -159,7 +159,7 @@ fn capabilities() -> Vec<CallerCapability> {
 }
 
 /// Makes groups as a run would, has a process born in them, and removes them.
-fn groups(hierarchies: Hierarchies) -> CgroupFacts {
+fn groups(hierarchies: CgroupHierarchies) -> CgroupFacts {
     let made = MadeGroups::create(GroupNames::new(&hierarchies, &group_name("trial")));
     let swap_is_bounded = made.as_ref().is_ok_and(MadeGroups::swap_is_bounded);
     let made = made

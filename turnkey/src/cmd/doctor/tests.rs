@@ -316,7 +316,7 @@ fn controllers_are_as_good_on_v1_and_missed_when_nowhere() {
     let legacy = ControllerHome::Legacy("/sys/fs/cgroup/memory".into());
     let on_v1 = check("controller-memory", home(legacy));
     expect(&on_v1, CheckState::Ok, &["v1", "/sys/fs/cgroup/memory"]);
-    let nowhere = check("controller-memory", home(Home::Missing));
+    let nowhere = check("controller-memory", home(ControllerHome::Missing));
     expect(
         &nowhere,
         CheckState::Missing,

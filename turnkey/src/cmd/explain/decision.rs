@@ -70,12 +70,12 @@ pub struct RuleMatch {
     pub candidate: RankedRule,
     /// Why the one before it comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<PrecedenceReason>,
+    pub after: Option<RankReason>,
 }
 
 /// Why one comes before another.
 #[derive(Debug, Serialize)]
-pub struct PrecedenceReason {
+pub struct RankReason {
     pub reason: &'static str,
     /// The same, for people.
     pub words: String,
@@ -125,7 +125,7 @@ impl ExplainedDecision {
 }
 
 fn asked(policy: &Policy, question: &ExplainQuestion) -> Vec<AskedAttempt> {
-    let accesses: Vec<Option<Access>> = match question.access.as_slice() {
+    let accesses: Vec<Option<OpenAccess>> = match question.access.as_slice() {
         [] => vec![None],
         accesses => accesses.iter().copied().map(Some).collect(),
     };
@@ -157,7 +157,7 @@ fn asked_about(
     policy: &Policy,
     on: Option<&'static str>,
     attempt: &Attempt<'_>,
-    access: Option<Access>,
+    access: Option<OpenAccess>,
 ) -> AskedAttempt {
     AskedAttempt {
         on,
@@ -199,13 +199,13 @@ fn in_order(policy: &Policy, candidates: &[Candidate]) -> Vec<RuleMatch> {
         .filter_map(|(before, candidate)| {
             Some(RuleMatch {
                 candidate: ranked(candidate, policy)?,
-                after: before.map(|first| PrecedenceReason::new(&policy.rules, first, candidate)),
+                after: before.map(|first| RankReason::new(&policy.rules, first, candidate)),
             })
         })
         .collect()
 }
 
-impl PrecedenceReason {
+impl RankReason {
     fn new(rules: &[Rule], first: Candidate, second: Candidate) -> Self {
         let reason = PrecedenceReason::between(rules, first, second);
         Self {

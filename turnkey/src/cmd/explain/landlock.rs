@@ -27,7 +27,7 @@ impl LandlockView {
     /// Reads the plan; `None` on a host without Landlock.
     pub fn new(plan: &Plan) -> Option<LandlockView> {
         let handled = plan.landlock?;
-        let rule = |rule: landlock::Rule| LandlockGrant {
+        let rule = |rule: landlock::LandlockRule| LandlockGrant {
             path: shown(&rule.path),
             rights: landlock::rights_in_words(rule.access),
         };

@@ -13,7 +13,7 @@ use crate::cli::QuestionArguments;
 /// An attempt that somebody asks about.
 #[derive(Debug)]
 pub struct ExplainQuestion {
-    pub on: On,
+    pub on: AttemptKind,
     pub path: Option<Vec<u8>>,
     pub address: Option<SocketAddr>,
     /// Each is decided by itself; empty for kinds that have none.

@@ -83,8 +83,8 @@ pub struct RankedRule {
 impl RulesView {
     /// Reads the policy.
     pub fn new(policy: &Policy) -> RulesView {
-        let kinds = On::ALL.iter().flat_map(|on| match on {
-            On::Open => Access::ALL
+        let kinds = AttemptKind::ALL.iter().flat_map(|on| match on {
+            AttemptKind::Open => OpenAccess::ALL
                 .iter()
                 .map(|access| (*on, Some(*access)))
                 .collect(),
@@ -131,7 +131,7 @@ fn patterns(globs: &[Glob]) -> Vec<String> {
     globs.iter().map(|glob| shown(glob.to_string())).collect()
 }
 
-fn ranking(on: On, access: Option<Access>, policy: &Policy) -> KindPrecedence {
+fn ranking(on: AttemptKind, access: Option<OpenAccess>, policy: &Policy) -> KindPrecedence {
     let ordered = precedence(&policy.rules, on, access);
     KindPrecedence {
         on: on.name(),

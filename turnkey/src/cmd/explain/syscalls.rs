@@ -37,7 +37,7 @@ pub struct RefusedArgument {
 
 impl SyscallsView {
     /// Reads the policy and the tables that the filters are built from.
-    pub fn new(policy: &turnkey_policy::Syscalls) -> SyscallsView {
+    pub fn new(policy: &turnkey_policy::SyscallPolicy) -> SyscallsView {
         let is_absent = |name: &&str| syscalls::ABSENT.contains(name);
         let refused = |name: &&str| !policy.allow.contains(name) && !is_absent(name);
         SyscallsView {
@@ -53,7 +53,7 @@ impl SyscallsView {
     }
 }
 
-fn allowed(policy: &turnkey_policy::Syscalls) -> Vec<AllowedCalls> {
+fn allowed(policy: &turnkey_policy::SyscallPolicy) -> Vec<AllowedCalls> {
     let mut left = policy.allow.clone();
     let mut rows = Vec::new();
     for group in GROUPS {
@@ -84,7 +84,7 @@ fn speaks_of(refusal: &ArgumentRefusal, policy: &turnkey_policy::SyscallPolicy) 
     calls.any(|name| policy.allow.contains(name))
 }
 
-fn argument(refusal: &Refusal) -> RefusedArgument {
+fn argument(refusal: &ArgumentRefusal) -> RefusedArgument {
     RefusedArgument {
         syscalls: refusal.syscalls,
         what: refusal.what,

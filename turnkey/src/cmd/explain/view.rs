@@ -171,7 +171,7 @@ impl PlanView {
                 .iter()
                 .map(|step| TreeRow::new(step, plan))
                 .collect(),
-            confinement: Step::ALL.iter().map(|step| step.describe()).collect(),
+            confinement: ChildStep::ALL.iter().map(|step| step.describe()).collect(),
             landlock: LandlockView::new(plan),
             rlimits: rlimits(plan),
             syscalls: SyscallsView::new(&policy.syscalls),
@@ -206,7 +206,7 @@ fn command(plan: &Plan) -> CommandView {
     }
 }
 
-fn namespace(namespace: &turnkey_jailer::namespaces::Namespace) -> NamespaceView {
+fn namespace(namespace: &turnkey_jailer::namespaces::JailNamespace) -> NamespaceView {
     NamespaceView {
         layer: namespace.layer.name(),
         made: match namespace.made {
@@ -241,7 +241,7 @@ fn group(limit: &GroupLimit) -> GroupView {
 }
 
 fn network(plan: &Plan) -> NetworkView {
-    let host = |entry: &Allowed| HostView {
+    let host = |entry: &AllowedHost| HostView {
         to: entry.to.to_string(),
         addresses: entry.addresses.iter().map(ToString::to_string).collect(),
         why: escape(entry.why.as_bytes()),
@@ -312,7 +312,7 @@ fn behaviours(policy: &Policy, response: BehaviourResponse) -> Vec<&'static str>
     those.map(|one| one.name()).collect()
 }
 
-fn accepted(accepted: &turnkey_policy::Accepted) -> AcceptedView {
+fn accepted(accepted: &turnkey_policy::AcceptedFinding) -> AcceptedView {
     AcceptedView {
         finding: accepted.finding.clone(),
         until: accepted.until.to_string(),

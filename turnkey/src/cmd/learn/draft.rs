@@ -190,7 +190,8 @@ fn add_places_to_make_in(
     let rules = &sources.policy.rules;
     for place in places {
         let inside = [&place, b"/q/q".as_slice()].concat();
-        if verdict(rules, FileWant::Write, &inside).is_some_and(|rule| rule.action == Action::Allow)
+        if verdict(rules, FileWant::Write, &inside)
+            .is_some_and(|rule| rule.action == RuleAction::Allow)
         {
             continue;
         }
@@ -216,9 +217,9 @@ fn add_places_to_make_in(
 /// The rule that decides on a use of a path.
 pub fn verdict<'r>(rules: &'r [Rule], want: FileWant, path: &[u8]) -> Option<&'r Rule> {
     let (on, access) = match want {
-        FileWant::Read => (On::Open, Access::Read),
-        FileWant::Write => (On::Open, Access::Write),
-        FileWant::Run => (On::Exec, Access::Read),
+        FileWant::Read => (AttemptKind::Open, OpenAccess::Read),
+        FileWant::Write => (AttemptKind::Open, OpenAccess::Write),
+        FileWant::Run => (AttemptKind::Exec, OpenAccess::Read),
     };
     let attempt = Attempt {
         path: Some(path),
@@ -242,7 +243,9 @@ fn fate(sources: &DraftSources<'_>, wanted: &FileUse, by: &UsedBy) -> UseFate {
         Some(rule) if STOPPING.contains(&rule.id.as_str()) => {}
         // It is on the list already.
         Some(rule) if rule.id == LEFT_OUT => return UseFate::SaidAlready,
-        Some(rule) if rule.action >= Action::Deny => return UseFate::Against(against(rule), None),
+        Some(rule) if rule.action >= RuleAction::Deny => {
+            return UseFate::Against(against(rule), None);
+        }
         // Such a rule decides before the one that stops everything else.
         Some(rule) if !rule.path.is_empty() => return UseFate::SaidAlready,
         _ => {}

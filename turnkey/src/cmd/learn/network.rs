@@ -73,14 +73,14 @@ pub fn talk(
     let mut talk = NetworkDraft::default();
     let mut hosts: BTreeMap<String, MadeBy> = BTreeMap::new();
     let mut to_itself = UsedBy::default();
-    let mut needed = Network::None;
+    let mut needed = NetworkMode::None;
     for (contact, made) in &contacts.made {
         match fate((contact, made), contacts, policy, around) {
             ContactFate::ToItself => {
-                needed = needed.max(Network::Loopback);
+                needed = needed.max(NetworkMode::Loopback);
                 to_itself.join(&made.by);
             }
-            ContactFate::SaidAlready => needed = Network::Allow,
+            ContactFate::SaidAlready => needed = NetworkMode::Allow,
             ContactFate::Host(host) => {
                 let known = hosts.entry(host).or_default();
                 known.by.join(&made.by);
@@ -140,7 +140,7 @@ fn fate(
     let (address, port) = (contact.address.ip(), contact.address.port());
     let rule = made.by.rule.and_then(|rule| policy.rules.get(rule));
     let rule = rule.filter(|rule| !rule.address.is_empty() || !rule.port.is_empty());
-    if let Some(rule) = rule.filter(|rule| rule.action >= Action::Deny) {
+    if let Some(rule) = rule.filter(|rule| rule.action >= RuleAction::Deny) {
         return ContactFate::Decide(against(rule));
     }
     if contact.act == ContactKind::Wait {
@@ -201,7 +201,7 @@ fn talks_home(contact: &ContactKey, policy: &Policy, contacts: &RunContacts) -> 
         let may_be_it = other.address.port() == port || other.address.port() == 0;
         other.act == ContactKind::Wait && may_be_it && address::is_own(address)
     };
-    if policy.network != Network::Host || contacts.made.keys().any(|other| waits(&other)) {
+    if policy.network != NetworkMode::Host || contacts.made.keys().any(|other| waits(&other)) {
         return ContactFate::ToItself;
     }
     ContactFate::Decide(format!(
@@ -355,15 +355,15 @@ pub fn stopped_by(
     }
     let is_stopped = |contact: &ContactKey, fate: &ContactFate| {
         let needed = match fate {
-            ContactFate::ToItself => Network::Loopback,
-            ContactFate::Host(_) | ContactFate::SaidAlready => Network::Allow,
+            ContactFate::ToItself => NetworkMode::Loopback,
+            ContactFate::Host(_) | ContactFate::SaidAlready => NetworkMode::Allow,
             ContactFate::Decide(_) => return false,
         };
         let is_own = address::is_own(contact.address.ip());
         let on = match contact.act {
-            ContactKind::Connect => On::Connect,
-            ContactKind::Send => On::Send,
-            ContactKind::Wait => On::Bind,
+            ContactKind::Connect => AttemptKind::Connect,
+            ContactKind::Send => AttemptKind::Send,
+            ContactKind::Wait => AttemptKind::Bind,
         };
         let attempt = Attempt {
             address: Some(contact.address),

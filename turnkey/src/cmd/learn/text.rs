@@ -175,7 +175,11 @@ impl ProfileText {
     }
 
     /// Says the limits; with those of a policy, only where they are higher.
-    pub fn limit(&mut self, needs: &[LimitNeed], below: Option<&Limits>) -> Result<(), TextError> {
+    pub fn limit(
+        &mut self,
+        needs: &[LimitNeed],
+        below: Option<&JailLimits>,
+    ) -> Result<(), TextError> {
         for need in needs {
             if below.is_some_and(|limits| !(need.exceeds)(limits, &need.value)) {
                 continue;

@@ -107,7 +107,7 @@ fn the_whole_profile_says_something_about_every_key() {
 /// Reader and schema have to agree about a change of one key in every table that has it.
 fn assert_agree(
     validator: &ProfileValidator,
-    key: &turnkey_policy::keys::Key,
+    key: &turnkey_policy::keys::ProfileKey,
     value: Option<&Value>,
 ) -> bool {
     let mut profile = parsed(WHOLE);

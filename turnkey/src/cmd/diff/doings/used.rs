@@ -57,7 +57,10 @@ impl ReportedUse {
 
     /// Asks for each of those that did so; the first answer stands, and the others who get one are named with
     /// it.
-    pub fn against(&self, why: impl Fn(Option<Actor<'_>>) -> Option<String>) -> Option<DeniedUse> {
+    pub fn against(
+        &self,
+        why: impl Fn(Option<ActorPaths<'_>>) -> Option<String>,
+    ) -> Option<DeniedUse> {
         let mut refused: Vec<&UsingProgram> = Vec::new();
         let mut first = None;
         for program in &self.by {

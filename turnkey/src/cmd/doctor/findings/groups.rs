@@ -41,7 +41,11 @@ pub fn findings(facts: &HostFacts) -> Vec<CheckFinding> {
     findings
 }
 
-fn one_controller(controller: Controller, home: &Home, groups: &CgroupFacts) -> CheckFinding {
+fn one_controller(
+    controller: Controller,
+    home: &ControllerHome,
+    groups: &CgroupFacts,
+) -> CheckFinding {
     let (name, needed_for) = match controller {
         Controller::Memory => ("controller-memory", "limits.memory and limits.swap"),
         Controller::Pids => ("controller-pids", "limits.pids"),

@@ -51,7 +51,7 @@ fn hosts(talk: &NetworkDraft) -> Vec<&str> {
     hosts.map(|line| line.pattern.as_str()).collect()
 }
 
-fn mode(talk: &NetworkDraft) -> Option<Network> {
+fn mode(talk: &NetworkDraft) -> Option<NetworkMode> {
     talk.mode.as_ref().map(|(mode, _)| *mode)
 }
 
@@ -73,7 +73,7 @@ fn a_public_address_is_allowed_with_its_port_and_its_reason() {
     first.names.insert("example.org".to_owned());
     let talk = talk(
         &contacts,
-        &policy(Network::None),
+        &policy(NetworkMode::None),
         &ContactFacts::default(),
         false,
     );
@@ -96,7 +96,7 @@ fn what_talks_to_itself_needs_loopback_alone() {
     ] {
         let talk = talk(
             &contacts(list),
-            &policy(Network::None),
+            &policy(NetworkMode::None),
             &ContactFacts::default(),
             false,
         );
@@ -112,7 +112,7 @@ fn what_talks_to_itself_needs_loopback_alone() {
 fn who_talks_to_nobody_has_no_network_unless_it_is_added_to() {
     let nothing = contacts(&[]);
     let learn = |is_added_to| {
-        let below = policy(Network::Loopback);
+        let below = policy(NetworkMode::Loopback);
         talk(&nothing, &below, &ContactFacts::default(), is_added_to)
     };
     assert_eq!(mode(&learn(false)), Some(NetworkMode::None));
@@ -205,7 +205,7 @@ fn a_name_that_led_nowhere_is_told() {
         .insert("example.org".to_owned(), made(2, false).by);
     let talk = talk(
         &contacts,
-        &policy(Network::None),
+        &policy(NetworkMode::None),
         &ContactFacts::default(),
         false,
     );
@@ -224,7 +224,7 @@ fn too_many_hosts_are_no_list() {
         .collect();
     let talk = talk(
         &contacts(&list),
-        &policy(Network::None),
+        &policy(NetworkMode::None),
         &ContactFacts::default(),
         false,
     );
@@ -235,7 +235,7 @@ fn too_many_hosts_are_no_list() {
 #[test]
 fn a_profile_that_would_stop_a_contact_is_found_out() {
     let contacts = contacts(&[(Connect, "198.51.100.7:443"), (Wait, "127.0.0.1:80")]);
-    let below = policy(Network::None);
+    let below = policy(NetworkMode::None);
     let stopped = |policy: &Policy| stopped_by(policy, &contacts, &below, &ContactFacts::default());
     assert_eq!(stopped(&below).len(), 2);
     let mut learned = policy(NetworkMode::Allow);
