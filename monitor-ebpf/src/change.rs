@@ -290,7 +290,7 @@ fn attach_names(
     } else {
         scratch.record.flags |= flag::RAW_UNREADABLE;
     }
-    if length == UNREADABLE || asked.object.by_descriptor != 0 {
+    if length == UNREADABLE || asked.object.by_descriptor != 0 && asked.new.path == 0 {
         // A descriptor's own path is where the text begins.
         let known = if length == UNREADABLE { 0 } else { length };
         scratch.record.path_len = known as u16;
@@ -300,13 +300,19 @@ fn attach_names(
         return;
     }
     let at = u32::from(scratch.record.raw_len);
+    // Of a descriptor whose file got another name, that name has taken the place of the path: its file is told as
+    // the directory that nothing starts from.
+    let length =
+        length & read::opaque(u64::from(asked.object.by_descriptor).wrapping_sub(1)) as u32;
     if asked.new.path == 0 || read::append_user_bytes(scratch, at, asked.object.path, length) {
         scratch.record.path_len = length as u16;
     } else {
         scratch.record.flags |= flag::OBJECT_UNREADABLE;
     }
-    let absolute = scratch.text[(at as usize) % PATH] == b'/';
-    if !absolute {
+    // In one comparison, by which the verifier learns nothing of either.
+    let first = u64::from(scratch.text[(at as usize) % PATH] ^ b'/');
+    let is_empty = u64::from(read::apart(u64::from(length)) == 0);
+    if read::opaque(first | is_empty) != 0 {
         let base = path::resolve(scratch, task, path::base(task, asked.object.directory));
         let behind = at + u32::from(scratch.record.path_len);
         if base.is_whole() && base.length != 0 {

@@ -184,6 +184,11 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         refused::unknown(jail, (nr, result));
         return None;
     }
+    if network::is_refused_urgent(nr, call, (regs, result)) {
+        let scratch = emit::scratch(jail, program::LEAVE)?;
+        refused::filtered(scratch, jail, emit::current(), (nr, result));
+        return None;
+    }
     // Memory is mapped all day.
     let is_unasked = match call {
         class::NONE => true,

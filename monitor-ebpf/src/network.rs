@@ -256,10 +256,34 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
     }
 }
 
+const SENDMMSG: i32 = 307;
+
+/// Whether a send was refused that asked for urgent data: by the filter, which answers so whoever is addressed.
+/// What is found out here does not tell the verifier anything of what it has to follow afterwards.
+#[inline(always)]
+pub fn is_refused_urgent(nr: i32, call: u8, (regs, result): (u64, i64)) -> bool {
+    const MSG_OOB: u32 = 1;
+    const SENDMSG: i32 = 46;
+    let (call, nr) = (
+        read::apart(u64::from(call)) as u8,
+        read::apart(nr as u64) as i32,
+    );
+    if read::apart(result as u64) as i64 != -i64::from(EPERM)
+        || !matches!(call, class::SENDTO | class::SENDMSG)
+    {
+        return false;
+    }
+    let flags = if nr == SENDMSG {
+        read::register(regs, offset!(regs_dx)).word()
+    } else {
+        read::register(regs, offset!(regs_r10)).word()
+    };
+    flags & MSG_OOB != 0
+}
+
 /// True when a call is a sendmmsg(2) of no message: what its argument leads to is none.
 #[inline(always)]
 pub fn sends_nothing(nr: i32, regs: u64) -> bool {
-    const SENDMMSG: i32 = 307;
     nr == SENDMMSG && read::register(regs, offset!(regs_dx)).word() == 0
 }
 

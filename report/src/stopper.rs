@@ -27,6 +27,7 @@ use place::{Place, Tree};
 
 /// What kept an attempt from having its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopper {
     /// The path is not in the jail's tree; whether the host has it is not said.
@@ -260,7 +261,13 @@ impl Attribution {
     }
 
     fn refusal(&self, name: &str, [first, second, third]: [u64; 3], errno: i32) -> Option<Only> {
-        let arguments = [first, second, third, 0, 0, 0];
+        // A send is told of as a refused call for its flags alone, and without them.
+        let (third, fourth) = match name {
+            "sendmsg" => (arguments::MSG_OOB.into(), 0),
+            "sendto" | "sendmmsg" => (third, arguments::MSG_OOB.into()),
+            _ => (third, 0),
+        };
+        let arguments = [first, second, third, fourth, 0, 0];
         let refusal = arguments::refusal(&self.syscalls, name, &arguments)?;
         (i32::from(refusal.answer.number()) == errno).then_some(refusal.only)
     }

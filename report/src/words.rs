@@ -23,3 +23,10 @@ pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Resu
         ))
     })
 }
+
+/// The schema of a word: one of those that there are.
+#[cfg(test)]
+pub fn schema<T: Named>(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
+    schemars::json_schema!({ "enum": names })
+}

@@ -35,7 +35,7 @@
 //!
 //! - **Threads and children**: as for `turnkey-jailer`, whose rules hold here too.
 //! - **Signals.** A run listens to the signals that end a process, and passes them on to the program.
-//! - **Standard input** is what the program reads; standard output and error are written by what [`Request::output`] says.
+//! - **Standard input** is what the program reads; standard output and error are written by what [`RunRequest::output`] says.
 
 #![cfg_attr(
     test,
@@ -69,5 +69,5 @@ pub mod toolchain;
 pub use object::object;
 pub use relay::{Sink, standard_error, standard_output};
 pub use required_layers::Strictness;
-pub use run::{Done, Entered, Observer, Request, enter, run};
-pub use settle::{Settled, plan};
+pub use run::{FinishedRun, RunObserver, RunPlace, RunRequest, enter, run};
+pub use settle::{SettledPolicy, plan};

@@ -20,23 +20,23 @@ use turnkey_jailer::Ids;
 use crate::relay;
 
 /// The caller's side of the program's input.
-pub enum Input {
+pub enum ProgramInput {
     /// To be written to by a relay.
     Relayed(OwnedFd),
     /// The program has a description of its own.
-    Reopened(Reopened),
+    Reopened(ReopenedInput),
 }
 
 /// What the caller has, and the description that the program got instead.
-pub struct Reopened {
+pub struct ReopenedInput {
     theirs: OwnedFd,
     own: File,
-    before: Before,
+    before: StateBefore,
 }
 
 /// What belongs to the file or its description, and is put back.
 #[derive(Clone, Copy)]
-enum Before {
+enum StateBefore {
     /// Where the caller was.
     Offset(i64),
     /// Bytes that the pipe holds, which every reader can change.
@@ -46,26 +46,26 @@ enum Before {
 }
 
 /// What the program reads, and what is left to do for it.
-pub fn open(stdin: BorrowedFd<'_>) -> io::Result<(OwnedFd, Input)> {
+pub fn open(stdin: BorrowedFd<'_>) -> io::Result<(OwnedFd, ProgramInput)> {
     // A file that cannot be opened a second time (somebody else's, handed in open) is passed on.
     if let Some(before) = reopenable(stdin)?
         && let Ok(own) = reopen(stdin, before)
     {
         let inside = own.as_fd().try_clone_to_owned()?;
         let theirs = stdin.try_clone_to_owned()?;
-        let input = Reopened {
+        let input = ReopenedInput {
             theirs,
             own,
             before,
         };
-        return Ok((inside, Input::Reopened(input)));
+        return Ok((inside, ProgramInput::Reopened(input)));
     }
     let (inside, outside) = relay::pipe()?;
-    Ok((inside, Input::Relayed(outside)))
+    Ok((inside, ProgramInput::Relayed(outside)))
 }
 
 /// Only what is open for reading alone, so that nothing is gained by opening it.
-fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<Before>> {
+fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<StateBefore>> {
     let flags = OFlag::from_bits_truncate(fcntl(stream, FcntlArg::F_GETFL)?);
     if flags & OFlag::O_ACCMODE != OFlag::O_RDONLY || flags.contains(OFlag::O_PATH) {
         return Ok(None);
@@ -73,12 +73,15 @@ fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<Before>> {
     let stat = fstat(stream)?;
     let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
     Ok(match kind {
-        SFlag::S_IFREG => Some(Before::Offset(lseek(stream, 0, Whence::SeekCur)?)),
+        SFlag::S_IFREG => Some(StateBefore::Offset(lseek(stream, 0, Whence::SeekCur)?)),
         // The jail of a caller without privileges may have the caller's user: it could open the pipe for writing, and what
         // it wrote there would be read by whoever reads on after it.
         SFlag::S_IFIFO if Ids::probe() != Ids::All => None,
-        SFlag::S_IFIFO => Some(Before::PipeSize(fcntl(stream, FcntlArg::F_GETPIPE_SZ)?)),
-        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Some(Before::Nothing),
+        SFlag::S_IFIFO => Some(StateBefore::PipeSize(fcntl(
+            stream,
+            FcntlArg::F_GETPIPE_SZ,
+        )?)),
+        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Some(StateBefore::Nothing),
         _ => None,
     })
 }
@@ -88,20 +91,20 @@ fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<Before>> {
     clippy::disallowed_methods,
     reason = "the descriptor itself, by no name"
 )]
-fn reopen(stream: BorrowedFd<'_>, before: Before) -> io::Result<File> {
+fn reopen(stream: BorrowedFd<'_>, before: StateBefore) -> io::Result<File> {
     // Without waiting: a FIFO whose writers have gone would be waited for.
     let mut own = OpenOptions::new()
         .read(true)
         .custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY)
         .open(format!("/proc/self/fd/{}", stream.as_raw_fd()))?;
     fcntl(&own, FcntlArg::F_SETFL(OFlag::empty()))?;
-    if let Before::Offset(offset) = before {
+    if let StateBefore::Offset(offset) = before {
         own.seek(SeekFrom::Start(offset.cast_unsigned()))?;
     }
     Ok(own)
 }
 
-impl Reopened {
+impl ReopenedInput {
     /// When nobody is left who could use the program's description: what a reader leaves behind, and nothing else.
     ///
     /// A shell reads on where its commands stopped reading. So the caller's offset goes as far as the program has read,
@@ -109,11 +112,11 @@ impl Reopened {
     pub fn give_back(mut self) {
         // Who has closed or changed its own end meanwhile wants nothing back.
         match self.before {
-            Before::Offset(offset) => drop(self.advance(offset)),
-            Before::PipeSize(size) => {
+            StateBefore::Offset(offset) => drop(self.advance(offset)),
+            StateBefore::PipeSize(size) => {
                 let _ = fcntl(&self.theirs, FcntlArg::F_SETPIPE_SZ(size));
             }
-            Before::Nothing => {}
+            StateBefore::Nothing => {}
         }
     }
 
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     fn is_reopened(stream: impl AsFd) -> bool {
-        matches!(open(stream.as_fd()).unwrap().1, Input::Reopened(_))
+        matches!(open(stream.as_fd()).unwrap().1, ProgramInput::Reopened(_))
     }
 
     #[test]
@@ -165,7 +168,7 @@ mod tests {
             let mut inside = File::from(inside);
             assert_eq!(inside.stream_position().unwrap(), from);
             inside.seek(SeekFrom::Start(to)).unwrap();
-            let Input::Reopened(input) = input else {
+            let ProgramInput::Reopened(input) = input else {
                 panic!("a regular file is opened again");
             };
             input.give_back();

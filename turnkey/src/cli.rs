@@ -15,15 +15,15 @@ pub use overrides::OverrideArguments;
 /// breaks the rules, and say exactly what happened.
 #[derive(Debug, Parser)]
 #[command(name = "turnkey", version, arg_required_else_help = true)]
-pub struct Arguments {
+pub struct CommandLine {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: TurnkeyCommand,
 }
 
 /// What turnkey can do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum TurnkeyCommand {
     /// Run a command in a jail, watched.
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
@@ -455,14 +455,15 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 
     #[test]
     fn relative_paths_are_made_absolute() {
         let arguments =
-            Arguments::try_parse_from(["turnkey", "run", "--read", "data", "--", "true"]).unwrap();
-        let Command::Run(run) = arguments.command else {
+            CommandLine::try_parse_from(["turnkey", "run", "--read", "data", "--", "true"])
+                .unwrap();
+        let TurnkeyCommand::Run(run) = arguments.command else {
             panic!("`run` is run")
         };
         let expected = std::env::current_dir().unwrap().join("data");
@@ -477,7 +478,7 @@ mod tests {
         let line = [
             "turnkey", "run", "--memory", "1G", "--", "ls", "--memory", "-l",
         ];
-        let Command::Run(run) = Arguments::try_parse_from(line).unwrap().command else {
+        let TurnkeyCommand::Run(run) = CommandLine::try_parse_from(line).unwrap().command else {
             panic!("`run` is run")
         };
         assert_eq!(run.command, ["ls", "--memory", "-l"]);
@@ -495,7 +496,8 @@ mod tests {
             ("turnkey run true --help", "true --help"),
         ] {
             let words = line.split(' ');
-            let Command::Run(run) = Arguments::try_parse_from(words).unwrap().command else {
+            let TurnkeyCommand::Run(run) = CommandLine::try_parse_from(words).unwrap().command
+            else {
                 panic!("`run` is run")
             };
             assert_eq!(run.command.join(" ".as_ref()), command, "{line}");
@@ -505,7 +507,7 @@ mod tests {
 
     #[test]
     fn the_flags_of_run_are_grouped_and_examples_stand_at_the_end() {
-        let mut command = Arguments::command();
+        let mut command = CommandLine::command();
         let help = command
             .find_subcommand_mut("run")
             .unwrap()
@@ -520,6 +522,6 @@ mod tests {
 
     #[test]
     fn a_command_is_required() {
-        assert!(Arguments::try_parse_from(["turnkey", "run"]).is_err());
+        assert!(CommandLine::try_parse_from(["turnkey", "run"]).is_err());
     }
 }

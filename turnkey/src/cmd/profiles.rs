@@ -9,13 +9,13 @@ use crate::failure::Failure;
 use crate::output;
 
 #[derive(Serialize)]
-struct Page {
+struct ProfilesPage {
     schema: &'static str,
-    profiles: Vec<Entry>,
+    profiles: Vec<ProfileEntry>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct ProfileEntry {
     name: &'static str,
     extends: Vec<String>,
     description: String,
@@ -48,12 +48,12 @@ fn lines(profiles: &[Listed]) -> String {
 }
 
 fn json(profiles: Vec<Listed>) -> anyhow::Result<String> {
-    let entry = |profile: Listed| Entry {
+    let entry = |profile: Listed| ProfileEntry {
         name: profile.name,
         extends: profile.extends,
         description: profile.description,
     };
-    let page = Page {
+    let page = ProfilesPage {
         schema: "turnkey.profiles/v1",
         profiles: profiles.into_iter().map(entry).collect(),
     };

@@ -12,14 +12,14 @@ use turnkey_policy::{
     decide,
 };
 
-use super::New;
-use super::allowances::Allowances;
+use super::NewEntry;
+use super::allowances::SideAllowances;
 use crate::cmd::learn::witness::witnesses;
 use turnkey_report::escape;
 
 /// Everything that `above` allows and `below` does not.
-pub fn new(below: &Policy, above: &Policy) -> BTreeSet<New> {
-    let mut new = rules_beyond(&Allowances::of_profile(below), above);
+pub fn new(below: &Policy, above: &Policy) -> BTreeSet<NewEntry> {
+    let mut new = rules_beyond(&SideAllowances::of_profile(below), above);
     new.extend(places(below, above));
     new.extend(limits(&below.limits, &above.limits));
     let calls = above.syscalls.allow.difference(&below.syscalls.allow);
@@ -79,8 +79,8 @@ pub fn new(below: &Policy, above: &Policy) -> BTreeSet<New> {
     new
 }
 
-fn one(kind: &'static str, what: &str, why: &str) -> New {
-    New {
+fn one(kind: &'static str, what: &str, why: &str) -> NewEntry {
+    NewEntry {
         kind,
         what: what.to_owned(),
         why: why.to_owned(),
@@ -88,7 +88,7 @@ fn one(kind: &'static str, what: &str, why: &str) -> New {
 }
 
 /// What the rules of `above` let pass and those of the other side do not.
-pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
+pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewEntry> {
     let mut new = BTreeSet::new();
     let patterns = |rules: &[Rule]| -> BTreeSet<String> {
         let globs = rules.iter().flat_map(|rule| &rule.path);
@@ -100,9 +100,9 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
         .collect();
     // Where no pattern speaks, rules without any decide.
     patterns.insert("/srv/anything-else".to_owned());
-    let somebody = Somebody::all(&[&below.rules, &above.rules]);
+    let somebody = ActingProgram::all(&[&below.rules, &above.rules]);
     let passes = |attempt: Attempt<'_>| {
-        let by = |who: &Somebody| passes(below, above, &who.makes(attempt), who);
+        let by = |who: &ActingProgram| passes(below, above, &who.makes(attempt), who);
         somebody.iter().find_map(by)
     };
     for on in On::ALL.iter().copied() {
@@ -139,13 +139,13 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
 }
 
 /// Who acts, as far as rules ask for that.
-struct Somebody {
+struct ActingProgram {
     /// `None` where no rule asks.
     exe: Option<Vec<u8>>,
     script: Option<Vec<u8>>,
 }
 
-impl Somebody {
+impl ActingProgram {
     /// One for each pattern of a program with each of a script, and those whom no pattern means.
     fn all(sides: &[&[Rule]]) -> Vec<Self> {
         let rules = || sides.iter().flat_map(|rules| rules.iter());
@@ -195,10 +195,10 @@ impl Somebody {
 
 /// Why the other side stops what this one lets pass, when somebody tries it.
 fn passes(
-    below: &Allowances<'_>,
+    below: &SideAllowances<'_>,
     above: &Policy,
     attempt: &Attempt<'_>,
-    who: &Somebody,
+    who: &ActingProgram,
 ) -> Option<String> {
     let stops = |rules: &[Rule]| {
         let rule = decide(rules, attempt)?;
@@ -217,7 +217,7 @@ fn passes(
     ))
 }
 
-fn places(below: &Policy, above: &Policy) -> Vec<New> {
+fn places(below: &Policy, above: &Policy) -> Vec<NewEntry> {
     let (below, above) = (&below.filesystem, &above.filesystem);
     let shown = |path: &Path| escape(path.as_os_str().as_encoded_bytes());
     let mut new = Vec::new();
@@ -255,7 +255,7 @@ fn places(below: &Policy, above: &Policy) -> Vec<New> {
     new
 }
 
-fn limits(below: &Limits, above: &Limits) -> Vec<New> {
+fn limits(below: &Limits, above: &Limits) -> Vec<NewEntry> {
     let size = |key: &'static str, below: u64, above: u64| {
         (above > below).then(|| (key, format_size(below), format_size(above)))
     };

@@ -7,14 +7,14 @@ use super::view::shown;
 
 /// Every rule, and who speaks first.
 #[derive(Debug, Serialize)]
-pub struct Rules {
-    pub definitions: Vec<Definition>,
-    pub precedence: Vec<Precedence>,
+pub struct RulesView {
+    pub definitions: Vec<RuleDefinition>,
+    pub precedence: Vec<KindPrecedence>,
 }
 
 /// One rule.
 #[derive(Debug, Serialize)]
-pub struct Definition {
+pub struct RuleDefinition {
     pub id: String,
     /// What it comes to under the profile's mode.
     pub action: &'static str,
@@ -47,16 +47,16 @@ pub struct Definition {
 
 /// For one kind of attempt: the first that matches decides.
 #[derive(Debug, Serialize)]
-pub struct Precedence {
+pub struct KindPrecedence {
     pub on: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<&'static str>,
-    pub order: Vec<Ranked>,
+    pub order: Vec<RankedRule>,
 }
 
 /// A rule, or one pattern of it.
 #[derive(Debug, Serialize)]
-pub struct Ranked {
+pub struct RankedRule {
     pub rule: String,
     /// `null` speaks of every path, or of an attempt without one.
     pub pattern: Option<String>,
@@ -78,9 +78,9 @@ pub struct Ranked {
     pub action: &'static str,
 }
 
-impl Rules {
+impl RulesView {
     /// Reads the policy.
-    pub fn new(policy: &Policy) -> Rules {
+    pub fn new(policy: &Policy) -> RulesView {
         let kinds = On::ALL.iter().flat_map(|on| match on {
             On::Open => Access::ALL
                 .iter()
@@ -88,7 +88,7 @@ impl Rules {
                 .collect(),
             _ => vec![(*on, None)],
         });
-        Rules {
+        RulesView {
             definitions: policy
                 .rules
                 .iter()
@@ -103,9 +103,9 @@ impl Rules {
 }
 
 /// One rule as it is shown.
-pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
+pub(super) fn definition(rule: &Rule, policy: &Policy) -> RuleDefinition {
     let action = policy.mode.apply(rule.action);
-    Definition {
+    RuleDefinition {
         id: shown(&rule.id),
         action: action.name(),
         written: (action != rule.action).then(|| rule.action.name()),
@@ -129,9 +129,9 @@ fn patterns(globs: &[Glob]) -> Vec<String> {
     globs.iter().map(|glob| shown(glob.to_string())).collect()
 }
 
-fn ranking(on: On, access: Option<Access>, policy: &Policy) -> Precedence {
+fn ranking(on: On, access: Option<Access>, policy: &Policy) -> KindPrecedence {
     let ordered = precedence(&policy.rules, on, access);
-    Precedence {
+    KindPrecedence {
         on: on.name(),
         access: access.map(Access::name),
         order: ordered
@@ -142,10 +142,10 @@ fn ranking(on: On, access: Option<Access>, policy: &Policy) -> Precedence {
 }
 
 /// One candidate as it is shown.
-pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
+pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<RankedRule> {
     let rule = policy.rules.get(candidate.rule)?;
     let pattern = candidate.glob(&policy.rules);
-    Some(Ranked {
+    Some(RankedRule {
         rule: shown(&rule.id),
         pattern: pattern.map(|glob| shown(glob.to_string())),
         address: candidate
@@ -161,7 +161,7 @@ pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
     })
 }
 
-impl Ranked {
+impl RankedRule {
     /// What it means, in one line: the object, its state, and who acts.
     pub fn means(&self) -> String {
         let mut means = self.speaks_of();

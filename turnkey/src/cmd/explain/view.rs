@@ -12,9 +12,9 @@ use turnkey_policy::{
     Action, Allowed, Behaviour, Layer, Policy, Response, Rule, Special, Subnet, endpoint,
 };
 
-use super::landlock::Landlock;
-use super::rules::Rules;
-use super::syscalls::Syscalls;
+use super::landlock::LandlockView;
+use super::rules::RulesView;
+use super::syscalls::SyscallsView;
 use super::tree::TreeRow;
 use turnkey_report::escape;
 
@@ -23,30 +23,30 @@ const SCHEMA: &str = "turnkey.plan/v1";
 
 /// A whole plan. Every text that comes from a path, an argument or a profile is escaped.
 #[derive(Debug, Serialize)]
-pub struct View {
+pub struct PlanView {
     schema: &'static str,
-    pub profile: Profile,
-    pub command: Command,
-    pub namespaces: Vec<Namespace>,
-    pub identity: Identity,
-    pub groups: Vec<Group>,
+    pub profile: ProfileView,
+    pub command: CommandView,
+    pub namespaces: Vec<NamespaceView>,
+    pub identity: IdentityView,
+    pub groups: Vec<GroupView>,
     /// What of the limits on disks has no effect, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unheld: Option<String>,
     pub tree: Vec<TreeRow>,
     /// The steps of the jail's first process, each before the next.
     pub confinement: Vec<&'static str>,
-    pub landlock: Option<Landlock>,
-    pub rlimits: Vec<Rlimit>,
-    pub syscalls: Syscalls,
-    pub network: Network,
-    pub rules: Rules,
-    pub supervisor: Supervisor,
-    pub layers: Layers,
+    pub landlock: Option<LandlockView>,
+    pub rlimits: Vec<RlimitView>,
+    pub syscalls: SyscallsView,
+    pub network: NetworkView,
+    pub rules: RulesView,
+    pub supervisor: SupervisorView,
+    pub layers: LayersView,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Profile {
+pub struct ProfileView {
     pub name: String,
     pub description: String,
     pub sha256: String,
@@ -54,7 +54,7 @@ pub struct Profile {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Command {
+pub struct CommandView {
     pub arguments: Vec<String>,
     /// Where the program is looked for, in this order.
     pub candidates: Vec<String>,
@@ -63,13 +63,13 @@ pub struct Command {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Namespace {
+pub struct NamespaceView {
     pub layer: &'static str,
     pub made: &'static str,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Identity {
+pub struct IdentityView {
     pub user: String,
     pub hostname: String,
     /// User and group inside.
@@ -81,7 +81,7 @@ pub struct Identity {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Group {
+pub struct GroupView {
     pub controller: &'static str,
     /// `null` when no hierarchy of this host has the controller.
     pub parent: Option<String>,
@@ -90,19 +90,19 @@ pub struct Group {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Rlimit {
+pub struct RlimitView {
     pub name: &'static str,
     pub value: u64,
     pub why: &'static str,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Network {
+pub struct NetworkView {
     pub mode: &'static str,
     pub loopback_up: bool,
     /// Whom the program may talk to over TCP, through turnkey.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<Host>,
+    pub allow: Vec<HostView>,
     /// Where sockets of turnkey's wait in the jail's network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<String>,
@@ -112,7 +112,7 @@ pub struct Network {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Host {
+pub struct HostView {
     pub to: String,
     /// What a name was resolved to, just now; the run resolves it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -122,7 +122,7 @@ pub struct Host {
 
 /// What turnkey itself ends a run for.
 #[derive(Debug, Serialize)]
-pub struct Supervisor {
+pub struct SupervisorView {
     pub wall_seconds: f64,
     pub cpu_seconds: f64,
     pub output_bytes: u64,
@@ -135,29 +135,29 @@ pub struct Supervisor {
     pub overlooked: Vec<&'static str>,
     /// Findings that add nothing to the score.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub accepted: Vec<Accepted>,
+    pub accepted: Vec<AcceptedView>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Accepted {
+pub struct AcceptedView {
     pub finding: String,
     pub until: String,
     pub why: String,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Layers {
+pub struct LayersView {
     /// Without any of these the run ends with 125 before anything of the program ran.
     pub required: Vec<&'static str>,
     /// Missing ones are told in the report.
     pub optional: Vec<&'static str>,
 }
 
-impl View {
+impl PlanView {
     /// Reads the plan.
-    pub fn new(plan: &Plan) -> View {
+    pub fn new(plan: &Plan) -> PlanView {
         let policy = &plan.policy;
-        View {
+        PlanView {
             schema: SCHEMA,
             profile: profile(policy),
             command: command(plan),
@@ -171,11 +171,11 @@ impl View {
                 .map(|step| TreeRow::new(step, plan))
                 .collect(),
             confinement: Step::ALL.iter().map(|step| step.describe()).collect(),
-            landlock: Landlock::new(plan),
+            landlock: LandlockView::new(plan),
             rlimits: rlimits(plan),
-            syscalls: Syscalls::new(&policy.syscalls),
+            syscalls: SyscallsView::new(&policy.syscalls),
             network: network(plan),
-            rules: Rules::new(policy),
+            rules: RulesView::new(policy),
             supervisor: supervisor(policy),
             layers: layers(plan),
         }
@@ -187,8 +187,8 @@ pub fn shown(text: impl AsRef<OsStr>) -> String {
     escape(text.as_ref().as_bytes())
 }
 
-fn profile(policy: &Policy) -> Profile {
-    Profile {
+fn profile(policy: &Policy) -> ProfileView {
+    ProfileView {
         name: escape(policy.name.as_bytes()),
         description: escape(policy.description.as_bytes()),
         sha256: policy.sha256.clone(),
@@ -196,8 +196,8 @@ fn profile(policy: &Policy) -> Profile {
     }
 }
 
-fn command(plan: &Plan) -> Command {
-    Command {
+fn command(plan: &Plan) -> CommandView {
+    CommandView {
         arguments: plan.arguments.iter().map(shown).collect(),
         candidates: plan.candidates.iter().map(shown).collect(),
         directory: shown(&plan.directory),
@@ -205,8 +205,8 @@ fn command(plan: &Plan) -> Command {
     }
 }
 
-fn namespace(namespace: &turnkey_jailer::namespaces::Namespace) -> Namespace {
-    Namespace {
+fn namespace(namespace: &turnkey_jailer::namespaces::Namespace) -> NamespaceView {
+    NamespaceView {
         layer: namespace.layer.name(),
         made: match namespace.made {
             Made::AtBirth => "with the jail's first process",
@@ -215,9 +215,9 @@ fn namespace(namespace: &turnkey_jailer::namespaces::Namespace) -> Namespace {
     }
 }
 
-fn identity(plan: &Plan) -> Identity {
+fn identity(plan: &Plan) -> IdentityView {
     let names = &plan.policy.identity;
-    Identity {
+    IdentityView {
         user: escape(names.user.as_bytes()),
         hostname: escape(names.hostname.as_bytes()),
         id: turnkey_jailer::INSIDE_ID,
@@ -230,8 +230,8 @@ fn identity(plan: &Plan) -> Identity {
     }
 }
 
-fn group(limit: &GroupLimit) -> Group {
-    Group {
+fn group(limit: &GroupLimit) -> GroupView {
+    GroupView {
         controller: limit.controller.name(),
         parent: limit.parent.as_deref().map(shown),
         file: limit.file,
@@ -239,8 +239,8 @@ fn group(limit: &GroupLimit) -> Group {
     }
 }
 
-fn network(plan: &Plan) -> Network {
-    let host = |entry: &Allowed| Host {
+fn network(plan: &Plan) -> NetworkView {
+    let host = |entry: &Allowed| HostView {
         to: entry.to.to_string(),
         addresses: entry.addresses.iter().map(ToString::to_string).collect(),
         why: escape(entry.why.as_bytes()),
@@ -252,7 +252,7 @@ fn network(plan: &Plan) -> Network {
         turnkey_policy::Network::Host => guarded(policy),
         _ => closed.map(|route| route.net.to_string()).collect(),
     };
-    Network {
+    NetworkView {
         mode: policy.network.name(),
         loopback_up: plan.has_loopback(),
         allow: match policy.network {
@@ -280,10 +280,10 @@ fn guarded(policy: &Policy) -> Vec<String> {
     nets.map(|net| net.to_string()).collect()
 }
 
-fn rlimits(plan: &Plan) -> Vec<Rlimit> {
+fn rlimits(plan: &Plan) -> Vec<RlimitView> {
     let limits = plan.rlimits.iter();
     limits
-        .map(|limit| Rlimit {
+        .map(|limit| RlimitView {
             name: limit.name,
             value: limit.value,
             why: limit.why,
@@ -291,9 +291,9 @@ fn rlimits(plan: &Plan) -> Vec<Rlimit> {
         .collect()
 }
 
-fn supervisor(policy: &Policy) -> Supervisor {
+fn supervisor(policy: &Policy) -> SupervisorView {
     let limits = &policy.limits;
-    Supervisor {
+    SupervisorView {
         wall_seconds: limits.wall.as_secs_f64(),
         cpu_seconds: limits.cpu_time.as_secs_f64(),
         output_bytes: limits.output,
@@ -311,15 +311,15 @@ fn behaviours(policy: &Policy, response: Response) -> Vec<&'static str> {
     those.map(|one| one.name()).collect()
 }
 
-fn accepted(accepted: &turnkey_policy::Accepted) -> Accepted {
-    Accepted {
+fn accepted(accepted: &turnkey_policy::Accepted) -> AcceptedView {
+    AcceptedView {
         finding: accepted.finding.clone(),
         until: accepted.until.to_string(),
         why: escape(accepted.why.as_bytes()),
     }
 }
 
-fn layers(plan: &Plan) -> Layers {
+fn layers(plan: &Plan) -> LayersView {
     let required = &plan.policy.enforcement.required;
     // Nothing is limited by it in a run that sets no such limit.
     let present = |layer: &&Layer| plan.io.is_some() || **layer != Layer::Io;
@@ -328,7 +328,7 @@ fn layers(plan: &Plan) -> Layers {
         .filter(present)
         .partition(|layer| required.contains(layer));
     let names = |layers: Vec<Layer>| layers.into_iter().map(Layer::name).collect();
-    Layers {
+    LayersView {
         required: names(required),
         optional: names(optional),
     }
