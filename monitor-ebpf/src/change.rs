@@ -135,13 +135,15 @@ fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> V
         verdict = of_content(scratch, table, names).or(verdict);
     }
     verdict = verdict.forget(scratch);
+    let back = Names {
+        old: names.new,
+        new: names.old,
+    };
     if effects & effect::EXCHANGED != 0 {
-        let back = Names {
-            old: names.new,
-            new: names.old,
-        };
         verdict = of_file(scratch, table, back).or(verdict);
-        verdict = verdict.forget(scratch);
+    }
+    verdict = verdict.forget(scratch);
+    if effects & effect::MOVED_BACK != 0 {
         verdict = of_content(scratch, table, back).or(verdict);
     }
     verdict = verdict.forget(scratch);
@@ -195,7 +197,7 @@ pub fn leave(
         return;
     };
     // A hook leaves what it let through, whatever the rule would have done to another act.
-    let mut verdict = automaton::verdict(table, jail.take_noticed(who.thread)).told();
+    let mut verdict = automaton::verdict(table, read::noticed(scratch)).told();
     let (length, mut old) = if asked.object.by_descriptor != 0 {
         let descriptor = (asked.object.directory as u32, asked.column);
         let (length, of_file) = look_up_descriptor(scratch, jail, who.task, descriptor);
@@ -221,12 +223,11 @@ pub fn leave(
             effects |= effect::ABSOLUTE;
         }
         verdict = verdict.forget(scratch);
-        // Hooks know what it is.
-        let stays = effects & effect::MOVED != 0
-            && (result != 0
-                || jail.has_hooks()
-                || is_file(scratch, who.task, asked.new, new_length));
-        if stays {
+        // Nobody knows what it is that was not renamed, and hooks know it always.
+        if result != 0 || jail.has_hooks() {
+            effects &= !(effect::MOVED | effect::MOVED_BACK);
+        } else if effects & effect::MOVED != 0 && is_file(scratch, who.task, asked.new, new_length)
+        {
             effects &= !effect::MOVED;
         }
     }

@@ -195,7 +195,7 @@ pub fn hook(what: u16, address: Internet) -> i32 {
         // The signal follows when the syscall leaves; this kind of program cannot send it.
         automaton::condemn_for_rule(jail, who.thread);
     }
-    jail.hooked(who.thread).set(who.thread);
+    emit::left(jail, read::mark_address(jail, who.thread));
     let errno = if allowed { 0 } else { EPERM };
     tell_internet(jail, who, what, address, (errno, (verdict, role)));
     i32::from(allowed)
@@ -296,7 +296,7 @@ fn act_of(call: u8) -> u16 {
     }
 }
 
-/// At exit: tells of an address that no hook has told of.
+/// At exit, of a call that no hook has told of: tells of its address.
 #[inline(always)]
 pub fn leave(
     scratch: &mut Scratch,
@@ -305,9 +305,6 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
-    if jail.take_hooked(who.thread) {
-        return;
-    }
     let (address, length) = argument(call, regs);
     if address == 0 || length == 0 {
         return;
@@ -477,7 +474,7 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
         automaton::execute(jail, who.thread);
     }
     if class_of(read::current_registers()) == class::LISTEN {
-        jail.hooked(who.thread).set(who.thread);
+        emit::left(jail, read::mark_told(jail, who.thread));
     }
     tell_internet(jail, who, act::LISTEN, address, (EPERM, (verdict, role)));
     false
@@ -502,6 +499,6 @@ pub fn refuse_family(jail: JailCell, who: Current, arguments: [u64; 3]) {
     record.args = arguments;
     emit::finish_value(&mut record, jail, (Verdict::NONE, role::UNKNOWN));
     if class_of(regs) == class::SOCKET {
-        jail.hooked(who.thread).set(who.thread);
+        emit::left(jail, read::mark_told(jail, who.thread));
     }
 }

@@ -14,7 +14,7 @@ const BUDGET: &[(&str, u32)] = &[
     // executable is looked up.
     ("sys_enter", 160_000),
     // Calls with two names, each relative to a directory or to none, are four ways through; what becomes of both
-    // names is asked besides. A bind is asked about the file that its socket makes. 6.18 needs 452000, 6.12 half of it.
+    // names is asked besides. A bind is asked about the file that its socket makes. 6.18 needs 389000.
     ("sys_exit", 500_000),
     ("perf_sys_enter", 160_000),
     ("perf_sys_exit", 500_000),
