@@ -8,82 +8,82 @@ use turnkey_policy::Overrides;
 /// Flags over the profile.
 #[derive(Debug, Args)]
 pub struct OverrideArguments {
-    /// enforce: rules act; observe: rules only speak
+    /// enforce: rules act; observe: rules only log
     #[arg(long, help_heading = "Policy", value_name = "MODE")]
     mode: Option<String>,
-    /// Memory of the whole tree, such as 512M
+    /// Memory of the whole process tree, such as 512M
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     memory: Option<String>,
-    /// Swap of the whole tree
+    /// Swap of the whole process tree
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     swap: Option<String>,
-    /// Share of processor time, 100% is one processor
+    /// Share of CPU time; 100% is one CPU
     #[arg(long, help_heading = "Limits", value_name = "PERCENT")]
     cpu: Option<String>,
     /// Processes and threads
     #[arg(long, help_heading = "Limits", value_name = "COUNT")]
     pids: Option<String>,
-    /// Time on the wall clock, such as 10s
+    /// Wall clock time, such as 10s
     #[arg(long, help_heading = "Limits", value_name = "DURATION")]
     wall: Option<String>,
-    /// Processor time of the whole tree
+    /// CPU time of the whole process tree
     #[arg(long, help_heading = "Limits", value_name = "DURATION")]
     cpu_time: Option<String>,
     /// Bytes on standard output and error together
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     output: Option<String>,
-    /// Bytes that are read from each disk in a second, such as 10M
+    /// Bytes read from each disk per second, such as 10M
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     io_read: Option<String>,
-    /// Bytes that are written to each disk in a second
+    /// Bytes written to each disk per second
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     io_write: Option<String>,
-    /// What can be written to /workspace before the writes are thrown away, such as 64M
+    /// Limit of the writes to /workspace, which are discarded, such as 64M
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     disk: Option<String>,
-    /// Bytes of one file
+    /// Size of one file
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     file_size: Option<String>,
-    /// Bytes that --export writes
+    /// Total size of the files that --export writes
     #[arg(long, help_heading = "Limits", value_name = "SIZE")]
     export_size: Option<String>,
-    /// Open descriptors of one process
+    /// Open file descriptors of one process
     #[arg(long, help_heading = "Limits", value_name = "COUNT")]
     open_files: Option<String>,
-    /// This directory is the jail's root, read-only, instead of the host's
+    /// Use this directory as the jail's root, read-only, instead of the host's system directories
     #[arg(long, help_heading = "Files", value_name = "DIR")]
     root: Option<PathBuf>,
-    /// auto: show the directory that the command is installed in, and put it on PATH
+    /// auto: show the installation that the command belongs to, and put it on PATH
     #[arg(long, help_heading = "Files", value_name = "WHAT")]
     toolchain: Option<String>,
-    /// Show this path of the host, read-only
+    /// Make this path of the host visible, read-only
     #[arg(long, help_heading = "Files", value_name = "PATH")]
     read: Vec<PathBuf>,
-    /// Show this path of the host, writable
+    /// Make this path of the host visible and writable
     #[arg(long, help_heading = "Files", value_name = "PATH")]
     write: Vec<PathBuf>,
-    /// A tmpfs
+    /// Mount a tmpfs of this size
     #[arg(long, help_heading = "Files", value_name = "PATH=SIZE")]
     scratch: Vec<String>,
-    /// overlay, read-only or none
+    /// The workspace: overlay, read-only or none
     #[arg(long, help_heading = "Files", value_name = "MODE")]
     workdir_mode: Option<String>,
-    /// none, loopback or allow
+    /// none, loopback, allow or host
     #[arg(long, help_heading = "Network", value_name = "MODE")]
     network: Option<String>,
-    /// Talk to this host over TCP, such as example.org:443; --network allow
+    /// Allow TCP to this host and port, such as example.org:443; implies --network allow
     #[arg(long, help_heading = "Network", value_name = "HOST:PORT")]
     allow: Vec<String>,
-    /// Pass this variable, or set it
+    /// Pass this variable of the caller, or set it
     #[arg(long, help_heading = "Inside the jail", value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Name of the user inside
+    /// User name in the jail
     #[arg(long, help_heading = "Inside the jail", value_name = "NAME")]
     user: Option<String>,
-    /// Host name inside
+    /// Host name in the jail
     #[arg(long, help_heading = "Inside the jail", value_name = "NAME")]
     hostname: Option<String>,
-    /// What lost evidence means: mark, fail or kill
+    /// On lost evidence: mark, fail or kill
     #[arg(long, help_heading = "Policy", value_name = "WHAT")]
     on_loss: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `turnkey learn`: runs a command in a jail whose rules only speak, and writes the profile that would have
+//! `turnkey learn`: runs a command in a jail whose rules only log, and writes the profile that would have
 //! allowed what it did, and nothing that looks dangerous.
 
 mod calls;
