@@ -40,6 +40,7 @@ pub mod endpoint;
 mod error;
 mod flags;
 pub mod glob;
+mod home;
 pub mod keys;
 pub mod lint;
 mod load;
@@ -68,6 +69,7 @@ pub use decide::{
 pub use endpoint::{Allowed, Endpoint, Peer, Special};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
+pub use home::Beginning;
 pub use lint::check;
 pub use load::load;
 pub use model::*;

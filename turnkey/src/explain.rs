@@ -22,7 +22,7 @@ use turnkey_jailer::rootless::{self, RootlessError};
 use crate::cli::ExplainArguments;
 use crate::report;
 use crate::run::{self, Failure};
-use crate::{advice, network, tell, toolchain};
+use crate::{advice, home, network, tell, toolchain};
 use decision::Decision;
 use question::Question;
 use view::View;
@@ -49,6 +49,7 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
         )?),
         None => command.push(OsString::from(COMMAND)),
     }
+    home::settle(&mut policy, arguments.workdir.as_deref());
     network::resolve(&mut policy)?;
     let plan = run::plan(
         &policy,

@@ -18,6 +18,7 @@ mod explain;
 mod export;
 mod filters;
 mod gateway;
+mod home;
 mod import;
 mod input;
 mod learn;

@@ -32,7 +32,7 @@ use crate::report::{
 use crate::supervise::{Supervisor, supervise};
 use crate::watch::{self, EmptyGroup, Watch};
 use crate::{
-    accept, advice, clock, colour, elsewhere, export, filters, network, scope, start, tell,
+    accept, advice, clock, colour, elsewhere, export, filters, home, network, scope, start, tell,
     text_file, toolchain,
 };
 
@@ -103,6 +103,7 @@ pub fn under(
 ) -> Result<Done, Failure> {
     let program = arguments.command.first().cloned().unwrap_or_default();
     let brought_in = toolchain::bring_in(&mut policy, &program, arguments.workdir.as_deref())?;
+    home::settle(&mut policy, arguments.workdir.as_deref());
     let resolved = network::resolve(&mut policy);
     outputs.require_unreachable(&policy)?;
     let streams = to(&outputs);

@@ -73,7 +73,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
         prop::option::of(pattern()),
     );
     (on, path, access, action, flags, files, more).prop_map(
-        |(on, path, access, action, flags, files, (flagged, by_file, yields, shown))| {
+        |(on, path, access, action, flags, files, (flagged, by_file, yields, silent))| {
             let by_file = by_file && action != Action::Allow && !on.contains(&On::Stat);
             let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
             let path = if by_file { files } else { path };
@@ -92,7 +92,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
                 },
                 yields,
                 // A rule that means files by themselves means them wherever they are.
-                shown: shown.filter(|_| !by_file),
+                silent: silent.filter(|_| !by_file),
                 ..Rule::new("any", [], action)
             }
         },
