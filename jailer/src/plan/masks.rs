@@ -92,6 +92,15 @@ pub const DIRECTORIES: &[(&str, &str)] = &[
     ("/proc/xen", "the hypervisor"),
 ];
 
+/// Whether something of turnkey's own covers what the host has at this path.
+#[must_use]
+pub fn hide(path: &Path) -> bool {
+    FILES.iter().any(|(masked, _)| path == Path::new(masked))
+        || DIRECTORIES
+            .iter()
+            .any(|(masked, _)| path.starts_with(masked))
+}
+
 /// One step per mask.
 pub fn steps() -> impl Iterator<Item = TreeStep> {
     let of = |masks: &'static [(&str, &str)], directory| {

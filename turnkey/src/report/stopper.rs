@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use turnkey_monitor::{Address, NetworkAct};
 use turnkey_policy::syscalls::arguments::{self, Only};
-use turnkey_policy::{Action, Allowed, Network, On, Policy, Syscalls, address, endpoint};
+use turnkey_policy::{Allowed, Network, On, Policy, Syscalls, address, endpoint};
 
 use super::model::Result;
 use super::peers::NAME_SERVER;
@@ -65,15 +65,6 @@ impl Stopper {
             Self::Capabilities => "the missing capability: the jail has none",
             Self::UserNamespace => "the user namespace: the jail has no such user or group",
             Self::Monitor => "the monitor: it refused the act",
-        }
-    }
-
-    /// As [`Self::words`], of an attempt that a rule answered with `action`; also where nothing stopped it.
-    pub fn told(by: Option<Self>, action: Action) -> &'static str {
-        match (by, action) {
-            (None, _) => "nothing: it had its effect",
-            (Some(Self::Monitor), Action::Kill) => "the monitor: it killed the jail",
-            (Some(stopper), _) => stopper.words(),
         }
     }
 }
@@ -361,22 +352,6 @@ mod tests {
         ] {
             assert_eq!(missing(path), Failed, "{path}");
         }
-    }
-
-    #[test]
-    fn the_words_for_the_monitor_follow_what_it_did() {
-        let told = |action| Stopper::told(Some(Stopper::Monitor), action);
-        assert_eq!(told(Action::Kill), "the monitor: it killed the jail");
-        assert_eq!(told(Action::Deny), "the monitor: it refused the act");
-        assert_eq!(
-            Stopper::told(Some(Stopper::Mounts), Action::Kill),
-            Stopper::Mounts.words(),
-            "another layer was first"
-        );
-        assert_eq!(
-            Stopper::told(None, Action::Log),
-            "nothing: it had its effect"
-        );
     }
 
     #[test]

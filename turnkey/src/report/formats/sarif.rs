@@ -8,7 +8,7 @@ use super::{VERSION, status_word, summary, title, verdict_word};
 use crate::report::clock;
 use crate::report::model::{Finding, Report, Status, Violation};
 
-use crate::report::{peers, terminal, unescape};
+use crate::report::{came_of, terminal, unescape};
 
 /// The log.
 pub fn log(report: &Report) -> Value {
@@ -116,7 +116,7 @@ fn whole(finding: &Finding, index: usize) -> Value {
 }
 
 fn attempt(violation: &Violation, finding: &Finding, index: usize) -> Value {
-    let stopped = peers::stopped_by(violation);
+    let stopped = came_of::words(violation);
     let headline = terminal::headline(violation);
     let actor = terminal::actor(&violation.process);
     let text = format!("{headline}, by {actor}; stopped by {stopped}");
