@@ -111,8 +111,7 @@ pub struct Report {
     pub syscalls: Option<Vec<String>>,
     /// Differences of the throw-away overlay to the caller's directory.
     pub files_changed: Vec<ChangedFile>,
-    /// What the program looked for in vain, and the host has: for a program that failed, the first
-    /// few paths in the order they were tried.
+    /// What a program that failed looked for in vain, and the host has: the first few paths, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_host: Vec<String>,
     /// With `--export`; absent when nothing ran.
@@ -358,10 +357,15 @@ pub struct Violation {
         schemars(schema_with = "words::schema::<turnkey_policy::AttemptKind>")
     )]
     pub on: turnkey_policy::AttemptKind,
+    /// How it went; `unknown` in reports of earlier versions.
+    #[serde(default)]
+    pub result: Result,
+    /// The kernel's word for a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errno: Option<String>,
     /// What kept the act from having its effect; `null` when nothing did.
     pub stopped_by: Option<Stopper>,
-    /// Whether the rule counted because nobody knew which program or script acted: rules about such an
-    /// attempt name programs, and of all the answers that it might have had the strongest was given.
+    /// Whether nobody knew which program or script acted, and the strongest of the possible answers was given.
     #[serde(default, skip_serializing_if = "is_false")]
     pub actor_unknown: bool,
     /// Who tried.
@@ -545,7 +549,7 @@ pub enum MemoryTrait {
 }
 
 /// How an attempt went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Result {
@@ -556,6 +560,7 @@ pub enum Result {
     /// It failed for a reason that is not the jail's; `errno` says which.
     Failed,
     /// Its end was not seen.
+    #[default]
     Unknown,
 }
 
@@ -563,8 +568,7 @@ pub enum Result {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct FileOperation {
-    /// The kernel's own path when it resolved one, the argument otherwise; `null` when the
-    /// argument could not be read, and for memory without a file.
+    /// The kernel's own path, else the argument; `null` when that was unreadable, and for memory without a file.
     pub path: Option<String>,
     /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -640,8 +644,7 @@ pub struct Events {
     pub complete: bool,
 }
 
-/// How many occurrences found no row because a list was full. Those of events are counted in
-/// `events.seen` and in `findings`.
+/// How many occurrences found no row because a list was full; `events.seen` and `findings` count those of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Omitted {
@@ -653,8 +656,7 @@ pub struct Omitted {
     pub file_operations: u64,
     /// Attempts without a row in `network_attempts`.
     pub network_attempts: u64,
-    /// Files without a row in `files_changed`; what lies in a directory below 64 others counts as
-    /// one.
+    /// Files without a row in `files_changed`; what lies in a directory below 64 others counts as one.
     pub files_changed: u64,
 }
 

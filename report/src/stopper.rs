@@ -70,15 +70,6 @@ impl Stopper {
             Self::Monitor => "the monitor: it refused the act",
         }
     }
-
-    /// As [`Self::words`], of an attempt that a rule answered with `action`; also where nothing stopped it.
-    pub fn told(by: Option<Self>, action: RuleAction) -> &'static str {
-        match (by, action) {
-            (None, _) => "nothing: it had its effect",
-            (Some(Self::Monitor), RuleAction::Kill) => "the monitor: it killed the jail",
-            (Some(stopper), _) => stopper.words(),
-        }
-    }
 }
 
 /// How an attempt went, as far as policy and errno say.
@@ -377,22 +368,6 @@ mod tests {
         ] {
             assert_eq!(missing(path), Failed, "{path}");
         }
-    }
-
-    #[test]
-    fn the_words_for_the_monitor_follow_what_it_did() {
-        let told = |action| Stopper::told(Some(Stopper::Monitor), action);
-        assert_eq!(told(RuleAction::Kill), "the monitor: it killed the jail");
-        assert_eq!(told(RuleAction::Deny), "the monitor: it refused the act");
-        assert_eq!(
-            Stopper::told(Some(Stopper::Mounts), RuleAction::Kill),
-            Stopper::Mounts.words(),
-            "another layer was first"
-        );
-        assert_eq!(
-            Stopper::told(None, RuleAction::Log),
-            "nothing: it had its effect"
-        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The flow is one page, `run.rs`; each of its four acts is a file of that name. A policy is settled once (its
-//! toolchain found, its names looked up, the layers that the caller does without taken out) and is not changed
+//! toolchain found, its home looked at, its names looked up, the layers that the caller does without taken out) and is not changed
 //! afterwards: what `explain` shows is what `run` does.
 //!
 //! # A run
@@ -51,6 +51,7 @@ pub mod files;
 mod filter_cache;
 mod finish;
 mod gateway;
+mod home;
 mod missing_hint;
 mod monitor_handle;
 pub mod names;

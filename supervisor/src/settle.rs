@@ -9,7 +9,7 @@ use turnkey_policy::Policy;
 
 use crate::required_layers::{self, Strictness};
 use crate::toolchain::{NoInstallation, ToolchainNeed};
-use crate::{names, toolchain};
+use crate::{home, names, toolchain};
 
 /// The policy of a run, with everything in it that this host and this command decide.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct SettledPolicy {
 }
 
 impl SettledPolicy {
-    /// Finds the toolchain of `command` and the addresses of allowed names, and takes out the layers that
+    /// Finds the toolchain of `command`, what the program's home holds and the addresses of allowed names, and takes out the layers that
     /// `strictness` does without. Names are looked up on the host; nothing is made.
     ///
     /// # Errors
@@ -40,6 +40,7 @@ impl SettledPolicy {
             Some(program) => toolchain::bring_in(&mut policy, program, workdir)?,
             None => None,
         };
+        home::settle(&mut policy, workdir);
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
         Ok(SettledPolicy {

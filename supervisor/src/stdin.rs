@@ -13,7 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::stat::{SFlag, fstat, makedev};
+use nix::sys::stat::{Mode, SFlag, fchmod, fstat, makedev};
+use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{Whence, lseek};
 use turnkey_jailer::NamespaceIds;
 
@@ -39,8 +40,8 @@ pub struct ReopenedInput {
 enum StateBefore {
     /// Where the caller was.
     Offset(i64),
-    /// Bytes that the pipe holds, which every reader can change.
-    PipeSize(i32),
+    /// Bytes that the pipe holds, which every reader can change, and its mode, where the jail's user is let in.
+    Pipe(i32, Option<Mode>),
     /// No such thing.
     Nothing,
 }
@@ -52,6 +53,10 @@ pub fn open(stdin: BorrowedFd<'_>) -> io::Result<(OwnedFd, ProgramInput)> {
         && let Ok(own) = reopen(stdin, before)
     {
         let inside = own.as_fd().try_clone_to_owned()?;
+        let before = match before {
+            StateBefore::Pipe(size, _) => StateBefore::Pipe(size, let_in(&own)?),
+            other => other,
+        };
         let theirs = stdin.try_clone_to_owned()?;
         let input = ReopenedInput {
             theirs,
@@ -77,14 +82,28 @@ fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<StateBefore>> {
         // The jail of a caller without privileges may have the caller's user: it could open the pipe for writing, and what
         // it wrote there would be read by whoever reads on after it.
         SFlag::S_IFIFO if NamespaceIds::probe() != NamespaceIds::All => None,
-        SFlag::S_IFIFO => Some(StateBefore::PipeSize(fcntl(
-            stream,
-            FcntlArg::F_GETPIPE_SZ,
-        )?)),
+        SFlag::S_IFIFO => Some(StateBefore::Pipe(
+            fcntl(stream, FcntlArg::F_GETPIPE_SZ)?,
+            None,
+        )),
         SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Some(StateBefore::Nothing),
         _ => None,
     })
 }
+
+/// Lets the jail's user open the pipe by the name of the program's descriptor, `/dev/stdin`, as whoever made it could: to read,
+/// and no more. Nobody else comes to it, since the way is a process that has it (proc_pid_fd(5)). The answer is the mode before.
+/// A FIFO with a name of its own stays as it is, as does a pipe whose mode the caller may not change.
+fn let_in(pipe: &File) -> io::Result<Option<Mode>> {
+    let mode = Mode::from_bits_truncate(fstat(pipe)?.st_mode);
+    let is_nameless = fstatfs(pipe)?.filesystem_type() == PIPES;
+    let is_changed =
+        is_nameless && !mode.contains(Mode::S_IROTH) && fchmod(pipe, mode | Mode::S_IROTH).is_ok();
+    Ok(is_changed.then_some(mode))
+}
+
+/// `PIPEFS_MAGIC`: the file system of pipes without a name.
+const PIPES: FsType = FsType(0x5049_5045);
 
 /// At the same place of the same file.
 #[expect(
@@ -113,8 +132,11 @@ impl ReopenedInput {
         // Who has closed or changed its own end meanwhile wants nothing back.
         match self.before {
             StateBefore::Offset(offset) => drop(self.advance(offset)),
-            StateBefore::PipeSize(size) => {
+            StateBefore::Pipe(size, mode) => {
                 let _ = fcntl(&self.theirs, FcntlArg::F_SETPIPE_SZ(size));
+                if let Some(mode) = mode {
+                    let _ = fchmod(&self.own, mode);
+                }
             }
             StateBefore::Nothing => {}
         }

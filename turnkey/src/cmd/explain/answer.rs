@@ -16,6 +16,12 @@ pub fn write(decision: &ExplainedDecision, out: &mut impl Write) -> io::Result<(
         Some(rule) => decides(rule, out)?,
         None => writeln!(out, "\nNo rule speaks of it, so none stops it.")?,
     }
+    for rule in &decision.silent {
+        writeln!(
+            out,
+            "  the rule {rule} says nothing of it: the program's home has no such file when the run begins"
+        )?;
+    }
     if let Some(rule) = &decision.same_file {
         writeln!(
             out,

@@ -43,6 +43,9 @@ pub struct ExplainedDecision {
     /// The rule that knows the file by itself, whatever its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_file: Option<String>,
+    /// Rules that say nothing because the program's home lacks the path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
     /// What of the jail's tree holds the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRow>,
@@ -102,12 +105,28 @@ impl ExplainedDecision {
             decides: decide(rules, &attempt).map(|index| definition(rule(index), policy)),
             asked: asked(policy, question),
             same_file: decide_same_file(rules, &attempt).map(|index| shown(&rule(index).id)),
+            silent: silent(rules, &attempt),
             tree: question
                 .path
                 .as_deref()
                 .and_then(|path| holding(tree, path)),
         }
     }
+}
+
+/// The rules on what is present that would match, were there such a path in the program's home.
+fn silent(rules: &[Rule], attempt: &Attempt<'_>) -> Vec<String> {
+    let Some(path) = attempt.path else {
+        return Vec::new();
+    };
+    let speaks = |rule: &&Rule| {
+        rule.present
+            && rule.on.contains(&attempt.on)
+            && rule.is_silent(path)
+            && rule.path.iter().any(|glob| glob.matches(path))
+    };
+    let rules = rules.iter().filter(speaks);
+    rules.map(|rule| shown(&rule.id)).collect()
 }
 
 impl ExplainedDecision {

@@ -44,6 +44,9 @@ pub struct RuleDefinition {
     /// It speaks only of what the profile does not show.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// It speaks, in the program's own home, only of what is there when the run begins.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub present: bool,
     pub why: String,
 }
 
@@ -119,6 +122,7 @@ pub(super) fn definition(rule: &Rule, policy: &Policy) -> RuleDefinition {
         same_file: (rule.same_file != SameFile::No).then(|| rule.same_file.name()),
         yields: rule.yields,
         hidden: rule.hidden,
+        present: rule.present,
         why: shown(&rule.why),
     }
 }

@@ -276,6 +276,12 @@ fn rules(rules: &RulesView, out: &mut impl Write) -> io::Result<()> {
                 "          it speaks only of what the profile does not show"
             )?;
         }
+        if rule.present {
+            writeln!(
+                out,
+                "          it speaks, in the program's own home, only of what is there when the run begins"
+            )?;
+        }
         if let Some(needed) = rule.same_file {
             writeln!(
                 out,
