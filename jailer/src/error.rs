@@ -12,7 +12,7 @@ use crate::landlock::LandlockError;
 use crate::process::child::ChildSpec;
 use crate::process::proof::ProofError;
 use crate::process::wire::ChildStep;
-use crate::tree::{ReplayStep, RootfsError};
+use crate::rootfs::{ReplayStep, RootfsError};
 
 /// Why a jail could not be made ready, started or ended.
 #[derive(Debug, thiserror::Error)]
@@ -149,11 +149,11 @@ impl JailError {
         matches!(
             self,
             Self::Step {
-                step: ChildStep::Tree,
+                step: ChildStep::Rootfs,
                 errno: Errno::ENOENT,
                 ..
             } | Self::StepAt {
-                step: ChildStep::Tree,
+                step: ChildStep::Rootfs,
                 errno: Errno::ENOENT,
                 ..
             }
@@ -169,13 +169,13 @@ impl JailError {
     }
 
     /// Names the place where a step failed that is taken at many, by what the child was ordered.
-    pub(crate) fn at(self, orders: &ChildSpec) -> JailError {
+    pub(crate) fn with_place(self, orders: &ChildSpec) -> JailError {
         let JailError::Step { step, index, errno } = self else {
             return self;
         };
         let index_in = usize::try_from(index).unwrap_or(usize::MAX);
         let place = match step {
-            ChildStep::Tree => orders.tree.get(index_in).map(ReplayStep::place),
+            ChildStep::Rootfs => orders.rootfs.get(index_in).map(ReplayStep::place),
             ChildStep::LandlockRules => {
                 let rule = orders.rules.get(index_in);
                 rule.map(|rule| rule.path.to_string_lossy().into_owned())

@@ -44,7 +44,7 @@ impl GroupError {
     pub(crate) fn fix(&self) -> Option<String> {
         self.fix
             .is_empty()
-            .then(|| fix::by_errno(fix::of(&self.source)))
+            .then(|| fix::by_errno(fix::errno_of(&self.source)))
     }
 }
 
@@ -211,7 +211,7 @@ impl JailCgroups {
     }
 
     /// Whether the group that `of` limits lists this process.
-    pub fn holds(&self, of: Controller, process: libc::pid_t) -> bool {
+    pub fn lists_process(&self, of: Controller, process: libc::pid_t) -> bool {
         let listed = self.read(of, "cgroup.procs").unwrap_or_default();
         let process = process.to_string();
         listed.lines().any(|line| line == process)
@@ -245,7 +245,7 @@ impl JailCgroups {
     }
 
     /// Where a thread that writes `0` enters the v1 groups; `tasks` in `Documentation/admin-guide/cgroup-v1`.
-    pub fn legacy_doors(&self) -> Result<Vec<File>, GroupError> {
+    pub fn legacy_task_files(&self) -> Result<Vec<File>, GroupError> {
         let open = |(_, path): &(Controller, PathBuf)| {
             let path = path.join("tasks");
             let opened = File::options().write(true).open(&path);

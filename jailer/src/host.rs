@@ -20,8 +20,8 @@ use crate::ids::ceilings::{self, UcountCeiling};
 use crate::ids::identity::NAME_SERVICES;
 use crate::kernel_file;
 use crate::process::rlimits::HardLimits;
-use crate::tree::paths::{self, PathError};
-use crate::tree::root::{self, RootError, RootFacts};
+use crate::rootfs::paths::{self, PathError};
+use crate::rootfs::root::{self, RootError, RootFacts};
 
 /// Facts about the host that a plan depends on.
 #[derive(Clone, Debug)]

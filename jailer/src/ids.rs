@@ -36,9 +36,9 @@ pub struct CallerIds {
     /// Ids that nobody has, for jails to whom nothing of the caller's has to belong.
     pub spare: Option<SpareIds>,
     /// Whether setgroups(2) is allowed here.
-    pub leaves_groups: bool,
+    pub drops_supplementary_gids: bool,
     /// Supplementary groups that setgroups(2) cannot leave here.
-    pub bound_groups: Vec<u32>,
+    pub kept_supplementary_gids: Vec<u32>,
 }
 
 impl NamespaceIds {
@@ -63,18 +63,18 @@ impl NamespaceIds {
             group,
             root_outside: outside(&users, user) == Some(0),
             spare: SpareIds::find(&users, &groups),
-            leaves_groups: !bound,
-            bound_groups: others.filter(|other| bound && *other != group).collect(),
+            drops_supplementary_gids: !bound,
+            kept_supplementary_gids: others.filter(|other| bound && *other != group).collect(),
         })
     }
 }
 
 impl NamespaceIds {
     /// Whether the caller's supplementary groups can be left.
-    pub(crate) fn leave_groups(&self) -> bool {
+    pub(crate) fn can_drop_supplementary_gids(&self) -> bool {
         match self {
             NamespaceIds::All => true,
-            NamespaceIds::Own(own) => own.leaves_groups,
+            NamespaceIds::Own(own) => own.drops_supplementary_gids,
         }
     }
 }

@@ -23,10 +23,10 @@ use crate::process::owner::{self, NamespaceOwner};
 use crate::process::proof::ProofFacts;
 use crate::process::second_clock::SecondClock;
 use crate::process::wire::{ChildFact, ChildMessage};
+use crate::rootfs::OverlaySides;
+use crate::rootfs::changes;
 use crate::sys::{self, CloneSide};
 use crate::tally::UsageTally;
-use crate::tree::OverlaySides;
-use crate::tree::changes;
 use turnkey_facts::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
 
 impl Prepared {
@@ -118,7 +118,7 @@ impl Confining {
         let (sight, listeners) = init
             .watch_confinement()
             .map_err(|error| prepared.orders.blame_proc(error))
-            .map_err(|error| error.blame_the_host().at(&prepared.orders))?;
+            .map_err(|error| error.blame_the_host().with_place(&prepared.orders))?;
         let mut reports = sight.verify(&prepared.expectation)?;
         reports.extend(prepared.reports);
         if let Some(groups) = prepared.tally.groups() {
@@ -213,7 +213,7 @@ impl Held {
     /// When it cannot be looked for, or lies where files have no identity: a file system that numbers
     /// the files of several devices each by themselves, as btrfs does those of subvolumes.
     pub fn identify(&self, path: &[u8]) -> Result<Option<FileIdentity>, JailError> {
-        identity::of(self.init.pid, path)
+        identity::file_identity(self.init.pid, path)
     }
 
     /// Lets the program start.

@@ -8,7 +8,7 @@ pub mod masks;
 pub mod network;
 mod places;
 mod root;
-mod tree;
+mod rootfs;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -26,7 +26,7 @@ use environment::{candidates, environment};
 use io::DiskLimits;
 use network::NetworkReach;
 use places::{PlannedMount, places};
-use tree::{RootfsBuilder, workspace_size};
+use rootfs::{RootfsBuilder, workspace_size};
 
 /// A file in the jail's root that no Landlock rule covers: opening it proves Landlock.
 pub const PROBE: &str = "/.turnkey-probe";
@@ -49,7 +49,7 @@ pub struct JailCommand {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The steps that fill the empty root, in order.
-    pub tree: Vec<RootfsStep>,
+    pub rootfs: Vec<RootfsStep>,
     /// The namespaces of its own.
     pub namespaces: Vec<JailNamespace>,
     /// The limits of its control groups, in the order they are written.
@@ -314,7 +314,7 @@ impl Plan {
         let candidates = candidates(&command.arguments, &environment)?;
         let io = DiskLimits::new(&policy.limits, &builder.steps, host);
         Ok(Plan {
-            namespaces: namespaces::of(shares_network),
+            namespaces: namespaces::of_jail(shares_network),
             group_limits: limits::plan(
                 &policy.limits,
                 policy.network,
@@ -326,7 +326,7 @@ impl Plan {
             reach,
             is_watched: true,
             landlock,
-            tree: builder.steps,
+            rootfs: builder.steps,
             grants: builder.grants,
             arguments: command.arguments,
             environment,
@@ -361,7 +361,7 @@ impl Plan {
 
     /// What is covered where the kernel has it, in order.
     pub fn masks(&self) -> impl Iterator<Item = &Path> {
-        self.tree.iter().filter_map(|step| match step {
+        self.rootfs.iter().filter_map(|step| match step {
             RootfsStep::Mask { path, .. } => Some(path.as_path()),
             _ => None,
         })

@@ -37,9 +37,9 @@ use crate::process::rlimits;
 use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
 use crate::process::wire::ChildFact;
+use crate::rootfs::{self, OverlaySides};
 use crate::tally::sample;
 use crate::tally::{KeptGroups, UsageTally};
-use crate::tree::{self, OverlaySides};
 use turnkey_facts::LayerReport;
 
 /// The layers that a control group holds.
@@ -125,7 +125,7 @@ impl Plan {
         let mut reports = self.group_reports(&tally)?;
         let landlock = self.landlock(&mut reports)?;
         let id = self.user(&tally)?;
-        let tree = tree::open(&self.tree, id)?;
+        let tree = rootfs::open(&self.rootfs, id)?;
         let filters = filters(&self.policy.syscalls)?;
         let (exec, strings) = self.exec();
         let expectation = ProofExpectation {
@@ -139,17 +139,20 @@ impl Plan {
             syscalls: filters.allowed,
             filters_around: filters_around(),
             masks: self.masks().map(Path::to_owned).collect(),
-            strangers: self.strangers(),
+            route_probes: self.route_probes(),
             listeners: self.reach.listeners.len(),
             user: id.in_words(),
-            bound_groups: self.bound_groups().len(),
+            kept_supplementary_gids: self.bound_groups().len(),
             rlimits: self
                 .rlimits
                 .iter()
                 .map(|limit| (limit.name, limit.value))
                 .collect(),
         };
-        let doors = tally.groups().map(JailCgroups::legacy_doors).transpose()?;
+        let doors = tally
+            .groups()
+            .map(JailCgroups::legacy_task_files)
+            .transpose()?;
         let doors = doors.unwrap_or_default();
         let orders = ChildSpec {
             start_memory: own_start_memory()?,
@@ -162,12 +165,12 @@ impl Plan {
                 .map(|route| NetlinkRequest::route(*route))
                 .collect(),
             listeners: self.reach.listeners.clone(),
-            strangers: self.strangers(),
+            route_probes: self.route_probes(),
             ceilings: self.host.ceilings.clone(),
             inside_id: INSIDE_ID,
-            leave_groups: self.host.ids.leave_groups(),
+            drops_supplementary_gids: self.host.ids.can_drop_supplementary_gids(),
             root_options: root_options(),
-            tree: tree.steps,
+            rootfs: tree.steps,
             rules: self.landlock_rules().map(rule).collect(),
             landlock,
             rlimits: self.rlimits.clone(),
@@ -176,7 +179,7 @@ impl Plan {
             filters,
             streams,
             clock: second_clock(self.policy.limits.wall)?,
-            groups: doors,
+            cgroup_tasks: doors,
             exec,
         };
         Ok(Prepared {
@@ -195,11 +198,11 @@ impl Plan {
     }
 
     /// By which addresses the routes are proved.
-    fn strangers(&self) -> RouteProbes {
+    fn route_probes(&self) -> RouteProbes {
         let open = self.reach.routes.iter().find(|route| route.open);
         RouteProbes {
-            stranger: self.reach.stranger,
-            acquaintance: open.map(|route| route.net.network()),
+            denied_probe: self.reach.denied_probe,
+            allowed_probe: open.map(|route| route.net.network()),
         }
     }
 
@@ -233,7 +236,7 @@ impl Plan {
         }
         let bound = self.bound_groups().len();
         if bound > 0 {
-            missing.push((Layer::Capabilities, proof::bound_groups(bound)));
+            missing.push((Layer::Capabilities, proof::kept_supplementary_gids(bound)));
         }
         missing.retain(|(layer, _)| self.policy.enforcement.required.contains(layer));
         missing
@@ -269,7 +272,7 @@ impl Plan {
     fn bound_groups(&self) -> &[u32] {
         match &self.host.ids {
             NamespaceIds::All => &[],
-            NamespaceIds::Own(own) => &own.bound_groups,
+            NamespaceIds::Own(own) => &own.kept_supplementary_gids,
         }
     }
 
@@ -310,7 +313,7 @@ impl Plan {
                 RootfsStep::Overlay { .. } | RootfsStep::Bind { owned: true, .. }
             )
         };
-        self.tree.iter().any(gives)
+        self.rootfs.iter().any(gives)
     }
 
     /// What the groups hold, per layer, or why the run cannot be.

@@ -68,7 +68,7 @@ fn fd(descriptor: BorrowedFd<'_>) -> Word {
     Word::from(descriptor.as_raw_fd())
 }
 
-fn text(string: &CStr) -> Word {
+fn as_word(string: &CStr) -> Word {
     word(string.as_ptr() as usize)
 }
 
@@ -175,7 +175,7 @@ pub fn open_in_root(root: BorrowedFd<'_>, path: &CStr, flags: i32) -> Result<Own
 /// fgetxattr(2) of `user.overlay.opaque`.
 pub fn is_opaque(directory: BorrowedFd<'_>) -> bool {
     let mut value = [0_u8; 1];
-    let name = text(c"user.overlay.opaque");
+    let name = as_word(c"user.overlay.opaque");
     let place = word(value.as_mut_ptr() as usize);
     let length = call(
         libc::SYS_fgetxattr,
@@ -223,7 +223,7 @@ fn open_how(directory: Word, path: &CStr, flags: i32, mode: u32, resolve: u64) -
         libc::SYS_openat2,
         [
             directory,
-            text(path),
+            as_word(path),
             word((&raw const how) as usize),
             size,
             0,
@@ -536,7 +536,7 @@ pub fn execute(
     let environment = word(environment.as_ptr() as usize);
     match call(
         libc::SYS_execve,
-        [text(path), arguments, environment, 0, 0, 0],
+        [as_word(path), arguments, environment, 0, 0, 0],
     ) {
         Ok(_) => Errno::UnknownErrno,
         Err(errno) => errno,

@@ -93,7 +93,7 @@ pub struct Attempt<'a> {
 impl Attempt<'_> {
     /// An attempt of which only its kind is known.
     #[must_use]
-    pub const fn of(on: AttemptKind) -> Self {
+    pub const fn new(on: AttemptKind) -> Self {
         Self {
             on,
             path: None,
@@ -123,7 +123,7 @@ pub struct Candidate {
 impl Candidate {
     /// A rule as a whole.
     #[must_use]
-    pub const fn of(rule: usize) -> Self {
+    pub const fn whole_rule(rule: usize) -> Self {
         Self {
             rule,
             pattern: None,
@@ -353,7 +353,7 @@ fn ordered(rules: &[Rule], speaks: impl Fn(&Rule) -> bool) -> Vec<Candidate> {
 /// Every candidate of a rule, in the order in which it is written. A rule has paths, or addresses and
 /// ports, or neither.
 pub(crate) fn candidates(index: usize, rule: &Rule) -> Vec<Candidate> {
-    let whole = Candidate::of(index);
+    let whole = Candidate::whole_rule(index);
     let each = |pattern| Candidate {
         pattern: Some(pattern),
         ..whole
@@ -533,7 +533,7 @@ pub fn decide_unknown(
         access,
         actor,
         flag: Some(FileFlag::Truncated),
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     strongest(rules, &attempt, |access| {
         first_match(rules, &attempt, access)

@@ -91,7 +91,7 @@ pub enum SpecialAddress {
 impl SpecialAddress {
     /// What is special about an address; `None` for most.
     #[must_use]
-    pub fn of(address: IpAddr) -> Option<SpecialAddress> {
+    pub fn from_address(address: IpAddr) -> Option<SpecialAddress> {
         let address = match address {
             IpAddr::V6(six) => embedded(six).map_or(address, IpAddr::V4),
             IpAddr::V4(_) => address,
@@ -165,7 +165,7 @@ fn words(address: Ipv6Addr) -> [u32; 4] {
 pub fn allows(allowed: &[AllowedHost], own: &[IpAddr], address: IpAddr, port: u16) -> bool {
     // A socket of version 6 can hold an address of version 4.
     let address = address.to_canonical();
-    let guarded = SpecialAddress::of(address).is_some() || own.contains(&address);
+    let guarded = SpecialAddress::from_address(address).is_some() || own.contains(&address);
     allowed
         .iter()
         .filter(|entry| entry.to.ports.contains(port))
@@ -256,7 +256,8 @@ pub fn closed(allowed: &[AllowedHost], own: &[IpAddr]) -> Vec<Subnet> {
         })
         .map(|(net, _)| net);
     let own = own.iter().copied();
-    let own = own.filter(|address| SpecialAddress::of(*address) != Some(SpecialAddress::Loopback));
+    let own = own
+        .filter(|address| SpecialAddress::from_address(*address) != Some(SpecialAddress::Loopback));
     let mut closed: Vec<Subnet> = special.chain(own.map(Subnet::one)).collect();
     closed.sort();
     closed.dedup();
@@ -447,7 +448,7 @@ mod tests {
                 let host = address(host);
                 let attempt = Attempt {
                     address: Some(SocketAddr::new(host, port)),
-                    ..Attempt::of(AttemptKind::Connect)
+                    ..Attempt::new(AttemptKind::Connect)
                 };
                 let action = decide(&rules, &attempt).map(|index| rules[index].action);
                 let means = allows(&list, &own, host, port);
@@ -473,7 +474,7 @@ mod tests {
         let action = |on, host: &str| {
             let attempt = Attempt {
                 address: Some(SocketAddr::new(address(host), 80)),
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             };
             decide(&rules, &attempt).map(|index| rules[index].action)
         };

@@ -148,11 +148,11 @@ impl Problem {
     }
 
     /// Where it is, with a few words beside the place.
-    pub(crate) fn at(mut self, at: &TextSpan, label: impl Into<String>) -> Self {
+    pub(crate) fn with_label(mut self, at: &TextSpan, label: impl Into<String>) -> Self {
         let label = sentence(label.into());
         match self.at.first() {
             Some((first, _)) if first.source != at.source => {
-                let mut other = Self::new(label).at(at, "here");
+                let mut other = Self::new(label).with_label(at, "here");
                 other.remark = true;
                 self.elsewhere.push(other);
             }

@@ -38,7 +38,7 @@ fn problem(flag: &GivenFlag, wrong: ValueError) -> Problem {
     let message = format!("`{}`: {}", flag.name, wrong.message);
     Problem::new(message)
         .help(wrong.help)
-        .at(&flag.value.at, "here")
+        .with_label(&flag.value.at, "here")
 }
 
 /// The flags that were given, located in a text that looks like the command line, so that

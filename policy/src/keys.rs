@@ -202,14 +202,14 @@ pub const KEYS: &[ProfileKey] = &[
 ];
 
 /// The keys of one table.
-pub fn of(table: &str) -> impl Iterator<Item = &'static ProfileKey> {
+pub fn in_table(table: &str) -> impl Iterator<Item = &'static ProfileKey> {
     KEYS.iter().filter(move |key| key.table == table)
 }
 
 /// The key of this name in a table.
 #[must_use]
 pub fn find(table: &str, name: &str) -> Option<&'static ProfileKey> {
-    of(table).find(|key| key.name == name)
+    in_table(table).find(|key| key.name == name)
 }
 
 impl ProfileKey {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn no_key_stands_twice() {
         for key in KEYS {
-            let same = of(key.table).filter(|other| other.name == key.name);
+            let same = in_table(key.table).filter(|other| other.name == key.name);
             assert_eq!(same.count(), 1, "{}", key.path());
         }
     }

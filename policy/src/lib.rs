@@ -22,7 +22,7 @@
 //! let attempt = Attempt {
 //!     path: Some(b"/etc/shadow"),
 //!     access: &[OpenAccess::Read],
-//!     ..Attempt::of(AttemptKind::Open)
+//!     ..Attempt::new(AttemptKind::Open)
 //! };
 //! let rule = decide(&policy.rules, &attempt).map(|index| &policy.rules[index]);
 //! assert_eq!(rule.map(|rule| rule.id.as_str()), Some("credential-file"));
@@ -81,7 +81,7 @@ pub use reason::PrecedenceReason;
 pub use reserved::is_reserved;
 pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
 
-/// Where the caller's directory appears in the jail, and the program's home.
+/// The directory of the jail at which the caller's appears, and the program's home.
 pub const WORKSPACE: &str = "/workspace";
 
 /// The version of the profile format that this release reads.

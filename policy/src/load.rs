@@ -150,7 +150,7 @@ impl ProfileLoader<'_> {
             self.problems.push(located(problem, origin));
             return;
         }
-        match self.text(name) {
+        match self.read_text(name) {
             Ok(text) => self.add_text(name, text),
             Err(problem) => self.problems.push(located(problem, origin)),
         }
@@ -191,7 +191,7 @@ impl ProfileLoader<'_> {
         None
     }
 
-    fn text(&self, name: &str) -> Result<String, Problem> {
+    fn read_text(&self, name: &str) -> Result<String, Problem> {
         if shipped::is_file(name) {
             return (self.read_file)(name).map_err(|error| {
                 Problem::new(format!("the profile {name} cannot be read: {error}"))
@@ -206,7 +206,7 @@ impl ProfileLoader<'_> {
 
 fn located(problem: Problem, origin: Option<&TextSpan>) -> Problem {
     match origin {
-        Some(at) => problem.at(at, "built on here"),
+        Some(at) => problem.with_label(at, "built on here"),
         None => problem,
     }
 }

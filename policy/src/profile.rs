@@ -90,7 +90,7 @@ pub(crate) struct RulePlaces {
 
 impl RulePlaces {
     /// Where what a candidate speaks of stands; `None` for one that speaks of everything.
-    pub(crate) fn of(&self, candidate: Candidate) -> Option<&TextSpan> {
+    pub(crate) fn span_of(&self, candidate: Candidate) -> Option<&TextSpan> {
         let path = candidate.pattern.map(|index| &self.path[index]);
         let address = candidate.address.map(|index| &self.address[index]);
         let port = candidate.port.map(|index| &self.port[index]);
@@ -174,15 +174,15 @@ impl ParsedProfile {
             (None, true) => problems.push(
                 Problem::new(format!("there is no rule {id:?} to replace"))
                     .help("remove `replaces`, or write the id of an inherited rule")
-                    .at(&new.at, "replaces nothing"),
+                    .with_label(&new.at, "replaces nothing"),
             ),
             (Some(index), false) => {
                 let first = &self.rules[index];
                 let mut problem = Problem::new(format!("there are two rules {id:?}"))
                     .help("choose another id, or add `replaces = true` to the later one")
-                    .at(&new.at, "the second");
+                    .with_label(&new.at, "the second");
                 if first.at.source == new.at.source {
-                    problem = problem.at(&first.at, "the first");
+                    problem = problem.with_label(&first.at, "the first");
                 }
                 problems.push(problem);
             }

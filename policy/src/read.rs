@@ -50,7 +50,7 @@ fn syntax_problem(source: &Arc<SourceText>, error: &toml::de::Error) -> Problem 
         source: Arc::clone(source),
         span,
     };
-    Problem::new("this is not TOML").at(&at, error.message())
+    Problem::new("this is not TOML").with_label(&at, error.message())
 }
 
 /// One text, and what was found wrong with it.
@@ -85,7 +85,7 @@ impl ProfileReader<'_> {
         profile.rules = top.tables("rule", rule::rule);
     }
 
-    fn at(&self, span: std::ops::Range<usize>) -> TextSpan {
+    fn span_at(&self, span: std::ops::Range<usize>) -> TextSpan {
         TextSpan {
             source: Arc::clone(self.source),
             span,
@@ -103,9 +103,9 @@ impl ProfileReader<'_> {
         let inner = whole.start + 1..whole.end.saturating_sub(1);
         match part {
             Some(part) if self.source.text.get(inner.clone()) == Some(value) => {
-                self.at(inner.start + part.start..inner.start + part.end)
+                self.span_at(inner.start + part.start..inner.start + part.end)
             }
-            _ => self.at(whole),
+            _ => self.span_at(whole),
         }
     }
 
@@ -118,8 +118,11 @@ impl ProfileReader<'_> {
     ) {
         let at = self.at_part(span, value, wrong.span);
         let message = format!("`{key}`: {}", wrong.message);
-        self.problems
-            .push(Problem::new(message).help(wrong.help).at(&at, "here"));
+        self.problems.push(
+            Problem::new(message)
+                .help(wrong.help)
+                .with_label(&at, "here"),
+        );
     }
 }
 

@@ -117,8 +117,8 @@ fn check_toolchain(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
         let problem = Problem::new(message).help(help);
         problems.push(
             problem
-                .at(&auto.at, "asked for here")
-                .at(&root.at, "and here"),
+                .with_label(&auto.at, "asked for here")
+                .with_label(&root.at, "and here"),
         );
     }
 }
@@ -128,7 +128,7 @@ fn check_rule_count(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
         let message = format!("there are more than {MOST_RULES} rules");
         let problem =
             Problem::new(message).help("join rules that differ in nothing but their path");
-        problems.push(problem.at(&rule.at, "the first too many"));
+        problems.push(problem.with_label(&rule.at, "the first too many"));
     }
 }
 
@@ -146,7 +146,7 @@ fn check_peer_count(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
                 format!("there are more than {MOST_PEERS} pairs of an address and a port");
             let problem = Problem::new(message)
                 .help("write networks in place of addresses, and ranges in place of ports");
-            problems.push(problem.at(&rule.at, "with those of this rule"));
+            problems.push(problem.with_label(&rule.at, "with those of this rule"));
             return;
         }
     }
@@ -169,7 +169,7 @@ fn check_syscalls(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
         let message = format!("no jail starts without the syscalls {}", missing.join(", "));
         let problem = Problem::new(message).help("add \"@basic\" to `syscalls.allow`");
         problems.push(match profile.syscalls.first() {
-            Some(first) => problem.at(&first.at, "they are not among these"),
+            Some(first) => problem.with_label(&first.at, "they are not among these"),
             None => problem,
         });
     }

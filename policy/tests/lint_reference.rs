@@ -127,7 +127,7 @@ fn deciding(checked: &CheckedProfile) -> BTreeSet<usize> {
                             exe: exe.as_bytes(),
                             script: None,
                         }),
-                        ..Attempt::of(AttemptKind::Open)
+                        ..Attempt::new(AttemptKind::Open)
                     },
                 )
             }));

@@ -39,7 +39,7 @@ fn decided<'r>(
         path: Some(path.as_bytes()),
         flag,
         was,
-        ..Attempt::of(AttemptKind::Exec)
+        ..Attempt::new(AttemptKind::Exec)
     };
     decide(rules, &attempt).map(|index| rules[index].id.as_str())
 }
@@ -176,7 +176,7 @@ fn alias(on: AttemptKind, access: &[OpenAccess]) -> Option<usize> {
         path: Some(b"/alias"),
         access,
         was: &[b"/secret"],
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(&rules, &attempt)
 }

@@ -30,7 +30,7 @@ fn verdict(
     let attempt = Attempt {
         path: path.map(str::as_bytes),
         access,
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(&policy.rules, &attempt)
         .map(|index| (policy.rules[index].id.clone(), policy.rules[index].action))

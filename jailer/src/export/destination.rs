@@ -10,8 +10,8 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::stat::Mode;
 use nix::unistd::AccessFlags;
 
+use crate::rootfs::paths::{self, LastSymlink, PathError};
 use crate::sys;
-use crate::tree::paths::{self, LastSymlink, PathError};
 
 /// Where an export will go. Looked at before the run, made after it, so that a run that fails or
 /// is killed leaves no directory behind.

@@ -129,7 +129,7 @@ pub struct MountOwner {
 
 impl MountOwner {
     /// The owner of what `directory` stands for.
-    pub fn of(directory: BorrowedFd<'_>) -> Result<MountOwner, Errno> {
+    pub fn from_directory(directory: BorrowedFd<'_>) -> Result<MountOwner, Errno> {
         let stat = nix::sys::stat::fstat(directory)?;
         Ok(MountOwner {
             user: stat.st_uid,

@@ -96,7 +96,7 @@ pub fn enter() -> Result<bool, RootlessError> {
     }
     // Asked before the namespace: inside it every capability is there.
     let switches = NamespaceSwitches::read();
-    let ranges = SubordinateIds::of(user.as_raw());
+    let ranges = SubordinateIds::for_user(user.as_raw());
     let mapper =
         ranges.and_then(|ranges| IdMapper::start(ranges, user.as_raw(), group.as_raw()).ok());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)

@@ -31,7 +31,7 @@ pub struct SubordinateIds {
 
 impl SubordinateIds {
     /// Those of `user`, when there are both and the programs to map them.
-    pub fn of(user: u32) -> Option<SubordinateIds> {
+    pub fn for_user(user: u32) -> Option<SubordinateIds> {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let name = name_of(&read("/etc/passwd"), user);
         let find = |path| range(&read(path), name.as_deref(), user);

@@ -46,7 +46,7 @@ impl LandlockProbes {
     }
 
     /// Tries everything and hands out what came of it.
-    pub fn tell(
+    pub fn send_facts(
         &self,
         sender: ChildSender<'_>,
         [opened, connected, bound]: Round,

@@ -49,7 +49,7 @@ impl DiskLimits {
             delayed: None,
         };
         let mut written = BTreeSet::new();
-        for seen in steps.iter().filter_map(ShownPath::of) {
+        for seen in steps.iter().filter_map(ShownPath::from_step) {
             for mount in host.storage.under(&seen.path, seen.recursive) {
                 io.add(mount);
                 if seen.writable && matches!(mount.backing, StorageBacking::Disks(_)) {
@@ -126,7 +126,7 @@ struct ShownPath {
 }
 
 impl ShownPath {
-    fn of(step: &RootfsStep) -> Option<ShownPath> {
+    fn from_step(step: &RootfsStep) -> Option<ShownPath> {
         let seen = |path: &Path, recursive, writable| ShownPath {
             path: path.to_owned(),
             recursive,

@@ -35,8 +35,8 @@ use crate::process::start_memory::StartMemory;
 use crate::process::wire::{
     ChildFact, ChildSender, ChildStep, FactPacket, errno_of, wait_for_a_byte,
 };
+use crate::rootfs::ReplayStep;
 use crate::sys::{self, MountAttributes};
-use crate::tree::ReplayStep;
 
 /// Where the child keeps its end of the control socket once the rest is closed.
 pub const CONTROL: i32 = 3;
@@ -72,17 +72,17 @@ pub struct ChildSpec {
     /// Where sockets wait for the supervisor to take what connects.
     pub listeners: Vec<SocketAddr>,
     /// An address without a route, and one with, to be tried.
-    pub strangers: RouteProbes,
+    pub route_probes: RouteProbes,
     /// What it may take of its caller's.
     pub ceilings: Vec<UcountCeiling>,
     /// User and group inside.
     pub inside_id: u32,
     /// Whether the kernel lets the supplementary groups be left.
-    pub leave_groups: bool,
+    pub drops_supplementary_gids: bool,
     /// Bytes that the root's own tmpfs may hold.
     pub root_options: Vec<(CString, CString)>,
     /// The tree.
-    pub tree: Vec<ReplayStep>,
+    pub rootfs: Vec<ReplayStep>,
     /// Handles everything, allows nothing yet; `None` when the policy does without.
     pub landlock: Option<(OwnedFd, HandledAccess)>,
     /// What it will allow.
@@ -100,7 +100,7 @@ pub struct ChildSpec {
     /// The init's own clock, which the supervisor starts.
     pub clock: SecondClock,
     /// The doors to its groups of cgroup v1; it is born into the one of v2.
-    pub groups: Vec<File>,
+    pub cgroup_tasks: Vec<File>,
     /// The program.
     pub exec: ExecSpec,
 }
@@ -118,7 +118,7 @@ impl ChildSpec {
             return JailError::CoveredProc(Errno::EPERM);
         }
         let JailError::Step {
-            step: ChildStep::Tree,
+            step: ChildStep::Rootfs,
             index,
             errno: Errno::EPERM,
         } = error
@@ -127,7 +127,7 @@ impl ChildSpec {
         };
         let step = usize::try_from(index)
             .ok()
-            .and_then(|index| self.tree.get(index));
+            .and_then(|index| self.rootfs.get(index));
         match step {
             Some(ReplayStep::Mount { kind, .. }) if kind.as_c_str() == c"proc" => {
                 JailError::CoveredProc(Errno::EPERM)
@@ -141,9 +141,9 @@ impl ChildSpec {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteProbes {
     /// One that must have no route.
-    pub stranger: Option<IpAddr>,
+    pub denied_probe: Option<IpAddr>,
     /// One that must have one.
-    pub acquaintance: Option<IpAddr>,
+    pub allowed_probe: Option<IpAddr>,
 }
 
 /// What a step answers: nothing, or the place in it and the error.
@@ -204,7 +204,7 @@ fn confine(
         ChildStep::Start,
         whole(nix::sys::prctl::set_name(c"turnkey-init")),
     )?;
-    step(ChildStep::Groups, enter_groups(&orders.groups))?;
+    step(ChildStep::Groups, enter_groups(&orders.cgroup_tasks))?;
     // Until the supervisor has written the id maps, this process is nobody.
     step(ChildStep::Start, whole(wait_for_a_byte(control)))?;
     step(ChildStep::Ceilings, ceilings::set(&orders.ceilings))?;
@@ -226,7 +226,7 @@ fn confine(
     // Nothing changes the routes from here on, and later the filter may allow no socket.
     step(
         ChildStep::Listeners,
-        whole(try_routes(orders.strangers, ChildSender(control))),
+        whole(try_routes(orders.route_probes, ChildSender(control))),
     )?;
     // Before any file is made: a tmpfs refuses owners its namespace cannot name. The capabilities
     // stay, because the user left behind was not the namespace's root.
@@ -234,7 +234,7 @@ fn confine(
     // A change of user takes the death signal back.
     step(ChildStep::DieWithSupervisor, whole(die_with_supervisor()))?;
     let root = make_root(orders).map_err(|errno| (ChildStep::Root, (0, errno)))?;
-    step(ChildStep::Tree, root::build(&orders.tree, root.as_fd()))?;
+    step(ChildStep::Rootfs, root::build(&orders.rootfs, root.as_fd()))?;
     drop(root);
     step(ChildStep::Pivot, whole(pivot()))?;
     // After the pivot, so that the rules are on what the program will see.
@@ -297,8 +297,8 @@ fn set_hostname(orders: &ChildSpec) -> Result<(), Errno> {
 
 fn try_routes(tried: RouteProbes, sender: ChildSender<'_>) -> Result<(), Errno> {
     let tried = [
-        (ChildFact::Stranger, tried.stranger),
-        (ChildFact::Acquaintance, tried.acquaintance),
+        (ChildFact::DeniedProbe, tried.denied_probe),
+        (ChildFact::AllowedProbe, tried.allowed_probe),
     ];
     // Most networks have neither, and a packet wakes the supervisor.
     if tried.iter().all(|(_, address)| address.is_none()) {
@@ -314,7 +314,7 @@ fn try_routes(tried: RouteProbes, sender: ChildSender<'_>) -> Result<(), Errno> 
 }
 
 fn become_jail_user(orders: &ChildSpec) -> Result<(), Errno> {
-    if orders.leave_groups {
+    if orders.drops_supplementary_gids {
         sys::leave_groups()?;
     }
     sys::become_group(orders.inside_id)?;
@@ -398,9 +398,9 @@ fn enforce_landlock(orders: &ChildSpec, sender: ChildSender<'_>) -> Result<(), E
         return Ok(());
     };
     let probes = LandlockProbes::open(*handled)?;
-    probes.tell(sender, probe::BEFORE)?;
+    probes.send_facts(sender, probe::BEFORE)?;
     sys::landlock_restrict(ruleset.as_fd())?;
-    probes.tell(sender, probe::AFTER)
+    probes.send_facts(sender, probe::AFTER)
 }
 
 /// Streams on 0, 1 and 2, what the init needs on 3 to 6, and nothing else: what the caller had

@@ -32,7 +32,10 @@ pub struct FileIdentity {
 
 /// What `path` leads to in the tree of the process `pid`, links followed; `None` when nothing is
 /// there.
-pub(crate) fn of(pid: libc::pid_t, path: &[u8]) -> Result<Option<FileIdentity>, JailError> {
+pub(crate) fn file_identity(
+    pid: libc::pid_t,
+    path: &[u8],
+) -> Result<Option<FileIdentity>, JailError> {
     let failed = |source| JailError::System {
         act: "look for the files that rules mean by `same_file`",
         source,
@@ -169,7 +172,7 @@ mod tests {
         let me = nix::unistd::getpid().as_raw();
         let identity = |name: &str| {
             let path = place(name).canonicalize().unwrap_or_else(|_| place(name));
-            of(me, path.as_os_str().as_encoded_bytes()).unwrap()
+            file_identity(me, path.as_os_str().as_encoded_bytes()).unwrap()
         };
         let file = identity("file");
         assert_eq!(

@@ -87,7 +87,7 @@ impl InitHandle {
                         sight.fact(fact, value);
                     }
                 }
-                Some(ChildMessage::Text(text, piece)) => sight.text(text, &piece),
+                Some(ChildMessage::ProcText(text, piece)) => sight.append_text(text, &piece),
                 Some(ChildMessage::Listener(_)) => listeners.extend(came),
                 Some(ChildMessage::Ready) => return Ok((sight, listeners)),
                 Some(ChildMessage::Failed { step, index, errno }) => {

@@ -45,7 +45,7 @@ pub const ALL: [JailNamespace; 8] = [
 ];
 
 /// What a jail has, which may share the host's network.
-pub fn of(shares_network: bool) -> Vec<JailNamespace> {
+pub fn of_jail(shares_network: bool) -> Vec<JailNamespace> {
     let is_own = |namespace: &&JailNamespace| {
         !(shares_network && namespace.layer == Layer::NetworkNamespace)
     };

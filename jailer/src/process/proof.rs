@@ -40,11 +40,11 @@ pub struct ProofExpectation {
     /// What it handles.
     pub handled: Option<HandledAccess>,
     /// What must have no route, and what must have one.
-    pub strangers: RouteProbes,
+    pub route_probes: RouteProbes,
     /// How many sockets wait in the network namespace.
     pub listeners: usize,
     /// How many supplementary groups the caller could not leave.
-    pub bound_groups: usize,
+    pub kept_supplementary_gids: usize,
     /// Names the syscall filter allows.
     pub syscalls: usize,
     /// Filters that the supervisor itself runs under, as in a container, and the jail with it.
@@ -74,7 +74,7 @@ impl ProofFacts {
     }
 
     /// Takes in the next piece of a file.
-    pub fn text(&mut self, text: ProcText, piece: &[u8]) {
+    pub fn append_text(&mut self, text: ProcText, piece: &[u8]) {
         match text {
             ProcText::Status => &mut self.status,
             ProcText::Limits => &mut self.limits,
@@ -213,8 +213,8 @@ impl ProofFacts {
         self.expect_status(layer, "Gid", &format!("{id}\t{id}\t{id}\t{id}"))?;
         let proof = "CapInh, CapPrm, CapEff, CapBnd and CapAmb are 0";
         let mut report = held(layer, "none", "none in any set", proof.into());
-        if expected.bound_groups > 0 {
-            report.degraded = Some(bound_groups(expected.bound_groups));
+        if expected.kept_supplementary_gids > 0 {
+            report.degraded = Some(kept_supplementary_gids(expected.kept_supplementary_gids));
         } else if self.status_line("Groups") != id.to_string() {
             // The caller's own group may stand in the list once more.
             self.expect_status(layer, "Groups", "")?;
@@ -369,7 +369,7 @@ impl ProofFacts {
 }
 
 /// What a caller in more than one group cannot have without privileges.
-pub fn bound_groups(count: usize) -> String {
+pub fn kept_supplementary_gids(count: usize) -> String {
     format!(
         "the caller's {count} supplementary groups stay: without privileges the kernel lets nobody leave a group; \
          give the caller a range in /etc/subuid and /etc/subgid and install newuidmap (Debian: uidmap), or start turnkey in no other group"

@@ -51,7 +51,7 @@ impl HardLimits {
     }
 
     /// The most that can be set for `resource`.
-    fn of(&self, resource: Resource) -> u64 {
+    fn hard_limit(&self, resource: Resource) -> u64 {
         let known = self.0.iter().find(|(known, _)| *known == resource);
         known.map_or(libc::RLIM_INFINITY, |(_, hard)| *hard)
     }
@@ -78,7 +78,7 @@ pub(crate) fn plan(limits: &JailLimits, host: &Host) -> Vec<ResourceLimit> {
     plan.extend(of_the_user(host));
     plan.extend(instead_of_groups(limits, host.hierarchies.ungrouped()));
     for limit in &mut plan {
-        limit.value = limit.value.min(host.hard_limits.of(limit.resource));
+        limit.value = limit.value.min(host.hard_limits.hard_limit(limit.resource));
     }
     plan
 }
@@ -87,7 +87,7 @@ pub(crate) fn plan(limits: &JailLimits, host: &Host) -> Vec<ResourceLimit> {
 /// the jail's user counts as the caller, half of the caller's own is left.
 fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
     let share = |limit: ResourceLimit| {
-        let half = host.hard_limits.of(limit.resource) / 2;
+        let half = host.hard_limits.hard_limit(limit.resource) / 2;
         let value = match host.ids {
             NamespaceIds::All => limit.value,
             NamespaceIds::Own(_) => limit.value.min(half),

@@ -11,8 +11,8 @@ use nix::sys::stat::Mode;
 
 use crate::host::kernel;
 use crate::process::child::Outcome;
+use crate::rootfs::{ReplayStep, SplitPath};
 use crate::sys::{self, MountAttributes};
-use crate::tree::{ReplayStep, SplitPath};
 
 /// Takes all steps, below a root that is the working directory of this process.
 pub fn build(steps: &[ReplayStep], root: BorrowedFd<'_>) -> Outcome {

@@ -38,7 +38,7 @@ pub enum ChildStep {
     /// The new root's own tmpfs.
     Root,
     /// One step of the plan's tree; the value says which.
-    Tree,
+    Rootfs,
     /// pivot_root(2).
     Pivot,
     /// Adding rules to the Landlock ruleset.
@@ -82,7 +82,7 @@ impl ChildStep {
         ChildStep::Listeners,
         ChildStep::Identity,
         ChildStep::Root,
-        ChildStep::Tree,
+        ChildStep::Rootfs,
         ChildStep::Pivot,
         ChildStep::LandlockRules,
         ChildStep::CgroupNamespace,
@@ -113,7 +113,7 @@ impl ChildStep {
             ChildStep::Listeners => "open the sockets that wait there",
             ChildStep::Identity => "become the jail's user",
             ChildStep::Root => "make the new root",
-            ChildStep::Tree => "build the jail's tree",
+            ChildStep::Rootfs => "build the jail's tree",
             ChildStep::Pivot => "change the root",
             ChildStep::LandlockRules => "add the Landlock rules",
             ChildStep::Rlimits => "set the resource limits",
@@ -176,9 +176,9 @@ pub enum ChildFact {
     /// Which mask, counted from 1, should cover something and does not; 0 for none.
     Unmasked,
     /// errno of a connect to an address that must have no route.
-    Stranger,
+    DeniedProbe,
     /// errno of a connect to one that must have one.
-    Acquaintance,
+    AllowedProbe,
 }
 
 impl ChildFact {
@@ -207,8 +207,8 @@ impl ChildFact {
         ChildFact::Program,
         ChildFact::Masked,
         ChildFact::Unmasked,
-        ChildFact::Stranger,
-        ChildFact::Acquaintance,
+        ChildFact::DeniedProbe,
+        ChildFact::AllowedProbe,
     ];
 
     fn from_number(number: u8) -> Option<ChildFact> {
@@ -255,7 +255,7 @@ pub enum ChildMessage {
     /// What was seen from inside.
     Facts(Vec<(ChildFact, u64)>),
     /// A piece of a file of /proc/self.
-    Text(ProcText, Vec<u8>),
+    ProcText(ProcText, Vec<u8>),
     /// A socket that waits in the jail's network, which comes with the packet: which, in the order
     /// of the plan.
     Listener(u32),
@@ -296,7 +296,7 @@ impl ChildMessage {
                 let (name, _) = ProcText::ALL
                     .iter()
                     .find(|(name, _)| *name as u8 == which)?;
-                Some(ChildMessage::Text(*name, text.to_vec()))
+                Some(ChildMessage::ProcText(*name, text.to_vec()))
             }
             READY => Some(ChildMessage::Ready),
             LISTENER => Some(ChildMessage::Listener(index)),
@@ -485,7 +485,7 @@ mod tests {
         let text = through_a_socket(|sender| sender.text(ProcText::Limits, b"Max\n").unwrap());
         assert_eq!(
             text,
-            ChildMessage::Text(ProcText::Limits, b"Max\n".to_vec())
+            ChildMessage::ProcText(ProcText::Limits, b"Max\n".to_vec())
         );
         let null = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(

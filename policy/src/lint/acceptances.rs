@@ -32,6 +32,6 @@ fn finding(entry: &Located<AcceptedFinding>, today: Date) -> Option<LintFinding>
             .to_owned(),
         problem: Problem::new(message)
             .help("look whether it is still no reason for suspicion: write a later `until`, or remove the entry and what leads to the finding")
-            .at(&entry.at, format!("until {until}")),
+            .with_label(&entry.at, format!("until {until}")),
     })
 }

@@ -100,7 +100,7 @@ fn finding(entry: &Located<HostPath>, message: String, why: String) -> LintFindi
         why,
         problem: Problem::new(message)
             .help(FIX)
-            .at(&entry.at, "without `why`"),
+            .with_label(&entry.at, "without `why`"),
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) fn rules(
                 hole.map(|hole| hole.around(profile))
             }
         };
-        findings.extend(hole.map(|hole| hole.tell(&rule.value)));
+        findings.extend(hole.map(|hole| hole.into_finding(&rule.value)));
     }
     (findings, given_up)
 }
@@ -190,7 +190,7 @@ impl RuleHole {
         }
     }
 
-    fn tell(self, rule: &ProfileRule) -> LintFinding {
+    fn into_finding(self, rule: &ProfileRule) -> LintFinding {
         let Rule { id, action, .. } = &rule.rule;
         let would = match self.would {
             RuleAction::Kill => "killed",
@@ -204,7 +204,7 @@ impl RuleHole {
                 self.what
             ))
             .help(FIX)
-            .at(&rule.places.action, format!("{action} without `why`")),
+            .with_label(&rule.places.action, format!("{action} without `why`")),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn rules(
             })
             .collect::<Result<Vec<_>, BudgetExceeded>>();
         match fates {
-            Ok(fates) => findings.extend(tell(profile, field, rule, fates)),
+            Ok(fates) => findings.extend(finding(profile, field, rule, fates)),
             Err(BudgetExceeded) => given_up.push(index),
         }
     }
@@ -114,7 +114,7 @@ fn shadowed(by: impl IntoIterator<Item = Candidate>) -> CandidateFate {
 }
 
 /// One finding for a rule that never decides at all, else one for each of its parts.
-fn tell(
+fn finding(
     profile: &ParsedProfile,
     field: &ComparableRules<'_>,
     rule: &Located<ProfileRule>,
@@ -169,7 +169,7 @@ fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> LintFinding {
         why: format!("{}; {cause}", consequence(rule.rule.action)),
         problem: Problem::new(message)
             .help(fix)
-            .at(at, "no attempt is on such a path"),
+            .with_label(at, "no attempt is on such a path"),
     }
 }
 
@@ -236,7 +236,9 @@ fn hidden(
         None => format!("the rule {id:?} never decides"),
     };
     let places = &rule.value.places;
-    let at = part.map_or(&places.id, |part| places.of(part).unwrap_or(&places.id));
+    let at = part.map_or(&places.id, |part| {
+        places.span_of(part).unwrap_or(&places.id)
+    });
     let at = match (places.path.as_slice(), places.address.as_slice()) {
         ([only], _) | ([], [only]) => only,
         _ => at,
@@ -244,7 +246,7 @@ fn hidden(
     let names_peer = shadows.iter().any(|(candidate, _)| candidate.names_peer());
     let mut problem = Problem::new(message)
         .help(if names_peer { FIX_OF_PEERS } else { FIX })
-        .at(at, "whatever this matches");
+        .with_label(at, "whatever this matches");
     let mut told = BTreeSet::new();
     for (candidate, shadow) in shadows {
         if told.insert(*shadow) {
@@ -283,7 +285,7 @@ fn label(
 ) -> Problem {
     let rule = &profile.rules[first.rule].value;
     let reason = PrecedenceReason::between(field.rules, first, behind);
-    let at: &TextSpan = rule.places.of(first).unwrap_or(&rule.places.action);
+    let at: &TextSpan = rule.places.span_of(first).unwrap_or(&rule.places.action);
     let Rule { id, action, .. } = &rule.rule;
-    problem.at(at, format!("{action} by {id:?} comes first: {reason}"))
+    problem.with_label(at, format!("{action} by {id:?} comes first: {reason}"))
 }

@@ -209,7 +209,7 @@ pub(super) fn witness(
     while let Some((place, number)) = open.pop_front() {
         let is_inside = all_accept(inside, &place.inside);
         let is_outside = any_accepts(outside, &place.outside);
-        if is_inside && !is_outside && universe.holds(place.at) {
+        if is_inside && !is_outside && universe.accepts(place.at) {
             return Ok(Some(spelled(&ways, number)));
         }
         for byte in &alphabet {

@@ -33,7 +33,7 @@ pub(super) fn reached(profile: &ParsedProfile, rules: &[Rule]) -> Vec<LintFindin
         for on in [AttemptKind::Connect, AttemptKind::Send] {
             let attempt = Attempt {
                 address: Some(SocketAddr::new(*address, PORT)),
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             };
             let Some(index) = decide(rules, &attempt) else {
                 continue;
@@ -65,7 +65,10 @@ fn finding(
     (address, whose): (IpAddr, &str),
 ) -> LintFinding {
     let rule = &profile.rules[candidate.rule].value;
-    let at = rule.places.of(candidate).unwrap_or(&rule.places.action);
+    let at = rule
+        .places
+        .span_of(candidate)
+        .unwrap_or(&rule.places.action);
     let id = &rule.rule.id;
     LintFinding {
         lint: Lint::MetadataAllowed,
@@ -74,6 +77,6 @@ fn finding(
             "the rule {id:?} lets the program reach {address}"
         ))
         .help("allow smaller networks, or add a rule that denies this address; when it is meant, allow it by itself, with `why`")
-        .at(at, "this holds it"),
+        .with_label(at, "this holds it"),
     }
 }

@@ -26,7 +26,7 @@ struct PeerRegion {
 }
 
 impl PeerRegion {
-    fn of(rules: &[Rule], candidate: Candidate) -> Self {
+    fn new(rules: &[Rule], candidate: Candidate) -> Self {
         let ports = candidate.ports(rules);
         Self {
             subnet: candidate.subnet(rules),
@@ -69,7 +69,7 @@ impl PeerRegion {
 
 /// Whether a candidate speaks of this address and port.
 pub(super) fn speaks_of(rules: &[Rule], candidate: Candidate, peer: SocketAddr) -> bool {
-    let region = PeerRegion::of(rules, candidate);
+    let region = PeerRegion::new(rules, candidate);
     region.has_port(peer.port())
         && region
             .subnet
@@ -85,7 +85,7 @@ pub(super) fn witness(
 ) -> Result<Option<SocketAddr>, BudgetExceeded> {
     let regions = |of: &[Candidate]| -> Vec<PeerRegion> {
         let of = of.iter();
-        of.map(|candidate| PeerRegion::of(rules, *candidate))
+        of.map(|candidate| PeerRegion::new(rules, *candidate))
             .collect()
     };
     let everything = PeerRegion {

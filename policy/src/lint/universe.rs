@@ -81,7 +81,7 @@ impl PathUniverse {
     }
 
     /// Whether a path that ends here is one.
-    pub(super) fn holds(self, at: PathProgress) -> bool {
+    pub(super) fn accepts(self, at: PathProgress) -> bool {
         match at {
             PathProgress::Start
             | PathProgress::Slash

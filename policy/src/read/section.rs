@@ -42,12 +42,14 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
 
     /// Reports every key that means nothing here.
     pub(super) fn report_unknown_keys(&mut self) {
-        let known: Vec<&str> = keys::of(self.name).map(|key| key.name).collect();
+        let known: Vec<&str> = keys::in_table(self.name).map(|key| key.name).collect();
         for (name, _) in self.table {
             if !known.contains(&name.get_ref().as_ref()) {
                 let problem = self.unknown_key(name.get_ref(), &known);
-                let at = self.reader.at(name.span());
-                self.reader.problems.push(problem.at(&at, "unknown key"));
+                let at = self.reader.span_at(name.span());
+                self.reader
+                    .problems
+                    .push(problem.with_label(&at, "unknown key"));
             }
         }
     }
@@ -85,14 +87,15 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
 
     /// Where the value of a key stands, when there is one.
     pub(super) fn place_of(&self, name: &str) -> Option<TextSpan> {
-        self.get(name).map(|value| self.reader.at(value.span()))
+        self.get(name)
+            .map(|value| self.reader.span_at(value.span()))
     }
 
     fn wrong_type(&mut self, key: &ProfileKey, value: &Value<'_>) {
-        let at = self.reader.at(value.span());
+        let at = self.reader.span_at(value.span());
         let problem = Problem::new(format!("`{}` is of the wrong type", key.path()))
             .help(format!("write {}", key.form.describe()))
-            .at(&at, format!("this is {}", article(value.get_ref())));
+            .with_label(&at, format!("this is {}", article(value.get_ref())));
         self.reader.problems.push(problem);
     }
 
@@ -109,7 +112,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         match parse(text) {
             Ok(parsed) => Some(Located {
                 value: parsed,
-                at: self.reader.at(value.span()),
+                at: self.reader.span_at(value.span()),
             }),
             Err(wrong) => {
                 self.reader
@@ -145,14 +148,14 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
             return;
         }
         let key = self.key(name);
-        let at = self.reader.at(self.place.clone().unwrap_or_default());
+        let at = self.reader.span_at(self.place.clone().unwrap_or_default());
         let problem = Problem::new(format!("`{}` is missing", key.path()))
             .help(format!(
                 "write `{name} = …` with {}: {}",
                 key.form.describe(),
                 key.about
             ))
-            .at(&at, format!("without `{name}`"));
+            .with_label(&at, format!("without `{name}`"));
         self.reader.problems.push(problem);
     }
 
@@ -181,7 +184,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         match parse(&text) {
             Ok(parsed) => Some(Located {
                 value: parsed,
-                at: self.reader.at(value.span()),
+                at: self.reader.span_at(value.span()),
             }),
             Err(wrong) => {
                 self.reader
@@ -338,15 +341,15 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         let value_read = self.below(key, table, value.span(), read)?;
         Some(Located {
             value: value_read,
-            at: self.reader.at(value.span()),
+            at: self.reader.span_at(value.span()),
         })
     }
 
     /// A problem of this table as a whole.
     pub(super) fn problem(&mut self, problem: Problem, name: &str, label: &str) {
         let at = self.place_of(name);
-        let at = at.unwrap_or_else(|| self.reader.at(self.place.clone().unwrap_or_default()));
-        self.reader.problems.push(problem.at(&at, label));
+        let at = at.unwrap_or_else(|| self.reader.span_at(self.place.clone().unwrap_or_default()));
+        self.reader.problems.push(problem.with_label(&at, label));
     }
 
     /// Whether a key is there with an empty list.

@@ -27,7 +27,7 @@ pub(super) fn check(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
             None => OWN.contains(&id) || rules.contains(&id),
         };
         if !known {
-            problems.push(unknown(id, &rules).at(&accepted.at, "accepts nothing"));
+            problems.push(unknown(id, &rules).with_label(&accepted.at, "accepts nothing"));
         }
     }
 }

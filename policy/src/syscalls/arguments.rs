@@ -420,7 +420,7 @@ const OPTIONS: &[u32] = &[
 impl ArgumentCondition {
     /// Whether it holds for these registers.
     #[must_use]
-    pub fn holds(&self, arguments: &[u64; 6]) -> bool {
+    pub fn matches(&self, arguments: &[u64; 6]) -> bool {
         let register = arguments
             .get(usize::from(self.argument))
             .copied()
@@ -438,13 +438,13 @@ impl ArgumentCondition {
 impl ArgumentRefusal {
     /// Whether it speaks of this call with these registers.
     #[must_use]
-    pub fn holds(&self, syscall: &str, arguments: &[u64; 6]) -> bool {
-        self.syscalls.contains(&syscall) && self.when.iter().all(|one| one.holds(arguments))
+    pub fn matches(&self, syscall: &str, arguments: &[u64; 6]) -> bool {
+        self.syscalls.contains(&syscall) && self.when.iter().all(|one| one.matches(arguments))
     }
 }
 
 /// The refusals in a jail of this policy, in the order in which they are asked.
-pub fn of(policy: &SyscallPolicy) -> impl Iterator<Item = &'static ArgumentRefusal> {
+pub fn refusals(policy: &SyscallPolicy) -> impl Iterator<Item = &'static ArgumentRefusal> {
     REFUSALS
         .iter()
         .filter(|refusal| refusal.only.covers(policy))
@@ -457,7 +457,7 @@ pub fn refusal(
     syscall: &str,
     arguments: &[u64; 6],
 ) -> Option<&'static ArgumentRefusal> {
-    of(policy).find(|refusal| refusal.holds(syscall, arguments))
+    refusals(policy).find(|refusal| refusal.matches(syscall, arguments))
 }
 
 /// What the filter answers to these arguments of an allowed syscall, when it does not let them

@@ -118,7 +118,7 @@ fn check(net: Subnet) -> Result<(), ValueError> {
             help,
         ));
     }
-    if one && SpecialAddress::of(net.network()) == Some(SpecialAddress::Group) {
+    if one && SpecialAddress::from_address(net.network()) == Some(SpecialAddress::Group) {
         let help = "name a single host: connections have one other end";
         return Err(ValueError::new(format!("{net} is a group of hosts"), help));
     }

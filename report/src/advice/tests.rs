@@ -117,7 +117,7 @@ fn following_the_advice_allows_the_act() {
         let attempt = Attempt {
             path: Some(path.as_bytes()),
             access: &[OpenAccess::Read],
-            ..Attempt::of(AttemptKind::Open)
+            ..Attempt::new(AttemptKind::Open)
         };
         let decided = decide(&rules, &attempt).map(|index| rules[index].action);
         assert!(
@@ -155,7 +155,7 @@ fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
     let rules = [outbound, allow.clone()];
     let attempt = turnkey_policy::Attempt {
         address: "127.0.0.1:5432".parse().ok(),
-        ..turnkey_policy::Attempt::of(AttemptKind::Connect)
+        ..turnkey_policy::Attempt::new(AttemptKind::Connect)
     };
     assert_eq!(turnkey_policy::decide(&rules, &attempt), Some(1));
     let exact = Rule {

@@ -40,12 +40,13 @@ impl ProofFacts {
     ) -> Result<(), ProofError> {
         let layer = Layer::NetworkNamespace;
         let mut told = report.proof.take().unwrap_or_default();
-        if let Some(stranger) = expected.strangers.stranger {
-            let refused = self.expect_errno(layer, ChildFact::Stranger, &[Errno::ENETUNREACH])?;
+        if let Some(stranger) = expected.route_probes.denied_probe {
+            let refused =
+                self.expect_errno(layer, ChildFact::DeniedProbe, &[Errno::ENETUNREACH])?;
             told += &format!("; {stranger}: {refused}");
         }
-        if let Some(acquaintance) = expected.strangers.acquaintance {
-            let seen = self.get(ChildFact::Acquaintance);
+        if let Some(acquaintance) = expected.route_probes.allowed_probe {
+            let seen = self.get(ChildFact::AllowedProbe);
             if seen != Some(0) {
                 return Err(ProofError {
                     layer,

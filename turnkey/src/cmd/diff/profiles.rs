@@ -107,7 +107,7 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
     };
     for on in AttemptKind::ALL.iter().copied() {
         if !on.has_path() {
-            if let Some(why) = passes(Attempt::of(on)) {
+            if let Some(why) = passes(Attempt::new(on)) {
                 new.insert(one("rule", &format!("{on}"), &why));
             }
             continue;
@@ -124,7 +124,7 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
                 let attempt = Attempt {
                     path: Some(&path),
                     access,
-                    ..Attempt::of(on)
+                    ..Attempt::new(on)
                 };
                 Some((passes(attempt)?, escape(&path)))
             });

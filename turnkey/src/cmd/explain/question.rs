@@ -118,7 +118,7 @@ impl Question {
             flag: self.flag,
             actor: self.actor(),
             was,
-            ..Attempt::of(self.on)
+            ..Attempt::new(self.on)
         }
     }
 }

@@ -220,7 +220,7 @@ pub fn verdict<'r>(rules: &'r [Rule], want: Want, path: &[u8]) -> Option<&'r Rul
     let attempt = Attempt {
         path: Some(path),
         access: &[access],
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(rules, &attempt).map(|rule| &rules[rule])
 }

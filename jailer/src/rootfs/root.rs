@@ -15,8 +15,8 @@ use turnkey_policy::FilesystemPolicy;
 
 use crate::host::PathFact;
 use crate::plan::c_string;
+use crate::rootfs::paths::{self, LastSymlink, PathError};
 use crate::sys;
-use crate::tree::paths::{self, LastSymlink, PathError};
 
 /// More entries at the top, or in /etc, are no root of a system.
 const MOST_ENTRIES: usize = 2_000;

@@ -22,9 +22,9 @@ use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
 use crate::plan::RootfsStep;
+use crate::rootfs::decoys::PlantedDecoys;
+use crate::rootfs::paths::{LastSymlink, PathError};
 use crate::sys::{self, MountAttributes};
-use crate::tree::decoys::PlantedDecoys;
-use crate::tree::paths::{LastSymlink, PathError};
 use turnkey_facts::Written;
 
 /// A memory file system holds one file for so many of its bytes.
@@ -110,7 +110,7 @@ pub struct SplitPath {
 }
 
 impl SplitPath {
-    fn of(path: &Path) -> SplitPath {
+    fn from_absolute(path: &Path) -> SplitPath {
         let parent = path.parent().map(relative);
         let parent = parent.filter(|parent| !parent.is_empty());
         SplitPath {
@@ -243,9 +243,9 @@ impl SourceOpener {
     fn replay(&mut self, step: &RootfsStep) -> Result<ReplayStep, RootfsError> {
         let set = step.attributes();
         Ok(match step {
-            RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::of(path)),
+            RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::from_absolute(path)),
             RootfsStep::Symlink { path, text } => ReplayStep::Symlink {
-                path: SplitPath::of(path),
+                path: SplitPath::from_absolute(path),
                 text: string(text),
             },
             RootfsStep::File { path, content } => ReplayStep::File {
@@ -288,7 +288,7 @@ impl SourceOpener {
                     .rev()
                     .filter(|above| is_below_workspace(above));
                 ReplayStep::Decoy {
-                    directories: below.map(|above| SplitPath::of(above)).collect(),
+                    directories: below.map(|above| SplitPath::from_absolute(above)).collect(),
                     path: relative(path),
                     content: content.clone(),
                 }
@@ -484,7 +484,7 @@ fn translate_owner(
         return Ok(());
     }
     let translated = || {
-        let owner = MountOwner::of(source.as_fd())?;
+        let owner = MountOwner::from_directory(source.as_fd())?;
         let namespace = owner.namespace(id)?;
         let user_namespace =
             u64::try_from(std::os::fd::AsRawFd::as_raw_fd(&namespace)).unwrap_or(0);
