@@ -75,7 +75,7 @@ mod rootfs;
 mod sys;
 mod tally;
 
-/// What the fuzzer reaches besides; see `cargo xtask fuzz`.
+/// Items for the fuzzer alone; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::process::child::RouteProbes;

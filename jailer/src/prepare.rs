@@ -1,4 +1,4 @@
-//! Everything of a jail that can be made without a process: groups, keeper, detached mounts,
+//! The making of all parts of a jail that need no process: groups, keeper, detached mounts,
 //! filters, strings.
 //!
 //! Runs as: the supervisor, outside the jail, with its full privileges.
@@ -53,7 +53,7 @@ const NOT_DELEGATED: &str = "no control group is delegated to this caller; run t
     or let systemd delegate one: systemd-run --user --scope -p Delegate=yes turnkey …";
 const NO_LANDLOCK: &str = "this kernel has no Landlock, or it is not in `lsm=`";
 
-/// Everything that can be made ready before there is a process.
+/// A jail that is ready, before there is a process.
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) orders: ChildSpec,
@@ -276,7 +276,7 @@ impl Plan {
         }
     }
 
-    /// Who the jail's user is outside. In a caller's own namespace it is the caller when files of
+    /// The jail's user outside. In a caller's own namespace it is the caller when files of
     /// the caller's must belong to it, because they cannot be translated there.
     fn user(&self, tally: &UsageTally) -> Result<HostId, JailError> {
         let own = match (&self.host.ids, tally.groups()) {
@@ -305,7 +305,7 @@ impl Plan {
         Ok(HostId::without_group(pipe.st_ino))
     }
 
-    /// Whether files of the host belong to the jail's user inside.
+    /// True when files of the host belong to the jail's user inside.
     fn gives_files(&self) -> bool {
         let gives = |step: &RootfsStep| {
             matches!(
@@ -316,7 +316,7 @@ impl Plan {
         self.rootfs.iter().any(gives)
     }
 
-    /// What the groups hold, per layer, or why the run cannot be.
+    /// The report of the groups, per layer, or the reason why the run cannot be.
     fn group_reports(&self, tally: &UsageTally) -> Result<Vec<LayerReport>, JailError> {
         let mut reports = Vec::new();
         for (layer, controller) in self.group_layers() {
@@ -357,7 +357,7 @@ impl Plan {
         Ok(reports)
     }
 
-    /// What the limit on memory does not hold on this host.
+    /// The memory that the limit does not hold on this host.
     fn uncounted_sockets(&self, layer: Layer, groups: &JailCgroups) -> Option<String> {
         let fills_sockets = layer == Layer::Memory && self.policy.network != NetworkMode::None;
         (fills_sockets && !groups.sockets_are_counted()).then(|| {
@@ -381,7 +381,7 @@ impl Plan {
         }
     }
 
-    /// What holds where no control group does.
+    /// The fallback where no control group holds a limit.
     fn instead(&self, controller: Controller) -> String {
         let limits = &self.policy.limits;
         match controller {

@@ -9,10 +9,10 @@ use crate::overrides::Overrides;
 use crate::profile::ParsedProfile;
 use crate::values::{self, ValueError};
 
-/// Why a path is in the jail that a flag put there.
+/// The `why` of a path that a flag gives to the jail.
 const WHY: &str = "asked for on the command line";
 
-/// What a flag says, read and put where it belongs. Every flag comes with one, so that there is none
+/// A function that reads a flag's value into the profile. Every flag comes with one, so that there is none
 /// that nobody reads.
 type Apply = fn(&Located<String>, &mut ParsedProfile) -> Result<(), ValueError>;
 
@@ -23,7 +23,7 @@ pub(crate) struct GivenFlag {
     value: Located<String>,
 }
 
-/// What the flags say.
+/// Reads the flags into one more profile.
 pub(crate) fn profile(flags: Vec<GivenFlag>, problems: &mut Vec<Problem>) -> ParsedProfile {
     let mut profile = ParsedProfile::default();
     for flag in flags {

@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::names::NamedVariants;
 
-/// What is written after a key.
+/// The form of the value that is written after a key.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueForm {
     /// Any text.
@@ -46,11 +46,11 @@ pub enum ValueForm {
 pub struct ProfileKey {
     /// The table it stands in; empty for the top.
     pub table: &'static str,
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What is written after it.
+    /// The form of its value.
     pub form: ValueForm,
-    /// What holds when no merged profile says anything; empty when it must be given.
+    /// The default, for when no merged profile says anything; empty when the key must be given.
     pub default: &'static str,
     /// One line for people.
     pub about: &'static str,
@@ -213,7 +213,7 @@ pub fn find(table: &str, name: &str) -> Option<&'static ProfileKey> {
 }
 
 impl ProfileKey {
-    /// Whether every profile has to say it, wherever its table stands. What a run needs and a profile may
+    /// True for a key that every profile has to say, wherever its table stands. What a run needs and a profile may
     /// inherit is not.
     #[must_use]
     pub fn is_required(&self) -> bool {
@@ -234,7 +234,7 @@ impl ProfileKey {
 }
 
 impl ValueForm {
-    /// What is to be written, for people.
+    /// Describes the form, for people.
     #[must_use]
     pub fn describe(self) -> String {
         match self {

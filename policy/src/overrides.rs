@@ -1,6 +1,6 @@
 //! Flags of the command line that override keys of the profile, one to one.
 
-/// What the command line overrides. Every text has the form of the profile's key.
+/// The overrides of the command line. Every text has the form of the profile's key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// `--memory SIZE`: `limits.memory`

@@ -13,13 +13,13 @@ use crate::model::{
     ScratchMount, ToolchainMode, WorkdirMode,
 };
 
-/// What one text says; what it does not say is `None` or empty.
+/// One text as it was read; what it does not say is `None` or empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParsedProfile {
     pub(crate) name: Option<Located<String>>,
     pub(crate) description: Option<Located<String>>,
     pub(crate) extends: Vec<Located<String>>,
-    /// What the profiles below list for the jail's tree falls away.
+    /// True when what the profiles below list for the jail's file system falls away.
     pub(crate) own_tree: bool,
     pub(crate) root: Option<Located<PathBuf>>,
     pub(crate) toolchain: Option<Located<ToolchainMode>>,
@@ -30,7 +30,7 @@ pub(crate) struct ParsedProfile {
     pub(crate) workdir: Option<Located<WorkdirMode>>,
     pub(crate) decoys: Vec<Located<PathBuf>>,
     pub(crate) network: Option<Located<NetworkMode>>,
-    /// Why it is that mode.
+    /// The reason for that mode.
     pub(crate) network_why: Option<Located<String>>,
     pub(crate) allow: Vec<Located<AllowedHost>>,
     pub(crate) memory: Option<Located<u64>>,
@@ -50,7 +50,7 @@ pub(crate) struct ParsedProfile {
     pub(crate) hostname: Option<Located<String>>,
     pub(crate) pass: Vec<Located<String>>,
     pub(crate) set: BTreeMap<String, String>,
-    /// What the profiles below allow falls away.
+    /// True when what the profiles below allow falls away.
     pub(crate) own_syscalls: bool,
     pub(crate) syscalls: Vec<Located<Vec<&'static str>>>,
     pub(crate) required: Option<Located<BTreeSet<Layer>>>,
@@ -71,7 +71,7 @@ pub(crate) struct ProfileRule {
     pub(crate) places: RulePlaces,
 }
 
-/// Where parts of a rule stand.
+/// The places of a rule's parts.
 #[derive(Clone, Debug)]
 pub(crate) struct RulePlaces {
     pub(crate) id: TextSpan,
@@ -89,7 +89,7 @@ pub(crate) struct RulePlaces {
 }
 
 impl RulePlaces {
-    /// Where what a candidate speaks of stands; `None` for one that speaks of everything.
+    /// The place of what a candidate is about; `None` for one that is about everything.
     pub(crate) fn span_of(&self, candidate: Candidate) -> Option<&TextSpan> {
         let path = candidate.pattern.map(|index| &self.path[index]);
         let address = candidate.address.map(|index| &self.address[index]);

@@ -20,7 +20,7 @@ use section::SectionReader;
 
 type Value<'d> = Spanned<DeValue<'d>>;
 
-/// What a text says. When `problems` grew, the profile is not to be used.
+/// Reads a profile. When `problems` grew, the profile is not to be used.
 pub(crate) fn profile(source: &Arc<SourceText>, problems: &mut Vec<Problem>) -> ParsedProfile {
     if source.text.len() > LARGEST_PROFILE {
         let message = format!("the profile {} is larger than 1 MiB", source.name);
@@ -92,7 +92,7 @@ impl ProfileReader<'_> {
         }
     }
 
-    /// Where in the text the fault within a value lies. Escapes shift a value against its text;
+    /// The place in the text of a fault within a value. Escapes shift a value against its text;
     /// then the whole value is shown.
     fn at_part(
         &self,

@@ -74,7 +74,7 @@ pub(crate) fn policy(
     }
 }
 
-/// Nothing said is as strict as the profile for programs that nobody trusts.
+/// The limits with their defaults, which are as strict as the profile for untrusted programs.
 fn limits(profile: &ParsedProfile) -> JailLimits {
     JailLimits {
         memory: value(&profile.memory, 256 << 20),

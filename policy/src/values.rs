@@ -17,7 +17,7 @@ use crate::syscalls;
 pub(crate) use address::{ports, subnet};
 pub(crate) use endpoint::endpoint;
 
-/// Why a text is not the value that was asked for.
+/// An error in a value, with its fix.
 #[derive(Debug)]
 pub(crate) struct ValueError {
     pub(crate) message: String,
@@ -368,7 +368,7 @@ fn expand_home(text: &str) -> Option<String> {
     (rest.is_empty() || rest.starts_with('/')).then(|| format!("{WORKSPACE}{rest}"))
 }
 
-/// Whether the pattern can match an absolute path or a memory file.
+/// True when the pattern can match an absolute path or a memory file.
 fn is_rooted(tokens: &[Token]) -> bool {
     match tokens.first() {
         None => false,
@@ -380,7 +380,7 @@ fn is_rooted(tokens: &[Token]) -> bool {
     }
 }
 
-/// Whether a literal piece cannot be part of a path as the kernel writes it.
+/// True when a literal piece cannot be part of a path as the kernel writes it.
 fn is_unreachable(tokens: &[Token]) -> bool {
     let ends = match tokens {
         [Token::Literal(bytes)] if bytes == b"/" => false,

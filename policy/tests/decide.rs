@@ -1,4 +1,4 @@
-//! Which rule decides.
+//! Tests of the order in which rules decide.
 
 use proptest::prelude::*;
 use turnkey_policy::{

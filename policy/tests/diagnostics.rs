@@ -1,4 +1,4 @@
-//! What people see when a profile or a flag is wrong.
+//! Diagnostics as people see them when a profile or a flag is wrong.
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use turnkey_policy::{Overrides, load};
@@ -14,7 +14,7 @@ fn render(error: &dyn Diagnostic) -> String {
         .collect()
 }
 
-/// What comes of a profile's text, with a second file beside it.
+/// The diagnostic for a profile's text, with a second file beside it.
 fn diagnostic(text: &str) -> String {
     let read = |path: &str| match path {
         "./mine.toml" => Ok(text.to_owned()),

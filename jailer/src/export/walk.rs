@@ -193,7 +193,7 @@ impl ExportWalk<'_> {
         Ok(())
     }
 
-    /// Whether what turnkey planted is still what it was; then it is nobody's result.
+    /// True for a decoy of turnkey's that is unchanged, which is no result of the program.
     fn is_decoy(&self, file: &OwnedFd, size: u64, path: &[u8]) -> bool {
         const LARGEST: u64 = 4096;
         let mut content = Vec::new();
@@ -247,7 +247,7 @@ fn copy(
     Ok(written)
 }
 
-/// What shows under a name: the upper side's, unless that says the name is gone, then the lower's.
+/// The entry that shows under a name: the upper side's, unless that says the name is gone, then the lower's.
 fn showing<'a>(
     merged: MergedDirectory<'a>,
     name: &'a CStr,

@@ -1,4 +1,4 @@
-//! What to do about each error of a start. Where the message itself says it, nothing more does.
+//! The fix for each error of a start. Where the message itself says it, there is none.
 
 use std::io;
 
@@ -173,7 +173,7 @@ fn exec_fix(errno: Errno) -> &'static str {
     }
 }
 
-/// What a number means wherever it comes from.
+/// The fix for an errno, wherever it comes from.
 pub(crate) fn by_errno(errno: Errno) -> String {
     let fix = match errno {
         Errno::EMFILE => {

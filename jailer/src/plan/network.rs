@@ -1,4 +1,4 @@
-//! Whom a jail may talk to, as routes and listeners of its own network namespace.
+//! The network of a jail, as routes and listeners of its own network namespace.
 //!
 //! The namespace has nothing but loopback. Addresses that the policy allows are made local in it, so
 //! that a connect to one meets a socket that is waiting there; the supervisor holds that socket, and
@@ -26,12 +26,12 @@ const DENIED_PROBES: [IpAddr; 6] = [
     IpAddr::V6(Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1)),
 ];
 
-/// What of the network the jail reaches.
+/// The part of the network that a jail reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkReach {
-    /// What is made local, or closed within it, in this order.
+    /// The ranges that are made local, or closed within such, in this order.
     pub routes: Vec<RangeRoute>,
-    /// Where sockets wait; an unspecified address is every one of its family. Each in its order.
+    /// The addresses on which sockets wait; an unspecified one is every one of its family. Each in its order.
     pub listeners: Vec<SocketAddr>,
     /// The lines of /etc/hosts.
     pub hosts: Vec<(IpAddr, String)>,
@@ -39,17 +39,17 @@ pub struct NetworkReach {
     pub denied_probe: Option<IpAddr>,
 }
 
-/// What happens to connects to a range.
+/// The route of a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeRoute {
     /// The range.
     pub net: Subnet,
-    /// Whether it is local, `RTN_LOCAL`; it has no way otherwise, `RTN_UNREACHABLE`.
+    /// True for a local range, `RTN_LOCAL`; others are unreachable, `RTN_UNREACHABLE`.
     pub open: bool,
 }
 
 impl NetworkReach {
-    /// What the policy means on a host with these addresses of its own.
+    /// The network of the policy on a host with these addresses of its own.
     pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<NetworkReach, PlanError> {
         match policy.network {
             NetworkMode::None | NetworkMode::Loopback => {

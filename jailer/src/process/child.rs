@@ -38,15 +38,15 @@ use crate::process::wire::{
 use crate::rootfs::ReplayStep;
 use crate::sys::{self, MountAttributes};
 
-/// Where the child keeps its end of the control socket once the rest is closed.
+/// The descriptor of the child's end of the control socket, once the rest is closed.
 pub const CONTROL: i32 = 3;
-/// Where the init hears of signals to pass on, and of its supervisor's end.
+/// The descriptor on which the init hears of signals to pass on, and of its supervisor's end.
 pub const LIFELINE: i32 = 4;
-/// Where the init hears of children that ended, signalfd(2).
+/// The descriptor on which the init hears of children that ended, signalfd(2).
 pub const CHILDREN: i32 = 5;
-/// Where the init keeps its own clock, timerfd_create(2).
+/// The descriptor of the init's own clock, timerfd_create(2).
 pub const CLOCK: i32 = 6;
-/// Where the standard streams wait until they are put in place.
+/// The lowest descriptor of the standard streams until they are put in place.
 const LOWEST_SPARE: i32 = 10;
 
 /// A rule of Landlock, ready for the kernel.
@@ -58,34 +58,34 @@ pub struct PreparedRule {
     pub access: u64,
 }
 
-/// Everything the child needs, made before it is.
+/// The spec of the child: all that it needs, made before it is.
 #[derive(Debug)]
 pub struct ChildSpec {
     /// The supervisor's command line and environment, as this process has inherited them.
     pub start_memory: StartMemory,
     /// For sethostname(2).
     pub hostname: CString,
-    /// Whether loopback comes up.
+    /// True when loopback comes up.
     pub loopback: bool,
-    /// What is made local.
+    /// The requests that make addresses local.
     pub routes: Vec<NetlinkRequest>,
-    /// Where sockets wait for the supervisor to take what connects.
+    /// The addresses on which sockets wait for the supervisor to accept connections.
     pub listeners: Vec<SocketAddr>,
-    /// An address without a route, and one with, to be tried.
+    /// The addresses by which the routes are proved.
     pub route_probes: RouteProbes,
-    /// What it may take of its caller's.
+    /// The ceilings of its user namespace.
     pub ceilings: Vec<UcountCeiling>,
     /// User and group inside.
     pub inside_id: u32,
-    /// Whether the kernel lets the supplementary groups be left.
+    /// True when the kernel lets the supplementary groups be dropped.
     pub drops_supplementary_gids: bool,
     /// Bytes that the root's own tmpfs may hold.
     pub root_options: Vec<(CString, CString)>,
-    /// The tree.
+    /// The file system of the jail, step by step.
     pub rootfs: Vec<ReplayStep>,
     /// Handles everything, allows nothing yet; `None` when the policy does without.
     pub landlock: Option<(OwnedFd, HandledAccess)>,
-    /// What it will allow.
+    /// The rules of Landlock.
     pub rules: Vec<PreparedRule>,
     /// Each soft and hard.
     pub rlimits: Vec<ResourceLimit>,
@@ -99,7 +99,7 @@ pub struct ChildSpec {
     pub streams: [OwnedFd; 3],
     /// The init's own clock, which the supervisor starts.
     pub clock: SecondClock,
-    /// The doors to its groups of cgroup v1; it is born into the one of v2.
+    /// The `tasks` files of its groups of cgroup v1; it is born into the one of v2.
     pub cgroup_tasks: Vec<File>,
     /// The program.
     pub exec: ExecSpec,
@@ -140,13 +140,13 @@ impl ChildSpec {
 /// Addresses by which the routes of the network namespace are proved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteProbes {
-    /// One that must have no route.
+    /// An address that must have no route.
     pub denied_probe: Option<IpAddr>,
-    /// One that must have one.
+    /// An address that must have a route.
     pub allowed_probe: Option<IpAddr>,
 }
 
-/// What a step answers: nothing, or the place in it and the error.
+/// The result of a step: nothing, or the place in it and the error.
 pub type Outcome = Result<(), (u32, Errno)>;
 
 fn whole(result: Result<(), Errno>) -> Outcome {
@@ -156,7 +156,7 @@ fn whole(result: Result<(), Errno>) -> Outcome {
 /// The child's ends of the sockets to its supervisor.
 #[derive(Clone, Copy)]
 pub struct ControlSockets<'a> {
-    /// What was done, seen and done wrong; the sign to go on.
+    /// The socket for failures and facts, and for the sign to go on.
     pub control: BorrowedFd<'a>,
     /// For the init alone: signals to pass on.
     pub lifeline: BorrowedFd<'a>,
@@ -285,7 +285,7 @@ fn enter_groups(doors: &[File]) -> Outcome {
     Ok(())
 }
 
-/// Its root is the groups that this process is in.
+/// Makes the cgroup namespace, whose root is the groups that this process is in.
 fn make_cgroup_namespace(orders: &ChildSpec) -> Result<(), Errno> {
     nix::sched::unshare(CloneFlags::from_bits_retain(orders.unshare))
 }

@@ -17,7 +17,7 @@ use crate::process::child::RouteProbes;
 use crate::process::wire::{ChildFact, ProcText};
 use turnkey_facts::LayerReport;
 
-/// Everything the child handed out.
+/// The facts that the child handed out.
 #[derive(Clone, Debug, Default)]
 pub struct ProofFacts {
     facts: BTreeMap<ChildFact, u64>,
@@ -26,24 +26,24 @@ pub struct ProofFacts {
     mounts: Vec<u8>,
 }
 
-/// What the supervisor knows and the sight is held against.
+/// The expectation of the supervisor, against which the facts are held.
 #[derive(Clone, Debug)]
 pub struct ProofExpectation {
     /// Inodes of the supervisor's own namespaces.
     pub own_namespaces: BTreeMap<ChildFact, u64>,
     /// The ruleset in words, when there is one.
     pub landlock: Option<String>,
-    /// Who the jail's user is outside, in words.
+    /// The jail's user outside, in words.
     pub user: &'static str,
-    /// Whether the jail shares the host's network on purpose.
+    /// True when the jail shares the host's network on purpose.
     pub shares_network: bool,
-    /// What it handles.
+    /// The accesses that Landlock handles.
     pub handled: Option<HandledAccess>,
-    /// What must have no route, and what must have one.
+    /// The addresses that must have no route, and those that must have one.
     pub route_probes: RouteProbes,
-    /// How many sockets wait in the network namespace.
+    /// The number of sockets that wait in the network namespace.
     pub listeners: usize,
-    /// How many supplementary groups the caller could not leave.
+    /// The number of supplementary groups that the caller could not drop.
     pub kept_supplementary_gids: usize,
     /// Names the syscall filter allows.
     pub syscalls: usize,
@@ -51,7 +51,7 @@ pub struct ProofExpectation {
     pub filters_around: u32,
     /// As `/proc/self/limits` names them, with the value.
     pub rlimits: Vec<(&'static str, u64)>,
-    /// What must be covered where it exists.
+    /// The paths that must be covered where they exist.
     pub masks: Vec<PathBuf>,
 }
 
@@ -59,11 +59,11 @@ pub struct ProofExpectation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the layer {} was set up but did not hold: expected {expected}, saw {seen}", layer.name())]
 pub struct ProofError {
-    /// Which.
+    /// The layer.
     pub layer: Layer,
-    /// What would have proved it.
+    /// The sight that would have proved it.
     pub expected: String,
-    /// What was seen.
+    /// The sight instead.
     pub seen: String,
 }
 
@@ -186,7 +186,7 @@ impl ProofFacts {
         ))
     }
 
-    /// How many parts of /proc are covered; every one that must be.
+    /// The number of covered parts of /proc, which are all that must be.
     fn masked(&self, expected: &ProofExpectation) -> Result<u64, ProofError> {
         let open = match self.get(ChildFact::Unmasked) {
             Some(0) => return Ok(self.get(ChildFact::Masked).unwrap_or(0)),
@@ -368,7 +368,7 @@ impl ProofFacts {
     }
 }
 
-/// What a caller in more than one group cannot have without privileges.
+/// The limitation of a caller in several groups without privileges.
 pub fn kept_supplementary_gids(count: usize) -> String {
     format!(
         "the caller's {count} supplementary groups stay: without privileges the kernel lets nobody leave a group; \

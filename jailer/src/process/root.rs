@@ -31,7 +31,7 @@ struct RootAssembler<'a> {
     root: BorrowedFd<'a>,
     /// The file that was made last, which is most often a place to mount at.
     file: Option<(&'a CStr, OwnedFd)>,
-    /// What covers files, and what covers directories: a mount that is in place, with its attributes.
+    /// The covers of files and of directories: mounts that are in place, with their attributes.
     covers: [Option<(OwnedFd, u64)>; 2],
 }
 

@@ -1,4 +1,4 @@
-//! What the program wrote over the caller's directory, read from the overlay's upper side.
+//! The changes that the program made to the caller's directory, read from the overlay's upper side.
 //!
 //! The tree is hostile: it may hold FIFOs, devices, symlinks anywhere, a million files, names with
 //! any byte. Nothing is followed, only regular files are opened, and every walk is bounded.
@@ -22,12 +22,12 @@ const DEEPEST: usize = 64;
 /// Content up to this many bytes is digested.
 const LARGEST_DIGESTED: u64 = 64 << 20;
 
-/// What a look at the writable side found.
+/// The changes on the writable side.
 #[derive(Debug, Default)]
 pub struct WorkspaceChanges {
     /// At most [`MOST_ENTRIES`], sorted by path.
     pub files: Vec<ChangedFile>,
-    /// How many more there are. What lies in a directory below [`DEEPEST`] others counts as one.
+    /// The number of changes beyond these. What lies in a directory below [`DEEPEST`] others counts as one.
     pub omitted: u64,
 }
 

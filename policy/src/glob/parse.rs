@@ -10,20 +10,20 @@ const LONGEST: usize = 4096;
 /// Deep enough for any pattern a person writes, shallow enough for the stack.
 const DEEPEST: usize = 8;
 
-/// Why a text is not a pattern, and where.
+/// An error in a pattern, with its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct GlobError {
     /// Bytes of the text that are at fault.
     pub span: Range<usize>,
-    /// What is wrong with them.
+    /// The kind of the error.
     pub kind: GlobErrorKind,
 }
 
-/// What is wrong with a pattern.
+/// The kinds of errors in patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GlobErrorKind {
-    /// Nothing was written.
+    /// An empty text.
     Empty,
     /// More than 4096 bytes.
     TooLong,
@@ -60,7 +60,7 @@ impl fmt::Display for GlobErrorKind {
 }
 
 impl GlobErrorKind {
-    /// What to write instead.
+    /// The fix: what to write instead.
     #[must_use]
     pub const fn help(self) -> &'static str {
         match self {
@@ -104,12 +104,12 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, GlobError> {
     }
 }
 
-/// What stands in front of a piece; it decides what `**/` means.
+/// The piece in front of a piece; it decides what `**/` means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PrecedingPiece {
-    /// Nothing: the pattern begins here.
+    /// The beginning of the pattern.
     Start,
-    /// This literal byte.
+    /// A literal byte.
     Byte(u8),
     /// A wildcard, or alternatives.
     Wildcard,

@@ -10,7 +10,7 @@ use crate::profile::ParsedProfile;
 /// Within how many days somebody is told: long enough to decide again.
 const SOON: i64 = 14;
 
-/// Those whose last day has passed or is near.
+/// Finds acceptances whose last day has passed or is near.
 pub(super) fn ending(profile: &ParsedProfile, today: Date) -> Vec<LintFinding> {
     let entries = profile.accepted.iter();
     entries.filter_map(|entry| finding(entry, today)).collect()

@@ -122,7 +122,7 @@ pub(super) fn writable(profile: &ParsedProfile, policy: &Policy) -> Vec<LintFind
     findings
 }
 
-/// Everything below the places where the jail can write.
+/// Patterns for all paths below the places where the jail can write.
 fn places(policy: &Policy) -> Vec<Glob> {
     let workspace =
         (policy.filesystem.workdir != WorkdirMode::ReadOnly).then(|| Path::new(WORKSPACE));

@@ -15,7 +15,7 @@ const FIX: &str = "add `why = \"…\"` with the reason that a reviewer would ask
 /// A place of the host that a jail should be given for a reason only.
 struct SensitivePlace {
     path: &'static str,
-    /// How many names below it are meant as well; `None` is all.
+    /// The depth of names below it that are sensitive as well; `None` is all.
     depth: Option<usize>,
     holds: &'static str,
 }
@@ -104,7 +104,7 @@ fn finding(entry: &Located<HostPath>, message: String, why: String) -> LintFindi
     }
 }
 
-/// What is sensitive in a place, below it, or around it.
+/// The sensitive thing in a place, below it, or around it.
 fn held_in(path: &Path) -> Option<&'static str> {
     let named = SECRET_NAMES
         .iter()
@@ -117,7 +117,7 @@ fn held_in(path: &Path) -> Option<&'static str> {
 }
 
 impl SensitivePlace {
-    /// Whether it lies in that place, or the place in it.
+    /// True when it lies in that place, or the place in it.
     fn meets(&self, place: &Path) -> bool {
         match place.strip_prefix(self.path) {
             Ok(below) => self.depth.is_none_or(|depth| below.iter().count() <= depth),
@@ -157,7 +157,7 @@ fn stops(action: RuleAction) -> bool {
     action >= RuleAction::Deny
 }
 
-/// What a rule lets pass that would be stopped without it.
+/// A hole that a rule makes: attempts that would be stopped without it.
 struct RuleHole {
     what: String,
     would: RuleAction,

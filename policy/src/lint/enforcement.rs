@@ -30,7 +30,7 @@ pub(super) fn layers(profile: &ParsedProfile, policy: &Policy) -> Option<LintFin
     })
 }
 
-/// What a layer is there for, alone.
+/// The purpose of a layer: what it alone is there for.
 fn purpose(layer: Layer) -> &'static str {
     match layer {
         Layer::UserNamespace => "capabilities inside from being those of the host",

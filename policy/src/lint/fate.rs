@@ -11,11 +11,11 @@ use crate::model::{FileFlag, Rule, RuleAction, SameFile};
 use crate::profile::{ParsedProfile, ProfileRule};
 use crate::reason::PrecedenceReason;
 
-/// What becomes of a candidate.
+/// The fate of a candidate.
 enum CandidateFate {
-    /// It decides on some attempt.
+    /// The candidate decides on some attempt.
     Decides,
-    /// It matches none.
+    /// The candidate matches no attempt.
     Never,
     /// Before it, always one of these does.
     Shadowed(BTreeSet<Candidate>),
@@ -173,7 +173,7 @@ fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> LintFinding {
     }
 }
 
-/// What a rule fails to do that does not decide.
+/// The consequence of a rule that never decides.
 fn consequence(action: RuleAction) -> &'static str {
     match action {
         RuleAction::Allow => "what it was to allow is not allowed by it",
@@ -182,7 +182,7 @@ fn consequence(action: RuleAction) -> &'static str {
     }
 }
 
-/// Why no path can match, and what to write instead.
+/// The cause for which no path can match, and the fix.
 fn cause(rule: &Rule, pattern: usize) -> (&'static str, &'static str) {
     let is_memory = rule.path[pattern].as_str().starts_with("memfd:");
     if rule.flags.contains(&FileFlag::Memfd) && !is_memory {
@@ -213,7 +213,7 @@ const FIX: &str = "remove it, narrow the rule that decides first, or write more 
 
 const FIX_OF_PEERS: &str = "remove it, or narrow the rule that decides first: the longer prefix decides, then the fewer ports";
 
-/// What a part of a rule is called.
+/// The name of a part of a rule.
 fn kind_of_part(part: Candidate) -> &'static str {
     match (part.address, part.port) {
         (None, None) => "a pattern",
@@ -264,7 +264,7 @@ fn hidden(
     }
 }
 
-/// What happens in place of what the rule says.
+/// The outcome in place of what the rule says.
 fn outcome(action: RuleAction, instead: &BTreeSet<RuleAction>) -> String {
     let stops = |action: &RuleAction| *action >= RuleAction::Deny;
     if stops(&action) && !instead.iter().all(stops) {

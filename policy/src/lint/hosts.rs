@@ -25,7 +25,7 @@ pub(super) fn shared(profile: &ParsedProfile) -> Option<LintFinding> {
     })
 }
 
-/// Those that nobody explains, and those that hand out credentials.
+/// Finds allowed hosts without a reason, and those that hand out credentials.
 pub(super) fn allowed(profile: &ParsedProfile) -> Vec<LintFinding> {
     let mode = profile.network.as_ref().map(|mode| mode.value);
     if mode != Some(NetworkMode::Allow) {

@@ -7,14 +7,14 @@ use crate::decide::{Attempt, Candidate, decide, matching};
 use crate::model::{AttemptKind, Rule, RuleAction};
 use crate::profile::ParsedProfile;
 
-/// All of them serve HTTP.
+/// The port of HTTP, by which all of them serve.
 const PORT: u16 = 80;
 
 const fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(a, b, c, d))
 }
 
-/// Where credentials are asked for, and whose.
+/// The addresses of services that hand out credentials, with whose they are.
 const SERVICES: &[(IpAddr, &str)] = &[
     (v4(169, 254, 169, 254), "most clouds"),
     (
@@ -51,7 +51,7 @@ pub(super) fn reached(profile: &ParsedProfile, rules: &[Rule]) -> Vec<LintFindin
     findings.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Whether the address itself is written, with a reason.
+/// True when the address itself is written, with a reason.
 fn is_meant(rules: &[Rule], candidate: Candidate, address: IpAddr) -> bool {
     let subnet = candidate.subnet(rules);
     let is_named = subnet.is_some_and(|subnet| subnet.halves().is_none());

@@ -12,10 +12,10 @@ use crate::values::{self, ValueError};
 /// A table of the profile.
 pub(super) struct SectionReader<'s, 'r, 'd> {
     reader: &'s mut ProfileReader<'r>,
-    /// Its name in [`keys::KEYS`].
+    /// The table's name in [`keys::KEYS`].
     name: &'static str,
     table: &'s DeTable<'d>,
-    /// Where missing keys are shown to be missing.
+    /// The place at which missing keys are reported.
     place: Option<std::ops::Range<usize>>,
 }
 
@@ -85,7 +85,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         self.table.get(name)
     }
 
-    /// Where the value of a key stands, when there is one.
+    /// The place of a key's value, when there is one.
     pub(super) fn place_of(&self, name: &str) -> Option<TextSpan> {
         self.get(name)
             .map(|value| self.reader.span_at(value.span()))
@@ -352,7 +352,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         self.reader.problems.push(problem.with_label(&at, label));
     }
 
-    /// Whether a key is there with an empty list.
+    /// True when a key is there with an empty list.
     pub(super) fn is_empty_list(&self, name: &str) -> bool {
         let value = self.get(name).map(|value| value.get_ref());
         matches!(value, Some(DeValue::Array(values)) if values.is_empty())

@@ -1,4 +1,4 @@
-//! Which part of the jail's tree each path of a profile claims, and where two claims collide.
+//! Claims of a profile's paths on the jail's file system, and collisions of two claims.
 //!
 //! Nothing here looks at a disk; the jailer builds the tree without following a name twice.
 

@@ -1,4 +1,4 @@
-//! What leads out of the jail's network namespace.
+//! Proofs of the routes out of the jail's network namespace.
 
 use nix::errno::Errno;
 use turnkey_policy::Layer;
@@ -8,7 +8,7 @@ use crate::process::wire::ChildFact;
 use turnkey_facts::LayerReport;
 
 impl ProofFacts {
-    /// That the jail has the very network that was meant.
+    /// Proves that the jail has the very network that was meant.
     pub(super) fn shared_network(
         &self,
         expected: &ProofExpectation,
@@ -32,7 +32,7 @@ impl ProofFacts {
         }
     }
 
-    /// What leads out of the network namespace: nothing, but for the sockets that wait.
+    /// Proves that no route leads out of the network namespace, but for the sockets that wait.
     pub(super) fn routes(
         &self,
         expected: &ProofExpectation,
