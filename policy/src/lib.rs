@@ -12,10 +12,8 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
-//! let flags = Overrides {
-//!     memory: Some("512M".to_owned()),
-//!     ..Overrides::default()
-//! };
+//! let mut flags = Overrides::default();
+//! flags.limits.memory = Some("512M".to_owned());
 //! let policy = load("untrusted", &no_files, &flags)?;
 //! assert_eq!(policy.limits.memory, 512 << 20);
 //!
@@ -40,7 +38,10 @@ pub mod endpoint;
 mod error;
 mod flags;
 pub mod glob;
+mod identity;
+mod key_table;
 pub mod keys;
+mod limits;
 pub mod lint;
 mod load;
 pub mod model;
@@ -70,11 +71,13 @@ pub use decide::{
 pub use endpoint::{AllowedHost, Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
+pub use identity::{IdentityOverrides, JailIdentity};
+pub use limits::{JailLimits, LimitOverrides};
 pub use lint::check;
 pub use load::load;
 pub use model::*;
 pub use names::NamedVariants;
-pub use overrides::Overrides;
+pub use overrides::{Overrides, flags};
 pub use place::ProfilePlace;
 pub use quoted::quoted;
 pub use reason::PrecedenceReason;

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::address::{Ports, Subnet};
 use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 use crate::endpoint::AllowedHost;
 use crate::glob::Glob;
+use crate::identity::JailIdentity;
+use crate::limits::JailLimits;
 
 /// A whole policy, ready to be planned and compiled.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,55 +172,6 @@ pub enum NetworkMode {
     Allow,
     /// The host's own network: no network namespace stands between.
     Host,
-}
-
-/// `[limits]`: for the whole tree of processes unless said otherwise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JailLimits {
-    /// Bytes.
-    pub memory: u64,
-    /// Bytes.
-    pub swap: u64,
-    /// Percent of one processor; 200 is two processors.
-    pub cpu_percent: u32,
-    /// Tasks (processes and threads).
-    pub pids: u32,
-    /// From the program's first instruction.
-    pub wall: Duration,
-    /// User and system time of the tree.
-    pub cpu_time: Duration,
-    /// Bytes of stdout and stderr together.
-    pub output: u64,
-    /// Bytes in a second from each disk behind what the jail sees; `None` is no limit.
-    pub io_read: Option<u64>,
-    /// Bytes in a second to each of them.
-    pub io_write: Option<u64>,
-    /// Bytes that the side of the workspace which takes the writes may hold. One file or directory
-    /// is allowed for every 4096 of them.
-    pub disk: u64,
-    /// Bytes, per file (`RLIMIT_FSIZE`).
-    pub file_size: u64,
-    /// Descriptors, per process (`RLIMIT_NOFILE`).
-    pub open_files: u32,
-    /// Bytes that an export of the workspace writes to the host.
-    pub export_size: u64,
-}
-
-impl JailLimits {
-    /// True when reads or writes are limited, so that [`Layer::Io`] is needed.
-    #[must_use]
-    pub fn limit_io(&self) -> bool {
-        self.io_read.is_some() || self.io_write.is_some()
-    }
-}
-
-/// `[identity]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JailIdentity {
-    /// User and group name inside.
-    pub user: String,
-    /// Host name inside.
-    pub hostname: String,
 }
 
 /// `[env]`.

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 use crate::decide::Candidate;
 use crate::endpoint::AllowedHost;
 use crate::error::{Located, Problem, TextSpan};
+use crate::identity::IdentityKeys;
+use crate::limits::LimitKeys;
 use crate::model::{
     EnforcementMode, HostPath, Layer, NetworkMode, OnLoss, ProcView, Rule, RuleAction,
     ScratchMount, ToolchainMode, WorkdirMode,
@@ -33,21 +34,8 @@ pub(crate) struct ParsedProfile {
     /// The reason for that mode.
     pub(crate) network_why: Option<Located<String>>,
     pub(crate) allow: Vec<Located<AllowedHost>>,
-    pub(crate) memory: Option<Located<u64>>,
-    pub(crate) swap: Option<Located<u64>>,
-    pub(crate) cpu: Option<Located<u32>>,
-    pub(crate) pids: Option<Located<u32>>,
-    pub(crate) wall: Option<Located<Duration>>,
-    pub(crate) cpu_time: Option<Located<Duration>>,
-    pub(crate) output: Option<Located<u64>>,
-    pub(crate) io_read: Option<Located<u64>>,
-    pub(crate) io_write: Option<Located<u64>>,
-    pub(crate) disk: Option<Located<u64>>,
-    pub(crate) file_size: Option<Located<u64>>,
-    pub(crate) open_files: Option<Located<u32>>,
-    pub(crate) export_size: Option<Located<u64>>,
-    pub(crate) user: Option<Located<String>>,
-    pub(crate) hostname: Option<Located<String>>,
+    pub(crate) limits: LimitKeys,
+    pub(crate) identity: IdentityKeys,
     pub(crate) pass: Vec<Located<String>>,
     pub(crate) set: BTreeMap<String, String>,
     /// True when what the profiles below allow falls away.
@@ -112,21 +100,8 @@ impl ParsedProfile {
         }
         override_with(&mut self.network, above.network);
         override_with(&mut self.network_why, above.network_why);
-        override_with(&mut self.memory, above.memory);
-        override_with(&mut self.swap, above.swap);
-        override_with(&mut self.cpu, above.cpu);
-        override_with(&mut self.pids, above.pids);
-        override_with(&mut self.wall, above.wall);
-        override_with(&mut self.cpu_time, above.cpu_time);
-        override_with(&mut self.output, above.output);
-        override_with(&mut self.io_read, above.io_read);
-        override_with(&mut self.io_write, above.io_write);
-        override_with(&mut self.disk, above.disk);
-        override_with(&mut self.file_size, above.file_size);
-        override_with(&mut self.open_files, above.open_files);
-        override_with(&mut self.export_size, above.export_size);
-        override_with(&mut self.user, above.user);
-        override_with(&mut self.hostname, above.hostname);
+        self.limits.lay_over(above.limits);
+        self.identity.lay_over(above.identity);
         override_with(&mut self.required, above.required);
         override_with(&mut self.on_loss, above.on_loss);
         override_with(&mut self.mode, above.mode);

@@ -12,11 +12,13 @@ use toml::de::{DeTable, DeValue};
 use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 use crate::endpoint::AllowedHost;
 use crate::error::{LONGEST_LINE, Located, Problem, SourceText, TextSpan, too_long_a_line};
+use crate::identity::IdentityKeys;
+use crate::limits::LimitKeys;
 use crate::model::{HostPath, Layer, NetworkMode, ScratchMount};
 use crate::profile::ParsedProfile;
 use crate::values::{self, ValueError};
 use crate::{LARGEST_PROFILE, SCHEMA};
-use section::SectionReader;
+pub(crate) use section::SectionReader;
 
 type Value<'d> = Spanned<DeValue<'d>>;
 
@@ -72,8 +74,12 @@ impl ProfileReader<'_> {
         profile.extends = top.list("extends", values::text);
         top.section("filesystem", |section| filesystem(section, profile));
         top.section("network", |section| network(section, profile));
-        top.section("limits", |section| limits(section, profile));
-        top.section("identity", |section| identity(section, profile));
+        top.section("limits", |section| {
+            profile.limits = LimitKeys::read(section)
+        });
+        top.section("identity", |section| {
+            profile.identity = IdentityKeys::read(section)
+        });
         top.section("env", |section| environment(section, profile));
         top.section("syscalls", |section| {
             profile.own_syscalls = !section.truth_or("inherit", true);
@@ -206,27 +212,6 @@ fn allowed(section: &mut SectionReader<'_, '_, '_>) -> Option<AllowedHost> {
         why: why.map(|why| why.value).unwrap_or_default(),
         addresses: Vec::new(),
     })
-}
-
-fn limits(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.memory = section.value("memory", values::memory);
-    profile.swap = section.value("swap", values::size);
-    profile.cpu = section.value("cpu", values::percent);
-    profile.pids = section.count("pids", values::pids);
-    profile.wall = section.value("wall", values::duration);
-    profile.cpu_time = section.value("cpu_time", values::duration);
-    profile.output = section.value("output", values::size);
-    profile.io_read = section.value("io_read", values::rate);
-    profile.io_write = section.value("io_write", values::rate);
-    profile.disk = section.value("disk", values::memory);
-    profile.file_size = section.value("file_size", values::size);
-    profile.open_files = section.count("open_files", values::open_files);
-    profile.export_size = section.value("export_size", values::size);
-}
-
-fn identity(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.user = section.value("user", values::user);
-    profile.hostname = section.value("hostname", values::hostname);
 }
 
 fn environment(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {

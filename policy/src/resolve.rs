@@ -4,13 +4,11 @@ mod accepted;
 mod claims;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use crate::error::{Located, Problem};
 use crate::model::{
-    EnforcementMode, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
-    JailLimits, Layer, NetworkMode, OnLoss, Policy, ProcView, Rule, SyscallPolicy, ToolchainMode,
-    WorkdirMode,
+    EnforcementMode, EnforcementPolicy, FilesystemPolicy, JailEnvironment, Layer, NetworkMode,
+    OnLoss, Policy, ProcView, Rule, SyscallPolicy, ToolchainMode, WorkdirMode,
 };
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
@@ -36,13 +34,10 @@ pub(crate) fn policy(
         sha256,
         files: Vec::new(),
         mode: value(&profile.mode, EnforcementMode::Enforce),
-        limits: limits(&profile),
+        limits: profile.limits.resolve(),
         network: value(&profile.network, NetworkMode::None),
         allow: values(profile.allow),
-        identity: JailIdentity {
-            user: value(&profile.user, "jail".to_owned()),
-            hostname: value(&profile.hostname, "jail".to_owned()),
-        },
+        identity: profile.identity.resolve(),
         environment: JailEnvironment {
             pass: values(profile.pass),
             set: profile.set,
@@ -71,25 +66,6 @@ pub(crate) fn policy(
             scratch: values(profile.scratch),
             decoys: values(profile.decoys),
         },
-    }
-}
-
-/// The limits with their defaults, which are as strict as the profile for untrusted programs.
-fn limits(profile: &ParsedProfile) -> JailLimits {
-    JailLimits {
-        memory: value(&profile.memory, 256 << 20),
-        swap: value(&profile.swap, 0),
-        cpu_percent: value(&profile.cpu, 100),
-        pids: value(&profile.pids, 50),
-        wall: value(&profile.wall, Duration::from_secs(30)),
-        cpu_time: value(&profile.cpu_time, Duration::from_secs(20)),
-        output: value(&profile.output, 1 << 20),
-        io_read: profile.io_read.as_ref().map(|bytes| bytes.value),
-        io_write: profile.io_write.as_ref().map(|bytes| bytes.value),
-        disk: value(&profile.disk, 1 << 30),
-        file_size: value(&profile.file_size, 64 << 20),
-        open_files: value(&profile.open_files, 256),
-        export_size: value(&profile.export_size, 256 << 20),
     }
 }
 

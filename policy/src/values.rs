@@ -112,8 +112,8 @@ pub(crate) fn memory(text: &str) -> Result<u64, ValueError> {
 }
 
 /// Bytes in a second. Slower than this, a program would not even be read.
-pub(crate) fn rate(text: &str) -> Result<u64, ValueError> {
-    at_least(size(text)?, 64 << 10, "64K")
+pub(crate) fn rate(text: &str) -> Result<Option<u64>, ValueError> {
+    at_least(size(text)?, 64 << 10, "64K").map(Some)
 }
 
 pub(crate) fn percent(text: &str) -> Result<u32, ValueError> {

@@ -168,12 +168,10 @@ shown!(
 
 #[test]
 fn wrong_flags() {
-    let overrides = Overrides {
-        memory: Some("lots".to_owned()),
-        wall: Some("1m30s".to_owned()),
-        read: vec!["relative/path".to_owned()],
-        ..Overrides::default()
-    };
+    let mut overrides = Overrides::default();
+    overrides.limits.memory = Some("lots".to_owned());
+    overrides.limits.wall = Some("1m30s".to_owned());
+    overrides.read = vec!["relative/path".to_owned()];
     let no_files = |_: &str| Err(String::new());
     let error = load("untrusted", &no_files, &overrides).expect_err("the flags are wrong");
     insta::assert_snapshot!("wrong_flags", render(&error));

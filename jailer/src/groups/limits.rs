@@ -118,7 +118,7 @@ fn settings(
     limits: &JailLimits,
 ) -> Vec<(&'static str, String)> {
     let memory = limits.memory;
-    let quota = u64::from(limits.cpu_percent) * CPU_PERIOD / 100;
+    let quota = u64::from(limits.cpu) * CPU_PERIOD / 100;
     match (controller, legacy) {
         (Controller::Pids, _) => vec![("pids.max", limits.pids.to_string())],
         (Controller::Memory, true) => vec![

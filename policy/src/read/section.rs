@@ -6,11 +6,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::{ProfileReader, Value};
 use crate::error::{Located, Problem, TextSpan};
-use crate::keys::{self, ProfileKey};
+use crate::keys::{self, ProfileKey, ValueForm};
 use crate::values::{self, ValueError};
 
 /// A table of the profile.
-pub(super) struct SectionReader<'s, 'r, 'd> {
+pub(crate) struct SectionReader<'s, 'r, 'd> {
     reader: &'s mut ProfileReader<'r>,
     /// The table's name in [`keys::KEYS`].
     name: &'static str,
@@ -122,14 +122,17 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         }
     }
 
-    /// A key with a single value.
-    pub(super) fn value<T>(
+    /// A key with a single value. A whole number is written without quotes.
+    pub(crate) fn value<T>(
         &mut self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
-        let value = self.get(name)?;
-        self.parse(self.key(name), value, parse)
+        let (key, value) = (self.key(name), self.get(name)?);
+        match key.form {
+            ValueForm::Count => self.parse_number(key, value, parse),
+            _ => self.parse(key, value, parse),
+        }
     }
 
     /// A key that must be there.
@@ -157,16 +160,6 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
             ))
             .with_label(&at, format!("without `{name}`"));
         self.reader.problems.push(problem);
-    }
-
-    /// A whole number, which is written without quotes.
-    pub(super) fn count<T>(
-        &mut self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, ValueError>,
-    ) -> Option<Located<T>> {
-        let value = self.get(name)?;
-        self.parse_number(self.key(name), value, parse)
     }
 
     fn parse_number<T>(
