@@ -57,7 +57,7 @@ fn sight(messages: &[ChildMessage]) -> ProofFacts {
                     sight.fact(*fact, *value);
                 }
             }
-            ChildMessage::Text(text, piece) => sight.text(*text, piece),
+            ChildMessage::ProcText(text, piece) => sight.append_text(*text, piece),
             _ => {}
         }
     }
@@ -70,14 +70,14 @@ fn without(messages: &[ChildMessage], proof: &str) -> Vec<ChildMessage> {
     let mut others = Vec::new();
     for message in messages {
         match message {
-            ChildMessage::Text(ProcText::Status, piece) => status.extend(piece),
+            ChildMessage::ProcText(ProcText::Status, piece) => status.extend(piece),
             other => others.push(other.clone()),
         }
     }
     let lines = status.split_inclusive(|byte| *byte == b'\n');
     let kept = lines.filter(|line| !line.starts_with(proof.as_bytes()));
     let kept = kept.collect::<Vec<_>>().concat();
-    others.push(ChildMessage::Text(ProcText::Status, kept));
+    others.push(ChildMessage::ProcText(ProcText::Status, kept));
     others
 }
 
@@ -108,7 +108,7 @@ fn again(message: &ChildMessage) -> ChildMessage {
                 }
                 sender.facts(&together).expect("it is sent");
             }
-            ChildMessage::Text(text, piece) => sender.text(*text, piece).expect("it is sent"),
+            ChildMessage::ProcText(text, piece) => sender.text(*text, piece).expect("it is sent"),
             ChildMessage::Ready => sender.ready().expect("it is sent"),
             ChildMessage::Listener(index) => {
                 let socket = pair.0.as_fd();
@@ -132,11 +132,11 @@ fn expectation() -> ProofExpectation {
         handled: turnkey_jailer::landlock::handled(6),
         syscalls: 200,
         filters_around: 0,
-        strangers: RouteProbes::default(),
+        route_probes: RouteProbes::default(),
         listeners: 0,
         shares_network: false,
         user: "nobody",
-        bound_groups: 0,
+        kept_supplementary_gids: 0,
         rlimits: vec![("Max file size", 67_108_864), ("Max open files", 256)],
         masks: vec!["/proc/kcore".into()],
     }

@@ -37,7 +37,7 @@ pub fn assert_agrees(table: &Rules, rules: &[Rule], path: &[u8]) {
             &Attempt {
                 path,
                 access,
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             },
         )?;
         Some((rule, rules[rule].action))

@@ -14,7 +14,7 @@ use turnkey_facts::{LayerReport, Limit};
 use turnkey_jailer::{Host, JailCommand, JailError, JailExit, JailNews, Plan, Running};
 use turnkey_policy::{Overrides, Policy};
 
-/// What this runner lets strangers do. Keys that are not here come from `untrusted`.
+/// The profile of this runner. Keys that are not here come from `untrusted`.
 const PROFILE: &str = r#"
 schema = "turnkey.profile/v1"
 name = "grader"
@@ -27,17 +27,17 @@ wall = "10s"
 output = "64K"
 "#;
 
-/// How long the jail is left alone between two looks at what it uses.
+/// The time between two looks at what the jail uses.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What came of one run.
+/// The outcome of one run.
 #[derive(Debug)]
 pub struct RunOutcome {
     /// Standard output and error, as one.
     pub output: Vec<u8>,
     /// The limit that ended it, if one did.
     pub limit: Option<Limit>,
-    /// How it ended, what it used and changed, and what held it.
+    /// The end of the run, what it used and changed, and what held it.
     pub exit: JailExit,
 }
 
@@ -111,7 +111,7 @@ fn feed(mut input: impl Write, bytes: &[u8]) {
     let _ = input.write_all(bytes);
 }
 
-/// What is over the limit meets a closed pipe.
+/// Reads output up to the limit; what is over it meets a closed pipe.
 fn collect(output: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     output.take(limit).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Why a jail could not be, with the fix.
+//! Errors of a jail, with the fix.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::landlock::LandlockError;
 use crate::process::child::ChildSpec;
 use crate::process::proof::ProofError;
 use crate::process::wire::ChildStep;
-use crate::tree::{ReplayStep, RootfsError};
+use crate::rootfs::{ReplayStep, RootfsError};
 
-/// Why a jail could not be made ready, started or ended.
+/// The reason why a jail could not be made ready, started or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
     /// The supervisor may not do what a jail takes.
@@ -36,9 +36,9 @@ pub enum JailError {
     /// A layer that the policy requires and this host does not have.
     #[error("the layer {} cannot be had here: {reason}", layer.name())]
     Layer {
-        /// Which.
+        /// The layer.
         layer: Layer,
-        /// Why, and what would help.
+        /// The reason, and what would help.
         reason: String,
     },
     /// A layer did not show its effect.
@@ -70,22 +70,22 @@ pub enum JailError {
     /// A step of the child failed.
     #[error("inside the jail: could not {}", step.describe())]
     Step {
-        /// Which.
+        /// The step.
         step: ChildStep,
-        /// Where in it.
+        /// The index within the step.
         index: u32,
-        /// Why.
+        /// The error of the kernel.
         #[source]
         errno: Errno,
     },
     /// A step that repeats failed at one place.
     #[error("inside the jail: could not {} at {place}", step.describe())]
     StepAt {
-        /// Which.
+        /// The step.
         step: ChildStep,
         /// As seen from inside.
         place: String,
-        /// Why.
+        /// The error of the kernel.
         #[source]
         errno: Errno,
     },
@@ -108,15 +108,15 @@ pub enum JailError {
     /// There is no such program inside.
     #[error("{0}: not found in the jail")]
     NotFound(String),
-    /// It is there and cannot be run.
+    /// The program is there and cannot be executed.
     #[error("{0}: found in the jail, but not executable")]
     NotExecutable(String),
     /// execve(2) refused it.
     #[error("{program}: the kernel could not execute it")]
     ExecFailed {
-        /// What was to run.
+        /// The program that was to run.
         program: String,
-        /// Why not.
+        /// The error of the system.
         source: Errno,
     },
     /// A file that cannot be told from others.
@@ -134,33 +134,33 @@ pub enum JailError {
     /// A system call of the supervisor.
     #[error("could not {act}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         act: &'static str,
-        /// Why not.
+        /// The error of the system.
         source: Errno,
     },
 }
 
 impl JailError {
-    /// Whether a file of the host was replaced between being opened and being mounted, as /etc/ld.so.cache is by
+    /// True when a file of the host was replaced between being opened and being mounted, as /etc/ld.so.cache is by
     /// ldconfig(8): nothing ran, and a jail that is made anew may find the new one.
     #[must_use]
     pub fn is_of_a_replaced_file(&self) -> bool {
         matches!(
             self,
             Self::Step {
-                step: ChildStep::Tree,
+                step: ChildStep::Rootfs,
                 errno: Errno::ENOENT,
                 ..
             } | Self::StepAt {
-                step: ChildStep::Tree,
+                step: ChildStep::Rootfs,
                 errno: Errno::ENOENT,
                 ..
             }
         )
     }
 
-    /// What the kernel's answer to the making of namespaces means on this host.
+    /// The meaning of the kernel's answer to the making of namespaces on this host.
     pub(crate) fn namespaces(answer: Errno) -> JailError {
         JailError::Namespaces {
             refusal: NamespaceSwitches::read().explain(answer),
@@ -169,13 +169,13 @@ impl JailError {
     }
 
     /// Names the place where a step failed that is taken at many, by what the child was ordered.
-    pub(crate) fn at(self, orders: &ChildSpec) -> JailError {
+    pub(crate) fn with_place(self, orders: &ChildSpec) -> JailError {
         let JailError::Step { step, index, errno } = self else {
             return self;
         };
         let index_in = usize::try_from(index).unwrap_or(usize::MAX);
         let place = match step {
-            ChildStep::Tree => orders.tree.get(index_in).map(ReplayStep::place),
+            ChildStep::Rootfs => orders.rootfs.get(index_in).map(ReplayStep::place),
             ChildStep::LandlockRules => {
                 let rule = orders.rules.get(index_in);
                 rule.map(|rule| rule.path.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! What a run left in its workspace, brought out to a directory of the host.
+//! Export: brings what a run left in its workspace out to a directory of the host.
 //!
 //! Runs as: the supervisor, when everything inside is dead. The tree is hostile all the same: its
 //! names, links, sizes and depths were chosen by the program. Regular files alone are copied, as

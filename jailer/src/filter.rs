@@ -21,15 +21,15 @@ use turnkey_policy::{SyscallPolicy, syscalls};
 
 use crate::sys::FilterInstruction;
 
-/// Why there is no filter.
+/// The reason why there is no filter.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
     /// libseccomp refused.
     #[error("libseccomp could not build the filter: {act}")]
     Library {
-        /// What was being done.
+        /// The operation that failed.
         act: String,
-        /// Its error.
+        /// The library's error.
         source: SeccompError,
     },
     /// A name that is in no table.
@@ -53,12 +53,12 @@ pub struct SeccompFilters {
     pub allowed: usize,
     /// Arguments that are never allowed.
     pub refuse: Vec<FilterInstruction>,
-    /// Everything else.
+    /// The program for all other syscalls.
     pub allow: Vec<FilterInstruction>,
 }
 
 impl SeccompFilters {
-    /// How many programs a task in the jail has.
+    /// The number of programs that a task in the jail has.
     pub const COUNT: u32 = 2;
 
     /// Builds both.
@@ -112,7 +112,7 @@ fn library(act: &str) -> impl FnOnce(SeccompError) -> FilterError {
     }
 }
 
-/// What is refused by default, with the architecture named (libseccomp adds the native one).
+/// A filter context with its default action and the architecture named (libseccomp adds the native one).
 fn context(default: ScmpAction) -> Result<ScmpFilterContext, FilterError> {
     let mut context = ScmpFilterContext::new(default).map_err(library("start"))?;
     context

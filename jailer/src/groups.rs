@@ -24,12 +24,12 @@ use crate::host::fix;
 use crate::kernel_file;
 use turnkey_facts::Usage;
 
-/// How long the processes of a killed group may take to be gone, before that is an error.
+/// The time that the processes of a killed group may take to be gone, before that is an error.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 const ENABLE: &str = "enable a controller in";
 
-/// What went wrong with a control group.
+/// An error with a control group.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {act} {path}{fix}")]
 pub struct GroupError {
@@ -40,11 +40,11 @@ pub struct GroupError {
 }
 
 impl GroupError {
-    /// What to do about it; `None` where the message says it.
+    /// The fix; `None` where the message says it.
     pub(crate) fn fix(&self) -> Option<String> {
         self.fix
             .is_empty()
-            .then(|| fix::by_errno(fix::of(&self.source)))
+            .then(|| fix::by_errno(fix::errno_of(&self.source)))
     }
 }
 
@@ -78,9 +78,9 @@ pub struct GroupNames {
     unified: PathBuf,
     legacy: Vec<(Controller, PathBuf)>,
     missing: Vec<Controller>,
-    /// Which the v2 parent hands down.
+    /// The controllers that the v2 parent hands down.
     handed_down: Vec<Controller>,
-    /// Where killed runs may have left something besides.
+    /// Further directories in which killed runs may have left groups.
     elsewhere: Vec<PathBuf>,
 }
 
@@ -118,7 +118,7 @@ impl GroupNames {
     }
 }
 
-/// What a tree uses at one moment. `None` where nobody counts.
+/// The use of a process tree at one moment. `None` for what is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurrentUsage {
     /// In bytes; with the page cache of its files.
@@ -164,7 +164,7 @@ impl JailCgroups {
         Ok(groups)
     }
 
-    /// What `bpf_get_current_cgroup_id` answers inside: the inode of the v2 directory. No two
+    /// The answer of `bpf_get_current_cgroup_id` inside: the inode of the v2 directory. No two
     /// living groups share one.
     pub fn id(&self) -> u64 {
         self.id
@@ -210,14 +210,14 @@ impl JailCgroups {
             .collect()
     }
 
-    /// Whether the group that `of` limits lists this process.
-    pub fn holds(&self, of: Controller, process: libc::pid_t) -> bool {
+    /// True when the group that `of` limits lists this process.
+    pub fn lists_process(&self, of: Controller, process: libc::pid_t) -> bool {
         let listed = self.read(of, "cgroup.procs").unwrap_or_default();
         let process = process.to_string();
         listed.lines().any(|line| line == process)
     }
 
-    /// Whether swap of the tree is bounded: by the group, or because the host has none.
+    /// True when swap of the process tree is bounded: by the group, or because the host has none.
     pub fn swap_is_bounded(&self) -> bool {
         let file = if self.is_legacy(Controller::Memory) {
             "memory.memsw.limit_in_bytes"
@@ -229,7 +229,7 @@ impl JailCgroups {
             || !host_has_swap()
     }
 
-    /// Whether what sockets hold is counted: by v2 with all other memory, by v1 in a file of its own.
+    /// True when what sockets hold is counted: by v2 with all other memory, by v1 in a file of its own.
     pub fn sockets_are_counted(&self) -> bool {
         let file = self.file(Controller::Memory, limits::SOCKETS);
         !self.is_legacy(Controller::Memory) || file.is_some_and(|path| path.exists())
@@ -244,8 +244,8 @@ impl JailCgroups {
         used.and_then(|used| used.parse().ok()).unwrap_or(0)
     }
 
-    /// Where a thread that writes `0` enters the v1 groups; `tasks` in `Documentation/admin-guide/cgroup-v1`.
-    pub fn legacy_doors(&self) -> Result<Vec<File>, GroupError> {
+    /// The files by which a thread that writes `0` enters the v1 groups; `tasks` in `Documentation/admin-guide/cgroup-v1`.
+    pub fn legacy_task_files(&self) -> Result<Vec<File>, GroupError> {
         let open = |(_, path): &(Controller, PathBuf)| {
             let path = path.join("tasks");
             let opened = File::options().write(true).open(&path);
@@ -265,7 +265,7 @@ impl JailCgroups {
             .unwrap_or(0)
     }
 
-    /// How often a task could not be made because of the limit.
+    /// The number of times that a task could not be made because of the limit.
     pub fn pids_refused(&self) -> u64 {
         self.field(Controller::Pids, "pids.events", "max")
             .unwrap_or(0)
@@ -278,13 +278,13 @@ impl JailCgroups {
         usage
     }
 
-    /// What it says under these keys at one moment.
+    /// The values of these keys of `cpu.stat` at one moment.
     fn cpu_stat<const N: usize>(&self, keys: [&str; N]) -> [Option<Duration>; N] {
         let text = kernel_file::read(self.names.unified.join("cpu.stat")).unwrap_or_default();
         keys.map(|key| flat_keyed(&text, key).map(Duration::from_micros))
     }
 
-    /// What the tree uses at this moment.
+    /// The use of the process tree at this moment.
     pub fn now(&self) -> CurrentUsage {
         let number = |controller, file| self.read(controller, file)?.parse().ok();
         let memory = if self.is_legacy(Controller::Memory) {
@@ -299,7 +299,7 @@ impl JailCgroups {
         }
     }
 
-    /// What the tree used, beside what is known without groups.
+    /// The use of the process tree, beside what is known without groups.
     pub fn usage(&self, known: Usage) -> Usage {
         let number = |controller, file| self.read(controller, file)?.parse().ok();
         let memory_peak = if self.is_legacy(Controller::Memory) {
@@ -321,7 +321,7 @@ impl JailCgroups {
         }
     }
 
-    /// How long the tree had to wait because its share of processor time was used up.
+    /// The time that the process tree waited because its share of CPU time was used up.
     fn throttled(&self) -> Option<Duration> {
         if self.is_legacy(Controller::Cpu) {
             let nanoseconds = self.field(Controller::Cpu, "cpu.stat", "throttled_time")?;
@@ -337,7 +337,7 @@ impl JailCgroups {
         fs::write(&path, "1").map_err(failed("kill the jail through", &path))
     }
 
-    /// Whether any process is inside that has not ended.
+    /// True when a process is inside that has not ended.
     pub fn populated(&self) -> bool {
         kernel_file::read(self.names.unified.join("cgroup.events"))
             .is_ok_and(|text| flat_keyed(&text, "populated") == Some(1))

@@ -1,4 +1,4 @@
-//! What this host offers: gathered once, so that planning is pure.
+//! Facts about this host: gathered once, so that planning is pure.
 
 pub(crate) mod fix;
 pub(crate) mod kernel;
@@ -20,29 +20,29 @@ use crate::ids::ceilings::{self, UcountCeiling};
 use crate::ids::identity::NAME_SERVICES;
 use crate::kernel_file;
 use crate::process::rlimits::HardLimits;
-use crate::tree::paths::{self, PathError};
-use crate::tree::root::{self, RootError, RootFacts};
+use crate::rootfs::paths::{self, PathError};
+use crate::rootfs::root::{self, RootError, RootFacts};
 
 /// Facts about the host that a plan depends on.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The paths a policy names, and what they are here.
     pub paths: BTreeMap<PathBuf, PathFact>,
-    /// What the policy's own root holds; `None` when the host's is meant.
+    /// The contents of the policy's own root; `None` when the host's is meant.
     pub root: Option<RootFacts>,
     /// Landlock's ABI version; 0 without Landlock.
     pub landlock_abi: u32,
-    /// Where control groups are.
+    /// The control group hierarchies.
     pub hierarchies: CgroupHierarchies,
-    /// What lies behind the mounted file systems; empty unless the policy limits reads or writes.
+    /// The storage behind the mounted file systems; empty unless the policy limits reads or writes.
     pub storage: HostStorage,
     /// The host's own internet addresses; empty unless the policy allows hosts.
     pub addresses: Vec<IpAddr>,
-    /// How it finds addresses; empty unless the policy gives the jail its network.
+    /// The files for name resolution; empty unless the policy gives the jail the host's network.
     pub names: NameResolution,
-    /// What the jail's user can be.
+    /// The ids that a jail's user can have.
     pub ids: NamespaceIds,
-    /// What a jail may take of what the kernel counts for its caller.
+    /// The ceilings on what the kernel counts for the jail's caller.
     pub ceilings: Vec<UcountCeiling>,
     /// Limits of this process that no jail of its can have more of.
     pub hard_limits: HardLimits,
@@ -50,10 +50,10 @@ pub struct Host {
     pub last_capability: u8,
 }
 
-/// What a path is.
+/// The kind of file at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathFact {
-    /// Nothing.
+    /// No file.
     Missing,
     /// A directory.
     Directory,
@@ -74,18 +74,18 @@ pub enum PathFact {
     Reserved(PathBuf),
 }
 
-/// How a host finds the addresses of names.
+/// The files by which a host finds the addresses of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameResolution {
     /// The lines of its hosts(5).
     pub hosts: Vec<(IpAddr, String)>,
-    /// Its resolv.conf(5), when there is one.
+    /// The host's resolv.conf(5), when there is one.
     pub resolver: Option<Vec<u8>>,
     /// The services of its nsswitch.conf(5) that find hosts.
     pub services: Option<String>,
 }
 
-/// Why the host's facts could not be gathered.
+/// The reason why the host's facts could not be gathered.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// No usable control groups.
@@ -141,7 +141,7 @@ impl Host {
         })
     }
 
-    /// What `path` is; only for paths the policy named.
+    /// The kind of file at `path`; only for paths the policy named.
     pub fn fact(&self, path: &Path) -> &PathFact {
         self.paths.get(path).unwrap_or(&PathFact::Missing)
     }
@@ -154,10 +154,10 @@ fn addresses(policy: &Policy) -> Result<Vec<IpAddr>, HostError> {
     }
 }
 
-/// What is read of a file of names: whatever is longer is not one that people write.
+/// The most that is read of a file of names: a longer one is not one that people write.
 const LONGEST_NAMES: u64 = 64 << 10;
 
-/// How the host finds addresses: of use in its own network alone.
+/// Reads the files for name resolution: of use in the host's network alone.
 #[expect(
     clippy::disallowed_methods,
     reason = "files of root's, read for their length at most"

@@ -1,4 +1,4 @@
-//! Which ids the user namespace of this process has: all of the host's, or a caller's own.
+//! The ids of this process's user namespace: all of the host's, or a caller's own.
 //!
 //! user_namespaces(7). A caller without privileges gets one id in a namespace of its own; so does
 //! root inside a container that was given few. A jail's user is then no number of its own but the
@@ -15,7 +15,7 @@ pub mod userns;
 
 use crate::kernel_file;
 
-/// What the jail's user can be.
+/// The ids that a jail's user can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceIds {
     /// Every id is there, those that only jails have included.
@@ -35,10 +35,10 @@ pub struct CallerIds {
     pub root_outside: bool,
     /// Ids that nobody has, for jails to whom nothing of the caller's has to belong.
     pub spare: Option<SpareIds>,
-    /// Whether setgroups(2) is allowed here.
-    pub leaves_groups: bool,
+    /// True when setgroups(2) is allowed here.
+    pub drops_supplementary_gids: bool,
     /// Supplementary groups that setgroups(2) cannot leave here.
-    pub bound_groups: Vec<u32>,
+    pub kept_supplementary_gids: Vec<u32>,
 }
 
 impl NamespaceIds {
@@ -63,18 +63,18 @@ impl NamespaceIds {
             group,
             root_outside: outside(&users, user) == Some(0),
             spare: SpareIds::find(&users, &groups),
-            leaves_groups: !bound,
-            bound_groups: others.filter(|other| bound && *other != group).collect(),
+            drops_supplementary_gids: !bound,
+            kept_supplementary_gids: others.filter(|other| bound && *other != group).collect(),
         })
     }
 }
 
 impl NamespaceIds {
-    /// Whether the caller's supplementary groups can be left.
-    pub(crate) fn leave_groups(&self) -> bool {
+    /// True when the caller's supplementary groups can be dropped.
+    pub(crate) fn can_drop_supplementary_gids(&self) -> bool {
         match self {
             NamespaceIds::All => true,
-            NamespaceIds::Own(own) => own.leaves_groups,
+            NamespaceIds::Own(own) => own.drops_supplementary_gids,
         }
     }
 }
@@ -124,7 +124,7 @@ fn parse(map: &str) -> Vec<Extent> {
     map.lines().filter_map(line).collect()
 }
 
-/// What `id` is one namespace further out.
+/// The id that `id` is one namespace further out.
 fn outside(map: &[Extent], id: u32) -> Option<u64> {
     let id = u64::from(id);
     map.iter().find_map(|(inside, outside, count)| {

@@ -23,10 +23,10 @@ use crate::process::owner::{self, NamespaceOwner};
 use crate::process::proof::ProofFacts;
 use crate::process::second_clock::SecondClock;
 use crate::process::wire::{ChildFact, ChildMessage};
+use crate::rootfs::OverlaySides;
+use crate::rootfs::changes;
 use crate::sys::{self, CloneSide};
 use crate::tally::UsageTally;
-use crate::tree::OverlaySides;
-use crate::tree::changes;
 use turnkey_facts::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
 
 impl Prepared {
@@ -118,7 +118,7 @@ impl Confining {
         let (sight, listeners) = init
             .watch_confinement()
             .map_err(|error| prepared.orders.blame_proc(error))
-            .map_err(|error| error.blame_the_host().at(&prepared.orders))?;
+            .map_err(|error| error.blame_the_host().with_place(&prepared.orders))?;
         let mut reports = sight.verify(&prepared.expectation)?;
         reports.extend(prepared.reports);
         if let Some(groups) = prepared.tally.groups() {
@@ -202,18 +202,18 @@ impl Held {
         self.tally.groups()
     }
 
-    /// What holds, with its proof.
+    /// The layers that hold, each with its proof.
     pub fn enforcement(&self) -> &[LayerReport] {
         &self.reports
     }
 
-    /// Which file `path` leads to inside, links followed; `None` when nothing is there.
+    /// The file that `path` leads to inside, links followed; `None` when nothing is there.
     ///
     /// # Errors
     /// When it cannot be looked for, or lies where files have no identity: a file system that numbers
     /// the files of several devices each by themselves, as btrfs does those of subvolumes.
     pub fn identify(&self, path: &[u8]) -> Result<Option<FileIdentity>, JailError> {
-        identity::of(self.init.pid, path)
+        identity::file_identity(self.init.pid, path)
     }
 
     /// Lets the program start.
@@ -259,21 +259,21 @@ pub enum JailNews {
     Gone,
 }
 
-/// Everything there is to know afterwards.
+/// The facts of a finished jail.
 #[derive(Debug)]
 pub struct JailExit {
-    /// How the program ended.
+    /// The program's exit status.
     pub status: Status,
-    /// What the tree used.
+    /// The use of the process tree.
     pub usage: Usage,
-    /// What differs from the caller's directory, sorted by path; at most 10 000.
+    /// The files that differ from the caller's directory, sorted by path; at most 10 000.
     pub changed: Vec<ChangedFile>,
-    /// How many more differ than [`JailExit::changed`] lists. What lies in a directory below 64 others
+    /// The number of files that differ beyond those of [`JailExit::changed`]. What lies in a directory below 64 others
     /// counts as one.
     pub changed_unlisted: u64,
-    /// How full the side of the workspace was that takes the writes; `None` without one.
+    /// The fill of the side of the workspace that takes the writes; `None` without one.
     pub written: Option<Written>,
-    /// What held, with its proof.
+    /// The layers that held, each with its proof.
     pub enforcement: Vec<LayerReport>,
     /// For [`JailExit::export`].
     pub(crate) overlay: Option<OverlaySides>,
@@ -315,7 +315,7 @@ impl Running {
         self.tally.exceeded()
     }
 
-    /// Whether nothing of the jail has run between the last two looks for a limit that was passed, and the
+    /// True when nothing of the jail has run between the last two looks for a passed limit, and the
     /// kernel itself holds it to its limits: the next look may wait.
     pub fn is_still(&self) -> bool {
         self.tally.is_still()

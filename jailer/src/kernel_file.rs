@@ -10,7 +10,7 @@ use std::path::Path;
 /// Most of them are shorter, in bytes; for others the buffer grows.
 const ROOM: usize = 4096;
 
-/// Everything that the file says.
+/// The whole text of the file.
 #[expect(
     clippy::disallowed_methods,
     reason = "of /proc and of control groups, which nobody turns"

@@ -23,7 +23,7 @@ const NEWEST: i32 = 9;
 /// The ABI from which on TCP can be handled.
 const TCP: u32 = 4;
 
-/// Why there is no ruleset.
+/// The reason why there is no ruleset.
 #[derive(Debug, thiserror::Error)]
 pub enum LandlockError {
     /// The kernel refused.
@@ -34,7 +34,7 @@ pub enum LandlockError {
     Absent,
 }
 
-/// What a place of the tree may be used for.
+/// The use that a path of the jail may be put to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathUse {
     /// Listing directories.
@@ -47,7 +47,7 @@ pub enum PathUse {
     ReadExecute,
     /// Reading and writing what is there, making nothing: devices.
     Device,
-    /// Everything.
+    /// Every use.
     Full,
 }
 
@@ -67,7 +67,7 @@ fn rights(abi: u32) -> ABI {
     ABI::from(i32::try_from(abi).unwrap_or(NEWEST).min(NEWEST))
 }
 
-/// What a ruleset refuses unless a rule grants it.
+/// The accesses that a ruleset refuses unless a rule grants them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandledAccess {
     /// The ABI version whose rights these are.
@@ -76,12 +76,12 @@ pub struct HandledAccess {
     pub access: u64,
     /// `LANDLOCK_SCOPE_*`
     pub scopes: u64,
-    /// Whether every bind and connect of TCP is refused.
+    /// True when every bind and connect of TCP is refused.
     pub tcp: bool,
 }
 
 impl HandledAccess {
-    /// Whether abstract Unix sockets from before the jail are out of its reach, in whatever network.
+    /// True when abstract Unix sockets from before the jail are out of its reach, in whatever network.
     #[must_use]
     pub fn keeps_abstract_sockets_apart(self) -> bool {
         BitFlags::<Scope>::from_bits_truncate(self.scopes).contains(Scope::AbstractUnixSocket)
@@ -106,7 +106,7 @@ pub struct LandlockRule {
     pub access: u64,
 }
 
-/// Everything that a kernel with `abi` can refuse; `None` for 0, which is no Landlock.
+/// The accesses that a kernel with `abi` can refuse; `None` for 0, which is no Landlock.
 pub fn handled(abi: u32) -> Option<HandledAccess> {
     (abi > 0).then(|| HandledAccess {
         abi,
@@ -203,7 +203,7 @@ pub fn ruleset(handled: HandledAccess) -> Result<OwnedFd, LandlockError> {
     Option::<OwnedFd>::from(created).ok_or(LandlockError::Absent)
 }
 
-/// What Landlock can refuse besides the file system's first rights, and since which ABI.
+/// The rights of Landlock besides the file system's first ones, each with its first ABI.
 const LATER: [(&str, u32); 6] = [
     ("truncate", 3),
     ("TCP", TCP),
@@ -213,7 +213,7 @@ const LATER: [(&str, u32); 6] = [
     ("unix sockets of the host", 9),
 ];
 
-/// What the ruleset covers, in words, and what the kernel is too old for.
+/// Describes what the ruleset covers, and what the kernel is too old for.
 pub fn describe(handled: HandledAccess) -> String {
     let (has, lacks): (Vec<_>, Vec<_>) = LATER.iter().partition(|(_, since)| handled.abi >= *since);
     let names = |list: Vec<&(&'static str, u32)>| {

@@ -71,11 +71,11 @@ pub mod landlock;
 pub mod plan;
 mod prepare;
 mod process;
+mod rootfs;
 mod sys;
 mod tally;
-mod tree;
 
-/// What the fuzzer reaches besides; see `cargo xtask fuzz`.
+/// Items for the fuzzer alone; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::process::child::RouteProbes;
@@ -103,8 +103,8 @@ pub use process::identity::FileIdentity;
 pub use process::proof::ProofError;
 pub use process::rlimits::{HardLimits, ResourceLimit};
 pub use process::wire::ChildStep;
-pub use tree::RootfsError;
+pub use rootfs::RootfsError;
 pub use {
     groups::hierarchy, host::trial, ids::container, ids::rootless, ids::userns,
-    process::namespaces, process::privileges, tree::paths, tree::root,
+    process::namespaces, process::privileges, rootfs::paths, rootfs::root,
 };

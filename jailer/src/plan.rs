@@ -7,7 +7,7 @@ pub mod io;
 pub mod network;
 mod places;
 mod root;
-mod tree;
+mod rootfs;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -25,7 +25,7 @@ use environment::{candidates, environment};
 use io::DiskLimits;
 use network::NetworkReach;
 use places::{PlannedMount, places};
-use tree::{RootfsBuilder, workspace_size};
+use rootfs::{RootfsBuilder, workspace_size};
 
 /// A file in the jail's root that no Landlock rule covers: opening it proves Landlock.
 pub const PROBE: &str = "/.turnkey-probe";
@@ -33,7 +33,7 @@ pub const PROBE: &str = "/.turnkey-probe";
 /// An empty file in the jail's root, which covers files that must not be read or written.
 pub const EMPTY: &str = "/.turnkey-empty";
 
-/// What to run, and from where.
+/// The command to run, and the directory it is run from.
 #[derive(Clone, Debug)]
 pub struct JailCommand {
     /// The program and its arguments; never empty.
@@ -44,34 +44,34 @@ pub struct JailCommand {
     pub workdir: PathBuf,
 }
 
-/// Everything a run will do.
+/// The plan of a run: each mount, grant and limit, in order.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The steps that fill the empty root, in order.
-    pub tree: Vec<RootfsStep>,
+    pub rootfs: Vec<RootfsStep>,
     /// The namespaces of its own.
     pub namespaces: Vec<JailNamespace>,
     /// The limits of its control groups, in the order they are written.
     pub group_limits: Vec<GroupLimit>,
-    /// What is read from disks and written to them in a second; `None` when nothing limits it.
+    /// The limits on reads and writes of disks; `None` when there are none.
     pub io: Option<DiskLimits>,
     /// The limits of each of its processes.
     pub rlimits: Vec<ResourceLimit>,
-    /// What of the network it reaches.
+    /// The part of the network that the jail reaches.
     pub reach: NetworkReach,
     /// True when somebody decides on each of its connects.
     pub is_watched: bool,
-    /// What Landlock refuses wherever no grant allows it; `None` on a host without Landlock.
+    /// The accesses that Landlock refuses where no grant allows them; `None` on a host without Landlock.
     pub landlock: Option<HandledAccess>,
-    /// What Landlock allows, in order.
+    /// The grants of Landlock, in order.
     pub grants: Vec<LandlockGrant>,
     /// The argument vector.
     pub arguments: Vec<OsString>,
     /// The environment, as `NAME=value`.
     pub environment: Vec<OsString>,
-    /// Where the program may be, in the order they are tried; absolute.
+    /// The paths at which the program may be, in the order they are tried; absolute.
     pub candidates: Vec<PathBuf>,
-    /// Where the program starts.
+    /// The working directory of the program.
     pub directory: PathBuf,
     /// The policy it was made from.
     pub policy: Policy,
@@ -86,16 +86,16 @@ pub enum RootfsStep {
     Directory(PathBuf),
     /// A symlink on the root's own tmpfs.
     Symlink {
-        /// Where.
+        /// The path inside the jail.
         path: PathBuf,
-        /// Its text.
+        /// The text of the limit.
         text: PathBuf,
     },
     /// A file on the root's own tmpfs.
     File {
-        /// Where.
+        /// The path inside the jail.
         path: PathBuf,
-        /// What it holds.
+        /// The content.
         content: Vec<u8>,
     },
     /// An entry of the policy's own root, with everything mounted below it, read-only.
@@ -104,7 +104,7 @@ pub enum RootfsStep {
         root: PathBuf,
         /// The same below it and inside.
         path: PathBuf,
-        /// Whether it is a directory.
+        /// True for a directory.
         directory: bool,
     },
     /// A host path, with everything mounted below it.
@@ -113,11 +113,11 @@ pub enum RootfsStep {
         source: PathBuf,
         /// Inside.
         path: PathBuf,
-        /// Whether it is a directory.
+        /// True for a directory.
         directory: bool,
-        /// Whether it can be written.
+        /// True when it can be written.
         writable: bool,
-        /// Whether the caller's files belong to the jail's user.
+        /// True when the caller's files belong to the jail's user.
         owned: bool,
     },
     /// A device of the host, such as /dev/null.
@@ -129,24 +129,24 @@ pub enum RootfsStep {
     },
     /// A fresh tmpfs.
     Tmpfs {
-        /// Where.
+        /// The path inside the jail.
         path: PathBuf,
         /// Bytes.
         size: u64,
     },
     /// A fresh procfs of the jail's pid namespace, read-only.
     Proc {
-        /// Where.
+        /// The path inside the jail.
         path: PathBuf,
-        /// What of it is there.
+        /// The parts of it that are there.
         shows: ProcView,
     },
-    /// Something empty and read-only over a part of /proc that no program needs. A kernel that has
+    /// An empty, read-only cover over a part of /proc that no program needs. A kernel that has
     /// no such part needs no mask.
     Mask {
-        /// Where.
+        /// The path inside the jail.
         path: PathBuf,
-        /// Whether it is a directory.
+        /// True for a directory.
         directory: bool,
     },
     /// A fresh instance of pseudo-terminals.
@@ -154,9 +154,9 @@ pub enum RootfsStep {
     /// A worthless file in the workspace, with the directories on the way; in the place of the
     /// caller's own file when there is one. It lands where the program's writes do.
     Decoy {
-        /// Where.
+        /// The path inside the jail.
         path: PathBuf,
-        /// What it holds.
+        /// The content.
         content: Vec<u8>,
     },
     /// The working directory under a layer of memory that takes the writes.
@@ -177,11 +177,11 @@ pub struct LandlockGrant {
     pub path: PathBuf,
     /// For what.
     pub place: PathUse,
-    /// Whether it is a directory.
+    /// True for a directory.
     pub directory: bool,
 }
 
-/// Why there is no plan. Every message names the fix.
+/// The reason why there is no plan. Every message names the fix.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
     /// A path of the profile is not on this host.
@@ -204,12 +204,12 @@ pub enum PlanError {
         "{path} has `list = false`, and lies in {above}, which can be listed with all that is in it; say so of that as well, or leave it out"
     )]
     Listed {
-        /// What is not to be listed.
+        /// The path that is not to be listed.
         path: PathBuf,
-        /// What it lies in.
+        /// The path that it lies in.
         above: PathBuf,
     },
-    /// Somebody exchanged it between two looks.
+    /// The file was exchanged between two looks.
     #[error("{0} has changed while it was looked at; start it again")]
     Changed(PathBuf),
     /// The policy's own root has no place for it.
@@ -245,9 +245,9 @@ pub enum PlanError {
     Rebound {
         /// As written.
         entry: String,
-        /// Where it leads.
+        /// The address.
         address: std::net::IpAddr,
-        /// What that is.
+        /// The special meaning of the address.
         what: &'static str,
     },
     /// A socket for each address and port.
@@ -256,7 +256,7 @@ pub enum PlanError {
         network::MOST_LISTENERS
     )]
     TooManyListeners,
-    /// Nothing else keeps the host's abstract sockets from a jail in the host's network.
+    /// A kernel without Landlock's scopes: nothing else keeps the host's abstract sockets from a jail in the host's network.
     #[error(
         "the network mode \"host\" needs Landlock's scope of abstract Unix sockets, without which a program could talk to services of the host that wait at one: \
          boot Linux 6.12 or later with `landlock` in `lsm=`, or name whom the program may talk to, with the mode \"allow\""
@@ -313,7 +313,7 @@ impl Plan {
         let candidates = candidates(&command.arguments, &environment)?;
         let io = DiskLimits::new(&policy.limits, &builder.steps, host);
         Ok(Plan {
-            namespaces: namespaces::of(shares_network),
+            namespaces: namespaces::of_jail(shares_network),
             group_limits: limits::plan(
                 &policy.limits,
                 policy.network,
@@ -325,7 +325,7 @@ impl Plan {
             reach,
             is_watched: true,
             landlock,
-            tree: builder.steps,
+            rootfs: builder.steps,
             grants: builder.grants,
             arguments: command.arguments,
             environment,
@@ -347,7 +347,7 @@ impl Plan {
         self
     }
 
-    /// What Landlock allows, as the kernel takes it; nothing on a host without Landlock.
+    /// The rules of Landlock, as the kernel takes them; none on a host without Landlock.
     pub fn landlock_rules(&self) -> impl Iterator<Item = landlock::LandlockRule> {
         let abi = self.landlock.map(|handled| handled.abi);
         self.grants.iter().filter_map(move |grant| {
@@ -358,9 +358,9 @@ impl Plan {
         })
     }
 
-    /// What is covered where the kernel has it, in order.
+    /// The paths that are covered where the kernel has them, in order.
     pub fn masks(&self) -> impl Iterator<Item = &Path> {
-        self.tree.iter().filter_map(|step| match step {
+        self.rootfs.iter().filter_map(|step| match step {
             RootfsStep::Mask { path, .. } => Some(path.as_path()),
             _ => None,
         })

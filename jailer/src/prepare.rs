@@ -1,4 +1,4 @@
-//! Everything of a jail that can be made without a process: groups, keeper, detached mounts,
+//! The making of all parts of a jail that need no process: groups, keeper, detached mounts,
 //! filters, strings.
 //!
 //! Runs as: the supervisor, outside the jail, with its full privileges.
@@ -37,9 +37,9 @@ use crate::process::rlimits;
 use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
 use crate::process::wire::ChildFact;
+use crate::rootfs::{self, OverlaySides};
 use crate::tally::sample;
 use crate::tally::{KeptGroups, UsageTally};
-use crate::tree::{self, OverlaySides};
 use turnkey_facts::LayerReport;
 
 /// The layers that a control group holds.
@@ -53,7 +53,7 @@ const NOT_DELEGATED: &str = "no control group is delegated to this caller; run t
     or let systemd delegate one: systemd-run --user --scope -p Delegate=yes turnkey …";
 const NO_LANDLOCK: &str = "this kernel has no Landlock, or it is not in `lsm=`";
 
-/// Everything that can be made ready before there is a process.
+/// A jail that is ready, before there is a process.
 #[derive(Debug)]
 pub struct Prepared {
     pub(crate) orders: ChildSpec,
@@ -125,7 +125,7 @@ impl Plan {
         let mut reports = self.group_reports(&tally)?;
         let landlock = self.landlock(&mut reports)?;
         let id = self.user(&tally)?;
-        let tree = tree::open(&self.tree, id)?;
+        let tree = rootfs::open(&self.rootfs, id)?;
         let filters = filters(&self.policy.syscalls)?;
         let (exec, strings) = self.exec();
         let expectation = ProofExpectation {
@@ -139,17 +139,20 @@ impl Plan {
             syscalls: filters.allowed,
             filters_around: filters_around(),
             masks: self.masks().map(Path::to_owned).collect(),
-            strangers: self.strangers(),
+            route_probes: self.route_probes(),
             listeners: self.reach.listeners.len(),
             user: id.in_words(),
-            bound_groups: self.bound_groups().len(),
+            kept_supplementary_gids: self.bound_groups().len(),
             rlimits: self
                 .rlimits
                 .iter()
                 .map(|limit| (limit.name, limit.value))
                 .collect(),
         };
-        let doors = tally.groups().map(JailCgroups::legacy_doors).transpose()?;
+        let doors = tally
+            .groups()
+            .map(JailCgroups::legacy_task_files)
+            .transpose()?;
         let doors = doors.unwrap_or_default();
         let orders = ChildSpec {
             start_memory: own_start_memory()?,
@@ -162,12 +165,12 @@ impl Plan {
                 .map(|route| NetlinkRequest::route(*route))
                 .collect(),
             listeners: self.reach.listeners.clone(),
-            strangers: self.strangers(),
+            route_probes: self.route_probes(),
             ceilings: self.host.ceilings.clone(),
             inside_id: INSIDE_ID,
-            leave_groups: self.host.ids.leave_groups(),
+            drops_supplementary_gids: self.host.ids.can_drop_supplementary_gids(),
             root_options: root_options(),
-            tree: tree.steps,
+            rootfs: tree.steps,
             rules: self.landlock_rules().map(rule).collect(),
             landlock,
             rlimits: self.rlimits.clone(),
@@ -176,7 +179,7 @@ impl Plan {
             filters,
             streams,
             clock: second_clock(self.policy.limits.wall)?,
-            groups: doors,
+            cgroup_tasks: doors,
             exec,
         };
         Ok(Prepared {
@@ -195,11 +198,11 @@ impl Plan {
     }
 
     /// By which addresses the routes are proved.
-    fn strangers(&self) -> RouteProbes {
+    fn route_probes(&self) -> RouteProbes {
         let open = self.reach.routes.iter().find(|route| route.open);
         RouteProbes {
-            stranger: self.reach.stranger,
-            acquaintance: open.map(|route| route.net.network()),
+            denied_probe: self.reach.denied_probe,
+            allowed_probe: open.map(|route| route.net.network()),
         }
     }
 
@@ -233,7 +236,7 @@ impl Plan {
         }
         let bound = self.bound_groups().len();
         if bound > 0 {
-            missing.push((Layer::Capabilities, proof::bound_groups(bound)));
+            missing.push((Layer::Capabilities, proof::kept_supplementary_gids(bound)));
         }
         missing.retain(|(layer, _)| self.policy.enforcement.required.contains(layer));
         missing
@@ -269,11 +272,11 @@ impl Plan {
     fn bound_groups(&self) -> &[u32] {
         match &self.host.ids {
             NamespaceIds::All => &[],
-            NamespaceIds::Own(own) => &own.bound_groups,
+            NamespaceIds::Own(own) => &own.kept_supplementary_gids,
         }
     }
 
-    /// Who the jail's user is outside. In a caller's own namespace it is the caller when files of
+    /// The jail's user outside. In a caller's own namespace it is the caller when files of
     /// the caller's must belong to it, because they cannot be translated there.
     fn user(&self, tally: &UsageTally) -> Result<HostId, JailError> {
         let own = match (&self.host.ids, tally.groups()) {
@@ -302,7 +305,7 @@ impl Plan {
         Ok(HostId::without_group(pipe.st_ino))
     }
 
-    /// Whether files of the host belong to the jail's user inside.
+    /// True when files of the host belong to the jail's user inside.
     fn gives_files(&self) -> bool {
         let gives = |step: &RootfsStep| {
             matches!(
@@ -310,10 +313,10 @@ impl Plan {
                 RootfsStep::Overlay { .. } | RootfsStep::Bind { owned: true, .. }
             )
         };
-        self.tree.iter().any(gives)
+        self.rootfs.iter().any(gives)
     }
 
-    /// What the groups hold, per layer, or why the run cannot be.
+    /// The report of the groups, per layer, or the reason why the run cannot be.
     fn group_reports(&self, tally: &UsageTally) -> Result<Vec<LayerReport>, JailError> {
         let mut reports = Vec::new();
         for (layer, controller) in self.group_layers() {
@@ -354,7 +357,7 @@ impl Plan {
         Ok(reports)
     }
 
-    /// What the limit on memory does not hold on this host.
+    /// The memory that the limit does not hold on this host.
     fn uncounted_sockets(&self, layer: Layer, groups: &JailCgroups) -> Option<String> {
         let fills_sockets = layer == Layer::Memory && self.policy.network != NetworkMode::None;
         (fills_sockets && !groups.sockets_are_counted()).then(|| {
@@ -369,7 +372,7 @@ impl Plan {
         match controller {
             Controller::Memory => format!("{} bytes, swap {}", limits.memory, limits.swap),
             Controller::Pids => format!("{} tasks", limits.pids),
-            Controller::Cpu => format!("{} % of a processor", limits.cpu_percent),
+            Controller::Cpu => format!("{} % of a processor", limits.cpu),
             Controller::Io => self
                 .io
                 .as_ref()
@@ -378,7 +381,7 @@ impl Plan {
         }
     }
 
-    /// What holds where no control group does.
+    /// The fallback where no control group holds a limit.
     fn instead(&self, controller: Controller) -> String {
         let limits = &self.policy.limits;
         match controller {

@@ -30,7 +30,7 @@ pub use process::{
 };
 pub use socket::{receive_with, send_with};
 
-/// What every call here answers.
+/// The result of every call here.
 pub type Result<T> = std::result::Result<T, Errno>;
 
 /// A word for the kernel: every argument of a syscall is one register.
@@ -68,7 +68,7 @@ fn fd(descriptor: BorrowedFd<'_>) -> Word {
     Word::from(descriptor.as_raw_fd())
 }
 
-fn text(string: &CStr) -> Word {
+fn as_word(string: &CStr) -> Word {
     word(string.as_ptr() as usize)
 }
 
@@ -129,7 +129,7 @@ pub fn exit(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// How [`open_beneath`] follows a path.
+/// The rules by which [`open_beneath`] follows a path.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct OpenHow {
@@ -171,11 +171,11 @@ pub fn open_in_root(root: BorrowedFd<'_>, path: &CStr, flags: i32) -> Result<Own
     open_how(fd(root), path, flags, 0, resolve)
 }
 
-/// Whether overlayfs has marked this directory of an upper side as hiding what lies below it:
+/// True when overlayfs has marked this directory of an upper side as hiding what lies below it:
 /// fgetxattr(2) of `user.overlay.opaque`.
 pub fn is_opaque(directory: BorrowedFd<'_>) -> bool {
     let mut value = [0_u8; 1];
-    let name = text(c"user.overlay.opaque");
+    let name = as_word(c"user.overlay.opaque");
     let place = word(value.as_mut_ptr() as usize);
     let length = call(
         libc::SYS_fgetxattr,
@@ -223,7 +223,7 @@ fn open_how(directory: Word, path: &CStr, flags: i32, mode: u32, resolve: u64) -
         libc::SYS_openat2,
         [
             directory,
-            text(path),
+            as_word(path),
             word((&raw const how) as usize),
             size,
             0,
@@ -247,7 +247,7 @@ pub fn duplicate_inherited(number: RawFd) -> Result<OwnedFd> {
     fcntl(libc::F_DUPFD_CLOEXEC, 3).map(owned)
 }
 
-/// Whether execve(2) distrusts what this process was started with: getauxval(3) `AT_SECURE`. It does
+/// True when execve(2) distrusts what this process was started with: getauxval(3) `AT_SECURE`. It does
 /// when the file carries rights that its caller has not, and when a security module says so.
 pub fn is_secure_mode() -> bool {
     // SAFETY: `getauxval` takes a number and reads what the kernel put beside the environment.
@@ -536,7 +536,7 @@ pub fn execute(
     let environment = word(environment.as_ptr() as usize);
     match call(
         libc::SYS_execve,
-        [text(path), arguments, environment, 0, 0, 0],
+        [as_word(path), arguments, environment, 0, 0, 0],
     ) {
         Ok(_) => Errno::UnknownErrno,
         Err(errno) => errno,

@@ -1,4 +1,4 @@
-//! What a jail uses and how it is held to it: control groups where they can be had, and where not,
+//! The use of a jail, counted and limited: by control groups where they can be had, and where not, by
 //! looks at its processes from outside.
 //!
 //! Runs as: the supervisor. Dropping a tally kills what is in its groups and removes them.
@@ -22,7 +22,7 @@ use crate::sys::{self, ChildUsage};
 use crate::tally::sample::UsageSampler;
 use turnkey_facts::{Limit, Usage};
 
-/// What counts a jail.
+/// The counter of a jail's use.
 // The order of the fields is the order of the end: groups, then the keeper that looks after them.
 #[derive(Debug)]
 pub struct UsageTally {
@@ -99,13 +99,13 @@ impl UsageTally {
         counted.or_else(|| self.seen())
     }
 
-    /// Whether nothing of the jail has run between the last two looks, and the kernel itself holds it to its
+    /// True when nothing of the jail has run between the last two looks, and the kernel itself holds it to its
     /// limits.
     pub fn is_still(&self) -> bool {
         self.still
     }
 
-    /// What a look finds.
+    /// Looks once at what the jail uses, and returns the limit that it passed.
     fn seen(&mut self) -> Option<Limit> {
         let memory = self.limits.memory.saturating_add(self.limits.swap);
         let ungrouped = self.ungrouped;
@@ -136,7 +136,7 @@ impl UsageTally {
         }
     }
 
-    /// What the tree used; `wall`, and what waiting for its processes told, come from the caller.
+    /// The use of the process tree; `wall`, and what waiting for its processes told, come from the caller.
     pub fn usage(&self, wall: Duration, used: Option<ChildUsage>) -> Usage {
         let processes = Usage {
             wall,
@@ -164,7 +164,7 @@ impl UsageTally {
     }
 }
 
-/// What the kernel has counted as passed.
+/// The limit that the kernel has counted as passed.
 fn counted(groups: &JailCgroups, used: Option<Duration>, limits: &JailLimits) -> Option<Limit> {
     // The kernel grants a socket that holds little a piece beyond its limit, which many sockets make much of.
     if groups.oom_kills() > 0 || groups.socket_memory() > limits.memory {

@@ -170,7 +170,7 @@ fn the_end_of_an_input_is_seen_while_other_jails_start() {
     nothing_is_left(&before);
 }
 
-/// Whoever gives up at any point gives up the jail with everything it has.
+/// A jail that is dropped at any point leaves nothing behind.
 #[test]
 fn a_jail_that_is_dropped_leaves_nothing() {
     let policy = embed::policy().unwrap();
@@ -190,7 +190,7 @@ fn a_jail_that_is_dropped_leaves_nothing() {
     nothing_is_left(&before);
 }
 
-/// Everything but a process, and the other end of its input.
+/// A prepared jail, and the other end of its input.
 fn prepare(policy: &Policy, directory: &Path, arguments: &[&str]) -> (Prepared, PipeWriter) {
     let command = JailCommand {
         arguments: arguments.iter().map(OsString::from).collect(),

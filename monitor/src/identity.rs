@@ -152,7 +152,7 @@ pub(crate) fn write(
             let attempt = Attempt {
                 access,
                 was,
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             };
             slot.rules[column as usize] = plus_one(decide_same_file(rules, &attempt));
         }
@@ -167,7 +167,7 @@ fn decide_lost(rules: &[Rule], was: &[&[u8]]) -> Option<usize> {
         let attempt = Attempt {
             access,
             was,
-            ..Attempt::of(*on)
+            ..Attempt::new(*on)
         };
         decide_same_file(rules, &attempt)
     });

@@ -83,7 +83,7 @@ impl File<'_> {
             flag,
             was: &was,
             actor,
-            ..Attempt::of(on)
+            ..Attempt::new(on)
         };
         decide(rules, &attempt).map(|index| (index, rules[index].action))
     }
@@ -170,7 +170,7 @@ fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<ActorPaths<'_>>, file
     let attempt = Attempt {
         path: Some(file.path),
         actor,
-        ..Attempt::of(AttemptKind::Stat)
+        ..Attempt::new(AttemptKind::Stat)
     };
     let expected = decide(of, &attempt).map(|index| (index, of[index].action));
     assert_eq!(
@@ -185,7 +185,7 @@ fn assert_agrees(rules: &Rules, of: &[Rule], actor: Option<ActorPaths<'_>>, file
 fn assert_agrees_without_a_path(rules: &Rules, of: &[Rule], actor: Option<ActorPaths<'_>>) {
     let attempt = Attempt {
         actor,
-        ..Attempt::of(AttemptKind::Map)
+        ..Attempt::new(AttemptKind::Map)
     };
     let expected = decide(of, &attempt).map(|index| (index, of[index].action));
     assert_eq!(rules.to(actor).map(None), expected);
@@ -252,7 +252,7 @@ proptest! {
         for (peer, to_itself, actor) in peers {
             let actor = named(actor);
             for on in [AttemptKind::Connect, AttemptKind::Bind, AttemptKind::Send] {
-                let attempt = Attempt { address: Some(peer), to_itself, actor, ..Attempt::of(on) };
+                let attempt = Attempt { address: Some(peer), to_itself, actor, ..Attempt::new(on) };
                 let expected = decide(&rules, &attempt).map(|index| (index, rules[index].action));
                 prop_assert_eq!(compiled.to(actor).peer(on, peer, to_itself), expected);
             }

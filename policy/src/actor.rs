@@ -1,4 +1,4 @@
-//! Who makes an attempt: the program that a process executes, as rules with `exe` and `script` know it.
+//! The actor of an attempt: the program that a process executes, as rules with `exe` and `script` know it.
 
 use crate::glob::{Glob, Specificity};
 use crate::model::Rule;
@@ -14,7 +14,7 @@ pub struct ActorPaths<'a> {
 }
 
 impl ActorPaths<'_> {
-    /// Whether a rule speaks of what this one does.
+    /// True when a rule speaks of what this one does.
     #[must_use]
     pub fn is_meant_by(self, rule: &Rule) -> bool {
         let is_one_of = |globs: &[Glob], path: &[u8]| globs.iter().any(|glob| glob.matches(path));
@@ -27,13 +27,13 @@ impl ActorPaths<'_> {
 }
 
 impl Rule {
-    /// Whether it speaks of some programs or scripts alone.
+    /// True when the rule or candidate is about some programs or scripts alone.
     #[must_use]
     pub const fn names_actors(&self) -> bool {
         !self.exe.is_empty() || !self.script.is_empty()
     }
 
-    /// Whether it speaks of every program and script that the other one does: for certain, as the
+    /// True when the rule covers every program and script that the other one does: for certain, as the
     /// patterns are compared as they are written.
     #[must_use]
     pub fn means_all_actors_of(&self, other: &Self) -> bool {
@@ -44,7 +44,7 @@ impl Rule {
     }
 }
 
-/// How narrowly a rule names scripts and programs, each by its least specific pattern. The greater is
+/// The specificity with which a rule names scripts and programs, each by its least specific pattern. The greater is
 /// the narrower; `None` names all.
 pub(crate) fn narrowness(rule: &Rule) -> (Option<Specificity>, Option<Specificity>) {
     let least = |globs: &[Glob]| globs.iter().map(Glob::specificity).min();

@@ -15,7 +15,7 @@ pub struct Subnet {
     length: u8,
 }
 
-/// Why there is no such subnet.
+/// The reason why there is no such subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubnetError {
     /// The prefix is longer than the address.
@@ -24,7 +24,7 @@ pub enum SubnetError {
     /// Bits behind the prefix are set.
     #[error("the address has bits behind its prefix; the network is {0}")]
     HostBits(Subnet),
-    /// It is written as IPv6 and holds addresses of IPv4.
+    /// A subnet that is written as IPv6 and holds addresses of IPv4.
     #[error("addresses of IPv4 are written as such")]
     Mapped,
 }
@@ -63,32 +63,32 @@ impl Subnet {
         }
     }
 
-    /// Its first address.
+    /// The subnet's first address.
     #[must_use]
     pub const fn network(self) -> IpAddr {
         self.network
     }
 
-    /// How many first bits are given: up to 32 of IPv4, up to 128 of IPv6.
+    /// The length of the prefix in bits: up to 32 for IPv4, up to 128 for IPv6.
     #[must_use]
     pub const fn length(self) -> u8 {
         self.length
     }
 
-    /// Whether an address is one of them.
+    /// True when the subnet holds an address.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.network.is_ipv4() && masked(address, self.length) == self.network
     }
 
-    /// Whether every address of another is one of them.
+    /// True when the subnet holds every address of another.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self.length <= other.length && self.contains(other.network)
     }
 
-    /// Its two halves; `None` for one address.
+    /// The subnet's two halves; `None` for one address.
     #[must_use]
     pub fn halves(self) -> Option<[Self; 2]> {
         let length = self.length.checked_add(1)?;
@@ -162,13 +162,13 @@ impl Ports {
         self.last
     }
 
-    /// How many there are besides one.
+    /// The number of ports in the range, less one.
     #[must_use]
     pub const fn width(self) -> u16 {
         self.last - self.first
     }
 
-    /// Whether a port is one of them.
+    /// True when the range holds a port.
     #[must_use]
     pub const fn contains(self, port: u16) -> bool {
         self.first <= port && port <= self.last
@@ -185,7 +185,7 @@ impl fmt::Display for Ports {
     }
 }
 
-/// Whether this is the jail itself, as far as it has a loopback: what is connected or sent there gets
+/// True for an address of the jail itself, as far as it has a loopback: what is connected or sent there gets
 /// nowhere else.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {

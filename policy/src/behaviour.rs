@@ -1,4 +1,4 @@
-//! What a program may be seen to do over time, beyond what any single attempt tells: the names, and
+//! Courses of attempts over time, beyond what any single attempt shows: their names, and
 //! what each weighs. Who recognises them is the monitor's side; docs/behaviours.md defines them.
 
 use crate::model::Severity;
@@ -47,7 +47,7 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// What one sighting of it means, at most.
+    /// The severity of one sighting of the behaviour, at most.
     #[must_use]
     pub const fn severity(self) -> Severity {
         match self {
@@ -130,23 +130,23 @@ impl Behaviour {
     }
 }
 
-/// What a behaviour leads to.
+/// The response to a behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BehaviourResponse {
-    /// Nobody looks for it.
+    /// The behaviour is not looked for.
     Off,
     /// A finding in the report.
     Log,
-    /// That, and the jail dies as soon as it is recognised: by turnkey, after the act.
+    /// A finding, and the jail is killed as soon as the behaviour is recognised: by turnkey, after the act.
     Kill,
 }
 
 /// A finding that is known and no reason for suspicion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedFinding {
-    /// Its id: a rule's, `behaviour:…` or `turnkey:…`.
+    /// The finding's id: a rule's, `behaviour:…` or `turnkey:…`.
     pub finding: String,
-    /// Why it is no reason for suspicion.
+    /// The reason why the finding is no cause for suspicion.
     pub why: String,
     /// The last day on which it is accepted, in UTC.
     pub until: time::Date,

@@ -68,7 +68,7 @@ use crate::address::{self, Ports, Subnet};
 use crate::glob::Glob;
 use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule, RuleAction, SameFile};
 
-/// What a program tried.
+/// One attempt of a program: its kind and its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt<'a> {
     /// The kind of attempt.
@@ -76,14 +76,14 @@ pub struct Attempt<'a> {
     /// The absolute path in the jail, for kinds that have one. Without one, only rules without
     /// paths match.
     pub path: Option<&'a [u8]>,
-    /// How the file is opened; only looked at for `open`. Without any (`O_PATH`) no rule matches.
+    /// The accesses that an `open` asks for; ignored for other kinds. Without any (`O_PATH`) no rule matches.
     pub access: &'a [OpenAccess],
-    /// Where to, for kinds that have an address. Without one, only rules without addresses and ports
+    /// The address, for kinds that have one. Without one, only rules without addresses and ports
     /// match.
     pub address: Option<SocketAddr>,
-    /// Whether that is the jail's own loopback, which it has been given.
+    /// True when the address is the jail's own loopback, which it has been given.
     pub to_itself: bool,
-    /// What else is known of the file: none, when only its path is.
+    /// The state of the file; `None` when only its path is known.
     pub flag: Option<FileFlag>,
     /// Paths that named this very file when the run began.
     pub was: &'a [&'a [u8]],
@@ -94,7 +94,7 @@ pub struct Attempt<'a> {
 impl Attempt<'_> {
     /// An attempt of which only its kind is known.
     #[must_use]
-    pub const fn of(on: AttemptKind) -> Self {
+    pub const fn new(on: AttemptKind) -> Self {
         Self {
             on,
             path: None,
@@ -124,7 +124,7 @@ pub struct Candidate {
 impl Candidate {
     /// A rule as a whole.
     #[must_use]
-    pub const fn of(rule: usize) -> Self {
+    pub const fn whole_rule(rule: usize) -> Self {
         Self {
             rule,
             pattern: None,
@@ -151,20 +151,20 @@ impl Candidate {
         self.port.map(|index| rules[self.rule].port[index])
     }
 
-    /// Whether it speaks of some addresses or ports alone.
+    /// True when the candidate is about some addresses or ports alone.
     #[must_use]
     pub const fn names_peer(self) -> bool {
         self.address.is_some() || self.port.is_some()
     }
 
-    /// Whether it speaks of every attempt of the rule's kinds, also of those of which no path and no
+    /// True when the candidate covers every attempt of the rule's kinds, also those of which no path and no
     /// address is known.
     #[must_use]
     pub const fn is_whole(self) -> bool {
         self.pattern.is_none() && !self.names_peer()
     }
 
-    /// Whether it speaks of an attempt on this address and port.
+    /// True when the candidate covers an attempt on this address and port.
     fn reaches(self, rules: &[Rule], peer: Option<SocketAddr>) -> bool {
         let (subnet, ports) = (self.subnet(rules), self.ports(rules));
         peer.map_or(!self.names_peer(), |peer| {
@@ -173,7 +173,7 @@ impl Candidate {
         })
     }
 
-    /// Whether the candidate speaks of a file in this state.
+    /// True when the candidate covers a file in this state.
     ///
     /// # Panics
     /// When the candidate was made from other rules.
@@ -212,7 +212,7 @@ pub fn decide(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> {
     }
 }
 
-/// What else an act on a name is, by its path: each of these is decided by itself.
+/// The further attempts that an act on a name amounts to, by its path: each is decided by itself.
 #[must_use]
 pub fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     match attempt.on {
@@ -276,7 +276,7 @@ pub fn decide_same_file(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> 
     decided.max_by_key(|rule| (rules[*rule].action, Reverse(*rule)))
 }
 
-/// What is no longer asked of a file that such an attempt leaves another one.
+/// The attempts that no rule decides any more when such an attempt makes the file another one.
 fn lost<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     match attempt.on {
         AttemptKind::Link | AttemptKind::Rename | AttemptKind::Unlink | AttemptKind::Chmod => {
@@ -287,7 +287,7 @@ fn lost<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     }
 }
 
-/// Whether a rule is about such attempts, for an open with any of its accesses.
+/// True when a rule is about such attempts, for an open with any of its accesses.
 fn speaks(rule: &Rule, attempt: &Attempt<'_>) -> bool {
     match attempt.on {
         AttemptKind::Open => attempt
@@ -354,7 +354,7 @@ fn ordered(rules: &[Rule], speaks: impl Fn(&Rule) -> bool) -> Vec<Candidate> {
 /// Every candidate of a rule, in the order in which it is written. A rule has paths, or addresses and
 /// ports, or neither.
 pub(crate) fn candidates(index: usize, rule: &Rule) -> Vec<Candidate> {
-    let whole = Candidate::of(index);
+    let whole = Candidate::whole_rule(index);
     let each = |pattern| Candidate {
         pattern: Some(pattern),
         ..whole
@@ -460,7 +460,7 @@ pub fn deciding(
     strongest
 }
 
-/// Whether the answer hangs on who acts: rules that name actors stand in front of those that mean everybody.
+/// True when the answer depends on the actor: rules that name actors stand in front of those that mean everybody.
 /// Of an actor that nobody knows the strongest of several answers then counts. Where the path of a file is
 /// not known, any rule about such an attempt may be one of them.
 #[must_use]
@@ -534,7 +534,7 @@ pub fn decide_unknown(
         access,
         actor,
         flag: Some(FileFlag::Truncated),
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     strongest(rules, &attempt, |access| {
         first_match(rules, &attempt, access)

@@ -9,11 +9,11 @@ use crate::model::{AttemptKind, Rule, RuleAction, Severity};
 /// An entry of `network.allow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHost {
-    /// Whom, at which ports.
+    /// The hosts and ports that may be reached.
     pub to: Endpoint,
-    /// Why the program needs it.
+    /// The reason why the program needs it.
     pub why: String,
-    /// What a name has been resolved to, by whoever runs the policy; empty before, and for what is
+    /// The addresses that a name has been resolved to, by the caller that runs the policy; empty before, and for what is
     /// no name.
     pub addresses: Vec<IpAddr>,
 }
@@ -30,10 +30,10 @@ impl AllowedHost {
     }
 }
 
-/// Who is at the other end, and at which ports of TCP.
+/// A destination of TCP: a host or range of addresses, and the ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Who.
+    /// The host or range.
     pub peer: EndpointHost,
     /// At which ports.
     pub ports: Ports,
@@ -47,7 +47,7 @@ impl Endpoint {
     }
 }
 
-/// Who is at the other end.
+/// The host of a destination: a name, or a range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointHost {
     /// A name, lower-case, that is resolved once before the run.
@@ -56,7 +56,7 @@ pub enum EndpointHost {
     Net(Subnet),
 }
 
-/// Whether it holds one address only.
+/// True for a subnet of one address.
 #[must_use]
 pub fn is_one(net: Subnet) -> bool {
     net == Subnet::one(net.network())
@@ -89,9 +89,9 @@ pub enum SpecialAddress {
 }
 
 impl SpecialAddress {
-    /// What is special about an address; `None` for most.
+    /// The special meaning of an address; `None` for most.
     #[must_use]
-    pub fn of(address: IpAddr) -> Option<SpecialAddress> {
+    pub fn from_address(address: IpAddr) -> Option<SpecialAddress> {
         let address = match address {
             IpAddr::V6(six) => embedded(six).map_or(address, IpAddr::V4),
             IpAddr::V4(_) => address,
@@ -112,7 +112,7 @@ impl SpecialAddress {
     }
 }
 
-/// What is special; the first that holds an address says how.
+/// The special ranges; the first that holds an address says how.
 const GUARDED: &[(&str, u8, SpecialAddress)] = &[
     ("169.254.169.254", 32, SpecialAddress::Metadata),
     ("169.254.170.2", 32, SpecialAddress::Metadata),
@@ -130,7 +130,7 @@ const GUARDED: &[(&str, u8, SpecialAddress)] = &[
     ("ff00::", 8, SpecialAddress::Group),
 ];
 
-/// Everything that is special, as ranges; the first that holds an address says how.
+/// Iterates over the special ranges; the first that holds an address says how.
 pub fn guarded() -> impl Iterator<Item = (Subnet, SpecialAddress)> {
     GUARDED.iter().filter_map(|(network, length, special)| {
         let network: IpAddr = network.parse().ok()?;
@@ -158,14 +158,14 @@ fn words(address: Ipv6Addr) -> [u32; 4] {
     [96, 64, 32, 0].map(|shift| (bits >> shift) as u32)
 }
 
-/// Whether a list of entries means an address and port: any range does, but for what is
-/// [special](Special) and for `own`, the host's own addresses, which only an entry that is the very
+/// True when a list of entries allows an address and port: any range does, but for what is
+/// [special](SpecialAddress) and for `own`, the host's own addresses, which only an entry that is the very
 /// address, or a name that was resolved to it, means.
 #[must_use]
 pub fn allows(allowed: &[AllowedHost], own: &[IpAddr], address: IpAddr, port: u16) -> bool {
     // A socket of version 6 can hold an address of version 4.
     let address = address.to_canonical();
-    let guarded = SpecialAddress::of(address).is_some() || own.contains(&address);
+    let guarded = SpecialAddress::from_address(address).is_some() || own.contains(&address);
     allowed
         .iter()
         .filter(|entry| entry.to.ports.contains(port))
@@ -244,7 +244,7 @@ pub fn rules_of_host(rules: &[Rule]) -> Vec<Rule> {
     implied
 }
 
-/// What lies in an allowed range and is never meant by it, and what a jail has not for itself.
+/// The parts of allowed ranges that stay closed: special addresses, and what a jail has not for itself.
 #[must_use]
 pub fn closed(allowed: &[AllowedHost], own: &[IpAddr]) -> Vec<Subnet> {
     let special = guarded()
@@ -256,7 +256,8 @@ pub fn closed(allowed: &[AllowedHost], own: &[IpAddr]) -> Vec<Subnet> {
         })
         .map(|(net, _)| net);
     let own = own.iter().copied();
-    let own = own.filter(|address| SpecialAddress::of(*address) != Some(SpecialAddress::Loopback));
+    let own = own
+        .filter(|address| SpecialAddress::from_address(*address) != Some(SpecialAddress::Loopback));
     let mut closed: Vec<Subnet> = special.chain(own.map(Subnet::one)).collect();
     closed.sort();
     closed.dedup();
@@ -447,7 +448,7 @@ mod tests {
                 let host = address(host);
                 let attempt = Attempt {
                     address: Some(SocketAddr::new(host, port)),
-                    ..Attempt::of(AttemptKind::Connect)
+                    ..Attempt::new(AttemptKind::Connect)
                 };
                 let action = decide(&rules, &attempt).map(|index| rules[index].action);
                 let means = allows(&list, &own, host, port);
@@ -473,7 +474,7 @@ mod tests {
         let action = |on, host: &str| {
             let attempt = Attempt {
                 address: Some(SocketAddr::new(address(host), 80)),
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             };
             decide(&rules, &attempt).map(|index| rules[index].action)
         };

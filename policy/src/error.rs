@@ -1,4 +1,4 @@
-//! What can be wrong with a profile or with the flags that override it, and where.
+//! Diagnostics: the mistakes in a profile or in the flags that override it, and their places.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(crate) struct SourceText {
     pub(crate) text: String,
     /// The text as a terminal may show it, byte for byte at the same places.
     shown: String,
-    /// Whether places in it can be drawn.
+    /// True when places in the text can be drawn.
     can_be_drawn: bool,
 }
 
@@ -85,11 +85,11 @@ pub(crate) struct Located<T> {
 pub struct Problem {
     message: String,
     help: Option<String>,
-    /// Where it is, with a few words beside each place.
+    /// The places of the mistake, with a few words beside each.
     at: Vec<(TextSpan, String)>,
-    /// Where it points into other texts than that of the first place.
+    /// Remarks that point into other texts than that of the first place.
     elsewhere: Vec<Problem>,
-    /// Nothing is wrong there: it is told for another problem.
+    /// True for a remark: it explains another problem, and nothing is wrong at its place.
     remark: bool,
 }
 
@@ -97,7 +97,7 @@ pub struct Problem {
 /// was made to be wrong everywhere would keep the reader busy.
 const MOST_TOLD: usize = 50;
 
-/// Why no policy came of a profile: one problem or several.
+/// The problems, one or several, that kept a profile from becoming a policy.
 ///
 /// It implements [`miette::Diagnostic`], with the text at fault, line, column and fix.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ fn sentence(mut text: String) -> String {
     visible::spelled(&text)
 }
 
-/// What of a place is drawn.
+/// The part of a place that is drawn.
 fn drawn(at: &TextSpan) -> Range<usize> {
     let Range { start, end } = at.span.clone();
     let most = at
@@ -141,18 +141,18 @@ impl Problem {
         }
     }
 
-    /// What to do about it.
+    /// Adds the fix.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(sentence(help.into()));
         self
     }
 
-    /// Where it is, with a few words beside the place.
-    pub(crate) fn at(mut self, at: &TextSpan, label: impl Into<String>) -> Self {
+    /// Adds a place, with a few words beside it.
+    pub(crate) fn with_label(mut self, at: &TextSpan, label: impl Into<String>) -> Self {
         let label = sentence(label.into());
         match self.at.first() {
             Some((first, _)) if first.source != at.source => {
-                let mut other = Self::new(label).at(at, "here");
+                let mut other = Self::new(label).with_label(at, "here");
                 other.remark = true;
                 self.elsewhere.push(other);
             }
@@ -175,13 +175,13 @@ impl Problem {
         here.chain(elsewhere).collect()
     }
 
-    /// What to do about it, when there is something to say.
+    /// The fix, when there is one.
     #[must_use]
     pub fn fix(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// What is wrong, in one sentence.
+    /// The mistake, in one sentence.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -205,7 +205,7 @@ impl LoadError {
         Some(Self { problems, count })
     }
 
-    /// What is wrong, at least one thing: of very many the first, and at the end how many more there are.
+    /// The problems, at least one: of very many the first, and at the end how many more there are.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems

@@ -30,7 +30,7 @@ pub struct Glob {
 /// One piece of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Token {
-    /// These bytes.
+    /// Literal bytes.
     Literal(Vec<u8>),
     /// `?`: one byte that is not `/`.
     AnyByte,
@@ -44,10 +44,10 @@ pub enum Token {
     OneOf(Vec<Vec<Token>>),
 }
 
-/// How specific a pattern is. The greater decides: see [`mod@crate::decide`].
+/// The specificity of a pattern. The greater decides: see [`mod@crate::decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Specificity {
-    /// It has no wildcard.
+    /// True when the pattern has no wildcard.
     pub exact: bool,
     /// Literal bytes that every path it matches must hold: with alternatives, the fewest.
     pub literal_bytes: usize,
@@ -128,7 +128,7 @@ impl Glob {
         &self.tokens
     }
 
-    /// Whether the pattern matches the whole path.
+    /// True when the pattern matches the whole path.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
         let mut start = vec![false; path.len() + 1];
@@ -136,7 +136,7 @@ impl Glob {
         advance_all(&self.tokens, start, path)[path.len()]
     }
 
-    /// How specific the pattern is.
+    /// The specificity of the pattern.
     #[must_use]
     pub fn specificity(&self) -> Specificity {
         Specificity {

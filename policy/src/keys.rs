@@ -2,13 +2,15 @@
 //! what the reference in `docs/profile.md` lists.
 
 use crate::behaviour::BehaviourResponse;
+pub use crate::key_table::{KeyFlag, KeyValue};
 use crate::model::{
     AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
     RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 use crate::names::NamedVariants;
+use crate::{identity, limits};
 
-/// What is written after a key.
+/// The form of the value that is written after a key.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueForm {
     /// Any text.
@@ -46,11 +48,11 @@ pub enum ValueForm {
 pub struct ProfileKey {
     /// The table it stands in; empty for the top.
     pub table: &'static str,
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What is written after it.
+    /// The form of its value.
     pub form: ValueForm,
-    /// What holds when no merged profile says anything; empty when it must be given.
+    /// The default, for when no merged profile says anything; empty when the key must be given.
     pub default: &'static str,
     /// One line for people.
     pub about: &'static str,
@@ -70,7 +72,7 @@ fn layers_or_all() -> Vec<&'static str> {
     all
 }
 
-const fn key(
+pub(crate) const fn key(
     table: &'static str,
     name: &'static str,
     form: ValueForm,
@@ -86,9 +88,29 @@ const fn key(
     }
 }
 
-/// Every key.
+/// Every key: those of the tables of scalars stand in files of their own.
+pub const KEYS: &[ProfileKey] = &joined::<
+    { BEFORE.len() + limits::KEYS.len() + identity::KEYS.len() + AFTER.len() },
+>(&[BEFORE, limits::KEYS, identity::KEYS, AFTER]);
+
+const fn joined<const COUNT: usize>(parts: &[&[ProfileKey]]) -> [ProfileKey; COUNT] {
+    let mut all = [parts[0][0]; COUNT];
+    let (mut next, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut index = 0;
+        while index < parts[part].len() {
+            all[next] = parts[part][index];
+            next += 1;
+            index += 1;
+        }
+        part += 1;
+    }
+    all
+}
+
+/// The keys before those of the tables of scalars.
 #[rustfmt::skip]
-pub const KEYS: &[ProfileKey] = &[
+const BEFORE: &[ProfileKey] = &[
     key("", "schema", ValueForm::Text, "", "`turnkey.profile/v1`"),
     key("", "name", ValueForm::Text, "", "the profile's name in reports"),
     key("", "description", ValueForm::Text, "`\"\"`", "one line for people"),
@@ -130,24 +152,11 @@ pub const KEYS: &[ProfileKey] = &[
     key("network", "allow", ValueForm::Entries("{ to = \"example.org:443\", why = \"packages\" }"), "`[]`", "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)"),
     key("network.allow", "to", ValueForm::Text, "", "`HOST:PORT`: a name, an address or a range such as `10.1.0.0/16`, version 6 in brackets; a port or a range such as `8000-8010`"),
     key("network.allow", "why", ValueForm::Text, "`\"\"`", "why the program needs it"),
+];
 
-    key("limits", "memory", ValueForm::Size, "`256M`", "memory of the tree, with page cache and scratch"),
-    key("limits", "swap", ValueForm::Size, "`0`", "swap of the tree"),
-    key("limits", "cpu", ValueForm::Percent, "`100%`", "share of one processor; `200%` is two processors"),
-    key("limits", "pids", ValueForm::Count, "`50`", "processes and threads at once"),
-    key("limits", "wall", ValueForm::Duration, "`30s`", "from the program's first instruction; while the machine is suspended, this clock stands"),
-    key("limits", "cpu_time", ValueForm::Duration, "`20s`", "user and system time of the tree"),
-    key("limits", "output", ValueForm::Size, "`1M`", "stdout and stderr together"),
-    key("limits", "io_read", ValueForm::Size, "no limit", "bytes that the tree reads in a second from each disk behind what it sees"),
-    key("limits", "io_write", ValueForm::Size, "no limit", "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache"),
-    key("limits", "disk", ValueForm::Size, "`1G`", "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too"),
-    key("limits", "file_size", ValueForm::Size, "`64M`", "per file"),
-    key("limits", "open_files", ValueForm::Count, "`256`", "per process"),
-    key("limits", "export_size", ValueForm::Size, "`256M`", "what `--export` writes to the host"),
-
-    key("identity", "user", ValueForm::Text, "`jail`", "user and group name inside"),
-    key("identity", "hostname", ValueForm::Text, "`jail`", "host name inside"),
-
+/// The keys after those of the tables of scalars.
+#[rustfmt::skip]
+const AFTER: &[ProfileKey] = &[
     key("env", "pass", ValueForm::Texts, "`[]`", "names handed through from the caller"),
     key("env", "set", ValueForm::TextTable, "`{}`", "names with fixed values; wins over `pass`"),
 
@@ -203,18 +212,18 @@ pub const KEYS: &[ProfileKey] = &[
 ];
 
 /// The keys of one table.
-pub fn of(table: &str) -> impl Iterator<Item = &'static ProfileKey> {
+pub fn in_table(table: &str) -> impl Iterator<Item = &'static ProfileKey> {
     KEYS.iter().filter(move |key| key.table == table)
 }
 
 /// The key of this name in a table.
 #[must_use]
 pub fn find(table: &str, name: &str) -> Option<&'static ProfileKey> {
-    of(table).find(|key| key.name == name)
+    in_table(table).find(|key| key.name == name)
 }
 
 impl ProfileKey {
-    /// Whether every profile has to say it, wherever its table stands. What a run needs and a profile may
+    /// True for a key that every profile has to say, wherever its table stands. What a run needs and a profile may
     /// inherit is not.
     #[must_use]
     pub fn is_required(&self) -> bool {
@@ -235,7 +244,7 @@ impl ProfileKey {
 }
 
 impl ValueForm {
-    /// What is to be written, for people.
+    /// Describes the form, for people.
     #[must_use]
     pub fn describe(self) -> String {
         match self {
@@ -274,7 +283,7 @@ mod tests {
     #[test]
     fn no_key_stands_twice() {
         for key in KEYS {
-            let same = of(key.table).filter(|other| other.name == key.name);
+            let same = in_table(key.table).filter(|other| other.name == key.name);
             assert_eq!(same.count(), 1, "{}", key.path());
         }
     }

@@ -12,17 +12,15 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
-//! let flags = Overrides {
-//!     memory: Some("512M".to_owned()),
-//!     ..Overrides::default()
-//! };
+//! let mut flags = Overrides::default();
+//! flags.limits.memory = Some("512M".to_owned());
 //! let policy = load("untrusted", &no_files, &flags)?;
 //! assert_eq!(policy.limits.memory, 512 << 20);
 //!
 //! let attempt = Attempt {
 //!     path: Some(b"/etc/shadow"),
 //!     access: &[OpenAccess::Read],
-//!     ..Attempt::of(AttemptKind::Open)
+//!     ..Attempt::new(AttemptKind::Open)
 //! };
 //! let rule = decide(&policy.rules, &attempt).map(|index| &policy.rules[index]);
 //! assert_eq!(rule.map(|rule| rule.id.as_str()), Some("credential-file"));
@@ -41,7 +39,10 @@ mod error;
 mod flags;
 pub mod glob;
 mod home;
+mod identity;
+mod key_table;
 pub mod keys;
+mod limits;
 pub mod lint;
 mod load;
 pub mod masks;
@@ -73,18 +74,20 @@ pub use endpoint::{AllowedHost, Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use home::Beginning;
+pub use identity::{IdentityOverrides, JailIdentity};
+pub use limits::{JailLimits, LimitOverrides};
 pub use lint::check;
 pub use load::load;
 pub use model::*;
 pub use names::NamedVariants;
-pub use overrides::Overrides;
+pub use overrides::{Overrides, flags};
 pub use place::ProfilePlace;
 pub use quoted::quoted;
 pub use reason::PrecedenceReason;
 pub use reserved::is_reserved;
 pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
 
-/// Where the caller's directory appears in the jail, and the program's home.
+/// The directory of the jail at which the caller's appears, and the program's home.
 pub const WORKSPACE: &str = "/workspace";
 
 /// The version of the profile format that this release reads.

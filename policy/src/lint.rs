@@ -1,4 +1,4 @@
-//! What in a profile is valid and most likely not meant, or dangerous and unexplained.
+//! Lints: parts of a profile that are valid and most likely not meant, or dangerous and unexplained.
 //!
 //! Every question about patterns is answered exactly, as a question about sets of paths, and by the
 //! order in which rules decide ([`mod@crate::decide`]); nothing is guessed from how they look.
@@ -29,10 +29,10 @@ use crate::overrides::Overrides;
 use crate::profile::ParsedProfile;
 use field::ComparableRules;
 
-/// What is looked for.
+/// The lints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lint {
-    /// Something dangerous is allowed, and nobody says why.
+    /// A dangerous allowance without a reason.
     AllowWithoutReason,
     /// A rule, or one of its patterns, that no attempt can ever meet.
     NeverMatches,
@@ -65,9 +65,9 @@ pub struct LintFinding {
 /// A profile that can be used, and what was found in it.
 #[derive(Debug)]
 pub struct CheckedProfile {
-    /// What it means.
+    /// The policy that the profile becomes.
     pub policy: Policy,
-    /// What a person should look at, in the order of the lints.
+    /// The findings, in the order of the lints.
     pub findings: Vec<LintFinding>,
 }
 
@@ -199,19 +199,19 @@ impl fmt::Display for Lint {
 }
 
 impl LintFinding {
-    /// What it is an instance of.
+    /// The lint that found it.
     #[must_use]
     pub fn lint(&self) -> Lint {
         self.lint
     }
 
-    /// Why it matters.
+    /// The reason why the finding matters.
     #[must_use]
     pub fn why(&self) -> &str {
         &self.why
     }
 
-    /// What was found, where, and what to do about it.
+    /// The finding as a problem: its text, its place and its fix.
     #[must_use]
     pub fn problem(&self) -> &Problem {
         &self.problem

@@ -34,7 +34,7 @@ pub fn load(
     gather(profile, read_file, overrides)?.resolve()
 }
 
-/// What several texts say together, before it is looked at as a whole.
+/// Several profiles merged into one, before it is checked as a whole.
 pub(crate) struct MergedProfiles {
     pub(crate) profile: ParsedProfile,
     sha256: String,
@@ -150,7 +150,7 @@ impl ProfileLoader<'_> {
             self.problems.push(located(problem, origin));
             return;
         }
-        match self.text(name) {
+        match self.read_text(name) {
             Ok(text) => self.add_text(name, text),
             Err(problem) => self.problems.push(located(problem, origin)),
         }
@@ -175,7 +175,7 @@ impl ProfileLoader<'_> {
         self.add(&relative_to(name, &base.value), Some(&base.at));
     }
 
-    /// Whether following a name would never end, or not soon enough.
+    /// The refusal to follow a name, when following would never end, or not soon enough.
     fn refusal(&self, name: &str) -> Option<Problem> {
         if let Some(start) = self.open.iter().position(|open| open == name) {
             let circle = self.open[start..].join(" → ");
@@ -191,7 +191,7 @@ impl ProfileLoader<'_> {
         None
     }
 
-    fn text(&self, name: &str) -> Result<String, Problem> {
+    fn read_text(&self, name: &str) -> Result<String, Problem> {
         if shipped::is_file(name) {
             return (self.read_file)(name).map_err(|error| {
                 Problem::new(format!("the profile {name} cannot be read: {error}"))
@@ -206,7 +206,7 @@ impl ProfileLoader<'_> {
 
 fn located(problem: Problem, origin: Option<&TextSpan>) -> Problem {
     match origin {
-        Some(at) => problem.at(at, "built on here"),
+        Some(at) => problem.with_label(at, "built on here"),
         None => problem,
     }
 }
@@ -222,7 +222,7 @@ fn unknown_profile(name: &str) -> Problem {
     ))
 }
 
-/// Where a base lies that a profile names: a file is looked for beside the one that names it.
+/// The path of a base that a profile names: a file is looked for beside the one that names it.
 fn relative_to(name: &str, base: &str) -> String {
     match Path::new(name).parent() {
         Some(folder) if shipped::is_file(name) && shipped::is_file(base) => {

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::address::{Ports, Subnet};
 use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 use crate::endpoint::AllowedHost;
 use crate::glob::Glob;
+use crate::identity::JailIdentity;
+use crate::limits::JailLimits;
 
 /// A whole policy, ready to be planned and compiled.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,34 +24,34 @@ pub struct Policy {
     pub sha256: String,
     /// The files it was read from; shipped profiles are none.
     pub files: Vec<PathBuf>,
-    /// Whether rules act or only speak.
+    /// The mode of enforcement: rules act, or only log.
     pub mode: EnforcementMode,
-    /// What the jail's tree holds.
+    /// The contents of the jail's file system.
     pub filesystem: FilesystemPolicy,
-    /// What the jail may reach.
+    /// The network that the jail may reach.
     pub network: NetworkMode,
-    /// Whom the jail may talk to under [`NetworkMode::Allow`]; means nothing otherwise.
+    /// The hosts that the jail may reach under [`NetworkMode::Allow`]; without effect otherwise.
     pub allow: Vec<AllowedHost>,
-    /// What the whole tree of processes may use.
+    /// The limits of the whole process tree.
     pub limits: JailLimits,
-    /// Who the program is inside.
+    /// The identity of the program inside.
     pub identity: JailIdentity,
-    /// What the program finds in its environment.
+    /// The program's environment.
     pub environment: JailEnvironment,
     /// The syscalls the filter allows.
     pub syscalls: SyscallPolicy,
-    /// What must hold for a run to start and what lost evidence means.
+    /// The layers that a run needs to start, and the meaning of lost evidence.
     pub enforcement: EnforcementPolicy,
     /// Rules on attempts, in the order of the files. Which one decides: see [`mod@crate::decide`].
     pub rules: Vec<Rule>,
-    /// What each behaviour leads to; one that is not here is logged.
+    /// The response to each behaviour; one that is not here is logged.
     pub behaviours: BTreeMap<Behaviour, BehaviourResponse>,
     /// Findings that are known and no reason for suspicion, at most one of each id.
     pub accepted: Vec<AcceptedFinding>,
 }
 
 impl Policy {
-    /// What a behaviour leads to, after `mode` was applied.
+    /// The response to a behaviour, after `mode` was applied.
     #[must_use]
     pub fn response(&self, behaviour: Behaviour) -> BehaviourResponse {
         let said = self.behaviours.get(&behaviour);
@@ -62,7 +63,7 @@ impl Policy {
     }
 }
 
-/// Whether rules act.
+/// The mode in which rules are enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EnforcementMode {
     /// Rules kill and deny.
@@ -72,7 +73,7 @@ pub enum EnforcementMode {
 }
 
 impl EnforcementMode {
-    /// What a rule's action comes to under this mode.
+    /// The effect of a rule's action under this mode.
     #[must_use]
     pub fn apply(self, action: RuleAction) -> RuleAction {
         match self {
@@ -87,9 +88,9 @@ impl EnforcementMode {
 pub struct FilesystemPolicy {
     /// A directory of the host that is the jail's root, read-only, instead of the host's own.
     pub root: Option<PathBuf>,
-    /// Whether the command's own installation is brought in.
+    /// The treatment of the command's own installation.
     pub toolchain: ToolchainMode,
-    /// What of `/proc` is there.
+    /// The parts of `/proc` that are there.
     pub proc: ProcView,
     /// Host paths visible read-only at the same place.
     pub read: Vec<HostPath>,
@@ -97,24 +98,24 @@ pub struct FilesystemPolicy {
     pub write: Vec<HostPath>,
     /// Memory file systems, gone afterwards.
     pub scratch: Vec<ScratchMount>,
-    /// How the working directory appears at `/workspace`.
+    /// The form in which the working directory appears at `/workspace`.
     pub workdir: WorkdirMode,
     /// Jail paths where a worthless file is planted to be watched.
     pub decoys: Vec<PathBuf>,
 }
 
-/// Whether a command that is installed outside of what the jail shows brings its installation
+/// The treatment of a command that is installed outside of what the jail shows: it may bring its installation
 /// along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolchainMode {
-    /// It is not found in the jail, and the error names what would bring it in.
+    /// The command is not found in the jail, and the error names what would bring it in.
     #[default]
     None,
     /// Exactly the directory it is installed in is visible, read-only.
     Auto,
 }
 
-/// What of procfs, proc(5), a jail has.
+/// The parts of procfs, proc(5), that a jail has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProcView {
     /// All but what speaks of the host alone, which is covered.
@@ -131,10 +132,10 @@ pub struct HostPath {
     pub path: PathBuf,
     /// A missing path is left out instead of failing the run.
     pub optional: bool,
-    /// Whether directories in it may be listed, and not only what is in them opened by name. Always, where
+    /// True when directories in it may be listed, and not only what is in them opened by name. Always, where
     /// it may be written.
     pub list: bool,
-    /// Why the jail is given it.
+    /// The reason why the jail is given it.
     pub why: String,
 }
 
@@ -147,7 +148,7 @@ pub struct ScratchMount {
     pub size: u64,
 }
 
-/// How the caller's directory appears at `/workspace`.
+/// The form in which the caller's directory appears at `/workspace`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkdirMode {
     /// Writable; writes land in memory and are thrown away.
@@ -173,55 +174,6 @@ pub enum NetworkMode {
     Host,
 }
 
-/// `[limits]`: for the whole tree of processes unless said otherwise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JailLimits {
-    /// Bytes.
-    pub memory: u64,
-    /// Bytes.
-    pub swap: u64,
-    /// Percent of one processor; 200 is two processors.
-    pub cpu_percent: u32,
-    /// Tasks (processes and threads).
-    pub pids: u32,
-    /// From the program's first instruction.
-    pub wall: Duration,
-    /// User and system time of the tree.
-    pub cpu_time: Duration,
-    /// Bytes of stdout and stderr together.
-    pub output: u64,
-    /// Bytes in a second from each disk behind what the jail sees; `None` is no limit.
-    pub io_read: Option<u64>,
-    /// Bytes in a second to each of them.
-    pub io_write: Option<u64>,
-    /// Bytes that the side of the workspace which takes the writes may hold. One file or directory
-    /// is allowed for every 4096 of them.
-    pub disk: u64,
-    /// Bytes, per file (`RLIMIT_FSIZE`).
-    pub file_size: u64,
-    /// Descriptors, per process (`RLIMIT_NOFILE`).
-    pub open_files: u32,
-    /// Bytes that an export of the workspace writes to the host.
-    pub export_size: u64,
-}
-
-impl JailLimits {
-    /// Whether reads or writes are limited, so that [`Layer::Io`] is needed.
-    #[must_use]
-    pub fn limit_io(&self) -> bool {
-        self.io_read.is_some() || self.io_write.is_some()
-    }
-}
-
-/// `[identity]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JailIdentity {
-    /// User and group name inside.
-    pub user: String,
-    /// Host name inside.
-    pub hostname: String,
-}
-
 /// `[env]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JailEnvironment {
@@ -236,7 +188,7 @@ pub struct JailEnvironment {
 pub struct SyscallPolicy {
     /// Names as in the kernel's table; all from [`crate::syscalls`].
     pub allow: BTreeSet<&'static str>,
-    /// Whether files may be given set-user-id bits. Inside they have no effect; on the host they
+    /// True when files may be given set-user-ID bits. Inside they have no effect; on the host they
     /// would, so not where the policy lets the jail write to it.
     pub set_id_files: bool,
 }
@@ -246,11 +198,11 @@ pub struct SyscallPolicy {
 pub struct EnforcementPolicy {
     /// Layers without which the run fails. The rest is optional and reported when missing.
     pub required: BTreeSet<Layer>,
-    /// What lost evidence means.
+    /// The meaning of lost evidence.
     pub on_loss: OnLoss,
 }
 
-/// What happens when events were lost.
+/// The response to lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLoss {
     /// The verdict is `inconclusive`, the exit code the command's.
@@ -321,11 +273,11 @@ pub struct Rule {
     pub port: Vec<Ports>,
     /// Any of these states of the file; only for `open` and `exec`. Empty means any file.
     pub flags: BTreeSet<FileFlag>,
-    /// Whether the paths stand for the files that they name when the run begins, too.
+    /// The extent to which the paths stand for the files that they name when the run begins.
     pub same_file: SameFile,
-    /// Whether its patterns decide only where no pattern of another rule does, however specific they are.
+    /// True for a rule whose patterns decide only where no pattern of another rule does, however specific they are.
     pub yields: bool,
-    /// Whether it speaks only of paths that the profile shows nothing of.
+    /// True for a rule that is only about paths that the profile shows nothing of.
     pub hidden: bool,
     /// Whether it speaks, in the program's own home, only of what is there when the run begins.
     pub present: bool,
@@ -338,7 +290,7 @@ pub struct Rule {
     /// The scripts whose attempts it speaks of: any of these patterns of [`crate::ActorPaths::script`]. Empty
     /// means every process, also one that runs none.
     pub script: Vec<Glob>,
-    /// What to do.
+    /// The action.
     pub action: RuleAction,
     /// For the verdict.
     pub severity: Severity,
@@ -349,7 +301,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether it is silent about this path: the profile shows it, or the program's home lacks it.
+    /// True when the rule is silent about this path: the profile shows it, or the program's home lacks it.
     #[must_use]
     pub fn is_silent(&self, path: &[u8]) -> bool {
         self.silent.iter().any(|glob| glob.matches(path))
@@ -441,7 +393,7 @@ pub enum AttemptKind {
 }
 
 impl AttemptKind {
-    /// Whether such an attempt is on a file that rules can name by its path.
+    /// True when such an attempt is on a file that rules can name by its path.
     #[must_use]
     pub const fn has_path(self) -> bool {
         matches!(
@@ -469,7 +421,7 @@ impl AttemptKind {
 }
 
 impl AttemptKind {
-    /// Whether such an attempt is on an internet address that rules can name.
+    /// True when such an attempt is on an internet address that rules can name.
     #[must_use]
     pub const fn has_address(self) -> bool {
         matches!(self, Self::Connect | Self::Bind | Self::Send)
@@ -477,14 +429,14 @@ impl AttemptKind {
 }
 
 impl AttemptKind {
-    /// Whether the state of the file is known at such an attempt.
+    /// True when the state of the file is known at such an attempt.
     #[must_use]
     pub const fn has_flags(self) -> bool {
         matches!(self, Self::Open | Self::Exec)
     }
 }
 
-/// How a file is opened.
+/// The ways to open a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OpenAccess {
     /// `O_RDONLY` or `O_RDWR`
@@ -493,7 +445,7 @@ pub enum OpenAccess {
     Write,
 }
 
-/// What a rule can know of a file besides its path.
+/// The states of a file that a rule can ask for besides its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileFlag {
     /// Made by memfd_create(2): it never had a name in any directory.
@@ -505,7 +457,7 @@ pub enum FileFlag {
     Truncated,
 }
 
-/// Whether a rule's paths stand for files or for names.
+/// The meaning of a rule's paths: names, or the files behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SameFile {
     /// For names alone.
@@ -519,10 +471,10 @@ pub enum SameFile {
     Optional,
 }
 
-/// What a rule does. The order is the order of strength on a tie.
+/// The action of a rule. The order is the order of strength on a tie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleAction {
-    /// Nothing; shields from less specific rules.
+    /// Lets the attempt pass; shields it from less specific rules.
     Allow,
     /// A violation in the report, nothing else.
     Log,
@@ -532,7 +484,7 @@ pub enum RuleAction {
     Kill,
 }
 
-/// How bad an attempt is.
+/// The severity of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth knowing.

@@ -19,7 +19,7 @@ pub struct ProfilePlace {
     pub offset: usize,
     /// The text itself.
     pub text: String,
-    /// What is to be said beside it.
+    /// The label beside the place.
     pub label: String,
 }
 

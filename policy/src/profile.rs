@@ -2,24 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 use crate::decide::Candidate;
 use crate::endpoint::AllowedHost;
 use crate::error::{Located, Problem, TextSpan};
+use crate::identity::IdentityKeys;
+use crate::limits::LimitKeys;
 use crate::model::{
     EnforcementMode, HostPath, Layer, NetworkMode, OnLoss, ProcView, Rule, RuleAction,
     ScratchMount, ToolchainMode, WorkdirMode,
 };
 
-/// What one text says; what it does not say is `None` or empty.
+/// One text as it was read; what it does not say is `None` or empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParsedProfile {
     pub(crate) name: Option<Located<String>>,
     pub(crate) description: Option<Located<String>>,
     pub(crate) extends: Vec<Located<String>>,
-    /// What the profiles below list for the jail's tree falls away.
+    /// True when what the profiles below list for the jail's file system falls away.
     pub(crate) own_tree: bool,
     pub(crate) root: Option<Located<PathBuf>>,
     pub(crate) toolchain: Option<Located<ToolchainMode>>,
@@ -30,27 +31,14 @@ pub(crate) struct ParsedProfile {
     pub(crate) workdir: Option<Located<WorkdirMode>>,
     pub(crate) decoys: Vec<Located<PathBuf>>,
     pub(crate) network: Option<Located<NetworkMode>>,
-    /// Why it is that mode.
+    /// The reason for that mode.
     pub(crate) network_why: Option<Located<String>>,
     pub(crate) allow: Vec<Located<AllowedHost>>,
-    pub(crate) memory: Option<Located<u64>>,
-    pub(crate) swap: Option<Located<u64>>,
-    pub(crate) cpu: Option<Located<u32>>,
-    pub(crate) pids: Option<Located<u32>>,
-    pub(crate) wall: Option<Located<Duration>>,
-    pub(crate) cpu_time: Option<Located<Duration>>,
-    pub(crate) output: Option<Located<u64>>,
-    pub(crate) io_read: Option<Located<u64>>,
-    pub(crate) io_write: Option<Located<u64>>,
-    pub(crate) disk: Option<Located<u64>>,
-    pub(crate) file_size: Option<Located<u64>>,
-    pub(crate) open_files: Option<Located<u32>>,
-    pub(crate) export_size: Option<Located<u64>>,
-    pub(crate) user: Option<Located<String>>,
-    pub(crate) hostname: Option<Located<String>>,
+    pub(crate) limits: LimitKeys,
+    pub(crate) identity: IdentityKeys,
     pub(crate) pass: Vec<Located<String>>,
     pub(crate) set: BTreeMap<String, String>,
-    /// What the profiles below allow falls away.
+    /// True when what the profiles below allow falls away.
     pub(crate) own_syscalls: bool,
     pub(crate) syscalls: Vec<Located<Vec<&'static str>>>,
     pub(crate) required: Option<Located<BTreeSet<Layer>>>,
@@ -71,7 +59,7 @@ pub(crate) struct ProfileRule {
     pub(crate) places: RulePlaces,
 }
 
-/// Where parts of a rule stand.
+/// The places of a rule's parts.
 #[derive(Clone, Debug)]
 pub(crate) struct RulePlaces {
     pub(crate) id: TextSpan,
@@ -89,8 +77,8 @@ pub(crate) struct RulePlaces {
 }
 
 impl RulePlaces {
-    /// Where what a candidate speaks of stands; `None` for one that speaks of everything.
-    pub(crate) fn of(&self, candidate: Candidate) -> Option<&TextSpan> {
+    /// The place of what a candidate is about; `None` for one that is about everything.
+    pub(crate) fn span_of(&self, candidate: Candidate) -> Option<&TextSpan> {
         let path = candidate.pattern.map(|index| &self.path[index]);
         let address = candidate.address.map(|index| &self.address[index]);
         let port = candidate.port.map(|index| &self.port[index]);
@@ -112,21 +100,8 @@ impl ParsedProfile {
         }
         override_with(&mut self.network, above.network);
         override_with(&mut self.network_why, above.network_why);
-        override_with(&mut self.memory, above.memory);
-        override_with(&mut self.swap, above.swap);
-        override_with(&mut self.cpu, above.cpu);
-        override_with(&mut self.pids, above.pids);
-        override_with(&mut self.wall, above.wall);
-        override_with(&mut self.cpu_time, above.cpu_time);
-        override_with(&mut self.output, above.output);
-        override_with(&mut self.io_read, above.io_read);
-        override_with(&mut self.io_write, above.io_write);
-        override_with(&mut self.disk, above.disk);
-        override_with(&mut self.file_size, above.file_size);
-        override_with(&mut self.open_files, above.open_files);
-        override_with(&mut self.export_size, above.export_size);
-        override_with(&mut self.user, above.user);
-        override_with(&mut self.hostname, above.hostname);
+        self.limits.lay_over(above.limits);
+        self.identity.lay_over(above.identity);
         override_with(&mut self.required, above.required);
         override_with(&mut self.on_loss, above.on_loss);
         override_with(&mut self.mode, above.mode);
@@ -174,15 +149,15 @@ impl ParsedProfile {
             (None, true) => problems.push(
                 Problem::new(format!("there is no rule {id:?} to replace"))
                     .help("remove `replaces`, or write the id of an inherited rule")
-                    .at(&new.at, "replaces nothing"),
+                    .with_label(&new.at, "replaces nothing"),
             ),
             (Some(index), false) => {
                 let first = &self.rules[index];
                 let mut problem = Problem::new(format!("there are two rules {id:?}"))
                     .help("choose another id, or add `replaces = true` to the later one")
-                    .at(&new.at, "the second");
+                    .with_label(&new.at, "the second");
                 if first.at.source == new.at.source {
-                    problem = problem.at(&first.at, "the first");
+                    problem = problem.with_label(&first.at, "the first");
                 }
                 problems.push(problem);
             }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-/// Why a text is not a quantity.
+/// An error in a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {what}")]
 pub struct QuantityError {
-    /// What was read.
+    /// The text that was read.
     pub text: String,
-    /// What it should have been.
+    /// The form that was expected.
     pub what: &'static str,
-    /// What to write instead.
+    /// The fix: what to write instead.
     pub help: &'static str,
 }
 

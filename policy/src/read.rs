@@ -12,15 +12,17 @@ use toml::de::{DeTable, DeValue};
 use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
 use crate::endpoint::AllowedHost;
 use crate::error::{LONGEST_LINE, Located, Problem, SourceText, TextSpan, too_long_a_line};
+use crate::identity::IdentityKeys;
+use crate::limits::LimitKeys;
 use crate::model::{HostPath, Layer, NetworkMode, ScratchMount};
 use crate::profile::ParsedProfile;
 use crate::values::{self, ValueError};
 use crate::{LARGEST_PROFILE, SCHEMA};
-use section::SectionReader;
+pub(crate) use section::SectionReader;
 
 type Value<'d> = Spanned<DeValue<'d>>;
 
-/// What a text says. When `problems` grew, the profile is not to be used.
+/// Reads a profile. When `problems` grew, the profile is not to be used.
 pub(crate) fn profile(source: &Arc<SourceText>, problems: &mut Vec<Problem>) -> ParsedProfile {
     if source.text.len() > LARGEST_PROFILE {
         let message = format!("the profile {} is larger than 1 MiB", source.name);
@@ -50,7 +52,7 @@ fn syntax_problem(source: &Arc<SourceText>, error: &toml::de::Error) -> Problem 
         source: Arc::clone(source),
         span,
     };
-    Problem::new("this is not TOML").at(&at, error.message())
+    Problem::new("this is not TOML").with_label(&at, error.message())
 }
 
 /// One text, and what was found wrong with it.
@@ -72,8 +74,12 @@ impl ProfileReader<'_> {
         profile.extends = top.list("extends", values::text);
         top.section("filesystem", |section| filesystem(section, profile));
         top.section("network", |section| network(section, profile));
-        top.section("limits", |section| limits(section, profile));
-        top.section("identity", |section| identity(section, profile));
+        top.section("limits", |section| {
+            profile.limits = LimitKeys::read(section)
+        });
+        top.section("identity", |section| {
+            profile.identity = IdentityKeys::read(section)
+        });
         top.section("env", |section| environment(section, profile));
         top.section("syscalls", |section| {
             profile.own_syscalls = !section.truth_or("inherit", true);
@@ -85,14 +91,14 @@ impl ProfileReader<'_> {
         profile.rules = top.tables("rule", rule::rule);
     }
 
-    fn at(&self, span: std::ops::Range<usize>) -> TextSpan {
+    fn span_at(&self, span: std::ops::Range<usize>) -> TextSpan {
         TextSpan {
             source: Arc::clone(self.source),
             span,
         }
     }
 
-    /// Where in the text the fault within a value lies. Escapes shift a value against its text;
+    /// The place in the text of a fault within a value. Escapes shift a value against its text;
     /// then the whole value is shown.
     fn at_part(
         &self,
@@ -103,9 +109,9 @@ impl ProfileReader<'_> {
         let inner = whole.start + 1..whole.end.saturating_sub(1);
         match part {
             Some(part) if self.source.text.get(inner.clone()) == Some(value) => {
-                self.at(inner.start + part.start..inner.start + part.end)
+                self.span_at(inner.start + part.start..inner.start + part.end)
             }
-            _ => self.at(whole),
+            _ => self.span_at(whole),
         }
     }
 
@@ -118,8 +124,11 @@ impl ProfileReader<'_> {
     ) {
         let at = self.at_part(span, value, wrong.span);
         let message = format!("`{key}`: {}", wrong.message);
-        self.problems
-            .push(Problem::new(message).help(wrong.help).at(&at, "here"));
+        self.problems.push(
+            Problem::new(message)
+                .help(wrong.help)
+                .with_label(&at, "here"),
+        );
     }
 }
 
@@ -203,27 +212,6 @@ fn allowed(section: &mut SectionReader<'_, '_, '_>) -> Option<AllowedHost> {
         why: why.map(|why| why.value).unwrap_or_default(),
         addresses: Vec::new(),
     })
-}
-
-fn limits(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.memory = section.value("memory", values::memory);
-    profile.swap = section.value("swap", values::size);
-    profile.cpu = section.value("cpu", values::percent);
-    profile.pids = section.count("pids", values::pids);
-    profile.wall = section.value("wall", values::duration);
-    profile.cpu_time = section.value("cpu_time", values::duration);
-    profile.output = section.value("output", values::size);
-    profile.io_read = section.value("io_read", values::rate);
-    profile.io_write = section.value("io_write", values::rate);
-    profile.disk = section.value("disk", values::memory);
-    profile.file_size = section.value("file_size", values::size);
-    profile.open_files = section.count("open_files", values::open_files);
-    profile.export_size = section.value("export_size", values::size);
-}
-
-fn identity(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.user = section.value("user", values::user);
-    profile.hostname = section.value("hostname", values::hostname);
 }
 
 fn environment(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {

@@ -1,4 +1,4 @@
-//! Why one candidate decides before another: the order of [`mod@crate::decide`], in words.
+//! The order of [`mod@crate::decide`] in words: the reason why one candidate decides before another.
 
 use std::fmt;
 
@@ -11,46 +11,46 @@ use crate::model::{Rule, RuleAction};
 /// The first thing in which two candidates differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecedenceReason {
-    /// It speaks of files in a certain state, the other of every file.
+    /// The first is about files in a certain state, the other about every file.
     Flags,
     /// The other's pattern yields to those of all other rules.
     Yields,
-    /// Its pattern has no wildcard.
+    /// The first one's pattern has no wildcard.
     Exact,
-    /// Its pattern has more literal bytes.
+    /// The first one's pattern has more literal bytes.
     MoreLiteralBytes {
-        /// Those of the one that decides.
+        /// The count of the one that decides.
         first: usize,
-        /// Those of the other.
+        /// The count of the other.
         second: usize,
     },
-    /// It has a pattern, the other speaks of every path.
+    /// The first has a pattern, the other is about every path.
     Pattern,
-    /// Its address has the longer prefix.
+    /// The first one's address has the longer prefix.
     LongerPrefix {
         /// Bits of the one that decides.
         first: u8,
-        /// Those of the other.
+        /// The count of the other.
         second: u8,
     },
-    /// It names addresses, the other speaks of every one.
+    /// The first names addresses, the other is about every one.
     Address,
-    /// Its range of ports is the narrower one.
+    /// The first one's range of ports is the narrower one.
     FewerPorts {
-        /// How many the one that decides has.
+        /// The number of ports of the one that decides.
         first: u32,
-        /// Those of the other.
+        /// The count of the other.
         second: u32,
     },
-    /// It names ports, the other speaks of every one.
+    /// The first names ports, the other is about every one.
     Port,
-    /// It names scripts or programs, the other names none, or less narrowly.
+    /// The first names scripts or programs, the other names none, or less narrowly.
     Actor,
     /// Both are as specific, and its action is the stronger one.
     StrongerAction {
-        /// That of the one that decides.
+        /// The action of the one that decides.
         first: RuleAction,
-        /// That of the other.
+        /// The action of the other.
         second: RuleAction,
     },
     /// Both are alike, and it comes first.
@@ -58,7 +58,7 @@ pub enum PrecedenceReason {
 }
 
 impl PrecedenceReason {
-    /// Why `first` decides before `second`, which [`crate::precedence`] puts behind it.
+    /// The reason why `first` decides before `second`, which [`crate::precedence`] puts behind it.
     ///
     /// # Panics
     /// When a candidate was made from other rules.

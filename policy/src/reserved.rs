@@ -15,7 +15,7 @@ pub const RESERVED_ITSELF: [&str; 6] = [
     "/etc/hosts",
     "/etc/hostname",
 ];
-/// Whether every jail has it of its own, so that no profile can give the host's.
+/// True for a path that every jail has of its own, so that no profile can give the host's.
 #[must_use]
 pub fn is_reserved(path: &Path) -> bool {
     let inside = RESERVED.iter().any(|reserved| path.starts_with(reserved));

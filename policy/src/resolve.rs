@@ -4,13 +4,11 @@ mod accepted;
 mod claims;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use crate::error::{Located, Problem};
 use crate::model::{
-    EnforcementMode, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
-    JailLimits, Layer, NetworkMode, OnLoss, Policy, ProcView, Rule, SyscallPolicy, ToolchainMode,
-    WorkdirMode,
+    EnforcementMode, EnforcementPolicy, FilesystemPolicy, JailEnvironment, Layer, NetworkMode,
+    OnLoss, Policy, ProcView, Rule, SyscallPolicy, ToolchainMode, WorkdirMode,
 };
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
@@ -36,13 +34,10 @@ pub(crate) fn policy(
         sha256,
         files: Vec::new(),
         mode: value(&profile.mode, EnforcementMode::Enforce),
-        limits: limits(&profile),
+        limits: profile.limits.resolve(),
         network: value(&profile.network, NetworkMode::None),
         allow: values(profile.allow),
-        identity: JailIdentity {
-            user: value(&profile.user, "jail".to_owned()),
-            hostname: value(&profile.hostname, "jail".to_owned()),
-        },
+        identity: profile.identity.resolve(),
         environment: JailEnvironment {
             pass: values(profile.pass),
             set: profile.set,
@@ -74,25 +69,6 @@ pub(crate) fn policy(
     }
 }
 
-/// Nothing said is as strict as the profile for programs that nobody trusts.
-fn limits(profile: &ParsedProfile) -> JailLimits {
-    JailLimits {
-        memory: value(&profile.memory, 256 << 20),
-        swap: value(&profile.swap, 0),
-        cpu_percent: value(&profile.cpu, 100),
-        pids: value(&profile.pids, 50),
-        wall: value(&profile.wall, Duration::from_secs(30)),
-        cpu_time: value(&profile.cpu_time, Duration::from_secs(20)),
-        output: value(&profile.output, 1 << 20),
-        io_read: profile.io_read.as_ref().map(|bytes| bytes.value),
-        io_write: profile.io_write.as_ref().map(|bytes| bytes.value),
-        disk: value(&profile.disk, 1 << 30),
-        file_size: value(&profile.file_size, 64 << 20),
-        open_files: value(&profile.open_files, 256),
-        export_size: value(&profile.export_size, 256 << 20),
-    }
-}
-
 fn every_layer() -> BTreeSet<Layer> {
     Layer::ALL.iter().copied().collect()
 }
@@ -117,8 +93,8 @@ fn check_toolchain(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
         let problem = Problem::new(message).help(help);
         problems.push(
             problem
-                .at(&auto.at, "asked for here")
-                .at(&root.at, "and here"),
+                .with_label(&auto.at, "asked for here")
+                .with_label(&root.at, "and here"),
         );
     }
 }
@@ -128,7 +104,7 @@ fn check_rule_count(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
         let message = format!("there are more than {MOST_RULES} rules");
         let problem =
             Problem::new(message).help("join rules that differ in nothing but their path");
-        problems.push(problem.at(&rule.at, "the first too many"));
+        problems.push(problem.with_label(&rule.at, "the first too many"));
     }
 }
 
@@ -146,7 +122,7 @@ fn check_peer_count(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
                 format!("there are more than {MOST_PEERS} pairs of an address and a port");
             let problem = Problem::new(message)
                 .help("write networks in place of addresses, and ranges in place of ports");
-            problems.push(problem.at(&rule.at, "with those of this rule"));
+            problems.push(problem.with_label(&rule.at, "with those of this rule"));
             return;
         }
     }
@@ -169,7 +145,7 @@ fn check_syscalls(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
         let message = format!("no jail starts without the syscalls {}", missing.join(", "));
         let problem = Problem::new(message).help("add \"@basic\" to `syscalls.allow`");
         problems.push(match profile.syscalls.first() {
-            Some(first) => problem.at(&first.at, "they are not among these"),
+            Some(first) => problem.with_label(&first.at, "they are not among these"),
             None => problem,
         });
     }

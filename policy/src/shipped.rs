@@ -27,7 +27,7 @@ pub fn shipped(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// Whether a profile is meant as a file rather than by a shipped name. Names never lead to
+/// True when a profile is meant as a file rather than by a shipped name. Names never lead to
 /// files, so that no file in an untrusted working directory can pose as a shipped profile.
 #[must_use]
 pub fn is_file(profile: &str) -> bool {
@@ -37,7 +37,7 @@ pub fn is_file(profile: &str) -> bool {
 /// A shipped profile as a list shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShippedProfile {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// The profiles that it builds on, by name.
     pub extends: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a profile shows: the paths about which its rules on hidden ones have nothing to say.
+//! Shown paths: those about which a profile's rules on hidden ones have nothing to say.
 //!
 //! A notice such as "a program looked into the home of somebody" must fall silent for a home that the
 //! profile gives to the jail, whichever of the two is written more narrowly. So each such rule knows what

@@ -41,7 +41,7 @@ pub struct GroupUnion {
     pub groups: &'static [&'static str],
 }
 
-/// What the filter answers to a number, before it looks at the arguments.
+/// The filter's answer to a number, before it looks at the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterAnswer {
     /// The kernel gets the call, unless [`arguments`] refuses its arguments.
@@ -75,7 +75,7 @@ pub const ABSENT: &[&str] = &[
     "set_mempolicy_home_node",
 ];
 
-/// Where memory lies, numa(7): those of [`ABSENT`] that programs ask for in passing, and that a kernel
+/// The syscalls of numa(7): those of [`ABSENT`] that programs ask for in passing, and that a kernel
 /// built without NUMA does not have either. Asking is absent together with setting: libnuma takes an
 /// answer to get_mempolicy(2) for a sign that the others work, and complains about each that does not.
 pub const NUMA: &[&str] = &[
@@ -91,7 +91,7 @@ pub const NUMA: &[&str] = &[
 /// pointer. Programs fall back to openat(2).
 pub const ABSENT_WITHOUT_SET_ID: &[&str] = &["openat2"];
 
-/// What the jail's own init needs, and the program's process until it is the program. Both run under
+/// The syscalls that the jail's own init needs, and the program's process until it is the program. Both run under
 /// the program's filter.
 pub const ESSENTIAL: &[&str] = &[
     "access",
@@ -116,7 +116,7 @@ pub const ESSENTIAL: &[&str] = &[
     "write",
 ];
 
-/// Which group holds a syscall, and its name with the table's own lifetime.
+/// The group of each syscall, and its name with the table's own lifetime.
 static GROUPED: LazyLock<BTreeMap<&'static str, &'static SyscallGroup>> = LazyLock::new(|| {
     let pairs = GROUPS
         .iter()
@@ -175,7 +175,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     groups.chain(UNIONS.iter().map(|union| union.name))
 }
 
-/// What the filter of a jail answers to a number of x86_64's table. Every number of any other table
+/// The answer of a jail's filter to a number of x86_64's table. Every number of any other table
 /// is [`FilterAnswer::Killed`].
 #[must_use]
 pub fn answer(policy: &SyscallPolicy, number: u32) -> FilterAnswer {

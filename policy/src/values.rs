@@ -17,7 +17,7 @@ use crate::syscalls;
 pub(crate) use address::{ports, subnet};
 pub(crate) use endpoint::endpoint;
 
-/// Why a text is not the value that was asked for.
+/// An error in a value, with its fix.
 #[derive(Debug)]
 pub(crate) struct ValueError {
     pub(crate) message: String,
@@ -112,8 +112,8 @@ pub(crate) fn memory(text: &str) -> Result<u64, ValueError> {
 }
 
 /// Bytes in a second. Slower than this, a program would not even be read.
-pub(crate) fn rate(text: &str) -> Result<u64, ValueError> {
-    at_least(size(text)?, 64 << 10, "64K")
+pub(crate) fn rate(text: &str) -> Result<Option<u64>, ValueError> {
+    at_least(size(text)?, 64 << 10, "64K").map(Some)
 }
 
 pub(crate) fn percent(text: &str) -> Result<u32, ValueError> {
@@ -368,7 +368,7 @@ fn expand_home(text: &str) -> Option<String> {
     (rest.is_empty() || rest.starts_with('/')).then(|| format!("{WORKSPACE}{rest}"))
 }
 
-/// Whether the pattern can match an absolute path or a memory file.
+/// True when the pattern can match an absolute path or a memory file.
 fn is_rooted(tokens: &[Token]) -> bool {
     match tokens.first() {
         None => false,
@@ -380,7 +380,7 @@ fn is_rooted(tokens: &[Token]) -> bool {
     }
 }
 
-/// Whether a literal piece cannot be part of a path as the kernel writes it.
+/// True when a literal piece cannot be part of a path as the kernel writes it.
 fn is_unreachable(tokens: &[Token]) -> bool {
     let ends = match tokens {
         [Token::Literal(bytes)] if bytes == b"/" => false,

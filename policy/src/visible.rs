@@ -3,7 +3,7 @@
 //! A profile may come from somebody else. What is told of it must not move the cursor, change a colour,
 //! reverse a line or look like a line of turnkey's own.
 
-/// Whether a terminal shows `c` as itself and nothing more.
+/// True when a terminal shows `c` as itself and nothing more.
 ///
 /// The standard library knows: its `Debug` for strings escapes exactly the categories that are
 /// not printable. The letter in front matters, because a combining mark is escaped when it

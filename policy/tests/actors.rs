@@ -34,7 +34,7 @@ fn opens(rules: &[Rule], actor: Option<ActorPaths<'_>>, path: &str) -> Option<us
         path: Some(path.as_bytes()),
         access: OpenAccess::ALL,
         actor,
-        ..Attempt::of(AttemptKind::Open)
+        ..Attempt::new(AttemptKind::Open)
     };
     decide(rules, &attempt)
 }
@@ -128,7 +128,7 @@ fn a_file_that_is_known_by_itself_is_not_shielded_by_who_opens_it() {
         access: OpenAccess::ALL,
         was: &[b"/key"],
         actor: actor("/usr/bin/git", None),
-        ..Attempt::of(AttemptKind::Open)
+        ..Attempt::new(AttemptKind::Open)
     };
     assert_eq!(decide(&rules, &attempt), Some(0));
 }
@@ -204,7 +204,7 @@ fn it_matters_who_acts_where_a_rule_in_front_names_somebody() {
         let attempt = Attempt {
             path: Some(path.as_bytes()),
             access: OpenAccess::ALL,
-            ..Attempt::of(AttemptKind::Open)
+            ..Attempt::new(AttemptKind::Open)
         };
         asks_who_acts(&rules, &attempt)
     };
@@ -213,7 +213,7 @@ fn it_matters_who_acts_where_a_rule_in_front_names_somebody() {
     // The path could be that one.
     let lost = Attempt {
         access: OpenAccess::ALL,
-        ..Attempt::of(AttemptKind::Open)
+        ..Attempt::new(AttemptKind::Open)
     };
     assert!(asks_who_acts(&rules, &lost));
 }
@@ -231,7 +231,7 @@ proptest! {
             path: path.map(str::as_bytes),
             access: &[OpenAccess::Read],
             flag: path.is_none().then_some(FileFlag::Truncated),
-            ..Attempt::of(AttemptKind::Open)
+            ..Attempt::new(AttemptKind::Open)
         };
         let answers = of_everybody(&rules, &attempt);
         let strongest = answers.iter().flatten().max_by_key(|rule| (rules[**rule].action, Reverse(**rule)));

@@ -41,7 +41,7 @@ fn loaded(text: &str) -> Policy {
 fn decided<'r>(rules: &'r [Rule], on: AttemptKind, peer: &str) -> Option<&'r str> {
     let attempt = Attempt {
         address: Some(peer.parse().expect("an address")),
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(rules, &attempt).map(|index| rules[index].id.as_str())
 }
@@ -136,7 +136,7 @@ fn what_is_said_to_oneself_is_meant_by_rules_that_name_it_alone() {
         let attempt = Attempt {
             address: Some(peer.parse().expect("an address")),
             to_itself,
-            ..Attempt::of(AttemptKind::Connect)
+            ..Attempt::new(AttemptKind::Connect)
         };
         decide(&rules, &attempt)
     };
@@ -149,7 +149,7 @@ fn what_is_said_to_oneself_is_meant_by_rules_that_name_it_alone() {
 #[test]
 fn of_an_attempt_without_an_address_rules_that_name_one_do_not_speak() {
     let rules = rules(&["some kill 0.0.0.0/0 ::/0 port 1-65535", "all deny"]);
-    assert_eq!(decide(&rules, &Attempt::of(AttemptKind::Connect)), Some(1));
+    assert_eq!(decide(&rules, &Attempt::new(AttemptKind::Connect)), Some(1));
 }
 
 #[test]
@@ -257,7 +257,7 @@ proptest! {
         });
         let best = speaking.max().map(|(.., index)| index.0);
         let peer = Some(SocketAddr::new(ip, port));
-        let attempt = Attempt { address: peer, ..Attempt::of(AttemptKind::Connect) };
+        let attempt = Attempt { address: peer, ..Attempt::new(AttemptKind::Connect) };
         prop_assert_eq!(decide(&rules, &attempt), best);
     }
 }

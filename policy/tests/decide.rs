@@ -1,4 +1,4 @@
-//! Which rule decides.
+//! Tests of the order in which rules decide.
 
 use proptest::prelude::*;
 use turnkey_policy::{
@@ -31,7 +31,7 @@ fn decided<'r>(rules: &'r [Rule], path: &str, access: &[OpenAccess]) -> Option<&
     let attempt = Attempt {
         path: Some(path.as_bytes()),
         access,
-        ..Attempt::of(AttemptKind::Open)
+        ..Attempt::new(AttemptKind::Open)
     };
     decide(rules, &attempt).map(|index| rules[index].id.as_str())
 }
@@ -201,7 +201,7 @@ fn rules_speak_of_their_kind_of_attempt_alone() {
             &rules,
             &Attempt {
                 path,
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             },
         )
     };
@@ -223,13 +223,13 @@ fn precedence_lists_every_pattern_once() {
     let expected = [
         Candidate {
             pattern: Some(1),
-            ..Candidate::of(1)
+            ..Candidate::whole_rule(1)
         },
         Candidate {
             pattern: Some(0),
-            ..Candidate::of(1)
+            ..Candidate::whole_rule(1)
         },
-        Candidate::of(0),
+        Candidate::whole_rule(0),
     ];
     assert_eq!(
         precedence(&rules, AttemptKind::Open, Some(OpenAccess::Read)),
@@ -275,7 +275,7 @@ proptest! {
     fn the_best_match_decides(rules in prop::collection::vec(any_rule(), 0..8)) {
         for path in ["/a", "/b", "/a/b", "/a/b/c", "/x"] {
             for access in OpenAccess::ALL {
-                let attempt = Attempt { path: Some(path.as_bytes()), access: &[*access], ..Attempt::of(AttemptKind::Open) };
+                let attempt = Attempt { path: Some(path.as_bytes()), access: &[*access], ..Attempt::new(AttemptKind::Open) };
                 prop_assert_eq!(decide(&rules, &attempt), naive(&rules, path.as_bytes(), *access));
             }
         }
@@ -284,7 +284,7 @@ proptest! {
     #[test]
     fn two_accesses_are_decided_as_strictly_as_the_stricter(rules in prop::collection::vec(any_rule(), 0..8)) {
         for path in ["/a", "/a/b", "/a/b/c"] {
-            let attempt = Attempt { path: Some(path.as_bytes()), access: OpenAccess::ALL, ..Attempt::of(AttemptKind::Open) };
+            let attempt = Attempt { path: Some(path.as_bytes()), access: OpenAccess::ALL, ..Attempt::new(AttemptKind::Open) };
             let action = |index: Option<usize>| index.map(|index| rules[index].action);
             let stricter = OpenAccess::ALL.iter().map(|access| action(naive(&rules, path.as_bytes(), *access))).max();
             prop_assert_eq!(Some(action(decide(&rules, &attempt))), stricter);
@@ -326,7 +326,7 @@ fn on_name(on: AttemptKind, path: &str) -> Option<&'static str> {
     ];
     let attempt = Attempt {
         path: Some(path.as_bytes()),
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     let names = ["read", "write", "exec", "link"];
     decide(&rules, &attempt).map(|index| names[index])

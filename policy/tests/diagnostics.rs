@@ -1,4 +1,4 @@
-//! What people see when a profile or a flag is wrong.
+//! Diagnostics as people see them when a profile or a flag is wrong.
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use turnkey_policy::{Overrides, load};
@@ -14,7 +14,7 @@ fn render(error: &dyn Diagnostic) -> String {
         .collect()
 }
 
-/// What comes of a profile's text, with a second file beside it.
+/// The diagnostic for a profile's text, with a second file beside it.
 fn diagnostic(text: &str) -> String {
     let read = |path: &str| match path {
         "./mine.toml" => Ok(text.to_owned()),
@@ -168,12 +168,10 @@ shown!(
 
 #[test]
 fn wrong_flags() {
-    let overrides = Overrides {
-        memory: Some("lots".to_owned()),
-        wall: Some("1m30s".to_owned()),
-        read: vec!["relative/path".to_owned()],
-        ..Overrides::default()
-    };
+    let mut overrides = Overrides::default();
+    overrides.limits.memory = Some("lots".to_owned());
+    overrides.limits.wall = Some("1m30s".to_owned());
+    overrides.read = vec!["relative/path".to_owned()];
     let no_files = |_: &str| Err(String::new());
     let error = load("untrusted", &no_files, &overrides).expect_err("the flags are wrong");
     insta::assert_snapshot!("wrong_flags", render(&error));

@@ -79,7 +79,7 @@ fn keys_of(table: &str) -> String {
     };
     let mut text =
         format!("### {title}\n\n| key | written as | default | meaning |\n|---|---|---|---|\n");
-    for key in keys::of(table) {
+    for key in keys::in_table(table) {
         let default = if key.default.is_empty() {
             "–"
         } else {
@@ -100,7 +100,9 @@ fn keys_of(table: &str) -> String {
 /// From the model's own words, which are its documentation.
 fn attempts() -> String {
     let model = include_str!("../src/model.rs");
-    let (_, body) = model.split_once("pub enum On {").expect("the enum exists");
+    let (_, body) = model
+        .split_once("pub enum AttemptKind {")
+        .expect("the enum exists");
     let (body, _) = body.split_once("\n}").expect("it ends");
     let mut about = String::new();
     let mut names = AttemptKind::ALL.iter();

@@ -165,7 +165,7 @@ fn a_hostile_pattern_costs_no_more_than_its_length() {
     assert!(!glob(&pattern).matches(&path));
 }
 
-/// What the monitor does with the expression.
+/// Matches as the monitor does, by a DFA of the expression.
 fn dfa_matches(regex: &str, path: &[u8]) -> bool {
     let dfa = dense::Builder::new()
         .syntax(syntax::Config::new().utf8(false))

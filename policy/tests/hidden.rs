@@ -43,7 +43,7 @@ fn decided<'p>(policy: &'p Policy, path: &str) -> Option<&'p str> {
     let attempt = Attempt {
         path: Some(path.as_bytes()),
         access: &[OpenAccess::Read],
-        ..Attempt::of(AttemptKind::Open)
+        ..Attempt::new(AttemptKind::Open)
     };
     decide(&policy.rules, &attempt).map(|rule| policy.rules[rule].id.as_str())
 }

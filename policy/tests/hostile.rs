@@ -8,7 +8,7 @@ use turnkey_policy::{LARGEST_PROFILE, LoadError, Overrides, load};
 const HEADER: &str =
     "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n";
 
-/// What comes of it, and that nobody had to wait for it.
+/// The error, and that it came at once.
 fn refused(text: &str) -> (LoadError, String) {
     let started = worked();
     let read = |_: &str| Ok(text.to_owned());
@@ -138,7 +138,7 @@ fn no_text_of_a_profile_steers_a_terminal() {
     }
 }
 
-/// What diagnostics are drawn with pads lines to their width, and panics past some 65535 columns.
+/// The library that draws diagnostics pads lines to their width, and panics past some 65535 columns.
 #[test]
 fn j73_a_long_line_is_refused_and_drawn() {
     for text in [

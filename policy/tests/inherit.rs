@@ -13,7 +13,7 @@ decoys = [\"/etc/shadow\"]
 pids = 7
 ";
 
-/// What the profile below becomes under these lines.
+/// The policy of the profile below under these lines.
 fn above(lines: &str) -> Policy {
     let head = "schema = \"turnkey.profile/v1\"\nname = \"above\"\nextends = [\"below.toml\"]\n";
     let above = format!("{head}{lines}");

@@ -1,4 +1,4 @@
-//! What `turnkey check` finds in profiles that can be used, and what it leaves alone.
+//! Findings of `turnkey check` in profiles that can be used, and what it leaves alone.
 
 use std::path::{Path, PathBuf};
 
@@ -578,7 +578,7 @@ fn shipped_profiles_are_free_of_findings() {
     }
 }
 
-/// Nobody waits for a hostile profile, and nothing is passed over in silence.
+/// A hostile profile costs bounded time, and what was not compared is named.
 #[test]
 fn rules_that_are_too_many_are_not_compared_and_it_is_said() {
     let many: Vec<String> = (0..3000)

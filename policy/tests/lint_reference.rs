@@ -1,4 +1,4 @@
-//! What the lints say of random rules is what the reference does: a rule is said never to decide
+//! The lints say of random rules what the reference does: a rule is said never to decide
 //! exactly when it decides on none of the paths that its patterns can tell apart.
 
 use std::collections::BTreeSet;
@@ -127,7 +127,7 @@ fn deciding(checked: &CheckedProfile) -> BTreeSet<usize> {
                             exe: exe.as_bytes(),
                             script: None,
                         }),
-                        ..Attempt::of(AttemptKind::Open)
+                        ..Attempt::new(AttemptKind::Open)
                     },
                 )
             }));

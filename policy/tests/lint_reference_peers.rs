@@ -86,7 +86,7 @@ fn deciding(checked: &CheckedProfile) -> BTreeSet<usize> {
     let decided = peers.chain([None]).filter_map(|address| {
         let attempt = Attempt {
             address,
-            ..Attempt::of(AttemptKind::Connect)
+            ..Attempt::new(AttemptKind::Connect)
         };
         decide(rules, &attempt)
     });

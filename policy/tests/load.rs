@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use turnkey_policy::{
     AttemptKind, EnforcementMode, Layer, LoadError, NetworkMode, OnLoss, OpenAccess, Overrides,
-    Policy, RuleAction, Severity, WorkdirMode, load,
+    Policy, RuleAction, Severity, WorkdirMode, flags, load,
 };
 
 /// Loads the first of some files.
@@ -124,7 +124,7 @@ fn every_key_reaches_the_policy() {
     assert_eq!(policy.network, NetworkMode::Loopback);
     let limits = &policy.limits;
     assert_eq!(
-        (limits.memory, limits.swap, limits.cpu_percent, limits.pids),
+        (limits.memory, limits.swap, limits.cpu, limits.pids),
         (1 << 30, 1 << 20, 250, 32)
     );
     assert_eq!(
@@ -346,33 +346,33 @@ fn some(text: &str) -> Option<String> {
 #[test]
 fn every_flag_mirrors_its_key() {
     let policy = overridden(|flags| {
-        flags.memory = some("1G");
-        flags.swap = some("1M");
-        flags.cpu = some("50%");
-        flags.pids = some("99");
-        flags.wall = some("1s");
-        flags.cpu_time = some("2s");
-        flags.output = some("3");
-        flags.io_read = some("1M");
-        flags.io_write = some("2M");
-        flags.disk = some("3M");
-        flags.file_size = some("4");
-        flags.open_files = some("55");
+        flags.limits.memory = some("1G");
+        flags.limits.swap = some("1M");
+        flags.limits.cpu = some("50%");
+        flags.limits.pids = some("99");
+        flags.limits.wall = some("1s");
+        flags.limits.cpu_time = some("2s");
+        flags.limits.output = some("3");
+        flags.limits.io_read = some("1M");
+        flags.limits.io_write = some("2M");
+        flags.limits.disk = some("3M");
+        flags.limits.file_size = some("4");
+        flags.limits.open_files = some("55");
         flags.read = vec!["/data".to_owned()];
         flags.write = vec!["/out".to_owned()];
         flags.scratch = vec!["/var/tmp=8M".to_owned()];
         flags.workdir_mode = some("none");
         flags.network = some("loopback");
         flags.env = vec!["B".to_owned(), "X=1=2".to_owned()];
-        flags.user = some("me");
-        flags.hostname = some("here");
+        flags.identity.user = some("me");
+        flags.identity.hostname = some("here");
         flags.mode = some("observe");
         flags.on_loss = some("fail");
     })
     .unwrap_or_else(|error| panic!("{error}"));
     let limits = &policy.limits;
     assert_eq!(
-        (limits.memory, limits.swap, limits.cpu_percent, limits.pids),
+        (limits.memory, limits.swap, limits.cpu, limits.pids),
         (1 << 30, 1 << 20, 50, 99)
     );
     assert_eq!((limits.wall.as_secs(), limits.cpu_time.as_secs()), (1, 2));
@@ -421,7 +421,7 @@ fn every_flag_mirrors_its_key() {
 #[test]
 fn a_wrong_flag_is_named() {
     assert_eq!(
-        message(overridden(|flags| flags.memory = some("12Q"))),
+        message(overridden(|flags| flags.limits.memory = some("12Q"))),
         r#"`--memory`: "12Q" is not a size"#
     );
     assert_eq!(
@@ -535,10 +535,8 @@ fn paths_that_cannot_be_where_they_are_put_are_refused() {
 #[test]
 fn the_digest_tells_texts_and_flags_apart() {
     let digest = |text: &str, memory: Option<&str>| {
-        let overrides = Overrides {
-            memory: memory.map(str::to_owned),
-            ..Overrides::default()
-        };
+        let mut overrides = Overrides::default();
+        overrides.limits.memory = memory.map(str::to_owned);
         load_files(&[("a.toml", &profile(text))], &overrides)
             .expect("it is right")
             .sha256
@@ -602,12 +600,10 @@ proptest! {
 
     #[test]
     fn no_flag_makes_the_loader_panic(text in any::<String>()) {
-        let all = || Some(text.clone());
-        let overrides = Overrides {
-            memory: all(), cpu: all(), pids: all(), wall: all(), workdir_mode: all(), network: all(),
-            user: all(), hostname: all(), mode: all(), on_loss: all(), env: vec![text.clone()],
-            read: vec![text.clone()], scratch: vec![text.clone()], ..Overrides::default()
-        };
+        let mut overrides = Overrides::default();
+        for flag in flags() {
+            prop_assert_eq!(overrides.set(flag.name, text.clone()), Ok(()));
+        }
         prop_assert!(load_files(&[("a.toml", &profile(""))], &overrides).is_err());
     }
 }

@@ -41,7 +41,7 @@ fn decided<'p>(
     let attempt = Attempt {
         path: Some(path.as_bytes()),
         access,
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(&policy.rules, &attempt).map(|rule| policy.rules[rule].id.as_str())
 }

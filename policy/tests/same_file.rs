@@ -39,7 +39,7 @@ fn decided<'r>(
         path: Some(path.as_bytes()),
         flag,
         was,
-        ..Attempt::of(AttemptKind::Exec)
+        ..Attempt::new(AttemptKind::Exec)
     };
     decide(rules, &attempt).map(|index| rules[index].id.as_str())
 }
@@ -165,7 +165,7 @@ fn of_two_rules_about_a_file_the_stronger_decides() {
     assert_eq!(decided(&rules, "/c", None, &[b"/a"]), Some("log"));
 }
 
-/// What a rule on reading a file says of attempts on it by another name.
+/// The decision of a rule on reading a file about attempts on it by another name.
 fn alias(on: AttemptKind, access: &[OpenAccess]) -> Option<usize> {
     let rules = [Rule {
         on: [AttemptKind::Open].into(),
@@ -176,7 +176,7 @@ fn alias(on: AttemptKind, access: &[OpenAccess]) -> Option<usize> {
         path: Some(b"/alias"),
         access,
         was: &[b"/secret"],
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(&rules, &attempt)
 }

@@ -30,7 +30,7 @@ fn verdict(
     let attempt = Attempt {
         path: path.map(str::as_bytes),
         access,
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(&policy.rules, &attempt)
         .map(|index| (policy.rules[index].id.clone(), policy.rules[index].action))
@@ -404,7 +404,7 @@ fn strict_kills_every_later_program_and_reads_of_accounts() {
     );
 }
 
-/// What strace saw static programs in C, C++, Rust and Go call that read a file, sorted, slept, caught a
+/// The syscalls that strace saw in static programs in C, C++, Rust and Go that read a file, sorted, slept, caught a
 /// fault and started threads.
 #[test]
 fn judge_allows_what_static_programs_call_and_little_else() {
@@ -429,7 +429,7 @@ fn judge_allows_what_static_programs_call_and_little_else() {
     assert_kills(&policy, AttemptKind::Exec, "/workspace/a", &[], "no-exec");
 }
 
-/// What strace saw the same programs call, without what is refused on purpose.
+/// The syscalls that strace saw in the same programs, without what is refused on purpose.
 #[test]
 fn ordinary_programs_find_their_syscalls() {
     let called = "accept4 access arch_prctl bind brk capget chdir chmod clock_nanosleep clone close \

@@ -316,7 +316,7 @@ fn limits(limits: &turnkey_policy::JailLimits) -> Limits {
     Limits {
         wall_seconds: limits.wall.as_secs_f64(),
         cpu_seconds: limits.cpu_time.as_secs_f64(),
-        cpu_percent: limits.cpu_percent,
+        cpu_percent: limits.cpu,
         memory_bytes: limits.memory,
         swap_bytes: limits.swap,
         pids: limits.pids.into(),

@@ -43,25 +43,8 @@ pub fn policy() -> Policy {
         filesystem: filesystem(),
         network: NetworkMode::None,
         allow: Vec::new(),
-        limits: JailLimits {
-            memory: 256 * MIB,
-            swap: 0,
-            cpu_percent: 100,
-            pids: 50,
-            wall: Duration::from_secs(30),
-            cpu_time: Duration::from_secs(20),
-            output: MIB,
-            io_read: None,
-            io_write: None,
-            disk: 1 << 30,
-            file_size: 64 * MIB,
-            open_files: 256,
-            export_size: 256 << 20,
-        },
-        identity: JailIdentity {
-            user: "jail".to_owned(),
-            hostname: "jail".to_owned(),
-        },
+        limits: JailLimits::default(),
+        identity: JailIdentity::default(),
         environment: JailEnvironment::default(),
         syscalls: SyscallPolicy {
             allow: BTreeSet::from([

@@ -116,21 +116,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn limits() -> JailLimits {
-        JailLimits {
-            memory: 256 * MIB,
-            swap: 0,
-            cpu_percent: 100,
-            pids: 50,
-            wall: Duration::from_secs(30),
-            cpu_time: Duration::from_secs(20),
-            output: MIB,
-            io_read: None,
-            io_write: None,
-            disk: 1 << 30,
-            file_size: 64 * MIB,
-            open_files: 256,
-            export_size: 256 << 20,
-        }
+        JailLimits::default()
     }
 
     #[test]

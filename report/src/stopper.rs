@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use turnkey_facts::{Address, NetworkAct};
 use turnkey_policy::syscalls::arguments::{self, RefusalScope};
 use turnkey_policy::{
-    AllowedHost, AttemptKind, NetworkMode, Policy, RuleAction, SyscallPolicy, address, endpoint,
+    AllowedHost, AttemptKind, NetworkMode, Policy, SyscallPolicy, address, endpoint,
 };
 
 use super::model::Result;

@@ -33,7 +33,7 @@ fn asks(rules: &[Rule], act: &Act) -> bool {
         path: path.as_deref(),
         access: &access,
         address,
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     asks_who_acts(rules, &attempt)
 }

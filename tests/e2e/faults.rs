@@ -455,7 +455,7 @@ fn every_step_of_the_child_has_its_fault() {
     let source = include_str!("../../jailer/src/process/wire.rs");
     let described = |line: &'static str| {
         let (step, words) = line.trim().split_once(" => \"")?;
-        step.starts_with("Step::")
+        step.starts_with("ChildStep::")
             .then(|| words.trim_end_matches("\","))
     };
     let steps: Vec<_> = source.lines().filter_map(described).collect();

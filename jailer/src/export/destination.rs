@@ -10,10 +10,10 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::stat::Mode;
 use nix::unistd::AccessFlags;
 
+use crate::rootfs::paths::{self, LastSymlink, PathError};
 use crate::sys;
-use crate::tree::paths::{self, LastSymlink, PathError};
 
-/// Where an export will go. Looked at before the run, made after it, so that a run that fails or
+/// The directory that an export will go to. Checked before the run, made after it, so that a run that fails or
 /// is killed leaves no directory behind.
 #[derive(Debug)]
 pub struct ExportDestination {
@@ -23,25 +23,25 @@ pub struct ExportDestination {
     place: PathBuf,
 }
 
-/// Why nothing can be exported.
+/// The reason why nothing can be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
     /// The path ends in nothing that can be made.
     #[error("{} names no directory of its own; give it a name", .0.display())]
     NoName(PathBuf),
-    /// It is there and is not a directory.
+    /// The place exists and is not a directory.
     #[error("{} is no directory, or a symlink to one; name a directory that is empty or not there yet", .0.display())]
     NoDirectory(PathBuf),
-    /// It holds something.
+    /// The directory is not empty.
     #[error("{} is not empty; name a directory that is empty or not there yet", .0.display())]
     NotEmpty(PathBuf),
-    /// Its owner could put things into it meanwhile.
+    /// The directory's owner could put things into it meanwhile.
     #[error("{} belongs to another user; name a directory that is not there yet", .0.display())]
     Foreign(PathBuf),
     /// The way to it cannot be walked, or another user could turn it elsewhere.
     #[error("could not use {} as the directory to export to", .0.display())]
     Above(PathBuf, #[source] PathError),
-    /// Something else.
+    /// Any other error of the system.
     #[error("could not use {} as the directory to export to", .0.display())]
     System(PathBuf, #[source] Errno),
     /// The workspace took no writes.
@@ -84,7 +84,7 @@ impl ExportDestination {
         Ok(destination)
     }
 
-    /// Where the directory lies or will lie, without any symlink.
+    /// The path at which the directory lies or will lie, without any symlink.
     #[must_use]
     pub fn place(&self) -> &Path {
         &self.place

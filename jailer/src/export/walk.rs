@@ -14,10 +14,10 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use turnkey_facts::export::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
 
+use crate::rootfs::OverlaySides;
+use crate::rootfs::changes::is_whiteout;
+use crate::rootfs::decoys::PlantedDecoys;
 use crate::sys;
-use crate::tree::OverlaySides;
-use crate::tree::changes::is_whiteout;
-use crate::tree::decoys::PlantedDecoys;
 
 /// Copies the workspace to `to`.
 pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> Exported {
@@ -154,7 +154,7 @@ impl ExportWalk<'_> {
         };
         self.directory(inner, made.as_fd(), path, depth + 1);
         fchmod(&made, Mode::from_bits_truncate(0o755)).map_err(Reason::Unwritable)?;
-        let in_the_way = lower.is_some() || self.decoys.lie_below(path);
+        let in_the_way = lower.is_some() || self.decoys.has_below(path);
         if self.scope == Scope::Changes && in_the_way {
             // It was only in the way to what changed in it. When something did, it stays.
             let _ = unlinkat(to, entry.name, UnlinkatFlags::RemoveDir);
@@ -179,7 +179,7 @@ impl ExportWalk<'_> {
         if size > self.room {
             return Err(Reason::Size);
         }
-        if self.decoys.names(path) && self.is_decoy(&opened, size, path) {
+        if self.decoys.is_planted_at(path) && self.is_decoy(&opened, size, path) {
             return Ok(());
         }
         self.admit(entry.name)?;
@@ -193,7 +193,7 @@ impl ExportWalk<'_> {
         Ok(())
     }
 
-    /// Whether what turnkey planted is still what it was; then it is nobody's result.
+    /// True for a decoy of turnkey's that is unchanged, which is no result of the program.
     fn is_decoy(&self, file: &OwnedFd, size: u64, path: &[u8]) -> bool {
         const LARGEST: u64 = 4096;
         let mut content = Vec::new();
@@ -205,7 +205,7 @@ impl ExportWalk<'_> {
         size <= LARGEST
             && read.is_ok_and(|read| read.is_ok())
             && rewound.is_ok()
-            && self.decoys.holds(path, &content)
+            && self.decoys.is_planted(path, &content)
     }
 
     /// Counts one more file or directory.
@@ -247,7 +247,7 @@ fn copy(
     Ok(written)
 }
 
-/// What shows under a name: the upper side's, unless that says the name is gone, then the lower's.
+/// The entry that shows under a name: the upper side's, unless that says the name is gone, then the lower's.
 fn showing<'a>(
     merged: MergedDirectory<'a>,
     name: &'a CStr,

@@ -33,7 +33,7 @@ const ARGUMENTS: u32 = 16;
 pub fn program(policy: &SyscallPolicy) -> Result<Vec<FilterInstruction>, FilterError> {
     let mut program = own_architecture();
     for syscall in spoken_of(policy) {
-        let refusals = arguments::of(policy).filter(|one| one.syscalls.contains(&syscall));
+        let refusals = arguments::refusals(policy).filter(|one| one.syscalls.contains(&syscall));
         let block = refusals_of(refusals)?;
         let number = number_of(syscall)?;
         // A jump over the block can be longer than the 255 that a comparison can skip.
@@ -47,7 +47,7 @@ pub fn program(policy: &SyscallPolicy) -> Result<Vec<FilterInstruction>, FilterE
 
 /// Each syscall that a refusal speaks of, once.
 fn spoken_of(policy: &SyscallPolicy) -> BTreeSet<&'static str> {
-    let all = arguments::of(policy).flat_map(|refusal| refusal.syscalls);
+    let all = arguments::refusals(policy).flat_map(|refusal| refusal.syscalls);
     all.copied().collect()
 }
 

@@ -11,7 +11,7 @@ use super::simulation::{ALLOW, KILL_PROCESS};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
 use crate::sys::FilterInstruction;
 
-/// What the accumulator holds.
+/// The value that the accumulator holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AccumulatorValue {
     Nothing,
@@ -20,7 +20,7 @@ enum AccumulatorValue {
     Argument,
 }
 
-/// What is certain at a place of a program.
+/// The facts that are certain at a place of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct KnownState {
     holds: AccumulatorValue,
@@ -58,7 +58,7 @@ fn ends(program: &[FilterInstruction]) -> BTreeSet<End> {
     ends
 }
 
-/// Where an instruction leads to, and what is certain there.
+/// The successors of an instruction, and the facts that are certain there.
 fn steps(instruction: FilterInstruction, at: usize, known: KnownState) -> Vec<(usize, KnownState)> {
     let FilterInstruction { code, jt, jf, k } = instruction;
     let yes = at + 1 + usize::from(jt);

@@ -85,7 +85,7 @@ pub fn every_group(set_id_files: bool) -> SyscallPolicy {
     }
 }
 
-/// What a call of x86_64 gets.
+/// The answer to a call of x86_64.
 pub fn ask(filters: &SeccompFilters, number: libc::c_long, arguments: [u64; 6]) -> u32 {
     answer(
         filters,

@@ -8,7 +8,7 @@ use super::SeccompFilters;
 use super::simulation::{ALLOW, ENOSYS, EPERM, I386, KILL_PROCESS, answer, errno, every_group};
 use crate::host::kernel::AUDIT_ARCH_X86_64;
 
-/// Where the walk ends: the newest syscall has a number below 500.
+/// The end of the walk: the newest syscall has a number below 500.
 const LAST: u32 = 600;
 
 /// Each as it is, and with a place of the host that can be written.
@@ -24,7 +24,7 @@ fn shipped() -> impl Iterator<Item = (Policy, SeccompFilters)> {
     SHIPPED.iter().flat_map(ways).map(built)
 }
 
-/// What the programs must say to a number whose arguments nothing is wrong with.
+/// The answer that the programs must give to a number whose arguments nothing is wrong with.
 fn expected(policy: &Policy, number: u32, arguments: &[u64; 6]) -> u32 {
     match syscalls::answer(&policy.syscalls, number) {
         FilterAnswer::Killed => KILL_PROCESS,

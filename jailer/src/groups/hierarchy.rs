@@ -1,4 +1,4 @@
-//! Where control groups live on this host: cgroup v2 alone, or v2 beside v1 hierarchies.
+//! The control group hierarchies of this host: cgroup v2 alone, or v2 beside v1 hierarchies.
 //!
 //! cgroups(7). The v2 group is always made, because it names the jail for the eBPF programs and
 //! kills it whole. A controller that a v1 hierarchy holds is taken from there.
@@ -23,7 +23,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// All of them.
+    /// Every controller.
     pub const ALL: [Controller; 4] = [
         Controller::Memory,
         Controller::Pids,
@@ -31,7 +31,7 @@ impl Controller {
         Controller::Io,
     ];
 
-    /// Those that every jail is limited by.
+    /// The controllers that every jail is limited by.
     pub const ALWAYS: [Controller; 3] = [Controller::Memory, Controller::Pids, Controller::Cpu];
 
     /// As cgroup v2 names it.
@@ -53,7 +53,7 @@ impl Controller {
     }
 }
 
-/// Where a controller is.
+/// The place of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControllerHome {
     /// In the v2 hierarchy.
@@ -69,17 +69,17 @@ pub enum ControllerHome {
 pub struct CgroupHierarchies {
     /// A directory of the v2 hierarchy.
     pub unified: PathBuf,
-    /// Where each controller is that the jail is limited by.
+    /// The place of each controller that the jail is limited by.
     homes: Vec<(Controller, ControllerHome)>,
-    /// Where runs that are limited by more make groups, too.
+    /// Further places in which runs that are limited by more make groups.
     elsewhere: Vec<PathBuf>,
-    /// This caller can make no group at all.
+    /// True when this caller can make no group at all.
     pub closed: bool,
     /// The cause of a missing controller, with the fix, where more is known than that.
     pub(crate) lacks: Option<String>,
 }
 
-/// Which of a jail's limits no control group holds.
+/// The limits of a jail that no control group holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UngroupedLimits {
     /// Memory and swap.
@@ -90,15 +90,15 @@ pub struct UngroupedLimits {
     pub cpu_time: bool,
 }
 
-/// Why a jail cannot have groups.
+/// The reason why a jail cannot have groups.
 #[derive(Debug, thiserror::Error)]
 pub enum HierarchyError {
     /// /proc does not tell.
     #[error("could not read {path}; mount procfs where it belongs: mount -t proc proc /proc")]
     Proc {
-        /// Which file.
+        /// The file.
         path: &'static str,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// No v2 hierarchy, or one that is hidden by another mount. What mounts one here.
@@ -153,7 +153,7 @@ impl CgroupHierarchies {
         })
     }
 
-    /// What of it this process may make groups in: without a v2 group, which a jail is killed and
+    /// The part in which this process may make groups: without a v2 group, by which a jail is killed and
     /// known by, nothing.
     pub fn delegated(&self) -> CgroupHierarchies {
         if !takes_groups(&self.unified) {
@@ -197,7 +197,7 @@ impl CgroupHierarchies {
         }
     }
 
-    /// What no group of this caller counts.
+    /// The limits that no group of this caller counts.
     pub fn ungrouped(&self) -> UngroupedLimits {
         UngroupedLimits {
             memory: *self.home(Controller::Memory) == ControllerHome::Missing,
@@ -223,7 +223,7 @@ impl CgroupHierarchies {
         self.homes.iter().map(|(controller, _)| *controller)
     }
 
-    /// Where `controller` is; one that was not looked for is missing.
+    /// The place of `controller`; one that was not looked for is missing.
     pub fn home(&self, controller: Controller) -> &ControllerHome {
         let mut homes = self.homes.iter();
         let found = homes.find(|(known, _)| *known == controller);
@@ -283,7 +283,7 @@ fn parent_with_controllers(root: &Path, own: &Path, wanted: &[Controller]) -> Pa
         .to_owned()
 }
 
-/// Whether this process may make a group in `parent` and move a process there from within it,
+/// True when this process may make a group in `parent` and move a process there from within it,
 /// cgroups(7) "Delegation".
 fn takes_groups(parent: &Path) -> bool {
     use nix::unistd::{AccessFlags, eaccess};
@@ -291,7 +291,7 @@ fn takes_groups(parent: &Path) -> bool {
         && eaccess(&parent.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
 }
 
-/// Whether children of `parent` can have the controller: they have it already, or there is no
+/// True when children of `parent` can have the controller: they have it already, or there is no
 /// process in `parent` itself, cgroups(7) "no internal processes". The first group of all, the only one
 /// without a type, is exempt.
 fn passes_on(parent: &Path, controller: Controller) -> bool {
@@ -311,7 +311,7 @@ pub(crate) struct CgroupMount {
     id: u64,
     /// The group that is its root, as /proc/self/cgroup would name it.
     root: String,
-    /// Where it is mounted.
+    /// The mount point.
     pub(crate) directory: PathBuf,
     /// v2
     pub(crate) unified: bool,

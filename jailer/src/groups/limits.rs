@@ -11,24 +11,24 @@ use crate::plan::io::DiskLimits;
 /// The period that the share of processor time is measured over, microseconds: the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
 
-/// What sockets of the internet families hold, which v1 counts apart from other memory: `mem_cgroup_sk_alloc()` in
+/// The v1 file for memory of internet sockets, which is counted apart from other memory: `mem_cgroup_sk_alloc()` in
 /// mm/memcontrol.c. It is about to be removed from the kernel.
 pub(crate) const SOCKETS: &str = "memory.kmem.tcp.limit_in_bytes";
-/// Which part of the memory there may be once more in sockets.
+/// The divisor for the part of the memory that there may be once more in sockets.
 pub(crate) const SHARE_OF_SOCKETS: u64 = 4;
 
 /// One value for one file of the jail's group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLimit {
-    /// Which controller enforces it.
+    /// The controller that enforces the limit.
     pub controller: Controller,
     /// Below which directory the jail's group is made; `None` when no hierarchy has the controller.
     pub parent: Option<PathBuf>,
     /// The name of the file in the group.
     pub file: &'static str,
-    /// What is written to it.
+    /// The text that is written to it.
     pub value: String,
-    /// Whether a kernel may lack the file: an account of swap is a matter of its build and command
+    /// True when a kernel may lack the file: an account of swap is a matter of its build and command
     /// line. Where it is missing, the host must have no swap.
     pub may_be_missing: bool,
     /// The device whose line of the file it is, which the value begins with; `None` when the file
@@ -37,7 +37,7 @@ pub struct GroupLimit {
 }
 
 impl GroupLimit {
-    /// What of the file's text is about this limit.
+    /// The part of the file's text that is about this limit.
     pub(crate) fn part_of<'t>(&self, text: &'t str) -> Option<&'t str> {
         let Some(device) = self.device else {
             return Some(text);
@@ -118,7 +118,7 @@ fn settings(
     limits: &JailLimits,
 ) -> Vec<(&'static str, String)> {
     let memory = limits.memory;
-    let quota = u64::from(limits.cpu_percent) * CPU_PERIOD / 100;
+    let quota = u64::from(limits.cpu) * CPU_PERIOD / 100;
     match (controller, legacy) {
         (Controller::Pids, _) => vec![("pids.max", limits.pids.to_string())],
         (Controller::Memory, true) => vec![

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::groups::hierarchy::{CgroupMount, Controller, parse_memberships, reachable};
 use crate::kernel_file;
 
-/// Where this process is in the v2 hierarchy.
+/// The group of this process in the v2 hierarchy.
 #[derive(Clone, Debug)]
 pub struct OwnGroup {
     root: PathBuf,
@@ -36,13 +36,13 @@ impl OwnGroup {
         &self.directory
     }
 
-    /// It and every group above it.
+    /// The group and every group above it.
     pub fn upwards(&self) -> impl Iterator<Item = &Path> {
         let above = self.directory.ancestors();
         above.take_while(|directory| directory.starts_with(&self.root))
     }
 
-    /// Whether memory is counted in this hierarchy, and not in one of v1.
+    /// True when memory is counted in this hierarchy, and not in one of v1.
     pub fn offers_memory(&self) -> bool {
         has(&self.root.join("cgroup.controllers"), Controller::Memory)
     }

@@ -29,7 +29,7 @@ pub fn prove(
         let Some(report) = report.filter(|report| report.proof.is_some()) else {
             continue;
         };
-        if !groups.holds(controller, init) {
+        if !groups.lists_process(controller, init) {
             return Err(ProofError {
                 layer,
                 expected: format!(
@@ -69,7 +69,7 @@ fn compare<'a>(
             .find(|(file, value)| *file == limit.file && limit.part_of(value).is_some());
         match value {
             None if limit.may_be_missing => {}
-            Some((file, value)) if limit.device.is_some() && holds(&limit.value, value) => {
+            Some((file, value)) if limit.device.is_some() && is_enforced(&limit.value, value) => {
                 words.push(format!("{file} is {value}"));
             }
             Some((file, value)) if is_the_same(&limit.value, value) => {
@@ -89,7 +89,7 @@ fn compare<'a>(
 }
 
 /// A line of io.max tells of what is not limited, too.
-fn holds(planned: &str, seen: &str) -> bool {
+fn is_enforced(planned: &str, seen: &str) -> bool {
     let seen: Vec<_> = seen.split(' ').collect();
     planned.split(' ').all(|word| seen.contains(&word))
 }

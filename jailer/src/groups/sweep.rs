@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What the name of every group of ours starts with.
+/// The prefix of the name of every group of ours.
 pub const PREFIX: &str = "turnkey-";
 
 /// Between the making of a group and its lock lies a moment; nobody takes this long.

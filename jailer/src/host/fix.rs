@@ -1,4 +1,4 @@
-//! What to do about each error of a start. Where the message itself says it, nothing more does.
+//! The fix for each error of a start. Where the message itself says it, there is none.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use crate::export::DestinationError;
 use crate::host::HostError;
 use crate::ids::rootless::RootlessError;
 use crate::process::wire::ChildStep;
-use crate::tree::paths::PathError;
-use crate::tree::root::RootError;
+use crate::rootfs::paths::PathError;
+use crate::rootfs::root::RootError;
 
 const ASK_THE_DOCTOR: &str =
     "`turnkey doctor` tries each layer by itself and says what this host lacks";
@@ -32,7 +32,7 @@ impl JailError {
             JailError::Proof(_) | JailError::Unexpected(_) | JailError::Filter(_) => {
                 OUR_FAULT.to_owned()
             }
-            JailError::Keeper(error) => by_errno(of(error)),
+            JailError::Keeper(error) => by_errno(errno_of(error)),
             JailError::Group(error) => return error.fix(),
             JailError::Tree(error) => return error.fix(),
             JailError::Landlock(_) => ASK_THE_DOCTOR.to_owned(),
@@ -118,7 +118,7 @@ fn root_fix(errno: Errno) -> String {
 }
 
 /// The number that the kernel gave, for an error that hides it.
-pub(crate) fn of(error: &io::Error) -> Errno {
+pub(crate) fn errno_of(error: &io::Error) -> Errno {
     Errno::from_raw(error.raw_os_error().unwrap_or(0))
 }
 
@@ -132,17 +132,17 @@ fn layer_fix(layer: Layer) -> String {
 
 fn step_fix(step: ChildStep, errno: Errno) -> String {
     let fix = match (step, errno) {
-        (ChildStep::Tree, Errno::ENOSPC) => {
+        (ChildStep::Rootfs, Errno::ENOSPC) => {
             "the jail's root has room for little more than names: name fewer paths and decoys"
         }
         (
-            ChildStep::Tree | ChildStep::LandlockRules,
+            ChildStep::Rootfs | ChildStep::LandlockRules,
             Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP,
         ) => "the host's files have changed since they were looked at: start it again",
-        (ChildStep::Tree, Errno::EINVAL | Errno::EOPNOTSUPP) => {
+        (ChildStep::Rootfs, Errno::EINVAL | Errno::EOPNOTSUPP) => {
             "a file system that it needs cannot do this here: start in another directory, or run with --workdir-mode read-only or none"
         }
-        (ChildStep::Tree, Errno::ENODEV) => "a file system is not loaded: modprobe overlay",
+        (ChildStep::Rootfs, Errno::ENODEV) => "a file system is not loaded: modprobe overlay",
         (ChildStep::Routes | ChildStep::Listeners, Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP) => {
             "this kernel has no IPv6 (ipv6.disable=1): allow addresses of version 4 alone"
         }
@@ -173,7 +173,7 @@ fn exec_fix(errno: Errno) -> &'static str {
     }
 }
 
-/// What a number means wherever it comes from.
+/// The fix for an errno, wherever it comes from.
 pub(crate) fn by_errno(errno: Errno) -> String {
     let fix = match errno {
         Errno::EMFILE => {
@@ -355,7 +355,7 @@ mod tests {
             owned: false,
         };
         let id = crate::ids::idmap::HostId::for_group(1);
-        let error = JailError::from(crate::tree::open(&[missing], id).unwrap_err());
+        let error = JailError::from(crate::rootfs::open(&[missing], id).unwrap_err());
         assert!(error.to_string().contains("/nonexistent/file"), "{error}");
         let fix = error.fix().unwrap();
         assert!(fix.contains("start it again"), "{fix}");

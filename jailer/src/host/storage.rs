@@ -1,4 +1,4 @@
-//! What lies behind the file systems of this host: disks, memory, or something that cannot be told.
+//! The storage behind the file systems of this host: disks, memory, or something unknown.
 //!
 //! A limit on bytes per second is one on a whole disk, so a partition stands for the disk it is on.
 #![expect(
@@ -44,15 +44,15 @@ const NO_DISK: &[&str] = &[
     "tracefs",
 ];
 
-/// How many overlays on overlays are followed.
+/// The depth to which overlays on overlays are followed.
 const DEEPEST: usize = 8;
 
 /// The number of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockDevice {
-    /// Which driver.
+    /// The number of the driver.
     pub major: u64,
-    /// Which of its devices.
+    /// The number of the device among the driver's.
     pub minor: u64,
 }
 
@@ -62,12 +62,12 @@ impl fmt::Display for BlockDevice {
     }
 }
 
-/// What is behind a file system.
+/// The storage behind a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageBacking {
     /// Memory, or the kernel itself.
     Memory,
-    /// These whole disks.
+    /// Whole disks.
     Disks(BTreeSet<BlockDevice>),
     /// A server, another process, or a disk that cannot be told from here.
     OutOfReach,
@@ -76,11 +76,11 @@ pub enum StorageBacking {
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountedStorage {
-    /// Where.
+    /// The place.
     pub place: PathBuf,
     /// The type of its file system.
     pub kind: String,
-    /// What is behind it.
+    /// The storage behind it.
     pub backing: StorageBacking,
 }
 
@@ -89,7 +89,7 @@ pub struct MountedStorage {
 pub struct HostStorage {
     /// The mounts.
     pub mounts: Vec<MountedStorage>,
-    /// Where paths lead in the end; those that are not here lead to themselves.
+    /// The canonical form of paths; one that is not here is its own.
     pub canonical: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -215,7 +215,7 @@ fn backing(line: &MountinfoLine, all: &[MountinfoLine], depth: usize) -> Storage
     disks.map_or(StorageBacking::OutOfReach, StorageBacking::Disks)
 }
 
-/// What the directories of an overlay lie on. In a container they are the host's, and not there.
+/// The storage of the directories of an overlay. In a container they are the host's, and not there.
 fn layers(options: &[u8], all: &[MountinfoLine], depth: usize) -> StorageBacking {
     let mut disks = BTreeSet::new();
     let mut any = false;

@@ -165,7 +165,7 @@ pub fn id_mapped(directory: &Path) -> Result<(), Errno> {
     let path = crate::plan::c_string(directory.as_os_str());
     let opened = sys::open_following(&path, libc::O_PATH | libc::O_DIRECTORY)?;
     let view = sys::clone_tree(opened.as_fd(), false)?;
-    let namespace = MountOwner::of(opened.as_fd())?.namespace(HostId::for_group(0))?;
+    let namespace = MountOwner::from_directory(opened.as_fd())?.namespace(HostId::for_group(0))?;
     let attributes = MountAttributes {
         set: kernel::MOUNT_ATTR_IDMAP,
         user_namespace: u64::try_from(namespace.as_raw_fd()).unwrap_or(0),

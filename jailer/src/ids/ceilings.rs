@@ -1,4 +1,4 @@
-//! What a jail may take of that which the kernel counts for its caller.
+//! Ceilings on what the kernel counts for a jail's caller.
 //!
 //! A caller without privileges owns every namespace that it makes, also by way of a namespace of its own, so what a jail
 //! takes is taken from the caller: `inc_ucount()` in kernel/ucount.c. Half of it stays with the caller. A jail of root's has an owner of
@@ -20,11 +20,11 @@ use crate::sys;
 pub struct UcountCeiling {
     /// The file below a mounted procfs.
     pub(crate) file: &'static CStr,
-    /// Its text.
+    /// The text of the limit.
     pub(crate) most: CString,
 }
 
-/// Where the host says how much a user may have, and where a namespace bounds it.
+/// The files that say how much a user may have, and those by which a namespace bounds it.
 const COUNTED: [(&str, &CStr); 2] = [
     (
         "/proc/sys/fs/inotify/max_user_instances",

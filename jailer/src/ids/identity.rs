@@ -44,7 +44,7 @@ pub fn account_files(
     ]
 }
 
-/// What a decoy holds: plausible at a glance, worth nothing, and recognisable when it turns up.
+/// The content of a decoy: plausible at a glance, worth nothing, and recognisable when it turns up.
 pub fn decoy(path: &Path) -> Vec<u8> {
     let name = path.file_name().unwrap_or_default();
     if name == "shadow" || name == "gshadow" {

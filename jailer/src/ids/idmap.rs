@@ -20,7 +20,7 @@ const RANGE_MASK: u64 = 0x0fff_ffff;
 pub const HOST_ID: &str =
     "nobody's: 0x70000000 plus the lower 28 bits of the id of the run's group";
 
-/// Whether a map has every id that a jail can get.
+/// True when a map has every id that a jail can get.
 pub fn range_is_within(map: &[Extent]) -> bool {
     let (first, last) = (u64::from(FIRST), u64::from(FIRST) + RANGE_MASK);
     map.iter()
@@ -110,7 +110,7 @@ pub fn write_file(process: BorrowedFd<'_>, file: &std::ffi::CStr, text: &str) ->
         .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
 }
 
-/// What is mounted at /proc decides who the jail's user is; anything but procfs would be a trick.
+/// Requires procfs at /proc: its answers decide who the jail's user is.
 fn require_procfs(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     let statistics = nix::sys::statfs::fstatfs(directory)?;
     if statistics.filesystem_type().0 == crate::host::kernel::PROC_SUPER_MAGIC {
@@ -120,7 +120,7 @@ fn require_procfs(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Who owns a directory of the host.
+/// The owner of a directory of the host.
 #[derive(Clone, Copy, Debug)]
 pub struct MountOwner {
     user: u32,
@@ -129,7 +129,7 @@ pub struct MountOwner {
 
 impl MountOwner {
     /// The owner of what `directory` stands for.
-    pub fn of(directory: BorrowedFd<'_>) -> Result<MountOwner, Errno> {
+    pub fn from_directory(directory: BorrowedFd<'_>) -> Result<MountOwner, Errno> {
         let stat = nix::sys::stat::fstat(directory)?;
         Ok(MountOwner {
             user: stat.st_uid,

@@ -32,10 +32,10 @@ use crate::plan::c_string;
 use crate::process::privileges;
 use crate::sys::{self, MountAttributes};
 
-/// Why the caller cannot make jails.
+/// The reason why the caller cannot make jails.
 #[derive(Debug, thiserror::Error)]
 pub enum RootlessError {
-    /// Somebody else's privileges.
+    /// A file with privileges that its caller does not have.
     #[error(
         "turnkey was started with privileges that its caller does not have (a set-user-ID bit or file capabilities); \
          it is not written for that: take them off the file"
@@ -54,7 +54,7 @@ pub enum RootlessError {
         "an unprivileged caller needs a user namespace of its own, and cannot have one: {refusal}"
     )]
     Refused {
-        /// What stands in the way, and the fix.
+        /// The cause and the fix.
         refusal: NamespaceRefusal,
         /// The kernel's answer.
         source: Errno,
@@ -96,7 +96,7 @@ pub fn enter() -> Result<bool, RootlessError> {
     }
     // Asked before the namespace: inside it every capability is there.
     let switches = NamespaceSwitches::read();
-    let ranges = SubordinateIds::of(user.as_raw());
+    let ranges = SubordinateIds::for_user(user.as_raw());
     let mapper =
         ranges.and_then(|ranges| IdMapper::start(ranges, user.as_raw(), group.as_raw()).ok());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
@@ -132,7 +132,7 @@ fn without_powers() -> String {
     }
 }
 
-/// Nobody but the caller. What the helper has mapped before it failed stays mapped.
+/// Maps the caller alone. What the helper has mapped before it failed stays mapped.
 fn map_caller(user: Uid, group: Gid) -> Result<(), Errno> {
     if is_unmapped("gid_map") {
         // Without privileges the kernel maps a group only for who cannot leave groups any more.

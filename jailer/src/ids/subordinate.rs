@@ -16,7 +16,7 @@ use nix::unistd::{Pid, pipe2};
 
 use crate::sys;
 
-/// Where Debian, Fedora and Arch put them. Not looked up in PATH: the caller's own programs of that
+/// The paths of the helpers on Debian, Fedora and Arch. Not looked up in PATH: the caller's own programs of that
 /// name could not do it anyway.
 const PROGRAMS: [&str; 2] = ["/usr/bin/newuidmap", "/usr/bin/newgidmap"];
 /// More than a jail needs, and what a namespace of ids usually has.
@@ -30,8 +30,8 @@ pub struct SubordinateIds {
 }
 
 impl SubordinateIds {
-    /// Those of `user`, when there are both and the programs to map them.
-    pub fn of(user: u32) -> Option<SubordinateIds> {
+    /// The ranges of `user`, when there are both and the programs to map them.
+    pub fn for_user(user: u32) -> Option<SubordinateIds> {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let name = name_of(&read("/etc/passwd"), user);
         let find = |path| range(&read(path), name.as_deref(), user);

@@ -1,4 +1,4 @@
-//! Why this host makes no user namespace, and the fix.
+//! Refusals of user namespaces on this host, and the fix.
 //!
 //! The kernel answers with a bare number; which of its switches stood in the way is told by /proc.
 //! [`NamespaceSwitches::read`] looks, everything else is pure.
@@ -11,11 +11,11 @@ use nix::errno::Errno;
 use crate::ids::container;
 use crate::kernel_file;
 
-/// What stands in the way, and what takes it out of the way. Both are whole sentences without
+/// The cause of a refusal and its fix. Both are whole sentences without
 /// their full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceRefusal {
-    /// What was found.
+    /// The cause.
     pub cause: String,
     /// A command, or the one thing to change.
     pub fix: String,
@@ -46,7 +46,7 @@ pub struct NamespaceSwitches {
     /// The AppArmor profile that confines the caller. From Linux 6.7 on it may have no say on
     /// namespaces, allow them, or refuse them to root too.
     pub confined_by: Option<String>,
-    /// Whether the caller has CAP_SYS_ADMIN, which the two switches above do not bind.
+    /// True when the caller has CAP_SYS_ADMIN, which the two switches above do not bind.
     pub privileged: bool,
     /// True when turnkey runs in a container, whose engine filters system calls by default.
     pub in_container: bool,
@@ -75,12 +75,12 @@ impl NamespaceSwitches {
         }
     }
 
-    /// What is certain before anything is tried: with such a switch no jail can be.
+    /// The refusal that is certain before anything is tried: with such a switch no jail can be.
     pub fn certain(&self) -> Option<NamespaceRefusal> {
         self.no_room().or_else(|| self.not_for_users())
     }
 
-    /// What an answer of the kernel to clone3(2) or unshare(2) means on this host.
+    /// The meaning of the kernel's answer to clone3(2) or unshare(2) on this host.
     pub fn explain(&self, answer: Errno) -> NamespaceRefusal {
         match answer {
             Errno::ENOSPC | Errno::EUSERS => self.no_room().unwrap_or_else(|| {
@@ -112,7 +112,7 @@ impl NamespaceSwitches {
         }
     }
 
-    /// What a refusal means that met a process *inside* a namespace it had just made, where it
+    /// The meaning of a refusal that met a process *inside* a namespace it had just made, where it
     /// should have had every right: AppArmor lets the namespace be and takes its capabilities.
     pub fn explain_inside(&self, answer: Errno) -> Option<NamespaceRefusal> {
         let refused = matches!(answer, Errno::EPERM | Errno::EACCES);

@@ -31,7 +31,7 @@ pub const AFTER: Round = [
     ChildFact::BindAfterLandlock,
 ];
 
-/// What the acts need, made before Landlock is enforced: then it is outside of its scope.
+/// The objects that the probes need, made before Landlock is enforced and so outside of its scope.
 pub struct LandlockProbes {
     listener: Option<(OwnedFd, UnixAddr)>,
     tcp: bool,
@@ -46,7 +46,7 @@ impl LandlockProbes {
     }
 
     /// Tries everything and hands out what came of it.
-    pub fn tell(
+    pub fn send_facts(
         &self,
         sender: ChildSender<'_>,
         [opened, connected, bound]: Round,

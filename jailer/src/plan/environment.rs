@@ -11,7 +11,7 @@ use super::PlanError;
 /// The directories a command is looked up in when the policy sets no PATH.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What passes from the caller, then what the policy sets, which wins.
+/// The variables that pass from the caller, then those that the policy sets, which win.
 pub(super) fn environment(policy: &Policy, caller: &[(OsString, OsString)]) -> Vec<OsString> {
     let set = &policy.environment.set;
     let passes = |name: &OsStr| {
@@ -35,7 +35,7 @@ fn variable(name: &OsStr, value: &OsStr) -> OsString {
     variable
 }
 
-/// Where the program may be inside: a name with a slash is itself, relative ones below the
+/// The paths at which the program may be inside: a name with a slash is itself, relative ones below the
 /// workspace; any other is looked up in the jail's PATH, as execvp(3) would.
 pub(super) fn candidates(
     arguments: &[OsString],

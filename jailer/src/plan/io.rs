@@ -1,4 +1,4 @@
-//! What the jail may read from disks and write to them in a second: on which disks, and what of it
+//! Limits on reads and writes of disks per second: the disks, and the writes that
 //! no control group holds back.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ pub struct DiskLimits {
     pub disks: BTreeSet<BlockDevice>,
     /// File systems that the jail sees and no disk of this host is known to be behind, in words.
     pub out_of_reach: Vec<String>,
-    /// Why some writes are not held back, in words.
+    /// The reason why some writes are not held back, in words.
     pub delayed: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl DiskLimits {
             delayed: None,
         };
         let mut written = BTreeSet::new();
-        for seen in steps.iter().filter_map(ShownPath::of) {
+        for seen in steps.iter().filter_map(ShownPath::from_step) {
             for mount in host.storage.under(&seen.path, seen.recursive) {
                 io.add(mount);
                 if seen.writable && matches!(mount.backing, StorageBacking::Disks(_)) {
@@ -85,7 +85,7 @@ impl DiskLimits {
         format!("{} in a second and on each disk", parts.join(" and "))
     }
 
-    /// What comes of it where the controller is there.
+    /// The effect where the controller is there.
     pub fn effective(&self) -> String {
         if self.disks.is_empty() {
             return "nothing: no disk of this host is known to be behind what the jail sees".into();
@@ -96,7 +96,7 @@ impl DiskLimits {
         format!("{}: {}{except}", self.requested(), disks.join(", "))
     }
 
-    /// Everything that is not held back although it should be.
+    /// The traffic that is not held back although it should be.
     pub fn degraded(&self) -> Option<String> {
         let reasons: Vec<_> = self
             .unreached()
@@ -106,7 +106,7 @@ impl DiskLimits {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    /// What no group on this host can limit, with the fix.
+    /// The traffic that no group on this host can limit, with the fix.
     pub fn unreached(&self) -> Option<String> {
         let places = self.out_of_reach.join(", ");
         (!places.is_empty()).then(|| {
@@ -118,7 +118,7 @@ impl DiskLimits {
     }
 }
 
-/// What of the host a step shows.
+/// The path of the host that a step shows.
 struct ShownPath {
     path: std::path::PathBuf,
     recursive: bool,
@@ -126,7 +126,7 @@ struct ShownPath {
 }
 
 impl ShownPath {
-    fn of(step: &RootfsStep) -> Option<ShownPath> {
+    fn from_step(step: &RootfsStep) -> Option<ShownPath> {
         let seen = |path: &Path, recursive, writable| ShownPath {
             path: path.to_owned(),
             recursive,
@@ -144,7 +144,7 @@ impl ShownPath {
     }
 }
 
-/// What is written through the page cache reaches the disk later, by the kernel's own threads.
+/// Writes through the page cache, which the kernel's own threads bring to the disk later.
 fn delayed(kinds: &BTreeSet<&str>, hierarchies: &CgroupHierarchies) -> Option<String> {
     let home = |controller| hierarchies.home(controller);
     if kinds.is_empty() || *home(Controller::Io) == ControllerHome::Missing {

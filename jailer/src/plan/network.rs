@@ -1,4 +1,4 @@
-//! Whom a jail may talk to, as routes and listeners of its own network namespace.
+//! The network of a jail, as routes and listeners of its own network namespace.
 //!
 //! The namespace has nothing but loopback. Addresses that the policy allows are made local in it, so
 //! that a connect to one meets a socket that is waiting there; the supervisor holds that socket, and
@@ -17,7 +17,7 @@ pub const MOST_LISTENERS: usize = 1024;
 
 /// Addresses of the documentation, of which one that the policy does not allow proves that others
 /// have no route.
-const STRANGERS: [IpAddr; 6] = [
+const DENIED_PROBES: [IpAddr; 6] = [
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)),
     IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
@@ -26,35 +26,35 @@ const STRANGERS: [IpAddr; 6] = [
     IpAddr::V6(Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1)),
 ];
 
-/// What of the network the jail reaches.
+/// The part of the network that a jail reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkReach {
-    /// What is made local, or closed within it, in this order.
+    /// The ranges that are made local, or closed within such, in this order.
     pub routes: Vec<RangeRoute>,
-    /// Where sockets wait; an unspecified address is every one of its family. Each in its order.
+    /// The addresses on which sockets wait; an unspecified one is every one of its family. Each in its order.
     pub listeners: Vec<SocketAddr>,
     /// The lines of /etc/hosts.
     pub hosts: Vec<(IpAddr, String)>,
     /// An address that must have no route; `None` when every one of those in question is allowed.
-    pub stranger: Option<IpAddr>,
+    pub denied_probe: Option<IpAddr>,
 }
 
-/// What happens to connects to a range.
+/// The route of a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeRoute {
     /// The range.
     pub net: Subnet,
-    /// Whether it is local, `RTN_LOCAL`; it has no way otherwise, `RTN_UNREACHABLE`.
+    /// True for a local range, `RTN_LOCAL`; others are unreachable, `RTN_UNREACHABLE`.
     pub open: bool,
 }
 
 impl NetworkReach {
-    /// What the policy means on a host with these addresses of its own.
+    /// The network of the policy on a host with these addresses of its own.
     pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<NetworkReach, PlanError> {
         match policy.network {
             NetworkMode::None | NetworkMode::Loopback => {
                 return Ok(NetworkReach {
-                    stranger: Some(STRANGERS[0]),
+                    denied_probe: Some(DENIED_PROBES[0]),
                     ..NetworkReach::default()
                 });
             }
@@ -70,7 +70,7 @@ impl NetworkReach {
             routes: routes(&policy.allow, &nets, own),
             listeners: listeners(&policy.allow)?,
             hosts: hosts(&policy.allow),
-            stranger: STRANGERS
+            denied_probe: DENIED_PROBES
                 .into_iter()
                 .find(|stranger| !nets.iter().any(|net| net.contains(*stranger))),
         })
@@ -84,7 +84,7 @@ fn check_name(entry: &AllowedHost, own: &[IpAddr]) -> Result<(), PlanError> {
         return Err(PlanError::Unresolved(entry.to.to_string()));
     }
     for address in &entry.addresses {
-        let special = SpecialAddress::of(*address).map(SpecialAddress::name);
+        let special = SpecialAddress::from_address(*address).map(SpecialAddress::name);
         let own = own.contains(address).then_some("an address of this host");
         if let Some(what) = special.or(own) {
             return Err(PlanError::Rebound {
@@ -99,8 +99,9 @@ fn check_name(entry: &AllowedHost, own: &[IpAddr]) -> Result<(), PlanError> {
 
 fn routes(allowed: &[AllowedHost], nets: &BTreeSet<Subnet>, own: &[IpAddr]) -> Vec<RangeRoute> {
     // The jail's own loopback is there already, and stays its own.
-    let is_home =
-        |net: &Subnet| SpecialAddress::of(net.network()) == Some(SpecialAddress::Loopback);
+    let is_home = |net: &Subnet| {
+        SpecialAddress::from_address(net.network()) == Some(SpecialAddress::Loopback)
+    };
     let open = nets.iter().filter(|net| !(is_one(**net) && is_home(net)));
     let open = open.map(|net| (*net, true));
     let closed = endpoint::closed(allowed, own);
@@ -180,7 +181,7 @@ mod tests {
         NetworkReach::new(&policy(allow), &["10.1.0.9".parse().unwrap()])
     }
 
-    fn words(reach: &NetworkReach) -> (Vec<String>, Vec<String>) {
+    fn described(reach: &NetworkReach) -> (Vec<String>, Vec<String>) {
         let route = |route: &RangeRoute| {
             let sign = if route.open { "" } else { "!" };
             format!("{sign}{}", route.net)
@@ -194,26 +195,26 @@ mod tests {
     #[test]
     fn a_single_address_has_a_socket_of_its_own() {
         let reach = reach(&["192.0.2.7:443", "[2001:db8::7]:80-81"]).unwrap();
-        let (routes, listeners) = words(&reach);
+        let (routes, listeners) = described(&reach);
         assert_eq!(routes, ["192.0.2.7", "2001:db8::7"]);
         assert_eq!(
             listeners,
             ["192.0.2.7:443", "[2001:db8::7]:80", "[2001:db8::7]:81"]
         );
-        assert_eq!(reach.stranger, Some("192.0.2.1".parse().unwrap()));
+        assert_eq!(reach.denied_probe, Some("192.0.2.1".parse().unwrap()));
     }
 
     #[test]
     fn a_range_has_a_socket_for_each_port_and_no_way_to_what_is_guarded() {
         let reach = reach(&["10.1.0.0/16:80-81", "192.0.2.7:80", "192.0.2.7:443"]).unwrap();
-        let (routes, listeners) = words(&reach);
+        let (routes, listeners) = described(&reach);
         assert_eq!(routes, ["10.1.0.0/16", "192.0.2.7", "!10.1.0.9"]);
         assert_eq!(listeners, ["0.0.0.0:80", "0.0.0.0:81", "192.0.2.7:443"]);
     }
 
     #[test]
     fn everything_leaves_out_what_is_guarded_unless_it_is_named() {
-        let (routes, _) = words(&reach(&["0.0.0.0/0:80", "[::/0]:80"]).unwrap());
+        let (routes, _) = described(&reach(&["0.0.0.0/0:80", "[::/0]:80"]).unwrap());
         assert_eq!(
             routes,
             [
@@ -231,15 +232,19 @@ mod tests {
             ]
         );
         let named = reach(&["0.0.0.0/0:80", "169.254.169.254:80", "10.1.0.9:80"]).unwrap();
-        let (routes, _) = words(&named);
+        let (routes, _) = described(&named);
         assert!(routes.contains(&"169.254.169.254".to_owned()), "{routes:?}");
         assert!(!routes.contains(&"!10.1.0.9".to_owned()), "{routes:?}");
-        assert!(named.stranger.is_some_and(|stranger| stranger.is_ipv6()));
+        assert!(
+            named
+                .denied_probe
+                .is_some_and(|stranger| stranger.is_ipv6())
+        );
     }
 
     #[test]
     fn the_hosts_loopback_is_behind_the_jails_own() {
-        let (routes, listeners) = words(&reach(&["127.0.0.1:5432"]).unwrap());
+        let (routes, listeners) = described(&reach(&["127.0.0.1:5432"]).unwrap());
         assert_eq!(routes, Vec::<String>::new());
         assert_eq!(listeners, ["127.0.0.1:5432"]);
     }

@@ -1,4 +1,4 @@
-//! What the profile puts into the tree, in the order in which it has to come.
+//! The mounts that a profile asks for, in the order in which they have to come.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use turnkey_policy::{FilesystemPolicy, HostPath, ScratchMount};
 
 use crate::host::{Host, PathFact};
 
-/// Something the profile puts into the tree.
+/// A mount that the profile asks for.
 pub(super) enum PlannedMount<'a> {
     Host { named: &'a HostPath, writable: bool },
     Scratch(&'a ScratchMount),

@@ -9,10 +9,10 @@ use turnkey_policy::WORKSPACE;
 use turnkey_policy::reserved::RESERVED_ITSELF;
 
 use super::RootfsStep;
-use super::tree::{MountOrigin, RootfsBuilder};
+use super::rootfs::{MountOrigin, RootfsBuilder};
 use crate::host::PathFact;
 use crate::landlock::PathUse;
-use crate::tree::root::RootFacts;
+use crate::rootfs::root::RootFacts;
 
 /// Directories of every jail; and /tmp, which is a scratch or not there.
 const OWN: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/tmp", WORKSPACE];

@@ -76,7 +76,7 @@ fn the_hosts_network_is_not_entered_without_what_keeps_its_abstract_sockets_apar
     }
     let plan = plan(&policy, &host(&[])).unwrap();
     assert_eq!(plan.namespaces.len(), 7);
-    assert!(!plan.has_loopback() && plan.reach.stranger.is_none());
+    assert!(!plan.has_loopback() && plan.reach.denied_probe.is_none());
     assert!(
         !plan.unwatched().landlock.unwrap().tcp,
         "there is TCP to use"
@@ -100,7 +100,7 @@ fn plan(policy: &Policy, host: &Host) -> Result<Plan, PlanError> {
 }
 
 fn binds(plan: &Plan) -> Vec<(&Path, bool)> {
-    plan.tree
+    plan.rootfs
         .iter()
         .filter_map(|step| match step {
             RootfsStep::Bind { path, writable, .. } => Some((path.as_path(), *writable)),
@@ -113,7 +113,7 @@ fn binds(plan: &Plan) -> Vec<(&Path, bool)> {
 fn what_a_symlink_leads_to_is_not_mounted_twice() {
     let plan = plan(&policy(|_| {}), &host(&[])).unwrap();
     assert_eq!(binds(&plan), [(Path::new("/usr"), false)]);
-    assert!(plan.tree.contains(&RootfsStep::Symlink {
+    assert!(plan.rootfs.contains(&RootfsStep::Symlink {
         path: "/bin".into(),
         text: "usr/bin".into()
     }));
@@ -160,14 +160,14 @@ fn a_directory_inside_another_is_there_with_it_unless_it_is_writable() {
 fn a_place_is_made_before_something_is_mounted_on_it() {
     let policy = policy(|policy| policy.filesystem.read.push(readable("/srv/a/file")));
     let plan = plan(&policy, &host(&[("/srv/a/file", PathFact::File)])).unwrap();
-    let at = |wanted: &RootfsStep| plan.tree.iter().position(|step| step == wanted);
+    let at = |wanted: &RootfsStep| plan.rootfs.iter().position(|step| step == wanted);
     let parent = at(&RootfsStep::Directory("/srv/a".into())).unwrap();
     let place = at(&RootfsStep::File {
         path: "/srv/a/file".into(),
         content: Vec::new(),
     })
     .unwrap();
-    let mount = plan.tree.iter().position(
+    let mount = plan.rootfs.iter().position(
         |step| matches!(step, RootfsStep::Bind { path, .. } if path == Path::new("/srv/a/file")),
     );
     assert!(parent < place && place < mount.unwrap());
@@ -193,7 +193,7 @@ fn a_missing_path_fails_unless_it_is_optional() {
 fn a_scratch_does_not_hide_what_lies_in_it() {
     let policy = policy(|policy| policy.filesystem.read.push(readable("/tmp/data")));
     let plan = plan(&policy, &host(&[("/tmp/data", PathFact::Directory)])).unwrap();
-    let at = |wanted: &dyn Fn(&RootfsStep) -> bool| plan.tree.iter().position(wanted).unwrap();
+    let at = |wanted: &dyn Fn(&RootfsStep) -> bool| plan.rootfs.iter().position(wanted).unwrap();
     let scratch =
         at(&|step| matches!(step, RootfsStep::Tmpfs { path, .. } if path == Path::new("/tmp")));
     let place = at(&|step| *step == RootfsStep::Directory("/tmp/data".into()));
@@ -393,7 +393,7 @@ fn host_with_root(entries: &[(&str, PathFact)], places: &[(&str, PathFact)]) -> 
             .collect()
     };
     let mut host = host(&[("/srv/data", PathFact::Directory)]);
-    host.root = Some(crate::tree::root::RootFacts {
+    host.root = Some(crate::rootfs::root::RootFacts {
         entries: map(entries),
         places: map(places),
     });
@@ -423,7 +423,7 @@ fn a_root_of_its_own_comes_in_entry_by_entry_and_never_turnkey_s_places() {
     ];
     let plan = plan(&policy(with_root), &host_with_root(&entries, &[])).unwrap();
     let of_root: Vec<_> = plan
-        .tree
+        .rootfs
         .iter()
         .filter_map(|step| match step {
             RootfsStep::RootEntry { path, .. } => path.to_str(),

@@ -35,18 +35,18 @@ use crate::process::start_memory::StartMemory;
 use crate::process::wire::{
     ChildFact, ChildSender, ChildStep, FactPacket, errno_of, wait_for_a_byte,
 };
+use crate::rootfs::ReplayStep;
 use crate::sys::{self, MountAttributes};
-use crate::tree::ReplayStep;
 
-/// Where the child keeps its end of the control socket once the rest is closed.
+/// The descriptor of the child's end of the control socket, once the rest is closed.
 pub const CONTROL: i32 = 3;
-/// Where the init hears of signals to pass on, and of its supervisor's end.
+/// The descriptor on which the init hears of signals to pass on, and of its supervisor's end.
 pub const LIFELINE: i32 = 4;
-/// Where the init hears of children that ended, signalfd(2).
+/// The descriptor on which the init hears of children that ended, signalfd(2).
 pub const CHILDREN: i32 = 5;
-/// Where the init keeps its own clock, timerfd_create(2).
+/// The descriptor of the init's own clock, timerfd_create(2).
 pub const CLOCK: i32 = 6;
-/// Where the standard streams wait until they are put in place.
+/// The lowest descriptor of the standard streams until they are put in place.
 const LOWEST_SPARE: i32 = 10;
 
 /// A rule of Landlock, ready for the kernel.
@@ -58,34 +58,34 @@ pub struct PreparedRule {
     pub access: u64,
 }
 
-/// Everything the child needs, made before it is.
+/// The spec of the child: all that it needs, made before it is.
 #[derive(Debug)]
 pub struct ChildSpec {
     /// The supervisor's command line and environment, as this process has inherited them.
     pub start_memory: StartMemory,
     /// For sethostname(2).
     pub hostname: CString,
-    /// Whether loopback comes up.
+    /// True when loopback comes up.
     pub loopback: bool,
-    /// What is made local.
+    /// The requests that make addresses local.
     pub routes: Vec<NetlinkRequest>,
-    /// Where sockets wait for the supervisor to take what connects.
+    /// The addresses on which sockets wait for the supervisor to accept connections.
     pub listeners: Vec<SocketAddr>,
-    /// An address without a route, and one with, to be tried.
-    pub strangers: RouteProbes,
-    /// What it may take of its caller's.
+    /// The addresses by which the routes are proved.
+    pub route_probes: RouteProbes,
+    /// The ceilings of its user namespace.
     pub ceilings: Vec<UcountCeiling>,
     /// User and group inside.
     pub inside_id: u32,
-    /// Whether the kernel lets the supplementary groups be left.
-    pub leave_groups: bool,
+    /// True when the kernel lets the supplementary groups be dropped.
+    pub drops_supplementary_gids: bool,
     /// Bytes that the root's own tmpfs may hold.
     pub root_options: Vec<(CString, CString)>,
-    /// The tree.
-    pub tree: Vec<ReplayStep>,
+    /// The file system of the jail, step by step.
+    pub rootfs: Vec<ReplayStep>,
     /// Handles everything, allows nothing yet; `None` when the policy does without.
     pub landlock: Option<(OwnedFd, HandledAccess)>,
-    /// What it will allow.
+    /// The rules of Landlock.
     pub rules: Vec<PreparedRule>,
     /// Each soft and hard.
     pub rlimits: Vec<ResourceLimit>,
@@ -99,8 +99,8 @@ pub struct ChildSpec {
     pub streams: [OwnedFd; 3],
     /// The init's own clock, which the supervisor starts.
     pub clock: SecondClock,
-    /// The doors to its groups of cgroup v1; it is born into the one of v2.
-    pub groups: Vec<File>,
+    /// The `tasks` files of its groups of cgroup v1; it is born into the one of v2.
+    pub cgroup_tasks: Vec<File>,
     /// The program.
     pub exec: ExecSpec,
 }
@@ -118,7 +118,7 @@ impl ChildSpec {
             return JailError::CoveredProc(Errno::EPERM);
         }
         let JailError::Step {
-            step: ChildStep::Tree,
+            step: ChildStep::Rootfs,
             index,
             errno: Errno::EPERM,
         } = error
@@ -127,7 +127,7 @@ impl ChildSpec {
         };
         let step = usize::try_from(index)
             .ok()
-            .and_then(|index| self.tree.get(index));
+            .and_then(|index| self.rootfs.get(index));
         match step {
             Some(ReplayStep::Mount { kind, .. }) if kind.as_c_str() == c"proc" => {
                 JailError::CoveredProc(Errno::EPERM)
@@ -140,13 +140,13 @@ impl ChildSpec {
 /// Addresses by which the routes of the network namespace are proved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteProbes {
-    /// One that must have no route.
-    pub stranger: Option<IpAddr>,
-    /// One that must have one.
-    pub acquaintance: Option<IpAddr>,
+    /// An address that must have no route.
+    pub denied_probe: Option<IpAddr>,
+    /// An address that must have a route.
+    pub allowed_probe: Option<IpAddr>,
 }
 
-/// What a step answers: nothing, or the place in it and the error.
+/// The result of a step: nothing, or the place in it and the error.
 pub type Outcome = Result<(), (u32, Errno)>;
 
 fn whole(result: Result<(), Errno>) -> Outcome {
@@ -156,7 +156,7 @@ fn whole(result: Result<(), Errno>) -> Outcome {
 /// The child's ends of the sockets to its supervisor.
 #[derive(Clone, Copy)]
 pub struct ControlSockets<'a> {
-    /// What was done, seen and done wrong; the sign to go on.
+    /// The socket for failures and facts, and for the sign to go on.
     pub control: BorrowedFd<'a>,
     /// For the init alone: signals to pass on.
     pub lifeline: BorrowedFd<'a>,
@@ -204,7 +204,7 @@ fn confine(
         ChildStep::Start,
         whole(nix::sys::prctl::set_name(c"turnkey-init")),
     )?;
-    step(ChildStep::Groups, enter_groups(&orders.groups))?;
+    step(ChildStep::Groups, enter_groups(&orders.cgroup_tasks))?;
     // Until the supervisor has written the id maps, this process is nobody.
     step(ChildStep::Start, whole(wait_for_a_byte(control)))?;
     step(ChildStep::Ceilings, ceilings::set(&orders.ceilings))?;
@@ -226,7 +226,7 @@ fn confine(
     // Nothing changes the routes from here on, and later the filter may allow no socket.
     step(
         ChildStep::Listeners,
-        whole(try_routes(orders.strangers, ChildSender(control))),
+        whole(try_routes(orders.route_probes, ChildSender(control))),
     )?;
     // Before any file is made: a tmpfs refuses owners its namespace cannot name. The capabilities
     // stay, because the user left behind was not the namespace's root.
@@ -234,7 +234,7 @@ fn confine(
     // A change of user takes the death signal back.
     step(ChildStep::DieWithSupervisor, whole(die_with_supervisor()))?;
     let root = make_root(orders).map_err(|errno| (ChildStep::Root, (0, errno)))?;
-    step(ChildStep::Tree, root::build(&orders.tree, root.as_fd()))?;
+    step(ChildStep::Rootfs, root::build(&orders.rootfs, root.as_fd()))?;
     drop(root);
     step(ChildStep::Pivot, whole(pivot()))?;
     // After the pivot, so that the rules are on what the program will see.
@@ -285,7 +285,7 @@ fn enter_groups(doors: &[File]) -> Outcome {
     Ok(())
 }
 
-/// Its root is the groups that this process is in.
+/// Makes the cgroup namespace, whose root is the groups that this process is in.
 fn make_cgroup_namespace(orders: &ChildSpec) -> Result<(), Errno> {
     nix::sched::unshare(CloneFlags::from_bits_retain(orders.unshare))
 }
@@ -297,8 +297,8 @@ fn set_hostname(orders: &ChildSpec) -> Result<(), Errno> {
 
 fn try_routes(tried: RouteProbes, sender: ChildSender<'_>) -> Result<(), Errno> {
     let tried = [
-        (ChildFact::Stranger, tried.stranger),
-        (ChildFact::Acquaintance, tried.acquaintance),
+        (ChildFact::DeniedProbe, tried.denied_probe),
+        (ChildFact::AllowedProbe, tried.allowed_probe),
     ];
     // Most networks have neither, and a packet wakes the supervisor.
     if tried.iter().all(|(_, address)| address.is_none()) {
@@ -314,7 +314,7 @@ fn try_routes(tried: RouteProbes, sender: ChildSender<'_>) -> Result<(), Errno> 
 }
 
 fn become_jail_user(orders: &ChildSpec) -> Result<(), Errno> {
-    if orders.leave_groups {
+    if orders.drops_supplementary_gids {
         sys::leave_groups()?;
     }
     sys::become_group(orders.inside_id)?;
@@ -398,9 +398,9 @@ fn enforce_landlock(orders: &ChildSpec, sender: ChildSender<'_>) -> Result<(), E
         return Ok(());
     };
     let probes = LandlockProbes::open(*handled)?;
-    probes.tell(sender, probe::BEFORE)?;
+    probes.send_facts(sender, probe::BEFORE)?;
     sys::landlock_restrict(ruleset.as_fd())?;
-    probes.tell(sender, probe::AFTER)
+    probes.send_facts(sender, probe::AFTER)
 }
 
 /// Streams on 0, 1 and 2, what the init needs on 3 to 6, and nothing else: what the caller had

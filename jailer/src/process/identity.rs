@@ -1,4 +1,4 @@
-//! Which file a path of the jail leads to, as the kernel knows it, whatever else leads there.
+//! The identity of the file that a path of the jail leads to, as the kernel knows it, whatever else leads there.
 //!
 //! Runs as: the supervisor, outside the jail, when its tree stands and before its program runs.
 
@@ -23,16 +23,19 @@ use crate::sys;
 pub struct FileIdentity {
     /// Major and minor number of its file system.
     pub device: (u32, u32),
-    /// Its number there.
+    /// The inode number.
     pub inode: u64,
-    /// Whether it stays the same file whatever the program does with it. One that lies below a
+    /// True when it stays the same file whatever the program does with it. One that lies below a
     /// writable overlay does not: linked or changed, it is copied, and by a new name another file.
     pub stays: bool,
 }
 
-/// What `path` leads to in the tree of the process `pid`, links followed; `None` when nothing is
+/// The file that `path` leads to in the file system of the process `pid`, links followed; `None` when nothing is
 /// there.
-pub(crate) fn of(pid: libc::pid_t, path: &[u8]) -> Result<Option<FileIdentity>, JailError> {
+pub(crate) fn file_identity(
+    pid: libc::pid_t,
+    path: &[u8],
+) -> Result<Option<FileIdentity>, JailError> {
     let failed = |source| JailError::System {
         act: "look for the files that rules mean by `same_file`",
         source,
@@ -95,7 +98,7 @@ fn parse(fdinfo: &str, mountinfo: &str) -> Option<FileIdentity> {
     })
 }
 
-/// What a line of proc_pid_mountinfo(5) says of a mount.
+/// A mount, as a line of proc_pid_mountinfo(5) describes it.
 struct MountinfoEntry<'a> {
     device: (u32, u32),
     options: &'a str,
@@ -119,7 +122,7 @@ impl<'a> MountinfoEntry<'a> {
         })
     }
 
-    /// Whether the file of this number is a copy as soon as it is changed. With `xino=on` the highest
+    /// True when the file of this number is a copy as soon as it is changed. With `xino=on` the highest
     /// bits tell what lies below.
     fn copies(&self, inode: u64) -> bool {
         let has = |options: &str, wanted| options.split(',').any(|option| option == wanted);
@@ -169,7 +172,7 @@ mod tests {
         let me = nix::unistd::getpid().as_raw();
         let identity = |name: &str| {
             let path = place(name).canonicalize().unwrap_or_else(|_| place(name));
-            of(me, path.as_os_str().as_encoded_bytes()).unwrap()
+            file_identity(me, path.as_os_str().as_encoded_bytes()).unwrap()
         };
         let file = identity("file");
         assert_eq!(

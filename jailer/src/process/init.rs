@@ -41,7 +41,7 @@ pub fn run(program: libc::pid_t, sender: ChildSender<'_>) -> ! {
     }
 }
 
-/// Which of them have something to say. Their end is something to say.
+/// The descriptors that are readable, or at their end.
 fn wait_for_any(descriptors: [BorrowedFd<'_>; 3]) -> [bool; 3] {
     let mut all = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
     match poll(&mut all, PollTimeout::NONE) {

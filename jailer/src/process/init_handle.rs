@@ -12,7 +12,7 @@ use crate::process::proof::ProofFacts;
 use crate::process::wire::{ChildMessage, PACKET};
 use crate::sys::{self, ChildUsage};
 
-/// How long the child may take from one message to the next, before the run is given up.
+/// The time that the child may take from one message to the next, before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The jail's process 1, from outside. Dropping it kills it, and with it the jail.
@@ -22,11 +22,11 @@ pub struct InitHandle {
     pub pid: libc::pid_t,
     /// pidfd_open(2)
     pub pidfd: OwnedFd,
-    /// Our end of the control socket.
+    /// The supervisor's end of the control socket.
     pub control: OwnedFd,
-    /// Our end of the lifeline. Nobody else may hold it: its end is our death to the init.
+    /// The supervisor's end of the lifeline. No other process may hold it: its end is the supervisor's death to the init.
     pub lifeline: OwnedFd,
-    /// It has been waited for.
+    /// True when it has been waited for.
     pub ended: bool,
 }
 
@@ -87,7 +87,7 @@ impl InitHandle {
                         sight.fact(fact, value);
                     }
                 }
-                Some(ChildMessage::Text(text, piece)) => sight.text(text, &piece),
+                Some(ChildMessage::ProcText(text, piece)) => sight.append_text(text, &piece),
                 Some(ChildMessage::Listener(_)) => listeners.extend(came),
                 Some(ChildMessage::Ready) => return Ok((sight, listeners)),
                 Some(ChildMessage::Failed { step, index, errno }) => {

@@ -20,7 +20,7 @@ use rustix::thread::Timespec;
 use crate::groups::GroupNames;
 use crate::sys::{self, Companion};
 
-/// How often the keeper tries to remove a group that still has dying processes, and how long it
+/// The number of times that the keeper tries to remove a group that still has dying processes, and the time it
 /// rests in between: ten seconds in all.
 const TRIES: u32 = 5000;
 const REST: Timespec = Timespec {
@@ -55,9 +55,9 @@ impl Drop for Keeper {
     }
 }
 
-/// Everything the keeper needs, made before it is: it may not allocate.
+/// The spec of the keeper, made before it is: it may not allocate.
 struct CleanupSpec {
-    /// Its end of the pipe.
+    /// The keeper's end of the pipe.
     waiting: RawFd,
     kill: CString,
     directories: Vec<CString>,

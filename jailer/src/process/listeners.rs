@@ -51,7 +51,7 @@ fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
-/// Whether there is a route to an address: connect(2) of a datagram socket asks for one and sends
+/// Asks for a route to an address: connect(2) of a datagram socket looks for one and sends
 /// nothing.
 pub fn route_to(address: IpAddr) -> Result<(), Errno> {
     let flags = SockFlag::SOCK_CLOEXEC;

@@ -2,7 +2,7 @@
 
 use turnkey_policy::Layer;
 
-/// When a namespace is made.
+/// The moment at which a namespace is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceTiming {
     /// By clone3(2): the jail's first process is born in it.
@@ -19,7 +19,7 @@ pub struct JailNamespace {
     pub layer: Layer,
     /// `CLONE_NEW…`
     pub flag: i32,
-    /// When.
+    /// The moment at which it is made.
     pub made: NamespaceTiming,
 }
 
@@ -28,7 +28,7 @@ const fn born(layer: Layer, flag: i32) -> JailNamespace {
     JailNamespace { layer, flag, made }
 }
 
-/// What a jail has; all but the network in each.
+/// The namespaces of a jail; all but the network in each.
 pub const ALL: [JailNamespace; 8] = [
     born(Layer::UserNamespace, libc::CLONE_NEWUSER),
     born(Layer::MountNamespace, libc::CLONE_NEWNS),
@@ -44,8 +44,8 @@ pub const ALL: [JailNamespace; 8] = [
     },
 ];
 
-/// What a jail has, which may share the host's network.
-pub fn of(shares_network: bool) -> Vec<JailNamespace> {
+/// The namespaces of a jail, which may share the host's network.
+pub fn of_jail(shares_network: bool) -> Vec<JailNamespace> {
     let is_own = |namespace: &&JailNamespace| {
         !(shares_network && namespace.layer == Layer::NetworkNamespace)
     };

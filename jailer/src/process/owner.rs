@@ -1,4 +1,4 @@
-//! Whose a jail's user namespace is.
+//! The owner of a jail's user namespace.
 //!
 //! Runs as: the supervisor, outside the jail, for the one call that makes the jail's first process.
 //!
@@ -22,7 +22,7 @@ use crate::sys::{self, CapabilitySets};
 /// another, is a matter of all its threads, and of the child that is born meanwhile.
 static ACTING: Mutex<()> = Mutex::new(());
 
-/// This thread acting as another user, with every capability that it had.
+/// A thread that acts as another user, with every capability that it had.
 #[derive(Debug)]
 pub struct NamespaceOwner {
     user: u32,
@@ -104,7 +104,7 @@ mod tests {
     use nix::sys::prctl;
     use nix::sys::signal::Signal;
 
-    /// What of this thread's state is to be the same afterwards.
+    /// The state of this thread that is to be the same afterwards.
     fn state() -> (u32, CapabilitySets, u64, bool) {
         (
             nix::unistd::geteuid().as_raw(),

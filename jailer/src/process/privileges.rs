@@ -1,4 +1,4 @@
-//! What the supervisor itself must be allowed to do, asked before anything is made.
+//! The privileges of the supervisor itself, checked before anything is made.
 
 use caps::{CapSet, Capability};
 
@@ -35,7 +35,7 @@ pub fn missing() -> String {
     words.join(", ")
 }
 
-/// Whether the file of this program brought rights along that its caller has not: a set-user-ID
+/// True when the file of this program brought rights along that its caller has not: a set-user-ID
 /// or set-group-ID bit, or capabilities.
 pub fn are_borrowed() -> bool {
     use nix::unistd::{getegid, geteuid, getgid, getuid};

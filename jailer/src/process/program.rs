@@ -18,13 +18,13 @@ use crate::sys;
 /// The program, ready for execve(2).
 #[derive(Debug)]
 pub struct ExecSpec {
-    /// Where it may be; the first that can be executed is it.
+    /// The paths at which it may be; the first that can be executed is it.
     pub candidates: Vec<CString>,
     /// Pointers into strings that live beside them, ended by a null.
     pub arguments: Vec<*const libc::c_char>,
     /// The same.
     pub environment: Vec<*const libc::c_char>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: CString,
     /// Parts of /proc that must be covered, or absent.
     pub masks: Vec<CString>,
@@ -93,7 +93,7 @@ fn prove(exec: &ExecSpec, sender: ChildSender<'_>) -> Result<FactPacket, Errno> 
     Ok(facts)
 }
 
-/// What is covered lies on another file system than /proc itself.
+/// Proves the masks: what is covered lies on another file system than /proc itself.
 fn prove_masks(masks: &[CString], facts: &mut FactPacket) -> Result<(), Errno> {
     let procfs = nix::sys::stat::stat(c"/proc")?.st_dev;
     let (mut masked, mut unmasked) = (0, 0);

@@ -17,7 +17,7 @@ use crate::process::child::RouteProbes;
 use crate::process::wire::{ChildFact, ProcText};
 use turnkey_facts::LayerReport;
 
-/// Everything the child handed out.
+/// The facts that the child handed out.
 #[derive(Clone, Debug, Default)]
 pub struct ProofFacts {
     facts: BTreeMap<ChildFact, u64>,
@@ -26,32 +26,32 @@ pub struct ProofFacts {
     mounts: Vec<u8>,
 }
 
-/// What the supervisor knows and the sight is held against.
+/// The expectation of the supervisor, against which the facts are held.
 #[derive(Clone, Debug)]
 pub struct ProofExpectation {
     /// Inodes of the supervisor's own namespaces.
     pub own_namespaces: BTreeMap<ChildFact, u64>,
     /// The ruleset in words, when there is one.
     pub landlock: Option<String>,
-    /// Who the jail's user is outside, in words.
+    /// The jail's user outside, in words.
     pub user: &'static str,
-    /// Whether the jail shares the host's network on purpose.
+    /// True when the jail shares the host's network on purpose.
     pub shares_network: bool,
-    /// What it handles.
+    /// The accesses that Landlock handles.
     pub handled: Option<HandledAccess>,
-    /// What must have no route, and what must have one.
-    pub strangers: RouteProbes,
-    /// How many sockets wait in the network namespace.
+    /// The addresses that must have no route, and those that must have one.
+    pub route_probes: RouteProbes,
+    /// The number of sockets that wait in the network namespace.
     pub listeners: usize,
-    /// How many supplementary groups the caller could not leave.
-    pub bound_groups: usize,
+    /// The number of supplementary groups that the caller could not drop.
+    pub kept_supplementary_gids: usize,
     /// Names the syscall filter allows.
     pub syscalls: usize,
     /// Filters that the supervisor itself runs under, as in a container, and the jail with it.
     pub filters_around: u32,
     /// As `/proc/self/limits` names them, with the value.
     pub rlimits: Vec<(&'static str, u64)>,
-    /// What must be covered where it exists.
+    /// The paths that must be covered where they exist.
     pub masks: Vec<PathBuf>,
 }
 
@@ -59,11 +59,11 @@ pub struct ProofExpectation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the layer {} was set up but did not hold: expected {expected}, saw {seen}", layer.name())]
 pub struct ProofError {
-    /// Which.
+    /// The layer.
     pub layer: Layer,
-    /// What would have proved it.
+    /// The sight that would have proved it.
     pub expected: String,
-    /// What was seen.
+    /// The sight instead.
     pub seen: String,
 }
 
@@ -74,7 +74,7 @@ impl ProofFacts {
     }
 
     /// Takes in the next piece of a file.
-    pub fn text(&mut self, text: ProcText, piece: &[u8]) {
+    pub fn append_text(&mut self, text: ProcText, piece: &[u8]) {
         match text {
             ProcText::Status => &mut self.status,
             ProcText::Limits => &mut self.limits,
@@ -186,7 +186,7 @@ impl ProofFacts {
         ))
     }
 
-    /// How many parts of /proc are covered; every one that must be.
+    /// The number of covered parts of /proc, which are all that must be.
     fn masked(&self, expected: &ProofExpectation) -> Result<u64, ProofError> {
         let open = match self.get(ChildFact::Unmasked) {
             Some(0) => return Ok(self.get(ChildFact::Masked).unwrap_or(0)),
@@ -213,8 +213,8 @@ impl ProofFacts {
         self.expect_status(layer, "Gid", &format!("{id}\t{id}\t{id}\t{id}"))?;
         let proof = "CapInh, CapPrm, CapEff, CapBnd and CapAmb are 0";
         let mut report = held(layer, "none", "none in any set", proof.into());
-        if expected.bound_groups > 0 {
-            report.degraded = Some(bound_groups(expected.bound_groups));
+        if expected.kept_supplementary_gids > 0 {
+            report.degraded = Some(kept_supplementary_gids(expected.kept_supplementary_gids));
         } else if self.status_line("Groups") != id.to_string() {
             // The caller's own group may stand in the list once more.
             self.expect_status(layer, "Groups", "")?;
@@ -368,8 +368,8 @@ impl ProofFacts {
     }
 }
 
-/// What a caller in more than one group cannot have without privileges.
-pub fn bound_groups(count: usize) -> String {
+/// The limitation of a caller in several groups without privileges.
+pub fn kept_supplementary_gids(count: usize) -> String {
     format!(
         "the caller's {count} supplementary groups stay: without privileges the kernel lets nobody leave a group; \
          give the caller a range in /etc/subuid and /etc/subgid and install newuidmap (Debian: uidmap), or start turnkey in no other group"

@@ -12,15 +12,15 @@ use crate::ids::NamespaceIds;
 pub struct ResourceLimit {
     /// `RLIMIT_…`
     pub(crate) resource: Resource,
-    /// Its line in `/proc/self/limits`.
+    /// The limit's line in `/proc/self/limits`.
     pub name: &'static str,
     /// As setrlimit(2) takes it.
     pub value: u64,
-    /// What it is for.
+    /// The purpose of the limit.
     pub why: &'static str,
 }
 
-/// What a thread's stack reserves and mostly never uses.
+/// The size that a thread's stack reserves and mostly never uses.
 const STACK: u64 = 8 << 20;
 
 /// More than programs use: each POSIX timer is one, and each real-time signal that waits.
@@ -44,20 +44,20 @@ fn one(resource: Resource, name: &'static str, value: u64, why: &'static str) ->
 pub struct HardLimits(Vec<(Resource, u64)>);
 
 impl HardLimits {
-    /// Those of this process that a jail sets.
+    /// Reads this process's limits on what a jail sets.
     pub fn probe() -> HardLimits {
         let hard = |resource| Some((resource, getrlimit(resource).ok()?.1));
         HardLimits(SET.into_iter().filter_map(hard).collect())
     }
 
     /// The most that can be set for `resource`.
-    fn of(&self, resource: Resource) -> u64 {
+    fn hard_limit(&self, resource: Resource) -> u64 {
         let known = self.0.iter().find(|(known, _)| *known == resource);
         known.map_or(libc::RLIM_INFINITY, |(_, hard)| *hard)
     }
 }
 
-/// Everything that a jail sets.
+/// The resources that a jail limits.
 const SET: [Resource; 11] = [
     Resource::RLIMIT_NOFILE,
     Resource::RLIMIT_FSIZE,
@@ -78,16 +78,16 @@ pub(crate) fn plan(limits: &JailLimits, host: &Host) -> Vec<ResourceLimit> {
     plan.extend(of_the_user(host));
     plan.extend(instead_of_groups(limits, host.hierarchies.ungrouped()));
     for limit in &mut plan {
-        limit.value = limit.value.min(host.hard_limits.of(limit.resource));
+        limit.value = limit.value.min(host.hard_limits.hard_limit(limit.resource));
     }
     plan
 }
 
-/// What the kernel counts for all processes of a user together, and would otherwise be as large as the caller's. Where
+/// The limits on what the kernel counts for all processes of a user together, which would otherwise be the caller's. Where
 /// the jail's user counts as the caller, half of the caller's own is left.
 fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
     let share = |limit: ResourceLimit| {
-        let half = host.hard_limits.of(limit.resource) / 2;
+        let half = host.hard_limits.hard_limit(limit.resource) / 2;
         let value = match host.ids {
             NamespaceIds::All => limit.value,
             NamespaceIds::Own(_) => limit.value.min(half),
@@ -117,7 +117,7 @@ fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
     limits.map(share).to_vec()
 }
 
-/// What bounds the tree between two looks where no control group does.
+/// The limits that bound the process tree between two looks where no control group does.
 fn instead_of_groups(limits: &JailLimits, ungrouped: UngroupedLimits) -> Vec<ResourceLimit> {
     let data = one(
         Resource::RLIMIT_DATA,

@@ -11,8 +11,8 @@ use nix::sys::stat::Mode;
 
 use crate::host::kernel;
 use crate::process::child::Outcome;
+use crate::rootfs::{ReplayStep, SplitPath};
 use crate::sys::{self, MountAttributes};
-use crate::tree::{ReplayStep, SplitPath};
 
 /// Takes all steps, below a root that is the working directory of this process.
 pub fn build(steps: &[ReplayStep], root: BorrowedFd<'_>) -> Outcome {
@@ -31,7 +31,7 @@ struct RootAssembler<'a> {
     root: BorrowedFd<'a>,
     /// The file that was made last, which is most often a place to mount at.
     file: Option<(&'a CStr, OwnedFd)>,
-    /// What covers files, and what covers directories: a mount that is in place, with its attributes.
+    /// The covers of files and of directories: mounts that are in place, with their attributes.
     covers: [Option<(OwnedFd, u64)>; 2],
 }
 

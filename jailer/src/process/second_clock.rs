@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-/// How long after the supervisor's clock: whoever is only slow has the word.
+/// The delay after the supervisor's clock, so that a supervisor that is only slow decides.
 const BEHIND: Duration = Duration::from_millis(500);
 
 /// The timer. Before it is started it waits for ever.

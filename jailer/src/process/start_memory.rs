@@ -3,7 +3,7 @@
 
 use crate::sys;
 
-/// Where the kernel keeps the argument vector and the environment that this process was started
+/// The memory in which the kernel keeps the argument vector and the environment that this process was started
 /// with, proc_pid_cmdline(5) and proc_pid_environ(5).
 #[derive(Clone, Copy, Debug)]
 pub struct StartMemory {

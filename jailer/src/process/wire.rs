@@ -1,4 +1,4 @@
-//! What the jail's first processes tell the supervisor, one message per packet of a
+//! The messages of the jail's first processes to the supervisor, one per packet of a
 //! `SOCK_SEQPACKET` pair. Built on the stack, because the child may not allocate.
 
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ pub enum ChildStep {
     Groups,
     /// Waiting for the id maps.
     Start,
-    /// What it may take of that which the kernel counts for its caller; the value says which.
+    /// The ceilings of its user namespace; the value says which.
     Ceilings,
     /// sethostname(2).
     Hostname,
@@ -38,7 +38,7 @@ pub enum ChildStep {
     /// The new root's own tmpfs.
     Root,
     /// One step of the plan's tree; the value says which.
-    Tree,
+    Rootfs,
     /// pivot_root(2).
     Pivot,
     /// Adding rules to the Landlock ruleset.
@@ -70,7 +70,7 @@ pub enum ChildStep {
 }
 
 impl ChildStep {
-    /// All of them, in the order in which they are taken.
+    /// Every step, in the order in which they are taken.
     pub const ALL: [ChildStep; 25] = [
         ChildStep::DieWithSupervisor,
         ChildStep::Groups,
@@ -82,7 +82,7 @@ impl ChildStep {
         ChildStep::Listeners,
         ChildStep::Identity,
         ChildStep::Root,
-        ChildStep::Tree,
+        ChildStep::Rootfs,
         ChildStep::Pivot,
         ChildStep::LandlockRules,
         ChildStep::CgroupNamespace,
@@ -113,7 +113,7 @@ impl ChildStep {
             ChildStep::Listeners => "open the sockets that wait there",
             ChildStep::Identity => "become the jail's user",
             ChildStep::Root => "make the new root",
-            ChildStep::Tree => "build the jail's tree",
+            ChildStep::Rootfs => "build the jail's tree",
             ChildStep::Pivot => "change the root",
             ChildStep::LandlockRules => "add the Landlock rules",
             ChildStep::Rlimits => "set the resource limits",
@@ -161,9 +161,9 @@ pub enum ChildFact {
     Unshare,
     /// errno of making a directory in the root.
     WriteToRoot,
-    /// Which of the candidates is the program; none found when it is past their end.
+    /// The index of the program among the candidates; past their end when none was found.
     Program,
-    /// How many masks cover something.
+    /// The number of masks that cover something.
     Masked,
     /// errno of a connect that only Landlock's scope can refuse, before it was enforced.
     ConnectBeforeLandlock,
@@ -173,12 +173,12 @@ pub enum ChildFact {
     BindBeforeLandlock,
     /// The same bind afterwards.
     BindAfterLandlock,
-    /// Which mask, counted from 1, should cover something and does not; 0 for none.
+    /// The mask, counted from 1, that should cover something and does not; 0 for none.
     Unmasked,
     /// errno of a connect to an address that must have no route.
-    Stranger,
+    DeniedProbe,
     /// errno of a connect to one that must have one.
-    Acquaintance,
+    AllowedProbe,
 }
 
 impl ChildFact {
@@ -207,8 +207,8 @@ impl ChildFact {
         ChildFact::Program,
         ChildFact::Masked,
         ChildFact::Unmasked,
-        ChildFact::Stranger,
-        ChildFact::Acquaintance,
+        ChildFact::DeniedProbe,
+        ChildFact::AllowedProbe,
     ];
 
     fn from_number(number: u8) -> Option<ChildFact> {
@@ -232,7 +232,7 @@ pub enum ProcText {
 }
 
 impl ProcText {
-    /// All of them, with their paths.
+    /// Every file, with its path.
     pub const ALL: [(ProcText, &'static std::ffi::CStr); 3] = [
         (ProcText::Status, c"/proc/self/status"),
         (ProcText::Limits, c"/proc/self/limits"),
@@ -245,17 +245,17 @@ impl ProcText {
 pub enum ChildMessage {
     /// A step failed; nothing of the program ran.
     Failed {
-        /// Which.
+        /// The step.
         step: ChildStep,
-        /// Where in the step, for those that repeat.
+        /// The place in the step, for those that repeat.
         index: u32,
-        /// Why.
+        /// The error of the kernel.
         errno: Errno,
     },
-    /// What was seen from inside.
+    /// The facts that were seen from inside.
     Facts(Vec<(ChildFact, u64)>),
     /// A piece of a file of /proc/self.
-    Text(ProcText, Vec<u8>),
+    ProcText(ProcText, Vec<u8>),
     /// A socket that waits in the jail's network, which comes with the packet: which, in the order
     /// of the plan.
     Listener(u32),
@@ -296,7 +296,7 @@ impl ChildMessage {
                 let (name, _) = ProcText::ALL
                     .iter()
                     .find(|(name, _)| *name as u8 == which)?;
-                Some(ChildMessage::Text(*name, text.to_vec()))
+                Some(ChildMessage::ProcText(*name, text.to_vec()))
             }
             READY => Some(ChildMessage::Ready),
             LISTENER => Some(ChildMessage::Listener(index)),
@@ -386,7 +386,7 @@ impl ChildSender<'_> {
         sys::send_with(self.0, &packet, socket)
     }
 
-    /// What was seen from inside.
+    /// The facts that were seen from inside.
     pub fn facts(self, facts: &FactPacket) -> Result<(), Errno> {
         self.send(FACTS, 0, 0, 0, &facts.bytes[..facts.length])
     }
@@ -485,7 +485,7 @@ mod tests {
         let text = through_a_socket(|sender| sender.text(ProcText::Limits, b"Max\n").unwrap());
         assert_eq!(
             text,
-            ChildMessage::Text(ProcText::Limits, b"Max\n".to_vec())
+            ChildMessage::ProcText(ProcText::Limits, b"Max\n".to_vec())
         );
         let null = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::{Result, Word, call, fd, owned, text, word, word_of_bits};
+use super::{Result, Word, as_word, call, fd, owned, word, word_of_bits};
 use crate::host::kernel;
 
 const EMPTY_PATH: &CStr = c"";
@@ -30,7 +30,7 @@ pub fn clone_tree(descriptor: BorrowedFd<'_>, recursive: bool) -> Result<OwnedFd
         | Word::from(libc::AT_EMPTY_PATH | recursive);
     call(
         libc::SYS_open_tree,
-        [fd(descriptor), text(EMPTY_PATH), flags, 0, 0, 0],
+        [fd(descriptor), as_word(EMPTY_PATH), flags, 0, 0, 0],
     )
     .map(owned)
 }
@@ -46,7 +46,14 @@ pub fn mount_setattr(
     let attributes = word(std::ptr::from_ref(attributes) as usize);
     call(
         libc::SYS_mount_setattr,
-        [fd(descriptor), text(EMPTY_PATH), flags, attributes, size, 0],
+        [
+            fd(descriptor),
+            as_word(EMPTY_PATH),
+            flags,
+            attributes,
+            size,
+            0,
+        ],
     )
     .map(drop)
 }
@@ -58,9 +65,9 @@ pub fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<()> {
         libc::SYS_move_mount,
         [
             fd(mount),
-            text(EMPTY_PATH),
+            as_word(EMPTY_PATH),
             fd(target),
-            text(EMPTY_PATH),
+            as_word(EMPTY_PATH),
             flags,
             0,
         ],
@@ -78,7 +85,14 @@ pub fn new_mount<S: AsRef<CStr>>(
 ) -> Result<OwnedFd> {
     let context = call(
         libc::SYS_fsopen,
-        [text(kind), Word::from(kernel::FSOPEN_CLOEXEC), 0, 0, 0, 0],
+        [
+            as_word(kind),
+            Word::from(kernel::FSOPEN_CLOEXEC),
+            0,
+            0,
+            0,
+            0,
+        ],
     )
     .map(owned)?;
     for (name, value) in options {
@@ -108,14 +122,14 @@ fn configure(context: &OwnedFd, name: &CStr, value: &CStr) -> Result<()> {
     let (command, value) = if value.is_empty() {
         (kernel::FSCONFIG_SET_FLAG, 0)
     } else {
-        (kernel::FSCONFIG_SET_STRING, text(value))
+        (kernel::FSCONFIG_SET_STRING, as_word(value))
     };
     call(
         libc::SYS_fsconfig,
         [
             fd(context.as_fd()),
             Word::from(command),
-            text(name),
+            as_word(name),
             value,
             0,
             0,

@@ -60,11 +60,11 @@ pub fn default_signals() -> Result<()> {
 /// A child that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedChild {
-    /// Which.
+    /// The process.
     pub pid: libc::pid_t,
     /// As wait(2) has it.
     pub status: i32,
-    /// What it and its own ended children used.
+    /// The use of the child and its own ended children.
     pub used: ChildUsage,
 }
 

@@ -1,4 +1,4 @@
-//! Who is in a jail, from outside: its first process, and everybody below.
+//! The processes of a jail, from outside: its first one, and all below.
 //!
 //! The tree moves while it is walked. A process that ends leaves its children to the first one, so
 //! a walk under which somebody ended has not seen everybody, and is done again. A program can
@@ -11,15 +11,15 @@ use crate::tally::procfs::{self, ProcessMemory, ProcessSample};
 
 /// Processes that are looked at. A jail without a group is bounded to fewer tasks.
 const MOST: usize = 8192;
-/// How long a census may go on because somebody ended under each of its walks.
+/// The time that a census may go on because a process ended under each of its walks.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// Everybody who was seen.
+/// The processes that were seen.
 #[derive(Debug, Default)]
 pub struct ProcessCensus {
     /// The first process of the jail is the last here.
     pub processes: Vec<ProcessSample>,
-    /// Nobody ended under it.
+    /// True when no process ended under it.
     pub whole: bool,
 }
 
@@ -37,7 +37,7 @@ impl ProcessCensus {
         best
     }
 
-    /// What all hold, with pages that several share counted for each.
+    /// The memory of all, with pages that several share counted for each.
     pub fn memory(&self) -> ProcessMemory {
         let all = self.processes.iter().map(|process| process.memory);
         all.fold(ProcessMemory::default(), ProcessMemory::plus)

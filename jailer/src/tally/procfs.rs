@@ -3,7 +3,7 @@
 
 use std::fs;
 
-/// What counts of a process.
+/// The figures of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSample {
     /// In the supervisor's pid namespace.
@@ -16,7 +16,7 @@ pub struct ProcessSample {
     pub waited: (u64, u64),
     /// Threads.
     pub tasks: u64,
-    /// What it holds, pages that others hold as well included.
+    /// The memory of the process, pages that others hold as well included.
     pub memory: ProcessMemory,
 }
 
@@ -38,7 +38,7 @@ impl ProcessMemory {
         }
     }
 
-    /// All of it.
+    /// The sum.
     pub fn sum(self) -> u64 {
         self.own.saturating_add(self.shared)
     }
@@ -53,7 +53,7 @@ fn memory(text: &str, keys: [&str; 3]) -> ProcessMemory {
     }
 }
 
-/// What `pid` is; `None` when it is gone.
+/// The process `pid`; `None` when it is gone.
 pub fn process(pid: libc::pid_t) -> Option<ProcessSample> {
     // The memory first: it goes with the process's last moment, before the process itself.
     let status = read(pid, "status")?;

@@ -1,4 +1,4 @@
-//! What a jail without control groups uses: looked at from outside, again and again.
+//! Samples of what a jail without control groups uses, taken from outside.
 //!
 //! Between two looks the tree can use more than it may. Pages that several processes share are told
 //! apart only when it matters; a process that is gone before that can be counted twice, so that a
@@ -13,15 +13,15 @@ use nix::unistd::SysconfVar;
 use crate::tally::census::ProcessCensus;
 use crate::tally::procfs::{self, ProcessMemory, ProcessSample};
 
-/// How many looks in a row must find too much, when none of them was sure to count nothing twice.
+/// The number of samples in a row that must find too much, when none of them was sure to count nothing twice.
 const SUSPICIONS: u32 = 3;
 
-/// What one look found.
+/// One sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageSample {
     /// Bytes of memory and swap that belong to the tree alone.
     pub memory: u64,
-    /// It is more than allowed, beyond doubt.
+    /// True when it is more than allowed, beyond doubt.
     pub too_much: bool,
     /// Processes and threads.
     pub tasks: u64,
@@ -31,7 +31,7 @@ pub struct UsageSample {
     pub system: Duration,
 }
 
-/// Everything looked at so far.
+/// The sampler, with all that it has seen so far.
 #[derive(Debug)]
 pub struct UsageSampler {
     init: libc::pid_t,
@@ -92,7 +92,7 @@ impl UsageSampler {
         look
     }
 
-    /// What the tree holds, and whether nothing in it can be counted twice.
+    /// The memory of the process tree, and whether nothing in it can be counted twice.
     fn memory(&self, census: &ProcessCensus, limit: u64) -> (u64, bool) {
         let written = self.written.as_ref().map_or(0, used);
         // What is written can be mapped as well.
@@ -152,7 +152,7 @@ fn used(place: &OwnedFd) -> u64 {
         .saturating_mul(block)
 }
 
-/// Whether this kernel tells who a process's children are: it is a matter of its build.
+/// True when this kernel lists a process's children: a matter of its build.
 pub fn is_possible() -> bool {
     std::path::Path::new("/proc/thread-self/children").exists()
 }

@@ -77,7 +77,7 @@ impl Try {
             }),
             address: Some(self.peer),
             to_itself: has_loopback && address::is_own(self.peer.ip()) && on != AttemptKind::Bind,
-            ..Attempt::of(on)
+            ..Attempt::new(on)
         };
         decide(&policy.rules, &attempt)
     }

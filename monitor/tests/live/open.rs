@@ -391,7 +391,7 @@ fn the_kernel_reads_spellings_as_the_reference_does() {
         let attempt = turnkey_policy::Attempt {
             path: Some(path.as_bytes()),
             access: &[turnkey_policy::OpenAccess::Read],
-            ..turnkey_policy::Attempt::of(turnkey_policy::AttemptKind::Open)
+            ..turnkey_policy::Attempt::new(turnkey_policy::AttemptKind::Open)
         };
         let expected = turnkey_policy::decide(&policy.rules, &attempt);
         assert_eq!(

@@ -79,7 +79,7 @@ impl Try {
                     exe: python_executed().as_os_str().as_encoded_bytes(),
                     script: None,
                 }),
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             },
         )
     }

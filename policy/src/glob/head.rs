@@ -1,4 +1,4 @@
-//! How the paths that a pattern matches begin, up to its first wildcard.
+//! Literal heads: the beginnings, up to the first wildcard, of the paths that a pattern matches.
 
 use super::{Glob, Token};
 use crate::home::Beginning;
@@ -20,7 +20,7 @@ impl PatternHead {
         is_open: true,
     };
 
-    /// Whether a path that begins so may be `place`, or lie below it; never wrongly no.
+    /// True when a path with this head may be `place`, or lie below it; never wrongly false.
     pub(crate) fn may_be_below(&self, place: &[u8]) -> bool {
         let place = place.strip_suffix(b"/").unwrap_or(place);
         match self.bytes.strip_prefix(place) {
@@ -62,7 +62,7 @@ impl PatternHead {
 }
 
 impl Glob {
-    /// How its paths begin.
+    /// The literal heads of the paths that the pattern matches.
     pub(crate) fn heads(&self) -> Vec<PatternHead> {
         let nothing = PatternHead {
             is_open: false,
@@ -113,7 +113,7 @@ mod tests {
         assert!(may_be_below(pattern, "/elsewhere"));
     }
 
-    /// What stands in a pattern, and what it may match there.
+    /// A piece of a pattern, with a text that it may match there.
     fn piece() -> impl Strategy<Value = (&'static str, &'static str)> {
         prop::sample::select(vec![
             ("a", "a"),

@@ -10,20 +10,20 @@ const LONGEST: usize = 4096;
 /// Deep enough for any pattern a person writes, shallow enough for the stack.
 const DEEPEST: usize = 8;
 
-/// Why a text is not a pattern, and where.
+/// An error in a pattern, with its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct GlobError {
     /// Bytes of the text that are at fault.
     pub span: Range<usize>,
-    /// What is wrong with them.
+    /// The kind of the error.
     pub kind: GlobErrorKind,
 }
 
-/// What is wrong with a pattern.
+/// The kinds of errors in patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GlobErrorKind {
-    /// Nothing was written.
+    /// An empty text.
     Empty,
     /// More than 4096 bytes.
     TooLong,
@@ -60,7 +60,7 @@ impl fmt::Display for GlobErrorKind {
 }
 
 impl GlobErrorKind {
-    /// What to write instead.
+    /// The fix: what to write instead.
     #[must_use]
     pub const fn help(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl GlobErrorKind {
         }
     }
 
-    fn at(self, span: Range<usize>) -> GlobError {
+    fn error_at(self, span: Range<usize>) -> GlobError {
         GlobError { span, kind: self }
     }
 }
@@ -87,29 +87,29 @@ impl GlobErrorKind {
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, GlobError> {
     let text = text.as_bytes();
     if text.is_empty() {
-        return Err(GlobErrorKind::Empty.at(0..0));
+        return Err(GlobErrorKind::Empty.error_at(0..0));
     }
     if text.len() > LONGEST {
-        return Err(GlobErrorKind::TooLong.at(0..text.len()));
+        return Err(GlobErrorKind::TooLong.error_at(0..text.len()));
     }
     if let Some(at) = text.iter().position(|byte| *byte == 0) {
-        return Err(GlobErrorKind::Zero.at(at..at + 1));
+        return Err(GlobErrorKind::Zero.error_at(at..at + 1));
     }
     let mut parser = GlobParser { text, at: 0 };
     let tokens = parser.sequence(PrecedingPiece::Start, 0)?;
     match parser.peek() {
         // A sequence stops at a comma or brace only within braces, or at one never opened.
-        Some(_) => Err(GlobErrorKind::Unopened.at(parser.at..parser.at + 1)),
+        Some(_) => Err(GlobErrorKind::Unopened.error_at(parser.at..parser.at + 1)),
         None => Ok(tokens),
     }
 }
 
-/// What stands in front of a piece; it decides what `**/` means.
+/// The piece in front of a piece; it decides what `**/` means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PrecedingPiece {
-    /// Nothing: the pattern begins here.
+    /// The beginning of the pattern.
     Start,
-    /// This literal byte.
+    /// A literal byte.
     Byte(u8),
     /// A wildcard, or alternatives.
     Wildcard,
@@ -167,11 +167,11 @@ impl GlobParser<'_> {
             b'?' => Ok(Token::AnyByte),
             b'*' => self.stars(start, before),
             b'{' => self.alternatives(start, before, depth + 1),
-            b'[' => Err(GlobErrorKind::Bracket.at(start..start + 1)),
+            b'[' => Err(GlobErrorKind::Bracket.error_at(start..start + 1)),
             b'\\' => {
                 let escaped = self
                     .peek()
-                    .ok_or(GlobErrorKind::NothingEscaped.at(start..start + 1))?;
+                    .ok_or(GlobErrorKind::NothingEscaped.error_at(start..start + 1))?;
                 self.at += 1;
                 Ok(Token::Literal(vec![escaped]))
             }
@@ -191,7 +191,7 @@ impl GlobParser<'_> {
                 Ok(Token::AnyDirectories)
             }
             2 => Ok(Token::AnyPath),
-            _ => Err(GlobErrorKind::ThreeStars.at(start..self.at)),
+            _ => Err(GlobErrorKind::ThreeStars.error_at(start..self.at)),
         }
     }
 
@@ -203,14 +203,14 @@ impl GlobParser<'_> {
         depth: usize,
     ) -> Result<Token, GlobError> {
         if depth > DEEPEST {
-            return Err(GlobErrorKind::TooDeep.at(start..start + 1));
+            return Err(GlobErrorKind::TooDeep.error_at(start..start + 1));
         }
         let mut alternatives = Vec::new();
         loop {
             alternatives.push(self.sequence(before, depth)?);
             let end = self
                 .peek()
-                .ok_or(GlobErrorKind::Unclosed.at(start..start + 1))?;
+                .ok_or(GlobErrorKind::Unclosed.error_at(start..start + 1))?;
             self.at += 1;
             if end == b'}' {
                 return Ok(Token::OneOf(alternatives));

@@ -10,7 +10,7 @@ use crate::profile::ParsedProfile;
 /// Within how many days somebody is told: long enough to decide again.
 const SOON: i64 = 14;
 
-/// Those whose last day has passed or is near.
+/// Finds acceptances whose last day has passed or is near.
 pub(super) fn ending(profile: &ParsedProfile, today: Date) -> Vec<LintFinding> {
     let entries = profile.accepted.iter();
     entries.filter_map(|entry| finding(entry, today)).collect()
@@ -32,6 +32,6 @@ fn finding(entry: &Located<AcceptedFinding>, today: Date) -> Option<LintFinding>
             .to_owned(),
         problem: Problem::new(message)
             .help("look whether it is still no reason for suspicion: write a later `until`, or remove the entry and what leads to the finding")
-            .at(&entry.at, format!("until {until}")),
+            .with_label(&entry.at, format!("until {until}")),
     })
 }

@@ -93,7 +93,7 @@ fn never(rule: &Located<ProfileRule>, named: &ActorPattern<'_>) -> LintFinding {
             "a pattern of `{key}` in the rule {id:?} can never match"
         ))
         .help(fix)
-        .at(named.at, "nobody has such a path"),
+        .with_label(named.at, "nobody has such a path"),
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn writable(profile: &ParsedProfile, policy: &Policy) -> Vec<LintFind
     findings
 }
 
-/// Everything below the places where the jail can write.
+/// Patterns for all paths below the places where the jail can write.
 fn places(policy: &Policy) -> Vec<Glob> {
     let workspace =
         (policy.filesystem.workdir != WorkdirMode::ReadOnly).then(|| Path::new(WORKSPACE));
@@ -172,6 +172,6 @@ fn finding(rule: &ProfileRule, named: &ActorPattern<'_>, path: &str) -> LintFind
         .help(format!(
             "write `{key}` with paths where the jail cannot write, such as those below /usr, and without ** in front"
         ))
-        .at(named.at, format!("{} for whatever is there", rule.rule.action)),
+        .with_label(named.at, format!("{} for whatever is there", rule.rule.action)),
     }
 }

@@ -15,7 +15,7 @@ const FIX: &str = "add `why = \"…\"` with the reason that a reviewer would ask
 /// A place of the host that a jail should be given for a reason only.
 struct SensitivePlace {
     path: &'static str,
-    /// How many names below it are meant as well; `None` is all.
+    /// The depth of names below it that are sensitive as well; `None` is all.
     depth: Option<usize>,
     holds: &'static str,
 }
@@ -100,11 +100,11 @@ fn finding(entry: &Located<HostPath>, message: String, why: String) -> LintFindi
         why,
         problem: Problem::new(message)
             .help(FIX)
-            .at(&entry.at, "without `why`"),
+            .with_label(&entry.at, "without `why`"),
     }
 }
 
-/// What is sensitive in a place, below it, or around it.
+/// The sensitive thing in a place, below it, or around it.
 fn held_in(path: &Path) -> Option<&'static str> {
     let named = SECRET_NAMES
         .iter()
@@ -117,7 +117,7 @@ fn held_in(path: &Path) -> Option<&'static str> {
 }
 
 impl SensitivePlace {
-    /// Whether it lies in that place, or the place in it.
+    /// True when it lies in that place, or the place in it.
     fn meets(&self, place: &Path) -> bool {
         match place.strip_prefix(self.path) {
             Ok(below) => self.depth.is_none_or(|depth| below.iter().count() <= depth),
@@ -148,7 +148,7 @@ pub(super) fn rules(
                 hole.map(|hole| hole.around(profile))
             }
         };
-        findings.extend(hole.map(|hole| hole.tell(&rule.value)));
+        findings.extend(hole.map(|hole| hole.into_finding(&rule.value)));
     }
     (findings, given_up)
 }
@@ -157,7 +157,7 @@ fn stops(action: RuleAction) -> bool {
     action >= RuleAction::Deny
 }
 
-/// What a rule lets pass that would be stopped without it.
+/// A hole that a rule makes: attempts that would be stopped without it.
 struct RuleHole {
     what: String,
     would: RuleAction,
@@ -190,7 +190,7 @@ impl RuleHole {
         }
     }
 
-    fn tell(self, rule: &ProfileRule) -> LintFinding {
+    fn into_finding(self, rule: &ProfileRule) -> LintFinding {
         let Rule { id, action, .. } = &rule.rule;
         let would = match self.would {
             RuleAction::Kill => "killed",
@@ -204,7 +204,7 @@ impl RuleHole {
                 self.what
             ))
             .help(FIX)
-            .at(&rule.places.action, format!("{action} without `why`")),
+            .with_label(&rule.places.action, format!("{action} without `why`")),
         }
     }
 }

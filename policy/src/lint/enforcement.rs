@@ -16,7 +16,7 @@ pub(super) fn layers(profile: &ParsedProfile, policy: &Policy) -> Option<LintFin
         return None;
     }
     let names: Vec<&str> = left_out.iter().map(|layer| layer.name()).collect();
-    let losses: Vec<&str> = left_out.iter().map(|layer| holds(*layer)).collect();
+    let losses: Vec<&str> = left_out.iter().map(|layer| purpose(*layer)).collect();
     let message = format!(
         "runs start without {} where it cannot be had",
         names.join(", ")
@@ -26,12 +26,12 @@ pub(super) fn layers(profile: &ParsedProfile, policy: &Policy) -> Option<LintFin
         why: format!("nothing else holds {}", losses.join("; ")),
         problem: Problem::new(message)
             .help("write `required = \"all\"`; `run --unmonitored` does without the monitor for one run, and says so")
-            .at(&required.at, "does not name them all"),
+            .with_label(&required.at, "does not name them all"),
     })
 }
 
-/// What a layer is there for, alone.
-fn holds(layer: Layer) -> &'static str {
+/// The purpose of a layer: what it alone is there for.
+fn purpose(layer: Layer) -> &'static str {
     match layer {
         Layer::UserNamespace => "capabilities inside from being those of the host",
         Layer::MountNamespace => "the host's mounts out of reach",

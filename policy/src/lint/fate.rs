@@ -11,11 +11,11 @@ use crate::model::{FileFlag, Rule, RuleAction, SameFile};
 use crate::profile::{ParsedProfile, ProfileRule};
 use crate::reason::PrecedenceReason;
 
-/// What becomes of a candidate.
+/// The fate of a candidate.
 enum CandidateFate {
-    /// It decides on some attempt.
+    /// The candidate decides on some attempt.
     Decides,
-    /// It matches none.
+    /// The candidate matches no attempt.
     Never,
     /// Before it, always one of these does.
     Shadowed(BTreeSet<Candidate>),
@@ -42,7 +42,7 @@ pub(super) fn rules(
             })
             .collect::<Result<Vec<_>, BudgetExceeded>>();
         match fates {
-            Ok(fates) => findings.extend(tell(profile, field, rule, fates)),
+            Ok(fates) => findings.extend(finding(profile, field, rule, fates)),
             Err(BudgetExceeded) => given_up.push(index),
         }
     }
@@ -115,7 +115,7 @@ fn shadowed(by: impl IntoIterator<Item = Candidate>) -> CandidateFate {
 }
 
 /// One finding for a rule that never decides at all, else one for each of its parts.
-fn tell(
+fn finding(
     profile: &ParsedProfile,
     field: &ComparableRules<'_>,
     rule: &Located<ProfileRule>,
@@ -170,11 +170,11 @@ fn never(rule: &ProfileRule, pattern: Option<(usize, bool)>) -> LintFinding {
         why: format!("{}; {cause}", consequence(rule.rule.action)),
         problem: Problem::new(message)
             .help(fix)
-            .at(at, "no attempt is on such a path"),
+            .with_label(at, "no attempt is on such a path"),
     }
 }
 
-/// What a rule fails to do that does not decide.
+/// The consequence of a rule that never decides.
 fn consequence(action: RuleAction) -> &'static str {
     match action {
         RuleAction::Allow => "what it was to allow is not allowed by it",
@@ -183,7 +183,7 @@ fn consequence(action: RuleAction) -> &'static str {
     }
 }
 
-/// Why no path can match, and what to write instead.
+/// The cause for which no path can match, and the fix.
 fn cause(rule: &Rule, pattern: usize) -> (&'static str, &'static str) {
     let is_memory = rule.path[pattern].as_str().starts_with("memfd:");
     if rule.flags.contains(&FileFlag::Memfd) && !is_memory {
@@ -214,7 +214,7 @@ const FIX: &str = "remove it, narrow the rule that decides first, or write more 
 
 const FIX_OF_PEERS: &str = "remove it, or narrow the rule that decides first: the longer prefix decides, then the fewer ports";
 
-/// What a part of a rule is called.
+/// The name of a part of a rule.
 fn kind_of_part(part: Candidate) -> &'static str {
     match (part.address, part.port) {
         (None, None) => "a pattern",
@@ -237,7 +237,9 @@ fn hidden(
         None => format!("the rule {id:?} never decides"),
     };
     let places = &rule.value.places;
-    let at = part.map_or(&places.id, |part| places.of(part).unwrap_or(&places.id));
+    let at = part.map_or(&places.id, |part| {
+        places.span_of(part).unwrap_or(&places.id)
+    });
     let at = match (places.path.as_slice(), places.address.as_slice()) {
         ([only], _) | ([], [only]) => only,
         _ => at,
@@ -245,7 +247,7 @@ fn hidden(
     let names_peer = shadows.iter().any(|(candidate, _)| candidate.names_peer());
     let mut problem = Problem::new(message)
         .help(if names_peer { FIX_OF_PEERS } else { FIX })
-        .at(at, "whatever this matches");
+        .with_label(at, "whatever this matches");
     let mut told = BTreeSet::new();
     for (candidate, shadow) in shadows {
         if told.insert(*shadow) {
@@ -263,7 +265,7 @@ fn hidden(
     }
 }
 
-/// What happens in place of what the rule says.
+/// The outcome in place of what the rule says.
 fn outcome(action: RuleAction, instead: &BTreeSet<RuleAction>) -> String {
     let stops = |action: &RuleAction| *action >= RuleAction::Deny;
     if stops(&action) && !instead.iter().all(stops) {
@@ -284,7 +286,7 @@ fn label(
 ) -> Problem {
     let rule = &profile.rules[first.rule].value;
     let reason = PrecedenceReason::between(field.rules, first, behind);
-    let at: &TextSpan = rule.places.of(first).unwrap_or(&rule.places.action);
+    let at: &TextSpan = rule.places.span_of(first).unwrap_or(&rule.places.action);
     let Rule { id, action, .. } = &rule.rule;
-    problem.at(at, format!("{action} by {id:?} comes first: {reason}"))
+    problem.with_label(at, format!("{action} by {id:?} comes first: {reason}"))
 }

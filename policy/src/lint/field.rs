@@ -19,7 +19,7 @@ const BUDGET: usize = 4_000_000;
 /// A kind of attempt; an open has an access.
 pub(super) type Kind = (AttemptKind, Option<OpenAccess>);
 
-/// What is known of the file of an attempt, and the paths it can then have.
+/// A state of the file of an attempt, and the paths it can then have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileState {
     pub(super) flag: Option<FileFlag>,
@@ -82,7 +82,7 @@ impl<'r> ComparableRules<'r> {
         Ok(rivals)
     }
 
-    /// Whether `other` speaks of whomever `candidate` does.
+    /// True when `other` covers every actor that `candidate` does.
     pub(super) fn means_all_actors_of(&self, other: Candidate, candidate: Candidate) -> bool {
         self.rules[other.rule].means_all_actors_of(&self.rules[candidate.rule])
     }
@@ -122,7 +122,7 @@ impl<'r> ComparableRules<'r> {
             && heads.any(|head| head.may_be_below(WORKSPACE.as_bytes()))
     }
 
-    /// Whether somebody may be meant by the rules of both; a quick look that never wrongly says no.
+    /// True when an actor may be covered by the rules of both; a quick look that is never wrongly false.
     fn may_share_actors(&self, one: Candidate, other: Candidate) -> bool {
         let (one, other) = (&self.rules[one.rule], &self.rules[other.rule]);
         let meet = |ones: &[Glob], others: &[Glob]| {
@@ -196,14 +196,14 @@ impl<'r> ComparableRules<'r> {
     }
 }
 
-/// What an attempt can be on.
+/// The object of an attempt.
 pub(super) enum AttemptObject {
     Path(Vec<u8>),
     Peer(SocketAddr),
 }
 
 impl AttemptObject {
-    /// What a comparison with it costs.
+    /// The cost of a comparison with the object.
     fn size(&self) -> usize {
         match self {
             Self::Path(path) => path.len(),
@@ -222,11 +222,11 @@ impl fmt::Display for AttemptObject {
     }
 }
 
-/// What some candidates match and others do not.
+/// The difference between what some candidates match and what others do.
 pub(super) enum SetDifference {
-    /// This, for one.
+    /// One object of the difference.
     Object(AttemptObject),
-    /// Nothing, because of these.
+    /// An empty difference, because of these candidates.
     Nothing(Vec<Candidate>),
 }
 

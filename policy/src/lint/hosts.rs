@@ -21,11 +21,11 @@ pub(super) fn shared(profile: &ParsedProfile) -> Option<LintFinding> {
             .to_owned(),
         problem: Problem::new(message)
             .help("name whom it may talk to, with the mode \"allow\", or add `why = \"…\"` with the reason that a reviewer would ask for")
-            .at(&mode.at, "without `why`"),
+            .with_label(&mode.at, "without `why`"),
     })
 }
 
-/// Those that nobody explains, and those that hand out credentials.
+/// Finds allowed hosts without a reason, and those that hand out credentials.
 pub(super) fn allowed(profile: &ParsedProfile) -> Vec<LintFinding> {
     let mode = profile.network.as_ref().map(|mode| mode.value);
     if mode != Some(NetworkMode::Allow) {
@@ -39,7 +39,8 @@ pub(super) fn allowed(profile: &ParsedProfile) -> Vec<LintFinding> {
 fn finding(entry: &Located<AllowedHost>) -> LintFinding {
     let to = &entry.value.to;
     let metadata = entry.value.nets().find(|net| {
-        is_one(*net) && SpecialAddress::of(net.network()) == Some(SpecialAddress::Metadata)
+        is_one(*net)
+            && SpecialAddress::from_address(net.network()) == Some(SpecialAddress::Metadata)
     });
     let (lint, why) = match metadata {
         Some(_) => (
@@ -57,6 +58,6 @@ fn finding(entry: &Located<AllowedHost>) -> LintFinding {
         why: why.to_owned(),
         problem: Problem::new(message)
             .help("add `why = \"…\"` with the reason that a reviewer would ask for, or remove it")
-            .at(&entry.at, "without `why`"),
+            .with_label(&entry.at, "without `why`"),
     }
 }

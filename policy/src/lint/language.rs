@@ -1,4 +1,4 @@
-//! What patterns match, as sets of paths that can be compared exactly.
+//! Languages of patterns: the sets of paths that they match, compared exactly.
 //!
 //! Each pattern becomes a nondeterministic automaton over bytes. A question about several of them
 //! is answered by walking through all at once, over one byte of each class that none of them tells
@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::universe::{PathProgress, PathUniverse};
 use crate::glob::{Glob, Token};
 
-/// Which bytes lead along an edge.
+/// The bytes that lead along an edge.
 #[derive(Clone, Copy, Debug)]
 enum EdgeBytes {
     Byte(u8),
@@ -25,9 +25,9 @@ pub(super) struct PathLanguage {
     /// By state: where no byte leads.
     empty: Vec<Vec<usize>>,
     end: usize,
-    /// What every path in it begins with.
+    /// The prefix of every path in it.
     prefix: Vec<u8>,
-    /// What every path in it ends with.
+    /// The suffix of every path in it.
     suffix: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ impl PathLanguage {
         language
     }
 
-    /// Whether a path may be in both; a quick look that never wrongly says no.
+    /// True when a path may be in both; a quick look that is never wrongly false.
     pub(super) fn may_meet(&self, other: &Self) -> bool {
         let (begins, ends) = (&other.prefix, &other.suffix);
         (self.prefix.starts_with(begins) || begins.starts_with(&self.prefix))
@@ -143,7 +143,7 @@ impl PathLanguage {
     }
 }
 
-/// How much looking is left, so that a hostile profile costs no more than a bounded time.
+/// The steps that are left, so that a hostile profile costs no more than a bounded time.
 #[derive(Debug)]
 pub(super) struct StepBudget {
     left: usize,
@@ -169,7 +169,7 @@ impl StepBudget {
         }
     }
 
-    /// What comes now is another question.
+    /// Begins another question, with an allowance of its own.
     pub(super) fn next_question(&mut self) {
         self.for_this = self.for_each;
     }
@@ -209,7 +209,7 @@ pub(super) fn witness(
     while let Some((place, number)) = open.pop_front() {
         let is_inside = all_accept(inside, &place.inside);
         let is_outside = any_accepts(outside, &place.outside);
-        if is_inside && !is_outside && universe.holds(place.at) {
+        if is_inside && !is_outside && universe.accepts(place.at) {
             return Ok(Some(spelled(&ways, number)));
         }
         for byte in &alphabet {

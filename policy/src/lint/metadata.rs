@@ -7,14 +7,14 @@ use crate::decide::{Attempt, Candidate, decide, matching};
 use crate::model::{AttemptKind, Rule, RuleAction};
 use crate::profile::ParsedProfile;
 
-/// All of them serve HTTP.
+/// The port of HTTP, by which all of them serve.
 const PORT: u16 = 80;
 
 const fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(a, b, c, d))
 }
 
-/// Where credentials are asked for, and whose.
+/// The addresses of services that hand out credentials, with whose they are.
 const SERVICES: &[(IpAddr, &str)] = &[
     (v4(169, 254, 169, 254), "most clouds"),
     (
@@ -33,7 +33,7 @@ pub(super) fn reached(profile: &ParsedProfile, rules: &[Rule]) -> Vec<LintFindin
         for on in [AttemptKind::Connect, AttemptKind::Send] {
             let attempt = Attempt {
                 address: Some(SocketAddr::new(*address, PORT)),
-                ..Attempt::of(on)
+                ..Attempt::new(on)
             };
             let Some(index) = decide(rules, &attempt) else {
                 continue;
@@ -51,7 +51,7 @@ pub(super) fn reached(profile: &ParsedProfile, rules: &[Rule]) -> Vec<LintFindin
     findings.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Whether the address itself is written, with a reason.
+/// True when the address itself is written, with a reason.
 fn is_meant(rules: &[Rule], candidate: Candidate, address: IpAddr) -> bool {
     let subnet = candidate.subnet(rules);
     let is_named = subnet.is_some_and(|subnet| subnet.halves().is_none());
@@ -65,7 +65,10 @@ fn finding(
     (address, whose): (IpAddr, &str),
 ) -> LintFinding {
     let rule = &profile.rules[candidate.rule].value;
-    let at = rule.places.of(candidate).unwrap_or(&rule.places.action);
+    let at = rule
+        .places
+        .span_of(candidate)
+        .unwrap_or(&rule.places.action);
     let id = &rule.rule.id;
     LintFinding {
         lint: Lint::MetadataAllowed,
@@ -74,6 +77,6 @@ fn finding(
             "the rule {id:?} lets the program reach {address}"
         ))
         .help("allow smaller networks, or add a rule that denies this address; when it is meant, allow it by itself, with `why`")
-        .at(at, "this holds it"),
+        .with_label(at, "this holds it"),
     }
 }

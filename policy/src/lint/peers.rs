@@ -1,4 +1,4 @@
-//! Which addresses and ports rules speak of, as sets that can be compared exactly.
+//! Regions of addresses and ports: the sets that rules are about, compared exactly.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -16,7 +16,7 @@ const EVERY: [IpAddr; 2] = [
 /// A port that people know.
 const EXAMPLE: u16 = 443;
 
-/// What a candidate speaks of.
+/// The addresses and ports that a candidate is about.
 #[derive(Clone, Copy, Debug)]
 struct PeerRegion {
     /// `None` is every address.
@@ -26,7 +26,7 @@ struct PeerRegion {
 }
 
 impl PeerRegion {
-    fn of(rules: &[Rule], candidate: Candidate) -> Self {
+    fn new(rules: &[Rule], candidate: Candidate) -> Self {
         let ports = candidate.ports(rules);
         Self {
             subnet: candidate.subnet(rules),
@@ -40,7 +40,7 @@ impl PeerRegion {
         (self.first..=self.last).contains(&port)
     }
 
-    /// What both speak of, if there is anything.
+    /// The intersection, if there is one.
     fn and(self, other: Self) -> Option<Self> {
         let subnet = match (self.subnet, other.subnet) {
             (Some(one), Some(other)) if one.covers(other) => Some(other),
@@ -67,9 +67,9 @@ impl PeerRegion {
     }
 }
 
-/// Whether a candidate speaks of this address and port.
+/// True when a candidate covers this address and port.
 pub(super) fn speaks_of(rules: &[Rule], candidate: Candidate, peer: SocketAddr) -> bool {
-    let region = PeerRegion::of(rules, candidate);
+    let region = PeerRegion::new(rules, candidate);
     region.has_port(peer.port())
         && region
             .subnet
@@ -85,7 +85,7 @@ pub(super) fn witness(
 ) -> Result<Option<SocketAddr>, BudgetExceeded> {
     let regions = |of: &[Candidate]| -> Vec<PeerRegion> {
         let of = of.iter();
-        of.map(|candidate| PeerRegion::of(rules, *candidate))
+        of.map(|candidate| PeerRegion::new(rules, *candidate))
             .collect()
     };
     let everything = PeerRegion {

@@ -34,6 +34,6 @@ fn finding(entry: &Located<HostPath>, file: &Path) -> LintFinding {
             "the jail can write to {place}, which holds the profile {file}"
         ))
         .help("keep the profile elsewhere, or give the jail only the directory below that it needs")
-        .at(&entry.at, "writable on the host"),
+        .with_label(&entry.at, "writable on the host"),
     }
 }

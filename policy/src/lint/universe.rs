@@ -1,20 +1,20 @@
 //! The paths that there are: what the kernel can ever be asked about.
 
-/// Which paths an attempt can be on.
+/// The paths that an attempt can be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathUniverse {
     /// Absolute ones, without empty parts, `.` and `..`.
     pub(super) names: bool,
     /// `memfd:NAME`
     pub(super) memory: bool,
-    /// What else is opened without a directory: pipes, sockets.
+    /// True when objects without a directory are among them: pipes, sockets.
     pub(super) others: bool,
 }
 
-/// What begins the path of a memory file.
+/// The prefix of the path of a memory file.
 const MEMORY: &[u8] = b"memfd:";
 
-/// How far a path has come.
+/// The progress of a path towards one of the universe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum PathProgress {
     Start,
@@ -80,8 +80,8 @@ impl PathUniverse {
         }
     }
 
-    /// Whether a path that ends here is one.
-    pub(super) fn holds(self, at: PathProgress) -> bool {
+    /// True when a path that ends here is in the universe.
+    pub(super) fn accepts(self, at: PathProgress) -> bool {
         match at {
             PathProgress::Start
             | PathProgress::Slash

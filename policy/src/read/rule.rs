@@ -150,7 +150,7 @@ fn check_applicability(section: &mut SectionReader<'_, '_, '_>, on: &BTreeSet<At
     }
 }
 
-/// What the kernel could not tell is no pattern's.
+/// Refuses a pattern on what the kernel could not name.
 fn check_truncated(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if rule.flags.contains(&FileFlag::Truncated) && !rule.path.is_empty() {
         let problem = Problem::new("`rule.path` has no meaning with the flag \"truncated\"")
@@ -181,7 +181,7 @@ fn check_looks(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     }
 }
 
-/// What is hidden is known by paths, and by them alone.
+/// Refuses `hidden` without paths: what is hidden is known by them alone.
 fn check_hidden(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if !rule.hidden {
         return;
@@ -222,7 +222,7 @@ fn check_present(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
 /// More spellings of one pattern than this are no list of files.
 const MOST_SPELLINGS: usize = 64;
 
-/// Which files a rule means has to be known when the run begins, and for as long as it lasts.
+/// Refuses `same_file` where the files are not known when the run begins, and for as long as it lasts.
 fn check_same_file(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if rule.same_file == SameFile::No {
         return;

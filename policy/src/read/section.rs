@@ -6,16 +6,16 @@ use toml::de::{DeTable, DeValue};
 
 use super::{ProfileReader, Value};
 use crate::error::{Located, Problem, TextSpan};
-use crate::keys::{self, ProfileKey};
+use crate::keys::{self, ProfileKey, ValueForm};
 use crate::values::{self, ValueError};
 
 /// A table of the profile.
-pub(super) struct SectionReader<'s, 'r, 'd> {
+pub(crate) struct SectionReader<'s, 'r, 'd> {
     reader: &'s mut ProfileReader<'r>,
-    /// Its name in [`keys::KEYS`].
+    /// The table's name in [`keys::KEYS`].
     name: &'static str,
     table: &'s DeTable<'d>,
-    /// Where missing keys are shown to be missing.
+    /// The place at which missing keys are reported.
     place: Option<std::ops::Range<usize>>,
 }
 
@@ -42,12 +42,14 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
 
     /// Reports every key that means nothing here.
     pub(super) fn report_unknown_keys(&mut self) {
-        let known: Vec<&str> = keys::of(self.name).map(|key| key.name).collect();
+        let known: Vec<&str> = keys::in_table(self.name).map(|key| key.name).collect();
         for (name, _) in self.table {
             if !known.contains(&name.get_ref().as_ref()) {
                 let problem = self.unknown_key(name.get_ref(), &known);
-                let at = self.reader.at(name.span());
-                self.reader.problems.push(problem.at(&at, "unknown key"));
+                let at = self.reader.span_at(name.span());
+                self.reader
+                    .problems
+                    .push(problem.with_label(&at, "unknown key"));
             }
         }
     }
@@ -83,16 +85,17 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         self.table.get(name)
     }
 
-    /// Where the value of a key stands, when there is one.
+    /// The place of a key's value, when there is one.
     pub(super) fn place_of(&self, name: &str) -> Option<TextSpan> {
-        self.get(name).map(|value| self.reader.at(value.span()))
+        self.get(name)
+            .map(|value| self.reader.span_at(value.span()))
     }
 
     fn wrong_type(&mut self, key: &ProfileKey, value: &Value<'_>) {
-        let at = self.reader.at(value.span());
+        let at = self.reader.span_at(value.span());
         let problem = Problem::new(format!("`{}` is of the wrong type", key.path()))
             .help(format!("write {}", key.form.describe()))
-            .at(&at, format!("this is {}", article(value.get_ref())));
+            .with_label(&at, format!("this is {}", article(value.get_ref())));
         self.reader.problems.push(problem);
     }
 
@@ -109,7 +112,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         match parse(text) {
             Ok(parsed) => Some(Located {
                 value: parsed,
-                at: self.reader.at(value.span()),
+                at: self.reader.span_at(value.span()),
             }),
             Err(wrong) => {
                 self.reader
@@ -119,14 +122,17 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         }
     }
 
-    /// A key with a single value.
-    pub(super) fn value<T>(
+    /// A key with a single value. A whole number is written without quotes.
+    pub(crate) fn value<T>(
         &mut self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
-        let value = self.get(name)?;
-        self.parse(self.key(name), value, parse)
+        let (key, value) = (self.key(name), self.get(name)?);
+        match key.form {
+            ValueForm::Count => self.parse_number(key, value, parse),
+            _ => self.parse(key, value, parse),
+        }
     }
 
     /// A key that must be there.
@@ -145,25 +151,15 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
             return;
         }
         let key = self.key(name);
-        let at = self.reader.at(self.place.clone().unwrap_or_default());
+        let at = self.reader.span_at(self.place.clone().unwrap_or_default());
         let problem = Problem::new(format!("`{}` is missing", key.path()))
             .help(format!(
                 "write `{name} = …` with {}: {}",
                 key.form.describe(),
                 key.about
             ))
-            .at(&at, format!("without `{name}`"));
+            .with_label(&at, format!("without `{name}`"));
         self.reader.problems.push(problem);
-    }
-
-    /// A whole number, which is written without quotes.
-    pub(super) fn count<T>(
-        &mut self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, ValueError>,
-    ) -> Option<Located<T>> {
-        let value = self.get(name)?;
-        self.parse_number(self.key(name), value, parse)
     }
 
     fn parse_number<T>(
@@ -181,7 +177,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         match parse(&text) {
             Ok(parsed) => Some(Located {
                 value: parsed,
-                at: self.reader.at(value.span()),
+                at: self.reader.span_at(value.span()),
             }),
             Err(wrong) => {
                 self.reader
@@ -338,18 +334,18 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         let value_read = self.below(key, table, value.span(), read)?;
         Some(Located {
             value: value_read,
-            at: self.reader.at(value.span()),
+            at: self.reader.span_at(value.span()),
         })
     }
 
     /// A problem of this table as a whole.
     pub(super) fn problem(&mut self, problem: Problem, name: &str, label: &str) {
         let at = self.place_of(name);
-        let at = at.unwrap_or_else(|| self.reader.at(self.place.clone().unwrap_or_default()));
-        self.reader.problems.push(problem.at(&at, label));
+        let at = at.unwrap_or_else(|| self.reader.span_at(self.place.clone().unwrap_or_default()));
+        self.reader.problems.push(problem.with_label(&at, label));
     }
 
-    /// Whether a key is there with an empty list.
+    /// True when a key is there with an empty list.
     pub(super) fn is_empty_list(&self, name: &str) -> bool {
         let value = self.get(name).map(|value| value.get_ref());
         matches!(value, Some(DeValue::Array(values)) if values.is_empty())

@@ -10,7 +10,7 @@ use crate::values::nearest;
 /// accepted: it would make a run clean that nobody saw whole.
 const OWN: &[&str] = &["turnkey:sigsys", "turnkey:limit", "turnkey:disk"];
 
-/// How the ids of behaviours begin.
+/// The prefix of the ids of behaviours.
 const BEHAVIOUR: &str = "behaviour:";
 
 /// Reports every accepted finding that no report can have.
@@ -27,7 +27,7 @@ pub(super) fn check(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
             None => OWN.contains(&id) || rules.contains(&id),
         };
         if !known {
-            problems.push(unknown(id, &rules).at(&accepted.at, "accepts nothing"));
+            problems.push(unknown(id, &rules).with_label(&accepted.at, "accepts nothing"));
         }
     }
 }

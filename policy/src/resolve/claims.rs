@@ -1,4 +1,4 @@
-//! Which part of the jail's tree each path of a profile claims, and where two claims collide.
+//! Claims of a profile's paths on the jail's file system, and collisions of two claims.
 //!
 //! Nothing here looks at a disk; the jailer builds the tree without following a name twice.
 
@@ -71,8 +71,8 @@ fn check_workspace(profile: &ParsedProfile, decoy: &PathClaim<'_>) -> Option<Pro
     let problem = Problem::new(message).help("use the mode \"overlay\", or plant it elsewhere");
     Some(
         problem
-            .at(decoy.at, "planted here")
-            .at(&workdir.at, "read-only here"),
+            .with_label(decoy.at, "planted here")
+            .with_label(&workdir.at, "read-only here"),
     )
 }
 
@@ -103,7 +103,11 @@ fn check_own(claim: &PathClaim<'_>) -> Option<Problem> {
         .find(|(folder, _)| path.starts_with(folder))
     {
         let problem = Problem::new(format!("`{key}`: nothing can be put at {shown}"));
-        return Some(problem.help(format!("{folder}: {why}")).at(at, "here"));
+        return Some(
+            problem
+                .help(format!("{folder}: {why}"))
+                .with_label(at, "here"),
+        );
     }
     let own = OWN_FILES
         .iter()
@@ -114,7 +118,7 @@ fn check_own(claim: &PathClaim<'_>) -> Option<Problem> {
     Some(
         problem
             .help("give the jail the paths below it that are needed, one by one")
-            .at(at, "here"),
+            .with_label(at, "here"),
     )
 }
 
@@ -126,7 +130,7 @@ fn twice(earlier: &PathClaim<'_>, later: &PathClaim<'_>) -> Problem {
     ));
     problem
         .help("decide for one of them")
-        .at(later.at, "and here")
+        .with_label(later.at, "and here")
 }
 
 fn covered_decoy(decoy: &PathClaim<'_>, given: &PathClaim<'_>) -> Problem {
@@ -136,5 +140,5 @@ fn covered_decoy(decoy: &PathClaim<'_>, given: &PathClaim<'_>) -> Problem {
         given.key
     ))
     .help("a decoy stands where the jail has nothing else; give the jail less, or move the decoy")
-    .at(given.at, "given here")
+    .with_label(given.at, "given here")
 }

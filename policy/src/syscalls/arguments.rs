@@ -15,15 +15,15 @@ use crate::model::SyscallPolicy;
 pub struct ArgumentRefusal {
     /// The calls, all with the same arguments in the same places.
     pub syscalls: &'static [&'static str],
-    /// What is refused, in words.
+    /// The refused thing, in words.
     pub what: &'static str,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
     /// In which jails.
     pub only: RefusalScope,
     /// All of these must hold.
     pub when: &'static [ArgumentCondition],
-    /// What the program gets.
+    /// The error that the program gets.
     pub answer: RefusalErrno,
 }
 
@@ -32,12 +32,12 @@ pub struct ArgumentRefusal {
 pub enum RefusalScope {
     /// All.
     Every,
-    /// Those in which no file may be given a set-id bit.
+    /// Jails in which no file may be given a set-id bit.
     WithoutSetId,
 }
 
 impl RefusalScope {
-    /// Whether a jail of this policy is one.
+    /// True for a jail of this policy.
     #[must_use]
     pub fn covers(self, policy: &SyscallPolicy) -> bool {
         self == Self::Every || !policy.set_id_files
@@ -47,20 +47,20 @@ impl RefusalScope {
 /// A condition on one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArgumentCondition {
-    /// Which, from 0.
+    /// The index of the argument, from 0.
     pub argument: u8,
     /// The bits that the kernel reads and this condition speaks of; all in the lower half.
     pub bits: u32,
-    /// What they are held against.
+    /// The test of the masked bits.
     pub test: BitTest,
 }
 
-/// How the bits of an argument are compared.
+/// The tests of an argument's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitTest {
-    /// They are one of these.
+    /// The bits are one of these values.
     Is(&'static [u32]),
-    /// They are none of these.
+    /// The bits are none of these values.
     IsNot(&'static [u32]),
     /// At least one is set.
     IsSet,
@@ -449,9 +449,9 @@ const OPTIONS: &[u32] = &[
 ];
 
 impl ArgumentCondition {
-    /// Whether it holds for these registers.
+    /// True when the condition holds for these registers.
     #[must_use]
-    pub fn holds(&self, arguments: &[u64; 6]) -> bool {
+    pub fn matches(&self, arguments: &[u64; 6]) -> bool {
         let register = arguments
             .get(usize::from(self.argument))
             .copied()
@@ -467,15 +467,15 @@ impl ArgumentCondition {
 }
 
 impl ArgumentRefusal {
-    /// Whether it speaks of this call with these registers.
+    /// True when the refusal is of this call with these registers.
     #[must_use]
-    pub fn holds(&self, syscall: &str, arguments: &[u64; 6]) -> bool {
-        self.syscalls.contains(&syscall) && self.when.iter().all(|one| one.holds(arguments))
+    pub fn matches(&self, syscall: &str, arguments: &[u64; 6]) -> bool {
+        self.syscalls.contains(&syscall) && self.when.iter().all(|one| one.matches(arguments))
     }
 }
 
 /// The refusals in a jail of this policy, in the order in which they are asked.
-pub fn of(policy: &SyscallPolicy) -> impl Iterator<Item = &'static ArgumentRefusal> {
+pub fn refusals(policy: &SyscallPolicy) -> impl Iterator<Item = &'static ArgumentRefusal> {
     REFUSALS
         .iter()
         .filter(|refusal| refusal.only.covers(policy))
@@ -488,10 +488,10 @@ pub fn refusal(
     syscall: &str,
     arguments: &[u64; 6],
 ) -> Option<&'static ArgumentRefusal> {
-    of(policy).find(|refusal| refusal.holds(syscall, arguments))
+    refusals(policy).find(|refusal| refusal.matches(syscall, arguments))
 }
 
-/// What the filter answers to these arguments of an allowed syscall, when it does not let them
+/// The filter's answer to these arguments of an allowed syscall, when it does not let them
 /// through: the meaning that the emitted program is tested against.
 #[must_use]
 pub fn refused(

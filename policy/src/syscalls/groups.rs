@@ -1,4 +1,4 @@
-//! Which syscalls belong together. What stands in no group cannot be allowed.
+//! Groups of syscalls that belong together. A syscall in no group cannot be allowed.
 
 use super::{GroupUnion, SyscallGroup};
 

@@ -3,7 +3,7 @@
 /// Calls that no profile can allow, for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForbiddenSyscalls {
-    /// Why, as the end of a sentence: one that speaks of "it", the call.
+    /// The reason, as the end of a sentence: one that speaks of "it", the call.
     pub why: &'static str,
     /// Names as in the kernel's table.
     pub syscalls: &'static [&'static str],

@@ -10,7 +10,7 @@ use crate::endpoint::{Endpoint, EndpointHost, SpecialAddress, guarded, is_one};
 const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
-/// Whom a program may talk to.
+/// Reads a destination that a program may reach.
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, ValueError> {
     let (host, ports) = split(text)?;
     let ports = super::ports(ports)?;
@@ -70,7 +70,7 @@ fn split(text: &str) -> Result<(HostText<'_>, &str), ValueError> {
     Ok((HostText::Plain(host), ports))
 }
 
-/// Whether it can only be an address of version 4, or one in a form that people mistake: a name
+/// True for a text that can only be an address of version 4, or one in a form that people mistake: a name
 /// does not end in a number.
 fn is_numeric(host: &str) -> bool {
     let (host, _) = host.split_once('/').unwrap_or((host, ""));
@@ -101,7 +101,7 @@ fn net(text: &str, is_v6: bool) -> Result<EndpointHost, ValueError> {
     Ok(EndpointHost::Net(net))
 }
 
-/// Whether the range is one that can be meant.
+/// Refuses a range that cannot be meant.
 fn check(net: Subnet) -> Result<(), ValueError> {
     let one = is_one(net);
     if let Some((_, special)) = guarded().find(|(guarded, _)| guarded.covers(net))
@@ -118,7 +118,7 @@ fn check(net: Subnet) -> Result<(), ValueError> {
             help,
         ));
     }
-    if one && SpecialAddress::of(net.network()) == Some(SpecialAddress::Group) {
+    if one && SpecialAddress::from_address(net.network()) == Some(SpecialAddress::Group) {
         let help = "name a single host: connections have one other end";
         return Err(ValueError::new(format!("{net} is a group of hosts"), help));
     }

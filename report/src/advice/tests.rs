@@ -117,7 +117,7 @@ fn following_the_advice_allows_the_act() {
         let attempt = Attempt {
             path: Some(path.as_bytes()),
             access: &[OpenAccess::Read],
-            ..Attempt::of(AttemptKind::Open)
+            ..Attempt::new(AttemptKind::Open)
         };
         let decided = decide(&rules, &attempt).map(|index| rules[index].action);
         assert!(
@@ -155,7 +155,7 @@ fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
     let rules = [outbound, allow.clone()];
     let attempt = turnkey_policy::Attempt {
         address: "127.0.0.1:5432".parse().ok(),
-        ..turnkey_policy::Attempt::of(AttemptKind::Connect)
+        ..turnkey_policy::Attempt::new(AttemptKind::Connect)
     };
     assert_eq!(turnkey_policy::decide(&rules, &attempt), Some(1));
     let exact = Rule {
@@ -372,7 +372,7 @@ fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
 }
 
 /// What the kinds of advice say, each with a trial: `tests/e2e/report/advised.rs`.
-const KINDS: &str = include_str!("../../../../tests/data/advice.json");
+const KINDS: &str = include_str!("../../../tests/data/advice.json");
 
 /// Whether a text is what the pattern says, with anything at each `*`.
 fn fits(pattern: &str, text: &str) -> bool {
@@ -470,10 +470,10 @@ fn each_advice_is_of_a_kind_that_is_tried_and_each_kind_is_given() {
     let rules = [
         rule(&["/srv/**"]),
         rule(&["/srv/a"]),
-        Rule::new("whole", On::ALL.iter().copied(), Action::Deny),
+        Rule::new("whole", AttemptKind::ALL.iter().copied(), RuleAction::Deny),
         Rule {
             address: vec![Subnet::one("10.0.0.0".parse().expect("an address"))],
-            ..Rule::new("peers", [On::Connect], Action::Deny)
+            ..Rule::new("peers", [AttemptKind::Connect], RuleAction::Deny)
         },
         Rule {
             hidden: true,
@@ -482,12 +482,16 @@ fn each_advice_is_of_a_kind_that_is_tried_and_each_kind_is_given() {
     ];
     for object in objects() {
         for stopper in STOPPERS {
-            for only in [None, Some(Only::Every), Some(Only::WithoutSetId)] {
+            for only in [
+                None,
+                Some(RefusalScope::Every),
+                Some(RefusalScope::WithoutSetId),
+            ] {
                 let act = Act {
                     on: Some(match &object {
-                        Object::File { .. } => On::Open,
-                        Object::Address { .. } => On::Connect,
-                        Object::Syscall(_) => On::Ptrace,
+                        Object::File { .. } => AttemptKind::Open,
+                        Object::Address { .. } => AttemptKind::Connect,
+                        Object::Syscall(_) => AttemptKind::Ptrace,
                     }),
                     object: object.clone(),
                     outcome: Outcome::Denied(stopper),

@@ -1,4 +1,4 @@
-//! What leads out of the jail's network namespace.
+//! Proofs of the routes out of the jail's network namespace.
 
 use nix::errno::Errno;
 use turnkey_policy::Layer;
@@ -8,7 +8,7 @@ use crate::process::wire::ChildFact;
 use turnkey_facts::LayerReport;
 
 impl ProofFacts {
-    /// That the jail has the very network that was meant.
+    /// Proves that the jail has the very network that was meant.
     pub(super) fn shared_network(
         &self,
         expected: &ProofExpectation,
@@ -32,7 +32,7 @@ impl ProofFacts {
         }
     }
 
-    /// What leads out of the network namespace: nothing, but for the sockets that wait.
+    /// Proves that no route leads out of the network namespace, but for the sockets that wait.
     pub(super) fn routes(
         &self,
         expected: &ProofExpectation,
@@ -40,12 +40,13 @@ impl ProofFacts {
     ) -> Result<(), ProofError> {
         let layer = Layer::NetworkNamespace;
         let mut told = report.proof.take().unwrap_or_default();
-        if let Some(stranger) = expected.strangers.stranger {
-            let refused = self.expect_errno(layer, ChildFact::Stranger, &[Errno::ENETUNREACH])?;
+        if let Some(stranger) = expected.route_probes.denied_probe {
+            let refused =
+                self.expect_errno(layer, ChildFact::DeniedProbe, &[Errno::ENETUNREACH])?;
             told += &format!("; {stranger}: {refused}");
         }
-        if let Some(acquaintance) = expected.strangers.acquaintance {
-            let seen = self.get(ChildFact::Acquaintance);
+        if let Some(acquaintance) = expected.route_probes.allowed_probe {
+            let seen = self.get(ChildFact::AllowedProbe);
             if seen != Some(0) {
                 return Err(ProofError {
                     layer,

@@ -25,13 +25,13 @@ fn expectation() -> ProofExpectation {
         handled: landlock::handled(6).map(HandledAccess::with_tcp),
         syscalls: 200,
         filters_around: 0,
-        strangers: RouteProbes {
-            stranger: Some("192.0.2.1".parse().unwrap()),
-            acquaintance: Some("192.0.2.7".parse().unwrap()),
+        route_probes: RouteProbes {
+            denied_probe: Some("192.0.2.1".parse().unwrap()),
+            allowed_probe: Some("192.0.2.7".parse().unwrap()),
         },
         listeners: 1,
         user: "nobody",
-        bound_groups: 0,
+        kept_supplementary_gids: 0,
         rlimits,
         masks: vec!["/proc/keys".into(), "/proc/kcore".into()],
     }
@@ -54,11 +54,11 @@ fn good() -> ProofFacts {
     sight.fact(ChildFact::WriteToRoot, errno(Errno::EROFS));
     sight.fact(ChildFact::Masked, 2);
     sight.fact(ChildFact::Unmasked, 0);
-    sight.fact(ChildFact::Stranger, errno(Errno::ENETUNREACH));
-    sight.fact(ChildFact::Acquaintance, 0);
-    sight.text(ProcText::Status, STATUS.as_bytes());
-    sight.text(ProcText::Limits, LIMITS.as_bytes());
-    sight.text(ProcText::Mounts, MOUNTS.as_bytes());
+    sight.fact(ChildFact::DeniedProbe, errno(Errno::ENETUNREACH));
+    sight.fact(ChildFact::AllowedProbe, 0);
+    sight.append_text(ProcText::Status, STATUS.as_bytes());
+    sight.append_text(ProcText::Limits, LIMITS.as_bytes());
+    sight.append_text(ProcText::Mounts, MOUNTS.as_bytes());
     sight
 }
 
@@ -120,15 +120,15 @@ fn the_hosts_network_is_told_as_such_and_nothing_else_is() {
 #[test]
 fn a_way_out_of_the_network_namespace_is_found() {
     for errno in [0, Errno::ECONNREFUSED as u64] {
-        let failing = failing_layer(|sight| sight.fact(ChildFact::Stranger, errno));
+        let failing = failing_layer(|sight| sight.fact(ChildFact::DeniedProbe, errno));
         assert_eq!(failing, Layer::NetworkNamespace);
     }
     let untried = failing_layer(|sight| {
-        sight.facts.remove(&ChildFact::Stranger);
+        sight.facts.remove(&ChildFact::DeniedProbe);
     });
     assert_eq!(untried, Layer::NetworkNamespace);
     let closed = Errno::ENETUNREACH as u64;
-    let failing = failing_layer(|sight| sight.fact(ChildFact::Acquaintance, closed));
+    let failing = failing_layer(|sight| sight.fact(ChildFact::AllowedProbe, closed));
     assert_eq!(failing, Layer::NetworkNamespace);
 }
 

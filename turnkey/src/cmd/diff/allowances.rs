@@ -100,7 +100,7 @@ impl<'a> SideAllowances<'a> {
             path: Some(path),
             access: &[access],
             actor,
-            ..Attempt::of(on)
+            ..Attempt::new(on)
         };
         if let Some(why) = self.against(&attempt) {
             return Some(why);
@@ -162,7 +162,7 @@ impl<'a> SideAllowances<'a> {
                 let attempt = Attempt {
                     address: Some(address),
                     actor,
-                    ..Attempt::of(on)
+                    ..Attempt::new(on)
                 };
                 let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
                 let rule = rule.filter(|rule| rule.action >= RuleAction::Deny)?;

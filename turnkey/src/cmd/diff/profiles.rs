@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use turnkey_policy::keys::{KeyValue, ProfileKey, ValueForm};
 use turnkey_policy::quantity::{format_duration, format_size};
 use turnkey_policy::{
     ActorPaths, Attempt, AttemptKind, EnforcementMode, Glob, JailLimits, NetworkMode, OnLoss,
@@ -107,7 +108,7 @@ pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewE
     };
     for on in AttemptKind::ALL.iter().copied() {
         if !on.has_path() {
-            if let Some(why) = passes(Attempt::of(on)) {
+            if let Some(why) = passes(Attempt::new(on)) {
                 new.insert(one("rule", &format!("{on}"), &why));
             }
             continue;
@@ -124,7 +125,7 @@ pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewE
                 let attempt = Attempt {
                     path: Some(&path),
                     access,
-                    ..Attempt::of(on)
+                    ..Attempt::new(on)
                 };
                 Some((passes(attempt)?, escape(&path)))
             });
@@ -260,35 +261,30 @@ fn places(below: &Policy, above: &Policy) -> Vec<NewEntry> {
 }
 
 fn limits(below: &JailLimits, above: &JailLimits) -> Vec<NewEntry> {
-    let size = |key: &'static str, below: u64, above: u64| {
-        (above > below).then(|| (key, format_size(below), format_size(above)))
-    };
-    let count = |key: &'static str, below: u32, above: u32| {
-        (above > below).then(|| (key, below.to_string(), above.to_string()))
-    };
-    let time = |key, below: std::time::Duration, above: std::time::Duration| {
-        (above > below).then(|| (key, format_duration(below), format_duration(above)))
-    };
-    let higher = [
-        size("memory", below.memory, above.memory),
-        size("swap", below.swap, above.swap),
-        count("cpu percent", below.cpu_percent, above.cpu_percent),
-        count("pids", below.pids, above.pids),
-        time("wall", below.wall, above.wall),
-        time("cpu_time", below.cpu_time, above.cpu_time),
-        size("output", below.output, above.output),
-        size("disk", below.disk, above.disk),
-        size("file_size", below.file_size, above.file_size),
-        count("open_files", below.open_files, above.open_files),
-    ];
-    let higher = higher.into_iter().flatten();
+    let pairs = below.values().into_iter().zip(above.values());
+    let higher = pairs.filter(|((_, below), (_, above))| above > below);
     higher
-        .map(|(key, below, above)| {
+        .map(|((key, below), (_, above))| {
+            let name = match key.form {
+                ValueForm::Percent => format!("{} percent", key.name),
+                _ => key.name.to_owned(),
+            };
+            let what = format!("{name} {}", written(key, &above));
             one(
                 "limit",
-                &format!("{key} {above}"),
-                &format!("it gives {below}"),
+                &what,
+                &format!("it gives {}", written(key, &below)),
             )
         })
         .collect()
+}
+
+fn written(key: &ProfileKey, value: &KeyValue) -> String {
+    match value {
+        KeyValue::Number(bytes) if matches!(key.form, ValueForm::Size) => format_size(*bytes),
+        KeyValue::Number(number) => number.to_string(),
+        KeyValue::Time(duration) => format_duration(*duration),
+        KeyValue::Text(text) => text.clone(),
+        KeyValue::Unlimited => "without limit".to_owned(),
+    }
 }

@@ -118,7 +118,7 @@ impl ExplainQuestion {
             flag: self.flag,
             actor: self.actor(),
             was,
-            ..Attempt::of(self.on)
+            ..Attempt::new(self.on)
         }
     }
 }

@@ -167,7 +167,7 @@ impl PlanView {
             groups: plan.group_limits.iter().map(group).collect(),
             unheld: plan.io.as_ref().and_then(DiskLimits::degraded).map(shown),
             tree: plan
-                .tree
+                .rootfs
                 .iter()
                 .map(|step| TreeRow::new(step, plan))
                 .collect(),

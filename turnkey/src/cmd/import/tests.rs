@@ -99,7 +99,7 @@ fn settings_of_sandbox_runtime() {
     let attempt = |path: &'static str, access: &'static [OpenAccess]| Attempt {
         path: Some(path.as_bytes()),
         access,
-        ..Attempt::of(AttemptKind::Open)
+        ..Attempt::new(AttemptKind::Open)
     };
     let decided = |path, access| {
         let rule = decide(&policy.rules, &attempt(path, access));

@@ -224,7 +224,7 @@ pub fn verdict<'r>(rules: &'r [Rule], want: FileWant, path: &[u8]) -> Option<&'r
     let attempt = Attempt {
         path: Some(path),
         access: &[access],
-        ..Attempt::of(on)
+        ..Attempt::new(on)
     };
     decide(rules, &attempt).map(|rule| &rules[rule])
 }

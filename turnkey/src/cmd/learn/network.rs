@@ -230,7 +230,7 @@ fn waits(contact: &ContactKey, policy: &Policy) -> ContactFate {
 
 /// Why an address is nobody that a profile should name without a person's word.
 fn what_is_near(address: IpAddr, own: &[IpAddr]) -> Option<&'static str> {
-    if let Some(special) = SpecialAddress::of(address) {
+    if let Some(special) = SpecialAddress::from_address(address) {
         return Some(special.name());
     }
     if own.contains(&address) {
@@ -368,7 +368,7 @@ pub fn stopped_by(
         let attempt = Attempt {
             address: Some(contact.address),
             to_itself: is_own && contact.act != ContactKind::Wait,
-            ..Attempt::of(on)
+            ..Attempt::new(on)
         };
         let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
         policy.network < needed || rule.is_some_and(|rule| rule.action >= RuleAction::Deny)

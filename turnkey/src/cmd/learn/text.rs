@@ -148,8 +148,8 @@ impl ProfileText {
         let single = [
             ("filesystem", "root", &flags.root),
             ("filesystem", "toolchain", &flags.toolchain),
-            ("identity", "user", &flags.user),
-            ("identity", "hostname", &flags.hostname),
+            ("identity", "user", &flags.identity.user),
+            ("identity", "hostname", &flags.identity.hostname),
         ];
         for (table, key, flag) in single {
             if let Some(flag) = flag {

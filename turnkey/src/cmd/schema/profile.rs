@@ -26,10 +26,10 @@ pub fn schema() -> Value {
 
 /// A table with its keys. What is not listed is an error, to turnkey as to an editor.
 fn table(name: &str) -> Map<String, Value> {
-    let properties: Map<String, Value> = keys::of(name)
+    let properties: Map<String, Value> = keys::in_table(name)
         .map(|key| (key.name.to_owned(), property(key)))
         .collect();
-    let required: Vec<&str> = keys::of(name)
+    let required: Vec<&str> = keys::in_table(name)
         .filter(|key| key.is_required())
         .map(|key| key.name)
         .collect();

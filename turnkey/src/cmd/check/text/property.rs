@@ -98,11 +98,9 @@ fn refusal(profile: &str, overrides: &Overrides) -> usize {
 }
 
 fn holds(text: &str) -> Result<(), TestCaseError> {
-    let flags = Overrides {
-        memory: Some(text.to_owned()),
-        allow: vec![text.to_owned()],
-        ..Overrides::default()
-    };
+    let mut flags = Overrides::default();
+    flags.limits.memory = Some(text.to_owned());
+    flags.allow = vec![text.to_owned()];
     for drawn in [
         page(text),
         refusal(text, &Overrides::default()),

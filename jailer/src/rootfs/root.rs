@@ -15,34 +15,34 @@ use turnkey_policy::FilesystemPolicy;
 
 use crate::host::PathFact;
 use crate::plan::c_string;
+use crate::rootfs::paths::{self, LastSymlink, PathError};
 use crate::sys;
-use crate::tree::paths::{self, LastSymlink, PathError};
 
 /// More entries at the top, or in /etc, are no root of a system.
 const MOST_ENTRIES: usize = 2_000;
 
-/// What a root holds.
+/// The contents of a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RootFacts {
-    /// Its top, and in place of /etc what is in that: absolute as seen from inside, sorted.
+    /// The entries of its top, and in place of /etc those of that: absolute as seen from inside, sorted.
     pub entries: BTreeMap<PathBuf, PathFact>,
-    /// What it has where the profile wants to put something.
+    /// The files that it has where the profile asks for mounts.
     pub places: BTreeMap<PathBuf, PathFact>,
 }
 
-/// Why a root cannot be used.
+/// The reason why a root cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// It cannot be opened.
+    /// The root cannot be opened.
     #[error("the root {} cannot be used", .0.display())]
     Open(PathBuf, #[source] PathError),
     /// A directory of it cannot be listed.
     #[error("the root {} cannot be used: could not list {}", .0.display(), .1.display())]
     List(PathBuf, PathBuf, #[source] Errno),
-    /// It has too much.
+    /// The root has too many entries.
     #[error("the root {} cannot be used: {} holds more than {MOST_ENTRIES} entries; name a directory that holds a system and nothing else", .0.display(), .1.display())]
     TooMany(PathBuf, PathBuf),
-    /// Its /etc leads elsewhere.
+    /// The root's /etc leads elsewhere.
     #[error(
         "the root {} cannot be used: its /etc is no directory, and the jail's own account files belong there; make it one", .0.display()
     )]
@@ -123,7 +123,7 @@ fn kind(stat: &FileStat, text: impl FnOnce() -> OsString) -> PathFact {
     }
 }
 
-/// What lies at `path` when nothing on the way is a symlink.
+/// The file at `path` when nothing on the way is a symlink.
 fn beneath(root: BorrowedFd<'_>, path: &Path) -> PathFact {
     let opened = sys::open_beneath(root, &inside(path), libc::O_PATH | libc::O_NOFOLLOW, 0);
     let stat = opened.and_then(|opened| nix::sys::stat::fstat(&opened));

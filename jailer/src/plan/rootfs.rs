@@ -15,7 +15,7 @@ use crate::landlock::PathUse;
 
 /// The memory that /dev/shm may hold, bytes.
 const SHARED_MEMORY: u64 = 64 << 20;
-/// What thrown-away writes to the workspace may hold. Where no group counts them as memory, they
+/// The size that thrown-away writes to the workspace may have. Where no group counts them as memory, they
 /// are bounded as such by themselves.
 pub(super) fn workspace_size(limits: &JailLimits, host: &Host) -> u64 {
     if host.hierarchies.ungrouped().memory {
@@ -31,13 +31,13 @@ pub(super) struct RootfsBuilder {
     pub(super) steps: Vec<RootfsStep>,
     pub(super) grants: Vec<LandlockGrant>,
     made: BTreeSet<PathBuf>,
-    /// What is mounted with all it contains, and whose it is.
+    /// The directories that are mounted with all they contain, and whose they are.
     pub(super) mounted: HashMap<PathBuf, MountOrigin>,
-    /// What the profile's own root has where something is to be put.
+    /// The files that the profile's own root has at the places of mounts.
     pub(super) places: BTreeMap<PathBuf, PathFact>,
 }
 
-/// Whose directory a mounted one is.
+/// The origin of a mounted directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MountOrigin {
     Host,
@@ -45,7 +45,7 @@ pub(super) enum MountOrigin {
 }
 
 impl RootfsBuilder {
-    /// What every jail has on its root, before anything of the host.
+    /// The files that every jail has on its root, before anything of the host.
     pub(super) fn reserved_files(
         &mut self,
         policy: &Policy,
@@ -82,7 +82,7 @@ impl RootfsBuilder {
         Ok(())
     }
 
-    /// How the host asks for names, in a jail that has its network, unless the profile says how.
+    /// The host's files for name resolution, in a jail that has its network, unless the profile gives others.
     pub(super) fn resolver(&mut self, policy: &Policy, names: &NameResolution) {
         let path = Path::new("/etc/resolv.conf");
         let filesystem = &policy.filesystem;
@@ -230,13 +230,13 @@ impl RootfsBuilder {
         });
     }
 
-    /// Whose mounted directory `path` lies in, if any: the innermost.
+    /// The origin of the innermost mounted directory that `path` lies in, if any.
     fn covering(&self, path: &Path) -> Option<MountOrigin> {
         let mut outwards = path.ancestors();
         outwards.find_map(|above| self.mounted.get(above)).copied()
     }
 
-    /// Whether a directory that `path` lies in may be used for as much: what is given whole is given with
+    /// True when a directory that `path` lies in may be used for as much: what is given whole is given with
     /// all that is in it.
     fn is_granted(&self, path: &Path, place: PathUse) -> bool {
         let as_much = |grant: &LandlockGrant| match grant.place {
@@ -248,7 +248,7 @@ impl RootfsBuilder {
         above.any(|grant| path.starts_with(&grant.path) && as_much(grant))
     }
 
-    /// Whether what is not to be listed lies in nothing that is.
+    /// Refuses a path that is not to be listed within one that is.
     pub(super) fn check_lists(&self) -> Result<(), PlanError> {
         let by_name = self
             .grants

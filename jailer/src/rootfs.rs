@@ -22,9 +22,9 @@ use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
 use crate::plan::RootfsStep;
+use crate::rootfs::decoys::PlantedDecoys;
+use crate::rootfs::paths::{LastSymlink, PathError};
 use crate::sys::{self, MountAttributes};
-use crate::tree::decoys::PlantedDecoys;
-use crate::tree::paths::{LastSymlink, PathError};
 use turnkey_facts::Written;
 
 /// A memory file system holds one file for so many of its bytes.
@@ -40,50 +40,50 @@ pub enum ReplayStep {
     Directory(SplitPath),
     /// symlinkat(2)
     Symlink {
-        /// Where.
+        /// The path inside the jail.
         path: SplitPath,
-        /// Its text.
+        /// The text of the limit.
         text: CString,
     },
     /// openat(2) and write(2)
     File {
-        /// Where.
+        /// The path inside the jail.
         path: CString,
-        /// What it holds.
+        /// The content.
         content: Vec<u8>,
     },
     /// The same through what is mounted there, over a file that may be there.
     Decoy {
         /// On the way, the outermost first; they may be there.
         directories: Vec<SplitPath>,
-        /// Where.
+        /// The path inside the jail.
         path: CString,
-        /// What it holds.
+        /// The content.
         content: Vec<u8>,
     },
     /// move_mount(2) of a detached mount.
     Attach {
         /// The mount.
         mount: OwnedFd,
-        /// Where.
+        /// The path inside the jail.
         path: CString,
     },
     /// A new file system, made in the jail's own namespaces.
     Mount {
-        /// Its type.
+        /// The file system's type.
         kind: CString,
-        /// Its options; an empty value is a flag.
+        /// The options; an empty value is a flag.
         options: Vec<(CString, CString)>,
         /// `MOUNT_ATTR_*`.
         attributes: u64,
-        /// Where.
+        /// The path inside the jail.
         path: CString,
     },
-    /// Something empty and read-only over what is there, if it is there.
+    /// An empty, read-only cover over what is there, if it is there.
     Mask {
-        /// What is covered.
+        /// The path that is covered.
         path: CString,
-        /// Whether it is a directory.
+        /// True for a directory.
         directory: bool,
         /// `MOUNT_ATTR_*`.
         attributes: u64,
@@ -94,7 +94,7 @@ pub enum ReplayStep {
         lower: OwnedFd,
         /// A tmpfs with `data` and `work` in it.
         upper: OwnedFd,
-        /// Where.
+        /// The path inside the jail.
         path: CString,
     },
 }
@@ -110,7 +110,7 @@ pub struct SplitPath {
 }
 
 impl SplitPath {
-    fn of(path: &Path) -> SplitPath {
+    fn from_absolute(path: &Path) -> SplitPath {
         let parent = path.parent().map(relative);
         let parent = parent.filter(|parent| !parent.is_empty());
         SplitPath {
@@ -121,7 +121,7 @@ impl SplitPath {
 }
 
 impl ReplayStep {
-    /// Where, as seen from inside.
+    /// The path, as seen from inside.
     pub fn place(&self) -> String {
         let path = match self {
             ReplayStep::Directory(place) | ReplayStep::Symlink { path: place, .. } => {
@@ -139,7 +139,7 @@ impl ReplayStep {
     }
 }
 
-/// What could not be made ready, and why.
+/// The part that could not be made ready, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {act} {path}{fix}")]
 pub struct RootfsError {
@@ -150,7 +150,7 @@ pub struct RootfsError {
 }
 
 impl RootfsError {
-    /// What to do about it; `None` where the message says it.
+    /// The fix; `None` where the message says it.
     pub(crate) fn fix(&self) -> Option<String> {
         match self.source {
             _ if !self.fix.is_empty() => None,
@@ -192,12 +192,12 @@ pub struct OverlaySides {
     pub lower: OwnedFd,
     /// The directory that took the writes.
     pub upper: OwnedFd,
-    /// What turnkey wrote there itself.
+    /// The decoys that turnkey wrote there itself.
     pub decoys: PlantedDecoys,
 }
 
 impl OverlaySides {
-    /// How full the writable side is, statfs(2); `None` when the kernel does not say.
+    /// The fill of the writable side, statfs(2); `None` when the kernel does not say.
     pub fn written(&self) -> Option<Written> {
         let now = nix::sys::statfs::fstatfs(&self.upper).ok()?;
         let block = u64::try_from(now.block_size()).ok()?;
@@ -228,7 +228,7 @@ pub fn open(steps: &[RootfsStep], id: HostId) -> Result<PreparedRootfs, RootfsEr
     })
 }
 
-/// What is opened for one step and needed after it.
+/// The opener of a step's sources, with what is needed after it.
 struct SourceOpener {
     id: HostId,
     /// The directory that the last one of the host lay in: most lie beside each other.
@@ -243,9 +243,9 @@ impl SourceOpener {
     fn replay(&mut self, step: &RootfsStep) -> Result<ReplayStep, RootfsError> {
         let set = step.attributes();
         Ok(match step {
-            RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::of(path)),
+            RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::from_absolute(path)),
             RootfsStep::Symlink { path, text } => ReplayStep::Symlink {
-                path: SplitPath::of(path),
+                path: SplitPath::from_absolute(path),
                 text: string(text),
             },
             RootfsStep::File { path, content } => ReplayStep::File {
@@ -288,7 +288,7 @@ impl SourceOpener {
                     .rev()
                     .filter(|above| is_below_workspace(above));
                 ReplayStep::Decoy {
-                    directories: below.map(|above| SplitPath::of(above)).collect(),
+                    directories: below.map(|above| SplitPath::from_absolute(above)).collect(),
                     path: relative(path),
                     content: content.clone(),
                 }
@@ -460,7 +460,7 @@ fn open_by(
     })
 }
 
-/// What was planned as a directory or a file must still be one: a door in its place is refused.
+/// Requires the planned kind of file, a directory or a regular one: a FIFO or socket in its place is refused.
 fn require_kind(opened: &OwnedFd, directory: bool) -> Result<(), Errno> {
     let kind = nix::sys::stat::fstat(opened)?.st_mode & libc::S_IFMT;
     match (kind, directory) {
@@ -484,7 +484,7 @@ fn translate_owner(
         return Ok(());
     }
     let translated = || {
-        let owner = MountOwner::of(source.as_fd())?;
+        let owner = MountOwner::from_directory(source.as_fd())?;
         let namespace = owner.namespace(id)?;
         let user_namespace =
             u64::try_from(std::os::fd::AsRawFd::as_raw_fd(&namespace)).unwrap_or(0);
@@ -547,7 +547,7 @@ fn overlay(
     ))
 }
 
-/// What else is mounted below a directory hides something of it, and only root may look behind.
+/// The cause of an EINVAL or EPERM: another mount below a directory hides something of it, and only root may look behind.
 fn below(errno: Errno, id: HostId) -> &'static str {
     if errno == Errno::EINVAL && id.is_caller {
         return ": something else is mounted below it, which only root can leave out; \

@@ -1,4 +1,4 @@
-//! What is closed about each mount of a jail, mount_setattr(2).
+//! The attributes of each mount of a jail, mount_setattr(2).
 
 use crate::host::kernel::{
     MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY,

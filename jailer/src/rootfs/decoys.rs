@@ -9,7 +9,7 @@ use turnkey_policy::WORKSPACE;
 
 use turnkey_facts::ChangedFile;
 
-/// What was planted in the workspace: path relative to it, and digest in lower-case hex.
+/// The decoys planted in the workspace: path relative to it, and digest in lower-case hex.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlantedDecoys(BTreeMap<Vec<u8>, String>);
 
@@ -23,23 +23,23 @@ impl PlantedDecoys {
         }
     }
 
-    /// Whether a file of this path and content is a decoy that nobody touched.
-    pub fn holds(&self, path: &[u8], content: &[u8]) -> bool {
+    /// True when a file of this path and content is an untouched decoy.
+    pub fn is_planted(&self, path: &[u8], content: &[u8]) -> bool {
         let planted = self.0.get(path);
         planted.is_some_and(|digest| *digest == hex(&Sha256::digest(content)))
     }
 
-    /// Whether one was planted at this path.
-    pub fn names(&self, path: &[u8]) -> bool {
+    /// True when one was planted at this path.
+    pub fn is_planted_at(&self, path: &[u8]) -> bool {
         self.0.contains_key(path)
     }
 
-    /// Whether a directory is on the way to one.
-    pub fn lie_below(&self, directory: &[u8]) -> bool {
+    /// True when a directory is on the way to one.
+    pub fn has_below(&self, directory: &[u8]) -> bool {
         self.0.keys().any(|path| is_below(path, directory))
     }
 
-    /// Whether this is a decoy that is as it was planted.
+    /// True for a decoy that is as it was planted.
     pub fn is_untouched(&self, file: &ChangedFile) -> bool {
         let planted = self.0.get(&file.path);
         planted.is_some() && planted == file.sha256.as_ref()
@@ -50,7 +50,7 @@ impl PlantedDecoys {
         changed.retain(|file| !self.is_untouched(file));
         let paths: Vec<_> = changed.iter().map(|file| file.path.clone()).collect();
         changed.retain(|file| {
-            let is_on_the_way = file.sha256.is_none() && self.lie_below(&file.path);
+            let is_on_the_way = file.sha256.is_none() && self.has_below(&file.path);
             !is_on_the_way || paths.iter().any(|path| is_below(path, &file.path))
         });
     }

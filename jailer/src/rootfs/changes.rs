@@ -1,4 +1,4 @@
-//! What the program wrote over the caller's directory, read from the overlay's upper side.
+//! The changes that the program made to the caller's directory, read from the overlay's upper side.
 //!
 //! The tree is hostile: it may hold FIFOs, devices, symlinks anywhere, a million files, names with
 //! any byte. Nothing is followed, only regular files are opened, and every walk is bounded.
@@ -10,9 +10,9 @@ use nix::dir::Dir;
 use nix::sys::stat::{FileStat, fstatat};
 use sha2::{Digest, Sha256};
 
+use crate::rootfs::OverlaySides;
+use crate::rootfs::decoys::PlantedDecoys;
 use crate::sys;
-use crate::tree::OverlaySides;
-use crate::tree::decoys::PlantedDecoys;
 use turnkey_facts::{Change, ChangedFile};
 
 /// The most entries that are told.
@@ -22,12 +22,12 @@ const DEEPEST: usize = 64;
 /// Content up to this many bytes is digested.
 const LARGEST_DIGESTED: u64 = 64 << 20;
 
-/// What a look at the writable side found.
+/// The changes on the writable side.
 #[derive(Debug, Default)]
 pub struct WorkspaceChanges {
     /// At most [`MOST_ENTRIES`], sorted by path.
     pub files: Vec<ChangedFile>,
-    /// How many more there are. What lies in a directory below [`DEEPEST`] others counts as one.
+    /// The number of changes beyond these. What lies in a directory below [`DEEPEST`] others counts as one.
     pub omitted: u64,
 }
 
@@ -88,7 +88,7 @@ impl ChangesWalk<'_> {
         let is_directory = stat.st_mode & libc::S_IFMT == libc::S_IFDIR;
         // A directory that was there is only in the way to what changed inside it.
         if !(is_directory && existed) {
-            self.tell(|| describe(directory, name, path, change, &stat), path);
+            self.record(|| describe(directory, name, path, change, &stat), path);
         }
         if !is_directory {
             return;
@@ -102,10 +102,10 @@ impl ChangesWalk<'_> {
     }
 
     /// Lists a change while there is room, and counts it from then on.
-    fn tell(&mut self, describe: impl FnOnce() -> ChangedFile, path: &[u8]) {
+    fn record(&mut self, describe: impl FnOnce() -> ChangedFile, path: &[u8]) {
         if self.found.files.len() < MOST_ENTRIES {
             self.found.files.push(describe());
-        } else if !self.decoys.names(path) || !self.decoys.is_untouched(&describe()) {
+        } else if !self.decoys.is_planted_at(path) || !self.decoys.is_untouched(&describe()) {
             self.found.omitted += 1;
         }
     }

@@ -21,7 +21,7 @@ use crate::sys;
 /// As many links as the kernel follows, path_resolution(7).
 const MOST_LINKS: usize = 40;
 
-/// Why a path was not opened.
+/// The reason why a path was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// Another user's symlink.
@@ -39,12 +39,12 @@ pub enum PathError {
     System(#[from] Errno),
 }
 
-/// What happens to a symlink at the very end.
+/// The treatment of a symlink at the very end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastSymlink {
-    /// It is followed like any other.
+    /// Follows it like any other.
     Follow,
-    /// It is refused with ELOOP.
+    /// Refuses it with ELOOP.
     Refuse,
 }
 
@@ -57,7 +57,7 @@ pub fn open(path: &Path, last: LastSymlink) -> Result<OwnedFd, PathError> {
     }
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug)]
 pub enum OpenedTarget {
     /// A handle, `O_PATH`.
@@ -144,7 +144,7 @@ fn kind_of(opened: &OwnedFd) -> Result<libc::mode_t, Errno> {
     Ok(nix::sys::stat::fstat(opened)?.st_mode & libc::S_IFMT)
 }
 
-/// Where a path leads in the end, without any symlink.
+/// The canonical form of a path, without any symlink.
 ///
 /// # Errors
 /// When it leads nowhere, or over another user's symlink.
@@ -154,7 +154,7 @@ pub fn canonical(path: &Path) -> Result<PathBuf, PathError> {
     Ok(place_of(&open(&path, LastSymlink::Follow)?)?)
 }
 
-/// Where an opened file or directory lies, without any symlink.
+/// The path of an opened file or directory, without any symlink.
 ///
 /// # Errors
 /// When /proc does not say.
@@ -175,7 +175,7 @@ fn push(names: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-/// Who owns a directory, or may write one that is not sticky, moves links to where they like.
+/// Refuses links that others control: the owner of a directory, or a writer of one that is not sticky, moves links at will.
 fn require_trusted(link: &FileStat, directory: &FileStat) -> Result<(), PathError> {
     if !is_trusted(link.st_uid) {
         return Err(PathError::Foreign);
@@ -187,7 +187,7 @@ fn require_trusted(link: &FileStat, directory: &FileStat) -> Result<(), PathErro
     Ok(())
 }
 
-/// Whether an owner is root or the caller, as far as the caller can tell users apart.
+/// True when an owner is root or the caller, as far as the caller can tell users apart.
 #[must_use]
 pub fn is_trusted(owner: u32) -> bool {
     let caller = nix::unistd::geteuid().as_raw();

@@ -1,0 +1,117 @@
+//! `[limits]`: every key of it is declared here, once.
+
+use std::time::Duration;
+
+use crate::key_table::key_table;
+use crate::values;
+
+key_table! {
+    ["limits"] in limits under "Limits";
+    /// `[limits]`: for the whole process tree unless said otherwise.
+    policy JailLimits, read LimitKeys, flags LimitOverrides;
+    memory: u64 {
+        form: Size, read: values::memory, default: 256 << 20, shown: "`256M`",
+        about: "memory of the tree, with page cache and scratch",
+        flag: "memory", value: "SIZE", help: "Memory of the whole process tree, such as 512M",
+    }
+    swap: u64 {
+        form: Size, read: values::size, default: 0, shown: "`0`",
+        about: "swap of the tree",
+        flag: "swap", value: "SIZE", help: "Swap of the whole process tree",
+    }
+    cpu: u32 {
+        form: Percent, read: values::percent, default: 100, shown: "`100%`",
+        about: "share of one processor; `200%` is two processors",
+        flag: "cpu", value: "PERCENT", help: "Share of CPU time; 100% is one CPU",
+    }
+    pids: u32 {
+        form: Count, read: values::pids, default: 50, shown: "`50`",
+        about: "processes and threads at once",
+        flag: "pids", value: "COUNT", help: "Processes and threads",
+    }
+    wall: Duration {
+        form: Duration, read: values::duration, default: Duration::from_secs(30), shown: "`30s`",
+        about: "from the program's first instruction; while the machine is suspended, this clock stands",
+        flag: "wall", value: "DURATION", help: "Wall clock time, such as 10s",
+    }
+    cpu_time: Duration {
+        form: Duration, read: values::duration, default: Duration::from_secs(20), shown: "`20s`",
+        about: "user and system time of the tree",
+        flag: "cpu-time", value: "DURATION", help: "CPU time of the whole process tree",
+    }
+    output: u64 {
+        form: Size, read: values::size, default: 1 << 20, shown: "`1M`",
+        about: "stdout and stderr together",
+        flag: "output", value: "SIZE", help: "Bytes on standard output and error together",
+    }
+    io_read: Option<u64> {
+        form: Size, read: values::rate, default: None, shown: "no limit",
+        about: "bytes that the tree reads in a second from each disk behind what it sees",
+        flag: "io-read", value: "SIZE", help: "Bytes read from each disk per second, such as 10M",
+    }
+    io_write: Option<u64> {
+        form: Size, read: values::rate, default: None, shown: "no limit",
+        about: "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache",
+        flag: "io-write", value: "SIZE", help: "Bytes written to each disk per second",
+    }
+    disk: u64 {
+        form: Size, read: values::memory, default: 1 << 30, shown: "`1G`",
+        about: "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too",
+        flag: "disk", value: "SIZE",
+        help: "Limit of the writes to /workspace, which are discarded, such as 64M",
+    }
+    file_size: u64 {
+        form: Size, read: values::size, default: 64 << 20, shown: "`64M`",
+        about: "per file",
+        flag: "file-size", value: "SIZE", help: "Size of one file",
+    }
+    open_files: u32 {
+        form: Count, read: values::open_files, default: 256, shown: "`256`",
+        about: "per process",
+        flag: "open-files", value: "COUNT", help: "Open file descriptors of one process",
+    }
+    export_size: u64 {
+        form: Size, read: values::size, default: 256 << 20, shown: "`256M`",
+        about: "what `--export` writes to the host",
+        flag: "export-size", value: "SIZE", help: "Total size of the files that --export writes",
+    }
+}
+
+impl JailLimits {
+    /// True when reads or writes are limited, so that [`Layer::Io`](crate::Layer::Io) is needed.
+    #[must_use]
+    pub fn limit_io(&self) -> bool {
+        self.io_read.is_some() || self.io_write.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{KeyValue, ValueForm};
+    use crate::quantity;
+
+    #[test]
+    fn the_default_that_is_shown_is_the_one_that_holds() {
+        for (key, value) in JailLimits::default().values() {
+            let shown = key.default.trim_matches('`');
+            let read = match key.form {
+                _ if shown == "no limit" => KeyValue::Unlimited,
+                ValueForm::Size => KeyValue::Number(quantity::parse_size(shown).unwrap()),
+                ValueForm::Percent => {
+                    KeyValue::Number(quantity::parse_percent(shown).unwrap().into())
+                }
+                ValueForm::Duration => KeyValue::Time(quantity::parse_duration(shown).unwrap()),
+                _ => KeyValue::Number(shown.parse().unwrap()),
+            };
+            assert_eq!(value, read, "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn a_flag_is_named_as_its_key() {
+        for (key, flag) in KEYS.iter().zip(FLAGS) {
+            assert_eq!(key.name.replace('_', "-"), flag.name);
+        }
+    }
+}
