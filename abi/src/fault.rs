@@ -30,4 +30,4 @@ pub const FORKS: u64 = 1 << 9;
 /// What a hook leaves for the end of a call is not kept.
 pub const MARKS: u64 = 1 << 11;
 
-const _: () = assert!(MARK & (2 * FORKS - 1 | MARKS) == 0);
+const _: () = assert!(MARK & ((2 * FORKS - 1) | MARKS) == 0);

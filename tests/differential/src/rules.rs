@@ -304,6 +304,14 @@ mod tests {
             ..act("rename", "/workspace/vault", "/workspace/x")
         };
         assert_eq!(decide(&of_directory).must, BTreeSet::from(["inside"]));
+        let exchange = |is_done| Act {
+            is_done,
+            exchanges: true,
+            moves: Some(is_done),
+            ..act("rename", "/workspace/d", "/workspace/vault")
+        };
+        assert_eq!(decide(&exchange(true)).must, BTreeSet::from(["inside"]));
+        assert_eq!(decide(&exchange(false)), Decided::default());
         let of_symlink = Act {
             access: vec!["write"],
             aim: Some("../vault".to_owned()),
