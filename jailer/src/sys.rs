@@ -3,14 +3,13 @@
 //!
 //! # Safety
 //!
-//! With `sys/companion.rs`, this is the only file of the crate with `unsafe`. Everything exported is safe to call: pointers
+//! This is the only file of the crate with `unsafe`. Everything exported is safe to call: pointers
 //! that reach the kernel come from references that live across the call, lengths from the slices
 //! they belong to, and descriptors that are returned are owned from that moment on. The functions
 //! neither allocate nor lock, so a child made by [`clone3`] in a process with other threads may
 //! call them.
 #![allow(unsafe_code)]
 
-mod companion;
 mod mount;
 mod process;
 mod socket;
@@ -23,12 +22,13 @@ use nix::errno::Errno;
 use crate::host::kernel;
 use crate::process::start_memory::StartMemory;
 
-pub use companion::{Companion, wait_for_the_end};
 pub use mount::{MountAttributes, attach, clone_tree, mount_setattr, new_mount};
 pub use process::{
     ChildUsage, block_only, death_signal, default_signals, ended, kill, signal, wait,
+    wait_for_the_end,
 };
 pub use socket::{receive_with, send_with};
+pub use turnkey_vfork::VforkHelper;
 
 /// The result of every call here.
 pub type Result<T> = std::result::Result<T, Errno>;
@@ -127,6 +127,18 @@ pub fn fork() -> Result<Option<libc::pid_t>> {
 pub fn exit(status: i32) -> ! {
     // SAFETY: `_exit` takes no pointer and does not return.
     unsafe { libc::_exit(status) }
+}
+
+/// Starts a process in this one's memory, beside it: `function` may neither allocate nor lock nor unwind, and makes
+/// its system calls by `rustix`.
+pub fn start_helper<T: Sync + 'static>(
+    flags: i32,
+    function: fn(&T) -> !,
+    argument: T,
+) -> Result<VforkHelper<T>> {
+    // SAFETY: the two that are started, the keeper and the holder of an id map, wait on a pipe, remove directories and exit,
+    // with nothing but what was made before them.
+    unsafe { VforkHelper::start(flags, function, argument) }
 }
 
 /// The rules by which [`open_beneath`] follows a path.

@@ -10,7 +10,6 @@
 
 mod bpf;
 mod bytes;
-mod offspring;
 mod pages;
 mod ring;
 mod room;
@@ -32,7 +31,7 @@ use nix::unistd::Pid;
 
 use turnkey_abi::{Jail, Offsets, Table};
 
-use offspring::{Act, Stack, beget};
+use turnkey_vfork::{ChildFunction, SpawnOptions, Stack, spawn};
 
 /// [`Jail`] as the value of a map.
 #[derive(Clone, Copy)]
@@ -199,9 +198,14 @@ pub(crate) fn spawn_canary(cgroup: BorrowedFd<'_>, flight: &Flight) -> nix::Resu
         canary(unsafe { &*flight.cast::<Flight>() })
     }
     let mut stack = Box::new(Stack::<CANARY_STACK>::EMPTY);
-    let act: (Act, _) = (fly, (&raw const *flight).cast());
-    // SAFETY: `canary` makes system calls on what is on its stack, and does nothing else.
-    unsafe { beget(Some(cgroup), &mut stack, act) }
+    let child: (ChildFunction, _) = (fly, (&raw const *flight).cast());
+    let options = SpawnOptions {
+        flags: libc::CLONE_VFORK,
+        cgroup: Some(cgroup),
+        pidfd: None,
+    };
+    // SAFETY: `canary` makes system calls on what is on its stack, and does nothing else. This thread waits for its end.
+    unsafe { spawn(options, &mut stack, child) }
 }
 
 /// Bytes of a canary's stack, and of its child's, which lies on it.
@@ -305,8 +309,12 @@ fn made_a_child() -> bool {
         0
     }
     let mut stack = Stack::<ITS_CHILDS_STACK>::EMPTY;
-    // SAFETY: it does nothing at all.
-    let child = unsafe { beget(None, &mut stack, (end, std::ptr::null())) };
+    let options = SpawnOptions {
+        flags: libc::CLONE_VFORK,
+        ..SpawnOptions::default()
+    };
+    // SAFETY: it does nothing at all. This thread waits for its end.
+    let child = unsafe { spawn(options, &mut stack, (end, std::ptr::null())) };
     child.is_ok_and(|child| {
         // SAFETY: no status is asked for.
         unsafe { libc::waitpid(child.as_raw(), std::ptr::null_mut(), 0) == child.as_raw() }

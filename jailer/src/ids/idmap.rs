@@ -10,7 +10,7 @@ use nix::sys::stat::Mode;
 
 use crate::ids::identity::INSIDE_ID;
 use crate::ids::{CallerIds, Extent};
-use crate::sys::{self, Companion};
+use crate::sys;
 
 /// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range
 /// of containers below it and names nothing in it.
@@ -141,7 +141,7 @@ impl MountOwner {
     /// mount_setattr(2). It lives as long as the mount that uses it.
     pub fn namespace(self, id: HostId) -> Result<OwnedFd, Errno> {
         let (waiting, alive) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        let holder = Companion::start(libc::CLONE_NEWUSER, hold, waiting.as_raw_fd())?;
+        let holder = sys::start_helper(libc::CLONE_NEWUSER, hold, waiting.as_raw_fd())?;
         map(holder.pid(), self.user, self.group, id)?;
         let path = format!("/proc/{}/ns/user", holder.pid());
         // A link of procfs to an object without a path; it has to be followed.

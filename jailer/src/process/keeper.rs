@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::thread::Timespec;
 
 use crate::groups::GroupNames;
-use crate::sys::{self, Companion};
+use crate::sys::{self, VforkHelper};
 
 /// The number of times that the keeper tries to remove a group that still has dying processes, and the time it
 /// rests in between: ten seconds in all.
@@ -31,7 +31,7 @@ const REST: Timespec = Timespec {
 /// The supervisor's side. Dropping it lets the keeper clear away.
 #[derive(Debug)]
 pub struct Keeper {
-    process: Companion<CleanupSpec>,
+    process: VforkHelper<CleanupSpec>,
     alive: Option<OwnedFd>,
 }
 
@@ -41,7 +41,7 @@ impl Keeper {
         let (waiting, alive) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         let duties = CleanupSpec::new(names, waiting.as_raw_fd());
         Ok(Keeper {
-            process: Companion::start(0, keep, duties)?,
+            process: sys::start_helper(0, keep, duties)?,
             alive: Some(alive),
         })
     }
@@ -99,7 +99,7 @@ fn clear_away(duties: &CleanupSpec) {
 
 fn kill_all(file: &CStr) {
     if let Ok(file) = rustix::fs::open(file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
-        // Closed by the end, which is near: the C library's close(2) is not for a companion.
+        // Closed by the end, which is near: the C library's close(2) is not for a vfork helper.
         let _ = rustix::io::write(&*ManuallyDrop::new(file), b"1");
     }
 }

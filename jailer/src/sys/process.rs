@@ -1,11 +1,11 @@
 //! Signals, and waiting for children. Nothing here is unsafe by itself: the one call that is
 //! stands in the parent module.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use nix::errno::Errno;
 
-use super::{Result, Word, call, fd, word};
+use super::{Result, Word, call, close_from, exit, fd, lend, word};
 
 /// pidfd_send_signal(2).
 pub fn signal(pidfd: BorrowedFd<'_>, number: i32) -> Result<()> {
@@ -55,6 +55,19 @@ pub fn default_signals() -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// In a vfork helper: gives up all descriptors but this one, the reading end of a pipe, and waits until the other end is
+/// closed in every process.
+pub fn wait_for_the_end(waiting: RawFd) {
+    let stdin = lend(0);
+    // A caller without standard streams may have got the number 0 for it.
+    if waiting != stdin.as_raw_fd() && rustix::stdio::dup2_stdin(lend(waiting)).is_err() {
+        exit(1);
+    }
+    let _ = close_from(1);
+    let mut byte = [0];
+    while rustix::io::read(stdin, &mut byte) == Err(rustix::io::Errno::INTR) {}
 }
 
 /// A child that has ended.

@@ -3,8 +3,8 @@
 //! ```text
 //! turnkey → supervisor → {jailer, monitor, report}
 //! report → analysis → facts → policy
-//! jailer → {facts, policy}
-//! monitor → {facts, policy, abi}    monitor-ebpf → abi
+//! jailer → {facts, policy, vfork}
+//! monitor → {facts, policy, abi, vfork}    monitor-ebpf → abi
 //! ```
 
 use std::path::Path;
@@ -49,7 +49,7 @@ const KERNEL_OBJECTS: &[&str] = &[
 ];
 const ANYTHING: &[&str] = &["*"];
 
-const CRATES: [CrateRule; 17] = [
+const CRATES: [CrateRule; 18] = [
     CrateRule {
         name: "turnkey-abi",
         below: &[],
@@ -76,16 +76,27 @@ const CRATES: [CrateRule; 17] = [
         below: &["turnkey-analysis", "turnkey-facts", "turnkey-policy"],
         never: KERNEL_OBJECTS,
     },
+    // The one thing that jailer and monitor do alike with the kernel.
+    CrateRule {
+        name: "turnkey-vfork",
+        below: &[],
+        never: &["aya", "aya-obj", "caps", "landlock", "libseccomp", "tokio"],
+    },
     // Knows nothing of BPF, TOML or the command line.
     CrateRule {
         name: "turnkey-jailer",
-        below: &["turnkey-facts", "turnkey-policy"],
+        below: &["turnkey-facts", "turnkey-policy", "turnkey-vfork"],
         never: &["aya", "aya-obj", "clap", "miette", "toml"],
     },
     // Knows nothing of how the process was made.
     CrateRule {
         name: "turnkey-monitor",
-        below: &["turnkey-abi", "turnkey-facts", "turnkey-policy"],
+        below: &[
+            "turnkey-abi",
+            "turnkey-facts",
+            "turnkey-policy",
+            "turnkey-vfork",
+        ],
         never: &["caps", "clap", "landlock", "libseccomp", "miette", "toml"],
     },
     // The only place where jailer and monitor meet.

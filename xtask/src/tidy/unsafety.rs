@@ -11,10 +11,6 @@ use super::tree::File;
 const OPEN: [(&str, &str); 22] = [
     ("jailer/src/sys.rs", "system calls that nix does not wrap"),
     (
-        "jailer/src/sys/companion.rs",
-        "a process in this one's memory",
-    ),
-    (
         "monitor-ebpf/src/read.rs",
         "reads of kernel and user memory",
     ),
@@ -64,10 +60,6 @@ const OPEN: [(&str, &str); 22] = [
         "programs and links that are in the kernel already",
     ),
     (
-        "monitor/src/sys/offspring.rs",
-        "a process in this one's memory",
-    ),
-    (
         "monitor/src/sys/pages.rs",
         "maps memory that is shared with the kernel",
     ),
@@ -88,6 +80,11 @@ const OPEN: [(&str, &str); 22] = [
         "rules in memory that is shared with the kernel",
     ),
     ("turnkey/src/malloc.rs", "how the C library gives memory"),
+    (
+        "vfork/src/helper.rs",
+        "a process in this one's memory, beside its maker",
+    ),
+    ("vfork/src/lib.rs", "a process in this one's memory"),
 ];
 
 const EXPLANATION: &str = "SAFETY:";

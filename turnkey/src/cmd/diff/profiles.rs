@@ -3,7 +3,7 @@
 //! Rules are compared at the paths that patterns of either side stand for: wildcards empty, short and over
 //! several directories. The rest is compared key by key.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use turnkey_policy::keys::{KeyValue, ProfileKey, ValueForm};
@@ -91,16 +91,14 @@ fn one(kind: &'static str, what: &str, why: &str) -> NewEntry {
 /// What the rules of `above` let pass and those of the other side do not.
 pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewEntry> {
     let mut new = BTreeSet::new();
-    let patterns = |rules: &[Rule]| -> BTreeSet<String> {
-        let globs = rules.iter().flat_map(|rule| &rule.path);
-        globs.map(|glob| glob.as_str().to_owned()).collect()
-    };
-    let mut patterns: BTreeSet<String> = patterns(&below.rules)
-        .union(&patterns(&above.rules))
-        .cloned()
-        .collect();
     // Where no pattern speaks, rules without any decide.
-    patterns.insert("/srv/anything-else".to_owned());
+    let elsewhere = Glob::parse("/srv/anything-else");
+    let rules = below.rules.iter().chain(&above.rules);
+    let patterns: BTreeMap<&str, &Glob> = rules
+        .flat_map(|rule| &rule.path)
+        .chain(&elsewhere)
+        .map(|glob| (glob.as_str(), glob))
+        .collect();
     let somebody = ActingProgram::all(&[&below.rules, &above.rules]);
     let passes = |attempt: Attempt<'_>| {
         let by = |who: &ActingProgram| passes(below, above, &who.makes(attempt), who);
@@ -117,11 +115,12 @@ pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewE
             AttemptKind::Open => &[&[OpenAccess::Read], &[OpenAccess::Write]],
             _ => &[&[]],
         };
-        for (pattern, access) in patterns
-            .iter()
-            .flat_map(|pattern| accesses.iter().map(move |access| (pattern, *access)))
-        {
-            let against = witnesses(pattern).into_iter().find_map(|path| {
+        let pairs = patterns.iter().flat_map(|(pattern, glob)| {
+            let accesses = accesses.iter();
+            accesses.map(move |access| (*pattern, *glob, *access))
+        });
+        for (pattern, glob, access) in pairs {
+            let against = witnesses(glob).into_iter().find_map(|path| {
                 let attempt = Attempt {
                     path: Some(&path),
                     access,
@@ -163,7 +162,7 @@ impl ActingProgram {
         }
         let all = |globs: fn(&Rule) -> &[Glob]| -> BTreeSet<Vec<u8>> {
             let globs = rules().flat_map(globs);
-            globs.flat_map(|glob| witnesses(glob.as_str())).collect()
+            globs.flat_map(witnesses).collect()
         };
         let mut exe = all(|rule| &rule.exe);
         exe.insert(b"/usr/bin/anything-else".to_vec());

@@ -360,7 +360,10 @@ fn take_trees(
     for want in opened {
         let lines = lines.entry(want).or_default();
         for pattern in lines.keys().cloned().collect::<Vec<_>>() {
-            let paths = witnesses(&pattern);
+            let Ok(glob) = Glob::parse(&pattern) else {
+                continue;
+            };
+            let paths = witnesses(&glob);
             let covers = |(_, glob): &&(String, Glob)| paths.iter().all(|path| glob.matches(path));
             if let Some((tree, _)) = globs.iter().find(covers) {
                 let by = lines.remove(&pattern).unwrap_or_default();
@@ -419,15 +422,15 @@ fn covered(lines: &BTreeMap<String, UsedBy>) -> Vec<(String, String)> {
         .filter_map(|text| Some((text, Glob::parse(text).ok()?)))
         .collect();
     let mut covered: Vec<(String, String)> = Vec::new();
-    for text in lines.keys() {
-        let paths = witnesses(text);
+    for (text, own) in &globs {
+        let paths = witnesses(own);
         let covers = |(other, glob): &&(&String, Glob)| {
-            *other != text
+            other != text
                 && !covered.iter().any(|(gone, _)| gone == *other)
                 && paths.iter().all(|path| glob.matches(path))
         };
         if let Some((other, _)) = globs.iter().find(covers) {
-            covered.push((text.clone(), (*other).clone()));
+            covered.push(((*text).clone(), (*other).clone()));
         }
     }
     covered
