@@ -52,7 +52,7 @@ fn sight(messages: &[ChildMessage]) -> ProofFacts {
     let mut sight = ProofFacts::default();
     for message in messages {
         match message {
-            ChildMessage::FactPacket(facts) => {
+            ChildMessage::Facts(facts) => {
                 for (fact, value) in facts {
                     sight.fact(*fact, *value);
                 }
@@ -99,7 +99,7 @@ fn again(message: &ChildMessage) -> ChildMessage {
         let sender = ChildSender(pair.0.as_fd());
         match message {
             ChildMessage::Failed { step, index, errno } => sender.failed(*step, *index, *errno),
-            ChildMessage::FactPacket(facts) => {
+            ChildMessage::Facts(facts) => {
                 let mut together = FactPacket::NONE;
                 for (fact, value) in facts {
                     together

@@ -155,3 +155,22 @@ fn j73_a_long_line_is_refused_and_drawn() {
         assert!(told.len() < 2_000, "{} bytes are told", told.len());
     }
 }
+
+#[test]
+fn profiles_do_not_build_on_each_other_without_end() {
+    let read = |path: &str| {
+        let number: u32 = path
+            .trim_end_matches(".toml")
+            .parse()
+            .map_err(|_| "no number".to_owned())?;
+        Ok(format!(
+            "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = \"{}.toml\"\n",
+            number + 1
+        ))
+    };
+    let error = load("0.toml", &read, &Overrides::default()).expect_err("it is refused");
+    assert_eq!(
+        error.to_string(),
+        "more than 64 profiles, or 16 on top of each other"
+    );
+}

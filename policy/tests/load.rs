@@ -568,19 +568,6 @@ fn sizes_of_texts_and_numbers_of_rules_are_bounded() {
     );
 }
 
-#[test]
-fn profiles_do_not_build_on_each_other_without_end() {
-    let read = |path: &str| {
-        let number: u32 = path
-            .trim_end_matches(".toml")
-            .parse()
-            .map_err(|_| "no number".to_owned())?;
-        Ok(profile(&format!("extends = \"{}.toml\"", number + 1)))
-    };
-    let error = message(load("0.toml", &read, &Overrides::default()));
-    assert_eq!(error, "more than 64 profiles, or 16 on top of each other");
-}
-
 proptest! {
     #[test]
     fn no_text_makes_the_loader_panic(text in any::<String>()) {

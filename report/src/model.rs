@@ -6,6 +6,7 @@
 //! one that the kernel did not answer in this run.
 
 mod call;
+mod finding;
 mod network;
 mod usage;
 
@@ -18,6 +19,7 @@ use super::stopper::Stopper;
 use super::words;
 
 pub use call::RefusedCall;
+pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, SocketType};
 pub use usage::{Limits, Usage};
 
@@ -200,93 +202,6 @@ pub enum Verdict {
     Violated,
     /// Nothing spoke against it, but not everything was seen.
     Inconclusive,
-}
-
-/// One part of the score.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Finding {
-    /// The rule's id, or a name that begins with `behaviour:` or `turnkey:`.
-    pub id: String,
-    /// Of the rule; of the finding itself otherwise.
-    #[serde(with = "words")]
-    #[cfg_attr(
-        test,
-        schemars(schema_with = "words::schema::<turnkey_policy::Severity>")
-    )]
-    pub severity: turnkey_policy::Severity,
-    /// What it adds to the score.
-    #[cfg_attr(test, schemars(range(max = 100)))]
-    pub score: u32,
-    /// How often it was seen.
-    pub count: u64,
-    /// A MITRE ATT&CK id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub technique: Option<String>,
-    /// For people.
-    pub reason: String,
-    /// For a behaviour: the acts that show it, at most eight. Those of a rule are `violations`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, schemars(length(max = 8)))]
-    pub evidence: Vec<EvidenceStep>,
-    /// Where the profile says that it is known; then it adds nothing to the score.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub accepted: Option<Acceptance>,
-}
-
-impl Finding {
-    /// Whether it speaks against the program: it is not accepted, or not any longer.
-    pub fn counts(&self) -> bool {
-        self.accepted
-            .as_ref()
-            .is_none_or(|accepted| accepted.expired)
-    }
-}
-
-/// One act that shows a behaviour.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct EvidenceStep {
-    /// When; absent for what is known of the run as a whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
-    pub time: Option<String>,
-    /// Who.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub process: Option<StepProcess>,
-    /// What, in words.
-    pub what: String,
-}
-
-/// Who did it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct StepProcess {
-    /// Inside the jail.
-    pub pid: u32,
-    /// The kernel's short name of the task.
-    pub comm: String,
-}
-
-/// Why a finding is no reason for suspicion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Acceptance {
-    /// The profile's words.
-    pub why: String,
-    /// The last day on which it holds, in UTC.
-    #[cfg_attr(test, schemars(extend("format" = "date")))]
-    pub until: String,
-    /// That day was over when the run began: the finding counts.
-    pub expired: bool,
-}
-
-impl Finding {
-    /// The attempts that it speaks of, as far as they are listed.
-    pub fn violations<'r>(&'r self, report: &'r Report) -> impl Iterator<Item = &'r Violation> {
-        let all = report.violations.iter();
-        all.filter(|violation| violation.rule == self.id)
-    }
 }
 
 /// Captured output.
