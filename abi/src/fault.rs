@@ -27,5 +27,7 @@ pub const KEEP: u64 = 1 << 7;
 pub const ACTORS: u64 = 1 << 8;
 /// As if no fork were told.
 pub const FORKS: u64 = 1 << 9;
+/// What a hook leaves for the end of a call is not kept.
+pub const MARKS: u64 = 1 << 11;
 
-const _: () = assert!(MARK & (2 * FORKS - 1) == 0);
+const _: () = assert!(MARK & ((2 * FORKS - 1) | MARKS) == 0);

@@ -5,9 +5,6 @@ use core::mem::size_of;
 use crate::count;
 use crate::syscalls::COUNT;
 
-/// Slots in which a socket hook leaves the thread whose syscall it has reported.
-pub const HOOKED: usize = 64;
-
 /// Words in which each number of a system call that is looked at has a bit.
 pub const FILTERED_WORDS: usize = COUNT / 64;
 
@@ -57,12 +54,8 @@ pub struct Jail {
     pub unresolved: u64,
     /// How many hooks are at work for it, each in memory that all jails have together.
     pub working: u64,
-    /// Threads whose socket address a cgroup program has reported in the syscall they are in; a
-    /// thread's slot is its id modulo the length.
-    pub hooked: [u32; HOOKED],
-    /// What a hook has found a rule to say of the act that a thread is in, to be told with the act's result: the
-    /// thread's id, and above it the rule plus one; a thread's slot is its id modulo the length. 0: nothing.
-    pub noticed: [u64; HOOKED],
+    /// Not 0: a hook has left something for the end of a call that a thread was in.
+    pub marked: u64,
     /// Bit `number`: the filter of system calls answers this one whatever its arguments, so the kernel never
     /// gets it. Written by user space alone.
     pub filtered: [u64; FILTERED_WORDS],
@@ -96,18 +89,15 @@ impl Jail {
             unreadable: 0,
             unresolved: 0,
             working: 0,
-            hooked: [0; HOOKED],
-            noticed: [0; HOOKED],
+            marked: 0,
             filtered: [0; FILTERED_WORDS],
             called: [0; COUNT],
         }
     }
 }
 
-const _: () = assert!(
-    size_of::<Jail>()
-        == 48 + 8 + 2 * 8 * count::SLOTS + 40 + 12 * HOOKED + 8 * FILTERED_WORDS + COUNT
-);
+const _: () =
+    assert!(size_of::<Jail>() == 48 + 8 + 2 * 8 * count::SLOTS + 48 + 8 * FILTERED_WORDS + COUNT);
 
 /// Whether the command itself was started: from then on rules on `exec` apply.
 pub mod started {

@@ -373,6 +373,7 @@ pub const SYSCALLS: &[Syscall] = &[
     watched(144, "sched_setscheduler", on::NONE),
     watched(141, "setpriority", on::NONE),
     watched(251, "ioprio_set", on::NONE),
+    watched(54, "setsockopt", on::NONE),
 ];
 
 /// The class of every number below [`COUNT`].

@@ -124,7 +124,7 @@ impl Judge {
         Self {
             scene: Scene::new(policy.network),
             detectors: vec![
-                Box::new(credential::Credentials::new(&policy.filesystem.decoys)),
+                Box::new(credential::Credentials::new(policy)),
                 Box::new(discovery::Discovery::default()),
                 Box::new(shell::ReverseShell::default()),
                 Box::new(download::Download::default()),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tries: look like an installer while it collects secrets, calls home, stays for the next login and attacks its parent
-# must: be seen in all of it, in a run whose rules only speak: nothing arrives, and nothing stays
+# must: be seen in all of it, in a run whose rules only log: nothing arrives, and nothing stays
 # args: --mode observe
 # expect: exit=0 status=exited verdict=violated rule=private-key/log rule=credential-file/log rule=network-connect/log listener=silent
 # control: skipped, it would read the secrets of whoever runs it

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tries: read /etc/shadow while the rules only speak and do not act
+# tries: read /etc/shadow while the rules only log
 # must: run to its end and read the worthless decoy; the violation is in the report as logged
 # args: --mode observe
 # expect: exit=0 status=exited verdict=violated rule=credential-file/log path=/etc/shadow

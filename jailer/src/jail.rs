@@ -1,4 +1,4 @@
-//! The supervisor's side of a jail's life: `Prepared` → `Confining` → `Held` → `Running` → `Exit`.
+//! The supervisor's side of a jail's life: `Prepared` → `Confining` → `Held` → `Running` → `JailExit`.
 //!
 //! Runs as: the supervisor, outside the jail. Each state is a type; what it owns is cleared away
 //! when it is dropped, in whatever state that happens.

@@ -4,7 +4,6 @@
 
 mod environment;
 pub mod io;
-pub mod masks;
 pub mod network;
 mod places;
 mod root;

@@ -135,13 +135,15 @@ fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> V
         verdict = of_content(scratch, table, names).or(verdict);
     }
     verdict = verdict.forget(scratch);
+    let back = Names {
+        old: names.new,
+        new: names.old,
+    };
     if effects & effect::EXCHANGED != 0 {
-        let back = Names {
-            old: names.new,
-            new: names.old,
-        };
         verdict = of_file(scratch, table, back).or(verdict);
-        verdict = verdict.forget(scratch);
+    }
+    verdict = verdict.forget(scratch);
+    if effects & effect::MOVED_BACK != 0 {
         verdict = of_content(scratch, table, back).or(verdict);
     }
     verdict = verdict.forget(scratch);
@@ -195,7 +197,7 @@ pub fn leave(
         return;
     };
     // A hook leaves what it let through, whatever the rule would have done to another act.
-    let mut verdict = automaton::verdict(table, jail.take_noticed(who.thread)).told();
+    let mut verdict = automaton::verdict(table, read::noticed(scratch)).told();
     let (length, mut old) = if asked.object.by_descriptor != 0 {
         let descriptor = (asked.object.directory as u32, asked.column);
         let (length, of_file) = look_up_descriptor(scratch, jail, who.task, descriptor);
@@ -221,12 +223,11 @@ pub fn leave(
             effects |= effect::ABSOLUTE;
         }
         verdict = verdict.forget(scratch);
-        // Hooks know what it is.
-        let stays = effects & effect::MOVED != 0
-            && (result != 0
-                || jail.has_hooks()
-                || is_file(scratch, who.task, asked.new, new_length));
-        if stays {
+        // Nobody knows what it is that was not renamed, and hooks know it always.
+        if result != 0 || jail.has_hooks() {
+            effects &= !(effect::MOVED | effect::MOVED_BACK);
+        } else if effects & effect::MOVED != 0 && is_file(scratch, who.task, asked.new, new_length)
+        {
             effects &= !effect::MOVED;
         }
     }
@@ -290,7 +291,7 @@ fn attach_names(
     } else {
         scratch.record.flags |= flag::RAW_UNREADABLE;
     }
-    if length == UNREADABLE || asked.object.by_descriptor != 0 {
+    if length == UNREADABLE || asked.object.by_descriptor != 0 && asked.new.path == 0 {
         // A descriptor's own path is where the text begins.
         let known = if length == UNREADABLE { 0 } else { length };
         scratch.record.path_len = known as u16;
@@ -300,13 +301,19 @@ fn attach_names(
         return;
     }
     let at = u32::from(scratch.record.raw_len);
+    // Of a descriptor whose file got another name, that name has taken the place of the path: its file is told as
+    // the directory that nothing starts from.
+    let length =
+        length & read::opaque(u64::from(asked.object.by_descriptor).wrapping_sub(1)) as u32;
     if asked.new.path == 0 || read::append_user_bytes(scratch, at, asked.object.path, length) {
         scratch.record.path_len = length as u16;
     } else {
         scratch.record.flags |= flag::OBJECT_UNREADABLE;
     }
-    let absolute = scratch.text[(at as usize) % PATH] == b'/';
-    if !absolute {
+    // In one comparison, by which the verifier learns nothing of either.
+    let first = u64::from(scratch.text[(at as usize) % PATH] ^ b'/');
+    let is_empty = u64::from(read::apart(u64::from(length)) == 0);
+    if read::opaque(first | is_empty) != 0 {
         let base = path::resolve(scratch, task, path::base(task, asked.object.directory));
         let behind = at + u32::from(scratch.record.path_len);
         if base.is_whole() && base.length != 0 {

@@ -267,7 +267,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, code: Code) -> 
         return true;
     }
     if matches!(call, class::MMAP..=class::SHMAT) {
-        jail.hooked(who.thread).set(who.thread);
+        emit::left(jail, read::mark_told(jail, who.thread));
     }
     tell(
         scratch,

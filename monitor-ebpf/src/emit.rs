@@ -287,6 +287,14 @@ pub fn fault(jail: JailCell) {
     }
 }
 
+/// A hook has told of a call, and leaves that for the end of it. That it cannot is a fault: the call is told twice.
+#[inline(always)]
+pub fn left(jail: JailCell, is_kept: bool) {
+    if !is_kept {
+        fault(jail);
+    }
+}
+
 /// Writes what was decided on whom, and counts the act.
 #[inline(always)]
 fn seal(record: &mut Record, jail: JailCell, (verdict, role): (Verdict, u32)) {

@@ -245,6 +245,6 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, binprm: u64) ->
         automaton::execute(jail, who.thread);
     }
     tell_attempt(scratch, jail, who, (length, EPERM), verdict);
-    jail.hooked(who.thread).set(who.thread);
+    emit::left(jail, read::mark_told(jail, who.thread));
     false
 }

@@ -33,7 +33,7 @@ pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
     record.detail = read::number(regs) as u32;
     record.args = read::arguments(regs);
     emit::finish_value(&mut record, jail, (verdict, role));
-    jail.hooked(who.thread).set(who.thread);
+    emit::left(jail, read::mark_told(jail, who.thread));
     false
 }
 

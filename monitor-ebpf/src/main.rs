@@ -184,6 +184,11 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         refused::unknown(jail, (nr, result));
         return None;
     }
+    if network::is_refused_urgent(nr, call, (regs, result)) {
+        let scratch = emit::scratch(jail, program::LEAVE)?;
+        refused::filtered(scratch, jail, emit::current(), (nr, result));
+        return None;
+    }
     // Memory is mapped all day.
     let is_unasked = match call {
         class::NONE => true,
@@ -203,9 +208,13 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     }
     let who = emit::current();
     let scratch = emit::scratch(jail, program::LEAVE)?;
-    // A hook has answered, and told.
-    if !matches!(call, class::CONNECT..=class::SENDMSG) && jail.take_hooked(who.thread) {
-        return None;
+    scratch.cursor.marked = 0;
+    if jail.is_marked() {
+        let mark = read::take_mark(who.thread, nr);
+        if mark.is_told() {
+            return None;
+        }
+        scratch.cursor.marked = mark.rest();
     }
     let who = emit::note(scratch, who);
     // What this thread was condemned for was told when it happened.
@@ -219,7 +228,9 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
         }
         class::CONNECT..=class::SENDMSG if network::sends_nothing(nr, regs) => {}
         class::CONNECT..=class::SENDMSG => {
-            network::leave(scratch, jail, who, call, (regs, result));
+            if !read::is_address_told(scratch) {
+                network::leave(scratch, jail, who, call, (regs, result));
+            }
             question::leave(scratch, jail, who, call, (regs, result));
         }
         class::MAKE..=class::MAKEAT if change::makes_device(regs) => {

@@ -37,12 +37,20 @@ pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 #[btf_map]
 pub static VERDICTS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 
-/// Made as they are needed: most jails have rules that do not ask who acts.
+/// Made as they are needed: most jails have rules that do not ask who acts, and most threads are in no such call.
 const NO_PREALLOC: u32 = 1;
 
 /// What processes execute, as [`turnkey_abi::Actor`] writes it: those of jails whose rules name actors.
 #[map]
 pub static ACTORS: HashMap<Process, u64> = HashMap::with_max_entries(MOST_ACTORS, NO_PREALLOC);
+
+/// Most threads, of all jails together, that are in calls at the same time of which a hook has told already: more
+/// than all jails have with as many as they may have unless a profile says otherwise.
+const MOST_MARKS: u32 = 1 << 16;
+
+/// What hooks leave for the end of the call that a thread is in, by the thread's id.
+#[map]
+pub static MARKS: HashMap<u32, u64> = HashMap::with_max_entries(MOST_MARKS, NO_PREALLOC);
 
 /// Work memory of the programs that the kernel does not enter again on a processor before it has left
 /// them there: one entry for each in [`program`].

@@ -195,7 +195,7 @@ pub fn hook(what: u16, address: Internet) -> i32 {
         // The signal follows when the syscall leaves; this kind of program cannot send it.
         automaton::condemn_for_rule(jail, who.thread);
     }
-    jail.hooked(who.thread).set(who.thread);
+    emit::left(jail, read::mark_address(jail, who.thread));
     let errno = if allowed { 0 } else { EPERM };
     tell_internet(jail, who, what, address, (errno, (verdict, role)));
     i32::from(allowed)
@@ -256,10 +256,34 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
     }
 }
 
+const SENDMMSG: i32 = 307;
+
+/// Whether a send was refused that asked for urgent data: by the filter, which answers so whoever is addressed.
+/// What is found out here does not tell the verifier anything of what it has to follow afterwards.
+#[inline(always)]
+pub fn is_refused_urgent(nr: i32, call: u8, (regs, result): (u64, i64)) -> bool {
+    const MSG_OOB: u32 = 1;
+    const SENDMSG: i32 = 46;
+    let (call, nr) = (
+        read::apart(u64::from(call)) as u8,
+        read::apart(nr as u64) as i32,
+    );
+    if read::apart(result as u64) as i64 != -i64::from(EPERM)
+        || !matches!(call, class::SENDTO | class::SENDMSG)
+    {
+        return false;
+    }
+    let flags = if nr == SENDMSG {
+        read::register(regs, offset!(regs_dx)).word()
+    } else {
+        read::register(regs, offset!(regs_r10)).word()
+    };
+    flags & MSG_OOB != 0
+}
+
 /// True when a call is a sendmmsg(2) of no message: what its argument leads to is none.
 #[inline(always)]
 pub fn sends_nothing(nr: i32, regs: u64) -> bool {
-    const SENDMMSG: i32 = 307;
     nr == SENDMMSG && read::register(regs, offset!(regs_dx)).word() == 0
 }
 
@@ -272,7 +296,7 @@ fn act_of(call: u8) -> u16 {
     }
 }
 
-/// At exit: tells of an address that no hook has told of.
+/// At exit, of a call that no hook has told of: tells of its address.
 #[inline(always)]
 pub fn leave(
     scratch: &mut Scratch,
@@ -281,9 +305,6 @@ pub fn leave(
     call: u8,
     (regs, result): (u64, i64),
 ) {
-    if jail.take_hooked(who.thread) {
-        return;
-    }
     let (address, length) = argument(call, regs);
     if address == 0 || length == 0 {
         return;
@@ -453,7 +474,7 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
         automaton::execute(jail, who.thread);
     }
     if class_of(read::current_registers()) == class::LISTEN {
-        jail.hooked(who.thread).set(who.thread);
+        emit::left(jail, read::mark_told(jail, who.thread));
     }
     tell_internet(jail, who, act::LISTEN, address, (EPERM, (verdict, role)));
     false
@@ -478,6 +499,6 @@ pub fn refuse_family(jail: JailCell, who: Current, arguments: [u64; 3]) {
     record.args = arguments;
     emit::finish_value(&mut record, jail, (Verdict::NONE, role::UNKNOWN));
     if class_of(regs) == class::SOCKET {
-        jail.hooked(who.thread).set(who.thread);
+        emit::left(jail, read::mark_told(jail, who.thread));
     }
 }

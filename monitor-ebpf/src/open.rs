@@ -331,7 +331,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, file: u64) -> b
         if !verdict.refuses() {
             return true;
         }
-        jail.hooked(who.thread).set(who.thread);
+        emit::left(jail, read::mark_told(jail, who.thread));
     }
     tell_hooked(
         scratch,

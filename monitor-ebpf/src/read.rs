@@ -17,6 +17,7 @@ mod claim;
 mod event;
 mod field;
 mod jail;
+mod mark;
 mod rings;
 mod slot;
 mod socket;
@@ -32,6 +33,7 @@ pub use field::{
 };
 pub use jail::JailCell;
 use jail::fetch_add;
+pub use mark::{forget_mark, is_address_told, mark_address, mark_told, notice, noticed, take_mark};
 pub use rings::{send, send_value};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 pub use socket::{socket, socket_address4, socket_address6};
@@ -86,8 +88,8 @@ pub struct Cursor {
     pub stepped: u32,
     /// Not 0: the path being looked at is not in its plain form.
     pub untidy: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// What a hook has left for the end of the call that is over now.
+    pub marked: u32,
     /// The highest bit of the lowest byte, when the byte before was a slash.
     pub slash: u64,
     /// What is to be told when the program is done, as [`emit::conclude`] writes it; 0: nothing.
@@ -117,7 +119,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_7: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_8: u32 = ABI_VERSION;
 
 /// Which faults to have: none but in the object of a test.
 #[unsafe(no_mangle)]

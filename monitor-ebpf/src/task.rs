@@ -29,6 +29,9 @@ pub fn forked(scratch: &mut Scratch, jail: JailCell, who: Current, child: u64) {
 pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
     let signal: u64 = read::kernel(who.task + u64::from(offset!(task_signal)));
     let alive: u32 = read::kernel(signal + u64::from(offset!(signal_live)));
+    if jail.is_marked() {
+        read::forget_mark(who.thread);
+    }
     if alive != 0 {
         repeat::interrupt(jail, who.thread);
         return;

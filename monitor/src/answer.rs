@@ -79,7 +79,7 @@ fn first_row(table: &Table, start: u32, path: &[u8]) -> usize {
 }
 
 /// The state that a path leads to.
-fn state_of(table: &Table, start: u32, path: &[u8]) -> usize {
+pub(crate) fn state_of(table: &Table, start: u32, path: &[u8]) -> usize {
     let next = |state: usize, byte: &u8| {
         let class = usize::from(table.classes[usize::from(*byte)]);
         usize::from(table.transitions[state << table.shift | class])

@@ -4,6 +4,7 @@
 //! here, by the policy's own order, so the kernel only takes one transition per byte and looks up
 //! the answer. Nothing is approximated: what does not fit is refused whole.
 
+mod home;
 mod patterns;
 
 use std::cmp::Reverse;
@@ -319,6 +320,7 @@ pub(crate) fn compile_rules(
     table.accept[nowhere] = small(below.none);
     table.below[nowhere] = small(below.none);
     table.inside[nowhere] = u16::MAX;
+    home::settle(rules, mode, &mut table)?;
     if let Some(by_actor) = by_actor {
         table.actor_start = u32::try_from(states).unwrap_or(0);
         by_actor.write(&mut table, states)?;

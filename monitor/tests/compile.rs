@@ -449,6 +449,46 @@ fn as_many_rules_as_fit_all_count() {
 }
 
 /// A rule that means a file by whatever name.
+/// The shipped profile, of a run in a home that holds nothing.
+fn in_an_empty_home() -> Policy {
+    let no_files = |path: &str| Err(format!("no {path} here"));
+    let mut policy = turnkey_policy::load(
+        "untrusted",
+        &no_files,
+        &turnkey_policy::Overrides::default(),
+    )
+    .expect("a shipped profile");
+    policy.settle_home(&policy.homes(None), &|_| false);
+    policy
+}
+
+#[test]
+fn an_empty_home_is_a_directory_like_others_and_what_lies_in_it_is_not() {
+    let rules = compile(&in_an_empty_home(), Tier::Lsm).expect("it fits");
+    let answers = rules.to(None);
+    let read = |path: &str| answers.open(Known::at(path.as_bytes()), &[OpenAccess::Read]);
+    assert!(
+        read("/workspace/.netrc").is_none() && read("/workspace/.docker/config.json").is_none()
+    );
+    assert!(read("/workspace/a/.netrc").is_some() && read("/root/.docker/config.json").is_some());
+    // `ln -s . self` brings nothing anywhere.
+    for other in ["/workspace/self", "/workspace/a/b"] {
+        let kinds = ["/workspace", other].map(|path| answers.inside(path.as_bytes()));
+        assert_eq!(kinds[0], kinds[1], "{other}");
+    }
+    let guarded = b"/workspace/project/.docker";
+    assert_ne!(
+        answers.inside(guarded),
+        answers.inside(b"/workspace/.docker")
+    );
+    let away = answers.away_below(guarded).map(|(_, action)| action);
+    assert_eq!(
+        away,
+        Some(RuleAction::Kill),
+        "it is not renamed to one that is not"
+    );
+}
+
 fn same_file(on: AttemptKind, path: &str) -> Rule {
     Rule {
         same_file: SameFile::Required,

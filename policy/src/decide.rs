@@ -53,7 +53,8 @@
 //! asks for it. Where it is not known who acts, each such rule may be meant or not: of all the answers
 //! that this leaves, that with the strongest action stands.
 //!
-//! A pattern of a rule on hidden paths ([`Rule::hidden`]) matches nothing that the profile shows.
+//! A pattern of a rule on hidden paths ([`Rule::hidden`]) matches nothing that the profile shows, and one of a rule on what
+//! is present ([`Rule::present`]) nothing that the program's home lacks when the run begins.
 //!
 //! Memory made executable ([`AttemptKind::Map`]) is asked about by the path of the file that it holds, where only
 //! rules with paths match, and, when no file of the tree holds it, without a path, where only rules
@@ -426,7 +427,7 @@ pub fn matching(
         }
         Some(glob) => attempt
             .path
-            .is_some_and(|path| glob.matches(path) && !rules[candidate.rule].is_shown(path)),
+            .is_some_and(|path| glob.matches(path) && !rules[candidate.rule].is_silent(path)),
     };
     let speaking = ordered
         .into_iter()

@@ -85,6 +85,37 @@ impl Glob {
         }
     }
 
+    /// The pattern of what any of these matches.
+    #[must_use]
+    pub(crate) fn any_of(globs: Vec<Self>) -> Self {
+        let texts: Vec<&str> = globs.iter().map(Self::as_str).collect();
+        Self {
+            text: format!("{{{}}}", texts.join(",")),
+            tokens: vec![Token::OneOf(
+                globs.into_iter().map(|glob| glob.tokens).collect(),
+            )],
+        }
+    }
+
+    /// The pattern of what this one, which speaks of any directory, or of this one alone, matches in a directory.
+    pub(crate) fn below(&self, directory: &[u8]) -> Option<Self> {
+        let front = [directory, b"/"].concat();
+        match self.tokens.as_slice() {
+            [Token::Literal(root), Token::AnyDirectories, rest @ ..] if root == b"/" => {
+                Some(Self {
+                    text: format!(
+                        "{}{}",
+                        String::from_utf8_lossy(directory),
+                        self.text.replacen("**/", "/", 1).replacen("//", "/", 1)
+                    ),
+                    tokens: [&[Token::Literal(front)], rest].concat(),
+                })
+            }
+            [Token::Literal(start), ..] if start.starts_with(&front) => Some(self.clone()),
+            _ => None,
+        }
+    }
+
     /// The pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

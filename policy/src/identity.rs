@@ -10,11 +10,11 @@ key_table! {
     user: String {
         form: Text, read: values::user, default: "jail".to_owned(), shown: "`jail`",
         about: "user and group name inside",
-        flag: "user", value: "NAME", help: "Name of the user inside",
+        flag: "user", value: "NAME", help: "User name in the jail",
     }
     hostname: String {
         form: Text, read: values::hostname, default: "jail".to_owned(), shown: "`jail`",
         about: "host name inside",
-        flag: "hostname", value: "NAME", help: "Host name inside",
+        flag: "hostname", value: "NAME", help: "Host name in the jail",
     }
 }

@@ -201,6 +201,7 @@ const AFTER: &[ProfileKey] = &[
     key("rule", "same_file", ValueForm::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be"),
     key("rule", "yields", ValueForm::Truth, "`false`", "whether its patterns decide only where no pattern of another rule does; for broad allowances, which then shield nothing"),
     key("rule", "hidden", ValueForm::Truth, "`false`", "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them"),
+    key("rule", "present", ValueForm::Truth, "`false`", "whether its patterns match, in the program's own home, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any"),
     key("rule", "exe", ValueForm::Texts, "every program", "patterns of the path of the program that acts, since its last execve; of a script, the interpreter: see [Who acts](#who-acts)"),
     key("rule", "script", ValueForm::Texts, "every process", "patterns of the path by which the script that acts was started"),
     key("rule", "action", ValueForm::Word(words::<RuleAction>), "", "what to do"),

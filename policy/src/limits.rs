@@ -12,17 +12,17 @@ key_table! {
     memory: u64 {
         form: Size, read: values::memory, default: 256 << 20, shown: "`256M`",
         about: "memory of the tree, with page cache and scratch",
-        flag: "memory", value: "SIZE", help: "Memory of the whole tree, such as 512M",
+        flag: "memory", value: "SIZE", help: "Memory of the whole process tree, such as 512M",
     }
     swap: u64 {
         form: Size, read: values::size, default: 0, shown: "`0`",
         about: "swap of the tree",
-        flag: "swap", value: "SIZE", help: "Swap of the whole tree",
+        flag: "swap", value: "SIZE", help: "Swap of the whole process tree",
     }
     cpu: u32 {
         form: Percent, read: values::percent, default: 100, shown: "`100%`",
         about: "share of one processor; `200%` is two processors",
-        flag: "cpu", value: "PERCENT", help: "Share of processor time, 100% is one processor",
+        flag: "cpu", value: "PERCENT", help: "Share of CPU time; 100% is one CPU",
     }
     pids: u32 {
         form: Count, read: values::pids, default: 50, shown: "`50`",
@@ -32,12 +32,12 @@ key_table! {
     wall: Duration {
         form: Duration, read: values::duration, default: Duration::from_secs(30), shown: "`30s`",
         about: "from the program's first instruction; while the machine is suspended, this clock stands",
-        flag: "wall", value: "DURATION", help: "Time on the wall clock, such as 10s",
+        flag: "wall", value: "DURATION", help: "Wall clock time, such as 10s",
     }
     cpu_time: Duration {
         form: Duration, read: values::duration, default: Duration::from_secs(20), shown: "`20s`",
         about: "user and system time of the tree",
-        flag: "cpu-time", value: "DURATION", help: "Processor time of the whole tree",
+        flag: "cpu-time", value: "DURATION", help: "CPU time of the whole process tree",
     }
     output: u64 {
         form: Size, read: values::size, default: 1 << 20, shown: "`1M`",
@@ -47,33 +47,33 @@ key_table! {
     io_read: Option<u64> {
         form: Size, read: values::rate, default: None, shown: "no limit",
         about: "bytes that the tree reads in a second from each disk behind what it sees",
-        flag: "io-read", value: "SIZE", help: "Bytes that are read from each disk in a second, such as 10M",
+        flag: "io-read", value: "SIZE", help: "Bytes read from each disk per second, such as 10M",
     }
     io_write: Option<u64> {
         form: Size, read: values::rate, default: None, shown: "no limit",
         about: "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache",
-        flag: "io-write", value: "SIZE", help: "Bytes that are written to each disk in a second",
+        flag: "io-write", value: "SIZE", help: "Bytes written to each disk per second",
     }
     disk: u64 {
         form: Size, read: values::memory, default: 1 << 30, shown: "`1G`",
         about: "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too",
         flag: "disk", value: "SIZE",
-        help: "What can be written to /workspace before the writes are thrown away, such as 64M",
+        help: "Limit of the writes to /workspace, which are discarded, such as 64M",
     }
     file_size: u64 {
         form: Size, read: values::size, default: 64 << 20, shown: "`64M`",
         about: "per file",
-        flag: "file-size", value: "SIZE", help: "Bytes of one file",
+        flag: "file-size", value: "SIZE", help: "Size of one file",
     }
     open_files: u32 {
         form: Count, read: values::open_files, default: 256, shown: "`256`",
         about: "per process",
-        flag: "open-files", value: "COUNT", help: "Open descriptors of one process",
+        flag: "open-files", value: "COUNT", help: "Open file descriptors of one process",
     }
     export_size: u64 {
         form: Size, read: values::size, default: 256 << 20, shown: "`256M`",
         about: "what `--export` writes to the host",
-        flag: "export-size", value: "SIZE", help: "Bytes that --export writes",
+        flag: "export-size", value: "SIZE", help: "Total size of the files that --export writes",
     }
 }
 

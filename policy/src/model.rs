@@ -279,9 +279,11 @@ pub struct Rule {
     pub yields: bool,
     /// True for a rule that is only about paths that the profile shows nothing of.
     pub hidden: bool,
-    /// Of a rule on hidden paths, what is shown all the same: its patterns match nothing there. See
-    /// [`Policy::settle_shown`].
-    pub shown: Option<Glob>,
+    /// Whether it speaks, in the program's own home, only of what is there when the run begins.
+    pub present: bool,
+    /// The paths where its patterns match nothing: of a rule on hidden ones what is shown all the same, of one on what is present
+    /// what the home lacks. See [`Policy::settle_shown`] and [`Policy::settle_home`].
+    pub silent: Option<Glob>,
     /// The programs whose attempts it speaks of: any of these patterns of [`crate::ActorPaths::exe`]. Empty
     /// means every program.
     pub exe: Vec<Glob>,
@@ -299,10 +301,10 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// True when the rule is silent about this path because the profile shows it.
+    /// True when the rule is silent about this path: the profile shows it, or the program's home lacks it.
     #[must_use]
-    pub fn is_shown(&self, path: &[u8]) -> bool {
-        self.shown.iter().any(|glob| glob.matches(path))
+    pub fn is_silent(&self, path: &[u8]) -> bool {
+        self.silent.iter().any(|glob| glob.matches(path))
     }
 
     /// A rule that means every attempt of these kinds, whatever it is on.
@@ -325,7 +327,8 @@ impl Rule {
             same_file: SameFile::No,
             yields: false,
             hidden: false,
-            shown: None,
+            present: false,
+            silent: None,
             exe: Vec::new(),
             script: Vec::new(),
             action,

@@ -101,58 +101,58 @@ macro_rules! overrides {
 overrides! {
     mode: Option<String> {
         keys: "`enforcement.mode`", flag: "mode", value: "MODE", path: false,
-        under: "Policy", help: "enforce: rules act; observe: rules only speak",
+        under: "Policy", help: "enforce: rules act; observe: rules only log",
         apply: |flag, into| put(&mut into.mode, flag, values::word),
     }
     root: Option<String> {
         keys: "`filesystem.root`", flag: "root", value: "DIR", path: true,
-        under: "Files", help: "This directory is the jail's root, read-only, instead of the host's",
+        under: "Files", help: "Use this directory as the jail's root, read-only, instead of the host's system directories",
         apply: |flag, into| put(&mut into.root, flag, values::root),
     }
     toolchain: Option<String> {
         keys: "`filesystem.toolchain`", flag: "toolchain", value: "WHAT", path: false,
         under: "Files",
-        help: "auto: show the directory that the command is installed in, and put it on PATH",
+        help: "auto: show the installation that the command belongs to, and put it on PATH",
         apply: |flag, into| put(&mut into.toolchain, flag, values::word),
     }
     read: Vec<String> {
         keys: "`filesystem.read`", flag: "read", value: "PATH", path: true,
-        under: "Files", help: "Show this path of the host, read-only",
+        under: "Files", help: "Make this path of the host visible, read-only",
         apply: |flag, into| push(&mut into.read, flag, flags::host_path),
     }
     write: Vec<String> {
         keys: "`filesystem.write`", flag: "write", value: "PATH", path: true,
-        under: "Files", help: "Show this path of the host, writable",
+        under: "Files", help: "Make this path of the host visible and writable",
         apply: |flag, into| push(&mut into.write, flag, flags::host_path),
     }
     scratch: Vec<String> {
         keys: "`filesystem.scratch`", flag: "scratch", value: "PATH=SIZE", path: false,
-        under: "Files", help: "A tmpfs",
+        under: "Files", help: "Mount a tmpfs of this size",
         apply: |flag, into| push(&mut into.scratch, flag, values::scratch),
     }
     workdir_mode: Option<String> {
         keys: "`filesystem.workdir.mode`", flag: "workdir-mode", value: "MODE", path: false,
-        under: "Files", help: "overlay, read-only or none",
+        under: "Files", help: "The workspace: overlay, read-only or none",
         apply: |flag, into| put(&mut into.workdir, flag, values::word),
     }
     network: Option<String> {
         keys: "`network.mode`", flag: "network", value: "MODE", path: false,
-        under: "Network", help: "none, loopback or allow",
+        under: "Network", help: "none, loopback, allow or host",
         apply: |flag, into| put(&mut into.network, flag, values::word),
     }
     allow: Vec<String> {
         keys: "`network.allow`, and the mode `allow`", flag: "allow", value: "HOST:PORT", path: false,
-        under: "Network", help: "Talk to this host over TCP, such as example.org:443; --network allow",
+        under: "Network", help: "Allow TCP to this host and port, such as example.org:443; implies --network allow",
         apply: flags::allow,
     }
     env: Vec<String> {
         keys: "`env.pass`, or `env.set` with a value", flag: "env", value: "NAME[=VALUE]", path: false,
-        under: "Inside the jail", help: "Pass this variable, or set it",
+        under: "Inside the jail", help: "Pass this variable of the caller, or set it",
         apply: flags::environment,
     }
     on_loss: Option<String> {
         keys: "`enforcement.on_loss`", flag: "on-loss", value: "WHAT", path: false,
-        under: "Policy", help: "What lost evidence means: mark, fail or kill",
+        under: "Policy", help: "On lost evidence: mark, fail or kill",
         apply: |flag, into| put(&mut into.on_loss, flag, values::word),
     }
 }

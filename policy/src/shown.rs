@@ -2,7 +2,7 @@
 //!
 //! A notice such as "a program looked into the home of somebody" must fall silent for a home that the
 //! profile gives to the jail, whichever of the two is written more narrowly. So each such rule knows what
-//! of its own paths is shown ([`Rule::shown`]), and no pattern of it matches there.
+//! of its own paths is shown ([`Rule::silent`]), and no pattern of it matches there.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -18,7 +18,7 @@ impl Policy {
             rules, filesystem, ..
         } = self;
         for rule in rules.iter_mut().filter(|rule| rule.hidden) {
-            rule.shown = shown_of(rule, filesystem);
+            rule.silent = shown_of(rule, filesystem);
         }
     }
 }

@@ -110,6 +110,6 @@ fn the_shipped_notices_meet_nothing_that_the_shipped_profiles_show() {
     let hidden: Vec<_> = policy.rules.iter().filter(|rule| rule.hidden).collect();
     assert_eq!(hidden.len(), 4);
     for rule in hidden {
-        assert!(rule.shown.is_none(), "{}: {:?}", rule.id, rule.shown);
+        assert!(rule.silent.is_none(), "{}: {:?}", rule.id, rule.silent);
     }
 }

@@ -60,6 +60,8 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
     let rest = || for_rule_alone(profile, rule, act);
     match opening_for(act) {
         None => rest(),
+        // What is shown is hidden no more.
+        Some(Opening::Flag(flag)) if rule.hidden && act.object.path().is_some() => flag,
         Some(Opening::Flag(flag)) => format!("{flag}, and {}", rest()),
         Some(Opening::Line(line)) => format!("{line} and, {}", rest()),
         Some(enough) => enough.alone(),
@@ -295,6 +297,7 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
         action: RuleAction::Allow,
         yields: false,
         hidden: false,
+        present: false,
         ..rule.clone()
     };
     (allow, false)
@@ -421,6 +424,9 @@ fn snippet(rule: &Rule, replaces: bool) -> String {
     }
     if rule.yields && !rule.path.is_empty() {
         lines.push("yields = true".to_owned());
+    }
+    if rule.present {
+        lines.push("present = true".to_owned());
     }
     if rule.same_file != SameFile::No {
         lines.push(format!("same_file = \"{}\"", rule.same_file));

@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use turnkey_facts::{Decision, Event, Kind};
 use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, syscalls};
 
-use super::act::{Act, Object, kind_name};
+use super::act::{Act, Object, errno_name, kind_name};
 use super::advice;
 use super::clock::Clock;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
+use super::ordering::Ordering;
 use super::peers::Asked;
 use super::processes::Processes;
 use super::rows::{CallKey, OperationKey, Row, Who};
-use super::stopper::{Attribution, Stopper};
+use super::stopper::{Attribution, Outcome, Stopper};
 use super::table::Table;
 use super::unknown;
 
@@ -42,6 +43,7 @@ pub struct Aggregator {
     calls: Table<CallKey, Row<CallKey>>,
     violations: Table<ViolationKey, Violation>,
     asked: Asked,
+    ordering: Ordering,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
     /// How many events there were. Each can stand for many acts.
@@ -57,7 +59,8 @@ struct ViolationKey {
     action: RuleAction,
     on: AttemptKind,
     object: Object,
-    stopped_by: Option<Stopper>,
+    outcome: Outcome,
+    errno: i32,
     actor_unknown: bool,
     process: (Option<usize>, u32),
 }
@@ -107,6 +110,7 @@ impl Aggregator {
             calls: Table::new(CALLS),
             violations: Table::new(VIOLATIONS),
             asked: Asked::new(VIOLATIONS),
+            ordering: Ordering::default(),
             tallies: BTreeMap::new(),
             seen: BTreeMap::new(),
             events: 0,
@@ -129,15 +133,14 @@ impl Aggregator {
         let Some(act) = Act::of(event, &self.attribution) else {
             return;
         };
-        self.operation(event, (process, program), &act);
+        let is_explained = self.ordering.explains(event);
+        let decision = event.decision.filter(|_| !is_explained);
+        self.operation(event, decision, (process, program), &act);
         if let Kind::Question { .. } = event.kind {
             let who = self.processes.actor(process, &event.task);
             self.asked.note(&who, &act.object);
         }
-        if let Some(decision) = event
-            .decision
-            .filter(|decision| decision.action != RuleAction::Allow)
-        {
+        if let Some(decision) = decision.filter(|decision| decision.action != RuleAction::Allow) {
             self.violation(event, process, &act, decision);
         }
     }
@@ -175,7 +178,7 @@ impl Aggregator {
         }
     }
 
-    fn operation(&mut self, event: &Event, who: Who, act: &Act) {
+    fn operation(&mut self, event: &Event, decision: Option<Decision>, who: Who, act: &Act) {
         let table = match act.object {
             Object::File { .. } => &mut self.files,
             Object::Address { .. } => &mut self.addresses,
@@ -189,7 +192,7 @@ impl Aggregator {
             object: act.object.clone().without_argument(),
             outcome: act.outcome,
             errno: act.errno,
-            rule: event.decision.map(|decision| decision.rule),
+            rule: decision.map(|decision| decision.rule),
         };
         let first = |key: &OperationKey| Row::first(key.clone(), event, &who);
         table.record(key, first, |row| row.again(event, &who));
@@ -226,7 +229,8 @@ impl Aggregator {
             action: decision.action,
             on,
             object: act.object.clone(),
-            stopped_by: act.outcome.stopper(),
+            outcome: act.outcome,
+            errno: act.errno,
             actor_unknown: unknown::decided(&self.rules, decision, act),
             process: (process, event.task.pid),
         };
@@ -262,7 +266,9 @@ fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
         technique: rule.technique.clone(),
         action: key.action,
         on: key.on,
-        stopped_by: key.stopped_by,
+        result: key.outcome.result(),
+        errno: errno_name(key.errno),
+        stopped_by: key.outcome.stopper(),
         actor_unknown: key.actor_unknown,
         process: super::model::Actor::default(),
         path: None,

@@ -14,6 +14,7 @@ const NAMED: usize = 5;
 
 /// The files of the workspace that were brought out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Export {
     /// Where they are.
     pub directory: String,
@@ -37,6 +38,7 @@ pub struct Export {
 
 /// How much of the workspace was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// Every file.
@@ -47,6 +49,7 @@ pub enum Extent {
 
 /// Something that stayed behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Skipped {
     /// Relative to the workspace.
     pub path: String,

@@ -21,8 +21,16 @@ pub use call::RefusedCall;
 pub use network::{NetworkAttempt, Passed, SocketType};
 pub use usage::{Limits, Usage};
 
+/// An instant as the report writes it, for its schema: RFC 3339, UTC, microseconds.
+#[cfg(test)]
+const TIME: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$";
+/// A digest as the report writes it, for its schema.
+#[cfg(test)]
+const SHA256: &str = "^[0-9a-f]{64}$";
+
 /// The value of `schema`: any other is another kind of file, or a version that this turnkey cannot read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Schema {
     /// The only version there is.
     #[default]
@@ -32,12 +40,18 @@ pub enum Schema {
 
 /// One run, told afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(deny_unknown_fields, title = "turnkey.report/v1")
+)]
 pub struct Report {
     /// Always `turnkey.report/v1`.
     pub schema: Schema,
     /// Names the run; no two runs of a machine share it.
     pub id: String,
     /// RFC 3339, UTC.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub started_at: String,
     /// The program and its arguments as they were given.
     pub command: Vec<String>,
@@ -50,6 +64,7 @@ pub struct Report {
     /// The command's own, when it called exit(2).
     pub exit_code: Option<u8>,
     /// The signal that ended the command.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub signal: Option<i32>,
     /// Why nothing ran; only with `setup_failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +72,7 @@ pub struct Report {
     /// What the run shows about the program.
     pub verdict: Verdict,
     /// 0–100; the sum of `findings[].score`.
+    #[cfg_attr(test, schemars(range(max = 100)))]
     pub risk_score: u32,
     /// What the score is made of, the heaviest first.
     pub findings: Vec<Finding>,
@@ -95,8 +111,7 @@ pub struct Report {
     pub syscalls: Option<Vec<String>>,
     /// Differences of the throw-away overlay to the caller's directory.
     pub files_changed: Vec<ChangedFile>,
-    /// What the program looked for in vain, and the host has: for a program that failed, the first
-    /// few paths in the order they were tried.
+    /// What a program that failed looked for in vain, and the host has: the first few paths, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_host: Vec<String>,
     /// With `--export`; absent when nothing ran.
@@ -120,6 +135,7 @@ impl Report {
 
 /// A place of the host that the jail was shown beyond the profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct BroughtIn {
     /// Its path, the same inside and outside.
     pub path: String,
@@ -131,15 +147,18 @@ pub struct BroughtIn {
 
 /// The profile that was enforced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Profile {
     /// Its `name`.
     pub name: String,
     /// Over the texts of all merged profiles and the overrides.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
     pub sha256: String,
 }
 
 /// The machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Host {
     /// As from `uname -r`.
     pub kernel: String,
@@ -149,6 +168,7 @@ pub struct Host {
 
 /// How the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The command called exit(2).
@@ -169,6 +189,7 @@ pub enum Status {
 
 /// What the run shows about the program: see [`super::verdict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Everything was seen and nothing spoke against it.
@@ -183,13 +204,19 @@ pub enum Verdict {
 
 /// One part of the score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Finding {
     /// The rule's id, or a name that begins with `behaviour:` or `turnkey:`.
     pub id: String,
     /// Of the rule; of the finding itself otherwise.
     #[serde(with = "words")]
+    #[cfg_attr(
+        test,
+        schemars(schema_with = "words::schema::<turnkey_policy::Severity>")
+    )]
     pub severity: turnkey_policy::Severity,
     /// What it adds to the score.
+    #[cfg_attr(test, schemars(range(max = 100)))]
     pub score: u32,
     /// How often it was seen.
     pub count: u64,
@@ -200,6 +227,7 @@ pub struct Finding {
     pub reason: String,
     /// For a behaviour: the acts that show it, at most eight. Those of a rule are `violations`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(length(max = 8)))]
     pub evidence: Vec<EvidenceStep>,
     /// Where the profile says that it is known; then it adds nothing to the score.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,9 +245,11 @@ impl Finding {
 
 /// One act that shows a behaviour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct EvidenceStep {
     /// When; absent for what is known of the run as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub time: Option<String>,
     /// Who.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -230,6 +260,7 @@ pub struct EvidenceStep {
 
 /// Who did it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct StepProcess {
     /// Inside the jail.
     pub pid: u32,
@@ -239,10 +270,12 @@ pub struct StepProcess {
 
 /// Why a finding is no reason for suspicion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Acceptance {
     /// The profile's words.
     pub why: String,
     /// The last day on which it holds, in UTC.
+    #[cfg_attr(test, schemars(extend("format" = "date")))]
     pub until: String,
     /// That day was over when the run began: the finding counts.
     pub expired: bool,
@@ -258,6 +291,7 @@ impl Finding {
 
 /// Captured output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Output {
     /// The bytes, when they are UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,9 +307,11 @@ pub struct Output {
 
 /// One layer of the jail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Layer {
     /// As in a profile's `enforcement.required`.
     #[serde(with = "words")]
+    #[cfg_attr(test, schemars(schema_with = "words::schema::<turnkey_policy::Layer>"))]
     pub layer: turnkey_policy::Layer,
     /// In words.
     pub requested: String,
@@ -289,8 +325,10 @@ pub struct Layer {
 
 /// Attempts that differ in nothing but their time and thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Violation {
     /// Of the first one.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub time: String,
     /// How many.
     pub count: u64,
@@ -298,19 +336,36 @@ pub struct Violation {
     pub rule: String,
     /// The rule's.
     #[serde(with = "words")]
+    #[cfg_attr(
+        test,
+        schemars(schema_with = "words::schema::<turnkey_policy::Severity>")
+    )]
     pub severity: turnkey_policy::Severity,
     /// The rule's, a MITRE ATT&CK id.
     pub technique: Option<String>,
     /// What the kernel did, after the mode was applied.
     #[serde(with = "words")]
+    #[cfg_attr(
+        test,
+        schemars(schema_with = "words::schema::<turnkey_policy::RuleAction>")
+    )]
     pub action: turnkey_policy::RuleAction,
     /// The kind of attempt, as in a rule's `on`.
     #[serde(with = "words")]
+    #[cfg_attr(
+        test,
+        schemars(schema_with = "words::schema::<turnkey_policy::AttemptKind>")
+    )]
     pub on: turnkey_policy::AttemptKind,
+    /// How it went; `unknown` in reports of earlier versions.
+    #[serde(default)]
+    pub result: Result,
+    /// The kernel's word for a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errno: Option<String>,
     /// What kept the act from having its effect; `null` when nothing did.
     pub stopped_by: Option<Stopper>,
-    /// Whether the rule counted because nobody knew which program or script acted: rules about such an
-    /// attempt name programs, and of all the answers that it might have had the strongest was given.
+    /// Whether nobody knew which program or script acted, and the strongest of the possible answers was given.
     #[serde(default, skip_serializing_if = "is_false")]
     pub actor_unknown: bool,
     /// Who tried.
@@ -350,6 +405,7 @@ pub struct Violation {
 
 /// An argument read from the program's memory: an allegation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Argument {
     /// As far as it was read.
     pub text: String,
@@ -361,6 +417,7 @@ pub struct Argument {
 
 /// A process, named in a violation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Actor {
     /// Which row of `processes`; `null` when that list was full.
     pub exec_id: Option<u32>,
@@ -378,6 +435,7 @@ pub struct Actor {
 
 /// One program image of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Process {
     /// Counts from 1 in the order of appearance.
     pub exec_id: u32,
@@ -390,8 +448,10 @@ pub struct Process {
     /// The kernel's short name of the task, as last seen.
     pub comm: String,
     /// When it was forked, executed or first seen.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub start: String,
     /// When it ended or was replaced; `null` when the end was not seen.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub end: Option<String>,
     /// The file that runs; `null` when its start was not seen.
     pub exe: Option<Executable>,
@@ -408,6 +468,7 @@ pub struct Process {
 
 /// A program, as rules with `exe` and `script` know it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Program {
     /// The path of the file that runs.
     pub exe: String,
@@ -418,6 +479,7 @@ pub struct Program {
 
 /// The file of a program image, as the kernel resolved it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Executable {
     /// Seen from the jail's root; `memfd:NAME` for a memory file.
     pub path: String,
@@ -433,6 +495,7 @@ pub struct Executable {
 
 /// How a process ended. One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     /// It called exit(2).
@@ -443,6 +506,7 @@ pub enum Exit {
 
 /// How a file was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// Opened for reading.
@@ -469,6 +533,7 @@ pub enum FileAccess {
 
 /// Why no file of the tree holds what executable memory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTrait {
     /// It has no file.
@@ -484,7 +549,8 @@ pub enum MemoryTrait {
 }
 
 /// How an attempt went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Result {
     /// It had its effect.
@@ -494,14 +560,15 @@ pub enum Result {
     /// It failed for a reason that is not the jail's; `errno` says which.
     Failed,
     /// Its end was not seen.
+    #[default]
     Unknown,
 }
 
 /// Uses of one path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct FileOperation {
-    /// The kernel's own path when it resolved one, the argument otherwise; `null` when the
-    /// argument could not be read, and for memory without a file.
+    /// The kernel's own path, else the argument; `null` when that was unreadable, and for memory without a file.
     pub path: Option<String>,
     /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -514,8 +581,10 @@ pub struct FileOperation {
     /// How many.
     pub count: u64,
     /// Of the first one.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub first_time: String,
     /// Of the last one.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub last_time: String,
     /// The row of `processes` that did the first one; `null` when that list was full.
     pub first_exec_id: Option<u32>,
@@ -537,6 +606,7 @@ pub struct FileOperation {
 
 /// How a file differs from the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It is not there on the host.
@@ -549,6 +619,7 @@ pub enum Change {
 
 /// One difference to the caller's directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct ChangedFile {
     /// Relative to the working directory.
     pub path: String,
@@ -557,11 +628,13 @@ pub struct ChangedFile {
     /// Bytes, for regular files that are still there.
     pub size: Option<u64>,
     /// Of the content, for regular files that are still there and not too large.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
     pub sha256: Option<String>,
 }
 
 /// How complete the evidence is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Events {
     /// What happened, by kind, whether or not it is lost.
     pub seen: BTreeMap<String, u64>,
@@ -571,9 +644,9 @@ pub struct Events {
     pub complete: bool,
 }
 
-/// How many occurrences found no row because a list was full. Those of events are counted in
-/// `events.seen` and in `findings`.
+/// How many occurrences found no row because a list was full; `events.seen` and `findings` count those of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Omitted {
     /// Attempts without a row in `violations`.
     pub violations: u64,
@@ -583,8 +656,7 @@ pub struct Omitted {
     pub file_operations: u64,
     /// Attempts without a row in `network_attempts`.
     pub network_attempts: u64,
-    /// Files without a row in `files_changed`; what lies in a directory below 64 others counts as
-    /// one.
+    /// Files without a row in `files_changed`; what lies in a directory below 64 others counts as one.
     pub files_changed: u64,
 }
 

@@ -143,15 +143,6 @@ pub fn is_told_by_name(report: &Report, row: &NetworkAttempt) -> bool {
     }
 }
 
-/// The words for what stopped an attempt that a rule speaks of.
-pub fn stopped_by(violation: &Violation) -> &'static str {
-    let address = violation.address.as_deref().unwrap_or_default();
-    match violation.stopped_by {
-        Some(stopper @ Stopper::NetworkNamespace) => words(stopper, address),
-        stopper => Stopper::told(stopper, violation.action),
-    }
-}
-
 /// The words for what stopped an attempt on an address.
 pub fn words(stopper: Stopper, address: &str) -> &'static str {
     match stopper {

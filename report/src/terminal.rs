@@ -6,7 +6,7 @@
 pub mod blocked;
 mod brief;
 mod left;
-mod meant;
+pub mod meant;
 
 use std::io::{self, Write};
 
@@ -15,10 +15,10 @@ use turnkey_policy::{AttemptKind, RuleAction, Severity};
 use crate::text::by_reason;
 
 use super::behaviour;
+use super::came_of;
 use super::limit::seconds;
 use super::model::{Actor, FileAccess, Finding, Process, Report, Status, Verdict, Violation};
 use super::peers;
-use super::stopper::Stopper;
 use super::text::quote;
 use super::unknown;
 
@@ -185,7 +185,7 @@ impl<W: Write> Page<'_, W> {
         let mut fields = fields(report, finding, gravest, rows);
         fields.push((
             "to allow",
-            meant::to_allow(gravest, self.whole).into_owned(),
+            meant::to_allow(report, gravest, self.whole).into_owned(),
         ));
         if !self.whole {
             shorten(&mut fields);
@@ -337,7 +337,7 @@ fn fields(
         false => raw.text.clone(),
     });
     let unknown = told.actor_unknown.then(|| unknown::WORDS.to_owned());
-    let stopper = Stopper::told(told.stopped_by, told.action).to_owned();
+    let stopper = came_of::words(told).into_owned();
     [
         ("by", Some(actor(&told.process))),
         ("rule", Some(rule(told))),

@@ -25,3 +25,10 @@ pub fn deserialize<'de, T: NamedVariants, D: Deserializer<'de>>(
         ))
     })
 }
+
+/// The schema of a word: one of those that there are.
+#[cfg(test)]
+pub fn schema<T: NamedVariants>(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let names: Vec<&str> = T::NAMES.iter().map(|(_, name)| *name).collect();
+    schemars::json_schema!({ "enum": names })
+}

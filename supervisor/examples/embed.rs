@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
 use turnkey_report::Report;
-use turnkey_supervisor::{Entered, Observer, Request, Settled, Sink, enter, run};
+use turnkey_supervisor::{RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter, run};
 
 /// The rules of this runner. Keys that are not here come from `untrusted`.
 const PROFILE: &str = r#"
@@ -38,7 +38,7 @@ struct Follower {
     events: u64,
 }
 
-impl Observer for Follower {
+impl RunObserver for Follower {
     fn notice(&mut self, line: &str) {
         eprintln!("embed: {line}");
     }
@@ -49,18 +49,18 @@ impl Observer for Follower {
 }
 
 /// Runs `command` in the current directory. `entered` comes from [`enter`], called before this process had a second thread.
-pub fn tool_call(command: Vec<OsString>, entered: Entered) -> anyhow::Result<Outcome> {
+pub fn tool_call(command: Vec<OsString>, entered: RunPlace) -> anyhow::Result<Outcome> {
     let read = |name: &str| match name {
         "tool.toml" => Ok(PROFILE.to_owned()),
         other => Err(format!("{other}: this program reads no files")),
     };
     let policy = turnkey_policy::load("tool.toml", &read, &Overrides::default())?;
     let kept = Arc::new(Mutex::new(Vec::new()));
-    let request = Request {
+    let request = RunRequest {
         output: [keeper(&kept), keeper(&kept)],
-        ..Request::new(command)
+        ..RunRequest::new(command)
     };
-    let settled = Settled::new(policy, &request.command, None, request.strictness)?;
+    let settled = SettledPolicy::new(policy, &request.command, None, request.strictness)?;
     let mut follower = Follower::default();
     let done = run(request, settled, entered, &mut follower)?;
     let output = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));

@@ -11,9 +11,9 @@ use turnkey_jailer::{HostError, JailError};
 use turnkey_monitor::OpenError;
 use turnkey_policy::Policy;
 
-use crate::required_layers::Unavailable;
-use crate::run::Request;
-use crate::toolchain::{self, Caller, Need};
+use crate::required_layers::UnavailableLayers;
+use crate::run::RunRequest;
+use crate::toolchain::{self, CallerPaths, ToolchainNeed};
 
 /// The error with its causes, and what would help.
 pub fn explain(error: &anyhow::Error) -> String {
@@ -29,7 +29,7 @@ pub fn in_one_line(error: &anyhow::Error) -> String {
 /// visible, and breaks no line.
 fn chain(error: &anyhow::Error) -> String {
     let mut said = error.to_string();
-    let mut text = if error.is::<Unavailable>() {
+    let mut text = if error.is::<UnavailableLayers>() {
         in_its_lines(&said)
     } else {
         turnkey_report::visible(&said)
@@ -52,7 +52,7 @@ fn in_its_lines(list: &str) -> String {
 }
 
 /// The same of a run that was asked for, and for whose program the host may have what the jail lacks.
-pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &Request) -> String {
+pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &RunRequest) -> String {
     let program = request.command.first().map_or(OsStr::new(""), |word| word);
     let workdir = request.workdir.as_deref();
     let fix = match error.downcast_ref::<JailError>() {
@@ -130,13 +130,13 @@ fn bring_in(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> String 
 /// A program that is on the caller's PATH and not in the jail, such as one of pyenv or nvm, needs
 /// its whole installation inside.
 fn needed(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> Option<String> {
-    match toolchain::find(policy, program, workdir, &Caller::of_this_process()) {
+    match toolchain::find(policy, program, workdir, &CallerPaths::of_this_process()) {
         Ok(need) => Some(flags(&need?)),
         Err(too_much) => Some(too_much.to_string()),
     }
 }
 
-fn flags(need: &Need) -> String {
+fn flags(need: &ToolchainNeed) -> String {
     let read = need.prefixes.iter();
     let read: Vec<String> = read
         .map(|prefix| format!("--read {}", prefix.display()))
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn every_installation_is_named_as_a_flag() {
-        let need = Need {
+        let need = ToolchainNeed {
             program: "/srv/venv/bin/python".into(),
             prefixes: vec!["/srv/venv".into(), "/srv/python".into()],
-            ..Need::default()
+            ..ToolchainNeed::default()
         };
         let text = flags(&need);
         assert!(
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_list_of_layers_keeps_its_lines() {
-        let error = Unavailable::of(vec![(
+        let error = UnavailableLayers::of(vec![(
             turnkey_policy::Layer::Memory,
             "no group\x1b".to_owned(),
         )]);

@@ -9,12 +9,12 @@ use turnkey_facts::Event;
 use turnkey_policy::Policy;
 use turnkey_report::{Aggregator, Clock, EventWriter, Observations};
 
-use crate::run::Observer;
+use crate::run::RunObserver;
 
 /// The takers of one run's events.
 pub struct EventSink<'o> {
     /// The caller, who follows the run.
-    pub observer: &'o mut dyn Observer,
+    pub observer: &'o mut dyn RunObserver,
     aggregator: Aggregator,
     judge: Judge,
     writer: Option<EventWriter<BufWriter<File>>>,
@@ -23,7 +23,7 @@ pub struct EventSink<'o> {
 }
 
 /// What the events come to.
-pub struct Seen {
+pub struct EventSummary {
     /// For the report.
     pub observations: Observations,
     /// The behaviours that were recognised.
@@ -38,7 +38,7 @@ impl<'o> EventSink<'o> {
         (events, redact): (Option<File>, bool),
         policy: &Policy,
         clock: Clock,
-        observer: &'o mut dyn Observer,
+        observer: &'o mut dyn RunObserver,
     ) -> EventSink<'o> {
         let writer = events.map(|file| {
             let writer = EventWriter::new(policy, clock, BufWriter::new(file));
@@ -77,12 +77,12 @@ impl<'o> EventSink<'o> {
     }
 
     /// What was seen; `records` is how many the kernel has made, where that is known.
-    pub fn finish(self, records: Option<u64>) -> Seen {
+    pub fn finish(self, records: Option<u64>) -> EventSummary {
         let finish = |writer: EventWriter<_>| writer.finish(records);
         let written = self.writer.map(finish).transpose().map(drop);
         let failed = self.failed.map_or(Ok(()), Err);
         let written = failed.and(written).context("could not write the events");
-        Seen {
+        EventSummary {
             observations: self.aggregator.finish(),
             judge: self.judge,
             unwritten: written.err(),

@@ -12,13 +12,13 @@ use turnkey_report::Export;
 
 /// An export that was asked for.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct WantedExport {
     destination: ExportDestination,
     path: PathBuf,
     scope: Scope,
 }
 
-impl Wanted {
+impl WantedExport {
     /// An export to `destination`, which the caller named as `path`.
     ///
     /// # Errors
@@ -28,13 +28,13 @@ impl Wanted {
         path: &Path,
         scope: Scope,
         policy: &Policy,
-    ) -> anyhow::Result<Wanted> {
+    ) -> anyhow::Result<WantedExport> {
         anyhow::ensure!(
             policy.filesystem.workdir == WorkdirMode::Overlay,
             "--export takes what was written over the working directory; \
              it needs `--workdir-mode overlay`"
         );
-        Ok(Wanted {
+        Ok(WantedExport {
             destination,
             path: path.to_owned(),
             scope,

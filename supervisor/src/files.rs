@@ -6,6 +6,6 @@ mod outputs;
 mod text;
 
 pub use input::read;
-pub use output::{Open, Output};
-pub use outputs::Outputs;
+pub use output::{CallerOutput, OpenOutput};
+pub use outputs::RunOutputs;
 pub use text::{read as read_text, text};

@@ -11,16 +11,16 @@ use turnkey_report::{
     Captured, Ending, Evidence, Export, Host, Inputs, NotStarted, Ran, Report, redact,
 };
 
-use crate::event_sink::{EventSink, Seen};
-use crate::relay::Relayed;
-use crate::run::{Done, Request};
-use crate::settle::Settled;
-use crate::supervise::Course;
-use crate::toolchain::Need;
+use crate::event_sink::{EventSink, EventSummary};
+use crate::relay::RelayedStream;
+use crate::run::{FinishedRun, RunRequest};
+use crate::settle::SettledPolicy;
+use crate::supervise::RunCourse;
+use crate::toolchain::ToolchainNeed;
 use crate::{clock, missing_hint};
 
 /// What is left of a run, or of one that did not start.
-pub struct Outcome {
+pub struct RunOutcome {
     ending: Ending,
     usage: Option<Usage>,
     enforcement: Vec<LayerReport>,
@@ -28,7 +28,7 @@ pub struct Outcome {
     changed_unlisted: u64,
     written: Option<Written>,
     evidence: Evidence,
-    streams: Option<[Relayed; 2]>,
+    streams: Option<[RelayedStream; 2]>,
     /// What was brought out of the workspace.
     pub export: Option<Export>,
     /// The numbers of the calls that were made.
@@ -37,15 +37,15 @@ pub struct Outcome {
     pub passages: Vec<Passage>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// A run that took place; `condemned` says that the kernel has killed the jail for a rule.
     pub fn ran(
-        course: &Course,
+        course: &RunCourse,
         condemned: bool,
         exit: JailExit,
         (monitor, evidence): (LayerReport, Evidence),
-        streams: [Relayed; 2],
-    ) -> Outcome {
+        streams: [RelayedStream; 2],
+    ) -> RunOutcome {
         let cut = (exit.status == Status::Signaled(SIGXFSZ)).then_some(Limit::FileSize);
         let ran = Ran {
             status: exit.status,
@@ -56,7 +56,7 @@ impl Outcome {
         };
         let mut enforcement = exit.enforcement;
         enforcement.push(monitor);
-        Outcome {
+        RunOutcome {
             usage: Some(exit.usage),
             enforcement,
             changed: exit.changed,
@@ -64,12 +64,12 @@ impl Outcome {
             written: exit.written,
             evidence,
             streams: Some(streams),
-            ..Outcome::of(Ending::Ran(ran))
+            ..RunOutcome::of(Ending::Ran(ran))
         }
     }
 
     /// A run that did not start, and `message` for people.
-    pub fn not_started(error: &anyhow::Error, message: String) -> Outcome {
+    pub fn not_started(error: &anyhow::Error, message: String) -> RunOutcome {
         let reason = match error.downcast_ref::<JailError>() {
             Some(JailError::NotFound(_)) => NotStarted::NotFound,
             Some(JailError::NotExecutable(_) | JailError::ExecFailed { .. }) => {
@@ -77,11 +77,11 @@ impl Outcome {
             }
             _ => NotStarted::Setup,
         };
-        Outcome::of(Ending::NotStarted { reason, message })
+        RunOutcome::of(Ending::NotStarted { reason, message })
     }
 
-    fn of(ending: Ending) -> Outcome {
-        Outcome {
+    fn of(ending: Ending) -> RunOutcome {
+        RunOutcome {
             ending,
             usage: None,
             enforcement: Vec::new(),
@@ -99,11 +99,11 @@ impl Outcome {
 
 /// The report of a run, with all else that its caller may want of it.
 pub fn finish(
-    outcome: Outcome,
-    request: &Request,
-    settled: Settled,
+    outcome: RunOutcome,
+    request: &RunRequest,
+    settled: SettledPolicy,
     sink: EventSink<'_>,
-) -> anyhow::Result<Done> {
+) -> anyhow::Result<FinishedRun> {
     let clock = sink.clock();
     let mut seen = sink.finish(outcome.evidence.records);
     let unwritten = seen.unwritten.take();
@@ -111,13 +111,13 @@ pub fn finish(
     let output = streams.map(|stream| stream.total).sum();
     let (calls, passages) = (outcome.calls.clone(), outcome.passages.clone());
     let mut report = build(outcome, request, &settled, clock, seen)?;
-    let needed = settled.brought_in.iter().flat_map(Need::told);
+    let needed = settled.brought_in.iter().flat_map(ToolchainNeed::told);
     report.brought_in = needed.collect();
     missing_hint::note(&mut report);
     if request.redact {
         report = redact::report(report).context("could not redact the report")?;
     }
-    Ok(Done {
+    Ok(FinishedRun {
         report,
         calls,
         allowed: settled.policy.allow,
@@ -128,15 +128,15 @@ pub fn finish(
 }
 
 fn build(
-    outcome: Outcome,
-    request: &Request,
-    settled: &Settled,
+    outcome: RunOutcome,
+    request: &RunRequest,
+    settled: &SettledPolicy,
     clock: turnkey_report::Clock,
-    seen: Seen,
+    seen: EventSummary,
 ) -> anyhow::Result<Report> {
     let uname = nix::sys::utsname::uname()?;
     let text = |field: &OsStr| field.to_string_lossy().into_owned();
-    let capture = |relayed: Relayed| Captured {
+    let capture = |relayed: RelayedStream| Captured {
         bytes: relayed.kept,
         total: relayed.total,
     };

@@ -25,7 +25,7 @@ use tokio::task::{JoinSet, LocalSet};
 use turnkey_facts::Passage;
 use turnkey_policy::{AllowedHost, endpoint};
 
-use tally::Tally;
+use tally::PassageTally;
 
 /// Connections at once; the next ones wait until one ends.
 const MOST_CONNECTIONS: usize = 256;
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whom the program may talk to.
 #[derive(Debug)]
-pub struct List {
+pub struct AllowList {
     /// Names resolved.
     pub allowed: Vec<AllowedHost>,
     /// The host's own addresses.
@@ -51,7 +51,7 @@ pub struct List {
     pub memory: u64,
 }
 
-impl List {
+impl AllowList {
     fn allows(&self, to: SocketAddr) -> bool {
         endpoint::allows(&self.allowed, &self.own, to.ip(), to.port())
     }
@@ -59,7 +59,7 @@ impl List {
 
 /// What the connections are to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum GatewayPhase {
     /// Go on.
     Open,
     /// Nobody inside is left: pass on what was sent, and end.
@@ -71,7 +71,7 @@ enum Phase {
 /// The running relay.
 #[derive(Debug)]
 pub struct Gateway {
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<GatewayPhase>,
     thread: Option<JoinHandle<Vec<Passage>>>,
 }
 
@@ -88,8 +88,8 @@ pub fn raise_limit_of_files() {
 
 impl Gateway {
     /// Takes what connects to `listeners` from here on; nothing to do without any.
-    pub fn start(listeners: Vec<TcpListener>, list: List) -> io::Result<Gateway> {
-        let (phase, watched) = watch::channel(Phase::Open);
+    pub fn start(listeners: Vec<TcpListener>, list: AllowList) -> io::Result<Gateway> {
+        let (phase, watched) = watch::channel(GatewayPhase::Open);
         if listeners.is_empty() {
             return Ok(Gateway {
                 phase,
@@ -101,7 +101,7 @@ impl Gateway {
             .build()?;
         let room = room(listeners.len(), list.memory);
         let thread = std::thread::Builder::new().spawn(move || {
-            let tally = Rc::new(Tally::default());
+            let tally = Rc::new(PassageTally::default());
             let local = LocalSet::new();
             let served = serve(listeners, list, room, Rc::clone(&tally), watched);
             local.block_on(&runtime, served);
@@ -118,9 +118,9 @@ impl Gateway {
     /// still goes out, within two seconds. What went through, by address.
     pub fn finish(mut self, drain: bool) -> Vec<Passage> {
         let phase = if drain {
-            Phase::Draining
+            GatewayPhase::Draining
         } else {
-            Phase::Stopped
+            GatewayPhase::Stopped
         };
         self.phase.send_replace(phase);
         let thread = self.thread.take();
@@ -143,12 +143,12 @@ fn room(listeners: usize, memory: u64) -> usize {
 /// Until the end of the run.
 async fn serve(
     listeners: Vec<TcpListener>,
-    list: List,
+    list: AllowList,
     room: usize,
-    tally: Rc<Tally>,
-    mut phase: watch::Receiver<Phase>,
+    tally: Rc<PassageTally>,
+    mut phase: watch::Receiver<GatewayPhase>,
 ) {
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(GatewayState {
         list,
         tally,
         room: Arc::new(Semaphore::new(room)),
@@ -159,8 +159,8 @@ async fn serve(
         waiting.spawn_local(Rc::clone(&shared).listen(listener));
     }
     // An error is the end of the sender, and so of the run.
-    let _ = phase.wait_for(|phase| *phase != Phase::Open).await;
-    if *phase.borrow() == Phase::Draining {
+    let _ = phase.wait_for(|phase| *phase != GatewayPhase::Open).await;
+    if *phase.borrow() == GatewayPhase::Draining {
         let drained = async {
             while waiting.join_next().await.is_some() {}
             // Each connection holds one until its end.
@@ -181,15 +181,15 @@ fn readable(listener: TcpListener) -> io::Result<AsyncFd<TcpListener>> {
 }
 
 /// What every task needs.
-struct Shared {
-    list: List,
-    tally: Rc<Tally>,
+struct GatewayState {
+    list: AllowList,
+    tally: Rc<PassageTally>,
     /// One for each connection that there may be.
     room: Arc<Semaphore>,
-    phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<GatewayPhase>,
 }
 
-impl Shared {
+impl GatewayState {
     /// Takes connections until the run ends, and those that wait then.
     async fn listen(self: Rc<Self>, listener: TcpListener) {
         let Ok(listener) = readable(listener) else {
@@ -199,7 +199,7 @@ impl Shared {
         loop {
             tokio::select! {
                 () = self.take(&listener) => {}
-                _ = phase.wait_for(|phase| *phase != Phase::Open) => break,
+                _ = phase.wait_for(|phase| *phase != GatewayPhase::Open) => break,
             }
         }
         // What the program had connected before its end waits here; nobody comes any more.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The flow is one page, `run.rs`; each of its four acts is a file of that name. A policy is settled once (its
-//! toolchain found, its names looked up, the layers that the caller does without taken out) and is not changed
+//! toolchain found, its home looked at, its names looked up, the layers that the caller does without taken out) and is not changed
 //! afterwards: what `explain` shows is what `run` does.
 //!
 //! # A run
@@ -35,7 +35,7 @@
 //!
 //! - **Threads and children**: as for `turnkey-jailer`, whose rules hold here too.
 //! - **Signals.** A run listens to the signals that end a process, and passes them on to the program.
-//! - **Standard input** is what the program reads; standard output and error are written by what [`Request::output`] says.
+//! - **Standard input** is what the program reads; standard output and error are written by what [`RunRequest::output`] says.
 
 #![cfg_attr(
     test,
@@ -51,6 +51,7 @@ pub mod files;
 mod filter_cache;
 mod finish;
 mod gateway;
+mod home;
 mod missing_hint;
 mod monitor_handle;
 pub mod names;
@@ -69,5 +70,5 @@ pub mod toolchain;
 pub use object::object;
 pub use relay::{Sink, standard_error, standard_output};
 pub use required_layers::Strictness;
-pub use run::{Done, Entered, Observer, Request, enter, run};
-pub use settle::{Settled, plan};
+pub use run::{FinishedRun, RunObserver, RunPlace, RunRequest, enter, run};
+pub use settle::{SettledPolicy, plan};

@@ -16,7 +16,7 @@ const ANY_PORT: u16 = 9;
 #[error(
     "{entry} is allowed, and its name cannot be resolved on this host; check the name and the network, or write the address itself"
 )]
-pub struct Unresolved {
+pub struct UnresolvedName {
     entry: String,
     source: std::io::Error,
 }
@@ -39,14 +39,14 @@ pub fn resolve(policy: &mut Policy) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn look_up_all(policy: &mut Policy) -> Result<(), Unresolved> {
+fn look_up_all(policy: &mut Policy) -> Result<(), UnresolvedName> {
     let mut known: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for entry in &mut policy.allow {
         let EndpointHost::Name(name) = &entry.to.peer else {
             continue;
         };
         if !known.contains_key(name) {
-            let unresolved = |source| Unresolved {
+            let unresolved = |source| UnresolvedName {
                 entry: entry.to.to_string(),
                 source,
             };

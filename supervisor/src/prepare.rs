@@ -15,10 +15,10 @@ use turnkey_policy::Policy;
 use crate::filter_cache;
 use crate::monitor_handle::{self, EmptyGroup, MonitorHandle};
 use crate::required_layers::{self, Strictness};
-use crate::settle::{self, Settled, watched_or_not};
+use crate::settle::{self, SettledPolicy, watched_or_not};
 
 /// A jail that waits for its first process, and the monitor that is to watch it.
-pub struct Ready {
+pub struct ReadyJail {
     /// What the jail is made of.
     pub plan: Plan,
     /// The monitor, or the reason why nothing watches.
@@ -29,12 +29,12 @@ pub struct Ready {
 
 /// Makes the jail and the monitor ready. `streams` are the program's.
 pub fn prepare(
-    settled: &Settled,
+    settled: &SettledPolicy,
     command: &[OsString],
     workdir: Option<&Path>,
     streams: [OwnedFd; 3],
-) -> anyhow::Result<Ready> {
-    let Settled {
+) -> anyhow::Result<ReadyJail> {
+    let SettledPolicy {
         policy, strictness, ..
     } = settled;
     let planned = || {
@@ -53,14 +53,14 @@ fn one_after_the_other(
     plan: Plan,
     strictness: Strictness,
     streams: [OwnedFd; 3],
-) -> anyhow::Result<Ready> {
+) -> anyhow::Result<ReadyJail> {
     let may_have_group = !plan.host.hierarchies.closed;
     let mut monitor = MonitorHandle::open(&plan.policy, (strictness, may_have_group))?;
     let plan = watched_or_not(plan, monitor.watches());
     let prepared = plan.prepare_with(streams, filter_cache::of, |_| ())?;
     let group = prepared.cgroup().map(EmptyGroup::of).transpose()?;
     monitor.prove(&plan.policy, group.as_ref())?;
-    Ok(Ready {
+    Ok(ReadyJail {
         plan,
         monitor,
         prepared,
@@ -73,7 +73,7 @@ fn side_by_side(
     policy: &Policy,
     planned: impl FnOnce() -> anyhow::Result<Plan>,
     streams: [OwnedFd; 3],
-) -> anyhow::Result<Ready> {
+) -> anyhow::Result<ReadyJail> {
     thread::scope(|scope| {
         let (show, shown) = mpsc::channel();
         let body = move || {
@@ -102,7 +102,7 @@ fn side_by_side(
         // First the jail, which needs nothing of the monitor: where it cannot be made, its group is gone, and a
         // monitor that was still to prove itself there fails for that alone.
         let prepared = prepared?;
-        Ok(Ready {
+        Ok(ReadyJail {
             plan,
             monitor: monitor?,
             prepared,

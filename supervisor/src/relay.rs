@@ -14,7 +14,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fchmod};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::stdin::{self, Input, Reopened};
+use crate::stdin::{self, ProgramInput, ReopenedInput};
 
 /// Bytes moved at a time, at most.
 const PIECE: usize = 64 * 1024;
@@ -22,14 +22,14 @@ const PIECE: usize = 64 * 1024;
 const FIRST_PIECE: usize = 4 * 1024;
 
 /// Both ends of the program's streams.
-pub struct Streams {
+pub struct ProgramStreams {
     /// For the program: input, output, error.
     pub inside: [OwnedFd; 3],
-    outside: Outside,
+    outside: RelayEnds,
 }
 
-struct Outside {
-    input: Input,
+struct RelayEnds {
+    input: ProgramInput,
     output: OwnedFd,
     error: OwnedFd,
 }
@@ -40,7 +40,7 @@ pub struct TooMuchOutput;
 
 /// What went through one stream.
 #[derive(Debug, Default)]
-pub struct Relayed {
+pub struct RelayedStream {
     /// The first bytes, when they were to be kept.
     pub kept: Vec<u8>,
     /// All bytes the program wrote until the limit was passed.
@@ -50,24 +50,24 @@ pub struct Relayed {
 }
 
 /// The running relays.
-pub struct Relays {
-    output: JoinHandle<Relayed>,
-    error: JoinHandle<Relayed>,
+pub struct StreamRelays {
+    output: JoinHandle<RelayedStream>,
+    error: JoinHandle<RelayedStream>,
     /// What the program reads, until somebody feeds it.
     unfed: Option<OwnedFd>,
-    reopened: Option<Reopened>,
+    reopened: Option<ReopenedInput>,
 }
 
-impl Streams {
+impl ProgramStreams {
     /// Makes the pipes.
-    pub fn open() -> io::Result<Streams> {
+    pub fn open() -> io::Result<ProgramStreams> {
         let (output, output_inside) = pipe()?;
         let (error, error_inside) = pipe()?;
         let (input_inside, input) = stdin::open(io::stdin().as_fd())?;
         let inside = [input_inside, output_inside, error_inside];
-        Ok(Streams {
+        Ok(ProgramStreams {
             inside,
-            outside: Outside {
+            outside: RelayEnds {
                 input,
                 output,
                 error,
@@ -81,15 +81,15 @@ impl Streams {
         [to_output, to_error]: [Sink; 2],
         (limit, keep): (u64, bool),
         tell: &UnboundedSender<TooMuchOutput>,
-    ) -> io::Result<Relays> {
-        let Outside {
+    ) -> io::Result<StreamRelays> {
+        let RelayEnds {
             input,
             output,
             error,
         } = outside.0;
         let spent = Arc::new(AtomicU64::new(0));
         let start = |from: OwnedFd, to: Sink| {
-            let relay = Relay {
+            let relay = StreamRelay {
                 limit,
                 spent: Arc::clone(&spent),
                 keep,
@@ -98,10 +98,10 @@ impl Streams {
             thread(move || relay.run(from, &to))
         };
         let (unfed, reopened) = match input {
-            Input::Relayed(unfed) => (Some(unfed), None),
-            Input::Reopened(reopened) => (None, Some(reopened)),
+            ProgramInput::Relayed(unfed) => (Some(unfed), None),
+            ProgramInput::Reopened(reopened) => (None, Some(reopened)),
         };
-        Ok(Relays {
+        Ok(StreamRelays {
             output: start(output, to_output)?,
             error: start(error, to_error)?,
             unfed,
@@ -116,9 +116,9 @@ impl Streams {
 }
 
 /// Our ends, before they are relayed.
-pub struct OutsideStreams(Outside);
+pub struct OutsideStreams(RelayEnds);
 
-impl Relays {
+impl StreamRelays {
     /// Starts to hand in what the caller has to say. Not before there is a program: what has been taken from the caller is gone.
     pub fn feed(&mut self) -> io::Result<()> {
         if let Some(input) = self.unfed.take() {
@@ -129,7 +129,7 @@ impl Relays {
     }
 
     /// Waits until every process that could write is gone; output and error, in this order.
-    pub fn finish(self) -> [Relayed; 2] {
+    pub fn finish(self) -> [RelayedStream; 2] {
         let relayed = [self.output, self.error].map(|relay| relay.join().unwrap_or_default());
         if let Some(reopened) = self.reopened {
             reopened.give_back();
@@ -185,16 +185,16 @@ pub fn standard_error() -> Sink {
     Arc::new(|bytes| io::stderr().lock().write_all(bytes))
 }
 
-struct Relay {
+struct StreamRelay {
     limit: u64,
     spent: Arc<AtomicU64>,
     keep: bool,
     tell: UnboundedSender<TooMuchOutput>,
 }
 
-impl Relay {
-    fn run(&self, from: OwnedFd, to: &Sink) -> Relayed {
-        let mut relayed = Relayed::default();
+impl StreamRelay {
+    fn run(&self, from: OwnedFd, to: &Sink) -> RelayedStream {
+        let mut relayed = RelayedStream::default();
         let mut piece = vec![0; FIRST_PIECE];
         let mut from = std::fs::File::from(from);
         let mut told = false;
@@ -242,7 +242,7 @@ mod tests {
     fn the_limit_is_one_for_both_streams() {
         let (tell, _listen) = tokio::sync::mpsc::unbounded_channel();
         let spent = Arc::new(AtomicU64::new(0));
-        let relay = |spent: &Arc<AtomicU64>| Relay {
+        let relay = |spent: &Arc<AtomicU64>| StreamRelay {
             limit: 10,
             spent: Arc::clone(spent),
             keep: false,

@@ -36,13 +36,13 @@ const PRIVILEGED: [Layer; 6] = [
      fix: run turnkey as root, or do without them and have the report say so: --best-effort",
     list(.0)
 )]
-pub struct Unavailable(Vec<(Layer, String)>);
+pub struct UnavailableLayers(Vec<(Layer, String)>);
 
 #[cfg(test)]
-impl Unavailable {
+impl UnavailableLayers {
     /// For tests of how it is told.
-    pub fn of(layers: Vec<(Layer, String)>) -> Unavailable {
-        Unavailable(layers)
+    pub fn of(layers: Vec<(Layer, String)>) -> UnavailableLayers {
+        UnavailableLayers(layers)
     }
 }
 
@@ -77,7 +77,7 @@ pub fn can_be_watched(strictness: Strictness, ids: &NamespaceIds) -> bool {
 }
 
 /// Refuses a run that would end at the first missing layer, and names them all.
-pub fn require(plan: &Plan) -> Result<(), Unavailable> {
+pub fn require(plan: &Plan) -> Result<(), UnavailableLayers> {
     if plan.host.ids == NamespaceIds::All {
         // What root misses is an error of its own, with a fix of its own.
         return Ok(());
@@ -90,7 +90,7 @@ pub fn require(plan: &Plan) -> Result<(), Unavailable> {
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(Unavailable(missing))
+        Err(UnavailableLayers(missing))
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn layers_with_one_reason_are_one_line() {
         let layer = |layer, reason: &str| (layer, reason.to_owned());
-        let missing = Unavailable(vec![
+        let missing = UnavailableLayers(vec![
             layer(Layer::Memory, "no group"),
             layer(Layer::Monitor, "no privileges"),
             layer(Layer::Pids, "no group"),

@@ -11,23 +11,23 @@ use turnkey_policy::{AllowedHost, JailLimits};
 use turnkey_report::Report;
 
 use crate::event_sink::EventSink;
-use crate::export::Wanted;
-use crate::finish::{Outcome, finish};
-use crate::gateway::{self, Gateway, List};
-use crate::prepare::{Ready, prepare};
-use crate::relay::{Relayed, Sink, Streams, standard_error, standard_output};
+use crate::export::WantedExport;
+use crate::finish::{RunOutcome, finish};
+use crate::gateway::{self, AllowList, Gateway};
+use crate::prepare::{ReadyJail, prepare};
+use crate::relay::{ProgramStreams, RelayedStream, Sink, standard_error, standard_output};
 use crate::required_layers::Strictness;
-use crate::settle::Settled;
-use crate::supervise::{Supervisor, supervise};
+use crate::settle::SettledPolicy;
+use crate::supervise::{SupervisionLoop, supervise};
 use crate::{advice, attach, clock, scope};
 
 /// One run that is asked for.
-pub struct Request {
+pub struct RunRequest {
     /// The program and its arguments; the first word is looked up in the jail.
     pub command: Vec<OsString>,
     /// The directory that appears as /workspace; the current one when `None`.
     pub workdir: Option<PathBuf>,
-    /// The layers that must be there. [`Settled::new`] was told the same.
+    /// The layers that must be there. [`SettledPolicy::new`] was told the same.
     pub strictness: Strictness,
     /// Takes what the program writes to its standard output, and to its standard error.
     pub output: [Sink; 2],
@@ -40,13 +40,13 @@ pub struct Request {
     /// Takes every event, as JSON Lines.
     pub events: Option<File>,
     /// Brings the workspace out when the program has ended.
-    pub export: Option<Wanted>,
+    pub export: Option<WantedExport>,
 }
 
-impl Request {
+impl RunRequest {
     /// A run of `command` as `turnkey run -- COMMAND` makes it.
-    pub fn new(command: Vec<OsString>) -> Request {
-        Request {
+    pub fn new(command: Vec<OsString>) -> RunRequest {
+        RunRequest {
             command,
             workdir: None,
             strictness: Strictness::Whole,
@@ -61,7 +61,7 @@ impl Request {
 }
 
 /// Follows a run while it lasts. Every method is called in the thread that called [`run`], and holds it up.
-pub trait Observer {
+pub trait RunObserver {
     /// A line that people should know of: something was made in another way, or is lost.
     fn notice(&mut self, _line: &str) {}
     /// The jail stands, and its program starts next.
@@ -76,7 +76,7 @@ pub trait Observer {
 
 /// The place that runs of this process are made from.
 #[derive(Debug)]
-pub struct Entered {
+pub struct RunPlace {
     user_namespace: Result<(), rootless::RootlessError>,
     /// Why the groups are made without systemd, where they should not be.
     scope: Option<anyhow::Error>,
@@ -85,17 +85,17 @@ pub struct Entered {
 /// Goes where runs are made from: a delegated scope on a host of systemd's, and a user namespace for a caller without
 /// privileges. Call it before anything is opened that is to be mounted (a file belongs to the mounts it was opened
 /// among), and before this process has a second thread.
-pub fn enter() -> Entered {
+pub fn enter() -> RunPlace {
     // As the caller: in a namespace of their own they look like root, whom their manager does not know.
     let scope = scope::enter().err();
-    Entered {
+    RunPlace {
         user_namespace: rootless::enter().map(drop),
         scope,
     }
 }
 
 /// What came of a run.
-pub struct Done {
+pub struct FinishedRun {
     /// The report.
     pub report: Report,
     /// The numbers of the system calls that were made, where that was asked for.
@@ -115,11 +115,11 @@ pub struct Done {
 /// # Errors
 /// When no report can be made. A run that could not start has one, which says why.
 pub fn run(
-    mut request: Request,
-    mut settled: Settled,
-    entered: Entered,
-    observer: &mut dyn Observer,
-) -> anyhow::Result<Done> {
+    mut request: RunRequest,
+    mut settled: SettledPolicy,
+    entered: RunPlace,
+    observer: &mut dyn RunObserver,
+) -> anyhow::Result<FinishedRun> {
     if let Some(error) = entered.scope {
         // Not a reason to stop: the groups are as strict where they are made now.
         observer.notice(&format!(
@@ -137,7 +137,7 @@ pub fn run(
     sink.observer.ended();
     let outcome = outcome.unwrap_or_else(|error| {
         let message = advice::explain_run(&error, &settled.policy, &request);
-        Outcome::not_started(&error, message)
+        RunOutcome::not_started(&error, message)
     });
     finish(outcome, &request, settled, sink)
 }
@@ -146,18 +146,18 @@ const NO_RELAYS: &str = "could not start the threads that pass the program's str
 
 /// The run itself. Whatever fails, everything made so far is cleared away by its owner's drop.
 fn attempt(
-    request: &Request,
-    settled: &Settled,
+    request: &RunRequest,
+    settled: &SettledPolicy,
     sink: &mut EventSink<'_>,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<RunOutcome> {
     let policy = &settled.policy;
     // First of all: the kernel's programs take a hundred files.
     gateway::raise_limit_of_files();
-    let streams = Streams::open().context("could not make the pipes to the program")?;
+    let streams = ProgramStreams::open().context("could not make the pipes to the program")?;
     let (inside, outside) = streams.split();
     let again = attach::copies(&inside)?;
 
-    let Ready {
+    let ReadyJail {
         plan,
         mut monitor,
         prepared,
@@ -178,14 +178,15 @@ fn attempt(
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let limit = (policy.limits.output, request.capture);
     let mut relays =
-        Streams::relay(outside, request.output.clone(), limit, &tell).context(NO_RELAYS)?;
+        ProgramStreams::relay(outside, request.output.clone(), limit, &tell).context(NO_RELAYS)?;
     let mut held = attach::held(confining, &plan, &mut monitor, again)?;
     attach::adopt(&held, &mut monitor, request.syscalls)?;
 
     relays.feed().context(NO_RELAYS)?;
     let gateway = Gateway::start(held.take_listeners(), allow_list(&plan))
         .context("could not start the thread that passes the program's connections on")?;
-    let supervisor = Supervisor::new().context("could not start the loop that watches the jail")?;
+    let supervisor =
+        SupervisionLoop::new().context("could not start the loop that watches the jail")?;
     sink.observer.started(&policy.limits);
     let mut running = held.release()?;
     let mut course = supervise(supervisor, &mut running, &mut monitor, policy, told, sink)?;
@@ -216,13 +217,13 @@ fn attempt(
         .export
         .as_ref()
         .map(|wanted| wanted.take(&exit, policy));
-    let mut outcome = Outcome::ran(&course, condemned, exit, (layer, evidence), streams);
+    let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);
     (outcome.export, outcome.calls, outcome.passages) = (export, calls, passages);
     Ok(outcome)
 }
 
 /// A reader that hung up wanted no more; a disk that is full is news.
-fn tell_of_lost_output(output: &Relayed, observer: &mut dyn Observer) {
+fn tell_of_lost_output(output: &RelayedStream, observer: &mut dyn RunObserver) {
     let failed = output.cut_off.as_ref();
     if let Some(error) = failed.filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
         observer.notice(&format!(
@@ -232,8 +233,8 @@ fn tell_of_lost_output(output: &Relayed, observer: &mut dyn Observer) {
 }
 
 /// The list that connections are held against.
-fn allow_list(plan: &Plan) -> List {
-    List {
+fn allow_list(plan: &Plan) -> AllowList {
+    AllowList {
         allowed: plan.policy.allow.clone(),
         own: plan.host.addresses.clone(),
         memory: plan.policy.limits.memory,

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What decides where the jail's groups are made.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct ScopeFacts {
     /// sd_booted(3)
     systemd: bool,
     /// The v2 hierarchy holds the controllers; on hybrid hosts they are in v1, where systemd
@@ -29,7 +29,7 @@ struct Facts {
     may_ask: bool,
 }
 
-impl Facts {
+impl ScopeFacts {
     fn wants_scope(self) -> bool {
         self.systemd && self.unified && !self.delegated && self.may_ask
     }
@@ -47,7 +47,7 @@ pub fn enter() -> anyhow::Result<()> {
     let Some(own) = OwnGroup::find() else {
         return Ok(());
     };
-    let facts = Facts {
+    let facts = ScopeFacts {
         systemd,
         unified: own.offers_memory(),
         delegated: is_delegated(&own),
@@ -137,7 +137,7 @@ fn wait_for(name: &str) -> anyhow::Result<OwnGroup> {
 mod tests {
     use super::*;
 
-    const NEEDS_ONE: Facts = Facts {
+    const NEEDS_ONE: ScopeFacts = ScopeFacts {
         systemd: true,
         unified: true,
         delegated: false,
@@ -162,19 +162,19 @@ mod tests {
     fn a_scope_is_asked_for_only_where_systemd_says_so() {
         assert!(NEEDS_ONE.wants_scope());
         let others = [
-            Facts {
+            ScopeFacts {
                 systemd: false,
                 ..NEEDS_ONE
             },
-            Facts {
+            ScopeFacts {
                 unified: false,
                 ..NEEDS_ONE
             },
-            Facts {
+            ScopeFacts {
                 delegated: true,
                 ..NEEDS_ONE
             },
-            Facts {
+            ScopeFacts {
                 may_ask: false,
                 ..NEEDS_ONE
             },

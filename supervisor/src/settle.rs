@@ -8,24 +8,24 @@ use turnkey_jailer::{Host, JailCommand, Plan};
 use turnkey_policy::Policy;
 
 use crate::required_layers::{self, Strictness};
-use crate::toolchain::{Need, TooMuch};
-use crate::{names, toolchain};
+use crate::toolchain::{NoInstallation, ToolchainNeed};
+use crate::{home, names, toolchain};
 
 /// The policy of a run, with everything in it that this host and this command decide.
 #[derive(Debug)]
-pub struct Settled {
+pub struct SettledPolicy {
     /// The policy.
     pub policy: Policy,
     /// What `toolchain = "auto"` has added to it.
-    pub brought_in: Option<Need>,
+    pub brought_in: Option<ToolchainNeed>,
     /// The strictness it was settled for.
     pub strictness: Strictness,
     /// Whether the names that it allows are known here; a policy whose names are not can be shown and not run.
     pub names: anyhow::Result<()>,
 }
 
-impl Settled {
-    /// Finds the toolchain of `command` and the addresses of allowed names, and takes out the layers that
+impl SettledPolicy {
+    /// Finds the toolchain of `command`, what the program's home holds and the addresses of allowed names, and takes out the layers that
     /// `strictness` does without. Names are looked up on the host; nothing is made.
     ///
     /// # Errors
@@ -35,14 +35,15 @@ impl Settled {
         command: &[OsString],
         workdir: Option<&Path>,
         strictness: Strictness,
-    ) -> Result<Settled, TooMuch> {
+    ) -> Result<SettledPolicy, NoInstallation> {
         let brought_in = match command.first() {
             Some(program) => toolchain::bring_in(&mut policy, program, workdir)?,
             None => None,
         };
+        home::settle(&mut policy, workdir);
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
-        Ok(Settled {
+        Ok(SettledPolicy {
             policy,
             brought_in,
             strictness,

@@ -16,7 +16,7 @@ const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
 
 /// A signal that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrived {
+pub enum ArrivedSignal {
     /// Somebody wants an end.
     End(i32),
     /// Somebody speaks to the program.
@@ -24,15 +24,15 @@ pub enum Arrived {
 }
 
 /// All that turnkey listens to.
-pub struct Signals {
+pub struct SignalListener {
     listening: Vec<(i32, Signal)>,
 }
 
-impl Signals {
+impl SignalListener {
     /// Starts to listen, within a runtime. What the caller has us ignore, as nohup(1) and shells
     /// in the background do, stays ignored.
     #[expect(clippy::disallowed_methods, reason = "of /proc")]
-    pub fn listen() -> io::Result<Signals> {
+    pub fn listen() -> io::Result<SignalListener> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         let ignored = ignored(&status);
         let mut listening = Vec::new();
@@ -41,11 +41,11 @@ impl Signals {
                 listening.push((number, signal(SignalKind::from_raw(number))?));
             }
         }
-        Ok(Signals { listening })
+        Ok(SignalListener { listening })
     }
 
     /// The next one to arrive.
-    pub async fn next(&mut self) -> Arrived {
+    pub async fn next(&mut self) -> ArrivedSignal {
         let number = poll_fn(|context| {
             for (number, signal) in &mut self.listening {
                 if signal.poll_recv(context) == Poll::Ready(Some(())) {
@@ -58,11 +58,11 @@ impl Signals {
     }
 }
 
-fn meaning(number: i32) -> Arrived {
+fn meaning(number: i32) -> ArrivedSignal {
     if ENDING.contains(&number) {
-        Arrived::End(number)
+        ArrivedSignal::End(number)
     } else {
-        Arrived::Message(number)
+        ArrivedSignal::Message(number)
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_message_is_no_end() {
-        assert_eq!(meaning(SIGTERM), Arrived::End(SIGTERM));
-        assert_eq!(meaning(SIGUSR1), Arrived::Message(SIGUSR1));
+        assert_eq!(meaning(SIGTERM), ArrivedSignal::End(SIGTERM));
+        assert_eq!(meaning(SIGUSR1), ArrivedSignal::Message(SIGUSR1));
     }
 }

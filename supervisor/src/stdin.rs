@@ -13,59 +13,64 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::stat::{SFlag, fstat, makedev};
+use nix::sys::stat::{Mode, SFlag, fchmod, fstat, makedev};
+use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::{Whence, lseek};
 use turnkey_jailer::NamespaceIds;
 
 use crate::relay;
 
 /// The caller's side of the program's input.
-pub enum Input {
+pub enum ProgramInput {
     /// To be written to by a relay.
     Relayed(OwnedFd),
     /// The program has a description of its own.
-    Reopened(Reopened),
+    Reopened(ReopenedInput),
 }
 
 /// What the caller has, and the description that the program got instead.
-pub struct Reopened {
+pub struct ReopenedInput {
     theirs: OwnedFd,
     own: File,
-    before: Before,
+    before: StateBefore,
 }
 
 /// What belongs to the file or its description, and is put back.
 #[derive(Clone, Copy)]
-enum Before {
+enum StateBefore {
     /// Where the caller was.
     Offset(i64),
-    /// Bytes that the pipe holds, which every reader can change.
-    PipeSize(i32),
+    /// Bytes that the pipe holds, which every reader can change, and its mode, where the jail's user is let in.
+    Pipe(i32, Option<Mode>),
     /// No such thing.
     Nothing,
 }
 
 /// What the program reads, and what is left to do for it.
-pub fn open(stdin: BorrowedFd<'_>) -> io::Result<(OwnedFd, Input)> {
+pub fn open(stdin: BorrowedFd<'_>) -> io::Result<(OwnedFd, ProgramInput)> {
     // A file that cannot be opened a second time (somebody else's, handed in open) is passed on.
     if let Some(before) = reopenable(stdin)?
         && let Ok(own) = reopen(stdin, before)
     {
         let inside = own.as_fd().try_clone_to_owned()?;
+        let before = match before {
+            StateBefore::Pipe(size, _) => StateBefore::Pipe(size, let_in(&own)?),
+            other => other,
+        };
         let theirs = stdin.try_clone_to_owned()?;
-        let input = Reopened {
+        let input = ReopenedInput {
             theirs,
             own,
             before,
         };
-        return Ok((inside, Input::Reopened(input)));
+        return Ok((inside, ProgramInput::Reopened(input)));
     }
     let (inside, outside) = relay::pipe()?;
-    Ok((inside, Input::Relayed(outside)))
+    Ok((inside, ProgramInput::Relayed(outside)))
 }
 
 /// Only what is open for reading alone, so that nothing is gained by opening it.
-fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<Before>> {
+fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<StateBefore>> {
     let flags = OFlag::from_bits_truncate(fcntl(stream, FcntlArg::F_GETFL)?);
     if flags & OFlag::O_ACCMODE != OFlag::O_RDONLY || flags.contains(OFlag::O_PATH) {
         return Ok(None);
@@ -73,35 +78,52 @@ fn reopenable(stream: BorrowedFd<'_>) -> io::Result<Option<Before>> {
     let stat = fstat(stream)?;
     let kind = SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits());
     Ok(match kind {
-        SFlag::S_IFREG => Some(Before::Offset(lseek(stream, 0, Whence::SeekCur)?)),
+        SFlag::S_IFREG => Some(StateBefore::Offset(lseek(stream, 0, Whence::SeekCur)?)),
         // The jail of a caller without privileges may have the caller's user: it could open the pipe for writing, and what
         // it wrote there would be read by whoever reads on after it.
         SFlag::S_IFIFO if NamespaceIds::probe() != NamespaceIds::All => None,
-        SFlag::S_IFIFO => Some(Before::PipeSize(fcntl(stream, FcntlArg::F_GETPIPE_SZ)?)),
-        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Some(Before::Nothing),
+        SFlag::S_IFIFO => Some(StateBefore::Pipe(
+            fcntl(stream, FcntlArg::F_GETPIPE_SZ)?,
+            None,
+        )),
+        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => Some(StateBefore::Nothing),
         _ => None,
     })
 }
+
+/// Lets the jail's user open the pipe by the name of the program's descriptor, `/dev/stdin`, as whoever made it could: to read,
+/// and no more. Nobody else comes to it, since the way is a process that has it (proc_pid_fd(5)). The answer is the mode before.
+/// A FIFO with a name of its own stays as it is, as does a pipe whose mode the caller may not change.
+fn let_in(pipe: &File) -> io::Result<Option<Mode>> {
+    let mode = Mode::from_bits_truncate(fstat(pipe)?.st_mode);
+    let is_nameless = fstatfs(pipe)?.filesystem_type() == PIPES;
+    let is_changed =
+        is_nameless && !mode.contains(Mode::S_IROTH) && fchmod(pipe, mode | Mode::S_IROTH).is_ok();
+    Ok(is_changed.then_some(mode))
+}
+
+/// `PIPEFS_MAGIC`: the file system of pipes without a name.
+const PIPES: FsType = FsType(0x5049_5045);
 
 /// At the same place of the same file.
 #[expect(
     clippy::disallowed_methods,
     reason = "the descriptor itself, by no name"
 )]
-fn reopen(stream: BorrowedFd<'_>, before: Before) -> io::Result<File> {
+fn reopen(stream: BorrowedFd<'_>, before: StateBefore) -> io::Result<File> {
     // Without waiting: a FIFO whose writers have gone would be waited for.
     let mut own = OpenOptions::new()
         .read(true)
         .custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY)
         .open(format!("/proc/self/fd/{}", stream.as_raw_fd()))?;
     fcntl(&own, FcntlArg::F_SETFL(OFlag::empty()))?;
-    if let Before::Offset(offset) = before {
+    if let StateBefore::Offset(offset) = before {
         own.seek(SeekFrom::Start(offset.cast_unsigned()))?;
     }
     Ok(own)
 }
 
-impl Reopened {
+impl ReopenedInput {
     /// When nobody is left who could use the program's description: what a reader leaves behind, and nothing else.
     ///
     /// A shell reads on where its commands stopped reading. So the caller's offset goes as far as the program has read,
@@ -109,11 +131,14 @@ impl Reopened {
     pub fn give_back(mut self) {
         // Who has closed or changed its own end meanwhile wants nothing back.
         match self.before {
-            Before::Offset(offset) => drop(self.advance(offset)),
-            Before::PipeSize(size) => {
+            StateBefore::Offset(offset) => drop(self.advance(offset)),
+            StateBefore::Pipe(size, mode) => {
                 let _ = fcntl(&self.theirs, FcntlArg::F_SETPIPE_SZ(size));
+                if let Some(mode) = mode {
+                    let _ = fchmod(&self.own, mode);
+                }
             }
-            Before::Nothing => {}
+            StateBefore::Nothing => {}
         }
     }
 
@@ -133,7 +158,7 @@ mod tests {
     use super::*;
 
     fn is_reopened(stream: impl AsFd) -> bool {
-        matches!(open(stream.as_fd()).unwrap().1, Input::Reopened(_))
+        matches!(open(stream.as_fd()).unwrap().1, ProgramInput::Reopened(_))
     }
 
     #[test]
@@ -168,7 +193,7 @@ mod tests {
             let mut inside = File::from(inside);
             assert_eq!(inside.stream_position().unwrap(), from);
             inside.seek(SeekFrom::Start(to)).unwrap();
-            let Input::Reopened(input) = input else {
+            let ProgramInput::Reopened(input) = input else {
                 panic!("a regular file is opened again");
             };
             input.give_back();

@@ -21,7 +21,7 @@ use turnkey_policy::Policy;
 use crate::event_sink::EventSink;
 use crate::monitor_handle::MonitorHandle;
 use crate::relay::TooMuchOutput;
-use crate::signals::{Arrived, Signals};
+use crate::signals::{ArrivedSignal, SignalListener};
 
 /// How often the limits of the tree are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How a run came to its end, besides the command's own status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct RunCourse {
     /// The limit that ended it.
     pub limit: Option<Limit>,
     /// Killed because evidence was lost.
@@ -55,7 +55,7 @@ pub struct Course {
     more_events: bool,
 }
 
-impl Course {
+impl RunCourse {
     fn killed(&self) -> bool {
         self.killed_for_loss || self.killed_for_behaviour
     }
@@ -67,7 +67,7 @@ impl Course {
 }
 
 /// Everything that can happen.
-enum Input {
+enum LoopInput {
     /// The ring has events.
     Events,
     /// The jail's first process said something, or is gone.
@@ -79,25 +79,25 @@ enum Input {
     /// The wall clock ran out.
     Deadline,
     /// Somebody speaks to turnkey.
-    Signal(Arrived),
+    Signal(ArrivedSignal),
     /// The program was asked to end and has not.
     Grace,
 }
 
 /// The machinery of waiting. Made before the program is released: where it cannot be had, nothing
 /// runs; and a signal that comes early is not lost.
-pub struct Supervisor {
+pub struct SupervisionLoop {
     runtime: Runtime,
-    signals: Signals,
+    signals: SignalListener,
 }
 
-impl Supervisor {
+impl SupervisionLoop {
     /// Starts to listen to signals.
-    pub fn new() -> anyhow::Result<Supervisor> {
+    pub fn new() -> anyhow::Result<SupervisionLoop> {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build()?;
-        let signals = runtime.block_on(async { Signals::listen() })?;
-        Ok(Supervisor { runtime, signals })
+        let signals = runtime.block_on(async { SignalListener::listen() })?;
+        Ok(SupervisionLoop { runtime, signals })
     }
 }
 
@@ -108,26 +108,26 @@ impl Supervisor {
 /// When the jail's first process breaks the protocol, or the machinery of waiting fails; the
 /// caller drops the jail, which kills it.
 pub fn supervise(
-    supervisor: Supervisor,
+    supervisor: SupervisionLoop,
     running: &mut Running,
     monitor: &mut MonitorHandle,
     policy: &Policy,
     output: UnboundedReceiver<TooMuchOutput>,
     sink: &mut EventSink<'_>,
-) -> anyhow::Result<Course> {
-    let Supervisor { runtime, signals } = supervisor;
+) -> anyhow::Result<RunCourse> {
+    let SupervisionLoop { runtime, signals } = supervisor;
     runtime.block_on(async {
-        let mut inputs = Inputs::new(running, monitor, policy.limits.wall, output, signals)?;
-        let mut course = Course::default();
+        let mut inputs = LoopInputs::new(running, monitor, policy.limits.wall, output, signals)?;
+        let mut course = RunCourse::default();
         loop {
             let mut input = inputs.next(running).await?;
             // Who was stopped hears of the clock first: what has come meanwhile came in time.
-            if matches!(input, Input::Deadline)
+            if matches!(input, LoopInput::Deadline)
                 && let Some(news) = running.news_within(Duration::ZERO)?
             {
-                input = Input::News(Ok(news));
+                input = LoopInput::News(Ok(news));
             }
-            if let Input::News(news) = input {
+            if let LoopInput::News(news) = input {
                 match news? {
                     JailNews::Gone => break,
                     JailNews::ExecFailed(errno) => course.exec_failed = Some(errno),
@@ -139,11 +139,11 @@ pub fn supervise(
             if answer(&input, running, monitor, &mut course, sink) {
                 running.kill()?;
             }
-            if matches!(input, Input::Tick) {
+            if matches!(input, LoopInput::Tick) {
                 sink.observer.tick(running);
                 inputs.look.was(running.is_still());
             }
-            if matches!(input, Input::Events) {
+            if matches!(input, LoopInput::Events) {
                 inputs.look.soon();
                 inputs.taken = Some(Instant::now());
             }
@@ -156,20 +156,20 @@ pub fn supervise(
 
 /// Takes note of what happened; whether the jail must die of it.
 fn answer(
-    input: &Input,
+    input: &LoopInput,
     running: &mut Running,
     monitor: &mut MonitorHandle,
-    course: &mut Course,
+    course: &mut RunCourse,
     sink: &mut EventSink<'_>,
 ) -> bool {
     match input {
-        Input::News(_) => false,
-        Input::Events => take_events(monitor, course, sink),
-        Input::Output => reached(course, Limit::Output),
-        Input::Deadline => reached(course, Limit::Wall),
-        Input::Signal(arrived) => hear(*arrived, running, course),
-        Input::Grace => give_up(course),
-        Input::Tick => {
+        LoopInput::News(_) => false,
+        LoopInput::Events => take_events(monitor, course, sink),
+        LoopInput::Output => reached(course, Limit::Output),
+        LoopInput::Deadline => reached(course, Limit::Wall),
+        LoopInput::Signal(arrived) => hear(*arrived, running, course),
+        LoopInput::Grace => give_up(course),
+        LoopInput::Tick => {
             let limit = running.exceeded();
             let is_over = limit.is_some_and(|limit| reached(course, limit));
             // That processes come and go wakes nobody.
@@ -179,50 +179,54 @@ fn answer(
 }
 
 /// Takes the events that wait; whether the jail must die of them.
-fn take_events(monitor: &mut MonitorHandle, course: &mut Course, sink: &mut EventSink<'_>) -> bool {
+fn take_events(
+    monitor: &mut MonitorHandle,
+    course: &mut RunCourse,
+    sink: &mut EventSink<'_>,
+) -> bool {
     course.more_events = monitor.drain(|event| course.killed_for_behaviour |= sink.see(&event));
     course.killed_for_behaviour || ended_by_kernel(monitor, course)
 }
 
 /// Whether the kernel has condemned the jail, so that the rest of it is to go as well.
-fn ended_by_kernel(monitor: &MonitorHandle, course: &mut Course) -> bool {
+fn ended_by_kernel(monitor: &MonitorHandle, course: &mut RunCourse) -> bool {
     course.killed_for_loss |= monitor.condemned_for_loss();
     course.killed_for_loss || monitor.condemned()
 }
 
 /// The first demand for an end is the program's to follow; a second one is not waited for.
-fn hear(arrived: Arrived, running: &Running, course: &mut Course) -> bool {
-    let (Arrived::End(number) | Arrived::Message(number)) = arrived;
+fn hear(arrived: ArrivedSignal, running: &Running, course: &mut RunCourse) -> bool {
+    let (ArrivedSignal::End(number) | ArrivedSignal::Message(number)) = arrived;
     match arrived {
-        Arrived::End(_) if course.asked.is_some() => return give_up(course),
-        Arrived::End(_) => course.asked = Some(number),
-        Arrived::Message(_) => {}
+        ArrivedSignal::End(_) if course.asked.is_some() => return give_up(course),
+        ArrivedSignal::End(_) => course.asked = Some(number),
+        ArrivedSignal::Message(_) => {}
     }
     // A jail that is gone needs no signal; the news of its end are on the way.
     let _ = u8::try_from(number).map(|number| running.pass_on(number));
     false
 }
 
-fn give_up(course: &mut Course) -> bool {
+fn give_up(course: &mut RunCourse) -> bool {
     course.interrupted = course.asked;
     true
 }
 
 /// The first limit to be reached is the one that ended the run.
-fn reached(course: &mut Course, limit: Limit) -> bool {
+fn reached(course: &mut RunCourse, limit: Limit) -> bool {
     course.limit.get_or_insert(limit);
     true
 }
 
 /// When the limits are looked at next.
-struct Look {
+struct PollTimer {
     at: Instant,
     pace: Duration,
 }
 
-impl Look {
-    fn first() -> Look {
-        Look {
+impl PollTimer {
+    fn first() -> PollTimer {
+        PollTimer {
             at: Instant::now(),
             pace: TICK,
         }
@@ -245,7 +249,7 @@ impl Look {
     }
 }
 
-struct Inputs {
+struct LoopInputs {
     /// None when nobody watches.
     events: Option<AsyncFd<OwnedFd>>,
     /// Those of them that rest less long.
@@ -257,9 +261,9 @@ struct Inputs {
     more_events: bool,
     news: AsyncFd<OwnedFd>,
     output: UnboundedReceiver<TooMuchOutput>,
-    look: Look,
+    look: PollTimer,
     deadline: Instant,
-    signals: Signals,
+    signals: SignalListener,
     timed_out: bool,
     /// When the program must have ended, once it was asked to.
     grace: Option<Instant>,
@@ -291,22 +295,22 @@ async fn wait_for(
     }
 }
 
-impl Inputs {
+impl LoopInputs {
     fn new(
         running: &Running,
         monitor: &MonitorHandle,
         wall: Duration,
         output: UnboundedReceiver<TooMuchOutput>,
-        signals: Signals,
-    ) -> io::Result<Inputs> {
-        Ok(Inputs {
+        signals: SignalListener,
+    ) -> io::Result<LoopInputs> {
+        Ok(LoopInputs {
             events: monitor.descriptor().map(readable).transpose()?,
             verdicts: monitor.verdicts().map(readable).transpose()?,
             taken: None,
             more_events: false,
             news: readable(running.descriptor())?,
             output,
-            look: Look::first(),
+            look: PollTimer::first(),
             deadline: Instant::now() + wall.saturating_sub(running.elapsed()),
             signals,
             timed_out: false,
@@ -324,21 +328,21 @@ impl Inputs {
 
     /// The next thing that happens. Verdicts come before the news that may have followed them; what else is left
     /// behind in the end is handed out there.
-    async fn next(&mut self, running: &mut Running) -> io::Result<Input> {
+    async fn next(&mut self, running: &mut Running) -> io::Result<LoopInput> {
         let grace = self.grace.unwrap_or(self.deadline);
         let over = |rest: Duration| self.taken.map(|taken| taken + rest);
         let (verdicts_rest, rest) = (over(VERDICTS_REST), over(REST));
         Ok(tokio::select! {
             biased;
-            ready = wait_for(self.verdicts.as_ref(), verdicts_rest), if !self.more_events => { ready?.clear_ready(); Input::Events }
-            ready = wait_for(self.events.as_ref(), rest), if !self.more_events => { ready?.clear_ready(); Input::Events }
-            ready = self.news.readable() => { ready?.clear_ready(); Input::News(running.news()) }
-            Some(TooMuchOutput) = self.output.recv() => Input::Output,
-            arrived = self.signals.next() => Input::Signal(arrived),
-            () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; Input::Grace }
-            () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; Input::Deadline }
-            () = sleep_until(self.look.at) => Input::Tick,
-            () = std::future::ready(()), if self.more_events => Input::Events,
+            ready = wait_for(self.verdicts.as_ref(), verdicts_rest), if !self.more_events => { ready?.clear_ready(); LoopInput::Events }
+            ready = wait_for(self.events.as_ref(), rest), if !self.more_events => { ready?.clear_ready(); LoopInput::Events }
+            ready = self.news.readable() => { ready?.clear_ready(); LoopInput::News(running.news()) }
+            Some(TooMuchOutput) = self.output.recv() => LoopInput::Output,
+            arrived = self.signals.next() => LoopInput::Signal(arrived),
+            () = sleep_until(grace), if self.grace.is_some() && !self.given_up => { self.given_up = true; LoopInput::Grace }
+            () = sleep_until(self.deadline), if !self.timed_out => { self.timed_out = true; LoopInput::Deadline }
+            () = sleep_until(self.look.at) => LoopInput::Tick,
+            () = std::future::ready(()), if self.more_events => LoopInput::Events,
         })
     }
 }
@@ -349,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_sleeps_is_looked_at_less_often_until_it_acts() {
-        let mut look = Look::first();
+        let mut look = PollTimer::first();
         let paces = [true; 5].map(|still| {
             look.was(still);
             look.pace.as_millis()

@@ -26,14 +26,14 @@ use turnkey_policy::{Glob, HostPath, Policy, ToolchainMode, WORKSPACE, WorkdirMo
 use crate::files;
 use installation::{is_program, prefix, prefix_of};
 use turnkey_report::{BroughtIn, escape};
-use way::{Named, Way, Workspace};
+use way::{NamedPath, ProgramPlaces, ResolvedPath};
 
 /// The longest chain of symlinks and interpreters that is followed.
 const LONGEST: usize = 16;
 
 /// What a command needs that the jail does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Need {
+pub struct ToolchainNeed {
     /// The command's own file.
     pub program: PathBuf,
     /// Installations.
@@ -44,7 +44,7 @@ pub struct Need {
     pub directories: Vec<PathBuf>,
 }
 
-impl Need {
+impl ToolchainNeed {
     /// Each installation for the report, and by whose word it is there.
     pub fn told(&self) -> impl Iterator<Item = BroughtIn> {
         let named = self.prefixes.iter().zip(&self.words);
@@ -59,7 +59,7 @@ impl Need {
 /// An installation that is more than one, or none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the toolchain of {} would bring in {}, which {why} ({by}){}", program.display(), prefix.display(), fix.as_deref().unwrap_or(""))]
-pub struct TooMuch {
+pub struct NoInstallation {
     program: PathBuf,
     prefix: PathBuf,
     why: &'static str,
@@ -76,11 +76,11 @@ pub fn bring_in(
     policy: &mut Policy,
     program: &OsStr,
     workdir: Option<&Path>,
-) -> Result<Option<Need>, TooMuch> {
+) -> Result<Option<ToolchainNeed>, NoInstallation> {
     if policy.filesystem.toolchain != ToolchainMode::Auto {
         return Ok(None);
     }
-    let Some(need) = find(policy, program, workdir, &Caller::of_this_process())? else {
+    let Some(need) = find(policy, program, workdir, &CallerPaths::of_this_process())? else {
         return Ok(None);
     };
     for prefix in &need.prefixes {
@@ -103,17 +103,17 @@ pub fn bring_in(
 
 /// What of the caller decides where a command is.
 #[derive(Debug)]
-pub struct Caller {
+pub struct CallerPaths {
     path: Vec<PathBuf>,
     home: Option<PathBuf>,
 }
 
-impl Caller {
+impl CallerPaths {
     /// From this process's environment.
-    pub fn of_this_process() -> Caller {
+    pub fn of_this_process() -> CallerPaths {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        Caller {
+        CallerPaths {
             path: std::env::split_paths(&path).collect(),
             home: home.filter(|home| home.is_absolute()),
         }
@@ -142,32 +142,32 @@ pub fn find(
     policy: &Policy,
     program: &OsStr,
     workdir: Option<&Path>,
-    caller: &Caller,
-) -> Result<Option<Need>, TooMuch> {
-    let workspace = Workspace::new(policy, workdir.unwrap_or(Path::new(".")));
+    caller: &CallerPaths,
+) -> Result<Option<ToolchainNeed>, NoInstallation> {
+    let workspace = ProgramPlaces::new(policy, workdir.unwrap_or(Path::new(".")));
     let by_name = !program.as_bytes().contains(&b'/');
     let found = match by_name {
-        true => caller.look_up(program).map(Named::absolute),
+        true => caller.look_up(program).map(NamedPath::absolute),
         false => Some(workspace.on_host(Path::new(program))),
     };
     let Some(found) = found.filter(|found| is_program(&found.file)) else {
         return Ok(None);
     };
     let by = if by_name { "your PATH" } else { "the command" };
-    let mut search = Search {
+    let mut search = ToolchainSearch {
         policy,
         caller,
         home: caller.home(),
         workspace,
-        need: Need {
+        need: ToolchainNeed {
             program: found.file.clone(),
-            ..Need::default()
+            ..ToolchainNeed::default()
         },
         real: Vec::new(),
-        open: VecDeque::from([Step {
+        open: VecDeque::from([SearchStep {
             named: found,
             by_name,
-            word: Word::Caller,
+            word: NamedBy::Caller,
             by: by.to_owned(),
         }]),
     };
@@ -177,7 +177,7 @@ pub fn find(
 
 /// Whose word it is that a file is needed, from most trusted to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
+enum NamedBy {
     /// The caller named it.
     Caller,
     /// Something that is installed did.
@@ -187,26 +187,26 @@ enum Word {
 }
 
 /// A file on the way from the command to what runs it.
-struct Step {
-    named: Named,
+struct SearchStep {
+    named: NamedPath,
     by_name: bool,
-    word: Word,
+    word: NamedBy,
     by: String,
 }
 
-struct Search<'a> {
+struct ToolchainSearch<'a> {
     policy: &'a Policy,
-    caller: &'a Caller,
+    caller: &'a CallerPaths,
     home: Option<PathBuf>,
-    workspace: Workspace,
-    need: Need,
+    workspace: ProgramPlaces,
+    need: ToolchainNeed,
     /// The canonical paths of what is needed.
     real: Vec<PathBuf>,
-    open: VecDeque<Step>,
+    open: VecDeque<SearchStep>,
 }
 
-impl Search<'_> {
-    fn run(&mut self) -> Result<(), TooMuch> {
+impl ToolchainSearch<'_> {
+    fn run(&mut self) -> Result<(), NoInstallation> {
         for _ in 0..LONGEST {
             let Some(step) = self.open.pop_front() else {
                 break;
@@ -216,13 +216,13 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn step(&mut self, mut step: Step) -> Result<(), TooMuch> {
+    fn step(&mut self, mut step: SearchStep) -> Result<(), NoInstallation> {
         let file = step.named.file.clone();
-        let Some(way) = Way::to(&file, &self.workspace) else {
+        let Some(way) = ResolvedPath::to(&file, &self.workspace) else {
             // A command that is there and cannot be walked to.
             let foreign = "is behind another user's symlink";
             return match step.word {
-                Word::Caller => Err(self.too_much(&file, foreign, &step.by, false)),
+                NamedBy::Caller => Err(self.too_much(&file, foreign, &step.by, false)),
                 _ => Ok(()),
             };
         };
@@ -231,7 +231,7 @@ impl Search<'_> {
             return Ok(());
         }
         if way.over_workspace {
-            step.word = Word::Workspace;
+            step.word = NamedBy::Workspace;
         }
         let directory = if self.workspace.holds(&way.real) {
             self.show_again(&way.real, &step)
@@ -246,12 +246,12 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn too_much(&self, place: &Path, why: &'static str, by: &str, fix: bool) -> TooMuch {
+    fn too_much(&self, place: &Path, why: &'static str, by: &str, fix: bool) -> NoInstallation {
         let fix = fix.then(|| {
             let program = place.display();
             format!("; name what it needs instead, such as `--read {program}`")
         });
-        TooMuch {
+        NoInstallation {
             program: self.need.program.clone(),
             prefix: prefix(place).to_owned(),
             why,
@@ -261,7 +261,11 @@ impl Search<'_> {
     }
 
     /// Adds the installation of a file when the jail does not show it; the answer is where its programs are.
-    fn require(&mut self, way: &Way, step: &Step) -> Result<Option<PathBuf>, TooMuch> {
+    fn require(
+        &mut self,
+        way: &ResolvedPath,
+        step: &SearchStep,
+    ) -> Result<Option<PathBuf>, NoInstallation> {
         // By way of the workspace, only the canonical path means the same when it is used.
         let file = match way.over_workspace {
             true => &way.real,
@@ -284,7 +288,7 @@ impl Search<'_> {
         if parts.is_empty() {
             if let Some(why) = installation::too_much(&real, home) {
                 // A key is not to be given by a copied line.
-                return Err(refuse(why, step.word == Word::Caller));
+                return Err(refuse(why, step.word == NamedBy::Caller));
             }
             if let Some(why) = self.is_none(&real, file, step.word) {
                 return Err(refuse(why, true));
@@ -307,20 +311,20 @@ impl Search<'_> {
     }
 
     /// Why a place is no installation that may be brought in by this word.
-    fn is_none(&self, real: &Path, file: &Path, word: Word) -> Option<&'static str> {
+    fn is_none(&self, real: &Path, file: &Path, word: NamedBy) -> Option<&'static str> {
         let listed = || self.listed().any(|directory| prefix_of(&directory) == real);
         let known = || {
             let name = file.file_name().and_then(|name| self.caller.look_up(name));
-            let named = name.and_then(|file| Way::to(&file, &self.workspace));
+            let named = name.and_then(|file| ResolvedPath::to(&file, &self.workspace));
             let by_name =
                 named.is_some_and(|way| !way.over_workspace && way.real.starts_with(real));
             by_name || installation::is_in_a_layout(real, self.home.as_deref())
         };
         match word {
-            Word::Caller | Word::Installed if installation::is_one(real) => None,
+            NamedBy::Caller | NamedBy::Installed if installation::is_one(real) => None,
             _ if listed() => None,
-            Word::Workspace if installation::is_one(real) && known() => None,
-            Word::Workspace if installation::is_one(real) => {
+            NamedBy::Workspace if installation::is_one(real) && known() => None,
+            NamedBy::Workspace if installation::is_one(real) => {
                 Some("nothing but a file of the workspace names")
             }
             _ => Some("is no installation"),
@@ -330,13 +334,13 @@ impl Search<'_> {
     /// The directories of the caller's PATH that do not go by way of the workspace.
     fn listed(&self) -> impl Iterator<Item = PathBuf> {
         let ways = self.caller.directories();
-        let ways = ways.filter_map(|directory| Way::to(directory, &self.workspace));
+        let ways = ways.filter_map(|directory| ResolvedPath::to(directory, &self.workspace));
         ways.filter(|way| !way.over_workspace).map(|way| way.real)
     }
 
     /// A directory of the workspace, such as a venv, under its own path too: scripts in it name that. Nothing
     /// is given by this that the workspace does not show already.
-    fn show_again(&mut self, real: &Path, step: &Step) -> Option<PathBuf> {
+    fn show_again(&mut self, real: &Path, step: &SearchStep) -> Option<PathBuf> {
         let filesystem = &self.policy.filesystem;
         if step.named.inside || self.is_shown(real, real) {
             return None;
@@ -373,10 +377,10 @@ impl Search<'_> {
 
     /// One symlink further, and where that lies when its directories are symlinks themselves; and
     /// the Python that a venv stands on.
-    fn follow(&mut self, file: &Path, way: &Way, word: Word) {
+    fn follow(&mut self, file: &Path, way: &ResolvedPath, word: NamedBy) {
         let word = match self.is_installed(file) && !way.over_workspace {
-            true => Word::Installed,
-            false => word.max(Word::Installed),
+            true => NamedBy::Installed,
+            false => word.max(NamedBy::Installed),
         };
         if let Ok(text) = std::fs::read_link(file) {
             let to = file.parent().unwrap_or(file).join(text);
@@ -407,23 +411,23 @@ impl Search<'_> {
             return;
         };
         let word = match self.is_installed(file) {
-            true => Word::Installed,
-            false => Word::Workspace,
+            true => NamedBy::Installed,
+            false => NamedBy::Workspace,
         };
         let by = format!("the first line of {}", file.display());
         let found = line.looked_up().and_then(|name| self.caller.look_up(name));
         self.push(&line.interpreter, word, by.clone());
         // The caller's PATH says where a name leads, whoever asks for it.
-        self.open.extend(found.map(|file| Step {
-            named: Named::absolute(file),
+        self.open.extend(found.map(|file| SearchStep {
+            named: NamedPath::absolute(file),
             by_name: true,
-            word: Word::Caller,
+            word: NamedBy::Caller,
             by: format!("your PATH and {by}"),
         }));
     }
 
-    fn push(&mut self, to: &Path, word: Word, by: String) {
-        self.open.push_back(Step {
+    fn push(&mut self, to: &Path, word: NamedBy, by: String) {
+        self.open.push_back(SearchStep {
             named: self.workspace.on_host(to),
             by_name: false,
             word,

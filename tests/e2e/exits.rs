@@ -92,6 +92,32 @@ pub fn streams_are_opened_by_their_names() {
     ran.expect(ran.stderr.contains("err\n"), "standard error");
 }
 
+/// A pipe of a shell of root's is its own, mode 0600: the jail's user opens it by name all the same, as a process of a
+/// container would.
+#[test]
+fn a_pipe_is_read_by_its_name_and_stays_as_it_was() {
+    use std::os::fd::AsFd as _;
+    let mode =
+        |pipe: &std::os::fd::OwnedFd| nix::sys::stat::fstat(pipe.as_fd()).unwrap().st_mode & 0o7777;
+    for name in ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
+        let (reading, writing) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap();
+        let before = mode(&reading);
+        nix::unistd::write(&writing, b"through the pipe").unwrap();
+        drop(writing);
+        let run = Run::new();
+        let mut command = run.command(&["sh", "-c", &format!("cat {name}; echo x > {name}")]);
+        let child = command
+            .stdin(reading.try_clone().unwrap())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = turnkey_tests::finish(child);
+        assert_eq!(output.stdout, b"through the pipe", "{name}");
+        assert_ne!(output.status.code(), Some(0), "nobody writes into it");
+        assert_eq!(mode(&reading), before, "it is as before");
+    }
+}
+
 #[test]
 fn captured_output_is_in_the_report_and_passes_through() {
     let ran = Run::new()

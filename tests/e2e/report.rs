@@ -1,5 +1,6 @@
 //! `turnkey report`: a stored report rendered again.
 
+mod advised;
 mod browser;
 mod redaction;
 mod suggested;

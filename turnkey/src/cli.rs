@@ -15,52 +15,51 @@ pub use overrides::OverrideArguments;
 /// breaks the rules, and say exactly what happened.
 #[derive(Debug, Parser)]
 #[command(name = "turnkey", version, arg_required_else_help = true)]
-pub struct Arguments {
+pub struct CommandLine {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: TurnkeyCommand,
 }
 
 /// What turnkey can do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum TurnkeyCommand {
     /// Run a command in a jail, watched.
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
     /// List the shipped profiles: what each is for, and what it builds on.
     Profiles(ProfilesArguments),
-    /// Look for what is wrong in profiles, and for what is most likely not meant.
+    /// Check profiles for errors and likely mistakes.
     #[command(after_help = CHECK_CODES)]
     Check(CheckArguments),
-    /// Run a command in a jail whose rules only speak, and write the profile that would have allowed what
+    /// Run a command in a jail whose rules only log, and write the profile that would have allowed what
     /// it did.
     #[command(after_help = LEARN_CODES)]
     Learn(LearnArguments),
-    /// Render a stored report again: the text of the terminal, or the same for browsers and other programs.
+    /// Render a stored report: as the text of the terminal, or in a format for browsers and other programs.
     #[command(after_help = REPORT_CODES)]
     Report(ReportArguments),
-    /// Say what a run did, or a profile allows, that another profile does not allow.
+    /// List what a run did, or a profile allows, that another profile does not allow.
     #[command(after_help = DIFF_CODES)]
     Diff(DiffArguments),
-    /// Print what a run would do, in order, without doing any of it; or which rule decides on an attempt,
+    /// Print the plan of a run, in order, without running it; or the rule that decides on an attempt,
     /// and why.
     Explain(ExplainArguments),
-    /// Say what this host can enforce for you, and the fix for what it cannot.
+    /// Test what this host can enforce for this caller, and name the fix for the rest.
     #[command(after_help = DOCTOR_CODES)]
     Doctor(DoctorArguments),
-    /// Make a profile of what another tool is told: a seccomp profile of the OCI, or settings of
+    /// Convert the settings of another tool to a profile: an OCI seccomp profile, or settings of
     /// sandbox-runtime.
     #[command(after_help = IMPORT_CODES)]
     Import(ImportArguments),
-    /// Print the JSON Schema of what turnkey reads and writes, for editors and programs.
+    /// Print the JSON Schema of profiles or reports, for editors and programs.
     Schema(SchemaArguments),
-    /// Load the programs in the kernel once, so that runs start without loading them; or take them
-    /// away, or list them.
+    /// Load the eBPF programs once, so that runs start without loading them; or unload or list them.
     #[command(subcommand)]
     Monitor(MonitorCommand),
-    /// Print the completions of a shell, for its own directory of them.
+    /// Print completions for a shell.
     Completions(CompletionsArguments),
-    /// Print the manual page, or write one of each command to a directory.
+    /// Print the manual page, or write a page for each command to a directory.
     Man(ManArguments),
     /// Print the version, as --version does.
     Version,
@@ -68,33 +67,33 @@ pub enum Command {
 
 const LEARN_CODES: &str = "Exit codes:
   0-119     the command's own status, and the profile is written
-  125       turnkey failed, the run was ended before its time, or not all of it was seen: no
-            profile is written
+  125       turnkey failed, the run was ended early, or some of it was not recorded: no profile is
+            written
   126, 127  command not executable, not found
   128+N     the command died from signal N by itself, and the profile is written";
 
 const REPORT_CODES: &str = "Exit codes:
-  0    it was rendered, whatever the verdict in it
-  125  the file is no report that this turnkey can read, or the output could not be written";
+  0    the report was rendered, whatever its verdict
+  125  the file is no report that this version can read, or the output could not be written";
 
 const DIFF_CODES: &str = "Exit codes:
   0    B does or allows nothing that A does not allow
-  1    it does
-  125  one of them cannot be used";
+  1    B does or allows more
+  125  A or B is invalid or cannot be read";
 
 const CHECK_CODES: &str = "Exit codes:
-  0    nothing was found
-  1    every profile can be used, and something should be looked at
-  125  a profile cannot be used";
+  0    no findings
+  1    every profile is valid, and at least one has findings
+  125  a profile is invalid";
 
 const IMPORT_CODES: &str = "Exit codes:
-  0    the profile means what the file meant
-  1    a profile was made, and what of the file is not as it was is named
+  0    the profile is equivalent to the file
+  1    a profile was made; the differences from the file are listed
   125  no profile was made";
 
 const DOCTOR_CODES: &str = "Exit codes:
-  0    the default profile can be enforced whole by this caller
-  1    it cannot; what is missing is named with its fix
+  0    this caller can enforce the whole default profile
+  1    a layer is missing; each one is named with its fix
   125  turnkey itself failed";
 
 const EXIT_CODES: &str = "Exit codes:
@@ -104,16 +103,16 @@ const EXIT_CODES: &str = "Exit codes:
   122       killed by a resource limit (memory, pids, output, file size)
   124       wall or CPU time limit
   125       turnkey failed, or a required layer could not be enforced, and nothing ran;
-            with --best-effort: no jail at all can be made here;
+            with --best-effort: no jail can be made here;
             or the command succeeded and its files could not all be exported
   126, 127  command not executable, not found
   128+N     the command died from signal N by itself
 
 Examples:
-  turnkey run python3 untrusted.py                         no network, and what it writes is thrown away
-  turnkey run --allow pypi.org:443 -- pip download six     TCP to this host, and to nobody else
+  turnkey run python3 untrusted.py                         no network; its writes are discarded
+  turnkey run --allow pypi.org:443 -- pip download six     TCP to this host only
   turnkey run --memory 1G --wall 2m --read /data -- ./job  more memory and time, and a directory to read
-  turnkey run --export out --export-changes -- ./build.sh  what it wrote, as plain files";
+  turnkey run --export out --export-changes -- ./build.sh  keep the files that it wrote";
 
 /// `turnkey run`.
 #[derive(Debug, Args)]
@@ -126,32 +125,32 @@ pub struct RunArguments {
         help_heading = "Policy"
     )]
     pub profile: String,
-    /// Write the JSON report here; - for standard output, and what the program prints there goes to standard error
+    /// Write the JSON report to this file; -: to standard output, and the program's output to standard error
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub report: Option<PathBuf>,
-    /// Write every event here, as JSON Lines
+    /// Write every event to this file, as JSON Lines
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub events: Option<PathBuf>,
     /// Keep the program's output in the report as well
     #[arg(long, help_heading = "Output")]
     pub capture: bool,
-    /// Tell in the report which system calls were made; until the end of the run every call on the host
-    /// takes a little longer
+    /// Report the set of system calls that were made; slows every system call of the host until the end
+    /// of the run
     #[arg(long, requires = "report", help_heading = "Output")]
     pub syscalls: bool,
-    /// Keep credentials in arguments, paths and addresses of the report and the events as they are
+    /// Do not redact credentials in arguments, paths and addresses of the report and the events
     #[arg(long, help_heading = "Output")]
     pub no_redact: bool,
-    /// Bring the workspace's files out to this new or empty directory when the run is over
+    /// Copy the workspace's files to this new or empty directory after the run
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub export: Option<PathBuf>,
-    /// Of the workspace's files, export only those that the run added or modified
+    /// Export only files that the run added or modified
     #[arg(long, requires = "export", help_heading = "Files")]
     pub export_changes: bool,
     /// No verdict line and no explanation on standard error
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
-    /// Colours on standard error; by itself, where that is a terminal
+    /// Colour on standard error
     #[arg(
         long = "color",
         value_name = "WHEN",
@@ -160,7 +159,7 @@ pub struct RunArguments {
         help_heading = "Output"
     )]
     pub colour: ColourWhen,
-    /// The strictness.
+    /// The accepted layers.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
     /// The directory that appears as /workspace, instead of the current one
@@ -169,7 +168,7 @@ pub struct RunArguments {
     /// Flags over the profile.
     #[command(flatten)]
     pub overrides: OverrideArguments,
-    /// The command and its arguments, from the first word that is no option; -- before it is never wrong
+    /// The command and its arguments, from the first word that is no option; -- before it is optional
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -178,11 +177,11 @@ pub struct RunArguments {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Policy")]
 pub struct StrictnessArguments {
-    /// Go on with every layer that this host can give, and name each that it cannot, here and in the report; with one
-    /// missing the verdict is inconclusive at best
+    /// Run with every layer that this host has; missing ones are named on the terminal and in the report, and the
+    /// verdict is inconclusive at best
     #[arg(long)]
     pub best_effort: bool,
-    /// Do without the monitor, and without whatever else an unprivileged caller cannot have: no
+    /// Run without the monitor, and without other layers that need privileges which the caller lacks: no
     /// rule acts, and the verdict is inconclusive at best
     #[arg(long, conflicts_with = "best_effort")]
     pub unmonitored: bool,
@@ -214,16 +213,16 @@ pub struct ProfilesArguments {
 /// `turnkey learn`.
 #[derive(Debug, Args)]
 pub struct LearnArguments {
-    /// The profile that the new one builds on: a shipped one, as `turnkey profiles` lists them, or a file
+    /// The profile that the new one extends: a shipped one, as `turnkey profiles` lists them, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "untrusted")]
     pub profile: String,
-    /// Write the profile here instead of to learned.toml; - for standard output
+    /// Write the profile to this file instead of learned.toml; -: to standard output
     #[arg(long, value_name = "FILE|-")]
     pub out: Option<PathBuf>,
-    /// Add to this profile what it does not allow, and leave the rest of it as it is
+    /// Add what the run did to this profile, and keep the rest of it
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub merge: Option<PathBuf>,
-    /// Write the JSON report of the run here; - for standard output
+    /// Write the JSON report of the run to this file; -: to standard output
     #[arg(long, value_name = "FILE|-")]
     pub report: Option<PathBuf>,
     /// No verdict line and no explanation on standard error
@@ -235,7 +234,7 @@ pub struct LearnArguments {
     /// Flags over the profile, which the new one keeps but for limits.
     #[command(flatten)]
     pub overrides: OverrideArguments,
-    /// The command and its arguments, from the first word that is no option; -- before it is never wrong
+    /// The command and its arguments, from the first word that is no option; -- before it is optional
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -243,16 +242,16 @@ pub struct LearnArguments {
 /// `turnkey report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// What `turnkey run --report FILE` has written; - for standard input
+    /// A report of `turnkey run --report FILE`; - for standard input
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
-    /// What to make of it
+    /// The format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
-    /// Write it here instead of to standard output
+    /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE|-")]
     pub out: Option<PathBuf>,
-    /// Colours in the text; by itself, where standard output is a terminal
+    /// Colour in the text
     #[arg(
         long = "color",
         value_name = "WHEN",
@@ -276,26 +275,26 @@ pub enum ColourWhen {
 /// What `turnkey report` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReportFormat {
-    /// What `run` said on the terminal
+    /// The text that `run` printed on the terminal
     Text,
-    /// The report itself, as this turnkey writes it: turnkey.report/v1
+    /// The report as JSON, as this version writes it: turnkey.report/v1
     Json,
-    /// One page for a browser, which fetches nothing
+    /// One page for a browser, which loads nothing from elsewhere
     Html,
-    /// SARIF 2.1.0, for tools that show results of analyses
+    /// SARIF 2.1.0, for code hosts and viewers of static analysis results
     Sarif,
-    /// OCSF 1.5.0, a Detection Finding on a line for each finding, for lakes of security events
+    /// OCSF 1.5.0, one Detection Finding per line, for SIEMs
     Ocsf,
-    /// XML as of JUnit, for build servers: a suite for the run, a case for each finding
+    /// JUnit XML, for build servers: a suite for the run, a case for each finding
     Junit,
-    /// A profile over that of the run, which allows what it was refused, but for what is critical
+    /// A profile that extends that of the run and allows what it was refused, except by critical rules
     Profile,
 }
 
 /// `turnkey diff`.
 #[derive(Debug, Args)]
 pub struct DiffArguments {
-    /// A profile, or a stored report, whose run is then what is allowed
+    /// A profile, or a stored report, which allows what its run did
     #[arg(value_name = "A")]
     pub a: String,
     /// A stored report of `run` or `learn`, or a profile
@@ -321,25 +320,25 @@ pub struct CheckArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which rule decides, and why")]
 pub struct QuestionArguments {
-    /// An attempt on this path, as the kernel writes it: absolute, links followed; or memfd:NAME
+    /// An attempt on this path, as the kernel resolves it: absolute, links followed; or memfd:NAME
     #[arg(long, value_name = "PATH")]
     pub path: Option<OsString>,
-    /// The kind of attempt, as in rules: open, exec, connect …; with --path, open if not said
+    /// The kind of attempt, as in rules: open, exec, connect …; by default open, with --path
     #[arg(long, value_name = "KIND")]
     pub on: Option<String>,
-    /// An attempt on this address and port, such as 10.0.0.1:443 or [2001:db8::1]:443; connect, if --on does not say otherwise
+    /// An attempt on this address and port, such as 10.0.0.1:443 or [2001:db8::1]:443; by default connect
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub address: Option<String>,
-    /// How the file is opened: read or write; both if not said
+    /// How the file is opened: read or write; by default both
     #[arg(long, value_name = "HOW")]
     pub access: Vec<String>,
     /// The state of the file: memfd, deleted or truncated
     #[arg(long, value_name = "STATE")]
     pub flag: Option<String>,
-    /// By the program of this path, as the kernel writes it; who acts is not known, if not said
+    /// The path of the acting program, as the kernel resolves it; by default unknown
     #[arg(long, value_name = "PATH")]
     pub exe: Option<OsString>,
-    /// By the script that was started by this absolute name, which --exe interprets
+    /// The absolute name of the acting script, which --exe interprets
     #[arg(long, value_name = "PATH", requires = "exe")]
     pub script: Option<OsString>,
 }
@@ -365,7 +364,7 @@ pub struct ExplainArguments {
     /// Flags over the profile.
     #[command(flatten)]
     pub overrides: OverrideArguments,
-    /// The command that would run; it need not exist
+    /// The command of the run; it need not exist
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -373,7 +372,7 @@ pub struct ExplainArguments {
 /// `turnkey import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// The other tool's file
+    /// The settings file of the other tool
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Write the profile to this new file, instead of standard output
@@ -384,7 +383,7 @@ pub struct ImportArguments {
 /// `turnkey schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArguments {
-    /// What it describes
+    /// The object of the schema
     #[arg(value_enum, default_value = "profile")]
     pub of: SchemaOf,
 }
@@ -401,7 +400,7 @@ pub enum SchemaOf {
 /// `turnkey completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
-    /// Whose completions
+    /// The shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }
@@ -409,7 +408,7 @@ pub struct CompletionsArguments {
 /// `turnkey man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// Write turnkey.1, turnkey-run.1 and so on here, in a directory that is there
+    /// Write turnkey.1, turnkey-run.1 and so on to this existing directory
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }
@@ -425,11 +424,11 @@ pub struct DoctorArguments {
 /// `turnkey monitor`.
 #[derive(Debug, Subcommand)]
 pub enum MonitorCommand {
-    /// Load them for every run, until the next boot or `unload`.
+    /// Load the programs for all runs, until the next boot or `unload`.
     Load,
-    /// What is loaded, and the jails it watches; exit code 1 when this turnkey's programs are not.
+    /// List the loaded programs and the monitored jails; exit code 1 when this version's programs are not loaded.
     Status(StatusArguments),
-    /// Take them away. Jails that they watch stay watched.
+    /// Unload the programs. Running jails stay monitored.
     Unload(UnloadArguments),
 }
 
@@ -444,7 +443,7 @@ pub struct StatusArguments {
 /// `turnkey monitor unload`.
 #[derive(Debug, Args)]
 pub struct UnloadArguments {
-    /// Those of every version, not only of this turnkey
+    /// Unload the programs of every version
     #[arg(long)]
     pub all: bool,
 }
@@ -456,14 +455,15 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 
     #[test]
     fn relative_paths_are_made_absolute() {
         let arguments =
-            Arguments::try_parse_from(["turnkey", "run", "--read", "data", "--", "true"]).unwrap();
-        let Command::Run(run) = arguments.command else {
+            CommandLine::try_parse_from(["turnkey", "run", "--read", "data", "--", "true"])
+                .unwrap();
+        let TurnkeyCommand::Run(run) = arguments.command else {
             panic!("`run` is run")
         };
         let expected = std::env::current_dir().unwrap().join("data");
@@ -478,7 +478,7 @@ mod tests {
         let line = [
             "turnkey", "run", "--memory", "1G", "--", "ls", "--memory", "-l",
         ];
-        let Command::Run(run) = Arguments::try_parse_from(line).unwrap().command else {
+        let TurnkeyCommand::Run(run) = CommandLine::try_parse_from(line).unwrap().command else {
             panic!("`run` is run")
         };
         assert_eq!(run.command, ["ls", "--memory", "-l"]);
@@ -496,7 +496,8 @@ mod tests {
             ("turnkey run true --help", "true --help"),
         ] {
             let words = line.split(' ');
-            let Command::Run(run) = Arguments::try_parse_from(words).unwrap().command else {
+            let TurnkeyCommand::Run(run) = CommandLine::try_parse_from(words).unwrap().command
+            else {
                 panic!("`run` is run")
             };
             assert_eq!(run.command.join(" ".as_ref()), command, "{line}");
@@ -506,7 +507,7 @@ mod tests {
 
     #[test]
     fn the_flags_of_run_are_grouped_and_examples_stand_at_the_end() {
-        let mut command = Arguments::command();
+        let mut command = CommandLine::command();
         let help = command
             .find_subcommand_mut("run")
             .unwrap()
@@ -521,6 +522,6 @@ mod tests {
 
     #[test]
     fn a_command_is_required() {
-        assert!(Arguments::try_parse_from(["turnkey", "run"]).is_err());
+        assert!(CommandLine::try_parse_from(["turnkey", "run"]).is_err());
     }
 }

@@ -50,25 +50,25 @@ fn give_up_on_panic() {
 }
 
 fn answer() -> ExitCode {
-    let arguments = match cli::Arguments::try_parse() {
+    let arguments = match cli::CommandLine::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(&visible(error)),
     };
     let outcome = match arguments.command {
-        cli::Command::Run(arguments) => cmd::run::run(&arguments),
-        cli::Command::Profiles(arguments) => cmd::profiles::profiles(&arguments),
-        cli::Command::Learn(arguments) => cmd::learn::learn(arguments),
-        cli::Command::Report(arguments) => cmd::report::report(&arguments),
-        cli::Command::Diff(arguments) => cmd::diff::diff(&arguments),
-        cli::Command::Check(arguments) => cmd::check::check(&arguments),
-        cli::Command::Explain(arguments) => cmd::explain::explain(&arguments),
-        cli::Command::Doctor(arguments) => cmd::doctor::doctor(&arguments),
-        cli::Command::Import(arguments) => cmd::import::import(&arguments),
-        cli::Command::Schema(arguments) => cmd::schema::schema(&arguments),
-        cli::Command::Monitor(command) => cmd::monitor::monitor(&command),
-        cli::Command::Completions(arguments) => cmd::pages::completions(&arguments),
-        cli::Command::Man(arguments) => cmd::pages::man(&arguments),
-        cli::Command::Version => cmd::pages::version(),
+        cli::TurnkeyCommand::Run(arguments) => cmd::run::run(&arguments),
+        cli::TurnkeyCommand::Profiles(arguments) => cmd::profiles::profiles(&arguments),
+        cli::TurnkeyCommand::Learn(arguments) => cmd::learn::learn(arguments),
+        cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),
+        cli::TurnkeyCommand::Diff(arguments) => cmd::diff::diff(&arguments),
+        cli::TurnkeyCommand::Check(arguments) => cmd::check::check(&arguments),
+        cli::TurnkeyCommand::Explain(arguments) => cmd::explain::explain(&arguments),
+        cli::TurnkeyCommand::Doctor(arguments) => cmd::doctor::doctor(&arguments),
+        cli::TurnkeyCommand::Import(arguments) => cmd::import::import(&arguments),
+        cli::TurnkeyCommand::Schema(arguments) => cmd::schema::schema(&arguments),
+        cli::TurnkeyCommand::Monitor(command) => cmd::monitor::monitor(&command),
+        cli::TurnkeyCommand::Completions(arguments) => cmd::pages::completions(&arguments),
+        cli::TurnkeyCommand::Man(arguments) => cmd::pages::man(&arguments),
+        cli::TurnkeyCommand::Version => cmd::pages::version(),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -91,7 +91,7 @@ fn visible(error: clap::Error) -> clap::Error {
     let arguments =
         std::env::args_os().map(|argument| turnkey_report::escape(argument.as_encoded_bytes()));
     match error.use_stderr() {
-        true => cli::Arguments::try_parse_from(arguments)
+        true => cli::CommandLine::try_parse_from(arguments)
             .err()
             .unwrap_or(error),
         false => error,

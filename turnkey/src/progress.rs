@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_millis(400);
 const LOOKS: u64 = 5;
 
 /// The terminal, as far as turnkey knows it.
-struct Screen {
+struct TerminalLine {
     /// The line is there.
     shown: bool,
     /// The last thing written by others ended with a line break.
@@ -36,14 +36,14 @@ struct Screen {
     last: Option<Instant>,
 }
 
-static SCREEN: Mutex<Screen> = Mutex::new(Screen {
+static SCREEN: Mutex<TerminalLine> = Mutex::new(TerminalLine {
     shown: false,
     fresh: true,
     writers: 0,
     last: None,
 });
 
-fn screen() -> MutexGuard<'static, Screen> {
+fn screen() -> MutexGuard<'static, TerminalLine> {
     // What a panicked thread left is still what is on the screen.
     SCREEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -63,7 +63,7 @@ pub fn apart<T>(bytes: &[u8], write: impl FnOnce() -> T) -> T {
     written
 }
 
-impl Screen {
+impl TerminalLine {
     /// Whether a line would stand by itself.
     fn is_free(&self) -> bool {
         let silent = self.last.is_none_or(|last| last.elapsed() >= SILENCE);
@@ -87,7 +87,7 @@ impl Screen {
 
 /// What the supervisor leaves for the line.
 #[derive(Default)]
-struct Numbers {
+struct ProgressNumbers {
     looks: AtomicU64,
     events: AtomicU64,
     tasks: AtomicU64,
@@ -96,16 +96,16 @@ struct Numbers {
 }
 
 /// The line of one run; it goes with this.
-pub struct Progress {
-    numbers: Arc<Numbers>,
+pub struct ProgressLine {
+    numbers: Arc<ProgressNumbers>,
     over: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Starts to draw, where somebody is there to look.
-    pub fn start(limits: &JailLimits, quiet: bool) -> Progress {
-        let numbers = Arc::new(Numbers::default());
+    pub fn start(limits: &JailLimits, quiet: bool) -> ProgressLine {
+        let numbers = Arc::new(ProgressNumbers::default());
         let over = Arc::new((Mutex::new(false), Condvar::new()));
         let thread = (!quiet && somebody_looks()).then(|| {
             let (numbers, over, limits) = (Arc::clone(&numbers), Arc::clone(&over), limits.clone());
@@ -114,7 +114,7 @@ impl Progress {
                 .spawn(move || run(&numbers, &over, &limits))
                 .ok()
         });
-        Progress {
+        ProgressLine {
             numbers,
             over,
             thread: thread.flatten(),
@@ -150,7 +150,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         let (over, changed) = &*self.over;
         *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -172,7 +172,7 @@ fn somebody_looks() -> bool {
     stderr.is_terminal() && !dumb && !background
 }
 
-fn run(numbers: &Numbers, over: &(Mutex<bool>, Condvar), limits: &JailLimits) {
+fn run(numbers: &ProgressNumbers, over: &(Mutex<bool>, Condvar), limits: &JailLimits) {
     let started = Instant::now();
     let (over, changed) = over;
     let mut wait = PATIENCE;
@@ -211,7 +211,7 @@ fn fit(parts: &[String], columns: usize) -> String {
     line
 }
 
-fn parts(numbers: &Numbers, limits: &JailLimits, elapsed: Duration) -> Vec<String> {
+fn parts(numbers: &ProgressNumbers, limits: &JailLimits, elapsed: Duration) -> Vec<String> {
     let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
     let (tasks, memory) = (number(&numbers.tasks), number(&numbers.memory));
     let mut parts = vec![
@@ -231,8 +231,8 @@ fn parts(numbers: &Numbers, limits: &JailLimits, elapsed: Duration) -> Vec<Strin
 mod tests {
     use super::*;
 
-    fn screen() -> Screen {
-        Screen {
+    fn screen() -> TerminalLine {
+        TerminalLine {
             shown: false,
             fresh: true,
             writers: 0,
@@ -243,15 +243,15 @@ mod tests {
     #[test]
     fn the_line_stands_by_itself_or_not_at_all() {
         assert!(screen().is_free());
-        let busy = Screen {
+        let busy = TerminalLine {
             writers: 1,
             ..screen()
         };
-        let prompt = Screen {
+        let prompt = TerminalLine {
             fresh: false,
             ..screen()
         };
-        let loud = Screen {
+        let loud = TerminalLine {
             last: Some(Instant::now()),
             ..screen()
         };
@@ -271,10 +271,10 @@ mod tests {
         let overrides = turnkey_policy::Overrides::default();
         let policy = turnkey_policy::load("untrusted", &|_| Err(String::new()), &overrides);
         let limits = policy.unwrap().limits;
-        let numbers = Numbers::default();
+        let numbers = ProgressNumbers::default();
         numbers.events.store(1204, Ordering::Relaxed);
         let elapsed = Duration::from_millis(3900);
-        let line = |numbers: &Numbers| fit(&parts(numbers, &limits, elapsed), 120);
+        let line = |numbers: &ProgressNumbers| fit(&parts(numbers, &limits, elapsed), 120);
         assert_eq!(line(&numbers), "turnkey: 3 s of 30 s · 1204 events");
         numbers.tasks.store(5, Ordering::Relaxed);
         numbers.memory.store(15 << 20, Ordering::Relaxed);

@@ -5,6 +5,7 @@ use turnkey_policy::{Behaviour, BehaviourResponse, EnforcementMode, Policy};
 mod injection;
 mod looking;
 mod network;
+mod secrets;
 mod system;
 
 use super::fixture::{Story, policy, response};

@@ -276,6 +276,37 @@ fn j38_leases_and_notices_are_not_taken() {
 }
 
 #[test]
+fn j45_sockets_get_no_program_and_send_nothing_urgent() {
+    let filters = all_that_any_policy_allows();
+    let upper = 0xdead_beef << 32;
+    let option = |level, name| {
+        ask(
+            &filters,
+            libc::SYS_setsockopt,
+            [3, level | upper, name | upper, 0, 0, 0],
+        )
+    };
+    // SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF
+    for program in [26, 50, 51, 52] {
+        assert_eq!(option(1, program), EPERM, "{program}");
+        assert_eq!(option(6, program), ALLOW, "another level: {program}");
+    }
+    // SO_REUSEADDR, SO_DETACH_FILTER, SO_OOBINLINE
+    for ordinary in [2, 27, 10] {
+        assert_eq!(option(1, ordinary), ALLOW, "{ordinary}");
+    }
+    // MSG_OOB, alone and with MSG_NOSIGNAL; MSG_NOSIGNAL alone.
+    for (flags, answer) in [(1, EPERM), (0x4001, EPERM), (0x4000, ALLOW)] {
+        let flags = flags | upper;
+        let fourth = [3, 0, 0, flags, 0, 0];
+        assert_eq!(ask(&filters, libc::SYS_sendto, fourth), answer);
+        assert_eq!(ask(&filters, libc::SYS_sendmmsg, fourth), answer);
+        let third = [3, 0, flags, 1, 0, 0];
+        assert_eq!(ask(&filters, libc::SYS_sendmsg, third), answer);
+    }
+}
+
+#[test]
 fn j47_the_jails_init_is_left_alone() {
     let filters = all_that_any_policy_allows();
     let signal = u64::from(libc::SIGSTOP.cast_unsigned());

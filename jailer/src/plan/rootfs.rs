@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use turnkey_policy::masks;
 use turnkey_policy::{HostPath, JailLimits, Policy, ProcView, WORKSPACE, WorkdirMode, is_reserved};
 
 use super::network::NetworkReach;
 use super::places::is_no_workdir;
-use super::{EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep, masks};
+use super::{EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
 use crate::host::{Host, NameResolution, PathFact};
 use crate::ids::identity::{self, NAME_SERVICES, account_files};
 use crate::landlock::PathUse;
@@ -76,7 +77,7 @@ impl RootfsBuilder {
         };
         self.mount(step, "/proc", PathUse::Read)?;
         if policy.filesystem.proc == ProcView::Common {
-            self.steps.extend(masks::steps());
+            self.steps.extend(mask_steps());
         }
         Ok(())
     }
@@ -389,4 +390,15 @@ impl RootfsBuilder {
             WorkdirMode::None => self.tmpfs(&path, most),
         }
     }
+}
+
+/// One step for each part of /proc that is covered.
+fn mask_steps() -> impl Iterator<Item = RootfsStep> {
+    let of = |masks: &'static [(&str, &str)], directory| {
+        masks.iter().map(move |(path, _)| RootfsStep::Mask {
+            path: Path::new(path).to_owned(),
+            directory,
+        })
+    };
+    of(masks::FILES, false).chain(of(masks::DIRECTORIES, true))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use turnkey_policy::{HostPath, Layer, Overrides};
+use turnkey_policy::{HostPath, Layer, Overrides, masks};
 
 use super::*;
 use crate::groups::hierarchy::{CgroupHierarchies, Controller, ControllerHome};

@@ -52,6 +52,8 @@ pub(super) mod effect {
     pub const QUIET: u32 = 64;
     /// What the object leads to is written from the root on.
     pub const ABSOLUTE: u32 = 128;
+    /// Both ways, and if what was there by the new name is a directory, so is all that is in it.
+    pub const MOVED_BACK: u32 = 256;
 }
 
 impl Name {
@@ -190,7 +192,7 @@ fn exchanged(regs: u64) -> u32 {
     const RENAMEAT2: i32 = 316;
     let flags = read::register(regs, offset!(regs_r8)).word();
     if read::number(regs) == RENAMEAT2 && flags & RENAME_EXCHANGE != 0 {
-        effect::EXCHANGED
+        effect::EXCHANGED | effect::MOVED_BACK
     } else {
         0
     }

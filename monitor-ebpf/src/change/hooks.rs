@@ -107,16 +107,21 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     } else {
         effects
     };
+    let effects = if act.exchange && act.new.is_some_and(Place::is_directory) {
+        effects | effect::MOVED_BACK
+    } else {
+        effects
+    };
     let effects = read::forgotten(scratch, u64::from(effects)) as u32;
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     let regs = read::current_registers();
     if is_judged_at_exit(class_of(regs)) {
         if !verdict.refuses() {
-            if verdict.action != action::LOG || jail.notice(who.thread, verdict.rule) {
+            if verdict.action != action::LOG || read::notice(jail, who.thread, verdict.rule) {
                 return true;
             }
         } else {
-            jail.hooked(who.thread).set(who.thread);
+            emit::left(jail, read::mark_told(jail, who.thread));
         }
     }
     if verdict.kills() {
@@ -205,11 +210,11 @@ pub fn make_hook(
     if !verdict.refuses() {
         // An open is decided on again at its end, with the file that it has opened.
         let is_silent = verdict.action != action::LOG || by_open;
-        if is_silent || is_judged_at_exit(call) && jail.notice(who.thread, verdict.rule) {
+        if is_silent || is_judged_at_exit(call) && read::notice(jail, who.thread, verdict.rule) {
             return true;
         }
     } else if by_open || is_judged_at_exit(call) {
-        jail.hooked(who.thread).set(who.thread);
+        emit::left(jail, read::mark_told(jail, who.thread));
     }
     if verdict.kills() {
         automaton::execute(jail, who.thread);

@@ -2,7 +2,7 @@
 
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
-use turnkey_abi::{FILTERED_WORDS, HOOKED, Jail};
+use turnkey_abi::{FILTERED_WORDS, Jail};
 
 use super::{apart, opaque};
 
@@ -188,64 +188,23 @@ impl JailCell {
         slot < COUNT && word >> (slot % 64) & 1 != 0
     }
 
-    /// Whether a hook has told of the syscall that the thread is in; asked once.
+    /// Whether a hook may have left something for the end of a call.
     #[inline(always)]
-    pub fn take_hooked(self, thread: u32) -> bool {
-        let hooked = self.hooked(thread);
-        let told = hooked.get() == thread;
-        if told {
-            hooked.set(0);
-        }
-        told
-    }
-
-    /// Leaves for the end of the call that a thread is in what a rule has to say of it; `false` when another
-    /// thread's is in its place.
-    #[inline(always)]
-    pub fn notice(self, thread: u32, rule: u16) -> bool {
-        let slot = self.noticed(thread);
+    pub fn is_marked(self) -> bool {
         // SAFETY: the pointer comes from the map of jails; a word is whole on every processor.
-        unsafe {
-            let held = slot.read_volatile();
-            let is_free = held == 0 || held as u32 == thread;
-            if is_free {
-                slot.write_volatile(u64::from(rule) << 32 | u64::from(thread));
-            }
-            is_free
-        }
+        unsafe { (&raw const (*self.0).marked).read_volatile() != 0 }
     }
 
-    /// The rule plus one that was left for a thread's call; asked once. 0: none.
+    /// Lets the ends of calls look for what hooks have left.
     #[inline(always)]
-    pub fn take_noticed(self, thread: u32) -> u16 {
-        let slot = self.noticed(thread);
-        // SAFETY: as in `notice`.
-        unsafe {
-            let held = slot.read_volatile();
-            if held as u32 != thread {
-                return 0;
-            }
-            slot.write_volatile(0);
-            (held >> 32) as u16
-        }
-    }
-
-    #[inline(always)]
-    fn noticed(self, thread: u32) -> *mut u64 {
-        let slot = opaque(u64::from(thread)) as usize % HOOKED;
-        // SAFETY: the pointer comes from the map of jails; only the address of a field is taken.
-        unsafe { &raw mut (*self.0).noticed[slot] }
+    pub(super) fn set_marked(self) {
+        // SAFETY: as in `is_marked`, and all who write it write the same.
+        unsafe { (&raw mut (*self.0).marked).write_volatile(1) };
     }
 
     /// Whether hooks are asked before acts.
     #[inline(always)]
     pub fn has_hooks(self) -> bool {
         word!(self, has_hooks).get() != 0
-    }
-
-    #[inline(always)]
-    pub fn hooked(self, thread: u32) -> Word {
-        let slot = opaque(u64::from(thread)) as usize % HOOKED;
-        word!(self, hooked[slot])
     }
 }

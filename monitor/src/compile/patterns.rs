@@ -10,11 +10,11 @@ const MEMORY_FILES: &str = "memfd:**";
 /// Every pattern of paths, in a fixed order.
 pub(super) struct Patterns<'r> {
     globs: Vec<&'r Glob>,
-    /// Of each that is a rule's own, its rule and its number there. Behind those stand what rules on hidden
-    /// paths are silent about.
+    /// Of each that is a rule's own, its rule and its number there. Behind those stand what rules are
+    /// silent about.
     of: Vec<(usize, usize)>,
     /// Of the ones behind, the rule.
-    shown: Vec<usize>,
+    silent_of: Vec<usize>,
     /// Whether a path is that of a memory file is one more question to it.
     memory: Option<Glob>,
 }
@@ -28,15 +28,15 @@ impl<'r> Patterns<'r> {
             own.map(move |(number, glob)| ((index, number), glob))
         });
         let (of, mut globs): (Vec<_>, Vec<_>) = own.unzip();
-        let shown =
-            with_path.flat_map(|(index, rule)| rule.shown.iter().map(move |glob| (index, glob)));
-        let (shown, silent): (Vec<_>, Vec<_>) = shown.unzip();
+        let silent =
+            with_path.flat_map(|(index, rule)| rule.silent.iter().map(move |glob| (index, glob)));
+        let (silent_of, silent): (Vec<_>, Vec<_>) = silent.unzip();
         globs.extend(silent);
         let memory = Glob::parse(MEMORY_FILES).ok();
         Self {
             globs,
             of,
-            shown,
+            silent_of,
             memory: memory.filter(|_| rules.iter().any(|rule| !rule.flags.is_empty())),
         }
     }
@@ -55,13 +55,13 @@ impl<'r> Patterns<'r> {
         candidate.pattern.is_none_or(|number| {
             let index = self.of.binary_search(&(candidate.rule, number));
             let matches = index.is_ok_and(|index| matched.contains(&index));
-            matches && !self.is_shown(candidate.rule, matched)
+            matches && !self.is_silent(candidate.rule, matched)
         })
     }
 
     /// Whether a rule is silent about a path that these patterns match.
-    fn is_shown(&self, rule: usize, matched: &BTreeSet<usize>) -> bool {
-        let mut shown = (self.of.len()..).zip(&self.shown);
-        shown.any(|(index, of)| *of == rule && matched.contains(&index))
+    fn is_silent(&self, rule: usize, matched: &BTreeSet<usize>) -> bool {
+        let mut silent = (self.of.len()..).zip(&self.silent_of);
+        silent.any(|(index, of)| *of == rule && matched.contains(&index))
     }
 }

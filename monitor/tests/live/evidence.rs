@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use turnkey_facts::{Decision, Event, Kind};
+use turnkey_facts::{Address, Decision, Event, Kind, NetworkAct};
+use turnkey_monitor::Tier;
 use turnkey_policy::{OnLoss, RuleAction};
 
-use super::harness::{Seen, interrupts_tracepoints_here, kill_reading, policy, python, rule};
+use super::harness::{Seen, interrupts_tracepoints_here, kill_reading, policy, python, rule, tier};
 
 /// Opens that differ from one to the next, so that each is a record of its own.
 fn flood(opens: u32) -> String {
@@ -325,4 +326,73 @@ fn random_programs_are_told_exactly() {
             assert_eq!(opens(&seen, &path).0, count, "{path}");
         }
     }
+}
+
+/// A connect waits for a listener without room. As many threads as follow each other connect meanwhile: one of
+/// them has a number that shares its place in any small table.
+const WAITS: &str = "import socket, struct, threading, time
+listener = socket.socket()
+listener.bind(('127.0.0.1', 0))
+listener.listen(0)
+there = listener.getsockname()
+first = socket.create_connection(there)
+waiting = socket.socket()
+def wait():
+ try: waiting.connect(there)
+ except OSError: pass
+thread = threading.Thread(target=wait)
+thread.start()
+path = '/proc/self/task/%d/syscall' % thread.native_id
+while not open(path).read().startswith('42 '): time.sleep(0.001)
+def refused():
+ with socket.socket() as s: s.connect_ex(('127.0.0.1', 9))
+for _ in range(256):
+ other = threading.Thread(target=refused)
+ other.start()
+ other.join()
+waiting.shutdown(socket.SHUT_RDWR)
+thread.join()
+print(there[1])";
+
+#[test]
+fn a_call_that_waits_is_told_once_whatever_other_threads_do_meanwhile() {
+    let seen = python(&policy("[network]\nmode = \"loopback\"\n"), WAITS);
+    seen.assert_lived();
+    let port: u16 = seen.stdout().trim().parse().expect("a port");
+    let connects = |port: u16| -> u64 {
+        let to = |event: &&Event| match &event.kind {
+            Kind::Network {
+                act: NetworkAct::Connect,
+                address: Address::Inet(address),
+                ..
+            } => address.port() == port,
+            _ => false,
+        };
+        let events = seen.events.iter().filter(to);
+        events.map(|event| 1 + event.repeated).sum()
+    };
+    assert_eq!(connects(9), 256, "{}", seen.tell());
+    assert_eq!(connects(port), 2, "{}", seen.tell());
+}
+
+/// What the kernel asks a hook about in a call of which nothing else is told: read(2) of who is another process.
+const LOOKED_AT: &str = "import os, signal
+pid = os.fork()
+if pid == 0: signal.pause()
+descriptor = os.open('/proc/%d/syscall' % pid, 0)
+try: os.read(descriptor, 99)
+except OSError as error: print(error.errno)
+os.open('/dev/zero', 0)
+os.kill(pid, 9)
+os.wait()";
+
+#[test]
+fn what_follows_a_call_that_only_a_hook_has_told_of_is_told() {
+    let seen = python(&policy(&rule("other", "ptrace", "deny", "")), LOOKED_AT);
+    seen.assert_lived();
+    if tier() == Tier::Lsm {
+        assert_eq!(seen.stdout(), "1\n", "{}", seen.tell());
+        assert_eq!(seen.decisions(), [(0, RuleAction::Deny)]);
+    }
+    assert_eq!(opens(&seen, "/dev/zero").0, 1, "{}", seen.tell());
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use turnkey_abi::fault;
+use turnkey_facts::Kind;
 use turnkey_policy::{EnforcementMode, Policy, RuleAction};
 
 use super::harness::{OBJECT, Seen, kill_reading, policy, python_path, rule, run_object};
@@ -144,4 +145,22 @@ fn m34_without_slots_every_repetition_is_told() {
     seen.assert_lived();
     assert!(seen.evidence.complete);
     assert!(seen.events.len() > 100);
+}
+
+#[test]
+fn m34_without_marks_a_call_is_told_twice_and_the_run_says_so() {
+    let program =
+        "import socket\nsocket.socket(type=socket.SOCK_DGRAM).connect_ex(('127.0.0.1', 9))";
+    assert!(attempt(fault::MARKS, &policy(""), program).condemned);
+    for (faults, times) in [(0, 1), (fault::MARKS, 2)] {
+        let observed = Policy {
+            mode: EnforcementMode::Observe,
+            ..policy("")
+        };
+        let seen = attempt(faults, &observed, program);
+        seen.assert_lived();
+        let told = seen.kinds(|kind| matches!(kind, Kind::Network { .. }).then_some(()));
+        assert_eq!(told.len(), times, "{}", seen.tell());
+        assert_eq!(seen.evidence.complete, faults == 0, "{:?}", seen.evidence);
+    }
 }

@@ -73,7 +73,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
         prop::option::of(pattern()),
     );
     (on, path, access, action, flags, files, more).prop_map(
-        |(on, path, access, action, flags, files, (flagged, by_file, yields, shown))| {
+        |(on, path, access, action, flags, files, (flagged, by_file, yields, silent))| {
             let by_file =
                 by_file && action != RuleAction::Allow && !on.contains(&AttemptKind::Stat);
             let has_flags = flagged && !by_file && on.iter().all(|on| on.has_flags());
@@ -93,7 +93,7 @@ pub fn any_rule() -> impl Strategy<Value = Rule> {
                 },
                 yields,
                 // A rule that means files by themselves means them wherever they are.
-                shown: shown.filter(|_| !by_file),
+                silent: silent.filter(|_| !by_file),
                 ..Rule::new("any", [], action)
             }
         },

@@ -1,6 +1,7 @@
 //! Literal heads: the beginnings, up to the first wildcard, of the paths that a pattern matches.
 
 use super::{Glob, Token};
+use crate::home::Beginning;
 
 /// More beginnings than this are taken for any.
 const MOST: usize = 4096;
@@ -25,6 +26,14 @@ impl PatternHead {
         match self.bytes.strip_prefix(place) {
             Some(rest) => rest.is_empty() || rest[0] == b'/',
             None => self.is_open && place.starts_with(&self.bytes),
+        }
+    }
+
+    /// The same, for who looks whether there is such a path.
+    pub(crate) fn beginning(&self) -> Beginning<'_> {
+        Beginning {
+            bytes: &self.bytes,
+            is_open: self.is_open,
         }
     }
 

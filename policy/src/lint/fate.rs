@@ -95,7 +95,8 @@ fn in_state(
     state: FileState,
 ) -> Result<CandidateFate, BudgetExceeded> {
     let (before, _) = field.around(kind, candidate);
-    let rivals = field.rivals(before, candidate, state.flag)?;
+    let mut rivals = field.rivals(before, candidate, state.flag)?;
+    rivals.retain(|rival| !field.may_be_silent(*rival, candidate));
     if candidate.is_whole() {
         // It also means attempts without a path or an address, on which the others say nothing.
         let first = rivals.into_iter().find(|rival| rival.is_whole());

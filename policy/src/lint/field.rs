@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use super::language::{self, BudgetExceeded, PathLanguage, StepBudget};
 use super::peers;
 use super::universe::PathUniverse;
+use crate::WORKSPACE;
 use crate::decide::{Candidate, precedence};
 use crate::glob::Glob;
 use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule};
@@ -106,6 +107,19 @@ impl<'r> ComparableRules<'r> {
                 && self.may_share_actors(*other, candidate)
         });
         Ok(rivals.collect())
+    }
+
+    /// Whether what `candidate` speaks of may be where `other` says nothing, as the program's home lacks it.
+    pub(super) fn may_be_silent(&self, other: Candidate, candidate: Candidate) -> bool {
+        let glob = |of: Candidate| of.glob(self.rules);
+        let (Some(one), Some(other_glob)) = (glob(candidate), glob(other)) else {
+            return false;
+        };
+        let speaks_at_home = other_glob.below(WORKSPACE.as_bytes()).is_some();
+        let mut heads = one.heads().into_iter();
+        self.rules[other.rule].present
+            && speaks_at_home
+            && heads.any(|head| head.may_be_below(WORKSPACE.as_bytes()))
     }
 
     /// True when an actor may be covered by the rules of both; a quick look that is never wrongly false.

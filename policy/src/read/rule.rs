@@ -20,6 +20,7 @@ pub(super) fn rule(section: &mut SectionReader<'_, '_, '_>) -> Option<ProfileRul
     let flags = words(section.list("flags", values::word));
     let yields = section.truth("yields");
     let hidden = section.truth("hidden");
+    let present = section.truth("present");
     let same_file = section.value("same_file", values::word);
     let (exe, exe_places) = patterns(section, "exe");
     let (script, script_places) = patterns(section, "script");
@@ -50,7 +51,8 @@ pub(super) fn rule(section: &mut SectionReader<'_, '_, '_>) -> Option<ProfileRul
         flags,
         yields,
         hidden,
-        shown: None,
+        present,
+        silent: None,
         same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
         exe,
         script,
@@ -64,6 +66,7 @@ pub(super) fn rule(section: &mut SectionReader<'_, '_, '_>) -> Option<ProfileRul
     check_truncated(section, &rule);
     check_yields(section, &rule);
     check_hidden(section, &rule);
+    check_present(section, &rule);
     Some(ProfileRule {
         rule,
         replaces,
@@ -193,6 +196,27 @@ fn check_hidden(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
         return;
     };
     section.problem(problem, "hidden", "here");
+}
+
+/// What is present is known by paths, and at the start of a run.
+fn check_present(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
+    if !rule.present {
+        return;
+    }
+    let problem = if rule.path.is_empty() {
+        Problem::new("`rule.present` has no meaning without `path`")
+            .help("write the paths that it is about, or remove it")
+    } else if rule.same_file != SameFile::No {
+        Problem::new("`rule.present` and `rule.same_file` do not go together").help(
+            "write `same_file = \"optional\"` alone: a path that leads nowhere is a name then",
+        )
+    } else if rule.hidden {
+        Problem::new("`rule.present` and `rule.hidden` do not go together")
+            .help("the program's home is shown: write two rules")
+    } else {
+        return;
+    };
+    section.problem(problem, "present", "here");
 }
 
 /// More spellings of one pattern than this are no list of files.

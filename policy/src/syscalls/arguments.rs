@@ -114,6 +114,9 @@ const SET_ID_BITS: u32 = 0o6000;
 const SET_ID: &str = "the set-user-id and set-group-id bits of a file's mode";
 /// `O_CREAT`, and the bit of `O_TMPFILE` that no other flag has: without them no mode is read.
 const MAKES_A_FILE: u32 = 0o20_000_100;
+/// The flag of a send for urgent data.
+pub const MSG_OOB: u32 = 1;
+const URGENT: &str = "urgent data, `MSG_OOB`";
 /// The jail's init, as the jail's processes number it.
 const INIT: &[u32] = &[1];
 
@@ -183,6 +186,34 @@ pub const REFUSALS: &[ArgumentRefusal] = &[
         only: RefusalScope::Every,
         when: &[on(2, WORD, BitTest::IsNot(&[0, 1, 6, 17, 58]))],
         answer: RefusalErrno::Protocol,
+    },
+    ArgumentRefusal {
+        syscalls: &["setsockopt"],
+        what: "programs that the kernel runs for a socket: `SO_ATTACH_FILTER`, `SO_ATTACH_BPF`, `SO_ATTACH_REUSEPORT_CBPF`, `SO_ATTACH_REUSEPORT_EBPF`",
+        why: "they reach the kernel's compiler of foreign code, and are for sniffers and for servers that spread their connections",
+        only: RefusalScope::Every,
+        when: &[
+            // SOL_SOCKET
+            on(1, WORD, BitTest::Is(&[1])),
+            on(2, WORD, BitTest::Is(&[26, 50, 51, 52])),
+        ],
+        answer: RefusalErrno::Permission,
+    },
+    ArgumentRefusal {
+        syscalls: &["sendto", "sendmmsg"],
+        what: URGENT,
+        why: "on Unix sockets it is a corner of the kernel with a history of faults, and hardly a program interrupts its peer so: telnet(1) and ftp(1) do",
+        only: RefusalScope::Every,
+        when: &[on(3, MSG_OOB, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
+    },
+    ArgumentRefusal {
+        syscalls: &["sendmsg"],
+        what: URGENT,
+        why: "as for sendto",
+        only: RefusalScope::Every,
+        when: &[on(2, MSG_OOB, BitTest::IsSet)],
+        answer: RefusalErrno::Permission,
     },
     ArgumentRefusal {
         syscalls: &["linkat"],

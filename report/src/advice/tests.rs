@@ -370,3 +370,150 @@ fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
     }
     assert!(followed > 50, "{followed}");
 }
+
+/// What the kinds of advice say, each with a trial: `tests/e2e/report/advised.rs`.
+const KINDS: &str = include_str!("../../../tests/data/advice.json");
+
+/// Whether a text is what the pattern says, with anything at each `*`.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let begins = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(begins) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    for part in &parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    parts.last().is_some_and(|last| last.is_empty()) || rest.is_empty()
+}
+
+/// Whoever adds a layer adds it here.
+const STOPPERS: [Stopper; 10] = [
+    Stopper::MountNamespace,
+    Stopper::Mounts,
+    Stopper::Landlock,
+    Stopper::FilePermissions,
+    Stopper::CgroupProgram,
+    Stopper::NetworkNamespace,
+    Stopper::Seccomp,
+    Stopper::Capabilities,
+    Stopper::UserNamespace,
+    Stopper::Monitor,
+];
+
+/// Acts of every shape that advice tells apart, with the call's refused arguments.
+fn objects() -> Vec<Object> {
+    let accesses = [
+        FileAccess::Read,
+        FileAccess::Write,
+        FileAccess::Execute,
+        FileAccess::Link,
+        FileAccess::Rename,
+        FileAccess::Unlink,
+        FileAccess::Chmod,
+        FileAccess::Map,
+        FileAccess::Stat,
+        FileAccess::Attribute,
+    ];
+    let paths = ["/", "/srv/a", "/proc/cpuinfo", "/etc/passwd", "/srv/\\x1b"];
+    let file = |path: &str, access| Object::File {
+        path: Some(path.to_owned()),
+        truncated: false,
+        access: vec![access],
+        raw: None,
+        to: None,
+        memory: Vec::new(),
+    };
+    let files = paths
+        .iter()
+        .flat_map(|path| accesses.map(|access| file(path, access)));
+    let addresses = [
+        "127.0.0.1:80",
+        "127.0.0.1:0",
+        "127.0.0.1:53",
+        "0.0.0.0:80",
+        "10.0.0.1:80",
+        "10.0.0.1:0",
+        "unix:/run/a",
+    ];
+    let sockets = [None, Some(SocketType::Stream), Some(SocketType::Datagram)];
+    let address = |address: &str, socket| Object::Address {
+        address: address.to_owned(),
+        socket,
+        name: None,
+    };
+    let addresses = addresses
+        .iter()
+        .flat_map(|one| sockets.map(|socket| address(one, socket)));
+    let calls = (0..512).filter_map(syscalls::name).chain(["syscall 999"]);
+    files
+        .chain(addresses)
+        .chain(calls.map(|name| Object::Syscall(name.to_owned())))
+        .collect()
+}
+
+#[test]
+fn each_advice_is_of_a_kind_that_is_tried_and_each_kind_is_given() {
+    let kinds: std::collections::BTreeMap<String, String> =
+        serde_json::from_str(KINDS).expect("kinds by name");
+    let mut given = BTreeSet::new();
+    let mut take = |advice: String| {
+        let of = kinds.iter().filter(|(_, pattern)| fits(pattern, &advice));
+        let of: Vec<&String> = of.map(|(kind, _)| kind).collect();
+        assert!(!of.is_empty(), "no kind says: {advice}");
+        given.extend(of.into_iter().cloned());
+    };
+    let rules = [
+        rule(&["/srv/**"]),
+        rule(&["/srv/a"]),
+        Rule::new("whole", AttemptKind::ALL.iter().copied(), RuleAction::Deny),
+        Rule {
+            address: vec![Subnet::one("10.0.0.0".parse().expect("an address"))],
+            ..Rule::new("peers", [AttemptKind::Connect], RuleAction::Deny)
+        },
+        Rule {
+            hidden: true,
+            ..rule(&["/srv/**"])
+        },
+    ];
+    for object in objects() {
+        for stopper in STOPPERS {
+            for only in [
+                None,
+                Some(RefusalScope::Every),
+                Some(RefusalScope::WithoutSetId),
+            ] {
+                let act = Act {
+                    on: Some(match &object {
+                        Object::File { .. } => AttemptKind::Open,
+                        Object::Address { .. } => AttemptKind::Connect,
+                        Object::Syscall(_) => AttemptKind::Ptrace,
+                    }),
+                    object: object.clone(),
+                    outcome: Outcome::Denied(stopper),
+                    errno: libc::EPERM,
+                    for_arguments: only,
+                };
+                match &object {
+                    Object::Syscall(name) => {
+                        for_call(Some(stopper), name, only)
+                            .into_iter()
+                            .for_each(&mut take);
+                    }
+                    _ => for_layer(stopper, &object).into_iter().for_each(&mut take),
+                }
+                for rule in &rules {
+                    take(for_rule("untrusted", rule, &act));
+                    take(for_rule_alone("untrusted", rule, &act));
+                }
+            }
+        }
+    }
+    for kind in kinds.keys() {
+        assert!(given.contains(kind), "nothing advises {kind}");
+    }
+}

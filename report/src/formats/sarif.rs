@@ -8,7 +8,7 @@ use super::{VERSION, status_word, summary, title, verdict_word};
 use crate::clock;
 use crate::model::{Finding, Report, Status, Violation};
 
-use crate::{peers, terminal, unescape};
+use crate::{came_of, terminal, unescape};
 
 /// The log.
 pub fn log(report: &Report) -> Value {
@@ -116,7 +116,7 @@ fn whole(finding: &Finding, index: usize) -> Value {
 }
 
 fn attempt(violation: &Violation, finding: &Finding, index: usize) -> Value {
-    let stopped = peers::stopped_by(violation);
+    let stopped = came_of::words(violation);
     let headline = terminal::headline(violation);
     let actor = terminal::actor(&violation.process);
     let text = format!("{headline}, by {actor}; stopped by {stopped}");

@@ -7,14 +7,17 @@ use super::{Result, is_false};
 
 /// Attempts at one system call that failed in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct RefusedCall {
     /// The kernel's name of it, or `syscall` and its number.
     pub syscall: String,
     /// How many.
     pub count: u64,
     /// Of the first one.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub first_time: String,
     /// Of the last one.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub last_time: String,
     /// The row of `processes` that did the first one; `null` when that list was full.
     pub first_exec_id: Option<u32>,

@@ -10,9 +10,14 @@ use crate::words;
 
 /// Uses of one address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct NetworkAttempt {
     /// `connect`, `bind` or `send`.
     #[serde(with = "words")]
+    #[cfg_attr(
+        test,
+        schemars(schema_with = "words::schema::<turnkey_policy::AttemptKind>")
+    )]
     pub act: turnkey_policy::AttemptKind,
     /// `IP:PORT`, `unix:PATH`, `unix-abstract:NAME`, `family NUMBER:HEX` or `unreadable`.
     pub address: String,
@@ -25,8 +30,10 @@ pub struct NetworkAttempt {
     /// How many.
     pub count: u64,
     /// Of the first one.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub first_time: String,
     /// Of the last one.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub last_time: String,
     /// The row of `processes` that did the first one; `null` when that list was full.
     pub first_exec_id: Option<u32>,
@@ -52,6 +59,7 @@ pub struct NetworkAttempt {
 
 /// What turnkey passed on for the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Passed {
     /// Connections that were made from the host.
     pub connections: u64,
@@ -69,6 +77,7 @@ pub struct Passed {
 
 /// What kind of socket was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SocketType {
     /// `SOCK_STREAM`

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the tree used. `null` where the kernel does not say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Usage {
     /// From the first instruction to the end, without the time in which the machine was suspended.
     pub wall_seconds: f64,
@@ -31,6 +32,7 @@ pub struct Usage {
 
 /// The limits of the profile, for a look at the usage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Limits {
     /// On the clock.
     pub wall_seconds: f64,

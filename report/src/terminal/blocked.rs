@@ -97,10 +97,13 @@ impl<'r> Blocked<'r> {
         })
     }
 
-    /// Calls that the filter hides from a program with another error than `EPERM`, programs do without.
+    /// Calls that the filter hides from a program with another error than `EPERM`, programs do without; but a program that failed may
+    /// have done so for a kind of socket.
     fn call(report: &'r Report, row: &RefusedCall) -> Option<Self> {
         let stopped_by = row.stopped_by.filter(|_| row.rule.is_none())?;
-        let errno = row.errno.as_deref().filter(|errno| *errno == "EPERM")?;
+        let failed = report.exit_code.is_some_and(|code| code != 0);
+        let counts = |errno: &&str| *errno == "EPERM" || failed && row.syscall == "socket";
+        let errno = row.errno.as_deref().filter(counts)?;
         let process = process(report, row.first_exec_id);
         Some(Self {
             what: format!("calling {} ({errno})", row.syscall),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use turnkey_policy::{RuleAction, Severity};
+use turnkey_policy::{AttemptKind, RuleAction, Severity, shipped};
 
 use crate::behaviour;
 use crate::model::{Report, Violation};
@@ -23,21 +23,46 @@ const A_RULE: &str =
     "a rule: --report FILE keeps it, turnkey report FILE --format profile writes it";
 
 /// The advice, in one line unless the `whole` is asked for. What no program should do is not told as a rule to paste: who
-/// means it asks which rule decides, and the report has the whole.
-pub fn to_allow(violation: &Violation, whole: bool) -> Cow<'_, str> {
+/// means it asks which rule decides, and the stored report has the whole.
+pub fn to_allow<'v>(report: &Report, violation: &'v Violation, whole: bool) -> Cow<'v, str> {
     let grave = violation.action == RuleAction::Kill && violation.severity == Severity::Critical;
     let is_rule = violation.advice.contains('\n');
-    // What was escaped is not the path itself, and asking for it would ask for another.
-    let path = violation.path.as_deref();
-    match path.filter(|path| path.starts_with('/') && !path.contains('\\')) {
-        Some(path) if grave && is_rule => {
-            let (on, path) = (violation.on.name(), quote(path));
-            Cow::Owned(format!("turnkey explain --on {on} --path {path}"))
-        }
-        _ if is_rule && !whole => Cow::Owned(in_one_line(&violation.advice)),
-        _ => Cow::Borrowed(&violation.advice),
+    if grave && is_rule {
+        return Cow::Owned(explain(&report.profile.name, violation));
+    }
+    match is_rule && !whole {
+        true => Cow::Owned(in_one_line(&violation.advice)),
+        false => Cow::Borrowed(&violation.advice),
     }
 }
+
+/// The question which rule decides on such an attempt. A profile of the caller's own is to be named by its file, which the report
+/// does not know.
+fn explain(profile: &str, violation: &Violation) -> String {
+    let mut words = vec!["turnkey".to_owned(), "explain".to_owned()];
+    match shipped(profile) {
+        Some(_) if profile == DEFAULT => {}
+        Some(_) => words.push(profile.to_owned()),
+        None => words.push("FILE".to_owned()),
+    }
+    words.extend(["--on".to_owned(), violation.on.name().to_owned()]);
+    // What was escaped is not the path itself, and asking for it would ask for another.
+    let path = violation.path.as_deref();
+    let path = path.filter(|path| path.starts_with('/') && !path.contains('\\'));
+    match (path, violation.address.as_deref()) {
+        (Some(path), _) => words.extend(["--path".to_owned(), quote(path)]),
+        (None, Some(address)) => words.extend(["--address".to_owned(), address.to_owned()]),
+        // An attempt on a file is asked about by its path alone.
+        (None, None) if violation.on.has_path() && violation.on != AttemptKind::Map => {
+            words.extend(["--path".to_owned(), "PATH".to_owned()]);
+        }
+        (None, None) => {}
+    }
+    words.join(" ")
+}
+
+/// The profile that `explain` asks when none is named.
+const DEFAULT: &str = "untrusted";
 
 /// The words that open a layer as it is, and where the rule is that follows.
 fn in_one_line(advice: &str) -> String {

@@ -21,24 +21,24 @@ use super::input::{failed, reopen};
 
 /// A place to write to, found before anything runs. Nothing is made yet.
 #[derive(Debug)]
-pub struct Output {
+pub struct CallerOutput {
     path: PathBuf,
-    to: To,
+    to: OutputTarget,
 }
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a command has a handful of them")]
-enum To {
+enum OutputTarget {
     /// A descriptor that the caller handed in.
     Inherited(OwnedFd),
     /// A stream with a name: a handle.
     Stream(OwnedFd),
-    File(Place),
+    File(OutputName),
 }
 
 /// A name in a directory that stays the same, whatever is done to the names above it.
 #[derive(Debug)]
-pub struct Place {
+pub struct OutputName {
     directory: OwnedFd,
     name: OsString,
     /// What is there now, when it is a file.
@@ -47,15 +47,15 @@ pub struct Place {
     whole: PathBuf,
 }
 
-impl Output {
+impl CallerOutput {
     /// Finds where `path` leads; `-` is standard output.
-    pub fn find(path: &Path) -> io::Result<Output> {
+    pub fn find(path: &Path) -> io::Result<CallerOutput> {
         let to = if path == Path::new("-") {
-            To::Inherited(inherited(1)?)
+            OutputTarget::Inherited(inherited(1)?)
         } else {
             find(path)?
         };
-        Ok(Output {
+        Ok(CallerOutput {
             path: path.to_owned(),
             to,
         })
@@ -69,34 +69,39 @@ impl Output {
     /// Where the file will be, without any symlink; `None` for a stream.
     pub fn place(&self) -> Option<&Path> {
         match &self.to {
-            To::File(place) => Some(&place.whole),
+            OutputTarget::File(place) => Some(&place.whole),
             _ => None,
         }
     }
 
     /// Whether a file of this name is there already.
     pub fn is_there(&self) -> bool {
-        matches!(&self.to, To::File(Place { there: Some(_), .. }))
+        matches!(
+            &self.to,
+            OutputTarget::File(OutputName { there: Some(_), .. })
+        )
     }
 
     /// What is there now: of a file that is replaced, the old one.
     pub fn stat(&self) -> io::Result<Option<FileStat>> {
         match &self.to {
-            To::Inherited(stream) | To::Stream(stream) => Ok(Some(fstat(stream)?)),
-            To::File(place) => Ok(place.there),
+            OutputTarget::Inherited(stream) | OutputTarget::Stream(stream) => {
+                Ok(Some(fstat(stream)?))
+            }
+            OutputTarget::File(place) => Ok(place.there),
         }
     }
 
     /// Makes sure that it can be written, as far as that can be known.
-    pub fn open(self) -> io::Result<Open> {
+    pub fn open(self) -> io::Result<OpenOutput> {
         match self.to {
-            To::Inherited(stream) => Ok(Open::Stream(File::from(stream))),
-            To::Stream(handle) => {
+            OutputTarget::Inherited(stream) => Ok(OpenOutput::Stream(File::from(stream))),
+            OutputTarget::Stream(handle) => {
                 let stream = reopen(&handle, OFlag::O_WRONLY).map_err(unread)?;
                 fcntl(&stream, FcntlArg::F_SETFL(OFlag::empty()))?;
-                Ok(Open::Stream(File::from(stream)))
+                Ok(OpenOutput::Stream(File::from(stream)))
             }
-            To::File(place) => {
+            OutputTarget::File(place) => {
                 let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
                 // What is the caller's own keeps its rights.
                 let own = |stat: &FileStat| stat.st_uid == nix::unistd::geteuid().as_raw();
@@ -106,7 +111,7 @@ impl Output {
                 if let Some(mode) = mode {
                     nix::sys::stat::fchmod(&unnamed, Mode::from_bits_truncate(mode))?;
                 }
-                Ok(Open::File(File::from(unnamed), place))
+                Ok(OpenOutput::File(File::from(unnamed), place))
             }
         }
     }
@@ -118,19 +123,19 @@ const MODE: Mode = Mode::from_bits_truncate(0o644);
 /// no half of one.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a command has a handful of them")]
-pub enum Open {
+pub enum OpenOutput {
     /// Written as it is.
     Stream(File),
     /// Unnamed, and the name to be.
-    File(File, Place),
+    File(File, OutputName),
 }
 
-impl Open {
+impl OpenOutput {
     /// Writes all of it and, for a file, gives it its name.
     pub fn write(self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Open::Stream(mut stream) => stream.write_all(bytes),
-            Open::File(mut file, place) => {
+            OpenOutput::Stream(mut stream) => stream.write_all(bytes),
+            OpenOutput::File(mut file, place) => {
                 file.write_all(bytes)?;
                 place.publish(&file)
             }
@@ -140,24 +145,24 @@ impl Open {
     /// The same for a file that is new: one that is there by now stays.
     pub fn write_new(self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Open::File(mut file, place) => {
+            OpenOutput::File(mut file, place) => {
                 file.write_all(bytes)?;
                 Ok(place.link(&file, &place.name)?)
             }
-            stream @ Open::Stream(_) => stream.write(bytes),
+            stream @ OpenOutput::Stream(_) => stream.write(bytes),
         }
     }
 
     /// To be written bit by bit, and read meanwhile: a file has its name at once.
     pub fn start(self) -> io::Result<File> {
         match self {
-            Open::Stream(stream) => Ok(stream),
-            Open::File(file, place) => place.publish(&file).map(|()| file),
+            OpenOutput::Stream(stream) => Ok(stream),
+            OpenOutput::File(file, place) => place.publish(&file).map(|()| file),
         }
     }
 }
 
-impl Place {
+impl OutputName {
     /// linkat(2) does not replace, so what was there is replaced by way of a name of our own.
     fn publish(&self, file: &File) -> io::Result<()> {
         match self.link(file, &self.name) {
@@ -189,7 +194,7 @@ impl Place {
     }
 }
 
-fn find(path: &Path) -> io::Result<To> {
+fn find(path: &Path) -> io::Result<OutputTarget> {
     let name = path
         .file_name()
         .ok_or(io::Error::from(io::ErrorKind::IsADirectory))?;
@@ -208,12 +213,12 @@ fn find(path: &Path) -> io::Result<To> {
             let handle = other.map_err(failed)?;
             let stat = fstat(&handle)?;
             match kind(&stat) {
-                Kind::File => Some(stat),
+                OutputKind::File => Some(stat),
                 _ => return stream(handle, &stat),
             }
         }
     };
-    Ok(To::File(Place {
+    Ok(OutputTarget::File(OutputName {
         whole: paths::place_of(&directory)?.join(name),
         name: name.to_owned(),
         directory,
@@ -223,22 +228,24 @@ fn find(path: &Path) -> io::Result<To> {
 
 /// What a symlink at the end leads to, when it is a stream and the link is to be trusted. `None` for a link to be
 /// replaced: one of a stranger, and one to a file.
-fn behind_link(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<To>> {
+fn behind_link(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<OutputTarget>> {
     match paths::target_in(directory, name) {
         Err(PathError::Foreign | PathError::Movable | PathError::System(Errno::ENOENT)) => Ok(None),
         Err(error) => Err(failed(error)),
-        Ok(OpenedTarget::Inherited(number)) => inherited(number).map(To::Inherited).map(Some),
+        Ok(OpenedTarget::Inherited(number)) => {
+            inherited(number).map(OutputTarget::Inherited).map(Some)
+        }
         Ok(OpenedTarget::Handle(handle)) => {
             let stat = fstat(&handle)?;
             match kind(&stat) {
-                Kind::File => Ok(None),
+                OutputKind::File => Ok(None),
                 _ => stream(handle, &stat).map(Some),
             }
         }
     }
 }
 
-enum Kind {
+enum OutputKind {
     File,
     Directory,
     Stream,
@@ -248,15 +255,15 @@ enum Kind {
 
 /// What to write into. A device may act on what is written, or on being opened: none but a terminal and those
 /// that swallow everything.
-fn kind(stat: &FileStat) -> Kind {
+fn kind(stat: &FileStat) -> OutputKind {
     let device = (major(stat.st_rdev), minor(stat.st_rdev));
     match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
-        SFlag::S_IFREG => Kind::File,
-        SFlag::S_IFDIR => Kind::Directory,
-        SFlag::S_IFIFO if is_trusted(stat) => Kind::Stream,
-        SFlag::S_IFIFO => Kind::Foreign,
-        SFlag::S_IFCHR if is_sink(stat) || is_terminal(device) => Kind::Stream,
-        _ => Kind::Other,
+        SFlag::S_IFREG => OutputKind::File,
+        SFlag::S_IFDIR => OutputKind::Directory,
+        SFlag::S_IFIFO if is_trusted(stat) => OutputKind::Stream,
+        SFlag::S_IFIFO => OutputKind::Foreign,
+        SFlag::S_IFCHR if is_sink(stat) || is_terminal(device) => OutputKind::Stream,
+        _ => OutputKind::Other,
     }
 }
 
@@ -276,11 +283,11 @@ fn is_terminal(device: (u64, u64)) -> bool {
     matches!(device, (4 | 136..=143, _) | (5, 0 | 1))
 }
 
-fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<To> {
+fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<OutputTarget> {
     let why = match kind(stat) {
-        Kind::Stream => return Ok(To::Stream(handle)),
-        Kind::Directory => return Err(io::ErrorKind::IsADirectory.into()),
-        Kind::Foreign => "it is a FIFO of another user; remove it",
+        OutputKind::Stream => return Ok(OutputTarget::Stream(handle)),
+        OutputKind::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+        OutputKind::Foreign => "it is a FIFO of another user; remove it",
         _ => "it is a device or a socket; name a file, a FIFO or a terminal",
     };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))

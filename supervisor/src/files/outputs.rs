@@ -9,17 +9,17 @@ use turnkey_jailer::export::ExportDestination;
 use turnkey_jailer::paths;
 use turnkey_policy::Policy;
 
-use super::output::{Output, is_sink};
+use super::output::{CallerOutput, is_sink};
 
 /// Where what is asked for goes. Nothing is made yet.
 #[derive(Debug, Default)]
-pub struct Outputs {
+pub struct RunOutputs {
     /// `--report`
-    pub report: Option<Output>,
+    pub report: Option<CallerOutput>,
     /// `--events`
-    pub events: Option<Output>,
+    pub events: Option<CallerOutput>,
     /// `--out` of `learn`
-    pub profile: Option<Output>,
+    pub profile: Option<CallerOutput>,
     /// `--export`
     pub export: Option<ExportDestination>,
     /// Standard output is taken by one of these: what the program prints goes to standard error.
@@ -32,7 +32,7 @@ pub struct Outputs {
     "{what} {} lies in {}, which the jail may write: the program could change it; move it elsewhere",
     file.display(), write.display()
 )]
-pub struct Reachable {
+pub struct ReachableOutput {
     what: &'static str,
     file: PathBuf,
     write: PathBuf,
@@ -44,42 +44,42 @@ pub struct Reachable {
     "{what} would go where {with} goes, and nobody could tell which is which; name a file, or a descriptor of its \
      own, such as /dev/fd/3 with 3>FILE"
 )]
-pub struct Shared {
+pub struct MixedOutput {
     what: &'static str,
     with: &'static str,
 }
 
-impl Outputs {
+impl RunOutputs {
     /// Finds where the report, the events and an export go. By the caller as they are: in a user namespace,
     /// strangers cannot be told from root.
     pub fn find(
         report: Option<&Path>,
         events: Option<&Path>,
         export: Option<&Path>,
-    ) -> anyhow::Result<Outputs> {
+    ) -> anyhow::Result<RunOutputs> {
         let find = |what: &'static str, path: Option<&Path>| {
-            let found = path.map(Output::find).transpose();
+            let found = path.map(CallerOutput::find).transpose();
             found.with_context(|| {
                 let path = path.unwrap_or(Path::new("-")).display();
                 format!("could not write {what} to {path}")
             })
         };
         let export = export.map(ExportDestination::check).transpose();
-        Outputs {
+        RunOutputs {
             report: find("a report", report)?,
             events: find("events", events)?,
             export: export.context("nothing could be exported")?,
-            ..Outputs::default()
+            ..RunOutputs::default()
         }
         .settled()
     }
 
     /// With a learned profile as well.
-    pub fn and_profile(self, profile: Option<Output>) -> anyhow::Result<Outputs> {
-        Outputs { profile, ..self }.settled()
+    pub fn and_profile(self, profile: Option<CallerOutput>) -> anyhow::Result<RunOutputs> {
+        RunOutputs { profile, ..self }.settled()
     }
 
-    fn named(&self) -> impl Iterator<Item = (&'static str, &Output)> {
+    fn named(&self) -> impl Iterator<Item = (&'static str, &CallerOutput)> {
         let report = self.report.iter().map(|output| ("the report", output));
         let events = self
             .events
@@ -93,7 +93,7 @@ impl Outputs {
     }
 
     /// No two on one stream, none on one of the program's: it could write a whole report of its own there.
-    fn settled(mut self) -> anyhow::Result<Outputs> {
+    fn settled(mut self) -> anyhow::Result<RunOutputs> {
         let [stdout, stderr] = [1, 2].map(standard_stream);
         let mut takes_stdout = false;
         let mut taken: Vec<(&'static str, FileStat)> = Vec::new();
@@ -101,7 +101,7 @@ impl Outputs {
             let Some(stat) = output.stat()?.filter(|stat| !is_sink(stat)) else {
                 continue;
             };
-            let shared = |with| Shared { what, with };
+            let shared = |with| MixedOutput { what, with };
             let is = |other: &Option<FileStat>| other.is_some_and(|other| same(&stat, &other));
             anyhow::ensure!(!is(&stderr), shared("the program's standard error"));
             if is(&stdout) {
@@ -120,7 +120,7 @@ impl Outputs {
     }
 
     /// Makes sure that a program cannot write its own next profile, nor the evidence against it.
-    pub fn require_unreachable(&self, policy: &Policy) -> Result<(), Reachable> {
+    pub fn require_unreachable(&self, policy: &Policy) -> Result<(), ReachableOutput> {
         let profiles = policy.files.iter().map(|file| {
             let place = paths::canonical(file).unwrap_or_else(|_| file.clone());
             ("the profile", file.as_path(), place)
@@ -141,7 +141,7 @@ impl Outputs {
             .collect();
         for (what, file, place) in profiles.chain(outputs).chain(export) {
             if let Some((write, _)) = writes.iter().find(|(_, write)| place.starts_with(write)) {
-                return Err(Reachable {
+                return Err(ReachableOutput {
                     what,
                     file: file.to_owned(),
                     write: (*write).clone(),

@@ -12,8 +12,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-use super::tally::Tally;
-use super::{List, Phase};
+use super::tally::PassageTally;
+use super::{AllowList, GatewayPhase};
 
 /// How long the other end may take to answer the dial.
 const DIAL: Duration = Duration::from_secs(60);
@@ -27,21 +27,21 @@ pub const BUFFER: u32 = 128 * 1024;
 
 /// The program's end. Dropped before its end, it is reset: what came through is not to be taken
 /// for whole.
-struct End {
+struct StreamEnd {
     stream: TcpStream,
     whole: bool,
 }
 
-impl End {
-    fn new(stream: TcpStream) -> End {
+impl StreamEnd {
+    fn new(stream: TcpStream) -> StreamEnd {
         // Bytes are passed on as they come: whether to wait for more is the two ends' business.
         let _ = stream.set_nodelay(true);
         let whole = false;
-        End { stream, whole }
+        StreamEnd { stream, whole }
     }
 }
 
-impl Drop for End {
+impl Drop for StreamEnd {
     fn drop(&mut self) {
         if !self.whole {
             // Refused, the close is one like any other.
@@ -54,21 +54,21 @@ impl Drop for End {
 /// one is gone. Whatever ends it before, the other end sees a reset.
 pub async fn serve(
     inside: std::net::TcpStream,
-    list: &List,
-    tally: &Tally,
-    phase: watch::Receiver<Phase>,
+    list: &AllowList,
+    tally: &PassageTally,
+    phase: watch::Receiver<GatewayPhase>,
 ) -> io::Result<()> {
     inside.set_nonblocking(true)?;
     let to = inside.local_addr()?;
     let to = SocketAddr::new(to.ip().to_canonical(), to.port());
     bound(&inside)?;
-    let mut inside = End::new(TcpStream::from_std(inside)?);
+    let mut inside = StreamEnd::new(TcpStream::from_std(inside)?);
     if !list.allows(to) {
         tally.refused(to);
         return Ok(());
     }
     let dialed = dial(to).await;
-    let mut outside = End::new(dialed.inspect_err(|error| tally.failed(to, error))?);
+    let mut outside = StreamEnd::new(dialed.inspect_err(|error| tally.failed(to, error))?);
     tally.connected(to);
     let sent_all = Notify::new();
     let passed = pass_on(
@@ -104,7 +104,7 @@ async fn dial(to: SocketAddr) -> io::Result<TcpStream> {
 /// Both directions, each until its end; or until either fails.
 async fn pass_on(
     (inside, outside): (&mut TcpStream, &mut TcpStream),
-    (tally, to): (&Tally, SocketAddr),
+    (tally, to): (&PassageTally, SocketAddr),
     sent_all: &Notify,
 ) -> io::Result<()> {
     let (mut from_inside, mut to_inside) = inside.split();
@@ -140,8 +140,8 @@ async fn pump(
 }
 
 /// Ends when nobody inside is left, and all that was sent from there is on its way.
-async fn nobody_listens(mut phase: watch::Receiver<Phase>, sent_all: &Notify) {
+async fn nobody_listens(mut phase: watch::Receiver<GatewayPhase>, sent_all: &Notify) {
     // An error is the end of the sender, and so of the run.
-    let _ = phase.wait_for(|phase| *phase != Phase::Open).await;
+    let _ = phase.wait_for(|phase| *phase != GatewayPhase::Open).await;
     sent_all.notified().await;
 }

@@ -14,11 +14,11 @@ const MOST_ROWS: usize = 1024;
 
 /// All of them.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct PassageTally {
     rows: RefCell<BTreeMap<SocketAddr, Passage>>,
 }
 
-impl Tally {
+impl PassageTally {
     /// A connection was made.
     pub fn connected(&self, to: SocketAddr) {
         self.began(to, |row| row.connections += 1);

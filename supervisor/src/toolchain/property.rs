@@ -16,14 +16,14 @@ use super::*;
 const CASES: u32 = 300;
 
 /// A directory of the home, and when it may be brought in.
-struct Made {
+struct MadeDirectory {
     place: &'static str,
     marks: &'static [&'static str],
-    may: May,
+    may: MayBring,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum May {
+enum MayBring {
     /// Where installers put one.
     Always,
     /// When the caller's PATH lists its programs.
@@ -31,33 +31,37 @@ enum May {
     Never,
 }
 
-const fn made(place: &'static str, marks: &'static [&'static str], may: May) -> Made {
-    Made { place, marks, may }
+const fn made(place: &'static str, marks: &'static [&'static str], may: MayBring) -> MadeDirectory {
+    MadeDirectory { place, marks, may }
 }
 
 /// Each has a program `bin/python3`, and one without a directory, `tool`.
-const HOME: [Made; 12] = [
+const HOME: [MadeDirectory; 12] = [
     made(
         ".pyenv/versions/3.12",
         &["lib/python3.12/os.py"],
-        May::Always,
+        MayBring::Always,
     ),
     made(
         ".nvm/versions/node/v20",
         &["include/node/node.h"],
-        May::Always,
+        MayBring::Always,
     ),
-    made(".virtualenvs/honest", &["pyvenv.cfg"], May::Always),
+    made(".virtualenvs/honest", &["pyvenv.cfg"], MayBring::Always),
     // Its `home` is `private`, which is no installation: nothing comes in, then.
-    made(".virtualenvs/liar", &["pyvenv.cfg"], May::Never),
-    made("elsewhere/python", &["lib/python3.12/os.py"], May::Listed),
-    made("own", &[], May::Listed),
-    made("private", &[], May::Never),
-    made(".ssh", &["id_ed25519"], May::Never),
-    made(".ssh/python", &["lib/python3.12/os.py"], May::Never),
-    made(".config", &["gh/hosts.yml"], May::Never),
-    made(".aws/keys", &["pyvenv.cfg"], May::Never),
-    made(".local/share", &["lib/python3.12/os.py"], May::Never),
+    made(".virtualenvs/liar", &["pyvenv.cfg"], MayBring::Never),
+    made(
+        "elsewhere/python",
+        &["lib/python3.12/os.py"],
+        MayBring::Listed,
+    ),
+    made("own", &[], MayBring::Listed),
+    made("private", &[], MayBring::Never),
+    made(".ssh", &["id_ed25519"], MayBring::Never),
+    made(".ssh/python", &["lib/python3.12/os.py"], MayBring::Never),
+    made(".config", &["gh/hosts.yml"], MayBring::Never),
+    made(".aws/keys", &["pyvenv.cfg"], MayBring::Never),
+    made(".local/share", &["lib/python3.12/os.py"], MayBring::Never),
 ];
 
 /// Files of the workspace.
@@ -75,15 +79,15 @@ const NODES: [&str; 8] = [
 const LINKS: [&str; 3] = ["d0", "sub/d1", ".venv/lib"];
 
 #[derive(Clone, Debug)]
-enum Node {
-    Link(Target),
-    Script(String, Target, String),
+enum TreeNode {
+    Link(NamedTarget),
+    Script(String, NamedTarget, String),
     Program,
 }
 
 /// What a file of the workspace names.
 #[derive(Clone, Debug)]
-enum Target {
+enum NamedTarget {
     /// A file of a place in the home.
     There(usize, &'static str),
     /// Something else of the workspace.
@@ -97,16 +101,16 @@ enum Target {
 }
 
 #[derive(Clone, Debug)]
-struct World {
-    nodes: Vec<Node>,
-    links: Vec<Target>,
-    venv: Option<Target>,
+struct RandomHome {
+    nodes: Vec<TreeNode>,
+    links: Vec<NamedTarget>,
+    venv: Option<NamedTarget>,
     path: Vec<bool>,
     workspace_first: bool,
     command: String,
 }
 
-fn target() -> impl Strategy<Value = Target> {
+fn target() -> impl Strategy<Value = NamedTarget> {
     let file = prop::sample::select(vec![
         "bin/python3",
         "tool",
@@ -116,15 +120,15 @@ fn target() -> impl Strategy<Value = Target> {
         "bin/../tool",
     ]);
     prop_oneof![
-        6 => (0..HOME.len(), file.clone()).prop_map(|(place, file)| Target::There(place, file)),
-        2 => (0..NODES.len()).prop_map(Target::Here),
-        2 => (0..LINKS.len(), file).prop_map(|(link, file)| Target::Over(link, file)),
-        1 => Just(Target::System),
-        1 => (0..3_usize).prop_map(Target::Up),
+        6 => (0..HOME.len(), file.clone()).prop_map(|(place, file)| NamedTarget::There(place, file)),
+        2 => (0..NODES.len()).prop_map(NamedTarget::Here),
+        2 => (0..LINKS.len(), file).prop_map(|(link, file)| NamedTarget::Over(link, file)),
+        1 => Just(NamedTarget::System),
+        1 => (0..3_usize).prop_map(NamedTarget::Up),
     ]
 }
 
-fn node() -> impl Strategy<Value = Node> {
+fn node() -> impl Strategy<Value = TreeNode> {
     let start = prop::sample::select(vec![
         "#!",
         "#! ",
@@ -136,15 +140,15 @@ fn node() -> impl Strategy<Value = Node> {
     ]);
     let rest = prop::sample::select(vec!["", " ", " -x", " python3", " a=b tool", "\r", "\0"]);
     prop_oneof![
-        4 => target().prop_map(Node::Link),
+        4 => target().prop_map(TreeNode::Link),
         6 => (start, target(), rest).prop_map(|(start, target, rest)| {
-            Node::Script(start.to_owned(), target, rest.to_owned())
+            TreeNode::Script(start.to_owned(), target, rest.to_owned())
         }),
-        1 => Just(Node::Program),
+        1 => Just(TreeNode::Program),
     ]
 }
 
-fn world() -> impl Strategy<Value = World> {
+fn world() -> impl Strategy<Value = RandomHome> {
     let command = prop::sample::select(vec![
         "python3",
         "tool",
@@ -166,7 +170,7 @@ fn world() -> impl Strategy<Value = World> {
         command,
     )
         .prop_map(
-            |(nodes, links, venv, path, workspace_first, command)| World {
+            |(nodes, links, venv, path, workspace_first, command)| RandomHome {
                 nodes,
                 links,
                 venv,
@@ -184,13 +188,13 @@ fn write(path: &Path, content: &str) {
 }
 
 /// A home with all that may and may not be brought in.
-struct People {
+struct KnownHome {
     keep: tempfile::TempDir,
 }
 
-impl People {
-    fn new() -> People {
-        let people = People {
+impl KnownHome {
+    fn new() -> KnownHome {
+        let people = KnownHome {
             keep: tempfile::tempdir().unwrap(),
         };
         for made in &HOME {
@@ -204,7 +208,7 @@ impl People {
     }
 }
 
-fn install(home: &Path, made: &Made) {
+fn install(home: &Path, made: &MadeDirectory) {
     let place = home.join(made.place);
     write(&place.join("bin/python3"), "\x7fELF");
     write(&place.join("tool"), "\x7fELF");
@@ -219,22 +223,22 @@ fn install(home: &Path, made: &Made) {
 }
 
 /// A workspace in it, gone afterwards.
-struct Laid {
+struct LaidWorkspace {
     home: PathBuf,
     work: PathBuf,
 }
 
-impl Drop for Laid {
+impl Drop for LaidWorkspace {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.work);
     }
 }
 
-impl Laid {
-    fn out(people: &People, world: &World) -> Laid {
+impl LaidWorkspace {
+    fn out(people: &KnownHome, world: &RandomHome) -> LaidWorkspace {
         let home = people.home();
         let work = home.join("src/project");
-        let laid = Laid { home, work };
+        let laid = LaidWorkspace { home, work };
         let mut names = NODES.iter().zip(&world.nodes);
         names.all(|(name, node)| laid.node(name, node));
         for (name, target) in LINKS.iter().zip(&world.links) {
@@ -252,27 +256,27 @@ impl Laid {
         laid
     }
 
-    fn node(&self, name: &str, node: &Node) -> bool {
+    fn node(&self, name: &str, node: &TreeNode) -> bool {
         let path = self.work.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         match node {
-            Node::Link(target) => symlink(self.path(target), &path).unwrap(),
-            Node::Script(start, target, rest) => {
+            TreeNode::Link(target) => symlink(self.path(target), &path).unwrap(),
+            TreeNode::Script(start, target, rest) => {
                 let line = format!("{start}{}{rest}\n", self.path(target).display());
                 write(&path, &line);
             }
-            Node::Program => write(&path, "\x7fELF"),
+            TreeNode::Program => write(&path, "\x7fELF"),
         }
         true
     }
 
-    fn path(&self, target: &Target) -> PathBuf {
+    fn path(&self, target: &NamedTarget) -> PathBuf {
         match target {
-            Target::There(place, file) => self.home.join(HOME[*place].place).join(file),
-            Target::Here(node) => self.work.join(NODES[*node]),
-            Target::Over(link, file) => self.work.join(LINKS[*link]).join(file),
-            Target::System => PathBuf::from("/usr/bin/env"),
-            Target::Up(names) => self
+            NamedTarget::There(place, file) => self.home.join(HOME[*place].place).join(file),
+            NamedTarget::Here(node) => self.work.join(NODES[*node]),
+            NamedTarget::Over(link, file) => self.work.join(LINKS[*link]).join(file),
+            NamedTarget::System => PathBuf::from("/usr/bin/env"),
+            NamedTarget::Up(names) => self
                 .home
                 .ancestors()
                 .nth(*names)
@@ -281,28 +285,28 @@ impl Laid {
         }
     }
 
-    fn caller(&self, world: &World) -> Caller {
+    fn caller(&self, world: &RandomHome) -> CallerPaths {
         let listed = HOME.iter().zip(&world.path);
         // A caller does not list what is nobody's business.
-        let listed = listed.filter(|(made, listed)| **listed && made.may != May::Never);
+        let listed = listed.filter(|(made, listed)| **listed && made.may != MayBring::Never);
         let mut path: Vec<_> = listed
             .map(|(made, _)| self.home.join(made.place).join("bin"))
             .collect();
         let at = if world.workspace_first { 0 } else { path.len() };
         path.splice(at..at, [self.work.join(".venv/bin"), self.work.join("bin")]);
         path.push("/usr/bin".into());
-        Caller {
+        CallerPaths {
             path,
             home: Some(self.home.clone()),
         }
     }
 
-    fn may_come_in(&self, real: &Path, world: &World) -> bool {
+    fn may_come_in(&self, real: &Path, world: &RandomHome) -> bool {
         let mut known = HOME.iter().zip(&world.path);
         let in_work = real.starts_with(&self.work) && real != self.work;
         in_work
             || known.any(|(made, listed)| {
-                let may = made.may == May::Always || (made.may == May::Listed && *listed);
+                let may = made.may == MayBring::Always || (made.may == MayBring::Listed && *listed);
                 may && real == self.home.join(made.place)
             })
     }
@@ -315,7 +319,7 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
 });
 
 /// What is brought in of a world.
-fn needed(laid: &Laid, world: &World) -> Need {
+fn needed(laid: &LaidWorkspace, world: &RandomHome) -> ToolchainNeed {
     let command = world.command.replace("WORK", laid.work.to_str().unwrap());
     let caller = laid.caller(world);
     let found = find(&POLICY, OsStr::new(&command), Some(&laid.work), &caller);
@@ -324,7 +328,7 @@ fn needed(laid: &Laid, world: &World) -> Need {
 
 #[test]
 fn j67_what_is_brought_in_is_an_installation_that_the_caller_has() {
-    let people = People::new();
+    let people = KnownHome::new();
     // The search is not right by finding nothing: each that may come in does, in some world.
     let brought = std::cell::RefCell::new(std::collections::BTreeSet::new());
     let config = ProptestConfig {
@@ -335,7 +339,7 @@ fn j67_what_is_brought_in_is_an_installation_that_the_caller_has() {
     let mut runner =
         TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let checked = runner.run(&world(), |world| {
-        let laid = Laid::out(&people, &world);
+        let laid = LaidWorkspace::out(&people, &world);
         let need = needed(&laid, &world);
         prop_assert_eq!(need.prefixes.len(), need.words.len());
         for place in &need.prefixes {
@@ -363,7 +367,7 @@ fn j67_what_is_brought_in_is_an_installation_that_the_caller_has() {
     });
     checked.unwrap();
     let brought = brought.into_inner();
-    for made in HOME.iter().filter(|made| made.may != May::Never) {
+    for made in HOME.iter().filter(|made| made.may != MayBring::Never) {
         assert!(
             brought.contains(Path::new(made.place)),
             "{}: {brought:?}",

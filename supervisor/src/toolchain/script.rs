@@ -12,7 +12,7 @@ const LOOKED_AT: usize = 256;
 
 /// An interpreter, and the one argument that it is given before the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ShebangLine {
     /// The first word, whatever it begins with. When relative, it is looked for from the working directory.
     pub interpreter: PathBuf,
     /// The rest of the line.
@@ -20,7 +20,7 @@ pub struct Line {
 }
 
 /// The line of a file; `None` when the kernel would not run it as a script.
-pub fn first_line(file: &Path) -> Option<Line> {
+pub fn first_line(file: &Path) -> Option<ShebangLine> {
     // Not by its name alone: a FIFO would be waited for.
     let mut start = files::read(file, LOOKED_AT).ok()?;
     // The kernel's buffer is filled up with zeros.
@@ -28,7 +28,7 @@ pub fn first_line(file: &Path) -> Option<Line> {
     parse(&start)
 }
 
-fn parse(start: &[u8]) -> Option<Line> {
+fn parse(start: &[u8]) -> Option<ShebangLine> {
     let after = start.strip_prefix(b"#!")?;
     let line = match after.iter().position(|byte| *byte == b'\n') {
         Some(end) => &after[..end],
@@ -48,7 +48,7 @@ fn parse(start: &[u8]) -> Option<Line> {
         Some(_) => trimmed(rest),
     };
     let argument = argument.split(|byte| *byte == 0).next()?;
-    (!interpreter.is_empty()).then(|| Line {
+    (!interpreter.is_empty()).then(|| ShebangLine {
         interpreter: OsStr::from_bytes(interpreter).into(),
         argument: OsStr::from_bytes(argument).to_owned(),
     })
@@ -71,7 +71,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
     }
 }
 
-impl Line {
+impl ShebangLine {
     /// The name that env(1) looks up on the `PATH`, where that is the interpreter.
     pub fn looked_up(&self) -> Option<&OsStr> {
         if self.interpreter.file_name() != Some(OsStr::new("env")) {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn env_looks_up_one_name() {
         let asked = |argument: &str| {
-            let line = Line {
+            let line = ShebangLine {
                 interpreter: "/usr/bin/env".into(),
                 argument: argument.into(),
             };

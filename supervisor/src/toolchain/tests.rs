@@ -1,13 +1,13 @@
 use super::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-struct Home {
+struct TestHome {
     keep: tempfile::TempDir,
 }
 
-impl Home {
-    fn new() -> Home {
-        Home {
+impl TestHome {
+    fn new() -> TestHome {
+        TestHome {
             keep: tempfile::tempdir().expect("a directory"),
         }
     }
@@ -26,8 +26,8 @@ impl Home {
         path
     }
 
-    fn find(&self, program: &str, path: &[&str]) -> Result<Option<Need>, TooMuch> {
-        let caller = Caller {
+    fn find(&self, program: &str, path: &[&str]) -> Result<Option<ToolchainNeed>, NoInstallation> {
+        let caller = CallerPaths {
             path: path.iter().map(|name| self.path(name)).collect(),
             home: Some(self.path("")),
         };
@@ -46,13 +46,13 @@ fn policy() -> Policy {
     turnkey_policy::load("untrusted", &no_files, &flags).expect("a shipped profile")
 }
 
-fn prefixes(need: Result<Option<Need>, TooMuch>) -> Vec<PathBuf> {
+fn prefixes(need: Result<Option<ToolchainNeed>, NoInstallation>) -> Vec<PathBuf> {
     need.unwrap().unwrap_or_default().prefixes
 }
 
 #[test]
 fn a_program_of_nvm_needs_its_version_and_nothing_more() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.file(".nvm/versions/node/v20/bin/node", "\x7fELF");
     let need = home
         .find("node", &[".nvm/versions/node/v20/bin"])
@@ -76,7 +76,7 @@ fn a_program_of_nvm_needs_its_version_and_nothing_more() {
 
 #[test]
 fn a_venv_needs_itself_and_the_python_it_was_made_with() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.file("python/3.12/bin/python3", "\x7fELF");
     home.file("python/3.12/lib/python3.12/os.py", "");
     let bin = home.path("python/3.12/bin");
@@ -101,7 +101,7 @@ fn a_venv_needs_itself_and_the_python_it_was_made_with() {
 
 #[test]
 fn a_shim_needs_all_that_it_chooses_from() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.file(".pyenv/shims/python", "#!/usr/bin/env bash\n");
     assert_eq!(
         prefixes(home.find("python", &[".pyenv/shims"])),
@@ -111,8 +111,8 @@ fn a_shim_needs_all_that_it_chooses_from() {
 
 #[test]
 fn a_program_that_the_jail_shows_needs_nothing() {
-    let home = Home::new();
-    let caller = Caller {
+    let home = TestHome::new();
+    let caller = CallerPaths {
         path: vec!["/usr/bin".into()],
         home: None,
     };
@@ -122,7 +122,7 @@ fn a_program_that_the_jail_shows_needs_nothing() {
 
 #[test]
 fn a_home_and_what_holds_credentials_are_too_much() {
-    let home = Home::new();
+    let home = TestHome::new();
     home.file("bin/tool", "\x7fELF");
     let refused = home.find("tool", &["bin"]).unwrap_err().to_string();
     assert!(refused.contains("your home directory"), "{refused}");
@@ -136,7 +136,7 @@ fn a_home_and_what_holds_credentials_are_too_much() {
 
 #[test]
 fn links_in_a_circle_end() {
-    let home = Home::new();
+    let home = TestHome::new();
     let tool = home.file("a/bin/tool", "#!/usr/bin/env tool\n");
     assert!(tool.exists());
     assert_eq!(prefixes(home.find("tool", &["a/bin"])), [home.path("a")]);

@@ -12,18 +12,18 @@ const MOST_LINKS: usize = 40;
 
 /// The places whose content may be the program's own: its working directory, and what it may write to.
 #[derive(Debug)]
-pub struct Workspace {
+pub struct ProgramPlaces {
     workdir: PathBuf,
     written: Vec<PathBuf>,
 }
 
-impl Workspace {
+impl ProgramPlaces {
     /// Of a run in `workdir`.
-    pub fn new(policy: &Policy, workdir: &Path) -> Workspace {
+    pub fn new(policy: &Policy, workdir: &Path) -> ProgramPlaces {
         let absolute = std::path::absolute(workdir).unwrap_or_else(|_| workdir.to_owned());
         let written = policy.filesystem.write.iter();
         let canonical = |path: &Path| paths::canonical(path).unwrap_or_else(|_| path.to_owned());
-        Workspace {
+        ProgramPlaces {
             workdir: canonical(&absolute),
             written: written.map(|given| canonical(&given.path)).collect(),
         }
@@ -36,13 +36,13 @@ impl Workspace {
     }
 
     /// The host's file of a path as the program would use it.
-    pub fn on_host(&self, named: &Path) -> Named {
+    pub fn on_host(&self, named: &Path) -> NamedPath {
         let (below, inside) = match named.strip_prefix(WORKSPACE) {
             Ok(below) => (below, true),
             // The command starts in its working directory.
             Err(_) => (named, named.is_relative()),
         };
-        Named {
+        NamedPath {
             file: normal(&self.workdir.join(below)),
             inside,
         }
@@ -63,17 +63,17 @@ impl Workspace {
 
 /// A file by a path of the host's.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct NamedPath {
     /// Absolute, without `.` and `..`.
     pub file: PathBuf,
     /// Whether the program names it in the jail's working directory.
     pub inside: bool,
 }
 
-impl Named {
+impl NamedPath {
     /// By the path that the host and the jail have in common.
-    pub fn absolute(file: PathBuf) -> Named {
-        Named {
+    pub fn absolute(file: PathBuf) -> NamedPath {
+        NamedPath {
             file: normal(&file),
             inside: false,
         }
@@ -97,17 +97,17 @@ fn normal(path: &Path) -> PathBuf {
 
 /// A path, resolved.
 #[derive(Debug)]
-pub struct Way {
+pub struct ResolvedPath {
     /// The canonical path.
     pub real: PathBuf,
     /// Whether a directory of the workspace was passed.
     pub over_workspace: bool,
 }
 
-impl Way {
+impl ResolvedPath {
     /// Walks a path name by name; `None` when it leads nowhere, or over another user's symlink.
-    pub fn to(path: &Path, workspace: &Workspace) -> Option<Way> {
-        let mut way = Way {
+    pub fn to(path: &Path, workspace: &ProgramPlaces) -> Option<ResolvedPath> {
+        let mut way = ResolvedPath {
             real: PathBuf::from("/"),
             over_workspace: false,
         };

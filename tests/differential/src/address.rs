@@ -52,6 +52,16 @@ pub fn port(bytes: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?))
 }
 
+/// True for an address of IPv4, also where IPv6 writes it. Without a family the kernel takes it for one.
+pub fn is_v4(bytes: &[u8]) -> bool {
+    const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255];
+    match family(bytes) {
+        Some(0 | AF_INET) => true,
+        Some(AF_INET6) => bytes.get(8..20).is_some_and(|begin| begin == MAPPED),
+        _ => false,
+    }
+}
+
 /// A question for the address of a name, as RFC 1035 has it.
 pub fn question(name: &str) -> Vec<u8> {
     let mut bytes = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::address::{PORT, port};
+use crate::address::{PORT, is_v4, port};
 use crate::encode::Placed;
 use crate::expect::{Context, Expected, Text, expected};
 use crate::jail::Outcome;
@@ -14,6 +14,7 @@ use crate::shape::{Class, shape};
 use crate::stops::Looked;
 use crate::told::mismatch;
 use crate::trace::Seen;
+use crate::width::word;
 
 /// How often each class was reached, with success and without.
 pub type Reached = BTreeMap<(&'static str, bool), u64>;
@@ -92,13 +93,29 @@ fn asks_for_namespaces(program: &Program) -> Option<bool> {
 
 /// True when some socket was connected to a name server.
 fn asks(outcome: &Outcome) -> bool {
+    connects(outcome, |bytes| port(bytes) == Some(PORT))
+}
+
+/// True when some socket of IPv6 was connected to an address of IPv4, as either of them writes it.
+fn is_mapped(outcome: &Outcome) -> bool {
+    const SOCKET: i64 = 41;
+    const AF_INET6: u32 = 10;
+    let is_made = |seen: &Seen| {
+        let is_socket = seen.number == SOCKET && seen.result.is_some_and(|it| it >= 0);
+        is_socket && seen.args.is_some_and(|args| word(args[0]) == AF_INET6)
+    };
+    outcome.calls.values().flatten().any(is_made) && connects(outcome, is_v4)
+}
+
+/// True when some socket was connected to such an address, or to one that is not known.
+fn connects(outcome: &Outcome, is_such: fn(&[u8]) -> bool) -> bool {
     const CONNECT: i64 = 42;
     const DONE: [i64; 2] = [0, -115];
     outcome.calls.values().flatten().any(|seen| {
         let is_done = seen.number == CONNECT && seen.result.is_some_and(|it| DONE.contains(&it));
         is_done
             && match seen.args.and_then(|args| outcome.encoded.at(args[1])) {
-                Some(Placed::Bytes(bytes)) => port(bytes) == Some(PORT),
+                Some(Placed::Bytes(bytes)) => is_such(bytes),
                 _ => true,
             }
     })
@@ -157,6 +174,7 @@ pub fn context<'a>(program: &Program, outcome: &'a Outcome) -> Context<'a> {
         clone3: asks_for_namespaces(program),
         has_loopback: outcome.way.has_loopback,
         asks: asks(outcome),
+        is_mapped: is_mapped(outcome),
         maps: maps(outcome),
         has_hooks: has_hooks(outcome),
     }

@@ -72,6 +72,8 @@ pub struct Context<'a> {
     pub has_loopback: bool,
     /// True when a socket may be connected to port 53.
     pub asks: bool,
+    /// True when an IPv6 socket may be connected to an IPv4 address, which the kernel then gives each message.
+    pub is_mapped: bool,
     /// True when the kernel asks before acts, about its own objects.
     pub has_hooks: bool,
     /// True when a mapping may stand where the program says.
@@ -309,6 +311,7 @@ impl One<'_> {
             objects: vec![object.and_then(|(index, base)| self.name(index, base))],
             new: self.shape.new.map(|(index, base)| self.name(index, base)),
             is_attempt: self.result >= 0 || REFUSED.contains(&self.result),
+            is_done: self.result >= 0,
             moves: self.looked.and_then(|looked| looked.moves),
             ..Act::default()
         }

@@ -1,5 +1,7 @@
 //! Programs that nobody thought of, each from a number.
 
+mod scenes;
+
 use crate::address::{ASKED, question};
 use crate::grammar::{
     ATTRIBUTES, CLONES, FLAGS, GROUPS, GUARDED, MAPPINGS, MODES, NEW, NODES, PATHS, PLAIN,
@@ -91,10 +93,16 @@ impl Maker {
         if self.one_in(4) {
             strands[0].extend(self.talk());
         }
-        if self.one_in(4) {
+        if self.one_in(2) {
             strands[0].extend(self.ask());
         }
-        let length = 10 + self.below(90);
+        if self.one_in(2) {
+            strands[0].extend(self.serve());
+        }
+        for _ in 0..self.below(3) {
+            strands[0].extend(self.names());
+        }
+        let length = strands[0].len() as u64 + 10 + self.below(90);
         while (strands[0].len() as u64) < length {
             match self.below(40) {
                 0 | 1 if strands.len() < 8 => {
@@ -134,7 +142,7 @@ impl Maker {
             let args = vec![Arg::Text("kp".to_owned()), Arg::Number(0), Arg::Number(0)];
             strands[0].push(call("open", args, None));
         }
-        if self.one_in(3) {
+        if self.one_in(2) {
             let strand = self.strand(&mut strands, 10);
             let exec = self.exec(strand);
             if let Op::Exec {
@@ -172,107 +180,6 @@ impl Maker {
             .clone();
         let args = vec![last, Arg::Number(0o4000), Arg::Number(0)];
         self.one_in(3).then(|| call("open", args, Some(0)))
-    }
-
-    /// A directory of its own, which an overlay lets be renamed, under a name that rules speak of.
-    fn carry(&mut self) -> Vec<Op> {
-        const NAMES: [&str; 3] = ["made", "/workspace/made", "e/../made"];
-        const TO: [&str; 6] = [
-            "moved",
-            "e/moved",
-            "d/n",
-            "/workspace/moved",
-            "newd",
-            "made",
-        ];
-        let [from, name] = [self.pick(&NAMES), self.pick(&NAMES)];
-        let to = self.pick(&TO);
-        let text = |text: &str| Arg::Text(text.to_owned());
-        let made = if self.one_in(2) { name } else { to };
-        vec![
-            call("mkdir", vec![text(made), Arg::Number(0o755)], None),
-            call("rename", vec![text(from), text(to)], None),
-            call("rename", vec![text(to), text(from)], None),
-        ]
-    }
-
-    /// A resolver that knows of no name server asks the jail itself.
-    fn ask(&mut self) -> Vec<Op> {
-        let slot = FD_SLOTS as u8 + 2;
-        let address = || Arg::Bytes(ADDRESSES[1].to_vec());
-        let mut send = vec![Arg::Slot(slot, 0), Arg::Bytes(question(ASKED))];
-        send.extend([29, 0x40].map(Arg::Number));
-        let [named, unnamed] = [
-            vec![address(), Arg::Number(16)],
-            vec![Arg::Number(0), Arg::Number(0)],
-        ]
-        .map(|to| call("sendto", [&send[..], &to].concat(), None));
-        let connect = vec![Arg::Slot(slot, 0), address(), Arg::Number(16)];
-        vec![
-            call("socket", [2, 2, 0].map(Arg::Number).to_vec(), Some(slot)),
-            named,
-            call("connect", connect, None),
-            unnamed,
-        ]
-    }
-
-    /// Somebody waits for what becomes of a file.
-    fn watch(&mut self) -> Vec<Op> {
-        let slot = self.below(FD_SLOTS) as u8;
-        let path = self.path();
-        let asked = ["s0", "/workspace/s0", "a", &path];
-        let path = asked[self.below(4) as usize].to_owned();
-        let args = vec![Arg::Slot(slot, 0), Arg::Text(path), Arg::Number(2)];
-        vec![
-            call("inotify_init1", vec![Arg::Number(0)], Some(slot)),
-            call("inotify_add_watch", args, None),
-        ]
-    }
-
-    /// Two sockets that know each other.
-    fn talk(&mut self) -> Vec<Op> {
-        let kind = self.pick(&[1, 2]);
-        let name = self.pick(&[7, 8, 9]);
-        let address = || Arg::Bytes(ADDRESSES[name].to_vec());
-        let size = || Arg::Number(ADDRESSES[name].len() as u64);
-        let [first, second] = [0, 1].map(|index| FD_SLOTS as u8 + index);
-        let socket = |out| {
-            call(
-                "socket",
-                vec![Arg::Number(1), Arg::Number(kind), Arg::Number(0)],
-                Some(out),
-            )
-        };
-        let mut ops = vec![
-            socket(first),
-            call("bind", vec![Arg::Slot(first, 0), address(), size()], None),
-            call("listen", vec![Arg::Slot(first, 0), Arg::Number(9)], None),
-            socket(second),
-            call(
-                "connect",
-                vec![Arg::Slot(second, 0), address(), size()],
-                None,
-            ),
-        ];
-        let send = vec![
-            Arg::Slot(second, 0),
-            Arg::Bytes(vec![1; 24]),
-            Arg::Number(1),
-            Arg::Number(0x40),
-            address(),
-            size(),
-        ];
-        ops.push(call("sendto", send, None));
-        let message = Arg::Message {
-            name: Some(ADDRESSES[name].to_vec()),
-            data: vec![1; 24],
-        };
-        ops.push(call(
-            "sendmsg",
-            vec![Arg::Slot(second, 0), message, Arg::Number(0x40)],
-            None,
-        ));
-        ops
     }
 
     /// A new strand of so many calls at most, which may end in an exec.

@@ -21,6 +21,8 @@ pub struct Act<'a> {
     pub exchanges: bool,
     /// True when it had its effect, or somebody who refuses kept it from that.
     pub is_attempt: bool,
+    /// True when it had its effect.
+    pub is_done: bool,
     /// True when a directory has another name now; nothing when nobody has looked.
     pub moves: Option<bool>,
     /// True when it opens in the third way, of which nobody says whether it reads or writes.
@@ -102,6 +104,13 @@ fn away(place: Place) -> Answer {
         Nothing => answer(place, "write"),
         read => read,
     }
+}
+
+/// True when every name is answered alike below two directories.
+fn are_alike_below(one: &str, other: &str) -> bool {
+    // Of the files in it, rules speak of some alone.
+    let some = |path| path == "/workspace/d";
+    below(one) == below(other) && some(one) == some(other)
 }
 
 /// The places below a directory where rules make a difference.
@@ -208,7 +217,8 @@ fn moved(act: &Act<'_>, old: Option<&str>, new: Option<&str>, decided: &mut Deci
     if place(old) != place(new) {
         decided.add(away(place(old)));
     }
-    if act.access == ["rename"] && below(old) != below(new) {
+    // What was not renamed may be no directory.
+    if act.access == ["rename"] && act.is_done && !are_alike_below(old, new) {
         let lost = below(old).into_iter().map(away);
         let made = below(new).into_iter().map(|it| answer(it, "write"));
         decided.add_all(lost.chain(made), act.moves == Some(true));
@@ -276,6 +286,7 @@ mod tests {
             objects: vec![Some(object.to_owned())],
             new: Some(Some(new.to_owned())).filter(|_| !new.is_empty()),
             is_attempt: true,
+            is_done: true,
             ..Act::default()
         }
     }
@@ -293,6 +304,14 @@ mod tests {
             ..act("rename", "/workspace/vault", "/workspace/x")
         };
         assert_eq!(decide(&of_directory).must, BTreeSet::from(["inside"]));
+        let exchange = |is_done| Act {
+            is_done,
+            exchanges: true,
+            moves: Some(is_done),
+            ..act("rename", "/workspace/d", "/workspace/vault")
+        };
+        assert_eq!(decide(&exchange(true)).must, BTreeSet::from(["inside"]));
+        assert_eq!(decide(&exchange(false)), Decided::default());
         let of_symlink = Act {
             access: vec!["write"],
             aim: Some("../vault".to_owned()),

@@ -234,6 +234,34 @@ fn limit_9_a_question_over_a_socket_that_is_connected_names_nobody() {
 }
 
 #[test]
+fn limit_9_the_kernel_addresses_what_an_ipv6_socket_sends_to_ipv4() {
+    let address = [2, 0, 0, 53, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let message = Arg::Message {
+        name: None,
+        data: b"question".to_vec(),
+    };
+    let ops = |family: u64| {
+        let to = [
+            Arg::Slot(8, 0),
+            Arg::Bytes(address.to_vec()),
+            Arg::Number(16),
+        ];
+        let sent = [Arg::Slot(8, 0), message.clone(), Arg::Number(0x40)];
+        vec![
+            call("socket", &[family, 2, 0].map(Arg::Number), Some(8)),
+            call("connect", &to, None),
+            call("sendmsg", &sent, None),
+        ]
+    };
+    for (family, told) in [(2, 0), (10, 1)] {
+        let outcome = run(ops(family), UNSTOPPED);
+        let sends = of_kind(&outcome, "send");
+        assert_eq!(sends.len(), told, "{family}");
+        assert!(sends.iter().all(|send| send["address"] == "127.0.0.1:53"));
+    }
+}
+
+#[test]
 fn limit_10_a_symlink_that_was_there_before_hides_what_it_leads_to() {
     let way = Way {
         enforces: true,

@@ -220,3 +220,43 @@ fn m03_the_program_cannot_slow_its_calls_down() {
         "and both ways are told",
     );
 }
+
+/// Urgent data by each way to send on a connected socket, where no address tells of it, and a filter by each option
+/// that takes one without privileges.
+const CORNERS: &str = "import ctypes, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+one, other = socket.socketpair()
+word = ctypes.create_string_buffer(b'x')
+piece = (ctypes.c_uint64 * 2)(ctypes.addressof(word), 1)
+message = (ctypes.c_uint64 * 8)(0, 0, ctypes.addressof(piece), 1)
+def sendmmsg():
+    if libc.sendmmsg(one.fileno(), message, 1, socket.MSG_OOB) < 0: raise OSError(ctypes.get_errno(), '')
+code = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0xffff))
+program = struct.pack('HxxxxxxQ', 1, ctypes.addressof(code))
+shared = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+for act in (lambda: one.send(b'x', socket.MSG_OOB), lambda: one.sendmsg([b'x'], [], socket.MSG_OOB), sendmmsg,
+            lambda: one.setsockopt(socket.SOL_SOCKET, 26, program), lambda: shared.setsockopt(socket.SOL_SOCKET, 51, program)):
+    try: act()
+    except OSError as error: print(error.errno)
+    else: print('done')
+print(one.send(b'ordinary'))";
+
+#[test]
+fn m28_corners_of_sockets_are_closed_and_the_attempts_told() {
+    let (_, control) = as_nobody("python3", &["-c", CORNERS]);
+    assert_eq!(control, "done\n".repeat(5) + "8\n", "the control");
+    let ran = Run::new().python(CORNERS);
+    ran.expect(
+        ran.stdout == "1\n".repeat(5) + "8\n",
+        "EPERM, for these alone",
+    );
+    let told = ran.list("/refused_calls");
+    let told = told.iter().filter(|row| row["for_arguments"] == true);
+    let told: BTreeSet<_> = told.filter_map(|row| row["syscall"].as_str()).collect();
+    let wanted = ["sendmmsg", "sendmsg", "sendto", "setsockopt"];
+    ran.expect(
+        wanted.iter().all(|call| told.contains(call)),
+        "and the filter is said to have refused each",
+    );
+}

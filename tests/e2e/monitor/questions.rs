@@ -128,8 +128,7 @@ print(time.monotonic() - begin < 1)
 #[test]
 fn m19_without_a_network_a_name_is_told_and_nobody_answers() {
     let (before, _) = RESOLVE.rsplit_once("try:").unwrap();
-    // Connecting to a port while addresses are put in order is an attempt, too.
-    let program = before.replace("'localhost', 1", "'localhost', 0") + LOOK_UP;
+    let program = before.to_owned() + LOOK_UP;
     let ran = Run::new().with_events().run(&["python3", "-c", &program]);
     ran.expect(ran.stdout == "True\nTrue\n", "try again later, and at once");
     for record in ["A", "AAAA"] {
@@ -209,4 +208,30 @@ except OSError as error: print(error.errno)",
         !ran.stderr.contains(":0\n"),
         "and nothing is told of the others",
     );
+}
+
+/// The C library connects a datagram socket to each address that it found, to put them in order, and sends nothing.
+#[test]
+fn m19_a_name_of_the_jail_itself_is_looked_up_without_a_violation() {
+    let ran =
+        Run::new().python("import socket; print(len(socket.getaddrinfo('localhost', 80)) > 0)");
+    ran.expect(ran.code == 0 && ran.stdout == "True\n", "it is found");
+    ran.expect(ran.violations().is_empty(), "and nobody tried anything");
+    ran.expect(ran.at("/verdict") == "clean", "which is clean");
+    let told = |ran: &Ran, address: &str| {
+        let mut rows = ran.list("/network_attempts").iter();
+        rows.any(|row| row["address"] == address && row["result"] == "denied")
+    };
+    ran.expect(told(&ran, "127.0.0.1:80"), "what the library did is told");
+    // What a program does itself comes on top.
+    for own in [
+        "exec 3<>/dev/tcp/127.0.0.1/80",
+        "exec 3<>/dev/tcp/localhost/80",
+        "exec 3<>/dev/udp/127.0.0.1/80",
+        "exec 3<>/dev/udp/localhost/80",
+    ] {
+        let ran = Run::new().run(&["bash", "-c", own]);
+        let mut rules = ran.violations().iter().map(|one| &one["rule"]);
+        ran.expect(rules.any(|rule| rule == "network-connect"), own);
+    }
 }

@@ -14,7 +14,7 @@ use crate::cli::CheckArguments;
 use crate::failure::Failure;
 use crate::output;
 use turnkey_supervisor::{clock, files};
-use view::{Check, Profile};
+use view::{CheckPage, ProfileProblems};
 
 /// Something was found.
 const FOUND: u8 = 1;
@@ -33,10 +33,10 @@ pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
         })
         .collect();
     let mut page = Vec::new();
-    let check = Check::new(
+    let check = CheckPage::new(
         looked_at
             .iter()
-            .map(|(name, outcome)| Profile::new(name, outcome)),
+            .map(|(name, outcome)| ProfileProblems::new(name, outcome)),
     );
     let written = if arguments.json {
         turnkey_report::json::write(&check, &mut page)
@@ -49,7 +49,7 @@ pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
     Ok(status(&check))
 }
 
-fn status(check: &Check) -> u8 {
+fn status(check: &CheckPage) -> u8 {
     if check.profiles.iter().any(|profile| !profile.usable) {
         return crate::FAILED;
     }

@@ -16,8 +16,8 @@ use turnkey_policy::{Overrides, Policy};
 use crate::cli::DiffArguments;
 use crate::failure::Failure;
 use crate::output;
-use allowances::Allowances;
-use doings::Doings;
+use allowances::SideAllowances;
+use doings::RunUses;
 use turnkey_report::{LARGEST, json};
 use turnkey_supervisor::files;
 
@@ -26,9 +26,12 @@ const NEW: u8 = 1;
 
 /// Prints what is new to standard output.
 pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
-    let (a, b) = (Subject::read(&arguments.a)?, Subject::read(&arguments.b)?);
+    let (a, b) = (
+        DiffSubject::read(&arguments.a)?,
+        DiffSubject::read(&arguments.b)?,
+    );
     let new = new(&a, &b);
-    let page = Page {
+    let page = DiffPage {
         schema: "turnkey.diff/v1",
         a: a.named(&arguments.a),
         b: b.named(&arguments.b),
@@ -47,7 +50,7 @@ pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
 
 /// Something that `B` does or allows, and `A` not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct New {
+pub struct NewEntry {
     /// `file`, `program`, `address`, `syscall`, `limit`, `environment`, `layer`, `rule`
     pub kind: &'static str,
     /// What, in words.
@@ -56,28 +59,30 @@ pub struct New {
     pub why: String,
 }
 
-fn new(a: &Subject, b: &Subject) -> Vec<New> {
+fn new(a: &DiffSubject, b: &DiffSubject) -> Vec<NewEntry> {
     let allowances = match a {
-        Subject::Profile(policy) => Allowances::of_profile(policy),
-        Subject::Report(doings) => Allowances::of_report(doings),
+        DiffSubject::Profile(policy) => SideAllowances::of_profile(policy),
+        DiffSubject::Report(doings) => SideAllowances::of_report(doings),
     };
-    let new: BTreeSet<New> = match (a, b) {
-        (_, Subject::Report(doings)) => doings.beyond(&allowances).collect(),
-        (Subject::Profile(below), Subject::Profile(above)) => profiles::new(below, above),
-        (Subject::Report(_), Subject::Profile(above)) => profiles::rules_beyond(&allowances, above),
+    let new: BTreeSet<NewEntry> = match (a, b) {
+        (_, DiffSubject::Report(doings)) => doings.beyond(&allowances).collect(),
+        (DiffSubject::Profile(below), DiffSubject::Profile(above)) => profiles::new(below, above),
+        (DiffSubject::Report(_), DiffSubject::Profile(above)) => {
+            profiles::rules_beyond(&allowances, above)
+        }
     };
     new.into_iter().collect()
 }
 
 /// A profile, or what a stored report tells.
-enum Subject {
+enum DiffSubject {
     Profile(Box<Policy>),
-    Report(Doings),
+    Report(RunUses),
 }
 
-impl Subject {
+impl DiffSubject {
     /// A report is known by its schema, everything else is a profile.
-    fn read(name: &str) -> Result<Subject, Failure> {
+    fn read(name: &str) -> Result<DiffSubject, Failure> {
         let bytes = match turnkey_policy::is_file(name) || Path::new(name).exists() {
             true => Some(files::read(Path::new(name), LARGEST)),
             false => None,
@@ -88,9 +93,9 @@ impl Subject {
             .unwrap_or_default();
         let value = serde_json::from_slice::<serde_json::Value>(&bytes).ok();
         if let Some(report) = value.filter(serde_json::Value::is_object) {
-            let doings = Doings::read(&report)
+            let doings = RunUses::read(&report)
                 .with_context(|| format!("{name} is JSON and no report of turnkey run or learn"))?;
-            return Ok(Subject::Report(doings));
+            return Ok(DiffSubject::Report(doings));
         }
         // Read once: what comes by a pipe is there once.
         let read = |path: &str| match path == name {
@@ -98,36 +103,36 @@ impl Subject {
             false => files::read_text(path),
         };
         turnkey_policy::load(name, &read, &Overrides::default())
-            .map(|policy| Subject::Profile(Box::new(policy)))
+            .map(|policy| DiffSubject::Profile(Box::new(policy)))
             .map_err(|error| Failure::Profile(Box::new(error)))
     }
 
-    fn named(&self, name: &str) -> Named {
-        Named {
+    fn named(&self, name: &str) -> NamedSubject {
+        NamedSubject {
             name: turnkey_report::escape(name.as_bytes()),
             is: match self {
-                Subject::Profile(_) => "profile",
-                Subject::Report(_) => "report",
+                DiffSubject::Profile(_) => "profile",
+                DiffSubject::Report(_) => "report",
             },
         }
     }
 }
 
 #[derive(Serialize)]
-struct Named {
+struct NamedSubject {
     name: String,
     is: &'static str,
 }
 
 #[derive(Serialize)]
-struct Page<'p> {
+struct DiffPage<'p> {
     schema: &'static str,
-    a: Named,
-    b: Named,
-    new: &'p [New],
+    a: NamedSubject,
+    b: NamedSubject,
+    new: &'p [NewEntry],
 }
 
-impl Page<'_> {
+impl DiffPage<'_> {
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         let does = match self.b.is {
             "report" => "did",
@@ -145,7 +150,7 @@ impl Page<'_> {
             );
         }
         writeln!(out, "{} {does} what {lacks} {}:", self.b.name, self.a.name)?;
-        for New { kind, what, why } in self.new {
+        for NewEntry { kind, what, why } in self.new {
             writeln!(out, "  {kind:<12}{what}: {why}")?;
         }
         Ok(())

@@ -23,10 +23,10 @@ use crate::cli::ExplainArguments;
 use crate::cmd::run;
 use crate::failure::Failure;
 use crate::output;
-use decision::Decision;
-use question::Question;
-use turnkey_supervisor::{Settled, advice, plan};
-use view::View;
+use decision::ExplainedDecision;
+use question::ExplainQuestion;
+use turnkey_supervisor::{SettledPolicy, advice, plan};
+use view::PlanView;
 
 /// Stands for a command that was not given.
 const COMMAND: &str = "COMMAND";
@@ -36,7 +36,7 @@ const NOBODY_WATCHES: &str = "nobody watches such a run: its rules are not asked
 
 /// Prints the plan, or the answer to the question, to standard output.
 pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
-    let question = Question::new(&arguments.question)?;
+    let question = ExplainQuestion::new(&arguments.question)?;
     // A caller without privileges is shown the run of such a caller. Where even that is out of
     // reach, what is shown is the run of one who has them, and this is said.
     let entered = rootless::enter();
@@ -44,16 +44,16 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let mut command = arguments.command.clone();
     let workdir = arguments.workdir.as_deref();
     let strictness = arguments.strictness.chosen();
-    let settled = Settled::new(policy, &command, workdir, strictness)?;
+    let settled = SettledPolicy::new(policy, &command, workdir, strictness)?;
     settled.names?;
     if command.is_empty() {
         command.push(OsString::from(COMMAND));
     }
     let plan = plan(&settled.policy, strictness, &command, workdir)?;
-    let view = View::new(&plan);
+    let view = PlanView::new(&plan);
     let page = match question {
         Some(question) => {
-            let decision = Decision::new(&plan.policy, &question, view.tree);
+            let decision = ExplainedDecision::new(&plan.policy, &question, view.tree);
             page(&decision, arguments.json, answer::write)
         }
         None => page(&view, arguments.json, text::write),

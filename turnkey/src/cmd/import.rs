@@ -17,10 +17,10 @@ use turnkey_policy::Overrides;
 use crate::cli::ImportArguments;
 use crate::failure::Failure;
 use crate::output;
-use page::Page;
+use page::ProfilePage;
 use turnkey_supervisor::files;
-use turnkey_supervisor::files::Output;
-use unique::Unique;
+use turnkey_supervisor::files::CallerOutput;
+use unique::UniqueKeys;
 
 /// Something was left behind.
 const LEFT_BEHIND: u8 = 1;
@@ -56,8 +56,8 @@ fn named(file: &Path) -> String {
 }
 
 /// What kind of file it is shows in its keys.
-fn read(text: &str, file: &str, home: Option<&str>) -> anyhow::Result<Page> {
-    let Unique(value) = serde_json::from_str(text).context("it cannot be read as JSON")?;
+fn read(text: &str, file: &str, home: Option<&str>) -> anyhow::Result<ProfilePage> {
+    let UniqueKeys(value) = serde_json::from_str(text).context("it cannot be read as JSON")?;
     if value.get("defaultAction").is_some() {
         return seccomp::read(value, file);
     }
@@ -87,8 +87,8 @@ fn verify(profile: &str) -> Result<(), Failure> {
 
 /// A profile that somebody wrote is never written over.
 fn write_new(out: &Path, profile: &str) -> anyhow::Result<()> {
-    let written = Output::find(out)
-        .and_then(Output::open)
+    let written = CallerOutput::find(out)
+        .and_then(CallerOutput::open)
         .and_then(|out| out.write_new(profile.as_bytes()));
     written.with_context(|| {
         format!(

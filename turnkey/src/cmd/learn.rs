@@ -1,4 +1,4 @@
-//! `turnkey learn`: runs a command in a jail whose rules only speak, and writes the profile that would have
+//! `turnkey learn`: runs a command in a jail whose rules only log, and writes the profile that would have
 //! allowed what it did, and nothing that looks dangerous.
 
 mod calls;
@@ -26,26 +26,26 @@ use turnkey_policy::{
 };
 
 use crate::cli::{ColourWhen, LearnArguments, RunArguments, StrictnessArguments};
-use turnkey_supervisor::files::Outputs;
-use turnkey_supervisor::files::{Open, Output};
-use turnkey_supervisor::{Done, enter};
+use turnkey_supervisor::files::RunOutputs;
+use turnkey_supervisor::files::{CallerOutput, OpenOutput};
+use turnkey_supervisor::{FinishedRun, enter};
 
 use crate::cmd::run;
 use crate::failure::Failure;
 use crate::output;
-use draft::{Draft, Sources};
-use limits::Measured;
-use network::Around;
-use seen::Seen;
-use text::Profile;
+use draft::{DraftSources, ProfileDraft};
+use limits::MeasuredUsage;
+use network::ContactFacts;
+use seen::SeenUses;
+use text::ProfileText;
 use turnkey_report::{Status, escape, quote, shortened};
 use turnkey_supervisor::{files, toolchain};
 
 /// Runs the command and writes what was learned; answers the command's own status.
 pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
-    let (mut place, out) = Place::find(&arguments)?;
+    let (mut place, out) = ProfileTarget::find(&arguments)?;
     let mut outputs =
-        Outputs::find(arguments.report.as_deref(), None, None)?.and_profile(Some(out))?;
+        RunOutputs::find(arguments.report.as_deref(), None, None)?.and_profile(Some(out))?;
     let entered = enter();
     let flags = arguments
         .overrides
@@ -62,9 +62,9 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         &run_arguments.command[0],
         run_arguments.workdir.as_deref(),
     )?;
-    let mut seen = Seen::default();
+    let mut seen = SeenUses::default();
     outputs.require_unreachable(&policy)?;
-    let out = outputs.profile.take().map(Output::open).transpose();
+    let out = outputs.profile.take().map(CallerOutput::open).transpose();
     place.out = out.with_context(|| format!("could not write {}", place.named()))?;
     let done = run::under(
         &run_arguments,
@@ -81,7 +81,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     let made = made.filter_map(|number| syscalls::name(*number));
     let made: BTreeSet<&'static str> = made.collect();
     let around = around(&flags, &done, &below.policy, &seen)?;
-    let sources = Sources {
+    let sources = DraftSources {
         seen: &seen,
         policy: &below.policy,
         calls: &made,
@@ -103,7 +103,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
 const COMMAND: usize = 400;
 
 /// What the run is held against, and what the text is added to.
-struct Below {
+struct BaseProfile {
     policy: Policy,
     /// The profile that is added to, and what it means.
     added_to: Option<(String, Policy)>,
@@ -111,9 +111,9 @@ struct Below {
     base: String,
 }
 
-fn below(arguments: &LearnArguments, flags: &Overrides) -> Result<Below, Failure> {
+fn below(arguments: &LearnArguments, flags: &Overrides) -> Result<BaseProfile, Failure> {
     let Some(merge) = &arguments.merge else {
-        return Ok(Below {
+        return Ok(BaseProfile {
             policy: run::load(&arguments.profile, &arguments.overrides)?,
             added_to: None,
             base: absolute(&arguments.profile)?,
@@ -128,8 +128,10 @@ fn below(arguments: &LearnArguments, flags: &Overrides) -> Result<Below, Failure
     let policy = run::load(&name, &arguments.overrides)?;
     let text = files::read_text(&name)
         .map_err(|error| anyhow::anyhow!("could not read {name}: {error}"))?;
-    let bases = Profile::parse(&text).map_err(anyhow::Error::from)?.bases();
-    Ok(Below {
+    let bases = ProfileText::parse(&text)
+        .map_err(anyhow::Error::from)?
+        .bases();
+    Ok(BaseProfile {
         policy: as_wide_as(policy.clone(), &bases, &name, flags)?,
         added_to: Some((text, policy)),
         base: name,
@@ -219,7 +221,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
 }
 
 /// From a part of what a program does no profile can be learned.
-fn require_whole(done: &Done, seen: &Seen) -> anyhow::Result<()> {
+fn require_whole(done: &FinishedRun, seen: &SeenUses) -> anyhow::Result<()> {
     let report = &done.report;
     match report.status {
         Status::Exited | Status::Signaled => {}
@@ -249,7 +251,12 @@ fn require_whole(done: &Done, seen: &Seen) -> anyhow::Result<()> {
 const MOST_NAMES: usize = 64;
 
 /// What the run has talked through.
-fn around(flags: &Overrides, done: &Done, policy: &Policy, seen: &Seen) -> anyhow::Result<Around> {
+fn around(
+    flags: &Overrides,
+    done: &FinishedRun,
+    policy: &Policy,
+    seen: &SeenUses,
+) -> anyhow::Result<ContactFacts> {
     // These questions have left the host before, by the program itself.
     let asked = seen.contacts.asked.iter();
     let asked = asked.filter(|(_, by)| policy.network == NetworkMode::Host && by.succeeded);
@@ -258,7 +265,7 @@ fn around(flags: &Overrides, done: &Done, policy: &Policy, seen: &Seen) -> anyho
         Some((name.clone(), found))
     });
     let written = flags.allow.iter().filter_map(|flag| Endpoint::parse(flag));
-    Ok(Around {
+    Ok(ContactFacts {
         allowed: done.allowed.clone(),
         flags: written.map(|to| to.to_string()).collect(),
         names: names.collect(),
@@ -268,11 +275,11 @@ fn around(flags: &Overrides, done: &Done, policy: &Policy, seen: &Seen) -> anyho
     })
 }
 
-fn measured(done: &Done) -> Measured {
+fn measured(done: &FinishedRun) -> MeasuredUsage {
     let usage = done.report.usage.as_ref();
     let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let cpu = usage.and_then(|usage| Some(usage.user_seconds? + usage.system_seconds?));
-    Measured {
+    MeasuredUsage {
         memory: usage.and_then(|usage| usage.memory_peak_bytes),
         pids: usage.and_then(|usage| usage.pids_peak),
         wall: seconds(usage.map_or(0.0, |usage| usage.wall_seconds)),
@@ -283,13 +290,13 @@ fn measured(done: &Done) -> Measured {
 
 /// The text, folded as little as fits the kernel's table.
 fn compose(
-    below: &Below,
-    sources: &Sources<'_>,
-    measured: &Measured,
+    below: &BaseProfile,
+    sources: &DraftSources<'_>,
+    measured: &MeasuredUsage,
     command: &str,
     flags: &Overrides,
-    place: &Place,
-) -> Result<(String, Draft), Failure> {
+    place: &ProfileTarget,
+) -> Result<(String, ProfileDraft), Failure> {
     let mut level = 0;
     loop {
         let draft = draft::draft(sources, level);
@@ -323,19 +330,19 @@ fn compose(
 }
 
 fn write(
-    below: &Below,
-    sources: &Sources<'_>,
-    measured: &Measured,
+    below: &BaseProfile,
+    sources: &DraftSources<'_>,
+    measured: &MeasuredUsage,
     command: &str,
     flags: &Overrides,
-    place: &Place,
-    draft: &Draft,
+    place: &ProfileTarget,
+    draft: &ProfileDraft,
 ) -> Result<String, text::TextError> {
     let new = || text::skeleton(&place.name(), &below.base, command);
     let added_to = below.added_to.as_ref();
     let text = added_to.map_or_else(new, |(text, _)| text.clone());
     let added_to = added_to.map(|(_, policy)| policy);
-    let mut profile = Profile::parse(&text)?;
+    let mut profile = ProfileText::parse(&text)?;
     profile.keep_flags(flags)?;
     profile.let_talk(&draft.talk)?;
     let needs = limits::needs(measured);
@@ -361,7 +368,7 @@ fn write(
 }
 
 /// What a profile is to those who use it.
-fn reread(place: &Place, text: &str) -> Result<Policy, Failure> {
+fn reread(place: &ProfileTarget, text: &str) -> Result<Policy, Failure> {
     let name = place.file_name();
     let read = |path: &str| match path == name {
         true => Ok(text.to_owned()),
@@ -372,15 +379,15 @@ fn reread(place: &Place, text: &str) -> Result<Policy, Failure> {
 }
 
 /// Where the profile goes.
-struct Place {
+struct ProfileTarget {
     path: Option<PathBuf>,
     overwrite: bool,
-    out: Option<Open>,
+    out: Option<OpenOutput>,
 }
 
-impl Place {
+impl ProfileTarget {
     /// `learned.toml` unless something else is asked for; no file is overwritten but the one that is added to.
-    fn find(arguments: &LearnArguments) -> anyhow::Result<(Place, Output)> {
+    fn find(arguments: &LearnArguments) -> anyhow::Result<(ProfileTarget, CallerOutput)> {
         let default = || {
             arguments
                 .merge
@@ -388,15 +395,15 @@ impl Place {
                 .unwrap_or_else(|| PathBuf::from("learned.toml"))
         };
         let path = arguments.out.clone().unwrap_or_else(default);
-        let output =
-            Output::find(&path).with_context(|| format!("could not write {}", path.display()))?;
+        let output = CallerOutput::find(&path)
+            .with_context(|| format!("could not write {}", path.display()))?;
         let overwrite = arguments.merge.as_ref() == Some(&path);
         ensure!(
             overwrite || !output.is_there(),
             "{} is there already: name another file with --out, or add to it with --merge {0}",
             path.display()
         );
-        let place = Place {
+        let place = ProfileTarget {
             path: Some(path).filter(|path| path != Path::new("-")),
             overwrite,
             out: None,
@@ -441,7 +448,7 @@ impl Place {
     }
 }
 
-fn tell_summary(place: &str, draft: &Draft) {
+fn tell_summary(place: &str, draft: &ProfileDraft) {
     let patterns: usize = draft.allowed.values().map(Vec::len).sum();
     let patterns = patterns + draft.trees.len();
     let to_decide = match draft.left_out.len() {

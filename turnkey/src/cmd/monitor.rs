@@ -59,23 +59,23 @@ fn status(arguments: &StatusArguments) -> Result<u8, Failure> {
 
 /// What `status --json` prints.
 #[derive(Serialize)]
-struct Page<'a> {
+struct StatusPage<'a> {
     schema: &'static str,
-    versions: Vec<Version<'a>>,
+    versions: Vec<LoadedVersion<'a>>,
 }
 
 #[derive(Serialize)]
-struct Version<'a> {
+struct LoadedVersion<'a> {
     name: &'a str,
     current: bool,
     tier: &'static str,
     programs: usize,
     seats: usize,
-    jails: Option<Vec<Jail>>,
+    jails: Option<Vec<WatchedJailView>>,
 }
 
 #[derive(Serialize)]
-struct Jail {
+struct WatchedJailView {
     cgroup_id: u64,
     cgroup: Option<String>,
     condemned: bool,
@@ -84,16 +84,16 @@ struct Jail {
 }
 
 fn json(versions: &[SharedVersion]) -> anyhow::Result<String> {
-    let page = Page {
+    let page = StatusPage {
         schema: "turnkey.monitor/v1",
         versions: versions.iter().map(version).collect(),
     };
     Ok(serde_json::to_string_pretty(&page)? + "\n")
 }
 
-fn version(version: &SharedVersion) -> Version<'_> {
+fn version(version: &SharedVersion) -> LoadedVersion<'_> {
     let jails = version.jails.as_ref().map(|jails| {
-        let jail = |jail: &shared::WatchedJail| Jail {
+        let jail = |jail: &shared::WatchedJail| WatchedJailView {
             cgroup_id: jail.cgroup_id,
             cgroup: place(jail),
             condemned: jail.condemned,
@@ -102,7 +102,7 @@ fn version(version: &SharedVersion) -> Version<'_> {
         };
         jails.iter().map(jail).collect()
     });
-    Version {
+    LoadedVersion {
         name: &version.name,
         current: version.current,
         tier: version.tier.name(),

@@ -6,17 +6,22 @@ use std::path::Path;
 use anyhow::Context;
 use clap::CommandFactory;
 
-use crate::cli::{Arguments, CompletionsArguments, ManArguments};
+use crate::cli::{CommandLine, CompletionsArguments, ManArguments};
 use crate::failure::Failure;
 use crate::output;
-use turnkey_supervisor::files::Output;
+use turnkey_supervisor::files::CallerOutput;
 
 const NAME: &str = "turnkey";
 
 /// Prints the completions of one shell.
 pub fn completions(arguments: &CompletionsArguments) -> Result<u8, Failure> {
     let mut page = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), NAME, &mut page);
+    clap_complete::generate(
+        arguments.shell,
+        &mut CommandLine::command(),
+        NAME,
+        &mut page,
+    );
     output::page(&page).context("could not write the completions")?;
     Ok(0)
 }
@@ -36,7 +41,7 @@ pub fn man(arguments: &ManArguments) -> Result<u8, Failure> {
 
 /// Prints what `--version` prints.
 pub fn version() -> Result<u8, Failure> {
-    let line = Arguments::command().render_version();
+    let line = CommandLine::command().render_version();
     output::page(line.as_bytes()).context("could not write the version")?;
     Ok(0)
 }
@@ -44,7 +49,7 @@ pub fn version() -> Result<u8, Failure> {
 /// Every page with the name of its file, that of turnkey itself first.
 fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
     // `help` is a command of clap's own, which says what these pages say.
-    let mut command = Arguments::command().disable_help_subcommand(true);
+    let mut command = CommandLine::command().disable_help_subcommand(true);
     // Only then does a command know that it is one of turnkey's.
     command.build();
     let mut pages = Vec::new();
@@ -62,7 +67,7 @@ fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
 fn write(directory: &Path, pages: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
     let place = || directory.display().to_string();
     for (name, page) in pages {
-        let written = Output::find(&directory.join(name)).and_then(Output::open);
+        let written = CallerOutput::find(&directory.join(name)).and_then(CallerOutput::open);
         let written = written.and_then(|file| file.write(page));
         written.with_context(|| format!("could not write {name} to {}", place()))?;
     }

@@ -9,13 +9,13 @@ use crate::failure::Failure;
 use crate::output;
 
 #[derive(Serialize)]
-struct Page {
+struct ProfilesPage {
     schema: &'static str,
-    profiles: Vec<Entry>,
+    profiles: Vec<ProfileEntry>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct ProfileEntry {
     name: &'static str,
     extends: Vec<String>,
     description: String,
@@ -48,12 +48,12 @@ fn lines(profiles: &[ShippedProfile]) -> String {
 }
 
 fn json(profiles: Vec<ShippedProfile>) -> anyhow::Result<String> {
-    let entry = |profile: ShippedProfile| Entry {
+    let entry = |profile: ShippedProfile| ProfileEntry {
         name: profile.name,
         extends: profile.extends,
         description: profile.description,
     };
-    let page = Page {
+    let page = ProfilesPage {
         schema: "turnkey.profiles/v1",
         profiles: profiles.into_iter().map(entry).collect(),
     };

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::{colour, output};
 use turnkey_report::{LARGEST, Report, Stored, escape, formats};
 use turnkey_supervisor::files;
-use turnkey_supervisor::files::{Open, Output};
+use turnkey_supervisor::files::{CallerOutput, OpenOutput};
 
 /// Renders the report to standard output or to a file.
 pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
@@ -38,8 +38,8 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(path: &Path) -> anyhow::Result<Open> {
-    let opened = Output::find(path).and_then(Output::open);
+fn open(path: &Path) -> anyhow::Result<OpenOutput> {
+    let opened = CallerOutput::find(path).and_then(CallerOutput::open);
     opened.with_context(|| format!("could not write to {}", path.display()))
 }
 

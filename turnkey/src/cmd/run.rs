@@ -9,22 +9,23 @@ use turnkey_facts::export::Scope;
 use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::Report;
-use turnkey_supervisor::export::Wanted;
-use turnkey_supervisor::files::{self, Open, Output, Outputs};
+use turnkey_supervisor::export::WantedExport;
+use turnkey_supervisor::files::{self, CallerOutput, OpenOutput, RunOutputs};
 use turnkey_supervisor::{
-    Done, Entered, Observer, Request, Settled, Sink, enter, standard_error, standard_output,
+    FinishedRun, RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter, standard_error,
+    standard_output,
 };
 
 use crate::cli::{OverrideArguments, RunArguments};
 use crate::colour;
 use crate::failure::Failure;
 use crate::output;
-use crate::progress::{self, Progress};
+use crate::progress::{self, ProgressLine};
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
-    let outputs = Outputs::find(report, events, arguments.export.as_deref())?;
+    let outputs = RunOutputs::find(report, events, arguments.export.as_deref())?;
     let entered = enter();
     let policy = load(&arguments.profile, &arguments.overrides)?;
     let done = under(arguments, policy, (entered, outputs), None)?;
@@ -47,12 +48,12 @@ pub type EventTaker<'t> = &'t mut dyn FnMut(&Event);
 pub fn under(
     arguments: &RunArguments,
     policy: Policy,
-    (entered, outputs): (Entered, Outputs),
+    (entered, outputs): (RunPlace, RunOutputs),
     taker: Option<EventTaker<'_>>,
-) -> Result<Done, Failure> {
+) -> Result<FinishedRun, Failure> {
     let strictness = arguments.strictness.chosen();
     let workdir = arguments.workdir.as_deref();
-    let settled = Settled::new(policy, &arguments.command, workdir, strictness)?;
+    let settled = SettledPolicy::new(policy, &arguments.command, workdir, strictness)?;
     outputs.require_unreachable(&settled.policy)?;
     let output = relayed_to(outputs.takes_stdout);
     let report_file = outputs.report.map(|report| opened("a report", report));
@@ -60,7 +61,12 @@ pub fn under(
     let export = match (&arguments.export, outputs.export) {
         (Some(path), Some(destination)) => {
             let scope = scope(arguments.export_changes);
-            Some(Wanted::new(destination, path, scope, &settled.policy)?)
+            Some(WantedExport::new(
+                destination,
+                path,
+                scope,
+                &settled.policy,
+            )?)
         }
         _ => None,
     };
@@ -68,7 +74,7 @@ pub fn under(
         let started = opened("events", events)?.start();
         started.context("could not write events")
     });
-    let request = Request {
+    let request = RunRequest {
         command: arguments.command.clone(),
         workdir: arguments.workdir.clone(),
         strictness,
@@ -79,7 +85,7 @@ pub fn under(
         events: events.transpose()?,
         export,
     };
-    let mut terminal = Terminal {
+    let mut terminal = CallerTerminal {
         quiet: arguments.quiet,
         progress: None,
         taker,
@@ -101,13 +107,13 @@ fn scope(changes_alone: bool) -> Scope {
     }
 }
 
-fn opened(what: &str, output: Output) -> anyhow::Result<Open> {
+fn opened(what: &str, output: CallerOutput) -> anyhow::Result<OpenOutput> {
     let path = output.path().display().to_string();
     let opened = output.open();
     opened.with_context(|| format!("could not write {what} to {path}"))
 }
 
-fn write(report: &Report, file: Option<Open>) -> anyhow::Result<()> {
+fn write(report: &Report, file: Option<OpenOutput>) -> anyhow::Result<()> {
     let Some(file) = file else {
         return Ok(());
     };
@@ -135,19 +141,19 @@ fn beside_the_progress_line(sink: Sink, is_terminal: bool) -> Sink {
 }
 
 /// The caller's terminal, on which a run shows how far it is.
-struct Terminal<'t> {
+struct CallerTerminal<'t> {
     quiet: bool,
-    progress: Option<Progress>,
+    progress: Option<ProgressLine>,
     taker: Option<EventTaker<'t>>,
 }
 
-impl Observer for Terminal<'_> {
+impl RunObserver for CallerTerminal<'_> {
     fn notice(&mut self, line: &str) {
         output::line(line);
     }
 
     fn started(&mut self, limits: &JailLimits) {
-        self.progress = Some(Progress::start(limits, self.quiet));
+        self.progress = Some(ProgressLine::start(limits, self.quiet));
     }
 
     fn event(&mut self, event: &Event) {

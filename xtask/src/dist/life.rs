@@ -15,18 +15,27 @@ const SCRIPT: &str = include_str!("life.sh");
 /// The mark before the name of something that is left.
 const LEFT: &str = "left: ";
 
-/// Installs, upgrades, removes and purges it.
+/// Installs, upgrades, removes and purges it, with systemctl(1) and without.
 pub fn lives_and_leaves(package: &Path) -> Result<()> {
     if command::find_program("deb-systemd-helper").is_none() {
         eprintln!("not installed by dpkg: this is no Debian");
         return Ok(());
     }
+    if command::find_program("systemctl").is_some() {
+        one_life(package, "systemctl")?;
+    }
+    one_life(package, "")
+}
+
+/// The life with systemctl(1), or, where its name is empty, without.
+fn one_life(package: &Path, systemctl: &str) -> Result<()> {
     let place = tempfile::tempdir().context("cannot make a root")?;
     let loads = machine::look().shows() == Shows::Everything;
     let mut life = workspace::in_own_mounts(SCRIPT);
     life.arg(place.path())
         .arg(package)
         .env("LOADS", if loads { "yes" } else { "" })
+        .env("SYSTEMD", systemctl)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stderr(Stdio::inherit());
     let output = life.output().context("cannot start unshare")?;
@@ -39,7 +48,8 @@ pub fn lives_and_leaves(package: &Path) -> Result<()> {
     if !left.is_empty() {
         bail!("the package has left behind:\n  {}", left.join("\n  "));
     }
-    eprintln!("came, was replaced, went, and has left nothing");
+    let with = if systemctl.is_empty() { "out" } else { "" };
+    eprintln!("with{with} systemctl it came, was replaced, went, and has left nothing");
     Ok(())
 }
 

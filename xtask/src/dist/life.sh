@@ -1,4 +1,5 @@
-# $0 is an empty directory, $1 the package, in a mount namespace of its own; LOADS is not empty where programs can be loaded.
+# $0 is an empty directory, $1 the package, in a mount namespace of its own; LOADS is not empty where programs can be loaded,
+# SYSTEMD where systemctl(1) is to be there, as it is not in a container.
 mount -t tmpfs none "$0"
 cd "$0"
 mkdir upper work root
@@ -9,16 +10,17 @@ pivot_root . mnt
 cd /
 mount -t bpf none /sys/fs/bpf
 upper=/mnt$0/upper
+[ -n "$SYSTEMD" ] || [ ! -e /usr/bin/systemctl ] || mount --bind /dev/null /usr/bin/systemctl
 
 # But for the two files that the kernel puts there itself.
 pinned() { find /sys/fs/bpf -mindepth 1 ! -name '*.debug' | sed 's,^,left: ,'; }
 now() { dpkg --no-triggers "$@"; }
 unit=turnkey-monitor.service
 now --install "/mnt$1"
-systemctl enable "$unit"
+[ -z "$SYSTEMD" ] || systemctl enable "$unit"
 [ -z "$LOADS" ] || turnkey monitor load
 now --install "/mnt$1"
-systemctl is-enabled "$unit"
+[ -z "$SYSTEMD" ] || systemctl is-enabled "$unit"
 pinned
 [ -z "$LOADS" ] || turnkey monitor load
 now --remove turnkey

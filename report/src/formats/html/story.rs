@@ -6,9 +6,9 @@ use super::{severity, time_of_day};
 use crate::limit::size;
 use crate::model::{Finding, Report, Violation};
 
-use crate::peers;
-use crate::terminal;
+use crate::terminal::{self, meant};
 use crate::unknown;
+use crate::{came_of, peers};
 
 /// Attempts that are shown; the rest is counted.
 const MOST: usize = 50;
@@ -78,7 +78,7 @@ fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {
             why,
         ],
     );
-    let rows = attempts.iter().take(MOST).map(|it| attempt(it));
+    let rows = attempts.iter().take(MOST).map(|it| attempt(report, it));
     let more = attempts.len().saturating_sub(MOST);
     let more = (more > 0).then(|| say("p", "dim", &format!("and {more} more")));
     let body = Markup::all(rows.chain(steps(finding)).chain(more));
@@ -140,8 +140,8 @@ fn head_alone(finding: &Finding, facts: &str) -> Markup {
     )
 }
 
-fn attempt(violation: &Violation) -> Markup {
-    let stopped = peers::stopped_by(violation);
+fn attempt(report: &Report, violation: &Violation) -> Markup {
+    let stopped = came_of::words(violation);
     let tried: Vec<_> = peers::objects(violation).collect();
     let tried = match tried.as_slice() {
         [] => "—".to_owned(),
@@ -155,9 +155,10 @@ fn attempt(violation: &Violation) -> Markup {
         1 => time_of_day(&violation.time).to_owned(),
         count => format!("{}, {count} times", time_of_day(&violation.time)),
     };
-    let advice = match violation.advice.split_once('\n') {
+    let advice = meant::to_allow(report, violation, true);
+    let advice = match advice.split_once('\n') {
         Some((first, rest)) => Markup::all([Markup::text(first), say("pre", "", rest)]),
-        None => Markup::text(&violation.advice),
+        None => Markup::text(&advice),
     };
     let pairs = [
         ("tried", Some(say("code", "", &tried))),
@@ -171,7 +172,7 @@ fn attempt(violation: &Violation) -> Markup {
                 .actor_unknown
                 .then(|| Markup::text(unknown::WORDS)),
         ),
-        ("stopped by", Some(Markup::text(stopped))),
+        ("stopped by", Some(Markup::text(&stopped))),
         ("asked as", raw.map(|raw| say("code", "", &raw))),
         (
             "new name",

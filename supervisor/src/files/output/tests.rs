@@ -2,14 +2,14 @@ use super::*;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    Output::find(path)?.open()?.write(bytes)
+    CallerOutput::find(path)?.open()?.write(bytes)
 }
 
 #[test]
 fn the_file_appears_only_when_it_is_whole() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("report.json");
-    let report = Output::find(&path).unwrap().open().unwrap();
+    let report = CallerOutput::find(&path).unwrap().open().unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     report.write(b"{}\n").unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
@@ -38,11 +38,11 @@ fn an_older_file_is_replaced_whole_and_keeps_its_rights() {
 #[test]
 fn what_cannot_be_written_is_known_before_the_run() {
     let directory = tempfile::tempdir().unwrap();
-    assert!(Output::find(directory.path()).is_err());
-    assert!(Output::find(&directory.path().join("missing/report.json")).is_err());
+    assert!(CallerOutput::find(directory.path()).is_err());
+    assert!(CallerOutput::find(&directory.path().join("missing/report.json")).is_err());
     let fifo = directory.path().join("fifo");
     nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).unwrap();
-    let unread = Output::find(&fifo).unwrap().open().unwrap_err();
+    let unread = CallerOutput::find(&fifo).unwrap().open().unwrap_err();
     assert!(unread.to_string().contains("nobody reads"), "{unread}");
 }
 
@@ -77,7 +77,7 @@ fn a_stranger_s_link_and_fifo_take_nothing() {
     assert_eq!(std::fs::read(&link).unwrap(), b"after", "it was replaced");
     nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).unwrap();
     lchown(&fifo, Some(65_534), None).unwrap();
-    assert!(Output::find(&fifo).is_err());
+    assert!(CallerOutput::find(&fifo).is_err());
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_directory_that_is_turned_meanwhile_turns_nothing() {
     );
     std::fs::create_dir(&sub).unwrap();
     std::fs::create_dir(&other).unwrap();
-    let output = Output::find(&sub.join("report")).unwrap();
+    let output = CallerOutput::find(&sub.join("report")).unwrap();
     std::fs::rename(&sub, &moved).unwrap();
     symlink(&other, &sub).unwrap();
     output.open().unwrap().write(b"{}").unwrap();
@@ -101,7 +101,7 @@ fn a_directory_that_is_turned_meanwhile_turns_nothing() {
 fn a_file_that_is_there_by_now_is_not_written_over() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("profile");
-    let output = Output::find(&path).unwrap().open().unwrap();
+    let output = CallerOutput::find(&path).unwrap().open().unwrap();
     std::fs::write(&path, "mine").unwrap();
     assert!(output.write_new(b"new").is_err());
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
@@ -109,6 +109,6 @@ fn a_file_that_is_there_by_now_is_not_written_over() {
 
 #[test]
 fn a_device_is_refused_and_a_sink_is_not() {
-    assert!(Output::find(Path::new("/dev/zero")).is_err());
+    assert!(CallerOutput::find(Path::new("/dev/zero")).is_err());
     write(Path::new("/dev/null"), b"gone").unwrap();
 }

@@ -80,6 +80,14 @@ impl One<'_> {
             send.address = self.written(address, length);
         }
         let mut all = send.clone().when(has_address);
+        if has_address == Some(false) && self.context.is_mapped {
+            let messages = 1 + usize::try_from(self.result).unwrap_or_default();
+            let known = Expected {
+                address: None,
+                ..send.clone()
+            };
+            all.extend(std::iter::repeat_n(known.optional(), messages.min(8)));
+        }
         // Each message to the jail's own loopback is asked about by itself.
         if self.seen.number == 307 && self.context.has_loopback {
             let more = usize::try_from(self.result).unwrap_or_default();

@@ -38,13 +38,13 @@ fn findings(name: &str, checked: &CheckedProfile, out: &mut impl Write) -> io::R
 }
 
 fn shown(diagnostic: &dyn Diagnostic, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{:?}", Shown(diagnostic))
+    writeln!(out, "{:?}", DrawnDiagnostic(diagnostic))
 }
 
 /// As the errors of other commands are drawn, with colours where there is a terminal.
-struct Shown<'d>(&'d dyn Diagnostic);
+struct DrawnDiagnostic<'d>(&'d dyn Diagnostic);
 
-impl std::fmt::Debug for Shown<'_> {
+impl std::fmt::Debug for DrawnDiagnostic<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         MietteHandlerOpts::new().build().debug(self.0, formatter)
     }

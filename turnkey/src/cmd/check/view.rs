@@ -6,23 +6,23 @@ use turnkey_policy::{LoadError, Problem, ProfilePlace};
 
 /// Everything that was looked at.
 #[derive(Debug, Serialize)]
-pub struct Check {
+pub struct CheckPage {
     pub schema: &'static str,
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<ProfileProblems>,
 }
 
 /// One profile, as it was named.
 #[derive(Debug, Serialize)]
-pub struct Profile {
+pub struct ProfileProblems {
     pub profile: String,
     /// Whether a run could use it.
     pub usable: bool,
-    pub findings: Vec<Found>,
+    pub findings: Vec<FoundProblem>,
 }
 
 /// One thing that was found.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct FoundProblem {
     /// `error`: the profile cannot be used; `warning`: it can.
     pub severity: &'static str,
     /// The lint; `null` for errors.
@@ -32,12 +32,12 @@ pub struct Found {
     pub why: Option<String>,
     pub fix: Option<String>,
     /// The place where it is in front.
-    pub places: Vec<Location>,
+    pub places: Vec<TextLocation>,
 }
 
 /// A piece of a profile's text.
 #[derive(Debug, Serialize)]
-pub struct Location {
+pub struct TextLocation {
     pub file: String,
     /// From 1; columns count characters.
     pub line: usize,
@@ -51,8 +51,8 @@ pub struct Location {
     pub label: String,
 }
 
-impl Check {
-    pub fn new(profiles: impl Iterator<Item = Profile>) -> Self {
+impl CheckPage {
+    pub fn new(profiles: impl Iterator<Item = ProfileProblems>) -> Self {
         Self {
             schema: "turnkey.check/v1",
             profiles: profiles.collect(),
@@ -60,11 +60,11 @@ impl Check {
     }
 }
 
-impl Profile {
+impl ProfileProblems {
     pub fn new(name: &str, outcome: &Result<CheckedProfile, LoadError>) -> Self {
         let findings = match outcome {
-            Ok(checked) => checked.findings.iter().map(Found::warning).collect(),
-            Err(error) => error.problems().iter().map(Found::error).collect(),
+            Ok(checked) => checked.findings.iter().map(FoundProblem::warning).collect(),
+            Err(error) => error.problems().iter().map(FoundProblem::error).collect(),
         };
         Self {
             profile: name.to_owned(),
@@ -74,7 +74,7 @@ impl Profile {
     }
 }
 
-impl Found {
+impl FoundProblem {
     fn error(problem: &Problem) -> Self {
         Self {
             severity: "error",
@@ -82,7 +82,11 @@ impl Found {
             what: problem.message().to_owned(),
             why: None,
             fix: problem.fix().map(str::to_owned),
-            places: problem.places().into_iter().map(Location::from).collect(),
+            places: problem
+                .places()
+                .into_iter()
+                .map(TextLocation::from)
+                .collect(),
         }
     }
 
@@ -96,7 +100,7 @@ impl Found {
     }
 }
 
-impl From<ProfilePlace> for Location {
+impl From<ProfilePlace> for TextLocation {
     fn from(place: ProfilePlace) -> Self {
         Self {
             file: place.file,

@@ -8,9 +8,9 @@ use turnkey_policy::{
     ToolchainMode, WORKSPACE, WorkdirMode, decide, endpoint,
 };
 
-use super::doings::Doings;
-use crate::cmd::learn::places::{self, Fold};
-use crate::cmd::learn::seen::Want;
+use super::doings::RunUses;
+use crate::cmd::learn::places::{self, FoldBreadth};
+use crate::cmd::learn::seen::FileWant;
 
 /// Places that every jail has of its own.
 const OWN: &[&str] = &[
@@ -26,16 +26,16 @@ const OWN: &[&str] = &[
 ];
 
 /// What one side allows.
-pub struct Allowances<'a> {
+pub struct SideAllowances<'a> {
     /// In the order of the profile.
     pub rules: Vec<Rule>,
     /// Whose tree, filter and network; `None` for a report.
     policy: Option<&'a Policy>,
     /// What was done, where there is a report.
-    done: Option<&'a Doings>,
+    done: Option<&'a RunUses>,
 }
 
-impl<'a> Allowances<'a> {
+impl<'a> SideAllowances<'a> {
     /// Those of a profile.
     pub fn of_profile(policy: &'a Policy) -> Self {
         Self {
@@ -46,13 +46,13 @@ impl<'a> Allowances<'a> {
     }
 
     /// What a run did, and what is like it: random names and versions are not told apart.
-    pub fn of_report(done: &'a Doings) -> Self {
-        let fold = Fold {
+    pub fn of_report(done: &'a RunUses) -> Self {
+        let fold = FoldBreadth {
             level: 0,
             scratch: &[],
             installations: &[],
         };
-        let like = |want: Want| {
+        let like = |want: FileWant| {
             let uses = done.files.keys().filter(|(of, _)| *of == want);
             let patterns = uses.flat_map(|(_, path)| places::patterns(fold, want, path, false));
             let unique: BTreeSet<String> = patterns.collect();
@@ -61,9 +61,9 @@ impl<'a> Allowances<'a> {
         };
         let mut rules = Vec::new();
         for (want, on, access) in [
-            (Want::Read, AttemptKind::Open, Some(OpenAccess::Read)),
-            (Want::Write, AttemptKind::Open, Some(OpenAccess::Write)),
-            (Want::Run, AttemptKind::Exec, None),
+            (FileWant::Read, AttemptKind::Open, Some(OpenAccess::Read)),
+            (FileWant::Write, AttemptKind::Open, Some(OpenAccess::Write)),
+            (FileWant::Run, AttemptKind::Exec, None),
         ] {
             let rule = |action, path| Rule {
                 path,
@@ -86,15 +86,15 @@ impl<'a> Allowances<'a> {
     /// Why a use of a file is not allowed to who acts, if it is not. Of `None` the strictest answer counts.
     pub fn file(
         &self,
-        want: Want,
+        want: FileWant,
         path: &[u8],
         succeeded: bool,
         actor: Option<ActorPaths<'_>>,
     ) -> Option<String> {
         let (on, access) = match want {
-            Want::Read => (AttemptKind::Open, OpenAccess::Read),
-            Want::Write => (AttemptKind::Open, OpenAccess::Write),
-            Want::Run => (AttemptKind::Exec, OpenAccess::Read),
+            FileWant::Read => (AttemptKind::Open, OpenAccess::Read),
+            FileWant::Write => (AttemptKind::Open, OpenAccess::Write),
+            FileWant::Run => (AttemptKind::Exec, OpenAccess::Read),
         };
         let attempt = Attempt {
             path: Some(path),
@@ -109,7 +109,7 @@ impl<'a> Allowances<'a> {
         // What failed anyway needs no place.
         let missing = succeeded && !holds(policy, want, path);
         missing.then(|| match want {
-            Want::Write => "nothing can be written there".to_owned(),
+            FileWant::Write => "nothing can be written there".to_owned(),
             _ => "its tree does not hold it".to_owned(),
         })
     }
@@ -185,7 +185,7 @@ impl<'a> Allowances<'a> {
 }
 
 /// Whether a jail of this policy has a place for it.
-fn holds(policy: &Policy, want: Want, path: &[u8]) -> bool {
+fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
     let filesystem = &policy.filesystem;
     let path = Path::new(std::str::from_utf8(path).unwrap_or_default());
     let mut writable = filesystem.write.iter().map(|given| given.path.as_path());
@@ -198,10 +198,10 @@ fn holds(policy: &Policy, want: Want, path: &[u8]) -> bool {
         return true;
     }
     if path.starts_with(WORKSPACE) {
-        return want != Want::Write || filesystem.workdir != WorkdirMode::ReadOnly;
+        return want != FileWant::Write || filesystem.workdir != WorkdirMode::ReadOnly;
     }
     let mut given = filesystem.read.iter().map(|given| given.path.as_path());
-    want != Want::Write
+    want != FileWant::Write
         // Which installation a command brings along, only the host knows.
         && (filesystem.root.is_some()
             || filesystem.toolchain == ToolchainMode::Auto

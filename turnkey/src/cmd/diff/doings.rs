@@ -7,45 +7,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use super::New;
-use super::allowances::Allowances;
-use crate::cmd::learn::seen::Want;
+use super::NewEntry;
+use super::allowances::SideAllowances;
+use crate::cmd::learn::seen::FileWant;
 use turnkey_report::{escape, unescape};
-use used::Used;
+use used::ReportedUse;
 
 /// Ports from here on are the kernel's choice.
 const EPHEMERAL: u16 = 32768;
 
 /// What a run did.
 #[derive(Debug, Default)]
-pub struct Doings {
+pub struct RunUses {
     /// How each file was used.
-    pub files: BTreeMap<(Want, Vec<u8>), Used>,
+    pub files: BTreeMap<(FileWant, Vec<u8>), ReportedUse>,
     /// How each address was, by the act.
-    pub addresses: BTreeMap<(String, String), Used>,
+    pub addresses: BTreeMap<(String, String), ReportedUse>,
     /// System calls, where the report has them.
     pub calls: Option<BTreeSet<String>>,
 }
 
-impl Doings {
+impl RunUses {
     /// Reads a report.
-    pub fn read(report: &Value) -> anyhow::Result<Doings> {
+    pub fn read(report: &Value) -> anyhow::Result<RunUses> {
         let schema = report["schema"].as_str().unwrap_or_default();
         ensure!(schema == "turnkey.report/v1", "its schema is {schema:?}");
         let list = |key: &str| {
             let list = report[key].as_array();
             list.with_context(|| format!("it has no list `{key}`"))
         };
-        let mut doings = Doings::default();
+        let mut doings = RunUses::default();
         for row in list("file_operations")? {
             let path = row["path"].as_str().map(unescape);
             let count = row["count"].as_u64().unwrap_or(1);
             let succeeded = row["result"] == "allowed";
             let access = row["access"].as_array().into_iter().flatten();
             let wants = access.filter_map(|access| match access.as_str()? {
-                "read" => Some(Want::Read),
-                "write" => Some(Want::Write),
-                "execute" => Some(Want::Run),
+                "read" => Some(FileWant::Read),
+                "write" => Some(FileWant::Write),
+                "execute" => Some(FileWant::Run),
                 _ => None,
             });
             for want in wants {
@@ -78,7 +78,7 @@ impl Doings {
         let processes = report["processes"].as_array().into_iter().flatten();
         let mut executed = processes.filter_map(|process| process["exe"]["path"].as_str());
         let Some(path) = executed.next() else { return };
-        let key = (Want::Run, unescape(path));
+        let key = (FileWant::Run, unescape(path));
         if let Some(used) = self.files.get_mut(&key) {
             used.count -= 1;
             if used.count == 0 {
@@ -88,13 +88,16 @@ impl Doings {
     }
 
     /// What of it is not allowed.
-    pub fn beyond<'d>(&'d self, allowances: &'d Allowances<'d>) -> impl Iterator<Item = New> + 'd {
+    pub fn beyond<'d>(
+        &'d self,
+        allowances: &'d SideAllowances<'d>,
+    ) -> impl Iterator<Item = NewEntry> + 'd {
         let files = self.files.iter().filter_map(|((want, path), used)| {
             let against = used.against(|who| allowances.file(*want, path, used.succeeded, who))?;
             let (kind, act) = match want {
-                Want::Read => ("file", "read"),
-                Want::Write => ("file", "wrote"),
-                Want::Run => ("program", "ran"),
+                FileWant::Read => ("file", "read"),
+                FileWant::Write => ("file", "wrote"),
+                FileWant::Run => ("program", "ran"),
             };
             let tried = if used.succeeded {
                 ""
@@ -102,7 +105,7 @@ impl Doings {
                 "tried in vain, "
             };
             let (times, by) = (times(used.count), against.by);
-            Some(New {
+            Some(NewEntry {
                 kind,
                 what: format!("{act} {} ({tried}{times}{by})", escape(path)),
                 why: against.why,
@@ -111,14 +114,14 @@ impl Doings {
         let addresses = self.addresses.iter().filter_map(|((act, address), used)| {
             let against = used.against(|who| allowances.address(act, address, who))?;
             let (times, by) = (times(used.count), against.by);
-            Some(New {
+            Some(NewEntry {
                 kind: "address",
                 what: format!("{act} {address} ({times}{by})"),
                 why: against.why,
             })
         });
         let calls = self.calls.iter().flatten().filter_map(|name| {
-            Some(New {
+            Some(NewEntry {
                 kind: "syscall",
                 what: format!("{name}(2)"),
                 why: allowances.call(name)?,

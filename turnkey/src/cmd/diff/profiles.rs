@@ -13,14 +13,14 @@ use turnkey_policy::{
     OpenAccess, Policy, Rule, RuleAction, WorkdirMode, decide,
 };
 
-use super::New;
-use super::allowances::Allowances;
+use super::NewEntry;
+use super::allowances::SideAllowances;
 use crate::cmd::learn::witness::witnesses;
 use turnkey_report::escape;
 
 /// Everything that `above` allows and `below` does not.
-pub fn new(below: &Policy, above: &Policy) -> BTreeSet<New> {
-    let mut new = rules_beyond(&Allowances::of_profile(below), above);
+pub fn new(below: &Policy, above: &Policy) -> BTreeSet<NewEntry> {
+    let mut new = rules_beyond(&SideAllowances::of_profile(below), above);
     new.extend(places(below, above));
     new.extend(limits(&below.limits, &above.limits));
     let calls = above.syscalls.allow.difference(&below.syscalls.allow);
@@ -80,8 +80,8 @@ pub fn new(below: &Policy, above: &Policy) -> BTreeSet<New> {
     new
 }
 
-fn one(kind: &'static str, what: &str, why: &str) -> New {
-    New {
+fn one(kind: &'static str, what: &str, why: &str) -> NewEntry {
+    NewEntry {
         kind,
         what: what.to_owned(),
         why: why.to_owned(),
@@ -89,7 +89,7 @@ fn one(kind: &'static str, what: &str, why: &str) -> New {
 }
 
 /// What the rules of `above` let pass and those of the other side do not.
-pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
+pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewEntry> {
     let mut new = BTreeSet::new();
     // Where no pattern speaks, rules without any decide.
     let elsewhere = Glob::parse("/srv/anything-else");
@@ -99,9 +99,9 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
         .chain(&elsewhere)
         .map(|glob| (glob.as_str(), glob))
         .collect();
-    let somebody = Somebody::all(&[&below.rules, &above.rules]);
+    let somebody = ActingProgram::all(&[&below.rules, &above.rules]);
     let passes = |attempt: Attempt<'_>| {
-        let by = |who: &Somebody| passes(below, above, &who.makes(attempt), who);
+        let by = |who: &ActingProgram| passes(below, above, &who.makes(attempt), who);
         somebody.iter().find_map(by)
     };
     for on in AttemptKind::ALL.iter().copied() {
@@ -143,13 +143,13 @@ pub fn rules_beyond(below: &Allowances<'_>, above: &Policy) -> BTreeSet<New> {
 }
 
 /// Who acts, as far as rules ask for that.
-struct Somebody {
+struct ActingProgram {
     /// `None` where no rule asks.
     exe: Option<Vec<u8>>,
     script: Option<Vec<u8>>,
 }
 
-impl Somebody {
+impl ActingProgram {
     /// One for each pattern of a program with each of a script, and those whom no pattern means.
     fn all(sides: &[&[Rule]]) -> Vec<Self> {
         let rules = || sides.iter().flat_map(|rules| rules.iter());
@@ -199,10 +199,10 @@ impl Somebody {
 
 /// Why the other side stops what this one lets pass, when somebody tries it.
 fn passes(
-    below: &Allowances<'_>,
+    below: &SideAllowances<'_>,
     above: &Policy,
     attempt: &Attempt<'_>,
-    who: &Somebody,
+    who: &ActingProgram,
 ) -> Option<String> {
     let stops = |rules: &[Rule]| {
         let rule = decide(rules, attempt)?;
@@ -221,7 +221,7 @@ fn passes(
     ))
 }
 
-fn places(below: &Policy, above: &Policy) -> Vec<New> {
+fn places(below: &Policy, above: &Policy) -> Vec<NewEntry> {
     let (below, above) = (&below.filesystem, &above.filesystem);
     let shown = |path: &Path| escape(path.as_os_str().as_encoded_bytes());
     let mut new = Vec::new();
@@ -259,7 +259,7 @@ fn places(below: &Policy, above: &Policy) -> Vec<New> {
     new
 }
 
-fn limits(below: &JailLimits, above: &JailLimits) -> Vec<New> {
+fn limits(below: &JailLimits, above: &JailLimits) -> Vec<NewEntry> {
     let pairs = below.values().into_iter().zip(above.values());
     let higher = pairs.filter(|((_, below), (_, above))| above > below);
     higher

@@ -5,14 +5,14 @@ use turnkey_policy::Overrides;
 
 use super::*;
 
-fn profile(text: &str) -> Subject {
+fn profile(text: &str) -> DiffSubject {
     let head = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = [\"untrusted\"]\n";
     let read = |_: &str| Ok(format!("{head}{text}"));
     let policy = turnkey_policy::load("./mine.toml", &read, &Overrides::default());
-    Subject::Profile(Box::new(policy.unwrap_or_else(|error| panic!("{error}"))))
+    DiffSubject::Profile(Box::new(policy.unwrap_or_else(|error| panic!("{error}"))))
 }
 
-fn report(files: &[(&str, &str)], addresses: &[(&str, &str)]) -> Subject {
+fn report(files: &[(&str, &str)], addresses: &[(&str, &str)]) -> DiffSubject {
     let files: Vec<_> = files
         .iter()
         .map(|(access, path)| json!({"path": path, "access": [access], "count": 2, "result": "allowed"}))
@@ -28,12 +28,12 @@ fn report(files: &[(&str, &str)], addresses: &[(&str, &str)]) -> Subject {
         "network_attempts": addresses,
         "syscalls": ["read", "socket"],
     });
-    Subject::Report(Doings::read(&report).expect("a report"))
+    DiffSubject::Report(RunUses::read(&report).expect("a report"))
 }
 
-fn told(a: &Subject, b: &Subject) -> Vec<String> {
+fn told(a: &DiffSubject, b: &DiffSubject) -> Vec<String> {
     let new = new(a, b).into_iter();
-    new.map(|New { kind, what, why }| format!("{kind}: {what}: {why}"))
+    new.map(|NewEntry { kind, what, why }| format!("{kind}: {what}: {why}"))
         .collect()
 }
 
@@ -61,7 +61,7 @@ fn a_report_is_held_against_a_profile() {
 }
 
 /// A report with one file that these programs read.
-fn read_by(programs: &serde_json::Value, more: bool) -> Subject {
+fn read_by(programs: &serde_json::Value, more: bool) -> DiffSubject {
     let report = json!({
         "schema": "turnkey.report/v1",
         "processes": [],
@@ -71,7 +71,7 @@ fn read_by(programs: &serde_json::Value, more: bool) -> Subject {
         }],
         "network_attempts": [],
     });
-    Subject::Report(Doings::read(&report).expect("a report"))
+    DiffSubject::Report(RunUses::read(&report).expect("a report"))
 }
 
 #[test]

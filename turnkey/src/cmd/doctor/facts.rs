@@ -14,13 +14,13 @@ pub type Trial = Result<(), Errno>;
 
 /// Everything that findings are made of.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct HostFacts {
     /// Release, such as 6.18.44.
     pub kernel: String,
     /// Effective user.
     pub user: u32,
     /// What the caller may.
-    pub capabilities: Vec<Capability>,
+    pub capabilities: Vec<CallerCapability>,
     /// The switches that bear on namespaces.
     pub switches: NamespaceSwitches,
     /// A process in all namespaces.
@@ -30,9 +30,9 @@ pub struct Facts {
     /// A syscall filter.
     pub seccomp: Trial,
     /// landlock(7)
-    pub landlock: Landlock,
+    pub landlock: LandlockFacts,
     /// cgroups(7), or why there are none.
-    pub groups: Result<Groups, NoGroups>,
+    pub groups: Result<CgroupFacts, NoGroups>,
     /// An overlay without privileges.
     pub overlay: Trial,
     /// A view of the working directory with another owner.
@@ -72,7 +72,7 @@ pub struct NoGroups {
 
 /// A right of the caller.
 #[derive(Clone, Debug)]
-pub struct Capability {
+pub struct CallerCapability {
     /// As in capabilities(7).
     pub name: String,
     /// What turnkey does with it.
@@ -83,7 +83,7 @@ pub struct Capability {
 
 /// landlock(7)
 #[derive(Clone, Debug)]
-pub struct Landlock {
+pub struct LandlockFacts {
     /// 0 without Landlock.
     pub abi: u32,
     /// Mended mistakes, one bit each.
@@ -94,7 +94,7 @@ pub struct Landlock {
 
 /// Where the jail's groups would be, and whether they can.
 #[derive(Clone, Debug)]
-pub struct Groups {
+pub struct CgroupFacts {
     /// The v2 directory below which they are made.
     pub unified: PathBuf,
     /// Where each controller is.

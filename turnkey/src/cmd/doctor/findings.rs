@@ -6,12 +6,12 @@ mod monitor;
 
 use serde::Serialize;
 
-use super::facts::Facts;
+use super::facts::HostFacts;
 
 /// What a check came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CheckState {
     /// All that is needed.
     Ok,
     /// Less than the kernel could give; the default profile holds all the same.
@@ -20,26 +20,26 @@ pub enum State {
     Missing,
 }
 
-impl State {
+impl CheckState {
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
-            State::Ok => "ok",
-            State::Limited => "limited",
-            State::Missing => "missing",
+            CheckState::Ok => "ok",
+            CheckState::Limited => "limited",
+            CheckState::Missing => "missing",
         }
     }
 }
 
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// Names the check.
     pub check: &'static str,
     /// What turnkey does with it.
     pub needed_for: &'static str,
     /// What it came to.
-    pub state: State,
+    pub state: CheckState,
     /// What was seen.
     pub found: String,
     /// The file it was read from, or the system call that was tried.
@@ -51,27 +51,27 @@ pub struct Finding {
 
 /// A check that has yet to come to something.
 #[derive(Clone, Copy)]
-struct Check {
+struct OpenCheck {
     name: &'static str,
     needed_for: &'static str,
     source: &'static str,
 }
 
-impl Check {
-    fn ok(self, found: impl Into<String>) -> Finding {
-        self.finding(State::Ok, found.into(), None)
+impl OpenCheck {
+    fn ok(self, found: impl Into<String>) -> CheckFinding {
+        self.finding(CheckState::Ok, found.into(), None)
     }
 
-    fn limited(self, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-        self.finding(State::Limited, found.into(), Some(fix.into()))
+    fn limited(self, found: impl Into<String>, fix: impl Into<String>) -> CheckFinding {
+        self.finding(CheckState::Limited, found.into(), Some(fix.into()))
     }
 
-    fn missing(self, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-        self.finding(State::Missing, found.into(), Some(fix.into()))
+    fn missing(self, found: impl Into<String>, fix: impl Into<String>) -> CheckFinding {
+        self.finding(CheckState::Missing, found.into(), Some(fix.into()))
     }
 
-    fn finding(self, state: State, found: String, fix: Option<String>) -> Finding {
-        Finding {
+    fn finding(self, state: CheckState, found: String, fix: Option<String>) -> CheckFinding {
+        CheckFinding {
             check: self.name,
             needed_for: self.needed_for,
             state,
@@ -83,7 +83,7 @@ impl Check {
 }
 
 /// Every check, in the order in which a run would meet its subject.
-pub fn findings(facts: &Facts) -> Vec<Finding> {
+pub fn findings(facts: &HostFacts) -> Vec<CheckFinding> {
     let mut findings = vec![
         kernel::capabilities(facts),
         kernel::namespaces(facts),
@@ -99,15 +99,15 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Whether the default profile can be enforced whole.
-pub fn whole(findings: &[Finding]) -> bool {
+pub fn whole(findings: &[CheckFinding]) -> bool {
     findings
         .iter()
-        .all(|finding| finding.state != State::Missing)
+        .all(|finding| finding.state != CheckState::Missing)
 }
 
 /// The proof of all the rest; and what still works where it fails.
-fn rehearsal(facts: &Facts) -> Vec<Finding> {
-    let check = Check {
+fn rehearsal(facts: &HostFacts) -> Vec<CheckFinding> {
+    let check = OpenCheck {
         name: "default-profile",
         needed_for: "everything: a harmless program was run under the profile `untrusted`",
         source: "turnkey run",
@@ -119,7 +119,7 @@ fn rehearsal(facts: &Facts) -> Vec<Finding> {
         error.as_str(),
         "mend what is missing above, or what the message names",
     );
-    let check = Check {
+    let check = OpenCheck {
         name: "best-effort",
         needed_for: "what this host can give, where it cannot give all",
         source: "turnkey run --best-effort",

@@ -13,7 +13,7 @@ use turnkey_jailer::{
 use turnkey_monitor::{Available, Hooks, Monitor};
 use turnkey_policy::{Overrides, Policy};
 
-use super::facts::{Capability, Facts, Groups, IdMapped, Landlock, NoGroups};
+use super::facts::{CallerCapability, CgroupFacts, HostFacts, IdMapped, LandlockFacts, NoGroups};
 use super::preemption::{self, Omission};
 use turnkey_supervisor::advice;
 use turnkey_supervisor::object;
@@ -32,7 +32,7 @@ const PROGRAM: &str = "/bin/true";
 const SECURITY: &str = "/sys/kernel/security";
 
 /// Everything there is to know.
-pub fn gather() -> anyhow::Result<Facts> {
+pub fn gather() -> anyhow::Result<HostFacts> {
     let no_files = |path: &str| Err(format!("{path} is no shipped profile"));
     let policy = turnkey_policy::load(DEFAULT, &no_files, &Overrides::default())?;
     // As a run does.
@@ -41,7 +41,7 @@ pub fn gather() -> anyhow::Result<Facts> {
     let directory = working_directory(&policy);
     let kernel = nix::sys::utsname::uname()?;
     let release = kernel.release().to_string_lossy().into_owned();
-    Ok(Facts {
+    Ok(HostFacts {
         omission: omission(&release, &kernel.version().to_string_lossy()),
         kernel: release,
         user: nix::unistd::geteuid().as_raw(),
@@ -50,7 +50,7 @@ pub fn gather() -> anyhow::Result<Facts> {
         namespaces: trial::namespaces(),
         rights_inside: trial::rights_inside(),
         seccomp: trial::seccomp(),
-        landlock: Landlock {
+        landlock: LandlockFacts {
             abi: landlock::abi(),
             errata: landlock::errata(),
             refuses: trial::landlock(),
@@ -93,7 +93,7 @@ fn omission(release: &str, version: &str) -> Omission {
     let choice = read("/sys/kernel/debug/sched", "preempt");
     let command_line = read("/proc", "cmdline").unwrap_or_default();
     let symbols = read("/proc", "kallsyms").unwrap_or_default();
-    let kernel = preemption::Kernel {
+    let kernel = preemption::KernelBuild {
         release,
         version,
         choice: choice.as_deref(),
@@ -131,7 +131,7 @@ fn chosen(text: &str) -> Option<String> {
     text.get(start..end).map(str::to_owned)
 }
 
-fn capabilities() -> Vec<Capability> {
+fn capabilities() -> Vec<CallerCapability> {
     let status = read("/proc/self", "status").unwrap_or_default();
     let mask = status
         .lines()
@@ -139,7 +139,7 @@ fn capabilities() -> Vec<Capability> {
         .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
         .unwrap_or(0);
     let holds = |number: u8| mask >> number & 1 == 1;
-    let capability = |(number, name, purpose)| Capability {
+    let capability = |(number, name, purpose)| CallerCapability {
         name,
         purpose,
         held: holds(number),
@@ -147,7 +147,7 @@ fn capabilities() -> Vec<Capability> {
     // CAP_SYS_ADMIN stands for the newer ones that were split off it.
     let monitor = FOR_THE_MONITOR
         .iter()
-        .map(|(number, name, purpose)| Capability {
+        .map(|(number, name, purpose)| CallerCapability {
             name: (*name).to_owned(),
             purpose,
             held: holds(*number) || *number > 32 && holds(21),
@@ -159,7 +159,7 @@ fn capabilities() -> Vec<Capability> {
 }
 
 /// Makes groups as a run would, has a process born in them, and removes them.
-fn groups(hierarchies: CgroupHierarchies) -> Groups {
+fn groups(hierarchies: CgroupHierarchies) -> CgroupFacts {
     let made = MadeGroups::create(GroupNames::new(&hierarchies, &group_name("trial")));
     let swap_is_bounded = made.as_ref().is_ok_and(MadeGroups::swap_is_bounded);
     let made = made
@@ -180,7 +180,7 @@ fn groups(hierarchies: CgroupHierarchies) -> Groups {
         };
         (controller, found.home(controller).clone())
     };
-    Groups {
+    CgroupFacts {
         controllers: Controller::ALL.map(home).to_vec(),
         unified: hierarchies.unified.clone(),
         lacks: hierarchies.lacks().map(str::to_owned),

@@ -4,25 +4,25 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::facts::Facts;
-use super::findings::{Finding, State, whole};
+use super::facts::HostFacts;
+use super::findings::{CheckFinding, CheckState, whole};
 
 /// The version of the shape.
 const SCHEMA: &str = "turnkey.doctor/v1";
 
 #[derive(Serialize)]
-struct Page<'a> {
+struct DoctorPage<'a> {
     schema: &'static str,
     kernel: &'a str,
     user: u32,
     /// The default profile can be enforced whole by this caller.
     whole: bool,
-    findings: &'a [Finding],
+    findings: &'a [CheckFinding],
 }
 
 /// One object. Fails only when `out` does.
-pub fn json(facts: &Facts, findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
-    let page = Page {
+pub fn json(facts: &HostFacts, findings: &[CheckFinding], out: &mut impl Write) -> io::Result<()> {
+    let page = DoctorPage {
         schema: SCHEMA,
         kernel: &facts.kernel,
         user: facts.user,
@@ -33,12 +33,12 @@ pub fn json(facts: &Facts, findings: &[Finding], out: &mut impl Write) -> io::Re
 }
 
 /// A page. Fails only when `out` does.
-pub fn text(facts: &Facts, findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
+pub fn text(facts: &HostFacts, findings: &[CheckFinding], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Linux {}, for user {}", facts.kernel, facts.user)?;
     for finding in findings {
         let (state, check) = (finding.state.name(), finding.check);
         writeln!(out, "  {state:<8} {check:<18} {}", shown(&finding.found))?;
-        if finding.state == State::Ok {
+        if finding.state == CheckState::Ok {
             continue;
         }
         line("needed for", finding.needed_for, out)?;

@@ -11,7 +11,7 @@ const HOOKS_SYMBOL: &str = "__bpf_prog_enter_recur";
 
 /// Programs that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Programs {
+pub enum LeftOutPrograms {
     /// Those at hooks of BPF LSM.
     Hooks,
     /// Those at tracepoints.
@@ -24,13 +24,13 @@ pub enum Omission {
     /// Nothing is left out.
     Never,
     /// These are.
-    Happens(Programs),
+    Happens(LeftOutPrograms),
     /// These are if the kernel preempts itself, which cannot be told.
-    Unknown(Programs),
+    Unknown(LeftOutPrograms),
 }
 
 /// What the kernel says of itself.
-pub struct Kernel<'a> {
+pub struct KernelBuild<'a> {
     /// As in uname(2).
     pub release: &'a str,
     /// As in uname(2).
@@ -43,7 +43,7 @@ pub struct Kernel<'a> {
     pub symbols: &'a str,
 }
 
-impl Kernel<'_> {
+impl KernelBuild<'_> {
     /// What it leaves out.
     pub fn omission(&self) -> Omission {
         match (self.guarded(), self.preempts()) {
@@ -54,13 +54,13 @@ impl Kernel<'_> {
     }
 
     /// The programs that it can interrupt and enters only once at a time.
-    fn guarded(&self) -> Option<Programs> {
+    fn guarded(&self) -> Option<LeftOutPrograms> {
         if interrupts_tracepoints(self.release) {
-            return Some(Programs::Tracepoints);
+            return Some(LeftOutPrograms::Tracepoints);
         }
         let release = numbers(self.release)?;
         let lets_hooks_in = release >= HOOKS || self.symbols.contains(HOOKS_SYMBOL);
-        (!lets_hooks_in).then_some(Programs::Hooks)
+        (!lets_hooks_in).then_some(LeftOutPrograms::Hooks)
     }
 
     fn preempts(&self) -> Option<bool> {
@@ -101,8 +101,8 @@ mod tests {
     const DYNAMIC: &str = "#1 SMP PREEMPT_DYNAMIC Debian";
 
     /// Linux 6.1, which says no more than that it can be told how to preempt.
-    fn kernel() -> Kernel<'static> {
-        Kernel {
+    fn kernel() -> KernelBuild<'static> {
+        KernelBuild {
             release: "6.1.0-8-cloud-amd64",
             version: DYNAMIC,
             choice: None,
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn how_it_preempts_is_told_by_build_choice_and_command_line() {
         let preempts = |version, choice, command_line| {
-            let kernel = Kernel {
+            let kernel = KernelBuild {
                 version,
                 choice,
                 command_line,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_told_by_release_and_symbols() {
         let omission = |release, symbols| {
-            let kernel = Kernel {
+            let kernel = KernelBuild {
                 release,
                 symbols,
                 command_line: "preempt=full",
@@ -146,11 +146,17 @@ mod tests {
         };
         let old = "0 T __bpf_prog_enter\n";
         let new = "0 T __bpf_prog_enter\n0 T __bpf_prog_enter_recur\n";
-        assert_eq!(omission("6.1.0-8", old), Omission::Happens(Programs::Hooks));
+        assert_eq!(
+            omission("6.1.0-8", old),
+            Omission::Happens(LeftOutPrograms::Hooks)
+        );
         assert_eq!(omission("6.1.0-56", new), Omission::Never);
         assert_eq!(omission("6.12.117+deb12", ""), Omission::Never);
-        let tracepoints = Omission::Happens(Programs::Tracepoints);
+        let tracepoints = Omission::Happens(LeftOutPrograms::Tracepoints);
         assert_eq!(omission("7.2.13+deb14", new), tracepoints);
-        assert_eq!(kernel().omission(), Omission::Unknown(Programs::Hooks));
+        assert_eq!(
+            kernel().omission(),
+            Omission::Unknown(LeftOutPrograms::Hooks)
+        );
     }
 }

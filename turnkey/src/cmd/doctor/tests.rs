@@ -5,19 +5,19 @@ use turnkey_jailer::hierarchy::{Controller, ControllerHome};
 use turnkey_jailer::userns::NamespaceSwitches;
 use turnkey_monitor::{Available, KnownHooks, Lack, Tier};
 
-use super::facts::{Capability, Facts, Groups, IdMapped, Landlock, NoGroups};
-use super::findings::{Finding, State, findings, whole};
+use super::facts::{CallerCapability, CgroupFacts, HostFacts, IdMapped, LandlockFacts, NoGroups};
+use super::findings::{CheckFinding, CheckState, findings, whole};
 use super::page;
-use super::preemption::{Omission, Programs};
+use super::preemption::{LeftOutPrograms, Omission};
 
 /// A host with everything, for root.
-fn good() -> Facts {
-    let capability = |name: &str, purpose| Capability {
+fn good() -> HostFacts {
+    let capability = |name: &str, purpose| CallerCapability {
         name: name.to_owned(),
         purpose,
         held: true,
     };
-    Facts {
+    HostFacts {
         kernel: "6.12.1".to_owned(),
         user: 0,
         capabilities: vec![
@@ -32,12 +32,12 @@ fn good() -> Facts {
         namespaces: Ok(()),
         rights_inside: Ok(()),
         seccomp: Ok(()),
-        landlock: Landlock {
+        landlock: LandlockFacts {
             abi: 6,
             errata: 1,
             refuses: Ok(()),
         },
-        groups: Ok(Groups {
+        groups: Ok(CgroupFacts {
             unified: "/sys/fs/cgroup".into(),
             controllers: Controller::ALL
                 .map(|controller| (controller, ControllerHome::Unified))
@@ -79,7 +79,7 @@ fn no_groups() -> NoGroups {
 }
 
 /// Root in a container with a container engine's default capabilities, filter and mounts.
-fn in_a_container() -> Facts {
+fn in_a_container() -> HostFacts {
     let mut facts = for_a_user();
     facts.user = 0;
     facts.switches.in_container = true;
@@ -94,7 +94,7 @@ fn in_a_container() -> Facts {
 }
 
 /// The same host for a caller without privileges, on which a run therefore fails.
-fn for_a_user() -> Facts {
+fn for_a_user() -> HostFacts {
     let mut facts = good();
     facts.user = 1000;
     facts.switches.privileged = false;
@@ -109,14 +109,14 @@ fn for_a_user() -> Facts {
 
 /// What the one check came to, on the good host with a change.
 #[track_caller]
-fn check(name: &str, change: impl FnOnce(&mut Facts)) -> Finding {
+fn check(name: &str, change: impl FnOnce(&mut HostFacts)) -> CheckFinding {
     let mut facts = good();
     change(&mut facts);
     find(name, &facts)
 }
 
 #[track_caller]
-fn find(name: &str, facts: &Facts) -> Finding {
+fn find(name: &str, facts: &HostFacts) -> CheckFinding {
     let all = findings(facts);
     let mut found = all.iter().filter(|finding| finding.check == name);
     let finding = found
@@ -127,7 +127,7 @@ fn find(name: &str, facts: &Facts) -> Finding {
 }
 
 #[track_caller]
-fn expect(finding: &Finding, state: State, words: &[&str]) {
+fn expect(finding: &CheckFinding, state: CheckState, words: &[&str]) {
     assert_eq!(finding.state, state, "{finding:?}");
     let text = format!(
         "{} {}",
@@ -139,7 +139,7 @@ fn expect(finding: &Finding, state: State, words: &[&str]) {
     }
 }
 
-fn groups(change: impl FnOnce(&mut Groups)) -> impl FnOnce(&mut Facts) {
+fn groups(change: impl FnOnce(&mut CgroupFacts)) -> impl FnOnce(&mut HostFacts) {
     move |facts| {
         if let Ok(groups) = &mut facts.groups {
             change(groups);
@@ -152,7 +152,7 @@ fn a_host_with_everything_is_whole() {
     let all = findings(&good());
     assert!(whole(&all));
     assert!(
-        all.iter().all(|finding| finding.state == State::Ok),
+        all.iter().all(|finding| finding.state == CheckState::Ok),
         "{all:?}"
     );
 }
@@ -179,7 +179,7 @@ fn what_is_not_ok_has_a_fix_and_a_source() {
             );
             assert_eq!(
                 finding.fix.is_some(),
-                finding.state != State::Ok,
+                finding.state != CheckState::Ok,
                 "{finding:?}"
             );
         }
@@ -192,7 +192,7 @@ fn root_in_a_container_is_told_how_to_start_the_container() {
     let facts = in_a_container();
     for name in ["capabilities", "namespaces", "control-group", "monitor"] {
         let words = ["docker run --privileged --cgroupns=host"];
-        expect(&find(name, &facts), State::Missing, &words);
+        expect(&find(name, &facts), CheckState::Missing, &words);
     }
     for finding in findings(&facts) {
         let fix = finding.fix.clone().unwrap_or_default();
@@ -230,7 +230,7 @@ fn namespaces_that_are_off_name_their_switch() {
     });
     expect(
         &closed,
-        State::Missing,
+        CheckState::Missing,
         &["sysctl -w kernel.unprivileged_userns_clone=1"],
     );
     let none = check("namespaces", |facts| {
@@ -239,7 +239,7 @@ fn namespaces_that_are_off_name_their_switch() {
     });
     expect(
         &none,
-        State::Missing,
+        CheckState::Missing,
         &["user.max_user_namespaces is 0", "sysctl -w"],
     );
 }
@@ -252,12 +252,16 @@ fn apparmors_restriction_is_seen_from_inside() {
         facts.switches.restricted_by_apparmor = true;
         facts.rights_inside = Err(Errno::EPERM);
     });
-    expect(&restricted, State::Missing, &["AppArmor", fix]);
+    expect(&restricted, CheckState::Missing, &["AppArmor", fix]);
     // Root is not bound by it, and is told that others are.
     let told = check("namespaces", |facts| {
         facts.switches.restricted_by_apparmor = true
     });
-    expect(&told, State::Limited, &["callers without privileges", fix]);
+    expect(
+        &told,
+        CheckState::Limited,
+        &["callers without privileges", fix],
+    );
 }
 
 #[test]
@@ -267,16 +271,20 @@ fn no_landlock_and_an_old_one_are_told_apart() {
         facts.landlock.refuses = Err(Errno::ENOSYS);
         facts.security_modules = Some(vec!["yama".to_owned()]);
     });
-    expect(&none, State::Missing, &["no Landlock", "lsm=yama,landlock"]);
+    expect(
+        &none,
+        CheckState::Missing,
+        &["no Landlock", "lsm=yama,landlock"],
+    );
     let old = check("landlock", |facts| facts.landlock.abi = 2);
     expect(
         &old,
-        State::Limited,
+        CheckState::Limited,
         &["ABI 2", "truncate", "signals", "6.12"],
     );
     assert!(!old.found.contains("renaming"), "ABI 2 has that: {old:?}");
     let broken = check("landlock", |facts| facts.landlock.refuses = Err(Errno::EIO));
-    expect(&broken, State::Missing, &["did not refuse"]);
+    expect(&broken, CheckState::Missing, &["did not refuse"]);
 }
 
 #[test]
@@ -284,20 +292,20 @@ fn control_groups_that_are_not_there_or_not_ours_are_told_apart() {
     let none = check("control-group", |facts| {
         facts.groups = Err(no_groups());
     });
-    expect(&none, State::Missing, &["mount -t cgroup2"]);
+    expect(&none, CheckState::Missing, &["mount -t cgroup2"]);
     let mut user = for_a_user();
     groups(|groups| groups.made = Err("Permission denied".to_owned()))(&mut user);
     let foreign = find("control-group", &user);
     expect(
         &foreign,
-        State::Missing,
+        CheckState::Missing,
         &["/sys/fs/cgroup", "Delegate=yes"],
     );
     let broken = check(
         "control-group",
         groups(|groups| groups.made = Err("read-only".to_owned())),
     );
-    expect(&broken, State::Missing, &["read-only", "writable"]);
+    expect(&broken, CheckState::Missing, &["read-only", "writable"]);
 }
 
 #[test]
@@ -307,11 +315,11 @@ fn controllers_are_as_good_on_v1_and_missed_when_nowhere() {
     };
     let legacy = ControllerHome::Legacy("/sys/fs/cgroup/memory".into());
     let on_v1 = check("controller-memory", home(legacy));
-    expect(&on_v1, State::Ok, &["v1", "/sys/fs/cgroup/memory"]);
+    expect(&on_v1, CheckState::Ok, &["v1", "/sys/fs/cgroup/memory"]);
     let nowhere = check("controller-memory", home(ControllerHome::Missing));
     expect(
         &nowhere,
-        State::Missing,
+        CheckState::Missing,
         &[
             "no hierarchy",
             "cgroup.subtree_control",
@@ -323,7 +331,7 @@ fn controllers_are_as_good_on_v1_and_missed_when_nowhere() {
 #[test]
 fn swap_without_an_account_is_missing() {
     let swap = check("swap", groups(|groups| groups.swap_is_bounded = false));
-    expect(&swap, State::Missing, &["swapaccount=1", "swapoff -a"]);
+    expect(&swap, CheckState::Missing, &["swapaccount=1", "swapoff -a"]);
 }
 
 #[test]
@@ -331,10 +339,10 @@ fn a_directory_that_cannot_be_id_mapped_matters_to_root_alone() {
     let root = check("id-mapped-mounts", |facts| {
         facts.id_mapped.outcome = Err(Errno::EINVAL)
     });
-    expect(&root, State::Missing, &["/home/user", "ext4"]);
+    expect(&root, CheckState::Missing, &["/home/user", "ext4"]);
     expect(
         &find("id-mapped-mounts", &for_a_user()),
-        State::Ok,
+        CheckState::Ok,
         &["not needed"],
     );
 }
@@ -344,29 +352,29 @@ fn the_monitors_tiers_are_told_apart() {
     let no_btf = check("btf", |facts| {
         facts.btf = Err("No such file or directory".to_owned())
     });
-    expect(&no_btf, State::Missing, &["CONFIG_DEBUG_INFO_BTF=y"]);
+    expect(&no_btf, CheckState::Missing, &["CONFIG_DEBUG_INFO_BTF=y"]);
     let no_bpf = check("bpf-lsm", |facts| {
         facts.security_modules = Some(vec!["landlock".to_owned()]);
     });
     expect(
         &no_bpf,
-        State::Limited,
+        CheckState::Limited,
         &["`bpf` is not in the list", "lsm=landlock,bpf"],
     );
     let unknown = check("bpf-lsm", |facts| facts.security_modules = None);
-    expect(&unknown, State::Limited, &["mount -t securityfs"]);
+    expect(&unknown, CheckState::Limited, &["mount -t securityfs"]);
     let lockdown = |word: &str| {
         let word = Some(word.to_owned());
         check("lockdown", |facts| facts.lockdown = word)
     };
     expect(
         &lockdown("integrity"),
-        State::Limited,
+        CheckState::Limited,
         &["tracepoint tier works"],
     );
     expect(
         &lockdown("confidentiality"),
-        State::Missing,
+        CheckState::Missing,
         &["may not read"],
     );
 }
@@ -374,7 +382,7 @@ fn the_monitors_tiers_are_told_apart() {
 #[test]
 fn the_tier_is_told_with_what_keeps_the_host_from_the_better_one() {
     let best = find("monitor-tier", &good());
-    expect(&best, State::Ok, &["lsm, with all 40 hooks"]);
+    expect(&best, CheckState::Ok, &["lsm, with all 40 hooks"]);
     let lesser = check("monitor-tier", |facts| {
         facts.tier = Available {
             tier: Tier::Tracepoint,
@@ -385,7 +393,7 @@ fn the_tier_is_told_with_what_keeps_the_host_from_the_better_one() {
         };
     });
     let words = ["tracepoint", "(yama)", "lsm=yama,bpf"];
-    expect(&lesser, State::Limited, &words);
+    expect(&lesser, CheckState::Limited, &words);
     let older = check("monitor-tier", |facts| {
         facts.hooks = Ok(KnownHooks {
             all: 40,
@@ -393,7 +401,7 @@ fn the_tier_is_told_with_what_keeps_the_host_from_the_better_one() {
         });
     });
     let words = ["with 39 of 40 hooks", "no uring_allowed", "newer kernel"];
-    expect(&older, State::Limited, &words);
+    expect(&older, CheckState::Limited, &words);
 }
 
 #[test]
@@ -404,31 +412,42 @@ fn programs_that_the_kernel_leaves_out_are_told_where_there_are_such() {
             facts.tier.tier = tier;
         })
     };
-    let hooks = on(Omission::Happens(Programs::Hooks), Tier::Lsm);
+    let hooks = on(Omission::Happens(LeftOutPrograms::Hooks), Tier::Lsm);
     let words = ["a hook", "it preempts", "inconclusive", "preempt=voluntary"];
-    expect(&hooks, State::Limited, &words);
-    let none = on(Omission::Happens(Programs::Hooks), Tier::Tracepoint);
-    expect(&none, State::Ok, &["tracepoint tier"]);
-    let unknown = on(Omission::Unknown(Programs::Tracepoints), Tier::Tracepoint);
+    expect(&hooks, CheckState::Limited, &words);
+    let none = on(Omission::Happens(LeftOutPrograms::Hooks), Tier::Tracepoint);
+    expect(&none, CheckState::Ok, &["tracepoint tier"]);
+    let unknown = on(
+        Omission::Unknown(LeftOutPrograms::Tracepoints),
+        Tier::Tracepoint,
+    );
     let words = [
         "a tracepoint",
         "cannot be told",
         "by perf",
         "on_loss = \"kill\"",
     ];
-    expect(&unknown, State::Limited, &words);
-    expect(&on(Omission::Never, Tier::Lsm), State::Ok, &["none out"]);
+    expect(&unknown, CheckState::Limited, &words);
+    expect(
+        &on(Omission::Never, Tier::Lsm),
+        CheckState::Ok,
+        &["none out"],
+    );
 }
 
 #[test]
 fn missing_capabilities_are_named_with_what_works_without() {
     let user = for_a_user();
     let words = ["CAP_SYS_ADMIN", "CAP_BPF", "CAP_PERFMON", "--best-effort"];
-    expect(&find("capabilities", &user), State::Missing, &words);
-    expect(&find("monitor", &user), State::Missing, &["--best-effort"]);
+    expect(&find("capabilities", &user), CheckState::Missing, &words);
+    expect(
+        &find("monitor", &user),
+        CheckState::Missing,
+        &["--best-effort"],
+    );
     expect(
         &find("best-effort", &user),
-        State::Ok,
+        CheckState::Ok,
         &["works for this caller"],
     );
     let one = check("capabilities", |facts| facts.capabilities[1].held = false);
@@ -443,7 +462,7 @@ fn a_failed_rehearsal_counts_when_all_else_is_well() {
     assert!(!whole(&all));
     expect(
         &find("default-profile", &facts),
-        State::Missing,
+        CheckState::Missing,
         &["something nobody looked for"],
     );
 }

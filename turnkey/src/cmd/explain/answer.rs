@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::decision::{Asked, Decision};
-use super::rules::Definition;
+use super::decision::{AskedAttempt, ExplainedDecision};
+use super::rules::RuleDefinition;
 use super::tree::TreeRow;
 
 /// Writes the whole page. Fails only when `out` does.
-pub fn write(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
+pub fn write(decision: &ExplainedDecision, out: &mut impl Write) -> io::Result<()> {
     head(decision, out)?;
     for asked in &decision.asked {
         candidates(decision, asked, out)?;
@@ -15,6 +15,12 @@ pub fn write(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
     match &decision.decides {
         Some(rule) => decides(rule, out)?,
         None => writeln!(out, "\nNo rule speaks of it, so none stops it.")?,
+    }
+    for rule in &decision.silent {
+        writeln!(
+            out,
+            "  the rule {rule} says nothing of it: the program's home has no such file when the run begins"
+        )?;
     }
     if let Some(rule) = &decision.same_file {
         writeln!(
@@ -31,7 +37,7 @@ pub fn write(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-fn head(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
+fn head(decision: &ExplainedDecision, out: &mut impl Write) -> io::Result<()> {
     let path = decision.path.as_ref().or(decision.address.as_ref());
     let path = path.map(|path| format!(" {path}")).unwrap_or_default();
     let flag = decision.flag;
@@ -49,7 +55,11 @@ fn head(decision: &Decision, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::Result<()> {
+fn candidates(
+    decision: &ExplainedDecision,
+    asked: &AskedAttempt,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let on = asked.on.unwrap_or(decision.on);
     let what = match (asked.access, &asked.address) {
         (Some(access), _) => format!("{on} to {access}"),
@@ -80,7 +90,7 @@ fn candidates(decision: &Decision, asked: &Asked, out: &mut impl Write) -> io::R
     Ok(())
 }
 
-fn decides(rule: &Definition, out: &mut impl Write) -> io::Result<()> {
+fn decides(rule: &RuleDefinition, out: &mut impl Write) -> io::Result<()> {
     let technique = rule.technique.as_ref();
     let technique = technique
         .map(|name| format!(", {name}"))

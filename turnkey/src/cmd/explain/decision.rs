@@ -9,8 +9,8 @@ use turnkey_policy::{
     address, brought_about, decide, decide_same_file, matching,
 };
 
-use super::question::Question;
-use super::rules::{Definition, Ranked, definition, ranked};
+use super::question::ExplainQuestion;
+use super::rules::{RankedRule, RuleDefinition, definition, ranked};
 use super::tree::TreeRow;
 use super::view::shown;
 use turnkey_report::escape;
@@ -20,7 +20,7 @@ const SCHEMA: &str = "turnkey.decision/v1";
 
 /// The answer to a question.
 #[derive(Debug, Serialize)]
-pub struct Decision {
+pub struct ExplainedDecision {
     schema: &'static str,
     pub profile: String,
     pub mode: &'static str,
@@ -37,12 +37,15 @@ pub struct Decision {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
     /// The rule that decides; `null` when none speaks of the attempt, and it is let through.
-    pub decides: Option<Definition>,
+    pub decides: Option<RuleDefinition>,
     /// Those that match by what was tried, for each way in which the file is opened.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<AskedAttempt>,
     /// The rule that knows the file by itself, whatever its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_file: Option<String>,
+    /// Rules that say nothing because the program's home lacks the path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
     /// What of the jail's tree holds the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRow>,
@@ -50,7 +53,7 @@ pub struct Decision {
 
 /// One access, one address, or an attempt that has none.
 #[derive(Debug, Serialize)]
-pub struct Asked {
+pub struct AskedAttempt {
     /// The kind of attempt that an act on a name comes to besides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<&'static str>,
@@ -60,30 +63,30 @@ pub struct Asked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The first decides.
-    pub matching: Vec<Match>,
+    pub matching: Vec<RuleMatch>,
 }
 
 /// A rule, or one pattern of it, that matches.
 #[derive(Debug, Serialize)]
-pub struct Match {
+pub struct RuleMatch {
     #[serde(flatten)]
-    pub candidate: Ranked,
+    pub candidate: RankedRule,
     /// Why the one before it comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<After>,
+    pub after: Option<RankReason>,
 }
 
 /// Why one comes before another.
 #[derive(Debug, Serialize)]
-pub struct After {
+pub struct RankReason {
     pub reason: &'static str,
     /// The same, for people.
     pub words: String,
 }
 
-impl Decision {
+impl ExplainedDecision {
     /// Asks the rules as a run does, and looks where in the tree the path lies.
-    pub fn new(policy: &Policy, question: &Question, tree: Vec<TreeRow>) -> Self {
+    pub fn new(policy: &Policy, question: &ExplainQuestion, tree: Vec<TreeRow>) -> Self {
         let rules = &policy.rules;
         // The file that is there when the run begins is the one that is meant.
         let was: Vec<&[u8]> = question.path.as_deref().into_iter().collect();
@@ -102,6 +105,7 @@ impl Decision {
             decides: decide(rules, &attempt).map(|index| definition(rule(index), policy)),
             asked: asked(policy, question),
             same_file: decide_same_file(rules, &attempt).map(|index| shown(&rule(index).id)),
+            silent: silent(rules, &attempt),
             tree: question
                 .path
                 .as_deref()
@@ -110,10 +114,26 @@ impl Decision {
     }
 }
 
-impl Decision {
+/// The rules on what is present that would match, were there such a path in the program's home.
+fn silent(rules: &[Rule], attempt: &Attempt<'_>) -> Vec<String> {
+    let Some(path) = attempt.path else {
+        return Vec::new();
+    };
+    let speaks = |rule: &&Rule| {
+        rule.present
+            && rule.on.contains(&attempt.on)
+            && rule.is_silent(path)
+            && rule.path.iter().any(|glob| glob.matches(path))
+    };
+    let rules = rules.iter().filter(speaks);
+    rules.map(|rule| shown(&rule.id)).collect()
+}
+
+impl ExplainedDecision {
     /// Whether it depends on who acts, and that is not known.
-    pub fn is_about_nobody(&self, asked: &Asked) -> bool {
-        let names = |one: &Match| !one.candidate.exe.is_empty() || !one.candidate.script.is_empty();
+    pub fn is_about_nobody(&self, asked: &AskedAttempt) -> bool {
+        let names =
+            |one: &RuleMatch| !one.candidate.exe.is_empty() || !one.candidate.script.is_empty();
         self.exe.is_none() && asked.matching.iter().any(names)
     }
 
@@ -123,7 +143,7 @@ impl Decision {
     }
 }
 
-fn asked(policy: &Policy, question: &Question) -> Vec<Asked> {
+fn asked(policy: &Policy, question: &ExplainQuestion) -> Vec<AskedAttempt> {
     let accesses: Vec<Option<OpenAccess>> = match question.access.as_slice() {
         [] => vec![None],
         accesses => accesses.iter().copied().map(Some).collect(),
@@ -146,7 +166,7 @@ fn asked(policy: &Policy, question: &Question) -> Vec<Asked> {
             accesses => accesses.iter().copied().map(Some).collect(),
         };
         let of = |access| asked_about(policy, Some(one.on.name()), one, access);
-        accesses.into_iter().map(of).collect::<Vec<Asked>>()
+        accesses.into_iter().map(of).collect::<Vec<AskedAttempt>>()
     });
     own.chain(besides.filter(|asked| !asked.matching.is_empty()))
         .collect()
@@ -157,8 +177,8 @@ fn asked_about(
     on: Option<&'static str>,
     attempt: &Attempt<'_>,
     access: Option<OpenAccess>,
-) -> Asked {
-    Asked {
+) -> AskedAttempt {
+    AskedAttempt {
         on,
         access: access.map(OpenAccess::name),
         address: None,
@@ -166,12 +186,12 @@ fn asked_about(
     }
 }
 
-fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> Asked {
+fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> AskedAttempt {
     let attempt = Attempt {
         address: Some(peer),
         ..*attempt
     };
-    Asked {
+    AskedAttempt {
         on: None,
         access: None,
         address: Some(peer.to_string()),
@@ -191,20 +211,20 @@ fn placed<'a>(policy: &Policy, attempt: Attempt<'a>) -> Attempt<'a> {
     }
 }
 
-fn in_order(policy: &Policy, candidates: &[Candidate]) -> Vec<Match> {
+fn in_order(policy: &Policy, candidates: &[Candidate]) -> Vec<RuleMatch> {
     let before = std::iter::once(None).chain(candidates.iter().copied().map(Some));
     let pairs = before.zip(candidates.iter().copied());
     pairs
         .filter_map(|(before, candidate)| {
-            Some(Match {
+            Some(RuleMatch {
                 candidate: ranked(candidate, policy)?,
-                after: before.map(|first| After::new(&policy.rules, first, candidate)),
+                after: before.map(|first| RankReason::new(&policy.rules, first, candidate)),
             })
         })
         .collect()
 }
 
-impl After {
+impl RankReason {
     fn new(rules: &[Rule], first: Candidate, second: Candidate) -> Self {
         let reason = PrecedenceReason::between(rules, first, second);
         Self {

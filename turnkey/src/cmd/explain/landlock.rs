@@ -7,31 +7,31 @@ use super::view::shown;
 
 /// The ruleset.
 #[derive(Debug, Serialize)]
-pub struct Landlock {
+pub struct LandlockView {
     pub abi: u32,
     /// Refused everywhere unless a rule grants it.
     pub handled: Vec<&'static str>,
     /// What of the world outside cannot be reached.
     pub scopes: Vec<&'static str>,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<LandlockGrant>,
 }
 
 /// What is granted at a path and beneath it.
 #[derive(Debug, Serialize)]
-pub struct Rule {
+pub struct LandlockGrant {
     pub path: String,
     pub rights: Vec<&'static str>,
 }
 
-impl Landlock {
+impl LandlockView {
     /// Reads the plan; `None` on a host without Landlock.
-    pub fn new(plan: &Plan) -> Option<Landlock> {
+    pub fn new(plan: &Plan) -> Option<LandlockView> {
         let handled = plan.landlock?;
-        let rule = |rule: landlock::LandlockRule| Rule {
+        let rule = |rule: landlock::LandlockRule| LandlockGrant {
             path: shown(&rule.path),
             rights: landlock::rights_in_words(rule.access),
         };
-        Some(Landlock {
+        Some(LandlockView {
             abi: handled.abi,
             handled: landlock::rights_in_words(handled.access),
             scopes: landlock::scopes_in_words(handled.scopes)

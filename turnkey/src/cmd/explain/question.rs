@@ -12,7 +12,7 @@ use crate::cli::QuestionArguments;
 
 /// An attempt that somebody asks about.
 #[derive(Debug)]
-pub struct Question {
+pub struct ExplainQuestion {
     pub on: AttemptKind,
     pub path: Option<Vec<u8>>,
     pub address: Option<SocketAddr>,
@@ -24,7 +24,7 @@ pub struct Question {
     pub script: Option<Vec<u8>>,
 }
 
-impl Question {
+impl ExplainQuestion {
     /// `None` when nothing is asked.
     ///
     /// # Errors

@@ -3,12 +3,12 @@
 use clap::Parser;
 use turnkey_policy::{Overrides, Policy};
 
-use super::decision::Decision;
-use super::question::Question;
+use super::decision::ExplainedDecision;
+use super::question::ExplainQuestion;
 use super::snapshots::{host, plan};
-use super::view::View;
+use super::view::PlanView;
 use super::{answer, page};
-use crate::cli::{Arguments, Command};
+use crate::cli::{CommandLine, TurnkeyCommand};
 
 const RULES: &str = r#"
 [[rule]]
@@ -102,20 +102,20 @@ fn policy(head: &str) -> Policy {
     turnkey_policy::load("./mine.toml", &read, &Overrides::default()).expect("it can be used")
 }
 
-fn question(line: &str) -> anyhow::Result<Option<Question>> {
+fn question(line: &str) -> anyhow::Result<Option<ExplainQuestion>> {
     let words = ["turnkey", "explain"].into_iter().chain(line.split(' '));
-    let Command::Explain(arguments) = Arguments::try_parse_from(words)?.command else {
+    let TurnkeyCommand::Explain(arguments) = CommandLine::try_parse_from(words)?.command else {
         panic!("`explain` explains")
     };
-    Question::new(&arguments.question)
+    ExplainQuestion::new(&arguments.question)
 }
 
 fn asked(policy: &Policy, line: &str) -> String {
     let question = question(line)
         .expect("a question")
         .expect("it asks something");
-    let tree = View::new(&plan(policy, &host(), &["tool"])).tree;
-    let decision = Decision::new(policy, &question, tree);
+    let tree = PlanView::new(&plan(policy, &host(), &["tool"])).tree;
+    let decision = ExplainedDecision::new(policy, &question, tree);
     let text = page(&decision, false, answer::write).expect("memory takes it");
     String::from_utf8(text).expect("the page is text")
 }
@@ -164,7 +164,7 @@ fn for_programs() {
     let question = question("--path /srv/app/config")
         .expect("right")
         .expect("asked");
-    let decision = Decision::new(&policy(""), &question, Vec::new());
+    let decision = ExplainedDecision::new(&policy(""), &question, Vec::new());
     let json = page(&decision, true, answer::write).expect("memory takes it");
     insta::assert_snapshot!("for_programs", String::from_utf8(json).expect("text"));
 }

@@ -9,14 +9,14 @@ use super::view::shown;
 
 /// Every rule, and who speaks first.
 #[derive(Debug, Serialize)]
-pub struct Rules {
-    pub definitions: Vec<Definition>,
-    pub precedence: Vec<Precedence>,
+pub struct RulesView {
+    pub definitions: Vec<RuleDefinition>,
+    pub precedence: Vec<KindPrecedence>,
 }
 
 /// One rule.
 #[derive(Debug, Serialize)]
-pub struct Definition {
+pub struct RuleDefinition {
     pub id: String,
     /// What it comes to under the profile's mode.
     pub action: &'static str,
@@ -44,21 +44,24 @@ pub struct Definition {
     /// It speaks only of what the profile does not show.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// It speaks, in the program's own home, only of what is there when the run begins.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub present: bool,
     pub why: String,
 }
 
 /// For one kind of attempt: the first that matches decides.
 #[derive(Debug, Serialize)]
-pub struct Precedence {
+pub struct KindPrecedence {
     pub on: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<&'static str>,
-    pub order: Vec<Ranked>,
+    pub order: Vec<RankedRule>,
 }
 
 /// A rule, or one pattern of it.
 #[derive(Debug, Serialize)]
-pub struct Ranked {
+pub struct RankedRule {
     pub rule: String,
     /// `null` speaks of every path, or of an attempt without one.
     pub pattern: Option<String>,
@@ -80,9 +83,9 @@ pub struct Ranked {
     pub action: &'static str,
 }
 
-impl Rules {
+impl RulesView {
     /// Reads the policy.
-    pub fn new(policy: &Policy) -> Rules {
+    pub fn new(policy: &Policy) -> RulesView {
         let kinds = AttemptKind::ALL.iter().flat_map(|on| match on {
             AttemptKind::Open => OpenAccess::ALL
                 .iter()
@@ -90,7 +93,7 @@ impl Rules {
                 .collect(),
             _ => vec![(*on, None)],
         });
-        Rules {
+        RulesView {
             definitions: policy
                 .rules
                 .iter()
@@ -105,9 +108,9 @@ impl Rules {
 }
 
 /// One rule as it is shown.
-pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
+pub(super) fn definition(rule: &Rule, policy: &Policy) -> RuleDefinition {
     let action = policy.mode.apply(rule.action);
-    Definition {
+    RuleDefinition {
         id: shown(&rule.id),
         action: action.name(),
         written: (action != rule.action).then(|| rule.action.name()),
@@ -119,6 +122,7 @@ pub(super) fn definition(rule: &Rule, policy: &Policy) -> Definition {
         same_file: (rule.same_file != SameFile::No).then(|| rule.same_file.name()),
         yields: rule.yields,
         hidden: rule.hidden,
+        present: rule.present,
         why: shown(&rule.why),
     }
 }
@@ -131,9 +135,9 @@ fn patterns(globs: &[Glob]) -> Vec<String> {
     globs.iter().map(|glob| shown(glob.to_string())).collect()
 }
 
-fn ranking(on: AttemptKind, access: Option<OpenAccess>, policy: &Policy) -> Precedence {
+fn ranking(on: AttemptKind, access: Option<OpenAccess>, policy: &Policy) -> KindPrecedence {
     let ordered = precedence(&policy.rules, on, access);
-    Precedence {
+    KindPrecedence {
         on: on.name(),
         access: access.map(OpenAccess::name),
         order: ordered
@@ -144,10 +148,10 @@ fn ranking(on: AttemptKind, access: Option<OpenAccess>, policy: &Policy) -> Prec
 }
 
 /// One candidate as it is shown.
-pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
+pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<RankedRule> {
     let rule = policy.rules.get(candidate.rule)?;
     let pattern = candidate.glob(&policy.rules);
-    Some(Ranked {
+    Some(RankedRule {
         rule: shown(&rule.id),
         pattern: pattern.map(|glob| shown(glob.to_string())),
         address: candidate
@@ -163,7 +167,7 @@ pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<Ranked> {
     })
 }
 
-impl Ranked {
+impl RankedRule {
     /// What it means, in one line: the object, its state, and who acts.
     pub fn means(&self) -> String {
         let mut means = self.speaks_of();

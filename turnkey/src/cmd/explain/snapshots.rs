@@ -12,7 +12,7 @@ use turnkey_jailer::{HardLimits, Host, JailCommand, NamespaceIds, Plan};
 use turnkey_policy::{HostPath, Overrides, Policy};
 
 use super::text;
-use super::view::View;
+use super::view::PlanView;
 
 pub(super) fn policy(profile: &str) -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files here"));
@@ -73,17 +73,17 @@ pub(super) fn plan(policy: &Policy, host: &Host, arguments: &[&str]) -> Plan {
     Plan::new(policy, host, command).expect("a plan for this host")
 }
 
-fn view(policy: &Policy, arguments: &[&str]) -> View {
-    View::new(&plan(policy, &host(), arguments))
+fn view(policy: &Policy, arguments: &[&str]) -> PlanView {
+    PlanView::new(&plan(policy, &host(), arguments))
 }
 
-fn page(view: &View) -> String {
+fn page(view: &PlanView) -> String {
     let mut page = Vec::new();
     text::write(view, &mut page).expect("memory takes it");
     String::from_utf8(page).expect("the page is text")
 }
 
-fn object(view: &View) -> String {
+fn object(view: &PlanView) -> String {
     let mut object = Vec::new();
     turnkey_report::json::write(view, &mut object).expect("memory takes it");
     String::from_utf8(object).expect("JSON is text")
@@ -203,7 +203,7 @@ fn hostile_names_cannot_steer_a_terminal() {
         environment: Vec::new(),
         workdir: "/home/user/\u{9b}2J".into(),
     };
-    let view = View::new(&Plan::new(&policy, &host, command).unwrap());
+    let view = PlanView::new(&Plan::new(&policy, &host, command).unwrap());
     for text in [page(&view), object(&view)] {
         let control = text
             .chars()

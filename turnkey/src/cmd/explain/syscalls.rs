@@ -6,20 +6,20 @@ use turnkey_policy::syscalls::{self, GROUPS};
 
 /// Both filters.
 #[derive(Debug, Serialize)]
-pub struct Syscalls {
+pub struct SyscallsView {
     /// Allowed names by the first group that has them; the rest, named one by one, last.
-    pub allowed: Vec<Allowed>,
+    pub allowed: Vec<AllowedCalls>,
     /// Exist, and fail with EPERM.
     pub refused: Vec<&'static str>,
     /// Exist, and fail with ENOSYS as if they did not.
     pub absent: Vec<&'static str>,
     /// Arguments of allowed calls that fail all the same; the first that speaks of a call answers.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<RefusedArgument>,
 }
 
 /// Allowed names of one group.
 #[derive(Debug, Serialize)]
-pub struct Allowed {
+pub struct AllowedCalls {
     /// `null` for names that are in no group.
     pub group: Option<&'static str>,
     pub about: &'static str,
@@ -28,19 +28,19 @@ pub struct Allowed {
 
 /// An argument that is never allowed.
 #[derive(Debug, Serialize)]
-pub struct Argument {
+pub struct RefusedArgument {
     pub syscalls: &'static [&'static str],
     pub what: &'static str,
     pub answer: &'static str,
     pub why: &'static str,
 }
 
-impl Syscalls {
+impl SyscallsView {
     /// Reads the policy and the tables that the filters are built from.
-    pub fn new(policy: &turnkey_policy::SyscallPolicy) -> Syscalls {
+    pub fn new(policy: &turnkey_policy::SyscallPolicy) -> SyscallsView {
         let is_absent = |name: &&str| syscalls::ABSENT.contains(name);
         let refused = |name: &&str| !policy.allow.contains(name) && !is_absent(name);
-        Syscalls {
+        SyscallsView {
             allowed: allowed(policy),
             refused: syscalls::known().filter(refused).collect(),
             absent: syscalls::known().filter(is_absent).collect(),
@@ -53,7 +53,7 @@ impl Syscalls {
     }
 }
 
-fn allowed(policy: &turnkey_policy::SyscallPolicy) -> Vec<Allowed> {
+fn allowed(policy: &turnkey_policy::SyscallPolicy) -> Vec<AllowedCalls> {
     let mut left = policy.allow.clone();
     let mut rows = Vec::new();
     for group in GROUPS {
@@ -63,13 +63,13 @@ fn allowed(policy: &turnkey_policy::SyscallPolicy) -> Vec<Allowed> {
             .copied()
             .filter(|name| left.remove(name))
             .collect();
-        rows.push(Allowed {
+        rows.push(AllowedCalls {
             group: Some(group.name),
             about: group.about,
             names,
         });
     }
-    rows.push(Allowed {
+    rows.push(AllowedCalls {
         group: None,
         about: "in no group",
         names: left.into_iter().collect(),
@@ -84,8 +84,8 @@ fn speaks_of(refusal: &ArgumentRefusal, policy: &turnkey_policy::SyscallPolicy) 
     calls.any(|name| policy.allow.contains(name))
 }
 
-fn argument(refusal: &ArgumentRefusal) -> Argument {
-    Argument {
+fn argument(refusal: &ArgumentRefusal) -> RefusedArgument {
+    RefusedArgument {
         syscalls: refusal.syscalls,
         what: refusal.what,
         answer: refusal.answer.name(),

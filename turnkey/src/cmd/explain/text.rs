@@ -2,17 +2,17 @@
 
 use std::io::{self, Write};
 
-use super::landlock::Landlock;
-use super::rules::{Precedence, Rules};
-use super::syscalls::Syscalls;
+use super::landlock::LandlockView;
+use super::rules::{KindPrecedence, RulesView};
+use super::syscalls::SyscallsView;
 use super::tree::TreeRow;
-use super::view::View;
+use super::view::PlanView;
 
 /// Characters of a line of names.
 const WIDTH: usize = 100;
 
 /// Writes the whole page. Fails only when `out` does.
-pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
+pub fn write(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     head(view, out)?;
     command(view, out)?;
     namespaces(view, out)?;
@@ -27,7 +27,7 @@ pub fn write(view: &View, out: &mut impl Write) -> io::Result<()> {
     supervisor(view, out)
 }
 
-fn head(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn head(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     let profile = &view.profile;
     writeln!(
         out,
@@ -38,7 +38,7 @@ fn head(view: &View, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Nothing was made or changed.")
 }
 
-fn command(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn command(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     let command = &view.command;
     section("Command", out)?;
     field("arguments", &command.arguments.join(" "), out)?;
@@ -53,7 +53,7 @@ fn command(view: &View, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn namespaces(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn namespaces(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     section("Namespaces", out)?;
     for namespace in &view.namespaces {
         writeln!(out, "  {:<20} {}", namespace.layer, namespace.made)?;
@@ -78,7 +78,7 @@ fn namespaces(view: &View, out: &mut impl Write) -> io::Result<()> {
 const HOST: &str = turnkey_policy::NetworkMode::Host.name();
 const NONE: &str = turnkey_policy::NetworkMode::None.name();
 
-fn shared(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn shared(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     section("In the host's network", out)?;
     for line in [
         "reaches     everybody that the host reaches, its own services included, unless a rule is against it",
@@ -94,7 +94,7 @@ fn shared(view: &View, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn hosts(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn hosts(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     let network = &view.network;
     if network.allow.is_empty() {
         return Ok(());
@@ -115,7 +115,7 @@ fn hosts(view: &View, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn identity(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn identity(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     let identity = &view.identity;
     section("Identity", out)?;
     field(
@@ -134,7 +134,7 @@ fn identity(view: &View, out: &mut impl Write) -> io::Result<()> {
     field("new rights", gains, out)
 }
 
-fn groups(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn groups(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     section("Control groups, in the order they are written", out)?;
     for group in &view.groups {
         let place = match &group.parent {
@@ -177,7 +177,7 @@ fn tree(rows: &[TreeRow], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn confinement(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn confinement(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     section(
         "What the first process does to itself, each step before the next",
         out,
@@ -188,7 +188,7 @@ fn confinement(view: &View, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn landlock(landlock: Option<&Landlock>, out: &mut impl Write) -> io::Result<()> {
+fn landlock(landlock: Option<&LandlockView>, out: &mut impl Write) -> io::Result<()> {
     let Some(landlock) = landlock else {
         section("Landlock: this kernel has none", out)?;
         return Ok(());
@@ -208,7 +208,7 @@ fn landlock(landlock: Option<&Landlock>, out: &mut impl Write) -> io::Result<()>
     Ok(())
 }
 
-fn rlimits(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn rlimits(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     section("Limits of each process", out)?;
     for limit in &view.rlimits {
         writeln!(
@@ -220,7 +220,7 @@ fn rlimits(view: &View, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn syscalls(syscalls: &Syscalls, out: &mut impl Write) -> io::Result<()> {
+fn syscalls(syscalls: &SyscallsView, out: &mut impl Write) -> io::Result<()> {
     section("System calls", out)?;
     for allowed in &syscalls.allowed {
         let group = allowed.group.unwrap_or("others");
@@ -247,7 +247,7 @@ fn syscalls(syscalls: &Syscalls, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn rules(rules: &Rules, out: &mut impl Write) -> io::Result<()> {
+fn rules(rules: &RulesView, out: &mut impl Write) -> io::Result<()> {
     section("Rules", out)?;
     for rule in &rules.definitions {
         let written = rule
@@ -276,6 +276,12 @@ fn rules(rules: &Rules, out: &mut impl Write) -> io::Result<()> {
                 "          it speaks only of what the profile does not show"
             )?;
         }
+        if rule.present {
+            writeln!(
+                out,
+                "          it speaks, in the program's own home, only of what is there when the run begins"
+            )?;
+        }
         if let Some(needed) = rule.same_file {
             writeln!(
                 out,
@@ -289,7 +295,7 @@ fn rules(rules: &Rules, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn precedence(kind: &Precedence, out: &mut impl Write) -> io::Result<()> {
+fn precedence(kind: &KindPrecedence, out: &mut impl Write) -> io::Result<()> {
     let access = kind
         .access
         .map(|access| format!(" to {access}"))
@@ -305,7 +311,7 @@ fn precedence(kind: &Precedence, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn supervisor(view: &View, out: &mut impl Write) -> io::Result<()> {
+fn supervisor(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     let ends = &view.supervisor;
     section("turnkey itself ends the run after", out)?;
     field("wall clock", &format!("{} s", ends.wall_seconds), out)?;

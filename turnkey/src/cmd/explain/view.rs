@@ -13,9 +13,9 @@ use turnkey_policy::{
     Subnet, endpoint,
 };
 
-use super::landlock::Landlock;
-use super::rules::Rules;
-use super::syscalls::Syscalls;
+use super::landlock::LandlockView;
+use super::rules::RulesView;
+use super::syscalls::SyscallsView;
 use super::tree::TreeRow;
 use turnkey_report::escape;
 
@@ -24,30 +24,30 @@ const SCHEMA: &str = "turnkey.plan/v1";
 
 /// A whole plan. Every text that comes from a path, an argument or a profile is escaped.
 #[derive(Debug, Serialize)]
-pub struct View {
+pub struct PlanView {
     schema: &'static str,
-    pub profile: Profile,
-    pub command: Command,
-    pub namespaces: Vec<Namespace>,
-    pub identity: Identity,
-    pub groups: Vec<Group>,
+    pub profile: ProfileView,
+    pub command: CommandView,
+    pub namespaces: Vec<NamespaceView>,
+    pub identity: IdentityView,
+    pub groups: Vec<GroupView>,
     /// What of the limits on disks has no effect, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unheld: Option<String>,
     pub tree: Vec<TreeRow>,
     /// The steps of the jail's first process, each before the next.
     pub confinement: Vec<&'static str>,
-    pub landlock: Option<Landlock>,
-    pub rlimits: Vec<Rlimit>,
-    pub syscalls: Syscalls,
-    pub network: Network,
-    pub rules: Rules,
-    pub supervisor: Supervisor,
-    pub layers: Layers,
+    pub landlock: Option<LandlockView>,
+    pub rlimits: Vec<RlimitView>,
+    pub syscalls: SyscallsView,
+    pub network: NetworkView,
+    pub rules: RulesView,
+    pub supervisor: SupervisorView,
+    pub layers: LayersView,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Profile {
+pub struct ProfileView {
     pub name: String,
     pub description: String,
     pub sha256: String,
@@ -55,7 +55,7 @@ pub struct Profile {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Command {
+pub struct CommandView {
     pub arguments: Vec<String>,
     /// Where the program is looked for, in this order.
     pub candidates: Vec<String>,
@@ -64,13 +64,13 @@ pub struct Command {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Namespace {
+pub struct NamespaceView {
     pub layer: &'static str,
     pub made: &'static str,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Identity {
+pub struct IdentityView {
     pub user: String,
     pub hostname: String,
     /// User and group inside.
@@ -82,7 +82,7 @@ pub struct Identity {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Group {
+pub struct GroupView {
     pub controller: &'static str,
     /// `null` when no hierarchy of this host has the controller.
     pub parent: Option<String>,
@@ -91,19 +91,19 @@ pub struct Group {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Rlimit {
+pub struct RlimitView {
     pub name: &'static str,
     pub value: u64,
     pub why: &'static str,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Network {
+pub struct NetworkView {
     pub mode: &'static str,
     pub loopback_up: bool,
     /// Whom the program may talk to over TCP, through turnkey.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<Host>,
+    pub allow: Vec<HostView>,
     /// Where sockets of turnkey's wait in the jail's network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<String>,
@@ -113,7 +113,7 @@ pub struct Network {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Host {
+pub struct HostView {
     pub to: String,
     /// What a name was resolved to, just now; the run resolves it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -123,7 +123,7 @@ pub struct Host {
 
 /// What turnkey itself ends a run for.
 #[derive(Debug, Serialize)]
-pub struct Supervisor {
+pub struct SupervisorView {
     pub wall_seconds: f64,
     pub cpu_seconds: f64,
     pub output_bytes: u64,
@@ -136,29 +136,29 @@ pub struct Supervisor {
     pub overlooked: Vec<&'static str>,
     /// Findings that add nothing to the score.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub accepted: Vec<Accepted>,
+    pub accepted: Vec<AcceptedView>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Accepted {
+pub struct AcceptedView {
     pub finding: String,
     pub until: String,
     pub why: String,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Layers {
+pub struct LayersView {
     /// Without any of these the run ends with 125 before anything of the program ran.
     pub required: Vec<&'static str>,
     /// Missing ones are told in the report.
     pub optional: Vec<&'static str>,
 }
 
-impl View {
+impl PlanView {
     /// Reads the plan.
-    pub fn new(plan: &Plan) -> View {
+    pub fn new(plan: &Plan) -> PlanView {
         let policy = &plan.policy;
-        View {
+        PlanView {
             schema: SCHEMA,
             profile: profile(policy),
             command: command(plan),
@@ -172,11 +172,11 @@ impl View {
                 .map(|step| TreeRow::new(step, plan))
                 .collect(),
             confinement: ChildStep::ALL.iter().map(|step| step.describe()).collect(),
-            landlock: Landlock::new(plan),
+            landlock: LandlockView::new(plan),
             rlimits: rlimits(plan),
-            syscalls: Syscalls::new(&policy.syscalls),
+            syscalls: SyscallsView::new(&policy.syscalls),
             network: network(plan),
-            rules: Rules::new(policy),
+            rules: RulesView::new(policy),
             supervisor: supervisor(policy),
             layers: layers(plan),
         }
@@ -188,8 +188,8 @@ pub fn shown(text: impl AsRef<OsStr>) -> String {
     escape(text.as_ref().as_bytes())
 }
 
-fn profile(policy: &Policy) -> Profile {
-    Profile {
+fn profile(policy: &Policy) -> ProfileView {
+    ProfileView {
         name: escape(policy.name.as_bytes()),
         description: escape(policy.description.as_bytes()),
         sha256: policy.sha256.clone(),
@@ -197,8 +197,8 @@ fn profile(policy: &Policy) -> Profile {
     }
 }
 
-fn command(plan: &Plan) -> Command {
-    Command {
+fn command(plan: &Plan) -> CommandView {
+    CommandView {
         arguments: plan.arguments.iter().map(shown).collect(),
         candidates: plan.candidates.iter().map(shown).collect(),
         directory: shown(&plan.directory),
@@ -206,8 +206,8 @@ fn command(plan: &Plan) -> Command {
     }
 }
 
-fn namespace(namespace: &turnkey_jailer::namespaces::JailNamespace) -> Namespace {
-    Namespace {
+fn namespace(namespace: &turnkey_jailer::namespaces::JailNamespace) -> NamespaceView {
+    NamespaceView {
         layer: namespace.layer.name(),
         made: match namespace.made {
             NamespaceTiming::AtBirth => "with the jail's first process",
@@ -216,9 +216,9 @@ fn namespace(namespace: &turnkey_jailer::namespaces::JailNamespace) -> Namespace
     }
 }
 
-fn identity(plan: &Plan) -> Identity {
+fn identity(plan: &Plan) -> IdentityView {
     let names = &plan.policy.identity;
-    Identity {
+    IdentityView {
         user: escape(names.user.as_bytes()),
         hostname: escape(names.hostname.as_bytes()),
         id: turnkey_jailer::INSIDE_ID,
@@ -231,8 +231,8 @@ fn identity(plan: &Plan) -> Identity {
     }
 }
 
-fn group(limit: &GroupLimit) -> Group {
-    Group {
+fn group(limit: &GroupLimit) -> GroupView {
+    GroupView {
         controller: limit.controller.name(),
         parent: limit.parent.as_deref().map(shown),
         file: limit.file,
@@ -240,8 +240,8 @@ fn group(limit: &GroupLimit) -> Group {
     }
 }
 
-fn network(plan: &Plan) -> Network {
-    let host = |entry: &AllowedHost| Host {
+fn network(plan: &Plan) -> NetworkView {
+    let host = |entry: &AllowedHost| HostView {
         to: entry.to.to_string(),
         addresses: entry.addresses.iter().map(ToString::to_string).collect(),
         why: escape(entry.why.as_bytes()),
@@ -253,7 +253,7 @@ fn network(plan: &Plan) -> Network {
         turnkey_policy::NetworkMode::Host => guarded(policy),
         _ => closed.map(|route| route.net.to_string()).collect(),
     };
-    Network {
+    NetworkView {
         mode: policy.network.name(),
         loopback_up: plan.has_loopback(),
         allow: match policy.network {
@@ -281,10 +281,10 @@ fn guarded(policy: &Policy) -> Vec<String> {
     nets.map(|net| net.to_string()).collect()
 }
 
-fn rlimits(plan: &Plan) -> Vec<Rlimit> {
+fn rlimits(plan: &Plan) -> Vec<RlimitView> {
     let limits = plan.rlimits.iter();
     limits
-        .map(|limit| Rlimit {
+        .map(|limit| RlimitView {
             name: limit.name,
             value: limit.value,
             why: limit.why,
@@ -292,9 +292,9 @@ fn rlimits(plan: &Plan) -> Vec<Rlimit> {
         .collect()
 }
 
-fn supervisor(policy: &Policy) -> Supervisor {
+fn supervisor(policy: &Policy) -> SupervisorView {
     let limits = &policy.limits;
-    Supervisor {
+    SupervisorView {
         wall_seconds: limits.wall.as_secs_f64(),
         cpu_seconds: limits.cpu_time.as_secs_f64(),
         output_bytes: limits.output,
@@ -312,15 +312,15 @@ fn behaviours(policy: &Policy, response: BehaviourResponse) -> Vec<&'static str>
     those.map(|one| one.name()).collect()
 }
 
-fn accepted(accepted: &turnkey_policy::AcceptedFinding) -> Accepted {
-    Accepted {
+fn accepted(accepted: &turnkey_policy::AcceptedFinding) -> AcceptedView {
+    AcceptedView {
         finding: accepted.finding.clone(),
         until: accepted.until.to_string(),
         why: escape(accepted.why.as_bytes()),
     }
 }
 
-fn layers(plan: &Plan) -> Layers {
+fn layers(plan: &Plan) -> LayersView {
     let required = &plan.policy.enforcement.required;
     // Nothing is limited by it in a run that sets no such limit.
     let present = |layer: &&Layer| plan.io.is_some() || **layer != Layer::Io;
@@ -329,7 +329,7 @@ fn layers(plan: &Plan) -> Layers {
         .filter(present)
         .partition(|layer| required.contains(layer));
     let names = |layers: Vec<Layer>| layers.into_iter().map(Layer::name).collect();
-    Layers {
+    LayersView {
         required: names(required),
         optional: names(optional),
     }

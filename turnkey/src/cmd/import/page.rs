@@ -12,13 +12,13 @@ const WORD: usize = 400;
 
 /// A profile that is being written.
 #[derive(Debug)]
-pub struct Page {
+pub struct ProfilePage {
     description: String,
     sections: String,
     notes: Vec<String>,
 }
 
-impl Page {
+impl ProfilePage {
     /// Begins one, on top of `untrusted`.
     pub fn new(description: String) -> Self {
         Self {

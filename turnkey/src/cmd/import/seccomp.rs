@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use turnkey_policy::syscalls::{self, ABSENT, ESSENTIAL, GROUPS, SyscallGroup, arguments};
 
-use super::page::Page;
+use super::page::ProfilePage;
 use turnkey_policy::quoted;
 
 const ALLOW: &str = "SCMP_ACT_ALLOW";
@@ -20,11 +20,11 @@ const ENOSYS: u64 = 38;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Seccomp {
+struct OciSeccomp {
     default_action: String,
     default_errno_ret: Option<u64>,
     #[serde(default)]
-    syscalls: Vec<Entry>,
+    syscalls: Vec<OciEntry>,
     /// Which architectures it speaks of: turnkey has one, and refuses the others.
     #[serde(rename = "archMap")]
     _arch_map: Option<Value>,
@@ -36,7 +36,7 @@ struct Seccomp {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct OciEntry {
     #[serde(default)]
     names: Vec<String>,
     /// As old files have it.
@@ -44,18 +44,18 @@ struct Entry {
     action: String,
     errno_ret: Option<u64>,
     args: Option<Vec<Value>>,
-    includes: Option<Conditions>,
-    excludes: Option<Conditions>,
+    includes: Option<OciConditions>,
+    excludes: Option<OciConditions>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Conditions {
+struct OciConditions {
     caps: Vec<String>,
     arches: Vec<String>,
 }
 
-impl Conditions {
+impl OciConditions {
     fn names_this_processor(&self) -> bool {
         let names = ["amd64", "x86_64"];
         self.arches
@@ -64,18 +64,18 @@ impl Conditions {
     }
 }
 
-impl Entry {
+impl OciEntry {
     /// Whether it speaks of a program on this processor without any capability, which is what a jail
     /// holds. Every kernel that turnkey runs on is newer than those that such files ask for.
     fn applies(&self) -> bool {
-        let wanted = |conditions: &Conditions| {
+        let wanted = |conditions: &OciConditions| {
             conditions.caps.is_empty()
                 && (conditions.arches.is_empty() || conditions.names_this_processor())
         };
         let excluded = self
             .excludes
             .as_ref()
-            .is_some_and(Conditions::names_this_processor);
+            .is_some_and(OciConditions::names_this_processor);
         self.includes.as_ref().is_none_or(wanted) && !excluded
     }
 
@@ -90,7 +90,7 @@ impl Entry {
 
 /// What the file says of calls, as far as it speaks of this processor.
 #[derive(Debug, Default)]
-struct Said {
+struct CallVerdicts {
     allowed: BTreeSet<String>,
     /// Allowed with some arguments.
     conditional: BTreeSet<String>,
@@ -100,8 +100,8 @@ struct Said {
 }
 
 /// Reads a file that has a `defaultAction`.
-pub fn read(value: Value, file: &str) -> anyhow::Result<Page> {
-    let seccomp: Seccomp = serde_json::from_value(value).context("it is no seccomp profile")?;
+pub fn read(value: Value, file: &str) -> anyhow::Result<ProfilePage> {
+    let seccomp: OciSeccomp = serde_json::from_value(value).context("it is no seccomp profile")?;
     let mut said = said(&seccomp)?;
     if is_allowed(&seccomp.default_action)? {
         let known = syscalls::known().map(str::to_owned);
@@ -114,7 +114,7 @@ pub fn read(value: Value, file: &str) -> anyhow::Result<Page> {
     // Of two entries about one call the stricter is meant: turnkey does not guess.
     said.allowed = &said.allowed - &said.refused;
     said.conditional = &(&said.conditional - &said.allowed) - &said.refused;
-    let mut page = Page::new(format!(
+    let mut page = ProfilePage::new(format!(
         "The system calls of {file}, and untrusted in everything else"
     ));
     let allowed = carried(said, &mut page);
@@ -134,8 +134,8 @@ fn is_allowed(action: &str) -> anyhow::Result<bool> {
     }
 }
 
-fn said(seccomp: &Seccomp) -> anyhow::Result<Said> {
-    let mut said = Said::default();
+fn said(seccomp: &OciSeccomp) -> anyhow::Result<CallVerdicts> {
+    let mut said = CallVerdicts::default();
     for entry in seccomp.syscalls.iter().filter(|entry| entry.applies()) {
         let allowed = is_allowed(&entry.action)?;
         let names = entry.names().map(str::to_owned);
@@ -171,7 +171,7 @@ fn answer(action: &str, number: Option<u64>) -> String {
 }
 
 /// The calls that the profile may allow; what cannot be carried over is noted.
-fn carried(said: Said, page: &mut Page) -> BTreeSet<&'static str> {
+fn carried(said: CallVerdicts, page: &mut ProfilePage) -> BTreeSet<&'static str> {
     let known: BTreeSet<&str> = syscalls::known().collect();
     let named: BTreeSet<&str> = said
         .allowed
@@ -247,14 +247,14 @@ fn has_conditions(name: &str) -> bool {
         .any(|refusal| refusal.syscalls.contains(&name))
 }
 
-fn note(page: &mut Page, names: &[&str], what: &str) {
+fn note(page: &mut ProfilePage, names: &[&str], what: &str) {
     if !names.is_empty() {
         page.note(format!("{what}: {}", names.join(", ")));
     }
 }
 
 /// What the file answers to everything that it does not name.
-fn answers(seccomp: &Seccomp, page: &mut Page) {
+fn answers(seccomp: &OciSeccomp, page: &mut ProfilePage) {
     let default = answer(&seccomp.default_action, seccomp.default_errno_ret);
     let allowed = [ALLOW, LOG].contains(&seccomp.default_action.as_str());
     if !allowed && default != errno(EPERM) {

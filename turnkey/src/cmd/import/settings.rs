@@ -11,22 +11,22 @@ use serde::Deserialize;
 use serde_json::Value;
 use turnkey_policy::WORKSPACE;
 
-use super::page::{Page, list};
+use super::page::{ProfilePage, list};
 use turnkey_policy::quoted;
 
 #[derive(Debug, Deserialize)]
-struct Settings {
+struct SrtSettings {
     #[serde(default)]
-    network: Network,
+    network: SrtNetwork,
     #[serde(default)]
-    filesystem: Filesystem,
+    filesystem: SrtFilesystem,
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Network {
+struct SrtNetwork {
     allowed_domains: Vec<String>,
     denied_domains: Vec<String>,
     allow_unix_sockets: Vec<String>,
@@ -38,7 +38,7 @@ struct Network {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Filesystem {
+struct SrtFilesystem {
     deny_read: Vec<String>,
     allow_read: Vec<String>,
     allow_write: Vec<String>,
@@ -48,9 +48,9 @@ struct Filesystem {
 }
 
 /// Reads settings; `home` stands for `~` in them.
-pub fn read(value: Value, file: &str, home: Option<&str>) -> anyhow::Result<Page> {
-    let settings: Settings = serde_json::from_value(value).context("these are no settings")?;
-    let mut page = Page::new(format!("As {file} says, on top of untrusted"));
+pub fn read(value: Value, file: &str, home: Option<&str>) -> anyhow::Result<ProfilePage> {
+    let settings: SrtSettings = serde_json::from_value(value).context("these are no settings")?;
+    let mut page = ProfilePage::new(format!("As {file} says, on top of untrusted"));
     write(&settings.filesystem, home, &mut page);
     network(&settings.network, &mut page);
     rules(&settings.filesystem, home, &mut page);
@@ -70,14 +70,14 @@ pub fn read(value: Value, file: &str, home: Option<&str>) -> anyhow::Result<Page
 
 /// Where a path of the settings lies.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum PathPlace {
     /// In the caller's directory, which is `/workspace` in a jail: the rest of the path.
     Workdir(String),
     /// On the host, at the same place inside.
     Host(String),
 }
 
-impl Place {
+impl PathPlace {
     fn of(path: &str, home: Option<&str>) -> Result<Self, String> {
         let absolute = match (path.strip_prefix('~'), home) {
             (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
@@ -110,23 +110,23 @@ impl Place {
 }
 
 /// `allowWrite`: places of the host that the jail may change.
-fn write(filesystem: &Filesystem, home: Option<&str>, page: &mut Page) {
+fn write(filesystem: &SrtFilesystem, home: Option<&str>, page: &mut ProfilePage) {
     let mut entries = String::new();
     for path in &filesystem.allow_write {
-        match Place::of(path, home) {
+        match PathPlace::of(path, home) {
             Err(why) => page.note(format!("allowWrite {why}")),
-            Ok(Place::Workdir(_)) => page.note(format!(
+            Ok(PathPlace::Workdir(_)) => page.note(format!(
                 "allowWrite {path:?}: what the program writes in its directory is kept apart and thrown away; bring it out with --export DIR, or give the directory itself with --write"
             )),
-            Ok(Place::Host(path)) if path.contains(WILDCARDS) => page.note(format!(
+            Ok(PathPlace::Host(path)) if path.contains(WILDCARDS) => page.note(format!(
                 "allowWrite {path:?} is a pattern: a jail is given single places"
             )),
-            Ok(Place::Host(place)) if ["", "/tmp", "/dev", "/proc", "/sys", "/etc"].contains(&place.as_str()) => {
+            Ok(PathPlace::Host(place)) if ["", "/tmp", "/dev", "/proc", "/sys", "/etc"].contains(&place.as_str()) => {
                 page.note(format!(
                     "allowWrite {path:?}: the jail has its own; of the host's nothing is given"
                 ));
             }
-            Ok(Place::Host(place)) => entries.push_str(&format!(
+            Ok(PathPlace::Host(place)) => entries.push_str(&format!(
                 "    {{ path = {}, optional = true, why = \"allowWrite\" }},\n",
                 quoted(&place)
             )),
@@ -141,7 +141,7 @@ fn write(filesystem: &Filesystem, home: Option<&str>, page: &mut Page) {
 const PORTS: [u16; 2] = [443, 80];
 
 /// `allowedDomains`: each name, looked up once before the program starts.
-fn network(network: &Network, page: &mut Page) {
+fn network(network: &SrtNetwork, page: &mut ProfilePage) {
     let denied: BTreeSet<&String> = network.denied_domains.iter().collect();
     let mut entries = String::new();
     for domain in network
@@ -174,7 +174,7 @@ fn network(network: &Network, page: &mut Page) {
 }
 
 /// A domain with its port, or with the ports of the web.
-fn endpoints(domain: &str, page: &mut Page) -> String {
+fn endpoints(domain: &str, page: &mut ProfilePage) -> String {
     let after = domain.rsplit_once(']').map_or(domain, |(_, after)| after);
     let has_port = after.contains(':');
     let written = if has_port {
@@ -194,7 +194,7 @@ fn endpoints(domain: &str, page: &mut Page) -> String {
 }
 
 /// `denyRead`, `allowRead` and `denyWrite`.
-fn rules(filesystem: &Filesystem, home: Option<&str>, page: &mut Page) {
+fn rules(filesystem: &SrtFilesystem, home: Option<&str>, page: &mut ProfilePage) {
     let shown = shown(filesystem, home);
     let mut rule = |id: &str, head: &str, paths: &[String]| {
         let patterns = patterns((id, paths), home, &shown, page);
@@ -229,11 +229,11 @@ fn patterns(
     (id, paths): (&str, &[String]),
     home: Option<&str>,
     shown: &[String],
-    page: &mut Page,
+    page: &mut ProfilePage,
 ) -> BTreeSet<String> {
     let mut patterns = BTreeSet::new();
     for path in paths {
-        match Place::of(path, home) {
+        match PathPlace::of(path, home) {
             Err(why) => page.note(format!("{id} {why}")),
             Ok(place) => {
                 let place = literal(&place.inside());
@@ -263,9 +263,9 @@ fn patterns(
 const SHOWN: [&str; 7] = [WORKSPACE, "/usr", "/bin", "/sbin", "/lib", "/etc", "/tmp"];
 
 /// The same, with what it is given to write.
-fn shown(filesystem: &Filesystem, home: Option<&str>) -> Vec<String> {
+fn shown(filesystem: &SrtFilesystem, home: Option<&str>) -> Vec<String> {
     let given = filesystem.allow_write.iter();
-    let given = given.filter_map(|path| Place::of(path, home).ok());
+    let given = given.filter_map(|path| PathPlace::of(path, home).ok());
     let given = given.map(|place| literal(&place.inside()));
     SHOWN.map(str::to_owned).into_iter().chain(given).collect()
 }
@@ -287,7 +287,7 @@ fn literal(path: &str) -> String {
 }
 
 /// What is different whatever the settings say.
-fn reads(filesystem: &Filesystem, page: &mut Page) {
+fn reads(filesystem: &SrtFilesystem, page: &mut ProfilePage) {
     page.note(
         "everything that is not denied can be read there; here only the system's directories and the workspace are there: show more with `filesystem.read` or --read",
     );

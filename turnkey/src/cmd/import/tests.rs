@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use turnkey_policy::{Attempt, AttemptKind, OpenAccess, Overrides, Policy, decide, load};
 
-use super::page::Page;
+use super::page::ProfilePage;
 use super::{read, verify};
 
-fn imported(text: &str) -> Page {
+fn imported(text: &str) -> ProfilePage {
     read(text, "file.json", Some("/home/user")).expect("it can be imported")
 }
 
-fn policy(page: &Page) -> Policy {
+fn policy(page: &ProfilePage) -> Policy {
     let profile = page.text();
     if let Err(failure) = verify(&profile) {
         panic!("{failure:?}\n{profile}");

@@ -6,17 +6,17 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// A value whose keys are there once.
-pub struct Unique(pub Value);
+pub struct UniqueKeys(pub Value);
 
-impl<'de> Deserialize<'de> for Unique {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any).map(Self)
+        deserializer.deserialize_any(AnyValue).map(Self)
     }
 }
 
-struct Any;
+struct AnyValue;
 
-impl<'de> Visitor<'de> for Any {
+impl<'de> Visitor<'de> for AnyValue {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ impl<'de> Visitor<'de> for Any {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Unique(value)) = sequence.next_element()? {
+        while let Some(UniqueKeys(value)) = sequence.next_element()? {
             values.push(value);
         }
         Ok(values.into())
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for Any {
                 let twice = format!("the key {key:?} is there twice; take one out, the second is");
                 return Err(Error::custom(twice));
             }
-            let Unique(value) = entries.next_value()?;
+            let UniqueKeys(value) = entries.next_value()?;
             map.insert(key, value);
         }
         Ok(map.into())
@@ -75,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn refused(text: &str) -> String {
-        let read = serde_json::from_str::<Unique>(text).map(|unique| unique.0);
+        let read = serde_json::from_str::<UniqueKeys>(text).map(|unique| unique.0);
         read.expect_err("a key is there twice").to_string()
     }
 
@@ -93,7 +93,7 @@ mod tests {
         fn without_one_a_value_is_read_as_ever(keys in prop::collection::btree_set(any::<String>(), 0..5), number in any::<i64>()) {
             let map: Map<String, Value> = keys.into_iter().map(|key| (key, number.into())).collect();
             let value = serde_json::json!([map, null, true, 0.5, "text", number]);
-            let Unique(read) = serde_json::from_str(&value.to_string()).unwrap();
+            let UniqueKeys(read) = serde_json::from_str(&value.to_string()).unwrap();
             prop_assert_eq!(read, value);
         }
     }

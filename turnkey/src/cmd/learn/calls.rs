@@ -13,7 +13,7 @@ const WHOLE: [&str; 2] = ["@core", "@file-open"];
 
 /// A word for `syscalls.allow`, and why it is there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kept {
+pub struct KeptCall {
     /// A group or a call.
     pub name: &'static str,
     /// For people.
@@ -22,7 +22,7 @@ pub struct Kept {
 
 /// The smallest set of groups and calls that holds all of `made`, and whatever every jail needs, as far as
 /// it is `allowed` at all.
-pub fn kept(made: &BTreeSet<&str>, allowed: &dyn Fn(&str) -> bool) -> Vec<Kept> {
+pub fn kept(made: &BTreeSet<&str>, allowed: &dyn Fn(&str) -> bool) -> Vec<KeptCall> {
     let mut kept = Vec::new();
     for group in GROUPS {
         let used: Vec<&'static str> = group
@@ -41,13 +41,13 @@ pub fn kept(made: &BTreeSet<&str>, allowed: &dyn Fn(&str) -> bool) -> Vec<Kept> 
                 used.len(),
                 group.syscalls.len()
             );
-            kept.push(Kept {
+            kept.push(KeptCall {
                 name: group.name,
                 why,
             });
             continue;
         }
-        kept.extend(used.into_iter().map(|name| Kept {
+        kept.extend(used.into_iter().map(|name| KeptCall {
             name,
             why: format!("of {}", group.name),
         }));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use turnkey_facts::{Address, Event, Kind, NetworkAct};
 
-use super::seen::By;
+use super::seen::UsedBy;
 use turnkey_report::asked;
 
 /// Where name servers answer.
@@ -17,7 +17,7 @@ const NAMES: usize = 4;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Act {
+pub enum ContactKind {
     /// connect(2)
     Connect,
     /// A send with an address.
@@ -28,9 +28,9 @@ pub enum Act {
 
 /// A way of talking to somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Contact {
+pub struct ContactKey {
     /// How.
-    pub act: Act,
+    pub act: ContactKind,
     /// Datagrams; otherwise a stream.
     pub datagrams: bool,
     /// With whom, or where it waits. An address of version 4 is never written as one of version 6.
@@ -39,29 +39,29 @@ pub struct Contact {
 
 /// Who did it, and what for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Made {
+pub struct MadeBy {
     /// Who, and how often.
-    pub by: By,
+    pub by: UsedBy,
     /// What the same process had asked name servers for before.
     pub names: BTreeSet<String>,
 }
 
 /// Everybody that a run talked to.
 #[derive(Debug, Default)]
-pub struct Contacts {
+pub struct RunContacts {
     /// In order.
-    pub made: BTreeMap<Contact, Made>,
+    pub made: BTreeMap<ContactKey, MadeBy>,
     /// Names that a name server was asked for.
-    pub asked: BTreeMap<String, By>,
+    pub asked: BTreeMap<String, UsedBy>,
     /// Contacts for which there was no room.
     pub omitted: u64,
     /// The names, by process.
     by_process: HashMap<u32, BTreeSet<String>>,
 }
 
-impl Contacts {
+impl RunContacts {
     /// Takes in an event about an internet address; whether it was one.
-    pub fn see(&mut self, event: &Event, by: By) -> bool {
+    pub fn see(&mut self, event: &Event, by: UsedBy) -> bool {
         match &event.kind {
             Kind::Network {
                 act,
@@ -71,10 +71,10 @@ impl Contacts {
             } => {
                 let contact = contact(*act, *address, *socket_type);
                 // A look-up is no attempt: nobody is reached.
-                if contact.act == Act::Connect && contact.datagrams && address.port() == 0 {
+                if contact.act == ContactKind::Connect && contact.datagrams && address.port() == 0 {
                     return true;
                 }
-                let by = By {
+                let by = UsedBy {
                     succeeded: *errno == 0,
                     ..by
                 };
@@ -87,7 +87,7 @@ impl Contacts {
                 errno,
                 ..
             } => {
-                let by = By {
+                let by = UsedBy {
                     succeeded: *errno == 0,
                     ..by
                 };
@@ -100,7 +100,7 @@ impl Contacts {
         }
     }
 
-    fn add(&mut self, event: &Event, contact: Contact, by: &By) {
+    fn add(&mut self, event: &Event, contact: ContactKey, by: &UsedBy) {
         if self.made.len() >= MOST && !self.made.contains_key(&contact) {
             self.omitted += 1;
             return;
@@ -108,7 +108,7 @@ impl Contacts {
         let made = self.made.entry(contact).or_default();
         made.by.join(by);
         // Whoever asks a name server is not with whom it wants to talk.
-        if contact.act == Act::Wait || contact.address.port() == NAME_SERVER {
+        if contact.act == ContactKind::Wait || contact.address.port() == NAME_SERVER {
             return;
         }
         let names = self.by_process.get(&event.task.pid).into_iter().flatten();
@@ -116,7 +116,7 @@ impl Contacts {
         made.names.extend(names.take(room).cloned());
     }
 
-    fn ask(&mut self, process: u32, name: String, by: &By) {
+    fn ask(&mut self, process: u32, name: String, by: &UsedBy) {
         if self.asked.len() >= MOST && !self.asked.contains_key(&name) {
             self.omitted += 1;
             return;
@@ -129,12 +129,12 @@ impl Contacts {
     }
 }
 
-fn contact(act: NetworkAct, address: SocketAddr, socket_type: u32) -> Contact {
-    Contact {
+fn contact(act: NetworkAct, address: SocketAddr, socket_type: u32) -> ContactKey {
+    ContactKey {
         act: match act {
-            NetworkAct::Connect => Act::Connect,
-            NetworkAct::Send => Act::Send,
-            NetworkAct::Bind | NetworkAct::Listen => Act::Wait,
+            NetworkAct::Connect => ContactKind::Connect,
+            NetworkAct::Send => ContactKind::Send,
+            NetworkAct::Bind | NetworkAct::Listen => ContactKind::Wait,
         },
         // Of a call that the filter refused the kind is not known.
         datagrams: socket_type == libc::SOCK_DGRAM.cast_unsigned()

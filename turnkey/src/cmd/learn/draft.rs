@@ -8,9 +8,9 @@ use turnkey_policy::{
     WorkdirMode, decide,
 };
 
-use super::network::{self, Around, Talk};
-use super::places::{self, Fold};
-use super::seen::{By, Seen, Use, Want};
+use super::network::{self, ContactFacts, NetworkDraft};
+use super::places::{self, FoldBreadth};
+use super::seen::{FileUse, FileWant, SeenUses, UsedBy};
 use super::witness::witnesses;
 use turnkey_report::escape;
 
@@ -38,7 +38,7 @@ const MAKES: &[&str] = &[
 
 /// A pattern to be allowed, and who needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct AllowedPattern {
     /// The pattern.
     pub pattern: String,
     /// Which programs, and how often.
@@ -56,33 +56,33 @@ pub struct LeftOut {
 
 /// What a profile is to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Draft {
+pub struct ProfileDraft {
     /// By what is wanted, in the order of the patterns.
-    pub allowed: BTreeMap<Want, Vec<Line>>,
+    pub allowed: BTreeMap<FileWant, Vec<AllowedPattern>>,
     /// Whole trees, for reading and writing alike: where a profile does not fit otherwise. In each tree
     /// the patterns of the profile below that begin with `**` go on, so the kernel's table holds them once
     /// for every set of accesses that some tree has. What cannot be written there, the mounts tell.
-    pub trees: Vec<Line>,
+    pub trees: Vec<AllowedPattern>,
     /// In order.
     pub left_out: Vec<LeftOut>,
     /// What was done beside files, and nothing is against.
     pub notes: Vec<String>,
     /// Whom it may talk to.
-    pub talk: Talk,
+    pub talk: NetworkDraft,
     /// How far the patterns were folded.
     pub level: u8,
 }
 
 /// Whatever a draft is made from.
-pub struct Sources<'s> {
+pub struct DraftSources<'s> {
     /// What the run did.
-    pub seen: &'s Seen,
+    pub seen: &'s SeenUses,
     /// What it was held against: the profile below, or the one that is added to.
     pub policy: &'s Policy,
     /// Names of the system calls that were made.
     pub calls: &'s BTreeSet<&'static str>,
     /// What it has talked through.
-    pub around: &'s Around,
+    pub around: &'s ContactFacts,
     /// There is a profile that is added to.
     pub is_added_to: bool,
     /// Where toolchains lie that the command has brought along.
@@ -90,32 +90,32 @@ pub struct Sources<'s> {
 }
 
 /// What is to be made of one use of a file.
-enum Fate {
+enum UseFate {
     Allow,
     SaidAlready,
     Against(String, Option<String>),
 }
 
 /// Makes the draft; a level above 0 folds further.
-pub fn draft(sources: &Sources<'_>, level: u8) -> Draft {
-    let Sources { seen, policy, .. } = sources;
+pub fn draft(sources: &DraftSources<'_>, level: u8) -> ProfileDraft {
+    let DraftSources { seen, policy, .. } = sources;
     let scratch: Vec<Vec<u8>> = scratch(policy);
-    let fold = Fold {
+    let fold = FoldBreadth {
         level,
         scratch: &scratch,
         installations: sources.installations,
     };
-    let mut lines: BTreeMap<Want, BTreeMap<String, By>> = BTreeMap::new();
+    let mut lines: BTreeMap<FileWant, BTreeMap<String, UsedBy>> = BTreeMap::new();
     let mut left_out = BTreeSet::new();
     let mut notes = BTreeSet::new();
     for (wanted, by) in &seen.uses {
         match fate(sources, wanted, by) {
-            Fate::SaidAlready => {}
-            Fate::Against(reason, pattern) => {
+            UseFate::SaidAlready => {}
+            UseFate::Against(reason, pattern) => {
                 let words = format!("{} ({}): {reason}", in_words(wanted), by.words());
                 left_out.insert(LeftOut { words, pattern });
             }
-            Fate::Allow => {
+            UseFate::Allow => {
                 let patterns = places::patterns(fold, wanted.want, &wanted.path, by.directory);
                 if patterns.is_empty() {
                     let words = in_words(wanted);
@@ -151,7 +151,7 @@ pub fn draft(sources: &Sources<'_>, level: u8) -> Draft {
         _ => take_trees(&mut lines),
     };
     let allowed = lines.into_iter();
-    Draft {
+    ProfileDraft {
         allowed: allowed.map(|(want, lines)| (want, settle(lines))).collect(),
         trees: settle(trees),
         left_out: left_out.into_iter().collect(),
@@ -169,7 +169,10 @@ fn scratch(policy: &Policy) -> Vec<Vec<u8>> {
 }
 
 /// Where something was made by a call that is not told, any place that can be written to is meant.
-fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTreeMap<String, By>>) {
+fn add_places_to_make_in(
+    sources: &DraftSources<'_>,
+    lines: &mut BTreeMap<FileWant, BTreeMap<String, UsedBy>>,
+) {
     let made: Vec<_> = MAKES
         .iter()
         .filter(|name| sources.calls.contains(*name))
@@ -187,7 +190,8 @@ fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTree
     let rules = &sources.policy.rules;
     for place in places {
         let inside = [&place, b"/q/q".as_slice()].concat();
-        if verdict(rules, Want::Write, &inside).is_some_and(|rule| rule.action == RuleAction::Allow)
+        if verdict(rules, FileWant::Write, &inside)
+            .is_some_and(|rule| rule.action == RuleAction::Allow)
         {
             continue;
         }
@@ -197,12 +201,12 @@ fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTree
             .collect();
         let pattern = format!("{}/**", parts.join("/"));
         let by = made.iter().map(|call| (format!("{call}(2)"), 1)).collect();
-        let by = By {
+        let by = UsedBy {
             programs: by,
-            ..By::default()
+            ..UsedBy::default()
         };
         lines
-            .entry(Want::Write)
+            .entry(FileWant::Write)
             .or_default()
             .entry(pattern)
             .or_default()
@@ -211,11 +215,11 @@ fn add_places_to_make_in(sources: &Sources<'_>, lines: &mut BTreeMap<Want, BTree
 }
 
 /// The rule that decides on a use of a path.
-pub fn verdict<'r>(rules: &'r [Rule], want: Want, path: &[u8]) -> Option<&'r Rule> {
+pub fn verdict<'r>(rules: &'r [Rule], want: FileWant, path: &[u8]) -> Option<&'r Rule> {
     let (on, access) = match want {
-        Want::Read => (AttemptKind::Open, OpenAccess::Read),
-        Want::Write => (AttemptKind::Open, OpenAccess::Write),
-        Want::Run => (AttemptKind::Exec, OpenAccess::Read),
+        FileWant::Read => (AttemptKind::Open, OpenAccess::Read),
+        FileWant::Write => (AttemptKind::Open, OpenAccess::Write),
+        FileWant::Run => (AttemptKind::Exec, OpenAccess::Read),
     };
     let attempt = Attempt {
         path: Some(path),
@@ -225,7 +229,7 @@ pub fn verdict<'r>(rules: &'r [Rule], want: Want, path: &[u8]) -> Option<&'r Rul
     decide(rules, &attempt).map(|rule| &rules[rule])
 }
 
-fn fate(sources: &Sources<'_>, wanted: &Use, by: &By) -> Fate {
+fn fate(sources: &DraftSources<'_>, wanted: &FileUse, by: &UsedBy) -> UseFate {
     let policy = sources.policy;
     let by_file = by
         .rule
@@ -238,19 +242,21 @@ fn fate(sources: &Sources<'_>, wanted: &Use, by: &By) -> Fate {
     match by_file.or(decided) {
         Some(rule) if STOPPING.contains(&rule.id.as_str()) => {}
         // It is on the list already.
-        Some(rule) if rule.id == LEFT_OUT => return Fate::SaidAlready,
-        Some(rule) if rule.action >= RuleAction::Deny => return Fate::Against(against(rule), None),
+        Some(rule) if rule.id == LEFT_OUT => return UseFate::SaidAlready,
+        Some(rule) if rule.action >= RuleAction::Deny => {
+            return UseFate::Against(against(rule), None);
+        }
         // Such a rule decides before the one that stops everything else.
-        Some(rule) if !rule.path.is_empty() => return Fate::SaidAlready,
+        Some(rule) if !rule.path.is_empty() => return UseFate::SaidAlready,
         _ => {}
     }
     let mut brought = sources.installations.iter();
     let is_brought = brought.any(|place| wanted.path.starts_with(place));
     if by.succeeded && !is_brought && is_sensitive(&wanted.path) {
         let why = "its name says that it holds a secret".to_owned();
-        return Fate::Against(why, exact(&wanted.path));
+        return UseFate::Against(why, exact(&wanted.path));
     }
-    Fate::Allow
+    UseFate::Allow
 }
 
 /// Which rule is against something, and why.
@@ -271,11 +277,11 @@ fn exact(path: &[u8]) -> Option<String> {
     (!pattern.contains('?')).then_some(pattern)
 }
 
-fn in_words(wanted: &Use) -> String {
+fn in_words(wanted: &FileUse) -> String {
     let act = match wanted.want {
-        Want::Read => "read",
-        Want::Write => "write",
-        Want::Run => "run",
+        FileWant::Read => "read",
+        FileWant::Write => "write",
+        FileWant::Run => "run",
     };
     format!("{act} {}", escape(&wanted.path))
 }
@@ -329,9 +335,11 @@ fn is_sensitive(path: &[u8]) -> bool {
 }
 
 /// Takes the trees out of what is read and written, with everything in them.
-fn take_trees(lines: &mut BTreeMap<Want, BTreeMap<String, By>>) -> BTreeMap<String, By> {
-    let mut trees: BTreeMap<String, By> = BTreeMap::new();
-    let opened = [Want::Read, Want::Write];
+fn take_trees(
+    lines: &mut BTreeMap<FileWant, BTreeMap<String, UsedBy>>,
+) -> BTreeMap<String, UsedBy> {
+    let mut trees: BTreeMap<String, UsedBy> = BTreeMap::new();
+    let opened = [FileWant::Read, FileWant::Write];
     for want in opened {
         let lines = lines.entry(want).or_default();
         join_crowds(lines);
@@ -367,7 +375,7 @@ fn take_trees(lines: &mut BTreeMap<Want, BTreeMap<String, By>>) -> BTreeMap<Stri
 }
 
 /// Patterns that others stand for are theirs, and a crowd of directories is the one above.
-fn settle(mut lines: BTreeMap<String, By>) -> Vec<Line> {
+fn settle(mut lines: BTreeMap<String, UsedBy>) -> Vec<AllowedPattern> {
     join_crowds(&mut lines);
     let covered = covered(&lines);
     for (pattern, by) in covered {
@@ -375,14 +383,14 @@ fn settle(mut lines: BTreeMap<String, By>) -> Vec<Line> {
             lines.entry(by).or_default().join(&gone);
         }
     }
-    let line = |(pattern, by): (String, By)| Line {
+    let line = |(pattern, by): (String, UsedBy)| AllowedPattern {
         pattern,
         why: by.words(),
     };
     lines.into_iter().map(line).collect()
 }
 
-fn join_crowds(lines: &mut BTreeMap<String, By>) {
+fn join_crowds(lines: &mut BTreeMap<String, UsedBy>) {
     let mut below: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pattern in lines.keys() {
         let Some(directory) = pattern.strip_suffix("/*") else {
@@ -408,7 +416,7 @@ fn join_crowds(lines: &mut BTreeMap<String, By>) {
 }
 
 /// Each pattern that another one stands for, with that.
-fn covered(lines: &BTreeMap<String, By>) -> Vec<(String, String)> {
+fn covered(lines: &BTreeMap<String, UsedBy>) -> Vec<(String, String)> {
     let globs: Vec<_> = lines
         .keys()
         .filter_map(|text| Some((text, Glob::parse(text).ok()?)))
@@ -429,13 +437,13 @@ fn covered(lines: &BTreeMap<String, By>) -> Vec<(String, String)> {
 }
 
 /// What of a run a policy would stop although it is to be allowed, in words.
-pub fn stopped_by(policy: &Policy, sources: &Sources<'_>) -> Vec<String> {
+pub fn stopped_by(policy: &Policy, sources: &DraftSources<'_>) -> Vec<String> {
     let uses = sources.seen.uses.iter();
     let allowed = uses.filter(|(wanted, by)| {
         let named = wanted.path.starts_with(b"/") || wanted.path.starts_with(b"memfd:");
         let known = verdict(&sources.policy.rules, wanted.want, &wanted.path);
         let left_out = known.is_some_and(|rule| rule.id == LEFT_OUT);
-        named && !left_out && !matches!(fate(sources, wanted, by), Fate::Against(..))
+        named && !left_out && !matches!(fate(sources, wanted, by), UseFate::Against(..))
     });
     let stopped = allowed.filter(|(wanted, _)| {
         let rule = verdict(&policy.rules, wanted.want, &wanted.path);

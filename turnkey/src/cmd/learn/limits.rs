@@ -18,7 +18,7 @@ use turnkey_policy::quantity::{format_duration, format_size};
 
 /// What a run took.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Measured {
+pub struct MeasuredUsage {
     /// Bytes, at most, at once.
     pub memory: Option<u64>,
     /// Tasks, at most, at once.
@@ -33,7 +33,7 @@ pub struct Measured {
 
 /// A limit that a run needs.
 #[derive(Clone, Debug)]
-pub struct Need {
+pub struct LimitNeed {
     /// The key in `[limits]`.
     pub key: &'static str,
     /// In quotes, but for a count.
@@ -49,10 +49,10 @@ pub struct Need {
 const MIB: u64 = 1 << 20;
 
 /// The limits that the measured run needs.
-pub fn needs(measured: &Measured) -> Vec<Need> {
+pub fn needs(measured: &MeasuredUsage) -> Vec<LimitNeed> {
     let bytes = |key, measured: u64, (times, unit, least): (u64, u64, u64), exceeds| {
         let limit = (measured * times).max(least).div_ceil(unit) * unit;
-        Need {
+        LimitNeed {
             key,
             value: format_size(limit),
             is_count: false,
@@ -64,7 +64,7 @@ pub fn needs(measured: &Measured) -> Vec<Need> {
         let seconds = (measured * 5).as_secs_f64().ceil();
         // A run of years is not learned.
         let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        Need {
+        LimitNeed {
             key,
             value: format_duration(limit.max(Duration::from_secs(least))),
             is_count: false,
@@ -77,7 +77,7 @@ pub fn needs(measured: &Measured) -> Vec<Need> {
             size(value) > limits.memory
         })
     });
-    let pids = measured.pids.map(|peak| Need {
+    let pids = measured.pids.map(|peak| LimitNeed {
         key: "pids",
         value: ((peak * 2).max(10).div_ceil(5) * 5).to_string(),
         is_count: true,
@@ -122,14 +122,14 @@ fn duration(text: &str) -> Duration {
 mod tests {
     use super::*;
 
-    fn of(measured: &Measured) -> Vec<(&'static str, String)> {
+    fn of(measured: &MeasuredUsage) -> Vec<(&'static str, String)> {
         let needs = needs(measured).into_iter();
         needs.map(|need| (need.key, need.value)).collect()
     }
 
     #[test]
     fn head_room_is_added_and_rounded_up() {
-        let measured = Measured {
+        let measured = MeasuredUsage {
             memory: Some(70 * MIB),
             pids: Some(12),
             wall: Duration::from_millis(4100),
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_limited() {
-        let keys: Vec<_> = of(&Measured::default())
+        let keys: Vec<_> = of(&MeasuredUsage::default())
             .into_iter()
             .map(|(key, _)| key)
             .collect();

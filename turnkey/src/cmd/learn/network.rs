@@ -12,9 +12,9 @@ use turnkey_policy::{
     address, decide, endpoint,
 };
 
-use super::contacts::{Act, Contact, Contacts, Made, NAME_SERVER};
-use super::draft::{LeftOut, Line, against};
-use super::seen::By;
+use super::contacts::{ContactKey, ContactKind, MadeBy, NAME_SERVER, RunContacts};
+use super::draft::{AllowedPattern, LeftOut, against};
+use super::seen::UsedBy;
 use turnkey_facts::Passage;
 use turnkey_report::errno_name;
 
@@ -23,7 +23,7 @@ const MOST: usize = 64;
 
 /// What a run has talked through.
 #[derive(Debug, Default)]
-pub struct Around {
+pub struct ContactFacts {
     /// The hosts that were allowed, each name with what it led to.
     pub allowed: Vec<AllowedHost>,
     /// Those of them that were given as flags, as they are written.
@@ -40,11 +40,11 @@ pub struct Around {
 
 /// What `[network]` is to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Talk {
+pub struct NetworkDraft {
     /// The mode and why it is this one; `None` where the profile below has it already.
     pub mode: Option<(NetworkMode, String)>,
     /// Hosts to be allowed.
-    pub hosts: Vec<Line>,
+    pub hosts: Vec<AllowedPattern>,
     /// For a person.
     pub left_out: BTreeSet<LeftOut>,
     /// Worth a word.
@@ -52,7 +52,7 @@ pub struct Talk {
 }
 
 /// What becomes of a contact.
-enum Fate {
+enum ContactFate {
     /// The jail's own loopback is enough.
     ToItself,
     /// It is to be on the list.
@@ -64,24 +64,29 @@ enum Fate {
 }
 
 /// What a profile is to say; one that is added to never allows less than before.
-pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: bool) -> Talk {
-    let mut talk = Talk::default();
-    let mut hosts: BTreeMap<String, Made> = BTreeMap::new();
-    let mut to_itself = By::default();
+pub fn talk(
+    contacts: &RunContacts,
+    policy: &Policy,
+    around: &ContactFacts,
+    is_added_to: bool,
+) -> NetworkDraft {
+    let mut talk = NetworkDraft::default();
+    let mut hosts: BTreeMap<String, MadeBy> = BTreeMap::new();
+    let mut to_itself = UsedBy::default();
     let mut needed = NetworkMode::None;
     for (contact, made) in &contacts.made {
         match fate((contact, made), contacts, policy, around) {
-            Fate::ToItself => {
+            ContactFate::ToItself => {
                 needed = needed.max(NetworkMode::Loopback);
                 to_itself.join(&made.by);
             }
-            Fate::SaidAlready => needed = NetworkMode::Allow,
-            Fate::Host(host) => {
+            ContactFate::SaidAlready => needed = NetworkMode::Allow,
+            ContactFate::Host(host) => {
                 let known = hosts.entry(host).or_default();
                 known.by.join(&made.by);
                 known.names.extend(made.names.iter().cloned());
             }
-            Fate::Decide(why) => {
+            ContactFate::Decide(why) => {
                 let words = format!("{} ({}): {why}", in_words(contact), made.by.words());
                 talk.left_out.insert(LeftOut {
                     words,
@@ -89,7 +94,7 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
                 });
             }
         }
-        if contact.act == Act::Wait && contact.address.ip().is_unspecified() {
+        if contact.act == ContactKind::Wait && contact.address.ip().is_unspecified() {
             talk.notes.insert(format!(
                 "{} ({}): every address, which is nobody else's in a jail, and everybody's outside of one",
                 in_words(contact),
@@ -101,7 +106,7 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
     if !hosts.is_empty() {
         needed = NetworkMode::Allow;
     }
-    let lines = hosts.iter().map(|(host, made)| Line {
+    let lines = hosts.iter().map(|(host, made)| AllowedPattern {
         pattern: host.clone(),
         why: why(host, made, around),
     });
@@ -127,18 +132,18 @@ pub fn talk(contacts: &Contacts, policy: &Policy, around: &Around, is_added_to: 
 }
 
 fn fate(
-    (contact, made): (&Contact, &Made),
-    contacts: &Contacts,
+    (contact, made): (&ContactKey, &MadeBy),
+    contacts: &RunContacts,
     policy: &Policy,
-    around: &Around,
-) -> Fate {
+    around: &ContactFacts,
+) -> ContactFate {
     let (address, port) = (contact.address.ip(), contact.address.port());
     let rule = made.by.rule.and_then(|rule| policy.rules.get(rule));
     let rule = rule.filter(|rule| !rule.address.is_empty() || !rule.port.is_empty());
     if let Some(rule) = rule.filter(|rule| rule.action >= RuleAction::Deny) {
-        return Fate::Decide(against(rule));
+        return ContactFate::Decide(against(rule));
     }
-    if contact.act == Act::Wait {
+    if contact.act == ContactKind::Wait {
         return waits(contact, policy);
     }
     if !contact.datagrams && endpoint::allows(&around.allowed, &around.own, address, port) {
@@ -150,12 +155,12 @@ fn fate(
         let entries = around.allowed.iter().filter(means);
         let entry = entries.max_by_key(widest).map(|entry| entry.to.to_string());
         return match entry.filter(|entry| around.flags.contains(entry)) {
-            Some(entry) => Fate::Host(entry),
-            None => Fate::SaidAlready,
+            Some(entry) => ContactFate::Host(entry),
+            None => ContactFate::SaidAlready,
         };
     }
     if port == NAME_SERVER {
-        return Fate::Decide(
+        return ContactFate::Decide(
             "a name server; a host that is allowed by its name is known in the jail without one"
                 .to_owned(),
         );
@@ -164,19 +169,19 @@ fn fate(
         return talks_home(contact, policy, contacts);
     }
     if contact.datagrams {
-        return Fate::Decide("to others a jail talks over TCP alone".to_owned());
+        return ContactFate::Decide("to others a jail talks over TCP alone".to_owned());
     }
     match what_is_near(address, &around.own) {
-        Some(what) => Fate::Decide(format!(
+        Some(what) => ContactFate::Decide(format!(
             "{what}; who means it writes {{ to = \"{}\", why = \"…\" }}",
             contact.address
         )),
-        None => Fate::Host(by_name(contact, made, around)),
+        None => ContactFate::Host(by_name(contact, made, around)),
     }
 }
 
 /// The name that led there, where it is known: a program that asks for it finds it in the jail then.
-fn by_name(contact: &Contact, made: &Made, around: &Around) -> String {
+fn by_name(contact: &ContactKey, made: &MadeBy, around: &ContactFacts) -> String {
     let (address, port) = (contact.address.ip(), contact.address.port());
     let leads_there = |name: &&String| {
         let found = around.names.get(*name);
@@ -188,38 +193,38 @@ fn by_name(contact: &Contact, made: &Made, around: &Around) -> String {
 }
 
 /// In the host's network the loopback is everybody's: only who waits there itself talks to itself.
-fn talks_home(contact: &Contact, policy: &Policy, contacts: &Contacts) -> Fate {
+fn talks_home(contact: &ContactKey, policy: &Policy, contacts: &RunContacts) -> ContactFate {
     let port = contact.address.port();
-    let waits = |other: &&Contact| {
+    let waits = |other: &&ContactKey| {
         let address = other.address.ip();
         // The kernel has chosen a port, which no event tells.
         let may_be_it = other.address.port() == port || other.address.port() == 0;
-        other.act == Act::Wait && may_be_it && address::is_own(address)
+        other.act == ContactKind::Wait && may_be_it && address::is_own(address)
     };
     if policy.network != NetworkMode::Host || contacts.made.keys().any(|other| waits(&other)) {
-        return Fate::ToItself;
+        return ContactFate::ToItself;
     }
-    Fate::Decide(format!(
+    ContactFate::Decide(format!(
         "a service of this host; who means it writes {{ to = \"{}\", why = \"…\" }}",
         contact.address
     ))
 }
 
-fn waits(contact: &Contact, policy: &Policy) -> Fate {
+fn waits(contact: &ContactKey, policy: &Policy) -> ContactFate {
     match contact.address.ip() {
-        address if address.is_loopback() => Fate::ToItself,
+        address if address.is_loopback() => ContactFate::ToItself,
         // Whoever has given the jail a loopback has decided.
         address
             if address.is_unspecified()
                 && matches!(policy.network, NetworkMode::Loopback | NetworkMode::Allow) =>
         {
-            Fate::ToItself
+            ContactFate::ToItself
         }
-        address if address.is_unspecified() => Fate::Decide(
+        address if address.is_unspecified() => ContactFate::Decide(
             "it waits for whoever comes, which is nobody outside of the jail; who means it writes mode = \"loopback\""
                 .to_owned(),
         ),
-        _ => Fate::Decide("no jail has that address".to_owned()),
+        _ => ContactFate::Decide("no jail has that address".to_owned()),
     }
 }
 
@@ -243,7 +248,7 @@ fn what_is_near(address: IpAddr, own: &[IpAddr]) -> Option<&'static str> {
 }
 
 /// Who talked to a host, how often, and with what success.
-fn why(host: &str, made: &Made, around: &Around) -> String {
+fn why(host: &str, made: &MadeBy, around: &ContactFacts) -> String {
     let mut words = made.by.words();
     if !made.names.is_empty() {
         let names: Vec<_> = made.names.iter().map(String::as_str).collect();
@@ -276,7 +281,7 @@ fn why(host: &str, made: &Made, around: &Around) -> String {
     words
 }
 
-fn leave_out_a_crowd(hosts: &mut BTreeMap<String, Made>, talk: &mut Talk) {
+fn leave_out_a_crowd(hosts: &mut BTreeMap<String, MadeBy>, talk: &mut NetworkDraft) {
     if hosts.len() <= MOST {
         return;
     }
@@ -294,10 +299,10 @@ fn leave_out_a_crowd(hosts: &mut BTreeMap<String, Made>, talk: &mut Talk) {
 
 /// Flags that nobody needed, and names that led to no contact.
 fn name_the_rest(
-    contacts: &Contacts,
-    around: &Around,
-    hosts: &BTreeMap<String, Made>,
-    talk: &mut Talk,
+    contacts: &RunContacts,
+    around: &ContactFacts,
+    hosts: &BTreeMap<String, MadeBy>,
+    talk: &mut NetworkDraft,
 ) {
     for flag in around
         .flags
@@ -320,11 +325,11 @@ fn name_the_rest(
     }
 }
 
-fn in_words(contact: &Contact) -> String {
+fn in_words(contact: &ContactKey) -> String {
     let act = match contact.act {
-        Act::Connect => "connect to",
-        Act::Send => "send to",
-        Act::Wait => "wait at",
+        ContactKind::Connect => "connect to",
+        ContactKind::Send => "send to",
+        ContactKind::Wait => "wait at",
     };
     let over = if contact.datagrams { " over UDP" } else { "" };
     format!("{act} {}{over}", contact.address)
@@ -333,9 +338,9 @@ fn in_words(contact: &Contact) -> String {
 /// What of the contacts a policy would stop although it is to be allowed, in words.
 pub fn stopped_by(
     policy: &Policy,
-    contacts: &Contacts,
+    contacts: &RunContacts,
     below: &Policy,
-    around: &Around,
+    around: &ContactFacts,
 ) -> Vec<String> {
     let mut allow = policy.allow.clone();
     for entry in &mut allow {
@@ -348,21 +353,21 @@ pub fn stopped_by(
     if policy.network == NetworkMode::Allow {
         rules.extend(endpoint::rules(&allow, &around.own, &policy.rules));
     }
-    let is_stopped = |contact: &Contact, fate: &Fate| {
+    let is_stopped = |contact: &ContactKey, fate: &ContactFate| {
         let needed = match fate {
-            Fate::ToItself => NetworkMode::Loopback,
-            Fate::Host(_) | Fate::SaidAlready => NetworkMode::Allow,
-            Fate::Decide(_) => return false,
+            ContactFate::ToItself => NetworkMode::Loopback,
+            ContactFate::Host(_) | ContactFate::SaidAlready => NetworkMode::Allow,
+            ContactFate::Decide(_) => return false,
         };
         let is_own = address::is_own(contact.address.ip());
         let on = match contact.act {
-            Act::Connect => AttemptKind::Connect,
-            Act::Send => AttemptKind::Send,
-            Act::Wait => AttemptKind::Bind,
+            ContactKind::Connect => AttemptKind::Connect,
+            ContactKind::Send => AttemptKind::Send,
+            ContactKind::Wait => AttemptKind::Bind,
         };
         let attempt = Attempt {
             address: Some(contact.address),
-            to_itself: is_own && contact.act != Act::Wait,
+            to_itself: is_own && contact.act != ContactKind::Wait,
             ..Attempt::new(on)
         };
         let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);

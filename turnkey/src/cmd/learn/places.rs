@@ -11,7 +11,7 @@
 //! kernel's table otherwise. At the first nothing is folded yet, but the trees that may be read and those
 //! that may be written become the same: see [`super::draft::Draft::trees`].
 
-use super::seen::Want;
+use super::seen::FileWant;
 use turnkey_report::escape;
 
 /// The broadest level.
@@ -45,7 +45,7 @@ const EXACT: &[&str] = &["/bin", "/dev", "/etc", "/proc", "/sbin", "/sys", "/usr
 
 /// How broadly to fold.
 #[derive(Clone, Copy, Debug)]
-pub struct Fold<'f> {
+pub struct FoldBreadth<'f> {
     /// From 0, which is not at all.
     pub level: u8,
     /// Places of the jail's own memory, besides [`TEMPORARY`].
@@ -55,7 +55,12 @@ pub struct Fold<'f> {
 }
 
 /// The patterns that a use of a path becomes; none for what no pattern can name.
-pub fn patterns(fold: Fold<'_>, want: Want, path: &[u8], directory: bool) -> Vec<String> {
+pub fn patterns(
+    fold: FoldBreadth<'_>,
+    want: FileWant,
+    path: &[u8],
+    directory: bool,
+) -> Vec<String> {
     if path.starts_with(b"memfd:") {
         return vec!["memfd:**".to_owned()];
     }
@@ -71,7 +76,7 @@ pub fn patterns(fold: Fold<'_>, want: Want, path: &[u8], directory: bool) -> Vec
     if let Some(depth) = temporary.filter_map(|place| below(path, place)).max() {
         return in_temporary(&parts, depth);
     }
-    if want == Want::Run {
+    if want == FileWant::Run {
         return vec![exact_or(fold.level >= 3, &parts)];
     }
     let brought = fold.installations.iter().map(Vec::as_slice);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use turnkey_facts::{Event, File, Kind, NetworkAct, Raw};
 use turnkey_policy::{WORKSPACE, syscalls};
 
-use super::contacts::Contacts;
+use super::contacts::RunContacts;
 use turnkey_report::{FileAccess, accesses, address_text, escape};
 
 /// Different uses that are kept. Whatever does more is not learned from one run.
@@ -16,7 +16,7 @@ const MOST: usize = 1 << 15;
 
 /// What was wanted of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Want {
+pub enum FileWant {
     /// To read it.
     Read,
     /// To write, make or empty it.
@@ -27,16 +27,16 @@ pub enum Want {
 
 /// A way in which a file was used, or was to be used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Use {
+pub struct FileUse {
     /// For what.
-    pub want: Want,
+    pub want: FileWant,
     /// Absolute, or the kernel's own name for what has no path.
     pub path: Vec<u8>,
 }
 
 /// Who did something, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct By {
+pub struct UsedBy {
     /// By the program's name, escaped.
     pub programs: BTreeMap<String, u64>,
     /// Whether it succeeded at least once.
@@ -47,9 +47,9 @@ pub struct By {
     pub rule: Option<usize>,
 }
 
-impl By {
+impl UsedBy {
     /// Adds what somebody else did.
-    pub fn join(&mut self, other: &By) {
+    pub fn join(&mut self, other: &UsedBy) {
         for (program, count) in &other.programs {
             *self.programs.entry(program.clone()).or_default() += count;
         }
@@ -82,21 +82,21 @@ impl By {
 
 /// Everything that a run did.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenUses {
     /// Files.
-    pub uses: BTreeMap<Use, By>,
+    pub uses: BTreeMap<FileUse, UsedBy>,
     /// What has no path, in words, with the rule that decided on it.
-    pub acts: BTreeMap<(Option<usize>, String), By>,
+    pub acts: BTreeMap<(Option<usize>, String), UsedBy>,
     /// Uses for which there was no room.
     pub omitted: u64,
     /// Internet addresses.
-    pub contacts: Contacts,
+    pub contacts: RunContacts,
     /// Names of programs, by process.
     programs: HashMap<u32, String>,
     started: bool,
 }
 
-impl Seen {
+impl SeenUses {
     /// Takes in an event.
     pub fn see(&mut self, event: &Event) {
         if matches!(event.kind, Kind::Network { .. } | Kind::Question { .. }) {
@@ -116,7 +116,7 @@ impl Seen {
             } => self.executed(event, file, raw.as_deref(), *script),
             Kind::ExecAttempt { raw, errno } if self.started => {
                 for path in names(None, raw) {
-                    self.add(event, Want::Run, path, *errno == 0, false);
+                    self.add(event, FileWant::Run, path, *errno == 0, false);
                 }
             }
             Kind::Open {
@@ -174,7 +174,7 @@ impl Seen {
         if !std::mem::replace(&mut self.started, true) {
             return;
         }
-        self.add(event, Want::Run, file.path.clone(), true, false);
+        self.add(event, FileWant::Run, file.path.clone(), true, false);
         let Some(raw) = raw else { return };
         let raw = Raw {
             base: None,
@@ -190,9 +190,9 @@ impl Seen {
                     .any(|top| path.starts_with(top))
             {
                 let real = [b"/usr", path.as_slice()].concat();
-                self.add(event, Want::Run, real, true, false);
+                self.add(event, FileWant::Run, real, true, false);
             }
-            self.add(event, Want::Run, path, true, false);
+            self.add(event, FileWant::Run, path, true, false);
         }
     }
 
@@ -204,8 +204,8 @@ impl Seen {
         let paths: Vec<_> = paths.chain(file.map(|file| file.path.clone())).collect();
         for access in accesses(flags) {
             let want = match access {
-                FileAccess::Read => Want::Read,
-                FileAccess::Write => Want::Write,
+                FileAccess::Read => FileWant::Read,
+                FileAccess::Write => FileWant::Write,
                 // An open is for nothing else.
                 _ => continue,
             };
@@ -218,13 +218,20 @@ impl Seen {
         }
     }
 
-    fn add(&mut self, event: &Event, want: Want, path: Vec<u8>, succeeded: bool, directory: bool) {
-        let by = By {
+    fn add(
+        &mut self,
+        event: &Event,
+        want: FileWant,
+        path: Vec<u8>,
+        succeeded: bool,
+        directory: bool,
+    ) {
+        let by = UsedBy {
             succeeded,
             directory,
             ..self.by(event)
         };
-        let wanted = Use { want, path };
+        let wanted = FileUse { want, path };
         let uses = self.uses.len();
         match self.uses.get_mut(&wanted) {
             Some(known) => known.join(&by),
@@ -236,7 +243,7 @@ impl Seen {
     }
 
     fn add_act(&mut self, event: &Event, what: String, succeeded: bool) {
-        let by = By {
+        let by = UsedBy {
             succeeded,
             ..self.by(event)
         };
@@ -251,10 +258,10 @@ impl Seen {
         }
     }
 
-    fn by(&self, event: &Event) -> By {
+    fn by(&self, event: &Event) -> UsedBy {
         let known = self.programs.get(&event.task.pid).cloned();
         let program = known.unwrap_or_else(|| escape(&event.task.comm));
-        By {
+        UsedBy {
             programs: [(program, 1 + event.repeated)].into(),
             succeeded: false,
             directory: false,

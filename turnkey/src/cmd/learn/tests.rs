@@ -3,49 +3,49 @@
 use proptest::prelude::*;
 use turnkey_policy::RuleAction;
 
-use super::contacts::{Act, Contact};
-use super::seen::{By, Use, Want};
+use super::contacts::{ContactKey, ContactKind};
+use super::seen::{FileUse, FileWant, UsedBy};
 use super::*;
 use turnkey_supervisor::files;
 
-fn below() -> Below {
+fn below() -> BaseProfile {
     let load = turnkey_policy::load("untrusted", &files::read_text, &Overrides::default());
-    Below {
+    BaseProfile {
         policy: load.expect("a shipped profile is right"),
         added_to: None,
         base: "untrusted".to_owned(),
     }
 }
 
-fn by(program: &str, count: u64) -> By {
-    By {
+fn by(program: &str, count: u64) -> UsedBy {
+    UsedBy {
         programs: [(program.to_owned(), count)].into(),
         succeeded: true,
-        ..By::default()
+        ..UsedBy::default()
     }
 }
 
-fn place() -> Place {
-    Place {
+fn place() -> ProfileTarget {
+    ProfileTarget {
         path: None,
         overwrite: false,
         out: None,
     }
 }
 
-fn text(seen: &Seen, calls: &[&'static str], level: u8) -> String {
+fn text(seen: &SeenUses, calls: &[&'static str], level: u8) -> String {
     let below = below();
     let calls = calls.iter().copied().collect();
-    let sources = Sources {
+    let sources = DraftSources {
         seen,
         policy: &below.policy,
         calls: &calls,
-        around: &Around::default(),
+        around: &ContactFacts::default(),
         is_added_to: false,
         installations: &[],
     };
     let draft = draft::draft(&sources, level);
-    let measured = Measured::default();
+    let measured = MeasuredUsage::default();
     let flags = Overrides::default();
     write(
         &below,
@@ -59,10 +59,10 @@ fn text(seen: &Seen, calls: &[&'static str], level: u8) -> String {
     .expect("it can be written")
 }
 
-fn seen(uses: &[(Want, &[u8])]) -> Seen {
-    let mut seen = Seen::default();
+fn seen(uses: &[(FileWant, &[u8])]) -> SeenUses {
+    let mut seen = SeenUses::default();
     for (want, path) in uses {
-        let wanted = Use {
+        let wanted = FileUse {
             want: *want,
             path: path.to_vec(),
         };
@@ -74,24 +74,24 @@ fn seen(uses: &[(Want, &[u8])]) -> Seen {
 #[test]
 fn a_learned_profile() {
     let mut seen = seen(&[
-        (Want::Read, b"/etc/ld.so.cache"),
-        (Want::Read, b"/etc/shadow"),
-        (Want::Read, b"/lib/x86_64-linux-gnu/libc.so.6"),
-        (Want::Read, b"/proc/17/status"),
-        (Want::Read, b"/usr/bin/pyvenv.cfg"),
-        (Want::Read, b"/usr/lib/python3.13/json/decoder.py"),
-        (Want::Read, b"/usr/lib/python3/dist-packages/x.py"),
-        (Want::Read, b"/workspace/data/a.csv"),
-        (Want::Read, b"/workspace/data/b.csv"),
-        (Want::Read, b"/workspace/data/.env"),
-        (Want::Write, b"/tmp/tmpab12cd34/part"),
-        (Want::Write, b"/workspace/out,1.txt"),
-        (Want::Run, b"/usr/bin/sort"),
+        (FileWant::Read, b"/etc/ld.so.cache"),
+        (FileWant::Read, b"/etc/shadow"),
+        (FileWant::Read, b"/lib/x86_64-linux-gnu/libc.so.6"),
+        (FileWant::Read, b"/proc/17/status"),
+        (FileWant::Read, b"/usr/bin/pyvenv.cfg"),
+        (FileWant::Read, b"/usr/lib/python3.13/json/decoder.py"),
+        (FileWant::Read, b"/usr/lib/python3/dist-packages/x.py"),
+        (FileWant::Read, b"/workspace/data/a.csv"),
+        (FileWant::Read, b"/workspace/data/b.csv"),
+        (FileWant::Read, b"/workspace/data/.env"),
+        (FileWant::Write, b"/tmp/tmpab12cd34/part"),
+        (FileWant::Write, b"/workspace/out,1.txt"),
+        (FileWant::Run, b"/usr/bin/sort"),
     ]);
     seen.acts
         .insert((None, "connect to unix:/run/x".to_owned()), by("cat", 2));
-    let contact = Contact {
-        act: Act::Connect,
+    let contact = ContactKey {
+        act: ContactKind::Connect,
         datagrams: false,
         address: "198.51.100.7:443".parse().expect("an address"),
     };
@@ -103,7 +103,7 @@ fn a_learned_profile() {
 
 #[test]
 fn names_are_folded_by_where_they_are() {
-    let fold = places::Fold {
+    let fold = places::FoldBreadth {
         level: 0,
         scratch: &[b"/scratch".to_vec()],
         installations: &[b"/home/me/.pyenv/versions/3.11.7".to_vec()],
@@ -146,21 +146,21 @@ fn names_are_folded_by_where_they_are() {
         ("/workspace/a*b/\u{202e}", &["/workspace/a\\*b/*"]),
     ];
     for (path, expected) in cases {
-        let patterns = places::patterns(fold, Want::Read, path.as_bytes(), false);
+        let patterns = places::patterns(fold, FileWant::Read, path.as_bytes(), false);
         assert_eq!(patterns, expected, "{path}");
     }
-    let directory = places::patterns(fold, Want::Read, b"/workspace/data", true);
+    let directory = places::patterns(fold, FileWant::Read, b"/workspace/data", true);
     assert_eq!(directory, ["/workspace/data"]);
     for (level, root) in [(3, "/usr/include"), (4, "/usr/include"), (4, "/lib")] {
-        let fold = places::Fold { level, ..fold };
-        let patterns = places::patterns(fold, Want::Read, root.as_bytes(), false);
+        let fold = places::FoldBreadth { level, ..fold };
+        let patterns = places::patterns(fold, FileWant::Read, root.as_bytes(), false);
         let glob = turnkey_policy::Glob::parse(&patterns[0]).expect("a pattern");
         assert!(
             glob.matches(root.as_bytes()),
             "{patterns:?} at level {level}"
         );
     }
-    let program = places::patterns(fold, Want::Run, b"/usr/lib/gcc/12/cc1", false);
+    let program = places::patterns(fold, FileWant::Run, b"/usr/lib/gcc/12/cc1", false);
     assert_eq!(program, ["/usr/lib/gcc/12/cc1"]);
 }
 
@@ -219,8 +219,8 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn wanted() -> impl Strategy<Value = (Want, Vec<u8>)> {
-    let want = prop::sample::select(vec![Want::Read, Want::Write, Want::Run]);
+fn wanted() -> impl Strategy<Value = (FileWant, Vec<u8>)> {
+    let want = prop::sample::select(vec![FileWant::Read, FileWant::Write, FileWant::Run]);
     (want, path())
 }
 
@@ -244,8 +244,8 @@ proptest! {
         let policy = policy.unwrap_or_else(|error| panic!("{error:?}\n{text}"));
         let below = below();
         let calls = calls.iter().copied().collect();
-        let sources = Sources { seen: &seen, policy: &below.policy, calls: &calls,
-            around: &Around::default(), is_added_to: false, installations: &[],
+        let sources = DraftSources { seen: &seen, policy: &below.policy, calls: &calls,
+            around: &ContactFacts::default(), is_added_to: false, installations: &[],
         };
         let stopped = draft::stopped_by(&policy, &sources);
         prop_assert!(stopped.is_empty(), "{stopped:?}\n{text}");
@@ -270,17 +270,17 @@ proptest! {
         let seen = seen(&uses);
         let text = text(&seen, &[], level).replace("[syscalls]", "# By hand.\n[syscalls]");
         let policy = reread(&place(), &text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-        let merging = Below {
+        let merging = BaseProfile {
             policy: policy.clone(),
             added_to: Some((text.clone(), policy.clone())),
             base: String::new(),
         };
         let calls = BTreeSet::new();
-        let sources = Sources { seen: &seen, policy: &policy, calls: &calls,
-            around: &Around::default(), is_added_to: true, installations: &[],
+        let sources = DraftSources { seen: &seen, policy: &policy, calls: &calls,
+            around: &ContactFacts::default(), is_added_to: true, installations: &[],
         };
         let draft = draft::draft(&sources, level);
-        let (measured, flags) = (Measured::default(), Overrides::default());
+        let (measured, flags) = (MeasuredUsage::default(), Overrides::default());
         let again = write(&merging, &sources, &measured, "cat", &flags, &place(), &draft);
         prop_assert_eq!(again.expect("it can be written"), text);
     }

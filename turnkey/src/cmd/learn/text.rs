@@ -3,11 +3,11 @@
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 use turnkey_policy::{JailLimits, NamedVariants, NetworkMode, Overrides, SCHEMA};
 
-use super::calls::Kept;
-use super::draft::{Draft, LEFT_OUT, Line, STOPPING};
-use super::limits::Need;
-use super::network::Talk;
-use super::seen::Want;
+use super::calls::KeptCall;
+use super::draft::{AllowedPattern, LEFT_OUT, ProfileDraft, STOPPING};
+use super::limits::LimitNeed;
+use super::network::NetworkDraft;
+use super::seen::FileWant;
 use turnkey_policy::quoted;
 
 /// The profile is not of the form that can be added to.
@@ -44,14 +44,14 @@ pub fn skeleton(name: &str, base: &str, command: &str) -> String {
 }
 
 /// A profile that is being written.
-pub struct Profile {
+pub struct ProfileText {
     document: DocumentMut,
 }
 
-impl Profile {
+impl ProfileText {
     /// Takes a profile up.
-    pub fn parse(text: &str) -> Result<Profile, TextError> {
-        Ok(Profile {
+    pub fn parse(text: &str) -> Result<ProfileText, TextError> {
+        Ok(ProfileText {
             document: text.parse()?,
         })
     }
@@ -72,7 +72,7 @@ impl Profile {
     }
 
     /// Says whom the program may talk to, besides those that are named already.
-    pub fn let_talk(&mut self, talk: &Talk) -> Result<(), TextError> {
+    pub fn let_talk(&mut self, talk: &NetworkDraft) -> Result<(), TextError> {
         if let Some((mode, why)) = &talk.mode {
             let table = section(&mut self.document, "network")?;
             let said = table.get("mode").and_then(Item::as_str);
@@ -175,7 +175,11 @@ impl Profile {
     }
 
     /// Says the limits; with those of a policy, only where they are higher.
-    pub fn limit(&mut self, needs: &[Need], below: Option<&JailLimits>) -> Result<(), TextError> {
+    pub fn limit(
+        &mut self,
+        needs: &[LimitNeed],
+        below: Option<&JailLimits>,
+    ) -> Result<(), TextError> {
         for need in needs {
             if below.is_some_and(|limits| !(need.exceeds)(limits, &need.value)) {
                 continue;
@@ -192,7 +196,7 @@ impl Profile {
     }
 
     /// Allows these system calls, besides those that are named already, and no others.
-    pub fn keep_calls(&mut self, kept: &[Kept]) -> Result<(), TextError> {
+    pub fn keep_calls(&mut self, kept: &[KeptCall]) -> Result<(), TextError> {
         if kept.is_empty() {
             return Ok(());
         }
@@ -210,24 +214,24 @@ impl Profile {
     }
 
     /// Allows what a draft says, stops everything else, and lists what is to be decided.
-    pub fn write(&mut self, draft: &Draft, stops: [bool; 2]) -> Result<(), TextError> {
+    pub fn write(&mut self, draft: &ProfileDraft, stops: [bool; 2]) -> Result<(), TextError> {
         let allowed = [
             (
-                Want::Read,
+                FileWant::Read,
                 "learned-read",
                 "open",
                 Some("read"),
                 "was read when this was learned",
             ),
             (
-                Want::Write,
+                FileWant::Write,
                 "learned-write",
                 "open",
                 Some("write"),
                 "was written when this was learned",
             ),
             (
-                Want::Run,
+                FileWant::Run,
                 "learned-exec",
                 "exec",
                 None,
@@ -280,7 +284,7 @@ impl Profile {
     }
 
     /// Allows whole trees for reading and writing alike, also those that were allowed for one of them.
-    fn join_trees(&mut self, draft: &Draft) -> Result<(), TextError> {
+    fn join_trees(&mut self, draft: &ProfileDraft) -> Result<(), TextError> {
         let mut moved = Vec::new();
         for id in ["learned-read", "learned-write"] {
             let Some(list) = self.patterns(id) else {
@@ -342,12 +346,12 @@ impl Profile {
     }
 
     /// Stops by name what a pattern beside it would allow.
-    fn leave_out(&mut self, draft: &Draft) -> Result<(), TextError> {
-        let lines: Vec<Line> = draft
+    fn leave_out(&mut self, draft: &ProfileDraft) -> Result<(), TextError> {
+        let lines: Vec<AllowedPattern> = draft
             .left_out
             .iter()
             .filter_map(|out| {
-                Some(Line {
+                Some(AllowedPattern {
                     pattern: out.pattern.clone()?,
                     why: out.words.clone(),
                 })
@@ -449,7 +453,7 @@ fn names(list: &Array, key: &str, text: &str) -> bool {
     texts.any(|known| known == text)
 }
 
-fn add(list: &mut Array, lines: &[Line]) {
+fn add(list: &mut Array, lines: &[AllowedPattern]) {
     for line in lines {
         insert(list, &line.pattern, &line.why, true);
     }

@@ -26,23 +26,23 @@ fn the_kept_schema_is_up_to_date() {
 }
 
 /// The schema of profiles, ready to be asked.
-struct Validator {
+struct ProfileValidator {
     schemas: Schemas,
     index: SchemaIndex,
 }
 
-impl Validator {
+impl ProfileValidator {
     fn accepts(&self, profile: &Value) -> bool {
         self.schemas.validate(profile, self.index).is_ok()
     }
 }
 
-fn validator() -> Validator {
+fn validator() -> ProfileValidator {
     let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
     let place = "turnkey:/profile.schema.json";
     compiler.add_resource(place, profile::schema()).unwrap();
     let index = compiler.compile(place, &mut schemas).unwrap();
-    Validator { schemas, index }
+    ProfileValidator { schemas, index }
 }
 
 fn parsed(text: &str) -> Value {
@@ -106,7 +106,7 @@ fn the_whole_profile_says_something_about_every_key() {
 
 /// Reader and schema have to agree about a change of one key in every table that has it.
 fn assert_agree(
-    validator: &Validator,
+    validator: &ProfileValidator,
     key: &turnkey_policy::keys::ProfileKey,
     value: Option<&Value>,
 ) -> bool {

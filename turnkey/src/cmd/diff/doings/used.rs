@@ -12,18 +12,18 @@ const NAMED: usize = 3;
 
 /// Uses of one file or address.
 #[derive(Debug, Default)]
-pub struct Used {
+pub struct ReportedUse {
     /// How often.
     pub count: u64,
     /// Whether it ever went well.
     pub succeeded: bool,
     /// Those that did so.
-    by: BTreeSet<Program>,
+    by: BTreeSet<UsingProgram>,
 }
 
 /// A program, as far as the report knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Program {
+enum UsingProgram {
     /// Rules can be asked about it.
     Known {
         exe: Vec<u8>,
@@ -36,22 +36,22 @@ enum Program {
 }
 
 /// Why a use is not allowed, and to whom.
-pub struct Against {
+pub struct DeniedUse {
     pub why: String,
     /// In words behind the count; empty when nothing is known of them.
     pub by: String,
 }
 
-impl Used {
+impl ReportedUse {
     /// Takes in a row of a report.
     pub fn again(&mut self, row: &Value, count: u64, succeeded: bool) {
         self.count += count;
         self.succeeded |= succeeded;
         let programs = row["programs"].as_array().into_iter().flatten();
         let known = self.by.len();
-        self.by.extend(programs.filter_map(Program::read));
+        self.by.extend(programs.filter_map(UsingProgram::read));
         if row["more_programs"] == true || self.by.len() == known && known == 0 {
-            self.by.insert(Program::Unknown);
+            self.by.insert(UsingProgram::Unknown);
         }
     }
 
@@ -60,8 +60,8 @@ impl Used {
     pub fn against(
         &self,
         why: impl Fn(Option<ActorPaths<'_>>) -> Option<String>,
-    ) -> Option<Against> {
-        let mut refused: Vec<&Program> = Vec::new();
+    ) -> Option<DeniedUse> {
+        let mut refused: Vec<&UsingProgram> = Vec::new();
         let mut first = None;
         for program in &self.by {
             if let Some(why) = why(program.actor()) {
@@ -69,14 +69,14 @@ impl Used {
                 first.get_or_insert(why);
             }
         }
-        Some(Against {
+        Some(DeniedUse {
             why: first?,
             by: named(&refused),
         })
     }
 }
 
-fn named(programs: &[&Program]) -> String {
+fn named(programs: &[&UsingProgram]) -> String {
     let names: BTreeSet<String> = programs.iter().filter_map(|one| one.name()).collect();
     let shown: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
     match (names.len(), names.len().saturating_sub(NAMED)) {
@@ -86,7 +86,7 @@ fn named(programs: &[&Program]) -> String {
     }
 }
 
-impl Program {
+impl UsingProgram {
     fn read(row: &Value) -> Option<Self> {
         let exe = unescape(row["exe"].as_str()?);
         let script = row["script"].as_str().map(unescape);

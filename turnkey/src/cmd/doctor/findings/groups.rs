@@ -3,14 +3,14 @@
 use turnkey_jailer::hierarchy::{Controller, ControllerHome};
 
 use super::kernel::as_root;
-use super::{Check, Finding};
-use crate::cmd::doctor::facts::{Facts, Groups};
+use super::{CheckFinding, OpenCheck};
+use crate::cmd::doctor::facts::{CgroupFacts, HostFacts};
 
 const DELEGATE: &str = "run turnkey as root, or have systemd delegate a subtree: systemd-run --user --scope -p Delegate=yes turnkey …";
 
 /// One for the group itself, one for each controller, one for swap.
-pub fn findings(facts: &Facts) -> Vec<Finding> {
-    let check = Check {
+pub fn findings(facts: &HostFacts) -> Vec<CheckFinding> {
+    let check = OpenCheck {
         name: "control-group",
         needed_for: "limits of the whole tree, killing it at once, and the monitor's key",
         source: "mkdir(2) in cgroup v2, clone3(2) with CLONE_INTO_CGROUP; /proc/self/cgroup, /proc/self/mountinfo",
@@ -41,14 +41,18 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-fn one_controller(controller: Controller, home: &ControllerHome, groups: &Groups) -> Finding {
+fn one_controller(
+    controller: Controller,
+    home: &ControllerHome,
+    groups: &CgroupFacts,
+) -> CheckFinding {
     let (name, needed_for) = match controller {
         Controller::Memory => ("controller-memory", "limits.memory and limits.swap"),
         Controller::Pids => ("controller-pids", "limits.pids"),
         Controller::Cpu => ("controller-cpu", "limits.cpu"),
         Controller::Io => ("controller-io", "limits.io_read and limits.io_write"),
     };
-    let check = Check {
+    let check = OpenCheck {
         name,
         needed_for,
         source: "cgroup.controllers, /proc/self/mountinfo",
@@ -79,7 +83,7 @@ fn one_controller(controller: Controller, home: &ControllerHome, groups: &Groups
     }
 }
 
-fn fix(controller: Controller, groups: &Groups) -> String {
+fn fix(controller: Controller, groups: &CgroupFacts) -> String {
     let (name, unified) = (controller.name(), groups.unified.display());
     if groups.lacks.is_some() {
         return "mount the hierarchy, as said here".to_owned();
@@ -99,8 +103,8 @@ fn fix(controller: Controller, groups: &Groups) -> String {
     }
 }
 
-fn swap(groups: &Groups) -> Finding {
-    let check = Check {
+fn swap(groups: &CgroupFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "swap",
         needed_for: "limits.swap: memory that is swapped out counts too",
         source: "memory.swap.max or memory.memsw.limit_in_bytes of a group; /proc/swaps",

@@ -3,14 +3,14 @@
 use nix::errno::Errno;
 use turnkey_jailer::container;
 
-use super::{Check, Finding};
-use crate::cmd::doctor::facts::Facts;
+use super::{CheckFinding, OpenCheck};
+use crate::cmd::doctor::facts::HostFacts;
 
 /// The newest ABI of Landlock that turnkey makes use of.
 const NEWEST_LANDLOCK: u32 = 6;
 
 /// The advice for a caller without privileges; root has to get them first.
-pub fn as_root(facts: &Facts) -> String {
+pub fn as_root(facts: &HostFacts) -> String {
     if facts.user == 0 {
         return container::how_to_have_privileges(facts.switches.in_container);
     }
@@ -19,8 +19,8 @@ pub fn as_root(facts: &Facts) -> String {
         .to_owned()
 }
 
-pub fn capabilities(facts: &Facts) -> Finding {
-    let check = Check {
+pub fn capabilities(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "capabilities",
         needed_for: "making jails and loading the monitor",
         source: "/proc/self/status, CapEff",
@@ -41,8 +41,8 @@ pub fn capabilities(facts: &Facts) -> Finding {
     )
 }
 
-pub fn namespaces(facts: &Facts) -> Finding {
-    let check = Check {
+pub fn namespaces(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "namespaces",
         needed_for: "everything a jail is: its own users, mounts, processes, network",
         source: "clone3(2), sethostname(2) inside; /proc/sys/user/max_*_namespaces, /proc/sys/kernel/*userns*, /proc/self/attr/apparmor/current",
@@ -61,7 +61,7 @@ pub fn namespaces(facts: &Facts) -> Finding {
 }
 
 /// They work for this caller; whether they would for one without privileges is worth knowing.
-fn check_for_users(facts: &Facts, check: Check) -> Finding {
+fn check_for_users(facts: &HostFacts, check: OpenCheck) -> CheckFinding {
     let made = "a process was made in all of them and had its rights there";
     let mut user = facts.switches.clone();
     user.privileged = false;
@@ -78,8 +78,8 @@ fn check_for_users(facts: &Facts, check: Check) -> Finding {
     }
 }
 
-pub fn overlay(facts: &Facts) -> Finding {
-    let check = Check {
+pub fn overlay(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "overlay",
         needed_for: "a working directory that can be written and is as before afterwards",
         source: "fsopen(2) of overlayfs with `userxattr` over tmpfs, in a user namespace",
@@ -101,8 +101,8 @@ pub fn overlay(facts: &Facts) -> Finding {
     }
 }
 
-pub fn id_mapped(facts: &Facts) -> Finding {
-    let check = Check {
+pub fn id_mapped(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "id-mapped-mounts",
         needed_for: "files of the working directory that belong to the jail's user inside",
         source: "mount_setattr(2) with MOUNT_ATTR_IDMAP, on a detached view of the directory",
@@ -120,8 +120,8 @@ pub fn id_mapped(facts: &Facts) -> Finding {
     }
 }
 
-pub fn seccomp(facts: &Facts) -> Finding {
-    let check = Check {
+pub fn seccomp(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "seccomp",
         needed_for: "closing the kernel's dangerous system calls",
         source: "seccomp(2) in a child",
@@ -135,8 +135,8 @@ pub fn seccomp(facts: &Facts) -> Finding {
     }
 }
 
-pub fn landlock(facts: &Facts) -> Finding {
-    let check = Check {
+pub fn landlock(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "landlock",
         needed_for: "a second lock on files that does not depend on mounts",
         source: "landlock_create_ruleset(2), and an open in a child that it must refuse",
@@ -169,7 +169,7 @@ fn lacks(abi: u32) -> Vec<&'static str> {
 }
 
 /// How a security module gets into the kernel's list.
-pub fn into_list(facts: &Facts, module: &str) -> String {
+pub fn into_list(facts: &HostFacts, module: &str) -> String {
     match &facts.security_modules {
         Some(list) => format!(
             "boot with the kernel parameter lsm={},{module}",

@@ -3,14 +3,14 @@
 use turnkey_monitor::Tier;
 
 use super::kernel::{as_root, into_list};
-use super::{Check, Finding};
-use crate::cmd::doctor::facts::Facts;
-use crate::cmd::doctor::preemption::{Omission, Programs};
+use super::{CheckFinding, OpenCheck};
+use crate::cmd::doctor::facts::HostFacts;
+use crate::cmd::doctor::preemption::{LeftOutPrograms, Omission};
 
 const MOUNT_SYSFS: &str = "as root, mount sysfs: mount -t sysfs sysfs /sys";
 
 /// The finding where the files of security modules cannot be read.
-fn mount_securityfs(facts: &Facts) -> String {
+fn mount_securityfs(facts: &HostFacts) -> String {
     let mount = "mount -t securityfs none /sys/kernel/security";
     match facts.has_sysfs {
         true => format!("as root, mount it: {mount}"),
@@ -20,7 +20,7 @@ fn mount_securityfs(facts: &Facts) -> String {
 
 /// BTF, the security modules, lockdown, the tier they make and what it is worth, the place of programs
 /// that are loaded for all, and the monitor itself.
-pub fn findings(facts: &Facts) -> [Finding; 7] {
+pub fn findings(facts: &HostFacts) -> [CheckFinding; 7] {
     [
         btf(facts),
         security_modules(facts),
@@ -32,8 +32,8 @@ pub fn findings(facts: &Facts) -> [Finding; 7] {
     ]
 }
 
-fn btf(facts: &Facts) -> Finding {
-    let check = Check {
+fn btf(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "btf",
         needed_for: "finding the kernel's fields, for the monitor",
         source: "/sys/kernel/btf/vmlinux",
@@ -50,8 +50,8 @@ fn btf(facts: &Facts) -> Finding {
     }
 }
 
-fn security_modules(facts: &Facts) -> Finding {
-    let check = Check {
+fn security_modules(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "bpf-lsm",
         needed_for: "the monitor's lsm tier: what rules forbid is refused before it happens",
         source: "/sys/kernel/security/lsm",
@@ -69,8 +69,8 @@ fn security_modules(facts: &Facts) -> Finding {
     }
 }
 
-fn lockdown(facts: &Facts) -> Finding {
-    let check = Check {
+fn lockdown(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "lockdown",
         needed_for: "loading eBPF programs",
         source: "/sys/kernel/security/lockdown",
@@ -92,8 +92,8 @@ fn lockdown(facts: &Facts) -> Finding {
     }
 }
 
-fn tier(facts: &Facts) -> Finding {
-    let check = Check {
+fn tier(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "monitor-tier",
         needed_for: "refusing what rules forbid before it happens, rather than killing for it",
         source: "/sys/kernel/security, and the hooks in /sys/kernel/btf/vmlinux",
@@ -128,8 +128,8 @@ fn tier(facts: &Facts) -> Finding {
     }
 }
 
-fn preemption(facts: &Facts) -> Finding {
-    let check = Check {
+fn preemption(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "preemption",
         needed_for: "running the monitor's programs for every task, also while another one is in them",
         source: "uname(2), /sys/kernel/debug/sched/preempt, /proc/cmdline, /proc/kallsyms",
@@ -140,17 +140,17 @@ fn preemption(facts: &Facts) -> Finding {
         Omission::Never => return check.ok("this kernel leaves none out"),
     };
     match programs {
-        Programs::Hooks if facts.tier.tier != Tier::Lsm => {
+        LeftOutPrograms::Hooks if facts.tier.tier != Tier::Lsm => {
             check.ok("this kernel leaves out hooks, which the tracepoint tier has none of")
         }
-        Programs::Hooks => check.limited(
+        LeftOutPrograms::Hooks => check.limited(
             format!(
                 "a program at a hook is left out while another task of the processor is in it ({certainty}): what it \
                  would have seen or refused is not, and the run is called inconclusive"
             ),
             "boot with the kernel parameter preempt=voluntary, or Linux 6.1.54 or later",
         ),
-        Programs::Tracepoints => check.limited(
+        LeftOutPrograms::Tracepoints => check.limited(
             format!(
                 "a program at a tracepoint is left out while another task of the processor is in it ({certainty}): those \
                  that decide are called by perf, and left out only while another user of eBPF is interrupted in a map \
@@ -161,8 +161,8 @@ fn preemption(facts: &Facts) -> Finding {
     }
 }
 
-fn shared(facts: &Facts) -> Finding {
-    let check = Check {
+fn shared(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "monitor-load",
         needed_for: "starting runs without loading the monitor's programs anew, after `turnkey monitor load`",
         source: "/sys/fs/bpf",
@@ -180,8 +180,8 @@ fn shared(facts: &Facts) -> Finding {
     }
 }
 
-fn monitor(facts: &Facts) -> Finding {
-    let check = Check {
+fn monitor(facts: &HostFacts) -> CheckFinding {
+    let check = OpenCheck {
         name: "monitor",
         needed_for: "seeing what the program does and killing it for it",
         source: "bpf(2): the monitor was loaded, and its canary flown in a group of its own",

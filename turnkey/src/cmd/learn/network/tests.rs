@@ -13,45 +13,45 @@ fn policy(mode: NetworkMode) -> Policy {
     }
 }
 
-fn made(count: u64, succeeded: bool) -> Made {
-    let by = By {
+fn made(count: u64, succeeded: bool) -> MadeBy {
+    let by = UsedBy {
         programs: [("curl".to_owned(), count)].into(),
         succeeded,
-        ..By::default()
+        ..UsedBy::default()
     };
-    Made {
+    MadeBy {
         by,
         names: BTreeSet::new(),
     }
 }
 
-fn contact(act: Act, address: &str) -> Contact {
+fn contact(act: ContactKind, address: &str) -> ContactKey {
     let (datagrams, address) = match address.strip_prefix("udp ") {
         Some(address) => (true, address),
         None => (false, address),
     };
-    Contact {
+    ContactKey {
         act,
         datagrams,
         address: address.parse().unwrap(),
     }
 }
 
-fn contacts(list: &[(Act, &str)]) -> Contacts {
+fn contacts(list: &[(ContactKind, &str)]) -> RunContacts {
     let made = list
         .iter()
         .map(|(act, address)| (contact(*act, address), made(2, true)));
-    let mut contacts = Contacts::default();
+    let mut contacts = RunContacts::default();
     contacts.made.extend(made);
     contacts
 }
 
-fn hosts(talk: &Talk) -> Vec<&str> {
+fn hosts(talk: &NetworkDraft) -> Vec<&str> {
     let hosts = talk.hosts.iter();
     hosts.map(|line| line.pattern.as_str()).collect()
 }
 
-fn mode(talk: &Talk) -> Option<NetworkMode> {
+fn mode(talk: &NetworkDraft) -> Option<NetworkMode> {
     talk.mode.as_ref().map(|(mode, _)| *mode)
 }
 
@@ -63,7 +63,7 @@ fn allowed(text: &str, addresses: &[&str]) -> AllowedHost {
     }
 }
 
-use Act::{Connect, Send, Wait};
+use ContactKind::{Connect, Send, Wait};
 
 #[test]
 fn a_public_address_is_allowed_with_its_port_and_its_reason() {
@@ -74,7 +74,7 @@ fn a_public_address_is_allowed_with_its_port_and_its_reason() {
     let talk = talk(
         &contacts,
         &policy(NetworkMode::None),
-        &Around::default(),
+        &ContactFacts::default(),
         false,
     );
     assert_eq!(hosts(&talk), ["198.51.100.7:443", "[2001:db8::7]:80"]);
@@ -97,7 +97,7 @@ fn what_talks_to_itself_needs_loopback_alone() {
         let talk = talk(
             &contacts(list),
             &policy(NetworkMode::None),
-            &Around::default(),
+            &ContactFacts::default(),
             false,
         );
         assert_eq!(mode(&talk), Some(NetworkMode::Loopback), "{list:?}");
@@ -113,7 +113,7 @@ fn who_talks_to_nobody_has_no_network_unless_it_is_added_to() {
     let nothing = contacts(&[]);
     let learn = |is_added_to| {
         let below = policy(NetworkMode::Loopback);
-        talk(&nothing, &below, &Around::default(), is_added_to)
+        talk(&nothing, &below, &ContactFacts::default(), is_added_to)
     };
     assert_eq!(mode(&learn(false)), Some(NetworkMode::None));
     assert_eq!(mode(&learn(true)), None);
@@ -121,9 +121,9 @@ fn who_talks_to_nobody_has_no_network_unless_it_is_added_to() {
 
 #[test]
 fn what_could_lead_further_is_left_to_a_person() {
-    let around = Around {
+    let around = ContactFacts {
         own: vec!["203.0.113.9".parse().unwrap()],
-        ..Around::default()
+        ..ContactFacts::default()
     };
     for (act, address, reason) in [
         (Connect, "169.254.169.254:80", "metadata"),
@@ -156,14 +156,14 @@ fn a_rule_on_an_address_is_not_learned_away() {
     below.rules.push(rule);
     let mut contacts = contacts(&[(Connect, "198.51.100.7:443")]);
     contacts.made.values_mut().next().unwrap().by.rule = Some(below.rules.len() - 1);
-    let talk = talk(&contacts, &below, &Around::default(), false);
+    let talk = talk(&contacts, &below, &ContactFacts::default(), false);
     assert!(talk.hosts.is_empty());
     assert!(talk.left_out.first().unwrap().words.contains("`not-there`"));
 }
 
 #[test]
 fn a_flag_that_was_used_is_kept_by_its_name() {
-    let around = Around {
+    let around = ContactFacts {
         allowed: vec![
             allowed("example.org:443", &["10.1.2.3"]),
             allowed("10.1.0.0/16:1-1024", &[]),
@@ -183,7 +183,7 @@ fn a_flag_that_was_used_is_kept_by_its_name() {
             last_ns: 0,
         }],
         is_mode_given: true,
-        ..Around::default()
+        ..ContactFacts::default()
     };
     let contacts = contacts(&[(Connect, "10.1.2.3:443"), (Connect, "10.1.2.3:80")]);
     let talk = talk(&contacts, &policy(NetworkMode::Allow), &around, false);
@@ -206,7 +206,7 @@ fn a_name_that_led_nowhere_is_told() {
     let talk = talk(
         &contacts,
         &policy(NetworkMode::None),
-        &Around::default(),
+        &ContactFacts::default(),
         false,
     );
     let words = &talk.left_out.first().unwrap().words;
@@ -225,7 +225,7 @@ fn too_many_hosts_are_no_list() {
     let talk = talk(
         &contacts(&list),
         &policy(NetworkMode::None),
-        &Around::default(),
+        &ContactFacts::default(),
         false,
     );
     assert!(talk.hosts.is_empty());
@@ -236,7 +236,7 @@ fn too_many_hosts_are_no_list() {
 fn a_profile_that_would_stop_a_contact_is_found_out() {
     let contacts = contacts(&[(Connect, "198.51.100.7:443"), (Wait, "127.0.0.1:80")]);
     let below = policy(NetworkMode::None);
-    let stopped = |policy: &Policy| stopped_by(policy, &contacts, &below, &Around::default());
+    let stopped = |policy: &Policy| stopped_by(policy, &contacts, &below, &ContactFacts::default());
     assert_eq!(stopped(&below).len(), 2);
     let mut learned = policy(NetworkMode::Allow);
     assert_eq!(stopped(&learned), ["connect to 198.51.100.7:443"]);

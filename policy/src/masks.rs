@@ -7,8 +7,6 @@
 
 use std::path::Path;
 
-use super::RootfsStep;
-
 /// Files, with what they would tell or do.
 pub const FILES: &[(&str, &str)] = &[
     ("/proc/allocinfo", "the kernel's allocations"),
@@ -92,15 +90,13 @@ pub const DIRECTORIES: &[(&str, &str)] = &[
     ("/proc/xen", "the hypervisor"),
 ];
 
-/// One step per mask.
-pub fn steps() -> impl Iterator<Item = RootfsStep> {
-    let of = |masks: &'static [(&str, &str)], directory| {
-        masks.iter().map(move |(path, _)| RootfsStep::Mask {
-            path: Path::new(path).to_owned(),
-            directory,
-        })
-    };
-    of(FILES, false).chain(of(DIRECTORIES, true))
+/// Whether something of turnkey's own covers what the host has at this path.
+#[must_use]
+pub fn hide(path: &Path) -> bool {
+    FILES.iter().any(|(masked, _)| path == Path::new(masked))
+        || DIRECTORIES
+            .iter()
+            .any(|(masked, _)| path.starts_with(masked))
 }
 
 #[cfg(test)]

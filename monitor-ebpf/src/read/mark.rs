@@ -1,0 +1,94 @@
+//! What hooks leave for the end of the call that a thread is in.
+
+use turnkey_abi::fault;
+
+use super::{JailCell, Scratch, current_registers, has, number};
+use crate::maps;
+
+/// The number of the call, and above it what is to be known of it at its end.
+///
+/// With the number, because not every call's end is looked at: what stays behind says nothing of another call.
+#[derive(Clone, Copy)]
+pub struct Mark(u64);
+
+impl Mark {
+    /// A hook has told of the call.
+    const TOLD: u64 = 1 << 63;
+    /// A hook has told of an address that the call names.
+    const ADDRESS: u64 = 1 << 62;
+    /// Above it is the rest, of which the lower half is the rule.
+    const REST: u32 = 32;
+
+    /// Whether the call is told.
+    #[inline(always)]
+    pub fn is_told(self) -> bool {
+        self.0 & Self::TOLD != 0
+    }
+
+    /// What [`is_address_told`] and [`rule`] know of it.
+    #[inline(always)]
+    pub fn rest(self) -> u32 {
+        (self.0 >> Self::REST) as u32
+    }
+}
+
+/// Whether a hook has told of the address that the call names.
+#[inline(always)]
+pub fn is_address_told(scratch: &Scratch) -> bool {
+    scratch.cursor.marked & (Mark::ADDRESS >> Mark::REST) as u32 != 0
+}
+
+/// The rule plus one with which a hook let the act through; 0: none.
+#[inline(always)]
+pub fn noticed(scratch: &Scratch) -> u16 {
+    scratch.cursor.marked as u16
+}
+
+/// Lets the end of the call that the current thread is in not tell of it once more; `false` without room.
+#[inline(always)]
+pub fn mark_told(jail: JailCell, thread: u32) -> bool {
+    keep(jail, thread, Mark::TOLD)
+}
+
+/// Lets the end of the call that the current thread is in not tell of its address once more; `false` without room.
+#[inline(always)]
+pub fn mark_address(jail: JailCell, thread: u32) -> bool {
+    keep(jail, thread, Mark::ADDRESS)
+}
+
+/// Leaves what a rule has to say of the call that the current thread is in for its end; `false` without room.
+#[inline(always)]
+pub fn notice(jail: JailCell, thread: u32, rule: u16) -> bool {
+    keep(jail, thread, u64::from(rule) << Mark::REST)
+}
+
+#[inline(always)]
+fn keep(jail: JailCell, thread: u32, what: u64) -> bool {
+    let mark = what | u64::from(number(current_registers()) as u32);
+    jail.set_marked();
+    !has(fault::MARKS) && maps::MARKS.insert(&thread, mark, 0).is_ok()
+}
+
+/// What was left for the end of this call; asked once.
+#[inline(always)]
+pub fn take_mark(thread: u32, nr: i32) -> Mark {
+    // SAFETY: the value is one word, which is read at once, and nobody but the thread itself, which is here, writes
+    // or removes it.
+    let Some(mark) = (unsafe { maps::MARKS.get(&thread) }) else {
+        return Mark(0);
+    };
+    let mark = *mark;
+    forget_mark(thread);
+    if mark as u32 == nr as u32 {
+        Mark(mark)
+    } else {
+        Mark(0)
+    }
+}
+
+/// A thread has ended, and comes to the end of no call any more.
+#[inline(always)]
+pub fn forget_mark(thread: u32) {
+    // That there is nothing to forget is as well.
+    let _ = maps::MARKS.remove(&thread);
+}

@@ -1,0 +1,78 @@
+//! What the program's home lacks: the paths about which rules on what is present have nothing to say.
+//!
+//! Programs look for settings of their own whenever they start, and some of these hold secrets: `docker`, `kubectl`, whatever
+//! reads `~/.netrc`. In a home that has none there is no secret to guard, and what comes there later is the program's own:
+//! nobody brings a file of another place to such a name without being asked about the other one.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::WORKSPACE;
+use crate::glob::Glob;
+use crate::model::{Policy, Rule};
+
+/// Files that a pattern asks about: those whose path begins so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning<'a> {
+    /// The bytes, behind which anything may follow when it `is_open`.
+    pub bytes: &'a [u8],
+    /// False when this is the whole path.
+    pub is_open: bool,
+}
+
+impl Policy {
+    /// Settles of the rules on what is present, what the program's homes lack. `holds` says whether anything in the jail has a
+    /// path that begins so when the run begins; a decoy does, without being asked about.
+    pub fn settle_home(&mut self, homes: &[PathBuf], holds: &dyn Fn(Beginning<'_>) -> bool) {
+        let decoys = &self.filesystem.decoys;
+        for rule in self.rules.iter_mut().filter(|rule| rule.present) {
+            rule.silent = lacking(rule, homes, decoys, holds);
+        }
+    }
+
+    /// Where the program looks for settings of its own: the home of its user, and that of its environment. `passed` is the
+    /// caller's `HOME`.
+    #[must_use]
+    pub fn homes(&self, passed: Option<&Path>) -> Vec<PathBuf> {
+        let environment = &self.environment;
+        let set = environment.set.get("HOME").map(Path::new);
+        let passes = environment.pass.iter().any(|name| name == "HOME");
+        let named = set.or(passed.filter(|_| passes));
+        let is_plain = |path: &&Path| {
+            let mut parts = path.components();
+            path.is_absolute()
+                && path.parent().is_some()
+                && !parts.any(|part| part == Component::ParentDir)
+        };
+        // Without doubled slashes and `.`.
+        let named = named
+            .filter(is_plain)
+            .map(|path| path.components().collect());
+        let mut homes = vec![PathBuf::from(WORKSPACE)];
+        homes.extend(named.filter(|path: &PathBuf| path != Path::new(WORKSPACE)));
+        homes
+    }
+}
+
+/// The pattern of all that the rule speaks of in these homes, where none of it is there.
+fn lacking(
+    rule: &Rule,
+    homes: &[PathBuf],
+    decoys: &[PathBuf],
+    holds: &dyn Fn(Beginning<'_>) -> bool,
+) -> Option<Glob> {
+    let of_home = |home: &PathBuf| -> Vec<Glob> {
+        let own = rule.path.iter();
+        own.filter_map(|glob| glob.below(home.as_os_str().as_bytes()))
+            .collect()
+    };
+    let mut own: Vec<Glob> = homes.iter().flat_map(of_home).collect();
+    own.retain(|glob| {
+        let mut heads = glob.heads().into_iter();
+        !heads.any(|head| {
+            let mut decoys = decoys.iter().map(|decoy| decoy.as_os_str().as_bytes());
+            decoys.any(|decoy| head.may_be_below(decoy)) || holds(head.beginning())
+        })
+    });
+    (!own.is_empty()).then(|| Glob::any_of(own))
+}

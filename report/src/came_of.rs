@@ -1,0 +1,53 @@
+//! What came of an attempt, in words: nothing is said to have had its effect but what the kernel is known to have done.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use turnkey_policy::masks;
+use turnkey_policy::{AttemptKind, RuleAction};
+
+use super::model::{Result, Violation};
+use super::peers;
+use super::stopper::Stopper;
+
+/// The words behind "stopped by", of an attempt that a rule speaks of.
+pub fn words(violation: &Violation) -> Cow<'static, str> {
+    let address = violation.address.as_deref().unwrap_or_default();
+    match (violation.stopped_by, violation.result) {
+        (Some(Stopper::Monitor), _) if violation.action == RuleAction::Kill => {
+            "the monitor: it killed the jail".into()
+        }
+        (Some(stopper), _) => peers::words(stopper, address).into(),
+        (None, Result::Allowed) => of_success(violation).into(),
+        (None, Result::Failed) => match violation.errno.as_deref() {
+            Some("ENOENT") => "nothing: it failed, as there is no such file (ENOENT)".into(),
+            Some(errno) => format!("nothing: it failed by itself ({errno})").into(),
+            None => "nothing: it failed by itself".into(),
+        },
+        (None, Result::Denied | Result::Unknown) => {
+            "nothing that is known: its end was not seen".into()
+        }
+    }
+}
+
+/// The words for what the kernel has done, or, to an internet address, has let begin.
+fn of_success(violation: &Violation) -> &'static str {
+    let path = violation.path.as_deref().map(Path::new);
+    let looks = matches!(violation.on, AttemptKind::Open | AttemptKind::Stat);
+    let is_internet = violation.address.as_deref().is_some_and(|address| {
+        let peer: std::result::Result<std::net::SocketAddr, _> = address.parse();
+        peer.is_ok()
+    });
+    match path {
+        Some(path) if looks && masks::hide(path) => {
+            "nothing, but what stands there is empty: the host's own is covered"
+        }
+        _ if is_internet && violation.on != AttemptKind::Bind => {
+            "nothing: it was let through; whether somebody answered is not known"
+        }
+        _ => "nothing: it had its effect",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! What the program's home holds when the run begins, for rules on what is present.
+//!
+//! The home is the caller's directory in most runs, and what it holds is looked at by name alone, on the host: nothing is
+//! opened. What cannot be looked at counts as there.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use turnkey_policy::{Beginning, Policy, WORKSPACE, WorkdirMode};
+
+/// Settles what the rules on what is present say nothing about, for a run in `workdir`.
+pub fn settle(policy: &mut Policy, workdir: Option<&Path>) {
+    let caller = std::env::var_os("HOME").map(PathBuf::from);
+    let homes = policy.homes(caller.as_deref());
+    let places = Places::of(policy, workdir.unwrap_or(Path::new(".")));
+    policy.settle_home(&homes, &|asked| places.hold(asked));
+}
+
+/// Directories and files of the jail, each with what of the host stands there.
+struct Places(Vec<(PathBuf, PathBuf)>);
+
+impl Places {
+    fn of(policy: &Policy, workdir: &Path) -> Self {
+        let filesystem = &policy.filesystem;
+        let given = filesystem.read.iter().chain(&filesystem.write);
+        let given = given.map(|one| (one.path.clone(), one.path.clone()));
+        let root = filesystem.root.iter();
+        let root = root.map(|root| (PathBuf::from("/"), root.clone()));
+        let own = (filesystem.workdir != WorkdirMode::None)
+            .then(|| (PathBuf::from(WORKSPACE), workdir.to_owned()));
+        Self(root.chain(given).chain(own).collect())
+    }
+
+    /// Whether any path of the jail begins so.
+    fn hold(&self, asked: Beginning<'_>) -> bool {
+        let path = Path::new(OsStr::from_bytes(asked.bytes));
+        let begins = |place: &Path| {
+            let place = place.as_os_str().as_bytes();
+            place == asked.bytes || asked.is_open && place.starts_with(asked.bytes)
+        };
+        if self.0.iter().any(|(place, _)| begins(place)) {
+            return true;
+        }
+        // The deepest place is mounted over the others; of two the later.
+        let around = self.0.iter().filter(|(place, _)| path.starts_with(place));
+        let Some((place, source)) = around.max_by_key(|(place, _)| place.components().count())
+        else {
+            return false;
+        };
+        let rest = &asked.bytes[place.as_os_str().len()..];
+        let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+        is_there(source, rest, asked.is_open)
+    }
+}
+
+/// Whether the directory has a file of this name, or any whose name begins so.
+fn is_there(directory: &Path, name: &[u8], is_open: bool) -> bool {
+    if !is_open {
+        let found = directory.join(OsStr::from_bytes(name)).symlink_metadata();
+        return !found.is_err_and(|error| is_absence(&error));
+    }
+    let split = name
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |at| at + 1);
+    let (above, start) = name.split_at(split);
+    match fs::read_dir(directory.join(OsStr::from_bytes(above))) {
+        Err(error) => !is_absence(&error),
+        Ok(mut names) => names
+            .any(|entry| entry.is_ok_and(|entry| entry.file_name().as_bytes().starts_with(start))),
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

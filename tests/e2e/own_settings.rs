@@ -1,0 +1,165 @@
+//! Settings of a program's own that its home lacks: nobody's secret, and a matter of the rules as soon as they are there.
+
+use turnkey_tests::{Run, scratch};
+
+/// Programs that look for them at every start, as far as this machine has them.
+const CLIENTS: &[(&str, &[&str])] = &[
+    ("docker", &["docker", "-v"]),
+    ("kubectl", &["kubectl", "config", "view"]),
+    (
+        "curl",
+        &["curl", "--netrc-optional", "file:///etc/hostname"],
+    ),
+    (
+        "python3",
+        &[
+            "python3",
+            "-c",
+            "import netrc\ntry: netrc.netrc()\nexcept FileNotFoundError: print('none')",
+        ],
+    ),
+];
+
+fn is_here(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path);
+    directories
+        .into_iter()
+        .any(|one| one.join(program).is_file())
+}
+
+#[test]
+fn clients_find_none_of_their_own_and_go_on() {
+    let here = CLIENTS.iter().filter(|(program, _)| is_here(program));
+    for (program, command) in here {
+        let ran = Run::new().option("--wall 60s").run(command);
+        ran.expect(ran.code == 0, program);
+        // kubectl looks for a cluster on this machine as well.
+        let mut rules = ran.violations().iter().map(|one| &one["rule"]);
+        ran.expect(rules.all(|rule| rule == "network-connect"), program);
+    }
+}
+
+/// The open is the same; the file makes the difference.
+#[test]
+fn the_same_question_kills_where_there_is_an_answer() {
+    let ask = "open('/workspace/.netrc').read()";
+    let absent = Run::new().python(&format!(
+        "try: {ask}\nexcept FileNotFoundError: print('none')"
+    ));
+    absent.expect_code(0);
+    absent.expect(absent.violations().is_empty(), "there is none");
+    let told = absent.list("/file_operations").iter();
+    absent.expect(
+        told.into_iter()
+            .any(|one| one["path"] == "/workspace/.netrc"),
+        "the question is told all the same",
+    );
+    let there = Run::new()
+        .file(".netrc", "machine x password y")
+        .python(ask);
+    there.expect_code(121);
+    there.expect(
+        there.violations()[0]["rule"] == "stored-credential",
+        "it is guarded",
+    );
+    let own = Run::new().python(
+        "open('/workspace/.netrc', 'w').write('mine'); print(open('/workspace/.netrc').read())",
+    );
+    own.expect(
+        own.code == 0 && own.stdout == "mine\n",
+        "what it made is its own",
+    );
+}
+
+#[test]
+fn elsewhere_and_in_somebody_elses_project_it_kills_as_before() {
+    for path in [
+        "/root/.netrc",
+        "/home/ada/.docker/config.json",
+        "/workspace/project/.netrc",
+    ] {
+        let ran = Run::new().python(&format!("open('{path}')"));
+        ran.expect_code(121);
+    }
+    let moved = with("project", ".netrc").shell("mv project/.netrc .netrc; cat .netrc");
+    moved.expect_code(121);
+    moved.expect(
+        !moved.stdout.contains("secret"),
+        "the old name is asked about",
+    );
+    let script = "mv project/.docker .docker; cat .docker/config.json";
+    let directory = with("project/.docker", "config.json").shell(script);
+    directory.expect_code(121);
+    directory.expect(!directory.stdout.contains("secret"), "and those below it");
+}
+
+/// A secret of somebody's project in the workspace.
+fn with(directory: &str, name: &str) -> Run {
+    let run = Run::new();
+    std::fs::create_dir_all(run.path().join(directory))
+        .expect("a test can write its own directory");
+    let run = run.file(&format!("{directory}/{name}"), "secret");
+    let mut place = run.path().join(directory);
+    while place != run.path() {
+        turnkey_tests::open_to_all(&place);
+        place.pop();
+    }
+    run
+}
+
+#[test]
+fn who_hunts_in_an_empty_home_is_named() {
+    for hunt in [
+        "cat ~/.ssh/id_rsa; true",
+        "base64 ~/.aws/credentials; true",
+        "python3 -c \"open('/workspace/.ssh/id_ed25519')\"; true",
+        "python3 -c \"\nfor name in ('.netrc', '.kube/config'):\n  try: open('/workspace/' + name)\n  except OSError: pass\"",
+    ] {
+        let ran = Run::new().shell(hunt);
+        let found = ran.list("/findings").iter();
+        let mut ids = found.map(|one| &one["id"]);
+        ran.expect(ids.any(|id| id == "behaviour:credential-access"), hunt);
+        ran.expect(ran.at("/verdict") == "violated", "which is high");
+    }
+}
+
+#[test]
+fn another_home_is_looked_at_too() {
+    let home = scratch();
+    turnkey_tests::open_to_all(home.path());
+    let path = home.path().display().to_string();
+    let run = || Run::new().option(&format!("--env HOME={path} --read {path}"));
+    let ask = "import os, sys\ntry: print(open(os.environ['HOME'] + '/.netrc').read())\nexcept FileNotFoundError: print('none')";
+    let empty = run().python(ask);
+    empty.expect(empty.code == 0 && empty.stdout == "none\n", "it has none");
+    empty.expect(empty.violations().is_empty(), "and no rule speaks");
+    std::fs::write(home.path().join(".netrc"), "secret")
+        .expect("a test can write its own directory");
+    run().python(ask).expect_code(121);
+}
+
+#[test]
+fn explain_says_why_nothing_is_said() {
+    let place = scratch();
+    let answer = |directory: &std::path::Path| {
+        let output = std::process::Command::new(turnkey_tests::binary())
+            .args(["explain", "untrusted", "--on", "open", "--path", "~/.netrc"])
+            .current_dir(directory)
+            .output()
+            .expect("turnkey can be started");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let silent = answer(place.path());
+    assert!(
+        silent.contains("the rule stored-credential says nothing of it"),
+        "{silent}"
+    );
+    assert!(silent.contains("none stops it"), "{silent}");
+    std::fs::write(place.path().join(".netrc"), "x").expect("a test can write its own directory");
+    let speaks = answer(place.path());
+    assert!(
+        speaks.contains("Decides: kill, by the rule stored-credential"),
+        "{speaks}"
+    );
+}
