@@ -1,4 +1,4 @@
-//! What the program's home lacks: the paths about which rules on what is present have nothing to say.
+//! Absent settings of the program's home: the paths about which rules on what is present have nothing to say.
 //!
 //! Programs look for settings of their own whenever they start, and some of these hold secrets: `docker`, `kubectl`, whatever
 //! reads `~/.netrc`. In a home that has none there is no secret to guard, and what comes there later is the program's own:
@@ -30,7 +30,7 @@ impl Policy {
         }
     }
 
-    /// Where the program looks for settings of its own: the home of its user, and that of its environment. `passed` is the
+    /// The directories in which the program looks for settings of its own: the home of its user, and that of its environment. `passed` is the
     /// caller's `HOME`.
     #[must_use]
     pub fn homes(&self, passed: Option<&Path>) -> Vec<PathBuf> {

@@ -90,7 +90,7 @@ pub const DIRECTORIES: &[(&str, &str)] = &[
     ("/proc/xen", "the hypervisor"),
 ];
 
-/// Whether something of turnkey's own covers what the host has at this path.
+/// True when something of turnkey's own covers what the host has at this path.
 #[must_use]
 pub fn hide(path: &Path) -> bool {
     FILES.iter().any(|(masked, _)| path == Path::new(masked))

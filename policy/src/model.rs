@@ -279,7 +279,7 @@ pub struct Rule {
     pub yields: bool,
     /// True for a rule that is only about paths that the profile shows nothing of.
     pub hidden: bool,
-    /// Whether it speaks, in the program's own home, only of what is there when the run begins.
+    /// True for a rule that is, in the program's own home, only about what is there when the run begins.
     pub present: bool,
     /// The paths where its patterns match nothing: of a rule on hidden ones what is shown all the same, of one on what is present
     /// what the home lacks. See [`Policy::settle_shown`] and [`Policy::settle_home`].

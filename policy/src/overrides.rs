@@ -46,9 +46,9 @@ macro_rules! overrides {
         /// The overrides of the command line. Every text has the form of the profile's key.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Overrides {
-            /// Those of `[limits]`.
+            /// The flags of `[limits]`.
             pub limits: LimitOverrides,
-            /// Those of `[identity]`.
+            /// The flags of `[identity]`.
             pub identity: IdentityOverrides,
             $(#[doc = concat!("`--", $flag, " ", $value, "`: ", $keys)]
             pub $field: $texts,)+

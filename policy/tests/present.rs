@@ -149,7 +149,7 @@ fn writing_what_runs_later_is_asked_about_in_an_empty_home_too() {
     assert_eq!(read(&policy, "/etc/shadow"), Some("credential-file"));
 }
 
-/// Who brings a guarded file to a name that is not guarded is asked about the old one.
+/// A guarded file that is brought to a name that is not guarded is asked about under the old one.
 #[test]
 fn a_guarded_file_is_not_renamed_to_a_name_that_the_home_lacks() {
     let policy = with(untrusted(""), &home(), &[]);

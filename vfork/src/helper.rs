@@ -22,11 +22,11 @@ pub struct VforkHelper<T: Sync + 'static> {
     pidfd: OwnedFd,
     ended: bool,
     // Used by the helper until it has ended.
-    _task: Box<Task<T>>,
+    _task: Box<HelperTask<T>>,
     _stack: Box<Stack<STACK>>,
 }
 
-struct Task<T> {
+struct HelperTask<T> {
     function: fn(&T) -> !,
     argument: T,
 }
@@ -41,7 +41,7 @@ impl<T: Sync + 'static> VforkHelper<T> {
     /// # Safety
     /// `function` must keep to the rules of this [crate](crate#safety).
     pub unsafe fn start(flags: c_int, function: fn(&T) -> !, argument: T) -> nix::Result<Self> {
-        let task = Box::new(Task { function, argument });
+        let task = Box::new(HelperTask { function, argument });
         let mut stack = Box::new(Stack::<STACK>::EMPTY);
         let mut pidfd: RawFd = -1;
         // A handler of the caller's would run in this memory.
@@ -107,7 +107,7 @@ impl<T: Sync + 'static> fmt::Debug for VforkHelper<T> {
 
 extern "C" fn run<T>(task: *const c_void) -> c_int {
     // SAFETY: what `VforkHelper::start` has made of a box that lives longer than this process.
-    let task = unsafe { &*task.cast::<Task<T>>() };
+    let task = unsafe { &*task.cast::<HelperTask<T>>() };
     (task.function)(&task.argument)
 }
 

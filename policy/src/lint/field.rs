@@ -109,7 +109,7 @@ impl<'r> ComparableRules<'r> {
         Ok(rivals.collect())
     }
 
-    /// Whether what `candidate` speaks of may be where `other` says nothing, as the program's home lacks it.
+    /// True when what `candidate` speaks of may be where `other` says nothing, as the program's home lacks it.
     pub(super) fn may_be_silent(&self, other: Candidate, candidate: Candidate) -> bool {
         let glob = |of: Candidate| of.glob(self.rules);
         let (Some(one), Some(other_glob)) = (glob(candidate), glob(other)) else {

@@ -198,7 +198,7 @@ fn check_hidden(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     section.problem(problem, "hidden", "here");
 }
 
-/// What is present is known by paths, and at the start of a run.
+/// Refuses `present` without paths: what is present is known by them, and at the start of a run.
 fn check_present(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
     if !rule.present {
         return;
