@@ -320,7 +320,7 @@ pub(crate) fn compile_rules(
     table.accept[nowhere] = small(below.none);
     table.below[nowhere] = small(below.none);
     table.inside[nowhere] = u16::MAX;
-    home::settle(rules, mode, &mut table)?;
+    home::settle(rules, mode, &mut table, &mut rows)?;
     if let Some(by_actor) = by_actor {
         table.actor_start = u32::try_from(states).unwrap_or(0);
         by_actor.write(&mut table, states)?;

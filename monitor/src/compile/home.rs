@@ -2,23 +2,26 @@
 //!
 //! Whatever a directory is given another name by is asked what changes for the paths below it. Below the home less is answered
 //! than below other directories, where the rules are not silent. But nothing is brought there by a link that leads to the home, and
-//! the home itself stays where it is, a mount: it counts as a directory like any other where it would be one without the silence.
-//! What lies in it counts as it is, so that no guarded directory is renamed to a name that is not guarded.
+//! the home itself stays where it is, a mount: it counts as it would without the silence, as a directory like any other, or as one of
+//! which other rules speak. What lies in it counts as it is, so that no guarded directory is renamed to a name that is not guarded.
 
 use turnkey_abi::Table;
 use turnkey_policy::{EnforcementMode, Rule, WORKSPACE};
 
 use super::{CompileError, compile_rules};
 use crate::answer::state_of;
+use crate::rows::Rows;
 
 /// A directory of the home that no pattern is likely to name.
 const OTHER: &[u8] = b"/workspace/\x01\x7f\x01";
 
-/// Gives the home the kind of the directories in it.
+/// Gives the home what it would have without the silence: the kind of the directories in it, or the answers of the rules that
+/// tell it from them.
 pub(super) fn settle(
     rules: &[Rule],
     mode: EnforcementMode,
     table: &mut Table,
+    rows: &mut Rows,
 ) -> Result<(), CompileError> {
     if !rules
         .iter()
@@ -39,6 +42,14 @@ pub(super) fn settle(
         let [home, other] = states(table);
         table.inside[home] = table.inside[other];
         table.below[home] = table.below[other];
+    } else {
+        let first = usize::from(speaking.below[home]);
+        let roles = usize::try_from(speaking.role_count).unwrap_or(1);
+        let own = speaking.rows[first..first + roles].to_vec();
+        let [home, _] = states(table);
+        // No row exceeds ROWS.
+        table.below[home] = u16::try_from(rows.place(own)).unwrap_or(0);
+        rows.write(table)?;
     }
     Ok(())
 }

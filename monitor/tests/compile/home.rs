@@ -42,3 +42,23 @@ fn an_empty_home_is_a_directory_like_others_and_what_lies_in_it_is_not() {
         "it is not renamed to one that is not"
     );
 }
+
+#[test]
+fn a_rule_about_the_home_does_not_make_a_link_to_it_a_matter_of_secrets() {
+    let mut policy = in_an_empty_home();
+    let mut own = policy.rules[0].clone();
+    own.id = "out".to_owned();
+    own.action = RuleAction::Log;
+    own.present = false;
+    own.silent = None;
+    own.path = vec![turnkey_policy::Glob::parse("/workspace/out.txt").expect("a pattern")];
+    policy.rules.push(own);
+    let rules = compile(&policy, Tier::Lsm).expect("it fits");
+    let away = rules.to(None).away_below(b"/workspace");
+    let rule = away.map(|(rule, _)| policy.rules[rule].id.as_str());
+    assert_eq!(
+        rule,
+        Some("out"),
+        "`ln -s . self` is no act on a private key"
+    );
+}
