@@ -165,7 +165,7 @@ fn output_that_finds_no_room_is_told() {
 
 /// A limit of the caller's own, and whether turnkey can do its work under it.
 const CALLERS_LIMITS: [&str; 15] = [
-    "-d 2000", "-d 3000", "-d 8000", "-d 20000", "-v 30000", "-v 60000", "-n 5", "-n 8", "-n 12",
+    "-d 2000", "-d 3000", "-d 8000", "-d 20000", "-v 40000", "-v 60000", "-n 5", "-n 8", "-n 12",
     "-n 20", "-s 64", "-s 256", "-l 0", "-f 0", "-c 0",
 ];
 
