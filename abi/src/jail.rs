@@ -1,4 +1,4 @@
-//! What the kernel knows of one jail.
+//! A jail's state in the kernel: configuration, counters, and the flags that programs set.
 
 use core::mem::size_of;
 
@@ -20,7 +20,7 @@ pub struct Jail {
     pub condemned_thread: u32,
     /// One of [`started`].
     pub started: u32,
-    /// Where the jail's rules and rings are: an index of the arrays of rooms and rings.
+    /// The jail's seat: an index of the arrays of rooms and rings.
     pub seat: u32,
     /// One of [`network`].
     pub network: u32,
@@ -40,9 +40,9 @@ pub struct Jail {
     pub has_hooks: u32,
     /// The number of the next record.
     pub seq: u64,
-    /// What happened, by [`count::slot`].
+    /// Acts observed, by [`count::slot`].
     pub seen: [u64; count::SLOTS],
-    /// What happened and is in no record, because the record did not fit the ring.
+    /// Acts whose record did not fit the ring, by [`count::slot`].
     pub lost: [u64; count::SLOTS],
     /// Records that did not fit the ring.
     pub lost_records: u64,
@@ -52,7 +52,7 @@ pub struct Jail {
     pub unreadable: u64,
     /// Files whose path the kernel's structures did not yield.
     pub unresolved: u64,
-    /// How many hooks are at work for it, each in memory that all jails have together.
+    /// Hooks at work for the jail, each in work memory that all jails share.
     pub working: u64,
     /// Not 0: a hook has left something for the end of a call that a thread was in.
     pub marked: u64,
@@ -99,19 +99,19 @@ impl Jail {
 const _: () =
     assert!(size_of::<Jail>() == 48 + 8 + 2 * 8 * count::SLOTS + 48 + 8 * FILTERED_WORDS + COUNT);
 
-/// Whether the command itself was started: from then on rules on `exec` apply.
+/// States of the jail's command: from its start on, rules on `exec` apply.
 pub mod started {
-    /// It was not.
+    /// The command was not started yet.
     pub const NOT: u32 = 0;
-    /// It was, and its record is still to be made.
+    /// The command was started, and its record is still to be made.
     pub const UNTOLD: u32 = 1;
-    /// It was, and is told.
+    /// The command was started, and its record is made.
     pub const TOLD: u32 = 2;
 }
 
-/// What internet sockets may reach.
+/// Network modes: the addresses that internet sockets may reach.
 pub mod network {
-    /// Nothing.
+    /// No address.
     pub const NONE: u32 = 0;
     /// The jail's own loopback.
     pub const LOOPBACK: u32 = 1;

@@ -52,7 +52,7 @@ pub mod on {
     pub const NONE: u8 = 31;
 }
 
-/// How a syscall is looked at.
+/// Classes of syscalls, by the arguments that are looked at.
 pub mod class {
     /// Not at all.
     pub const NONE: u8 = 0;
@@ -148,7 +148,7 @@ pub mod class {
 /// A syscall that is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syscall {
-    /// Its number.
+    /// The syscall's number.
     pub nr: u16,
     /// The kernel's name for it.
     pub name: &'static str,
