@@ -60,7 +60,7 @@ pub struct Jail {
     /// gets it. Written by user space alone.
     pub filtered: [u64; FILTERED_WORDS],
     /// By number: 1 when a task has made this system call since the command was started. A byte each,
-    /// so that two processors need not agree.
+    /// so that two CPUs need not agree.
     pub called: [u8; COUNT],
 }
 

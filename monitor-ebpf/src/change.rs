@@ -157,11 +157,11 @@ fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> V
     verdict.forget(scratch)
 }
 
-/// What the rules say of giving what a symlink leads to another name, which is what it does: of all that is in a
-/// directory, as calls that take names do not tell where these led; and of a file, which is no more than told:
-/// whoever opens the symlink is asked about the file, and nobody can link the file by it. An absolute aim leads out
-/// of what the program works on more often than not, to where nothing can be linked or renamed: it is told of,
-/// when it leads to what must not be read.
+/// The rules' verdict on giving what a symlink leads to another name, which is what a symlink does: on all that is in a
+/// directory, as calls that take names do not tell where these led; and on a file, which is no more than told: a task
+/// that opens the symlink is asked about the file, and no task can link the file by it. An absolute aim leads out of
+/// what the program works on more often than not, to where nothing can be linked or renamed: it is told of, when it
+/// leads to what must not be read.
 #[inline(always)]
 fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
     if effects & effect::ABSOLUTE != 0 {
@@ -172,8 +172,8 @@ fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
     of_file.or(below(scratch, table, aim, column::AWAY))
 }
 
-/// Whether an act had its effect, or was kept from it by somebody who refuses: one that could not be done for
-/// another reason, such as a rename to another file system, made nothing true.
+/// True when an act had its effect, or was refused: an act that could not be done for another reason, such as a rename
+/// to another file system, made nothing true.
 #[inline(always)]
 fn is_attempt(result: i64) -> bool {
     const REFUSED: [i64; 3] = [-1, -13, -30];
@@ -270,8 +270,8 @@ pub fn leave(
     emit::conclude(scratch, jail, who, verdict);
 }
 
-/// Whether what was renamed is certainly no directory. Of the new name's first `length` bytes in the text that
-/// is known when it stands in a directory that the kernel tells: the working directory, or that of a descriptor.
+/// True when the renamed object is certainly no directory. The new name's first `length` bytes in the text tell so when
+/// it stands in a directory that the kernel tells: the working directory, or that of a descriptor.
 #[inline(always)]
 fn is_file(scratch: &Scratch, task: u64, new: Name, length: u32) -> bool {
     path::is_certainly_a_file(scratch, path::base(task, new.directory), length)

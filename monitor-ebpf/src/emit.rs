@@ -13,13 +13,13 @@ use crate::repeat;
 pub struct Current {
     /// The address of its `task_struct`.
     pub task: u64,
-    /// Its thread id in the host's namespace.
+    /// The task's thread id in the host's namespace.
     pub thread: u32,
-    /// Whether the record in the program's work memory says already who it is.
+    /// True when the record in the program's work memory names the task already.
     is_noted: bool,
 }
 
-/// Who is asking.
+/// The task that the program runs in.
 #[inline(always)]
 pub fn current() -> Current {
     let task = read::current_task();
@@ -33,7 +33,7 @@ pub fn current() -> Current {
 /// Writes into the program's record who is asking, once for all that [`begin`] there.
 ///
 /// For a program that runs all day: what the verifier has to look up for these loads takes it longer than
-/// a call of [`read::kernel`] does, and the processor a fraction of that.
+/// a call of [`read::kernel`] does, and the CPU a fraction of that.
 #[inline(always)]
 pub fn note(scratch: &mut Scratch, who: Current) -> Current {
     scratch.cursor.due = 0;
@@ -179,7 +179,7 @@ pub fn conclude(scratch: &mut Scratch, jail: JailCell, who: Current, verdict: Ve
     }
 }
 
-/// That there is something to tell; the verdict is below it.
+/// The bit that says that a verdict is to be told; the verdict is below it.
 const DUE: u64 = 1 << 32;
 
 /// Tells what was concluded since [`note`].

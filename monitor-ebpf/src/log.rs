@@ -7,7 +7,7 @@ macro_rules! line {
     ($($part:tt)*) => { aya_log_ebpf::info!($($part)*) };
 }
 
-/// Nothing.
+/// Discards a line: without the feature `log` the object has no code for it.
 #[cfg(not(feature = "log"))]
 macro_rules! line {
     ($context:expr, $format:literal $(, $argument:expr)*) => {

@@ -176,7 +176,7 @@ fn ask_access(dentry: u64) -> i32 {
     )
 }
 
-/// Whether an extended attribute, by the kernel's copy of its name, is an access control list.
+/// True when an extended attribute, by the kernel's copy of its name, is an access control list.
 #[inline(always)]
 fn is_access_list(name: u64) -> bool {
     read::kernel::<[u8; 16]>(name) == *b"system.posix_acl"

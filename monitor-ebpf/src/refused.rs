@@ -24,14 +24,14 @@ const CLONE_NEW: u64 = 0x7e02_0000;
 /// clone3(2) knows one more.
 const CLONE_NEWTIME: u64 = 0x80;
 
-/// Whether a filter may have answered so: with `EPERM` what it knows and refuses, with `ENOSYS` what it
-/// does not know. Asked first, so that a call that succeeds costs no more for it.
+/// True when a filter may have answered so: with `EPERM` what it knows and refuses, with `ENOSYS` what it does not
+/// know. Asked first, so that a call that succeeds costs no more for it.
 #[inline(always)]
 pub fn is_filters_answer(result: i64) -> bool {
     result == EPERM || result == ENOSYS
 }
 
-/// What a syscall of the watch-list means: its rule kind, and whether rules may decide on it.
+/// The rule kind of a syscall of the watch-list, and whether rules may decide on it.
 #[derive(Clone, Copy)]
 struct Meaning {
     on: u8,
@@ -136,7 +136,7 @@ pub fn leave(
     Some(())
 }
 
-/// Whether it was the filter that answered. It never lets the call through, so nobody else can have.
+/// True when the filter gave the result. It never lets the call through, so the kernel cannot have.
 #[inline(always)]
 pub fn by_filter(jail: JailCell, nr: i32, result: i64) -> bool {
     is_filters_answer(read::apart(result as u64) as i64) && jail.filters(nr)

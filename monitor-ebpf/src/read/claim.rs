@@ -1,4 +1,4 @@
-//! Work memory that a hook has for itself, whoever interrupts it.
+//! Work memory that a hook has for itself, whatever interrupts it.
 
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::fault;
@@ -6,14 +6,13 @@ use turnkey_abi::fault;
 use super::{JailCell, Scratch, Step, fetch_add, has, repeat};
 use crate::maps::{self, HOOKS_AT_ONCE};
 
-/// How many entries one jail has at most at the same time. The other half is left to the others,
-/// whatever it does.
+/// Entries that one jail has at most at the same time. The other half is left to other jails, whatever it does.
 const FOR_ONE_JAIL: u64 = HOOKS_AT_ONCE as u64 / 2;
 
 /// A search for an entry that nobody has.
 struct Search {
     claims: *mut [u64; HOOKS_AT_ONCE],
-    /// Where it begins.
+    /// Index of the entry that the search begins at.
     from: u32,
     found: u32,
 }

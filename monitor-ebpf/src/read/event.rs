@@ -1,4 +1,4 @@
-//! What perf hands to a program: a trace event, as `/sys/kernel/tracing/events` describes it.
+//! The context that perf hands to a program: a trace event, as `/sys/kernel/tracing/events` describes it.
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::programs::TracePointContext;
@@ -26,7 +26,7 @@ pub fn event<T: Copy>(context: &TracePointContext, at: u64) -> T {
     kernel(context.as_ptr() as u64 + at)
 }
 
-/// Where a text of a trace event is.
+/// The address of a text of a trace event, so many bytes in.
 #[inline(always)]
 pub fn event_text(context: &TracePointContext, at: u32) -> u64 {
     context.as_ptr() as u64 + u64::from(at)

@@ -1,4 +1,4 @@
-//! What a thread did last, in memory that all threads of the jail share: compared, kept, sent.
+//! Slots of repetitions: a thread's last act, in memory that all threads of the jail share, compared, kept, sent.
 
 use core::mem::{offset_of, size_of};
 
@@ -100,7 +100,7 @@ impl RepeatSlot {
         record.last_ns = now;
     }
 
-    /// Whether the message is that of the slot, but for number, times and count.
+    /// True when the message is that of the slot, but for number, times and count.
     #[inline(always)]
     pub fn holds<M: Message>(self, message: &mut M, text: u32) -> bool {
         const HEAD: usize = offset_of!(Record, start_ns) / 8;
