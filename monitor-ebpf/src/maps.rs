@@ -29,7 +29,7 @@ pub static ROOMS: ArrayOfMaps<btf_maps::Array<Words, 1, MAPPABLE>, { SEATS as us
 /// not compare their size.
 pub type Ring = btf_maps::RingBuf<u8, 4096>;
 
-/// Rings of all other records, and of those that the ring of verdicts has no room for, by seat.
+/// Rings of records that [`VERDICTS`] does not take, or has no room for, by seat.
 #[btf_map]
 pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 

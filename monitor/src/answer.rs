@@ -1,4 +1,4 @@
-//! What the kernel will say: a walk over the very table that the kernel walks.
+//! The kernel's answers, predicted: a walk over the very table that the kernel walks.
 
 use std::cmp::Reverse;
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use crate::identity::{self, FileId};
 use crate::peers;
 use crate::wire::on_code;
 
-/// What the kernel knows of a file.
+/// A file as the kernel's programs know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
-    /// Its path.
+    /// The file's path.
     pub path: &'a [u8],
     /// No directory has a name of it.
     pub nameless: bool,
-    /// Which file it is.
+    /// The file's device and inode.
     pub id: Option<FileId>,
 }
 
@@ -43,8 +43,8 @@ pub struct Answers<'r> {
 }
 
 impl Rules {
-    /// What the kernel will say of what a process does that executes this; `None` is one of which nobody
-    /// knows what. The path of a script is to be without `//`, `.` and `..`.
+    /// Answers to the acts of a process that executes this; `None` is a process whose program is not known. The path of
+    /// a script is to be without `//`, `.` and `..`.
     #[must_use]
     pub fn to(&self, actor: Option<ActorPaths<'_>>) -> Answers<'_> {
         Answers {
@@ -53,7 +53,7 @@ impl Rules {
         }
     }
 
-    /// Whether they ask who acts.
+    /// True when the rules tell actors apart.
     #[must_use]
     pub fn have_roles(&self) -> bool {
         self.table.role_count > 1
@@ -247,7 +247,7 @@ impl Answers<'_> {
         file.id.map_or(0, rule)
     }
 
-    /// What a rule of the table comes to: its index and the action taken.
+    /// The index of a rule of the table, and the action taken.
     fn decided(self, rule: u16) -> Option<(usize, RuleAction)> {
         let index = usize::from(rule).checked_sub(1)?;
         let action = self.table.actions[usize::from(rule)];

@@ -9,23 +9,23 @@ use turnkey_policy::AttemptKind;
 use crate::wire;
 use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 
-/// Why bytes are no record.
+/// Errors of bytes that are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The record says it is longer than it is.
     #[error("the record is {actual} bytes long and should have {expected}")]
     Short {
-        /// How many bytes the record needs.
+        /// Bytes that the record needs.
         expected: usize,
-        /// How many there are.
+        /// Bytes that there are.
         actual: usize,
     },
     /// A code that this version does not know.
     #[error("the record's {field} is {value}, which means nothing")]
     Code {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
 }
@@ -156,7 +156,7 @@ fn event(parts: &Parts<'_>) -> Result<Event, DecodeError> {
     })
 }
 
-/// Where the kernel counts events of this kind.
+/// The slot in which the kernel counts events of this kind.
 pub(crate) fn slot(of: &Kind) -> usize {
     let (kind, what) = match of {
         Kind::Exec { .. } => (kind::EXEC, 0),

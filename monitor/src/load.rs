@@ -77,7 +77,7 @@ impl Object {
         let waiting: VecDeque<_> = waiting.collect::<Result<_, OpenError>>()?;
         let waiting = Mutex::new(waiting);
         let next = || waiting.lock().ok()?.pop_front();
-        // The verifier takes most of the time that a start takes, and verifies on every processor at once.
+        // The verifier takes most of the time that a start takes, and verifies on every CPU at once.
         let work =
             || std::iter::from_fn(next).try_for_each(|(name, program)| verify(name, program, btf));
         let workers = thread::available_parallelism().map_or(1, usize::from);

@@ -100,7 +100,7 @@ fn in_network_order(bytes: [u8; 16]) -> [u32; 4] {
     words
 }
 
-/// What the table says of an attempt on an address by somebody of this role: a rule plus one, or 0.
+/// The rule that decides an attempt on an address by an actor of this role: a rule plus one, or 0.
 pub(crate) fn rule_of(
     table: &Table,
     role: u32,

@@ -48,7 +48,7 @@ pub use status::{SharedVersion, WatchedJail, status};
 /// The hook without which there is no such tier: its link tells which tier was loaded.
 const TIER_HOOK: &str = "file_open";
 
-/// What a run takes from the programs that are loaded for all.
+/// The parts that a run takes from the programs that are loaded for all.
 pub(crate) struct Shared {
     pub(crate) programs: Programs,
     /// The hooks of BPF LSM that are asked.
@@ -113,7 +113,7 @@ fn links(folder: &Folder) -> Result<Vec<(String, OwnedFd)>, OpenError> {
     opened(&folder.links(), names(folder.links())?)
 }
 
-/// What stands under each of these names.
+/// Opens the pins of these names.
 fn opened(
     directory: &Path,
     names: impl IntoIterator<Item = String>,

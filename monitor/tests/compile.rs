@@ -57,7 +57,7 @@ const BOTH: &[OpenAccess] = &[OpenAccess::Read, OpenAccess::Write];
 #[derive(Clone, Copy)]
 struct File<'a> {
     path: &'a [u8],
-    /// Whether a directory has a name of it.
+    /// True when a directory has a name of it.
     named: bool,
     /// Index into [`FILES`].
     index: Option<usize>,

@@ -18,12 +18,12 @@ use super::folder::{
 };
 use super::standing;
 
-/// What loading came to.
+/// Outcomes of loading for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is loaded now.
+    /// The object is loaded now.
     Loaded,
-    /// Somebody has loaded it before.
+    /// The object was loaded before.
     Already,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Pages {
     bytes: usize,
 }
 
-/// What may be done with them.
+/// Access to the pages of a mapping.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
     Read,
@@ -54,7 +54,7 @@ impl Pages {
         self.bytes
     }
 
-    /// Where a `T` at this offset is.
+    /// A pointer to a `T` at this offset.
     ///
     /// # Panics
     /// When there is no room for one.
@@ -68,7 +68,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the pages are nobody else's, and whoever borrowed them is done.
+        // SAFETY: the pages are nobody else's, and no borrow of them is left.
         let unmapped = unsafe { munmap(self.first, self.bytes) };
         // It fails only for an address that is none of a page.
         debug_assert!(unmapped.is_ok());

@@ -105,7 +105,7 @@ def in_thread(act):
     thread = threading.Thread(target=act); thread.start(); thread.join(); time.sleep(5)
 "#;
 
-/// Which rule decided on each secret.
+/// The rule that decided on each secret.
 fn decided(events: &[Event]) -> BTreeMap<String, Option<usize>> {
     let secrets = events.iter().filter_map(|event| {
         let Kind::Open { raw, .. } = &event.kind else {

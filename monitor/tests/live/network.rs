@@ -222,7 +222,7 @@ try:
 except OSError as error:
  print(error.errno, s.getsockname()[1] != 0)";
 
-/// What came of [`LISTEN`], with network mode loopback and these rules.
+/// Runs [`LISTEN`] with network mode loopback and these rules.
 fn listen_under(rules: &str) -> Seen {
     let policy = policy(&format!("[network]\nmode = \"loopback\"\n{rules}"));
     let seen = python(&policy, LISTEN);
