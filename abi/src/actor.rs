@@ -46,7 +46,7 @@ impl Actor {
         Self(self.0 & !Self::ROLE | role as u64 & Self::ROLE)
     }
 
-    /// A process that has made executable what its jail may have written: what it does is nobody's in
+    /// A process that has made executable what its jail may have written: what it does is no actor's in
     /// particular from then on, until it executes something else.
     #[must_use]
     #[inline(always)]
@@ -75,7 +75,7 @@ impl Actor {
         (self.0 & Self::ROLE) as u32
     }
 
-    /// The role of who asked for its exec, as long as that is not told; else its own.
+    /// The role of the process that asked for its exec, as long as that is not told; else its own.
     #[must_use]
     #[inline(always)]
     pub const fn caller(self) -> u32 {

@@ -25,7 +25,7 @@ pub const REPEATS: u64 = 1 << 6;
 pub const KEEP: u64 = 1 << 7;
 /// An actor is kept neither at an exec nor at a fork.
 pub const ACTORS: u64 = 1 << 8;
-/// As if no fork were told.
+/// No fork is told.
 pub const FORKS: u64 = 1 << 9;
 /// A hook's mark for the end of a call is not kept.
 pub const MARKS: u64 = 1 << 11;

@@ -28,11 +28,11 @@ pub struct Jail {
     pub kill_on_loss: u32,
     /// Not 0: a program that cannot do its work condemns the jail.
     pub strict: u32,
-    /// Not 0: the jail is a canary's, whose end is nobody else's business.
+    /// Not 0: the jail is a canary's, whose end concerns no other run.
     pub canary: u32,
     /// Not 0: the numbers of the system calls that are made are noted in `called`.
     pub notes_calls: u32,
-    /// Not 0: rules name who acts, so every process has a role.
+    /// Not 0: rules name actors, so every process has a role.
     pub has_roles: u32,
     /// Not 0: some rule speaks of looks, calls that ask about a path and open nothing.
     pub asks_of_looks: u32,
@@ -117,6 +117,6 @@ pub mod network {
     pub const LOOPBACK: u32 = 1;
     /// The same, in which some addresses of others are local; what has no route has none.
     pub const ALLOW: u32 = 2;
-    /// Whatever the host reaches; its loopback is not the jail's own.
+    /// All addresses that the host reaches; its loopback is not the jail's own.
     pub const HOST: u32 = 3;
 }

@@ -37,7 +37,7 @@ pub struct Record {
     /// Inode of the file of [`kind::EXEC`], [`kind::OPEN`] and [`kind::MAP`].
     pub inode: u64,
     /// [`kind::REFUSED`]: the first three arguments, or zeros where the filter refused the call by its
-    /// number and nobody looked at them. [`kind::FORK`]: the child's process id, its
+    /// number and no program looked at them. [`kind::FORK`]: the child's process id, its
     /// id in the jail, its start.
     pub args: [u64; 3],
     /// Process id in the host's namespace.
@@ -181,7 +181,7 @@ pub mod act {
     pub const LISTEN: u16 = 3;
 }
 
-/// Bits about the texts of a record, and about who it is of.
+/// Bits about the texts of a record, and about its actor.
 pub mod flag {
     /// `raw` was longer than what a record holds.
     pub const RAW_TRUNCATED: u16 = 1 << 0;

@@ -54,7 +54,7 @@ pub mod on {
 
 /// Classes of syscalls, by the arguments that are looked at.
 pub mod class {
-    /// Not at all.
+    /// A syscall that is not looked at.
     pub const NONE: u8 = 0;
     /// `open(path, flags, …)`
     pub const OPEN: u8 = 1;

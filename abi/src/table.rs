@@ -4,7 +4,7 @@
 //! one transition per byte of the path, and the state after the last byte names, for each column,
 //! the rule that decides. What decides over what was settled when the table was made.
 //!
-//! Where rules name who acts, every process has a *role*: which of those rules are about it. Each role has
+//! Where rules name actors, every process has a *role*: which of those rules are about it. Each role has
 //! answers of its own. Which role a program comes to, the same automaton tells from its path, by a start of
 //! its own.
 //!
@@ -86,7 +86,7 @@ pub struct Peer {
     pub family: u16,
     /// The deciding rule plus one.
     pub rule: u16,
-    /// Bits of roles: those in which the rule may be meant. All of them are set when it names nobody.
+    /// Bits of roles: those in which the rule may be meant. All of them are set when it names no actor.
     pub roles: u32,
 }
 
@@ -108,16 +108,16 @@ const _: () = assert!(size_of::<Peer>() == 48);
 
 /// Roles: kinds of actor, as far as the rules tell them apart.
 pub mod role {
-    /// The only one where no rule names actors. Where some do, that of a process of which nobody knows
-    /// what it executes: its answers are the strongest of all that it might have.
+    /// The only role where no rule names actors. Where some do, that of a process of which it is not
+    /// known what it executes: its answers are the strongest of all that it might have.
     pub const UNKNOWN: u32 = 0;
 }
 
 /// Families of address that a [`Peer`] speaks of.
 pub mod family {
-    /// Every one, and it names no port either: nothing that the jail says to itself is meant.
+    /// Every address, and it names no port either: nothing that the jail says to itself is meant.
     pub const EVERY: u16 = 0;
-    /// Every one, of the ports that it names.
+    /// Every address, of the ports that it names.
     pub const ANY: u16 = 1;
     /// Addresses of IPv4, also where they are written within IPv6.
     pub const V4: u16 = 2;
@@ -176,7 +176,7 @@ pub struct Table {
     /// them is answered by actions as strong.
     pub inside: [u16; STATES],
     /// By state: the first of its [`Table::rows`] about what may lie below the path that ends there, when it is
-    /// a directory whose content nobody knows. It holds the strongest answer that any path below it has and
+    /// a directory whose content is not known. It holds the strongest answer that any path below it has and
     /// would not have below a directory that no pattern tells from others.
     pub below: [u16; STATES],
     /// By column: the deciding rule plus one, or 0. Those of a state stand one behind the other, by role.

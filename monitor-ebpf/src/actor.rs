@@ -13,12 +13,12 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 const AT_FDCWD: i32 = -100;
 
-/// Without a script.
+/// The kind of no script.
 pub const NO_SCRIPT: u32 = 0;
 /// A script was started, and it is not known which one.
 pub const LOST: u32 = u32::MAX;
 
-/// As it is for good, also when another thread than the first one executes a program.
+/// The process of a task, which stays the same when another thread than the first one executes a program.
 #[inline(always)]
 fn process_of(task: u64) -> Process {
     let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
@@ -93,8 +93,8 @@ pub fn exited(jail: JailCell, task: u64) {
     }
 }
 
-/// Before an exec: whether nobody else can change the directory that a relative path starts from until it
-/// is done.
+/// Before an exec: notes it when no other task can change the directory that a relative path starts from until
+/// the exec is done.
 #[inline(always)]
 pub fn asks(jail: JailCell, who: Current) {
     let names_scripts = emit::table(jail).is_some_and(|table| table.script_count > 1);
@@ -125,7 +125,7 @@ pub struct Before {
     pub steady: bool,
 }
 
-/// Of the current process, which was the thread `thread` before.
+/// The state of the current process, which was the thread `thread` before.
 #[inline(always)]
 pub fn before(scratch: &mut Scratch, jail: JailCell, task: u64, thread: u32) -> Before {
     let mut actor = Actor::new(role::UNKNOWN);
@@ -140,7 +140,7 @@ pub fn before(scratch: &mut Scratch, jail: JailCell, task: u64, thread: u32) -> 
 }
 
 impl Before {
-    /// The role of who asked for the exec.
+    /// The role of the process that asked for the exec.
     #[inline(always)]
     pub fn caller(self) -> u32 {
         self.actor.caller()

@@ -9,7 +9,7 @@ use crate::read::{Step, repeat};
 /// An address of IPv6, or one of IPv4 as it is written there: words in network byte order.
 pub type Words = [u32; 4];
 
-/// The bit of the role of an actor that nobody knows.
+/// The bit of the role of an unknown actor.
 const IS_UNKNOWN: u32 = 1 << role::UNKNOWN;
 
 /// The third word of an address of IPv4 written within IPv6, `::ffff:0:0/96`.
@@ -35,7 +35,7 @@ fn is_v4(ip: Words) -> bool {
 struct Search {
     table: &'static Table,
     ip: Words,
-    /// In the machine's byte order.
+    /// The port in the machine's byte order.
     port: u16,
     /// The bit of the kind of attempt.
     on: u32,
@@ -57,7 +57,7 @@ impl Step for Search {
             return true;
         }
         self.rule = automaton::stronger(self.table, peer.rule, self.rule);
-        // Of one that nobody knows, what names actors may be meant or not.
+        // For an unknown actor, a rule that names actors may be meant or not.
         self.role == IS_UNKNOWN && peer.roles != u32::MAX
     }
 }

@@ -163,7 +163,7 @@ pub fn index(column: u32) -> usize {
 #[inline(always)]
 fn next(table: &Table, state: u32, byte: u8) -> u32 {
     let class = u32::from(table.classes[usize::from(byte)]);
-    // Opaque: 6.1's verifier forgets a bound at a 32-bit `or`, and the compiler, who knows that the
+    // Opaque: 6.1's verifier forgets a bound at a 32-bit `or`, and the compiler, which knows that the
     // table is as large as that, would leave out the mask behind it.
     let cell = read::opaque(u64::from(state << (table.shift & 15) | class));
     u32::from(table.transitions[cell as usize % CELLS])

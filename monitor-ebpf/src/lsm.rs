@@ -166,7 +166,7 @@ fn lsm_path_chown(context: LsmContext) -> i32 {
     ask_change(on::CHMOD, Place::at(context.arg(0)), None)
 }
 
-/// Asks about a change of who may do what with the file of a directory entry.
+/// Asks about a change of the access control list of a directory entry's file.
 #[inline(always)]
 fn ask_access(dentry: u64) -> i32 {
     ask_change(

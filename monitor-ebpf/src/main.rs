@@ -50,7 +50,7 @@ fn class_of_number(nr: i32) -> u8 {
     class.copied().unwrap_or(class::UNKNOWN)
 }
 
-/// The class of a syscall; `None` for one that nobody needs to look at now.
+/// The class of a syscall; `None` for one that need not be looked at now.
 #[inline(always)]
 fn interesting(nr: i32) -> Option<u8> {
     let class = class_of_number(nr);

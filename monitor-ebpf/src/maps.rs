@@ -37,7 +37,7 @@ pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 #[btf_map]
 pub static VERDICTS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 
-/// Made as they are needed: most jails have rules that do not ask who acts, and most threads are in no such call.
+/// Made as they are needed: most jails have rules that name no actor, and most threads are in no such call.
 const NO_PREALLOC: u32 = 1;
 
 /// Actors by process, as [`turnkey_abi::Actor`] writes them: those of jails whose rules name actors.

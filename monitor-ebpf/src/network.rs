@@ -102,8 +102,8 @@ impl Internet {
         }
     }
 
-    /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. There
-    /// is nobody, and the question that it then sends is told by name.
+    /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. No
+    /// server is there, and the question that it then sends is told by name.
     #[inline(always)]
     fn asks_nobody(self, jail: JailCell, what: u16) -> bool {
         jail.network() == network::NONE
@@ -120,7 +120,7 @@ impl Internet {
         what == act::BIND && self.port == 0 && self.is_loopback()
     }
 
-    /// A datagram socket connected to port 0 reaches nobody and sends nothing: getaddrinfo(3)
+    /// A datagram socket connected to port 0 reaches no peer and sends nothing: getaddrinfo(3)
     /// does it to put the addresses that it found in order.
     #[inline(always)]
     fn is_nobody(self, what: u16) -> bool {
@@ -181,7 +181,7 @@ fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, 
 /// A hook's answer: 1 lets the act go on, 0 fails it with EPERM.
 #[inline(always)]
 pub fn hook(what: u16, address: Internet) -> i32 {
-    // A socket of the jail in the hands of someone outside: nobody has a rule for that.
+    // A socket of the jail in the hands of a process outside: no rule is for that.
     let Some(jail) = read::current_jail() else {
         return 0;
     };
@@ -244,7 +244,7 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
         class::SENDMSG => {
             let (address, is_known) = read::user::<u64>(second);
             if !is_known {
-                // It may name somebody: nothing is at this address, and that is told.
+                // It may name a peer: nothing is at this address, and that is told.
                 return (u64::MAX, 1);
             }
             (address, read::user::<u32>(second + 8).0)

@@ -112,7 +112,7 @@ const SOUGHT: u32 = 32;
 struct Newest {
     /// Address of the list node by which the entry hangs in the list, inside of the entry.
     node: u64,
-    /// Of that place within an entry.
+    /// Offset of the list node within an entry.
     offset: u64,
     name: [u64; 4],
     length: u32,
@@ -423,7 +423,7 @@ pub fn place_of(file: u64) -> Place {
 
 /// The place where a mapped file stands in the jail's tree. What overlayfs maps is a file of its own,
 /// behind the one that was opened; newer kernels keep the place of the latter beside it. The file
-/// behind is on a mount in nobody's tree, as memory files are, whose file system is the kernel's own.
+/// behind is on a mount in no task's tree, as memory files are, whose file system is the kernel's own.
 #[inline(always)]
 pub fn user_place(file: u64) -> Place {
     const SB_KERNMOUNT: u64 = 1 << 22;

@@ -100,7 +100,7 @@ pub struct Cursor {
     pub place: u64,
     /// The word through which [`forgotten`] passes values.
     pub passage: u64,
-    /// Of work memory that is claimed: which it is.
+    /// Index of this work memory in its map, where it is claimed.
     pub claimed: u64,
 }
 
@@ -133,7 +133,7 @@ pub fn has(which: u64) -> bool {
     unsafe { core::ptr::read_volatile(&raw const FAULTS) & which != 0 }
 }
 
-/// Not 0 while a jail is condemned, or has its calls noted. Syscalls that nobody looks at cost the host
+/// Not 0 while a jail is condemned, or has its calls noted. Syscalls that are not looked at cost the host
 /// this one load.
 static mut EVERY_CALL: u32 = 0;
 

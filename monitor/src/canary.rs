@@ -58,7 +58,7 @@ pub enum CanaryError {
 }
 
 const DEADLY: &CStr = c"/turnkey-canary";
-/// There everywhere, and opened by no one who is about to be killed anyway.
+/// A file that is there everywhere.
 const DENIED_FILE: &CStr = c"/";
 const DENIED_PROGRAM: &CStr = c"/proc/self/exe";
 const _: () = assert!(DEADLY.count_bytes() < PATH_ROOM && DENIED_FILE.count_bytes() < PATH_ROOM);

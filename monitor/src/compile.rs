@@ -1,4 +1,4 @@
-//! From a policy's rules to the table that the kernel decides with.
+//! Compiles a policy's rules to the table that the kernel decides with.
 //!
 //! All path patterns become one automaton over bytes. What decides in which state is settled
 //! here, by the policy's own order, so the kernel only takes one transition per byte and looks up
@@ -154,7 +154,7 @@ impl Rules {
     }
 
     /// Has perf call the programs that decide, as they are called since Linux 7, on any kernel: how they
-    /// are tried where nobody needs them.
+    /// are tried where they are not needed.
     #[must_use]
     pub fn called_by_perf(mut self) -> Self {
         self.by_perf = true;

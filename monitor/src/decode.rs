@@ -1,4 +1,4 @@
-//! From the kernel's records to events. Total: any bytes give an event or an error, never a panic.
+//! Decodes the kernel's records to events. Total: any bytes give an event or an error, never a panic.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -128,7 +128,7 @@ pub fn decode(bytes: &[u8]) -> Result<Event, DecodeError> {
     event(&parts(bytes)?)
 }
 
-/// Decodes what a thread has repeated and nobody has told of: `None` when there is nothing.
+/// Decodes a thread's repetitions that no record has told of: `None` when there is nothing.
 pub(crate) fn untold(slot: &Repeat) -> Option<Result<Event, DecodeError>> {
     // The record itself stands for one.
     let repeated = slot.record.repeated.checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! From the kernel's counts of a jail and what arrived here: how complete the evidence is.
+//! Completeness of the evidence, from the kernel's counts of a jail and what arrived here.
 
 use aya::maps::MapError;
 use aya::programs::ProgramError;
@@ -53,7 +53,7 @@ pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived) -> Evidence {
     let malformed = arrived.malformed;
     let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
     let seen = by_kind(&jail.seen);
-    // Every jail starts a command, and everything in it ends: who saw neither was not looking.
+    // Every jail starts a command, and everything in it ends: programs that saw neither were not looking.
     let looked = jail.started != 0 && seen.exit > 0;
     let complete =
         looked && nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;

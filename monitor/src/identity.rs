@@ -34,7 +34,7 @@ impl FileId {
 /// A path of which a rule means the file, by whatever name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedPath {
-    /// As seen in the jail.
+    /// The path as seen in the jail.
     pub path: Vec<u8>,
     /// The id of the first rule that asks for it.
     pub rule: String,

@@ -38,7 +38,7 @@ pub(crate) fn object(
         loader.map_max_entries(map, seats);
     }
     if tier == Tier::Tracepoint {
-        // Seven megabytes that nobody would use.
+        // Seven megabytes that would not be used.
         loader.map_max_entries("HOOK_SCRATCH", 1);
     }
     loader

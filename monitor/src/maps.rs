@@ -66,7 +66,7 @@ impl Maps {
         self.every_call.set(0, 1, 0)
     }
 
-    /// Forgets a jail that has no task any more. System calls that nobody looks at need not look for
+    /// Forgets a jail that has no task any more. System calls that are not looked at need not look for
     /// their jail any longer for its sake; but there may be another that needs it.
     pub(crate) fn forget(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         in_one_go(|| self.forget_at_once(cgroup_id))
@@ -78,7 +78,7 @@ impl Maps {
         if !needs_every_call(&ended) {
             return Ok(());
         }
-        // In this order: a jail needs it before anybody raises the flag, so a jail that raised it in
+        // In this order: a jail needs it before any run raises the flag, so a jail that raised it in
         // vain is found by the search behind.
         self.every_call.set(0, 0, 0)?;
         let needs_it = |(_, JailValue(jail)): (u64, JailValue)| needs_every_call(&jail);

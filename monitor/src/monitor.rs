@@ -51,7 +51,7 @@ pub enum AdoptError {
 ///
 /// Programs that were loaded for this run alone leave the kernel with it, or with this process.
 /// Those that are loaded for all keep a jail's rules until [`Monitor::finish`]; when that is never
-/// called, until somebody else takes the seat and finds the jail's cgroup gone.
+/// called, until another run takes the seat and finds the jail's cgroup gone.
 pub struct Monitor {
     loaded: Loaded,
     rules: Rules,
@@ -112,7 +112,7 @@ impl Monitor {
     }
 
     /// Says what was found at the [watched paths](Self::watched_paths), in their order. Rules know
-    /// files that nobody has told them of by their paths alone.
+    /// files that were not said by their paths alone.
     pub fn know(&mut self, found: &[Option<FileId>]) {
         self.rules.know(found);
     }
@@ -189,7 +189,7 @@ impl Monitor {
     }
 
     /// The numbers of the system calls that tasks of the jail have made since the command was started,
-    /// ascending; those that seccomp refused are none of them. Empty when nobody asked for it. All of
+    /// ascending; those that seccomp refused are none of them. Empty when they were not asked for. All of
     /// them when no task of the jail is left.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Asks for it back, too: a jail that the kernel does not know is watched by nobody.
+    /// Asks for it back, too: a jail that the kernel does not know is not watched.
     fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
         let Loaded { seat, maps, .. } = &mut self.loaded;
         if let Some(claim) = &mut seat.claim {
@@ -264,8 +264,8 @@ impl Monitor {
     }
 
     /// Readable when verdicts wait: what a rule speaks of, and every kill. Other events can be left waiting for a
-    /// while; as long as they are, those that follow wake nobody, and cost the jail less. That processes are made and
-    /// end wakes nobody at all: call [`Monitor::drain`] every now and then.
+    /// while; as long as they are, those that follow do not wake the reader, and cost the jail less. Forks,
+    /// execs and exits do not wake the reader at all: call [`Monitor::drain`] every now and then.
     #[must_use]
     pub fn verdicts(&self) -> BorrowedFd<'_> {
         self.loaded.seat.stream.verdicts()

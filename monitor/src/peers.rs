@@ -153,7 +153,7 @@ fn of_one(
     let mut answer = 0;
     for peer in table.peers[..count].iter().filter(speaks) {
         answer = stronger(table, peer.rule, answer);
-        // Of one that nobody knows, what names actors may be meant or not.
+        // For an unknown actor, a rule that names actors may be meant or not.
         if role != role::UNKNOWN || peer.roles == u32::MAX {
             break;
         }

@@ -27,7 +27,7 @@ pub(crate) enum Programs {
     /// Programs that stay in the kernel.
     Shared {
         programs: Vec<(String, OwnedFd)>,
-        /// As long as somebody holds these, the programs act, even when they are taken out of the
+        /// Links: as long as a process holds these, the programs act, even when they are taken out of the
         /// file system meanwhile.
         _links: Vec<OwnedFd>,
     },

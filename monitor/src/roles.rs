@@ -15,7 +15,7 @@ use crate::rows::Rows;
 /// A role: the rules that are meant to speak of an actor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Role {
-    /// By rule. Of an actor that nobody knows, every rule may be.
+    /// By rule: true when it is meant. For an unknown actor, every rule may be.
     meant: Vec<bool>,
     /// True when it is known which program and script the actor executes.
     pub(crate) is_known: bool,

@@ -1,6 +1,6 @@
 //! A seat: a jail's own maps in the kernel, which hold its rules, what its threads repeat, and its two rings.
 //!
-//! A seat is an index of the arrays of rooms and rings. Whoever has the seat has all of it: no other
+//! A seat is an index of the arrays of rooms and rings. The run that has the seat has all of it: no other
 //! jail's events can crowd out its own.
 
 use std::thread;

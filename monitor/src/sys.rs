@@ -220,7 +220,7 @@ const SOCKADDR_IN6_BYTES: libc::socklen_t = 28;
 fn canary(flight: &Flight) -> i32 {
     // SAFETY: no pointers. A program that is started against all rules shall not be heard.
     unsafe { (libc::close(1), libc::close(2)) };
-    // The programs see what is in memory when a call begins, and a page that nobody has touched is not.
+    // The programs see what is in memory when a call begins, and an untouched page is not.
     // One load brings it in; the canary shall not depend on luck.
     std::hint::black_box(
         flight
@@ -251,7 +251,7 @@ fn map_code() {
         libc::PROT_READ | libc::PROT_EXEC,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     );
-    // SAFETY: the kernel chooses where, and nobody uses it.
+    // SAFETY: the kernel chooses where, and it is not used.
     unsafe { libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0) };
 }
 
@@ -365,7 +365,7 @@ fn went_through(
 
 /// Opens a file; the error, if it fails.
 fn open(path: &CStr) -> Option<Errno> {
-    // On the stack: a page of the program that nobody has touched is not there for a look at the
+    // On the stack: an untouched page of the program is not there for a look at the
     // argument, and the first look is to be proved, too.
     let mut near = [0_u8; PATH_ROOM];
     for (byte, of) in near.iter_mut().zip(path.to_bytes()) {
@@ -373,7 +373,7 @@ fn open(path: &CStr) -> Option<Errno> {
     }
     let near = std::hint::black_box(&near);
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // Not by the library's open(2), which notes in this thread's memory that it can be cancelled: who dies in
+    // Not by the library's open(2), which notes in this thread's memory that it can be cancelled: a thread that dies in
     // the call does not take that back.
     // SAFETY: the path ends in a zero, as it is shorter than its place; the kernel only reads it.
     let opened = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, near.as_ptr(), flags) };

@@ -2,7 +2,7 @@
 //!
 //! Since Linux 7 a task can lose the CPU in the middle of a tracepoint, and the kernel leaves a
 //! program out while another task of the CPU is in it. A task that wants to break a rule need only
-//! have somebody interrupted there first. The programs that decide are called by perf then, which
+//! have another task interrupted there first. The programs that decide are called by perf then, which
 //! keeps the CPU until they are done.
 
 use std::path::Path;
@@ -117,7 +117,7 @@ impl Tracepoint {
         Ok(())
     }
 
-    /// As [`Self::attach`], as long as somebody holds the link.
+    /// As [`Self::attach`], as long as a process holds the link.
     pub(crate) fn link(self, ebpf: &mut Ebpf) -> Result<FdLink, OpenError> {
         let name = self.program;
         match self.way {

@@ -207,7 +207,7 @@ const PATTERNS: &[&str] = &[
 /// Paths of programs and scripts.
 const ACTORS: [&str; 7] = ["/a", "/b", "/a/b", "/a/c", "/c", "/c/d/b", "memfd:b"];
 
-/// The paths of a program and of a script; `None` when nobody knows who acts.
+/// The paths of a program and of a script; `None` when the actor is unknown.
 type Acting = Option<(&'static str, Option<&'static str>)>;
 
 fn actor() -> impl Strategy<Value = Acting> {

@@ -6,7 +6,7 @@ use aya_ebpf::programs::TracePointContext;
 use super::kernel;
 
 /// Makes a program of perf's trace events. It answers 1: with 0 the kernel would keep the event from
-/// everybody else who wants it.
+/// every other program that wants it.
 macro_rules! perf_program {
     ($name:ident, $body:expr) => {
         #[unsafe(no_mangle)]

@@ -183,7 +183,7 @@ impl JailCell {
     #[inline(always)]
     pub fn filters(self, nr: i32) -> bool {
         let slot = apart(u64::from(nr as u32)) as usize;
-        // SAFETY: the word is one of the array's, and nobody writes it while a jail is watched.
+        // SAFETY: the word is one of the array's, and it is not written while a jail is watched.
         let word = unsafe { (*self.0).filtered[slot / 64 % FILTERED_WORDS] };
         slot < COUNT && word >> (slot % 64) & 1 != 0
     }
@@ -198,7 +198,7 @@ impl JailCell {
     /// Lets the ends of calls look for what hooks have left.
     #[inline(always)]
     pub(super) fn set_marked(self) {
-        // SAFETY: as in `is_marked`, and all who write it write the same.
+        // SAFETY: as in `is_marked`, and every program writes the same to it.
         unsafe { (&raw mut (*self.0).marked).write_volatile(1) };
     }
 

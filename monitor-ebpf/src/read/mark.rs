@@ -72,7 +72,7 @@ fn keep(jail: JailCell, thread: u32, what: u64) -> bool {
 /// Takes the mark that was left for the end of this call away; asked once.
 #[inline(always)]
 pub fn take_mark(thread: u32, nr: i32) -> Mark {
-    // SAFETY: the value is one word, which is read at once, and nobody but the thread itself, which is here, writes
+    // SAFETY: the value is one word, which is read at once, and only the thread itself, which is here, writes
     // or removes it.
     let Some(mark) = (unsafe { maps::MARKS.get(&thread) }) else {
         return Mark(0);

@@ -1,7 +1,7 @@
 //! Taking a seat, and giving it back.
 //!
 //! A seat is its holder's as long as the holder has its directory locked; the kernel gives the lock
-//! back when the holder dies. Whoever takes a seat whose holder has not given it back finds in it the
+//! back when the holder dies. A run that takes a seat whose holder has not given it back finds in it the
 //! cgroup of the jail that it was for, and takes it only when that cgroup is no more.
 
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ use super::folder::{Folder, SharedError, found, make, remove};
 /// Seats that stay when no jail sits on them: what is made already need not be made again.
 pub(super) const KEPT: u32 = 4;
 
-/// A seat that nobody else can take.
+/// A seat that no other run can take.
 pub(crate) struct Claim {
     index: u32,
     path: PathBuf,
@@ -93,7 +93,7 @@ fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Seat>
     Seat::new(index, furniture, Some(claim)).map(Some)
 }
 
-/// Locks a seat's directory, unless somebody has it, or has taken it away meanwhile.
+/// Locks a seat's directory, unless another run has it, or has taken it away meanwhile.
 fn lock(path: &Path) -> Result<Option<Flock<File>>, SharedError> {
     let directory = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -142,7 +142,7 @@ fn furnish_one(path: &Path, index: u32, maps: &mut Maps) -> Result<Furniture, Op
     ];
     for (name, map) in files {
         let file = path.join(name);
-        // Left by somebody who did not finish.
+        // Left by a run that did not finish.
         if let Err(error) = fs::remove_file(&file)
             && error.kind() != io::ErrorKind::NotFound
         {

@@ -19,7 +19,7 @@ use super::TIER_HOOK;
 /// The mount point of the BPF file system by convention; `Documentation/bpf/fs`.
 const BPF: &str = "/sys/fs/bpf";
 const ROOT: &str = "/sys/fs/bpf/turnkey";
-/// Mounted without options the file system lets everybody make directories in it, also one of this name.
+/// Mounted without options the file system lets every user make directories in it, also one of this name.
 const TAKE_BACK: &str = "rm -r /sys/fs/bpf/turnkey && chmod go-w /sys/fs/bpf";
 const TAKE_BACK_ALL: &str =
     "chown root /sys/fs/bpf && chmod go-w /sys/fs/bpf && rm -rf /sys/fs/bpf/turnkey";
@@ -175,7 +175,7 @@ pub(super) fn root_is_there() -> Result<bool, SharedError> {
     let root = root();
     let data = match fs::symlink_metadata(root) {
         Ok(data) => data,
-        // A BPF file system that only root may look into is not for who asks.
+        // A BPF file system that only root may look into is not for another user.
         Err(error) if is_absent(&error) => return Ok(false),
         Err(error) => return Err(SharedError::pinned(root, error)),
     };
@@ -240,7 +240,7 @@ pub(super) fn lock_root() -> Result<Flock<File>, SharedError> {
     }
 }
 
-/// Mounts the BPF file system where hosts have it, if nobody has: most do at boot.
+/// Mounts the BPF file system where hosts have it, if it is not mounted: most do at boot.
 fn mount_bpf() -> Result<(), SharedError> {
     if statfs(BPF).is_ok_and(|system| system.filesystem_type() == BPF_FS_MAGIC) {
         return Ok(());

@@ -2,8 +2,8 @@
 //!
 //! A table is a pure function of the rules, as a syscall filter is of the names that are allowed, and to make
 //! one takes longer than most of what a run does besides. So each is put into a map of its own, whose name is
-//! the digest of all that it was made from, and who is to have the same maps it. It gets its name when it is whole,
-//! and nobody writes it afterwards.
+//! the digest of all that it was made from, and a run that is to have the same maps it. It gets its name when it is
+//! whole, and is not written afterwards.
 
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -50,7 +50,7 @@ pub(crate) fn table(
 /// Bytes that `make` makes of `from`, and of nothing else: those that are kept, or new ones, which are kept from then
 /// on where programs are loaded for all.
 ///
-/// Who may load programs for all is root, and nobody else can put anything where they are: what is found
+/// Only root may load programs for all, and put anything where they are: what is found
 /// there is as good as what this process makes.
 ///
 /// # Errors
@@ -84,7 +84,7 @@ fn file(
     Some(kind(&folder).join(digest(from).ok()?))
 }
 
-/// Of everything that it depends on: what it is made of, and the program that makes it.
+/// Digest of everything that the object depends on: what it is made of, and the program that makes it.
 fn digest(from: &impl Hash) -> io::Result<String> {
     let maker = fs::metadata("/proc/self/exe")?;
     let mut taken = Taken(Sha256::new());

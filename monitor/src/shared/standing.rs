@@ -1,4 +1,4 @@
-//! A group in which nobody ever is, and that the programs for sockets are attached to as long as they are loaded.
+//! A cgroup that never has a process, and that the programs for sockets are attached to as long as they are loaded.
 //!
 //! The first program of a kind that is attached to any group of the host, and the last that is taken off, have the
 //! kernel rewrite its own code, for which every CPU waits (`cgroup_bpf_enabled_key` in `kernel/bpf/cgroup.c`).

@@ -47,10 +47,10 @@ pub struct WatchedJail {
     pub lost: u64,
 }
 
-/// All that is loaded; `object` tells which of it is current.
+/// Versions that are loaded; `object` tells which of them is current.
 ///
 /// # Errors
-/// When it cannot be read, or somebody else than root could have put it there.
+/// When it cannot be read, or another user than root could have put it there.
 pub fn status<'o>(object: impl Into<ObjectFile<'o>>) -> Result<Vec<SharedVersion>, OpenError> {
     let current = Folder::of(&object.into()).name();
     let finished = all()?.into_iter().filter(Folder::is_finished);

@@ -21,7 +21,7 @@ const MOST: usize = (1 << 15) - size_of::<u64>();
 /// The size of the value of such a map, in bytes.
 pub(crate) const VALUE: usize = size_of::<Held>();
 
-/// Puts bytes into a map that nobody else knows yet.
+/// Puts bytes into a map that no other process knows yet.
 ///
 /// # Errors
 /// When they are more than [`MOST`], or the map cannot be mapped.

@@ -24,8 +24,8 @@ pub(super) enum Access {
     Write,
 }
 
-// SAFETY: the mapping belongs to the process and not to a thread; whoever reaches into it says why
-// that is sound.
+// SAFETY: the mapping belongs to the process and not to a thread; every access says why
+// it is sound.
 unsafe impl Send for Pages {}
 
 impl Pages {
@@ -68,7 +68,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the pages are nobody else's, and no borrow of them is left.
+        // SAFETY: the pages are this value's own, and no borrow of them is left.
         let unmapped = unsafe { munmap(self.first, self.bytes) };
         // It fails only for an address that is none of a page.
         debug_assert!(unmapped.is_ok());

@@ -128,7 +128,7 @@ fn within(position: u64, bytes: usize) -> usize {
 /// The position of the reader, or of the kernel: the first word of its page.
 fn position(page: &Pages) -> &AtomicU64 {
     // SAFETY: it is aligned, mapped as long as the page is, and only ever used as an atomic. That of
-    // the kernel is mapped for reading, and nobody stores to it.
+    // the kernel is mapped for reading, and this process does not store to it.
     unsafe { AtomicU64::from_ptr(page.at(0).as_ptr()) }
 }
 

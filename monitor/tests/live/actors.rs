@@ -363,7 +363,7 @@ fn by_perf_a_script_is_the_same() {
     assert_decided(&seen, &STARTED);
 }
 
-/// The rules that decided, with the name of whoever acted.
+/// The rules that decided, with the name of the actor.
 fn by_whom(seen: &Seen, kind: impl Fn(&Kind) -> bool) -> Vec<usize> {
     let events = seen.events.iter().filter(|event| kind(&event.kind));
     events

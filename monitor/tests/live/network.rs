@@ -1,4 +1,4 @@
-//! Sockets: what is refused never reaches anybody, and is told.
+//! Sockets: a refused act reaches no peer, and is told.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
