@@ -1,6 +1,6 @@
 //! The syscalls that are looked at, by their number in the table of `x86_64`.
 //!
-//! This is one of the two places that know the processor; the other is the names of registers in
+//! This is one of the two places that know the CPU architecture; the other is the names of registers in
 //! [`crate::Offsets`].
 
 /// Numbers at or above this are in no table: the kernel has none yet, and the filter answers them.

@@ -30,8 +30,8 @@ fn group(name: &str) -> Option<PathBuf> {
     Some(hierarchy()?.join(format!("{PREFIX}{name}")))
 }
 
-/// Times that a group is made that another load takes away in the same moment: a process with another BPF file system,
-/// as in another mount namespace, has another lock, and the same groups.
+/// Most attempts to make a group that another load takes away in the same moment: a process with another BPF file
+/// system, as in another mount namespace, has another lock, and the same groups.
 const TRIES: usize = 8;
 
 /// Makes it, and keeps the programs attached to it by links in `pins`.

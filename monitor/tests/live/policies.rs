@@ -159,7 +159,7 @@ fn tries(runner: &mut TestRunner) -> Vec<Try> {
     (0..ATTEMPTS).map(try_any).collect()
 }
 
-/// Makes a file; a path that is a directory for one and a file for another stays the first.
+/// Makes a file. A path can be a file's own, and a directory of another one: the first that is made stays.
 fn make(path: &Path, text: &str) {
     if let Some(parent) = path.parent()
         && std::fs::create_dir_all(parent).is_ok()
