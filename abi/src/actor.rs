@@ -1,4 +1,4 @@
-//! What the kernel knows of the processes whose programs rules name.
+//! Actors: the processes whose programs and scripts rules name, as the kernel keeps them.
 
 /// Most processes, of all jails together, whose role is known at the same time.
 pub const ACTORS: u32 = 1 << 16;
@@ -6,7 +6,7 @@ pub const ACTORS: u32 = 1 << 16;
 /// A process: the start of its first thread, and its id in the host's namespace. No other ever has both.
 pub type Process = [u64; 2];
 
-/// What a process executes, in one word.
+/// An actor: the role of a process, the role that asked for its exec, and the thread that asks for one, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actor(pub u64);
 
@@ -46,7 +46,7 @@ impl Actor {
         Self(self.0 & !Self::ROLE | role as u64 & Self::ROLE)
     }
 
-    /// A process that has made executable what its jail may have written: what it does is nobody's in
+    /// A process that has made executable what its jail may have written: what it does is no actor's in
     /// particular from then on, until it executes something else.
     #[must_use]
     #[inline(always)]
@@ -54,7 +54,7 @@ impl Actor {
         Self(Self::MIXED)
     }
 
-    /// Whether it is one that is [`mixed`](Self::mixed).
+    /// True for a [`mixed`](Self::mixed) actor.
     #[must_use]
     #[inline(always)]
     pub const fn is_mixed(self) -> bool {
@@ -68,14 +68,14 @@ impl Actor {
         (self.0 >> 32) as u32
     }
 
-    /// Its role.
+    /// The process's role.
     #[must_use]
     #[inline(always)]
     pub const fn role(self) -> u32 {
         (self.0 & Self::ROLE) as u32
     }
 
-    /// The role of who asked for its exec, as long as that is not told; else its own.
+    /// The role of the process that asked for its exec, as long as that is not told; else its own.
     #[must_use]
     #[inline(always)]
     pub const fn caller(self) -> u32 {

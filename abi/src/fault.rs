@@ -23,11 +23,11 @@ pub const RINGS: u64 = 1 << 5;
 pub const REPEATS: u64 = 1 << 6;
 /// Work memory of hooks is not given back.
 pub const KEEP: u64 = 1 << 7;
-/// What a process is, is not kept: neither at an exec nor at a fork.
+/// An actor is kept neither at an exec nor at a fork.
 pub const ACTORS: u64 = 1 << 8;
-/// As if no fork were told.
+/// No fork is told.
 pub const FORKS: u64 = 1 << 9;
-/// What a hook leaves for the end of a call is not kept.
+/// A hook's mark for the end of a call is not kept.
 pub const MARKS: u64 = 1 << 11;
 
 const _: () = assert!(MARK & ((2 * FORKS - 1) | MARKS) == 0);

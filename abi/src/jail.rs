@@ -1,4 +1,4 @@
-//! What the kernel knows of one jail.
+//! A jail's state in the kernel: configuration, counters, and the flags that programs set.
 
 use core::mem::size_of;
 
@@ -20,7 +20,7 @@ pub struct Jail {
     pub condemned_thread: u32,
     /// One of [`started`].
     pub started: u32,
-    /// Where the jail's rules and rings are: an index of the arrays of rooms and rings.
+    /// The jail's seat: an index of the arrays of rooms and rings.
     pub seat: u32,
     /// One of [`network`].
     pub network: u32,
@@ -28,11 +28,11 @@ pub struct Jail {
     pub kill_on_loss: u32,
     /// Not 0: a program that cannot do its work condemns the jail.
     pub strict: u32,
-    /// Not 0: the jail is a canary's, whose end is nobody else's business.
+    /// Not 0: the jail is a canary's, whose end concerns no other run.
     pub canary: u32,
     /// Not 0: the numbers of the system calls that are made are noted in `called`.
     pub notes_calls: u32,
-    /// Not 0: rules name who acts, so every process has a role.
+    /// Not 0: rules name actors, so every process has a role.
     pub has_roles: u32,
     /// Not 0: some rule speaks of looks, calls that ask about a path and open nothing.
     pub asks_of_looks: u32,
@@ -40,9 +40,9 @@ pub struct Jail {
     pub has_hooks: u32,
     /// The number of the next record.
     pub seq: u64,
-    /// What happened, by [`count::slot`].
+    /// Acts observed, by [`count::slot`].
     pub seen: [u64; count::SLOTS],
-    /// What happened and is in no record, because the record did not fit the ring.
+    /// Acts whose record did not fit the ring, by [`count::slot`].
     pub lost: [u64; count::SLOTS],
     /// Records that did not fit the ring.
     pub lost_records: u64,
@@ -52,7 +52,7 @@ pub struct Jail {
     pub unreadable: u64,
     /// Files whose path the kernel's structures did not yield.
     pub unresolved: u64,
-    /// How many hooks are at work for it, each in memory that all jails have together.
+    /// Hooks at work for the jail, each in work memory that all jails share.
     pub working: u64,
     /// Not 0: a hook has left something for the end of a call that a thread was in.
     pub marked: u64,
@@ -60,7 +60,7 @@ pub struct Jail {
     /// gets it. Written by user space alone.
     pub filtered: [u64; FILTERED_WORDS],
     /// By number: 1 when a task has made this system call since the command was started. A byte each,
-    /// so that two processors need not agree.
+    /// so that two CPUs need not agree.
     pub called: [u8; COUNT],
 }
 
@@ -99,24 +99,24 @@ impl Jail {
 const _: () =
     assert!(size_of::<Jail>() == 48 + 8 + 2 * 8 * count::SLOTS + 48 + 8 * FILTERED_WORDS + COUNT);
 
-/// Whether the command itself was started: from then on rules on `exec` apply.
+/// States of the jail's command: from its start on, rules on `exec` apply.
 pub mod started {
-    /// It was not.
+    /// The command was not started yet.
     pub const NOT: u32 = 0;
-    /// It was, and its record is still to be made.
+    /// The command was started, and its record is still to be made.
     pub const UNTOLD: u32 = 1;
-    /// It was, and is told.
+    /// The command was started, and its record is made.
     pub const TOLD: u32 = 2;
 }
 
-/// What internet sockets may reach.
+/// Network modes: the addresses that internet sockets may reach.
 pub mod network {
-    /// Nothing.
+    /// No address.
     pub const NONE: u32 = 0;
     /// The jail's own loopback.
     pub const LOOPBACK: u32 = 1;
     /// The same, in which some addresses of others are local; what has no route has none.
     pub const ALLOW: u32 = 2;
-    /// Whatever the host reaches; its loopback is not the jail's own.
+    /// All addresses that the host reaches; its loopback is not the jail's own.
     pub const HOST: u32 = 3;
 }

@@ -48,7 +48,7 @@ pub const PROCESS_LIMIT: u32 = VERDICT_RING / 2;
 /// of the longest records, and the first of them ends the jail.
 pub const VERDICT_LIMIT: u32 = VERDICT_RING / 4 * 3;
 
-/// How many jails one loaded object can watch at the same time.
+/// Most jails that one loaded object can watch at the same time.
 pub const SEATS: u32 = 1024;
 
 /// The symbol by which an object says that it speaks version [`ABI_VERSION`]; the number in its

@@ -1,4 +1,4 @@
-//! Where the running kernel keeps its fields.
+//! Byte offsets of the running kernel's structure members.
 
 /// Declares [`Offsets`] and [`OFFSETS`] from one list, so that they cannot differ.
 macro_rules! offsets {

@@ -1,4 +1,4 @@
-//! What the kernel tells: one record per observation.
+//! The record: one per observation, as the programs write it to a ring.
 
 use core::mem::size_of;
 
@@ -26,18 +26,18 @@ pub const QUESTION: usize = 512;
 pub struct Record {
     /// Counts records from 0 per jail, also when the record itself is lost.
     pub seq: u64,
-    /// When it happened, or happened first: `CLOCK_BOOTTIME`, nanoseconds.
+    /// Time of the act, or of the first one counted: `CLOCK_BOOTTIME`, nanoseconds.
     pub time_ns: u64,
-    /// When it happened last; 0 when `repeated` is.
+    /// Time of the last act counted; 0 when `repeated` is.
     pub last_ns: u64,
-    /// How often the same thread did the very same once more, without anything in between.
+    /// Further times that the same thread repeated the act, without anything in between.
     pub repeated: u64,
     /// Start of the process, `CLOCK_BOOTTIME` nanoseconds.
     pub start_ns: u64,
     /// Inode of the file of [`kind::EXEC`], [`kind::OPEN`] and [`kind::MAP`].
     pub inode: u64,
     /// [`kind::REFUSED`]: the first three arguments, or zeros where the filter refused the call by its
-    /// number and nobody looked at them. [`kind::FORK`]: the child's process id, its
+    /// number and no program looked at them. [`kind::FORK`]: the child's process id, its
     /// id in the jail, its start.
     pub args: [u64; 3],
     /// Process id in the host's namespace.
@@ -111,7 +111,7 @@ impl Record {
 const _: () = assert!(size_of::<Record>() == 136);
 const _: () = assert!(align_of::<Record>() == 8);
 
-/// What a record tells of.
+/// Kinds of record.
 pub mod kind {
     /// A program image was replaced.
     pub const EXEC: u16 = 0;
@@ -142,11 +142,11 @@ pub mod kind {
     pub const LOOK: u16 = 10;
 }
 
-/// What is counted apart: as a kind of record, but connect, bind, send and listen each by itself.
+/// Slots of the counters: one per kind of record, and connect, bind, send and listen each by itself.
 pub mod count {
     use super::{act, kind};
 
-    /// How many counts there are: a power of two, an index the verifier can bound.
+    /// Number of slots: a power of two, so that the verifier can bound an index.
     pub const SLOTS: usize = 16;
 
     /// The count of listen(2).
@@ -156,7 +156,7 @@ pub mod count {
     /// The count of sends with an address.
     pub const SEND: usize = SLOTS - 1;
 
-    /// Where records of a kind are counted; `what` is that of the record.
+    /// The slot in which records of a kind are counted; `what` is that of the record.
     #[must_use]
     #[inline(always)]
     pub const fn slot(kind: u16, what: u16) -> usize {
@@ -169,7 +169,7 @@ pub mod count {
     }
 }
 
-/// What was done with a socket address.
+/// Acts on a socket address.
 pub mod act {
     /// connect(2)
     pub const CONNECT: u16 = 0;
@@ -181,7 +181,7 @@ pub mod act {
     pub const LISTEN: u16 = 3;
 }
 
-/// Bits about the texts of a record, and about who it is of.
+/// Bits about the texts of a record, and about its actor.
 pub mod flag {
     /// `raw` was longer than what a record holds.
     pub const RAW_TRUNCATED: u16 = 1 << 0;
@@ -204,8 +204,8 @@ pub mod flag {
     pub const WRITABLE: u16 = 1 << 8;
     /// [`super::kind::EXEC`]: `raw` names a script, and the file is what interprets it.
     pub const SCRIPT: u16 = 1 << 9;
-    /// Who acted has the role [`crate::role::UNKNOWN`], as all have where no rule names who acts. Where
-    /// rules do, the strongest of all the answers that it might have had was given.
+    /// The acting process has the role [`crate::role::UNKNOWN`], as all have where no rule names actors. Where rules
+    /// do, the strongest of all the answers that it might have had was given.
     pub const ACTOR_UNKNOWN: u16 = 1 << 10;
     /// [`super::kind::CHANGE`], [`super::kind::LOOK`]: the argument that is the object could not be read. What is
     /// empty was.

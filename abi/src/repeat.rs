@@ -1,4 +1,4 @@
-//! What threads repeat: their last record, and how often it happened again since it was told.
+//! Repetitions of threads: their last record, and how often it happened again since it was told.
 
 use core::mem::size_of;
 
@@ -14,12 +14,12 @@ pub const REPEATS: usize = 128;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// How many programs want the slot now; the first has it.
+    /// Programs that want the slot now; the first has it.
     pub claims: u64,
     /// The record as it was sent. `repeated` says how often the act has happened since, of which
     /// nothing is told yet, and `time_ns` and `last_ns` when it did first and last.
     pub record: Record,
-    /// Its text.
+    /// The record's text.
     pub text: [u8; REPEAT_TEXT],
 }
 

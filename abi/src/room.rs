@@ -1,4 +1,4 @@
-//! What a jail has in the kernel besides its counts and its rings.
+//! The room: a jail's rules and repetitions in the kernel, besides its counts and its rings.
 
 use core::mem::size_of;
 
@@ -10,7 +10,7 @@ use crate::{Repeats, Table};
 pub struct Room {
     /// The jail's rules: written by user space while no task of the jail exists.
     pub table: Table,
-    /// What its threads repeat: written by the kernel.
+    /// Repetitions of the jail's threads: written by the kernel.
     pub repeats: Repeats,
 }
 

@@ -1,6 +1,6 @@
 //! The syscalls that are looked at, by their number in the table of `x86_64`.
 //!
-//! This is one of the two places that know the processor; the other is the names of registers in
+//! This is one of the two places that know the CPU architecture; the other is the names of registers in
 //! [`crate::Offsets`].
 
 /// Numbers at or above this are in no table: the kernel has none yet, and the filter answers them.
@@ -52,9 +52,9 @@ pub mod on {
     pub const NONE: u8 = 31;
 }
 
-/// How a syscall is looked at.
+/// Classes of syscalls, by the arguments that are looked at.
 pub mod class {
-    /// Not at all.
+    /// A syscall that is not looked at.
     pub const NONE: u8 = 0;
     /// `open(path, flags, …)`
     pub const OPEN: u8 = 1;
@@ -148,7 +148,7 @@ pub mod class {
 /// A syscall that is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syscall {
-    /// Its number.
+    /// The syscall's number.
     pub nr: u16,
     /// The kernel's name for it.
     pub name: &'static str,

@@ -4,7 +4,7 @@
 //! one transition per byte of the path, and the state after the last byte names, for each column,
 //! the rule that decides. What decides over what was settled when the table was made.
 //!
-//! Where rules name who acts, every process has a *role*: which of those rules are about it. Each role has
+//! Where rules name actors, every process has a *role*: which of those rules are about it. Each role has
 //! answers of its own. Which role a program comes to, the same automaton tells from its path, by a start of
 //! its own.
 //!
@@ -86,12 +86,12 @@ pub struct Peer {
     pub family: u16,
     /// The deciding rule plus one.
     pub rule: u16,
-    /// Bits of roles: those in which the rule may be meant. All of them are set when it names nobody.
+    /// Bits of roles: those in which the rule may be meant. All of them are set when it names no actor.
     pub roles: u32,
 }
 
 impl Peer {
-    /// Nothing.
+    /// An entry that is not in use.
     pub const NONE: Self = Self {
         network: [0; 4],
         mask: [0; 4],
@@ -106,22 +106,22 @@ impl Peer {
 
 const _: () = assert!(size_of::<Peer>() == 48);
 
-/// Who acts, as far as the rules tell actors apart.
+/// Roles: kinds of actor, as far as the rules tell them apart.
 pub mod role {
-    /// The only one where no rule names actors. Where some do, that of a process of which nobody knows
-    /// what it executes: its answers are the strongest of all that it might have.
+    /// The only role where no rule names actors. Where some do, that of a process of which it is not
+    /// known what it executes: its answers are the strongest of all that it might have.
     pub const UNKNOWN: u32 = 0;
 }
 
-/// Which addresses a [`Peer`] speaks of.
+/// Families of address that a [`Peer`] speaks of.
 pub mod family {
-    /// Every one, and it names no port either: nothing that the jail says to itself is meant.
+    /// Every address, and it names no port either: nothing that the jail says to itself is meant.
     pub const EVERY: u16 = 0;
-    /// Every one, of the ports that it names.
+    /// Every address, of the ports that it names.
     pub const ANY: u16 = 1;
-    /// Those of IPv4, also where they are written within IPv6.
+    /// Addresses of IPv4, also where they are written within IPv6.
     pub const V4: u16 = 2;
-    /// Those of IPv6 but these.
+    /// Addresses of IPv6, without those of IPv4 written within it.
     pub const V6: u16 = 3;
 }
 
@@ -135,20 +135,20 @@ pub struct Table {
     pub shift: u32,
     /// Bit `column`: some rule may decide in this column. Without it the automaton is not asked.
     pub columns: u32,
-    /// How many of [`Table::files`] there are.
+    /// Number of entries of [`Table::files`] in use.
     pub file_count: u32,
-    /// How many of [`Table::peers`] there are.
+    /// Number of entries of [`Table::peers`] in use.
     pub peer_count: u32,
     /// Zero, which the programs take for a number that they do not know.
     pub reserved: u32,
-    /// How many roles there are; 1 when no rule names actors.
+    /// Number of roles; 1 when no rule names actors.
     pub role_count: u32,
     /// The state before the first byte of the path of a program or a script.
     pub actor_start: u32,
-    /// How many sets of patterns of scripts there are, with that of no script; 1 when no rule names any.
+    /// Number of sets of patterns of scripts, with that of no script; 1 when no rule names any.
     pub script_count: u32,
-    /// How many states there are. What stands behind the last one's in [`Table::accept`] and [`Table::transitions`] is
-    /// never looked at.
+    /// Number of states. Entries of [`Table::accept`] and [`Table::transitions`] beyond the last state's are never
+    /// read.
     pub state_count: u32,
     /// By role, for kinds of attempt without a path, of which no address is known, and for memory that is
     /// made executable and holds no file that a path leads to: the deciding rule plus one, or 0.
@@ -176,7 +176,7 @@ pub struct Table {
     /// them is answered by actions as strong.
     pub inside: [u16; STATES],
     /// By state: the first of its [`Table::rows`] about what may lie below the path that ends there, when it is
-    /// a directory whose content nobody knows. It holds the strongest answer that any path below it has and
+    /// a directory whose content is not known. It holds the strongest answer that any path below it has and
     /// would not have below a directory that no pattern tells from others.
     pub below: [u16; STATES],
     /// By column: the deciding rule plus one, or 0. Those of a state stand one behind the other, by role.
@@ -200,7 +200,7 @@ const _: () = assert!(
             + 2 * CELLS
 );
 
-/// What is asked of the automaton.
+/// Columns of a row of answers: one per question that is put to the automaton.
 pub mod column {
     /// Opening for reading.
     pub const READ: u32 = 0;
@@ -235,7 +235,7 @@ pub mod column {
     pub const SCRIPT: u32 = 11;
     /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
     pub const NAMELESS: u32 = 12;
-    /// How many columns there are.
+    /// Number of columns.
     pub const COUNT: usize = 16;
 
     /// The column for a file that no directory has a name of (any more).
@@ -250,11 +250,11 @@ pub mod column {
     }
 }
 
-/// What a rule does. The order is the order of strength.
+/// Actions of rules. The order is the order of strength.
 pub mod action {
     /// No rule decided.
     pub const NONE: u16 = 0;
-    /// Nothing.
+    /// The act goes on, and no violation is reported.
     pub const ALLOW: u16 = 1;
     /// A violation in the report.
     pub const LOG: u16 = 2;

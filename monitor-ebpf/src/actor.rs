@@ -1,4 +1,4 @@
-//! Who acts: which role a process has among the rules that name programs and scripts.
+//! Actors: the role that a process has among the rules that name programs and scripts.
 //!
 //! The role follows from what the process executed last, and is settled there. It does not depend on what
 //! the process can change afterwards, such as names, links, or the file that /proc says it executes.
@@ -13,12 +13,12 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 const AT_FDCWD: i32 = -100;
 
-/// Without a script.
+/// The kind of no script.
 pub const NO_SCRIPT: u32 = 0;
-/// It is not known which script.
+/// A script was started, and it is not known which one.
 pub const LOST: u32 = u32::MAX;
 
-/// As it is for good, also when another thread than the first one executes a program.
+/// The process of a task, which stays the same when another thread than the first one executes a program.
 #[inline(always)]
 fn process_of(task: u64) -> Process {
     let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
@@ -93,8 +93,8 @@ pub fn exited(jail: JailCell, task: u64) {
     }
 }
 
-/// Before an exec: whether nobody else can change the directory that a relative path starts from until it
-/// is done.
+/// Before an exec: notes it when no other task can change the directory that a relative path starts from until
+/// the exec is done.
 #[inline(always)]
 pub fn asks(jail: JailCell, who: Current) {
     let names_scripts = emit::table(jail).is_some_and(|table| table.script_count > 1);
@@ -109,7 +109,7 @@ pub fn asks(jail: JailCell, who: Current) {
     }
 }
 
-/// Whether nobody else has the task's working directory.
+/// True when no other task shares the task's working directory.
 #[inline(always)]
 fn is_alone(task: u64) -> bool {
     let users = offset!(fs_users);
@@ -117,15 +117,15 @@ fn is_alone(task: u64) -> bool {
     users != ABSENT && read::kernel::<u32>(fs + u64::from(users)) == 1
 }
 
-/// What executes another program.
+/// The state of a process before it executes another program.
 #[derive(Clone, Copy)]
 pub struct Before {
     actor: Actor,
-    /// Its working directory is what it was then.
+    /// True when the working directory is still what it was before the exec.
     pub steady: bool,
 }
 
-/// Of the current process, which was the thread `thread` before.
+/// The state of the current process, which was the thread `thread` before.
 #[inline(always)]
 pub fn before(scratch: &mut Scratch, jail: JailCell, task: u64, thread: u32) -> Before {
     let mut actor = Actor::new(role::UNKNOWN);
@@ -140,21 +140,21 @@ pub fn before(scratch: &mut Scratch, jail: JailCell, task: u64, thread: u32) -> 
 }
 
 impl Before {
-    /// The role of who asked for the exec.
+    /// The role of the process that asked for the exec.
     #[inline(always)]
     pub fn caller(self) -> u32 {
         self.actor.caller()
     }
 
-    /// What is to be kept for whoever tells of the exec.
+    /// The actor to keep until the exec is told.
     #[inline(always)]
     pub fn untold(self) -> Actor {
         self.actor.judged(self.actor.role())
     }
 }
 
-/// Which script was started, by the name of it that is in the first `length` bytes of
-/// [`Scratch::text`]. Ask before anything else is put into [`Scratch::path`].
+/// The kind of the script that was started, by the name of it that is in the first `length` bytes of [`Scratch::text`].
+/// Ask before anything else is put into [`Scratch::path`].
 #[inline(always)]
 pub fn script(
     scratch: &mut Scratch,

@@ -9,10 +9,10 @@ use crate::read::{Step, repeat};
 /// An address of IPv6, or one of IPv4 as it is written there: words in network byte order.
 pub type Words = [u32; 4];
 
-/// The bit of the role of an actor that nobody knows.
+/// The bit of the role of an unknown actor.
 const IS_UNKNOWN: u32 = 1 << role::UNKNOWN;
 
-/// What makes an address of IPv4 one of IPv6.
+/// The third word of an address of IPv4 written within IPv6, `::ffff:0:0/96`.
 const MAPPED: u32 = 0xffff_u32.to_be();
 /// 127.0.0.1
 const LOOPBACK_V4: u32 = 0x7f00_0001_u32.to_be();
@@ -25,7 +25,7 @@ pub fn mapped(ip: u32) -> Words {
     [0, 0, MAPPED, ip]
 }
 
-/// Whether it is an address of IPv4.
+/// True for an address of IPv4 written within IPv6.
 #[inline(always)]
 fn is_v4(ip: Words) -> bool {
     ip[0] | ip[1] == 0 && ip[2] == MAPPED
@@ -35,7 +35,7 @@ fn is_v4(ip: Words) -> bool {
 struct Search {
     table: &'static Table,
     ip: Words,
-    /// In the machine's byte order.
+    /// The port in the machine's byte order.
     port: u16,
     /// The bit of the kind of attempt.
     on: u32,
@@ -57,7 +57,7 @@ impl Step for Search {
             return true;
         }
         self.rule = automaton::stronger(self.table, peer.rule, self.rule);
-        // Of one that nobody knows, what names actors may be meant or not.
+        // For an unknown actor, a rule that names actors may be meant or not.
         self.role == IS_UNKNOWN && peer.roles != u32::MAX
     }
 }
@@ -97,8 +97,8 @@ impl Search {
     }
 }
 
-/// What the rules say of an attempt of this kind on an address. `to_itself`: the jail has a loopback of
-/// its own, and this is there.
+/// The rules' verdict on an attempt of this kind on an address. `to_itself`: the jail has a loopback of its own, and
+/// this is there.
 #[inline(always)]
 pub fn decide(
     table: &'static Table,
@@ -125,8 +125,8 @@ pub fn decide(
     automaton::verdict(table, rule)
 }
 
-/// What the kernel may take an unspecified address for, besides itself. The reference is `meant` of
-/// the policy's `address`.
+/// Other addresses that the kernel may take an unspecified address for. The reference is `meant` of the policy's
+/// `address`.
 #[inline(always)]
 fn others(on: u8, ip: Words) -> [Words; 2] {
     let loopback = mapped(LOOPBACK_V4);

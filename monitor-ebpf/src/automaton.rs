@@ -5,7 +5,7 @@ use turnkey_abi::{CELLS, KINDS, ON, PATH, ROLES, ROWS, STATES, Table, action, co
 use crate::path::Resolved;
 use crate::read::{self, JailCell, Scratch, Step, repeat};
 
-/// What the rules say.
+/// The rules' verdict on an act.
 #[derive(Clone, Copy)]
 pub struct Verdict {
     /// The deciding rule plus one, or 0.
@@ -49,7 +49,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the act must not happen, where somebody can keep it from happening.
+    /// True when the verdict forbids the act, which fails where a hook can refuse it.
     #[inline(always)]
     pub fn refuses(self) -> bool {
         self.action >= action::DENY
@@ -84,33 +84,33 @@ pub fn stronger(table: &Table, one: u16, other: u16) -> u16 {
     }
 }
 
-/// What the table says about a kind of attempt without a path, by an actor of this role.
+/// The table's verdict on a kind of attempt without a path, by an actor of this role.
 #[inline(always)]
 pub fn decide_kind(table: &Table, role: u32, on: u8) -> Verdict {
     let of_role = &table.on[read::opaque(u64::from(role)) as usize % ROLES];
     verdict(table, of_role[read::opaque(u64::from(on)) as usize % ON])
 }
 
-/// Whether any rule can decide in a column.
+/// True when any rule can decide in a column.
 #[inline(always)]
 pub fn speaks_of(table: &Table, column: u32) -> bool {
     (column as usize) < column::COUNT && table.columns & (1 << column) != 0
 }
 
-/// What the table says about a file whose path is not known.
+/// The table's verdict on a file whose path is not known.
 #[inline(always)]
 pub fn decide_unknown(scratch: &Scratch, table: &Table, column: u32) -> Verdict {
     let of_role = &table.unknown[read::opaque(u64::from(scratch.cursor.role)) as usize % ROLES];
     verdict(table, of_role[index(column)])
 }
 
-/// What the table says about a path that ends in a state.
+/// The table's verdict on a path that ends in a state.
 #[inline(always)]
 pub fn decide_state(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
     verdict(table, answer(table, state, scratch.cursor.role, column))
 }
 
-/// What the table says about all that may be below a path that ends in a state, when it is a directory.
+/// The table's verdict on all that may be below a path that ends in a state, when it is a directory.
 #[inline(always)]
 pub fn decide_below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
     let first = table.below[read::opaque(u64::from(state)) as usize % STATES];
@@ -120,21 +120,21 @@ pub fn decide_below(scratch: &Scratch, table: &Table, state: u32, column: u32) -
     )
 }
 
-/// Whether two paths are answered alike, whatever is asked of them.
+/// True when two paths have the same answers in every column.
 #[inline(always)]
 pub fn are_alike(table: &Table, one: u32, other: u32) -> bool {
     let first = |state: u32| table.accept[read::opaque(u64::from(state)) as usize % STATES];
     first(one) == first(other)
 }
 
-/// Whether all that is below one directory is answered as it would be below another one.
+/// True when everything below one directory has the same answers as below another one.
 #[inline(always)]
 pub fn are_alike_inside(table: &Table, one: u32, other: u32) -> bool {
     let kind = |state: u32| table.inside[read::opaque(u64::from(state)) as usize % STATES];
     kind(one) == kind(other)
 }
 
-/// What stands in a state's row of this number.
+/// The entry of a state's row of this number in a column.
 #[inline(always)]
 fn answer(table: &Table, state: u32, row: u32, column: u32) -> u16 {
     answer_of_row(table, table.accept[state as usize % STATES], row, column)
@@ -163,14 +163,14 @@ pub fn index(column: u32) -> usize {
 #[inline(always)]
 fn next(table: &Table, state: u32, byte: u8) -> u32 {
     let class = u32::from(table.classes[usize::from(byte)]);
-    // Opaque: 6.1's verifier forgets a bound at a 32-bit `or`, and the compiler, who knows that the
+    // Opaque: 6.1's verifier forgets a bound at a 32-bit `or`, and the compiler, which knows that the
     // table is as large as that, would leave out the mask behind it.
     let cell = read::opaque(u64::from(state << (table.shift & 15) | class));
     u32::from(table.transitions[cell as usize % CELLS])
 }
 
-/// How many bytes a walk takes in a round: a round is a call, which takes longer than a byte. With more,
-/// the verifier has more to look at.
+/// Bytes that a walk takes in a round: a round is a call, which takes longer than a byte. With more, the verifier has
+/// more to look at.
 const AT_ONCE: u32 = 4;
 
 /// A walk over a path that is already in its plain form.
@@ -205,7 +205,7 @@ pub fn state_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolve
     walk_path(scratch, table, table.start, (path.from, path.length))
 }
 
-/// What the table says about the path in [`Scratch::path`].
+/// The table's verdict on the path in [`Scratch::path`].
 #[inline(always)]
 pub fn decide_path(
     scratch: &mut Scratch,
@@ -217,7 +217,7 @@ pub fn decide_path(
     decide_state(scratch, table, state, column)
 }
 
-/// Which patterns of programs match the path in [`Scratch::path`].
+/// The set of patterns of programs that match the path in [`Scratch::path`].
 #[inline(always)]
 pub fn kind_of_path(scratch: &mut Scratch, table: &'static Table, path: Resolved) -> u32 {
     let state = walk_path(scratch, table, table.actor_start, (path.from, path.length));
@@ -405,7 +405,7 @@ pub fn state_of_written(
     walk_written(scratch, table, table.start, base, length)
 }
 
-/// What the table says about such a path.
+/// The table's verdict on a path as it was written, which continues `base`.
 #[inline(always)]
 pub fn decide_written(
     scratch: &mut Scratch,
@@ -418,7 +418,7 @@ pub fn decide_written(
     decide_state(scratch, table, state, column)
 }
 
-/// Which patterns of scripts match such a path. Whether `..` was in it, [`Cursor::stepped`] says.
+/// The set of patterns of scripts that match a path as it was written. [`Cursor::stepped`] tells of a `..` in it.
 ///
 /// [`Cursor::stepped`]: read::Cursor::stepped
 #[inline(always)]

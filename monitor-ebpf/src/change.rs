@@ -80,7 +80,7 @@ fn look_up_descriptor(
     (resolved.length, verdict)
 }
 
-/// What the rules say of a name in a column; nothing, when it is not known.
+/// The rules' verdict on a name in a column; none, when the name is not known.
 #[inline(always)]
 fn at(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
     automaton::decide_state(scratch, table, state, column)
@@ -93,7 +93,7 @@ struct Names {
     new: u32,
 }
 
-/// What becomes of a file that is under the new name and not, or not only, under the old one.
+/// The verdict on a file that is under the new name and not, or not only, under the old one.
 #[inline(always)]
 fn of_file(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
     let made = at(scratch, table, names.new, column::WRITE);
@@ -103,7 +103,7 @@ fn of_file(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
     at(scratch, table, names.old, column::AWAY).or(made)
 }
 
-/// What becomes of all that is in a directory that is under the new name and not under the old one.
+/// The verdict on the content of a directory that is under the new name and not under the old one.
 #[inline(always)]
 fn of_content(scratch: &Scratch, table: &Table, names: Names) -> Verdict {
     if automaton::are_alike_inside(table, names.old, names.new) {
@@ -122,8 +122,8 @@ fn below(scratch: &Scratch, table: &Table, state: u32, column: u32) -> Verdict {
     automaton::decide_below(scratch, table, state, column)
 }
 
-/// What the rules say of the names that an act makes true and untrue, but for those that speak of such acts
-/// themselves. `moves` is whether the object may be a directory.
+/// The rules' verdict on the names that an act makes true and untrue, but for those rules that speak of such acts
+/// themselves. [`effect::MOVED`]: the object may be a directory.
 #[inline(always)]
 fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> Verdict {
     let mut verdict = Verdict::NONE;
@@ -157,11 +157,11 @@ fn naming(scratch: &mut Scratch, table: &Table, effects: u32, names: Names) -> V
     verdict.forget(scratch)
 }
 
-/// What the rules say of giving what a symlink leads to another name, which is what it does: of all that is in a
-/// directory, as calls that take names do not tell where these led; and of a file, which is no more than told:
-/// whoever opens the symlink is asked about the file, and nobody can link the file by it. An absolute aim leads out
-/// of what the program works on more often than not, to where nothing can be linked or renamed: it is told of,
-/// when it leads to what must not be read.
+/// The rules' verdict on giving what a symlink leads to another name, which is what a symlink does: on all that is in a
+/// directory, as calls that take names do not tell where these led; and on a file, which is no more than told: a task
+/// that opens the symlink is asked about the file, and no task can link the file by it. An absolute aim leads out of
+/// what the program works on more often than not, to where nothing can be linked or renamed: it is told of, when it
+/// leads to what must not be read.
 #[inline(always)]
 fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
     if effects & effect::ABSOLUTE != 0 {
@@ -172,8 +172,8 @@ fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
     of_file.or(below(scratch, table, aim, column::AWAY))
 }
 
-/// Whether an act had its effect, or was kept from it by somebody who refuses: one that could not be done for
-/// another reason, such as a rename to another file system, made nothing true.
+/// True when an act had its effect, or was refused: an act that could not be done for another reason, such as a rename
+/// to another file system, made nothing true.
 #[inline(always)]
 fn is_attempt(result: i64) -> bool {
     const REFUSED: [i64; 3] = [-1, -13, -30];
@@ -240,8 +240,8 @@ pub fn leave(
     verdict = verdict.forget(scratch);
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
     verdict = verdict.forget(scratch);
-    // Of what a program looks at or makes, only what a rule has something against is told. In one comparison,
-    // by which the verifier learns nothing of each that it would have to follow.
+    // Of what a program looks at or makes, only what a rule has something against is told. Branch-free,
+    // so that the verifier does not fork states for each operand.
     const { assert!(action::NONE | action::ALLOW == 1 && action::LOG == 2) };
     let is_told =
         u64::from(effects & effect::QUIET ^ effect::QUIET) | u64::from(verdict.action >> 1);
@@ -251,7 +251,7 @@ pub fn leave(
     emit::begin(&mut scratch.record, asked.kind, who);
     // A descriptor that is none, and nothing was done. Had something been done, another thread would have
     // closed the descriptor since, and the file could be the worst there is.
-    // In one comparison again.
+    // Branch-free as well.
     let is_descriptor = u64::from(asked.object.by_descriptor ^ 1);
     let differs = (result ^ EBADF) as u64 | is_descriptor | u64::from(length);
     if read::opaque(differs) == 0 {
@@ -270,8 +270,8 @@ pub fn leave(
     emit::conclude(scratch, jail, who, verdict);
 }
 
-/// Whether what was renamed is certainly no directory. Of the new name's first `length` bytes in the text that
-/// is known when it stands in a directory that the kernel tells: the working directory, or that of a descriptor.
+/// True when the renamed object is certainly no directory. The new name's first `length` bytes in the text tell so when
+/// it stands in a directory that the kernel tells: the working directory, or that of a descriptor.
 #[inline(always)]
 fn is_file(scratch: &Scratch, task: u64, new: Name, length: u32) -> bool {
     path::is_certainly_a_file(scratch, path::base(task, new.directory), length)
@@ -310,7 +310,7 @@ fn attach_names(
     } else {
         scratch.record.flags |= flag::OBJECT_UNREADABLE;
     }
-    // In one comparison, by which the verifier learns nothing of either.
+    // Branch-free, so that the verifier does not fork states for each operand.
     let first = u64::from(scratch.text[(at as usize) % PATH] ^ b'/');
     let is_empty = u64::from(read::apart(u64::from(length)) == 0);
     if read::opaque(first | is_empty) != 0 {

@@ -30,7 +30,7 @@ const VM_WRITE: u64 = 2;
 const VM_SHARED: u64 = 8;
 const FMODE_WRITE: u32 = 2;
 
-/// What the memory holds. Numbers only, which the verifier can be made to forget.
+/// The content of executable memory. Numbers only, which the verifier can be made to forget.
 #[derive(Clone, Copy)]
 pub struct Code {
     /// The `struct file`, or 0.
@@ -43,7 +43,7 @@ pub struct Code {
 const WRITABLE: u64 = 1;
 /// No path leads to the file any more, or never did.
 const UNLINKED: u64 = 2;
-/// Nobody knows what is there: taken for the worst.
+/// The content is not known: taken for the worst.
 const UNKNOWN: u64 = 4;
 
 impl Code {
@@ -65,7 +65,7 @@ impl Code {
         }
     }
 
-    /// What a mapping that is yet to be made will hold.
+    /// The content of a mapping that is yet to be made.
     #[inline(always)]
     pub fn of_mapping(file: u64, protection: u64, flags: u64) -> Self {
         if file == 0 {
@@ -76,8 +76,8 @@ impl Code {
         Self::of_file(file, shared || protection & PROT_WRITE != 0)
     }
 
-    /// What memory of the task holds that is there. Without the right to write its file, a mapping
-    /// is never shared in the kernel's eyes.
+    /// The content of an area that the task's memory has. Without the right to write its file, a mapping is never
+    /// shared in the kernel's eyes.
     #[inline(always)]
     pub fn of_area(area: Area, protection: u64) -> Self {
         if area.file == 0 {
@@ -92,7 +92,7 @@ impl Code {
         self.traits & of != 0
     }
 
-    /// Whether no file of the tree holds the code.
+    /// True when no file of the tree holds the code.
     #[inline(always)]
     fn is_fileless(self) -> bool {
         self.file == 0 || self.traits != 0
@@ -125,13 +125,13 @@ fn protection(call: u8, task: u64, regs: u64) -> u64 {
     }
 }
 
-/// Whether one of the calls is about executable memory.
+/// True when one of the calls is about executable memory.
 #[inline(always)]
 pub fn is_asked(call: u8, task: u64, regs: u64) -> bool {
     protection(call, task, regs) & PROT_EXEC != 0
 }
 
-/// What the memory at an address holds that the task has, all of it up to `end`.
+/// The content of the task's memory from an address up to `end`; [`Code::LOST`] when no single area holds all of it.
 #[inline(always)]
 fn at(address: u64, end: u64, protection: u64) -> Code {
     let area = read::area_at(address);
@@ -141,7 +141,7 @@ fn at(address: u64, end: u64, protection: u64) -> Code {
     Code::of_area(area, protection)
 }
 
-/// What the arguments of a call are about, before it is done or after it failed.
+/// The content that the arguments of a call are about, before it is done or after it failed.
 #[inline(always)]
 fn argued(call: u8, task: u64, regs: u64) -> Code {
     let asked = protection(call, task, regs);
@@ -163,7 +163,7 @@ fn argued(call: u8, task: u64, regs: u64) -> Code {
     }
 }
 
-/// What a call has made executable. What was anonymous then is so whatever is there by now.
+/// The content that a call has made executable. Memory that was anonymous then is so whatever is there by now.
 #[inline(always)]
 fn made(call: u8, task: u64, regs: u64, result: i64) -> Code {
     let flags = read::register(regs, offset!(regs_r10)).long();
@@ -174,7 +174,7 @@ fn made(call: u8, task: u64, regs: u64, result: i64) -> Code {
     at(address, address + 1, protection(call, task, regs))
 }
 
-/// What the rules say, and the path of the file, if there is one.
+/// The rules' verdict, and the path of the file, if there is one.
 #[inline(always)]
 fn judge(scratch: &mut Scratch, jail: JailCell, task: u64, code: Code) -> (Verdict, Resolved) {
     let mut verdict = Verdict::NONE;
@@ -195,7 +195,7 @@ fn judge(scratch: &mut Scratch, jail: JailCell, task: u64, code: Code) -> (Verdi
     (verdict.forget(scratch), resolved.forget(scratch))
 }
 
-/// Whether rules speak of files that are made executable.
+/// True when rules speak of files that are made executable.
 #[inline(always)]
 fn is_named(jail: JailCell) -> bool {
     emit::table(jail).is_some_and(|table| automaton::speaks_of(table, column::MAP))
@@ -279,7 +279,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, code: Code) -> 
     false
 }
 
-/// Whether a protection that a hook is asked about is executable.
+/// True when a protection that a hook is asked about is executable.
 #[inline(always)]
 pub fn is_executable(protection: u64) -> bool {
     protection & PROT_EXEC != 0

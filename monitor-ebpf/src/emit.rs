@@ -13,13 +13,13 @@ use crate::repeat;
 pub struct Current {
     /// The address of its `task_struct`.
     pub task: u64,
-    /// Its thread id in the host's namespace.
+    /// The task's thread id in the host's namespace.
     pub thread: u32,
-    /// Whether the record in the program's work memory says already who it is.
+    /// True when the record in the program's work memory names the task already.
     is_noted: bool,
 }
 
-/// Who is asking.
+/// The task that the program runs in.
 #[inline(always)]
 pub fn current() -> Current {
     let task = read::current_task();
@@ -30,10 +30,10 @@ pub fn current() -> Current {
     }
 }
 
-/// Writes into the program's record who is asking, once for all that [`begin`] there.
+/// Writes the current task into the program's record, once for all that [`begin`] there.
 ///
 /// For a program that runs all day: what the verifier has to look up for these loads takes it longer than
-/// a call of [`read::kernel`] does, and the processor a fraction of that.
+/// a call of [`read::kernel`] does, and the CPU a fraction of that.
 #[inline(always)]
 pub fn note(scratch: &mut Scratch, who: Current) -> Current {
     scratch.cursor.due = 0;
@@ -56,7 +56,7 @@ pub fn innermost_id<const TYPED: bool>(task: u64) -> u32 {
     read::kernel(number + u64::from(offset!(upid_nr)))
 }
 
-/// Writes who a record is about. A field that cannot be read is zero.
+/// Writes the process that a record is about. A field that cannot be read is zero.
 #[inline(always)]
 fn identify<const TYPED: bool>(record: &mut Record, who: Current) {
     let Current { task, thread, .. } = who;
@@ -73,7 +73,7 @@ fn identify<const TYPED: bool>(record: &mut Record, who: Current) {
     record.parent_pid = read::member::<u32, TYPED>(parent, offset!(task_tgid));
 }
 
-/// Zeroes the record, and writes what it is and who it is about.
+/// Zeroes the record, and writes its kind and its process.
 #[inline(always)]
 pub fn begin(record: &mut Record, kind: u16, who: Current) {
     if who.is_noted {
@@ -179,7 +179,7 @@ pub fn conclude(scratch: &mut Scratch, jail: JailCell, who: Current, verdict: Ve
     }
 }
 
-/// That there is something to tell; the verdict is below it.
+/// The bit that says that a verdict is to be told; the verdict is below it.
 const DUE: u64 = 1 << 32;
 
 /// Tells what was concluded since [`note`].
@@ -195,7 +195,7 @@ pub fn tell_due(scratch: &mut Scratch, jail: JailCell) {
     }
 }
 
-/// As [`finish`], for a record with a fixed amount of text; with the role of who acts.
+/// As [`finish`], for a record with a fixed amount of text; with the role of the actor.
 #[inline(always)]
 pub fn finish_value<M: Message>(message: &mut M, jail: JailCell, decided: (Verdict, u32)) {
     seal(message.record(), jail, decided);
@@ -229,8 +229,8 @@ fn tell(scratch: &mut Scratch, jail: JailCell, text: u32) {
     }
 }
 
-/// Counts a record that found no room, and condemns the jail where the policy says so: nobody
-/// needs to read the count for that.
+/// Counts a record that found no room, and condemns the jail where the policy says so: user space
+/// need not read the count for that.
 #[inline(always)]
 pub fn lost(record: &Record, jail: JailCell) {
     let slot = count::slot(record.kind, record.what);
@@ -270,7 +270,7 @@ pub fn claim(jail: JailCell) -> Option<&'static mut Scratch> {
     in_role(scratch, jail)
 }
 
-/// Notes who acts: the rules answer by that.
+/// Notes the role of the current process: the rules answer by that.
 #[inline(always)]
 fn in_role(scratch: Option<&'static mut Scratch>, jail: JailCell) -> Option<&'static mut Scratch> {
     let scratch = scratch?;
@@ -278,7 +278,7 @@ fn in_role(scratch: Option<&'static mut Scratch>, jail: JailCell) -> Option<&'st
     Some(scratch)
 }
 
-/// A program could not do its work: nobody knows what was done here.
+/// Counts a fault: a program could not do its work, and what was done here is not known.
 #[inline(always)]
 pub fn fault(jail: JailCell) {
     jail.count_fault();
@@ -295,7 +295,7 @@ pub fn left(jail: JailCell, is_kept: bool) {
     }
 }
 
-/// Writes what was decided on whom, and counts the act.
+/// Writes the verdict and the flag of the actor's role, and counts the act.
 #[inline(always)]
 fn seal(record: &mut Record, jail: JailCell, (verdict, role): (Verdict, u32)) {
     record.rule = verdict.rule;

@@ -123,7 +123,7 @@ fn tell_attempt(
 }
 
 /// After an exec succeeded, before the new image's first instruction: the kernel's own file and
-/// its own copy of the name decide. `thread` is who asked for it: by now it has its process's id.
+/// its own copy of the name decide. `thread` is the thread that asked for it: by now it has its process's id.
 #[inline(always)]
 pub fn replaced(scratch: &mut Scratch, jail: JailCell, who: Current, (thread, binprm): (u32, u64)) {
     let first = jail.started().get() != started::TOLD;
@@ -192,7 +192,7 @@ pub fn judge(scratch: &mut Scratch, jail: JailCell, who: Current, filename: u64)
     }
 }
 
-/// Settles who acts from here on. Whether a script was started is not known here: where rules ask for
+/// Settles the role from here on. Whether a script was started is not known here: where rules ask for
 /// that, it is the worst until the exec is told.
 #[inline(always)]
 fn becomes(scratch: &mut Scratch, jail: JailCell, task: u64, exe: Resolved, before: actor::Before) {

@@ -1,4 +1,4 @@
-//! What rules know of a file besides its path: whether it has a name at all, and which file it is.
+//! The identity of a file, which rules know besides its path: whether it has a name at all, and its device and inode.
 
 use turnkey_abi::{FILES, Table, WatchedFile, column};
 
@@ -38,7 +38,7 @@ pub fn or_by_file(
     verdict.forget(scratch)
 }
 
-/// What the table says about a file by itself.
+/// The table's verdict on a file by itself.
 #[inline(always)]
 fn decide(scratch: &mut Scratch, table: &Table, inode: u64, column: u32) -> Verdict {
     let block: u64 = read::kernel(inode + u64::from(offset!(inode_i_sb)));
@@ -80,7 +80,7 @@ impl Step for Search<'_> {
     }
 }
 
-/// How many of the table's files are in front of this one.
+/// Number of the table's files in front of this one.
 #[inline(always)]
 fn place_of(scratch: &mut Scratch, table: &Table, sought: WatchedFile) -> u64 {
     scratch.cursor.place = 0;

@@ -37,7 +37,7 @@ pub fn hook(jail: JailCell, who: Current, on: u8) -> bool {
     false
 }
 
-/// Whether credentials are those of another user or group: `setuid(getuid())` is nobody's attempt.
+/// True when credentials are those of another user or group: `setuid(getuid())` is no attempt.
 #[inline(always)]
 pub fn changes_user(new: u64, old: u64) -> bool {
     // uid, gid, suid, sgid, euid, egid, fsuid, fsgid: one after the other in struct cred.
@@ -45,7 +45,7 @@ pub fn changes_user(new: u64, old: u64) -> bool {
     ids(new) != ids(old)
 }
 
-/// Whether credentials have a capability that they did not have.
+/// True when credentials have a capability that they did not have.
 #[inline(always)]
 pub fn gains_capability(new: u64, old: u64) -> bool {
     let held = |of: u64| read::kernel::<u64>(of + u64::from(offset!(cred_cap_effective)));

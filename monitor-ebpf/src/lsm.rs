@@ -166,7 +166,7 @@ fn lsm_path_chown(context: LsmContext) -> i32 {
     ask_change(on::CHMOD, Place::at(context.arg(0)), None)
 }
 
-/// Asks about a change of who may do what with the file of a directory entry.
+/// Asks about a change of the access control list of a directory entry's file.
 #[inline(always)]
 fn ask_access(dentry: u64) -> i32 {
     ask_change(
@@ -176,7 +176,7 @@ fn ask_access(dentry: u64) -> i32 {
     )
 }
 
-/// Whether an extended attribute, by the kernel's copy of its name, is an access control list.
+/// True when an extended attribute, by the kernel's copy of its name, is an access control list.
 #[inline(always)]
 fn is_access_list(name: u64) -> bool {
     read::kernel::<[u8; 16]>(name) == *b"system.posix_acl"

@@ -40,7 +40,7 @@ use crate::maps::program;
 use crate::network::Internet;
 use crate::read::JailCell;
 
-/// How each syscall is looked at.
+/// The class of each syscall, by its number.
 static SYSCALL_CLASSES: [u8; turnkey_abi::syscalls::COUNT] = CLASSES;
 
 /// The class of the syscall of this number; that of a number beyond the table is [`class::UNKNOWN`].
@@ -50,7 +50,7 @@ fn class_of_number(nr: i32) -> u8 {
     class.copied().unwrap_or(class::UNKNOWN)
 }
 
-/// The class of a syscall; `None` for one that nobody needs to look at now.
+/// The class of a syscall; `None` for one that need not be looked at now.
 #[inline(always)]
 fn interesting(nr: i32) -> Option<u8> {
     let class = class_of_number(nr);
@@ -64,13 +64,13 @@ fn interesting_start(nr: i32) -> Option<u8> {
     (!is_look(class) || read::every_call_matters()).then_some(class)
 }
 
-/// Whether a class is that of calls which ask about a path, and open nothing.
+/// True for the classes of calls that ask about a path, and open nothing.
 #[inline(always)]
 fn is_look(class: u8) -> bool {
     matches!(class, class::LOOK..=class::WATCHES)
 }
 
-/// Whether a class is that of calls which make or empty a file by its name, or change its times and extended attributes.
+/// True for the classes of calls that make or empty a file by its name, or change its times and extended attributes.
 #[inline(always)]
 fn is_making(class: u8) -> bool {
     matches!(class, class::MAKE..=class::TIMESAT)

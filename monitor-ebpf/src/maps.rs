@@ -29,18 +29,18 @@ pub static ROOMS: ArrayOfMaps<btf_maps::Array<Words, 1, MAPPABLE>, { SEATS as us
 /// not compare their size.
 pub type Ring = btf_maps::RingBuf<u8, 4096>;
 
-/// What the kernel tells of acts that no rule decided on, by seat.
+/// Rings of records that [`VERDICTS`] does not take, or has no room for, by seat.
 #[btf_map]
 pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 
-/// What the kernel tells of acts that a rule decided on, by seat.
+/// Rings of records that a rule decided on, and of execs, forks and exits, by seat.
 #[btf_map]
 pub static VERDICTS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
 
-/// Made as they are needed: most jails have rules that do not ask who acts, and most threads are in no such call.
+/// Made as they are needed: most jails have rules that name no actor, and most threads are in no such call.
 const NO_PREALLOC: u32 = 1;
 
-/// What processes execute, as [`turnkey_abi::Actor`] writes it: those of jails whose rules name actors.
+/// Actors by process, as [`turnkey_abi::Actor`] writes them: those of jails whose rules name actors.
 #[map]
 pub static ACTORS: HashMap<Process, u64> = HashMap::with_max_entries(MOST_ACTORS, NO_PREALLOC);
 
@@ -48,30 +48,30 @@ pub static ACTORS: HashMap<Process, u64> = HashMap::with_max_entries(MOST_ACTORS
 /// than all jails have with as many as they may have unless a profile says otherwise.
 const MOST_MARKS: u32 = 1 << 16;
 
-/// What hooks leave for the end of the call that a thread is in, by the thread's id.
+/// Marks that hooks leave for the end of the call that a thread is in, by the thread's id.
 #[map]
 pub static MARKS: HashMap<u32, u64> = HashMap::with_max_entries(MOST_MARKS, NO_PREALLOC);
 
-/// Work memory of the programs that the kernel does not enter again on a processor before it has left
+/// Work memory of the programs that the kernel does not enter again on a CPU before it has left
 /// them there: one entry for each in [`program`].
 #[map]
 pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(program::COUNT, 0);
 
-/// How many hooks of BPF LSM can be at work at the same time. On a kernel that preempts, a task that
-/// was interrupted in a hook is one of them until it goes on.
+/// Most hooks of BPF LSM that can be at work at the same time. On a kernel that preempts, a task that was interrupted
+/// in a hook is one of them until it goes on.
 pub const HOOKS_AT_ONCE: usize = 256;
 
 /// Work memory of the hooks of BPF LSM, which the kernel enters again whenever it likes
-/// (`bpf_prog_check_recur` of `linux/bpf_verifier.h`). Whoever works in an entry has claimed it.
+/// (`bpf_prog_check_recur` of `linux/bpf_verifier.h`). A hook that works in an entry has claimed it.
 #[map]
 pub static HOOK_SCRATCH: Array<Scratch> = Array::with_max_entries(HOOKS_AT_ONCE as u32, 0);
 
-/// How many want each entry of it; the first has it.
+/// Hooks that want each entry of [`HOOK_SCRATCH`]; the first has it.
 #[map]
 pub static CLAIMS: Array<[u64; HOOKS_AT_ONCE]> = Array::with_max_entries(1, 0);
 
-/// Which program's work memory. Two programs may interleave on one processor, one of these never
-/// with itself.
+/// Indices of [`SCRATCH`], one for each program. Two programs may interleave on one CPU, one of these never with
+/// itself.
 pub mod program {
     pub const ENTER: u32 = 0;
     pub const LEAVE: u32 = 1;

@@ -35,7 +35,7 @@ const IPPROTO_UDP: u32 = 17;
 const NAME_SERVER: u32 = 53_u16.to_be() as u32;
 /// Bytes of `struct sockaddr_in` that hold address and port.
 const LEAST_V4: u32 = 8;
-/// Those of `struct sockaddr_in6`.
+/// Bytes of `struct sockaddr_in6` that hold address and port.
 const LEAST_V6: u32 = 24;
 
 /// A record with room for an internet address; small enough for the stack, because these hooks
@@ -102,8 +102,8 @@ impl Internet {
         }
     }
 
-    /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. There
-    /// is nobody, and the question that it then sends is told by name.
+    /// A datagram socket that is connected to where a resolver without a name server asks: the jail itself. No
+    /// server is there, and the question that it then sends is told by name.
     #[inline(always)]
     fn asks_nobody(self, jail: JailCell, what: u16) -> bool {
         jail.network() == network::NONE
@@ -120,7 +120,7 @@ impl Internet {
         what == act::BIND && self.port == 0 && self.is_loopback()
     }
 
-    /// A datagram socket connected to port 0 reaches nobody and sends nothing: getaddrinfo(3)
+    /// A datagram socket connected to port 0 reaches no peer and sends nothing: getaddrinfo(3)
     /// does it to put the addresses that it found in order.
     #[inline(always)]
     fn is_nobody(self, what: u16) -> bool {
@@ -149,7 +149,7 @@ fn on_of(what: u16) -> u8 {
     }
 }
 
-/// What rules and network mode say: the verdict, and whether the act may go on.
+/// The verdict of the rules, and true when rules and network mode let the act go on.
 #[inline(always)]
 fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, bool) {
     let Some(table) = emit::table(jail) else {
@@ -181,7 +181,7 @@ fn decide(jail: JailCell, role: u32, what: u16, address: Internet) -> (Verdict, 
 /// A hook's answer: 1 lets the act go on, 0 fails it with EPERM.
 #[inline(always)]
 pub fn hook(what: u16, address: Internet) -> i32 {
-    // A socket of the jail in the hands of someone outside: nobody has a rule for that.
+    // A socket of the jail in the hands of a process outside: no rule is for that.
     let Some(jail) = read::current_jail() else {
         return 0;
     };
@@ -223,7 +223,7 @@ fn tell_internet(
     emit::finish_value(&mut message, jail, decided);
 }
 
-/// Whether a socket may be made: only kinds that the hooks above guard.
+/// 1 when a socket may be made, else 0: only kinds that the hooks above guard.
 #[inline(always)]
 pub fn may_create((socket_type, protocol): (u32, u32)) -> i32 {
     let stream = socket_type == SOCK_STREAM && protocol == IPPROTO_TCP;
@@ -244,7 +244,7 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
         class::SENDMSG => {
             let (address, is_known) = read::user::<u64>(second);
             if !is_known {
-                // It may name somebody: nothing is at this address, and that is told.
+                // It may name a peer: nothing is at this address, and that is told.
                 return (u64::MAX, 1);
             }
             (address, read::user::<u32>(second + 8).0)
@@ -258,8 +258,8 @@ pub fn argument(call: u8, regs: u64) -> (u64, u32) {
 
 const SENDMMSG: i32 = 307;
 
-/// Whether a send was refused that asked for urgent data: by the filter, which answers so whoever is addressed.
-/// What is found out here does not tell the verifier anything of what it has to follow afterwards.
+/// True when the filter refused a send that asked for urgent data, as it does whatever address is named. The finding
+/// does not tell the verifier anything of what it has to follow afterwards.
 #[inline(always)]
 pub fn is_refused_urgent(nr: i32, call: u8, (regs, result): (u64, i64)) -> bool {
     const MSG_OOB: u32 = 1;
@@ -341,8 +341,8 @@ pub fn leave(
     emit::finish(scratch, jail, verdict);
 }
 
-/// What the rules say of the file that a Unix socket makes where it is bound, which is writing to it. An abstract
-/// name makes none. The kernel takes the path to end where the address does. Where there are hooks they are asked.
+/// The rules' verdict on the file that a Unix socket makes where it is bound, which is writing to it. An abstract name
+/// makes none. The kernel takes the path to end where the address does. Where there are hooks they are asked.
 #[inline(always)]
 fn decide_socket_file(
     scratch: &mut Scratch,
@@ -350,7 +350,7 @@ fn decide_socket_file(
     task: u64,
     (address, length): (u64, u32),
 ) -> Verdict {
-    /// Where the path stands in `struct sockaddr_un` of linux/un.h.
+    /// Offset of the path in `struct sockaddr_un` of linux/un.h.
     const AT_PATH: u32 = 2;
     let (family, _) = read::user::<u16>(address);
     let Some(table) = emit::table(jail) else {
@@ -365,8 +365,8 @@ fn decide_socket_file(
     automaton::decide_state(scratch, table, state, column::WRITE).forget(scratch)
 }
 
-/// What the rules say about an address that nobody but the filter of syscalls has seen, the first
-/// `length` bytes of [`Scratch::text`]. One that is cut is none.
+/// The rules' verdict on an address that only the filter of syscalls has seen, the first `length` bytes of
+/// [`Scratch::text`]. One that is cut is none.
 #[inline(always)]
 fn decide_argument(scratch: &Scratch, jail: JailCell, what: u16, length: u32) -> Verdict {
     let text = &scratch.text;
@@ -411,7 +411,7 @@ fn local(socket: u64) -> Option<Internet> {
     }
 }
 
-/// Whether a call that could speak of an address has none to tell of: a send to whom the socket is connected
+/// True when a call that could speak of an address has none to tell of: a send to the peer that the socket is connected
 /// to, or a descriptor that is no internet socket.
 #[inline(always)]
 pub fn is_aimless(call: u8, regs: u64) -> bool {
@@ -480,7 +480,7 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
     false
 }
 
-/// Whether a jail has sockets of a family: none has more.
+/// True for a family of which jails have sockets: none has more.
 #[inline(always)]
 pub fn has_family(family: u32) -> bool {
     family == AF_UNIX || family == AF_INET || family == AF_INET6

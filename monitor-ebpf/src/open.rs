@@ -37,7 +37,7 @@ struct Arguments {
     flags: u32,
     /// An absolute path starts at `directory`, too.
     in_root: bool,
-    /// Whether all of this could be read.
+    /// True when all of these arguments could be read.
     known: bool,
 }
 
@@ -118,9 +118,9 @@ fn access_of_mode(mode: u32, flags: u32) -> u32 {
     }
 }
 
-/// What the rules say about the first `length` bytes of the text, a path argument relative to
-/// `directory`; with `in_root` even when it is absolute. Also returns where it starts from, which
-/// is then in [`Scratch::path`] and empty for an absolute one.
+/// The rules' verdict on the first `length` bytes of the text, a path argument relative to `directory`; with `in_root`
+/// even when it is absolute. Also returns where it starts from, which is then in [`Scratch::path`] and empty for an
+/// absolute one.
 #[inline(always)]
 pub fn decide_argument(
     scratch: &mut Scratch,
@@ -156,7 +156,7 @@ fn ask_about_argument(
     (verdict, base)
 }
 
-/// Where the path argument in the text starts from: nowhere in particular, when it is absolute.
+/// The base that the path argument in the text starts from: [`Resolved::EMPTY`], when it is absolute.
 #[inline(always)]
 fn base_of_argument(
     scratch: &mut Scratch,
@@ -198,7 +198,7 @@ pub fn state_of_argument(
     read::forgotten(scratch, u64::from(state)) as u32
 }
 
-/// What the rules say about a resolved path, which may be unknown.
+/// The rules' verdict on a resolved path, which may be unknown.
 #[inline(always)]
 pub fn decide_file(
     scratch: &mut Scratch,
@@ -302,7 +302,7 @@ fn decide_opened(
     decide_file(scratch, jail, resolved, column)
 }
 
-/// Before the kernel lets a file be opened, whoever asks: by which way it came here does not matter.
+/// Before the kernel lets a file be opened, for any task: by which way it came here does not matter.
 /// `false` refuses.
 ///
 /// What may pass is told at the exit of the call, with its result. What is refused is told here, and

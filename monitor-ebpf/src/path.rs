@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// Whether the mount is in nobody's tree.
+    /// True when the mount is the kernel's own, in no mount namespace.
     #[inline(always)]
     fn is_internal(self) -> bool {
         // MNT_NS_INTERNAL of fs/mount.h, an ERR_PTR(-EINVAL).
@@ -76,7 +76,7 @@ impl Place {
         namespace == INTERNAL
     }
 
-    /// Whether what is there can be changed through this mount.
+    /// True when the mount is not read-only.
     #[inline(always)]
     pub fn is_writable(self) -> bool {
         // MNT_READONLY of linux/mount.h.
@@ -85,7 +85,7 @@ impl Place {
         flags & READ_ONLY == 0
     }
 
-    /// Whether a directory is there.
+    /// True when the place is a directory.
     #[inline(always)]
     pub fn is_directory(self) -> bool {
         is_directory(self.inode())
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// Whether the `struct inode` at an address is a directory's.
+/// True when the `struct inode` at an address is a directory's.
 #[inline(always)]
 fn is_directory(inode: u64) -> bool {
     // S_IFMT and S_IFDIR of linux/stat.h.
@@ -110,9 +110,9 @@ const SOUGHT: u32 = 32;
 
 /// A search for an entry of a directory among those that were put there last.
 struct Newest {
-    /// Where the entry hangs in the list: inside of it.
+    /// Address of the list node by which the entry hangs in the list, inside of the entry.
     node: u64,
-    /// Of that place within an entry.
+    /// Offset of the list node within an entry.
     offset: u64,
     name: [u64; 4],
     length: u32,
@@ -155,9 +155,9 @@ fn cut(mut words: [u64; 4], length: u32) -> [u64; 4] {
     words
 }
 
-/// Whether the entry that a directory got last by this name, the first `length` bytes of the text, is certainly
-/// no directory. The kernel hangs a renamed entry in front of its new directory's others (__d_move of
-/// fs/dcache.c), so few have come before it since. Of a name with a slash in it nothing is certain.
+/// True when the entry that a directory got last by this name, the first `length` bytes of the text, is certainly no
+/// directory. The kernel hangs a renamed entry in front of its new directory's others (__d_move of fs/dcache.c), so few
+/// have come before it since. Of a name with a slash in it nothing is certain.
 #[inline(always)]
 pub fn is_certainly_a_file(scratch: &Scratch, directory: Place, length: u32) -> bool {
     const TRIES: u32 = 32;
@@ -180,9 +180,9 @@ pub fn is_certainly_a_file(scratch: &Scratch, directory: Place, length: u32) -> 
     search.found != 0 && !is_directory(search.found)
 }
 
-/// Whether a file was opened by the kernel for itself: with credentials that are not the task's, on
-/// a mount that is in nobody's tree. So overlayfs opens the files behind its own, and such a file's
-/// path means something else than in the jail; the program's own open of it was asked about before.
+/// True when the kernel opened a file for itself: with credentials that are not the task's, on a mount that is in no
+/// mount namespace. So overlayfs opens the files behind its own, and such a file's path means something else than in
+/// the jail; the program's own open of it was asked about before.
 #[inline(always)]
 pub fn is_of_the_kernel(task: u64, file: u64) -> bool {
     let real: u64 = read::kernel(task + u64::from(offset!(task_real_cred)));
@@ -190,12 +190,12 @@ pub fn is_of_the_kernel(task: u64, file: u64) -> bool {
     place_of(file).is_internal() && real != acting
 }
 
-/// Where a resolved path lies in [`Scratch::path`], and how far the walk came.
+/// A resolved path: its place in [`Scratch::path`], and how far the walk came.
 #[derive(Clone, Copy)]
 pub struct Resolved {
-    /// Its first byte.
+    /// Index of the path's first byte.
     pub from: u32,
-    /// Its length; at most `PATH - 1`.
+    /// The path's length; at most `PATH - 1`.
     pub length: u32,
     /// The address of the `struct inode` that is there; 0 when there is none.
     pub inode: u64,
@@ -223,7 +223,7 @@ impl Resolved {
         state: FAILED,
     };
 
-    /// Nothing before a path that is absolute already.
+    /// The empty base of a path that is absolute already.
     pub const EMPTY: Self = Self {
         from: 0,
         length: 0,
@@ -242,13 +242,13 @@ impl Resolved {
         }
     }
 
-    /// Whether this is the complete path.
+    /// True when the path is complete.
     #[inline(always)]
     pub fn is_whole(self) -> bool {
         self.state & WHOLE != 0
     }
 
-    /// Whether this is the path, or at least its end.
+    /// True when the path, or at least its end, is known.
     #[inline(always)]
     pub fn is_known(self) -> bool {
         self.state < FAILED
@@ -423,7 +423,7 @@ pub fn place_of(file: u64) -> Place {
 
 /// The place where a mapped file stands in the jail's tree. What overlayfs maps is a file of its own,
 /// behind the one that was opened; newer kernels keep the place of the latter beside it. The file
-/// behind is on a mount in nobody's tree, as memory files are, whose file system is the kernel's own.
+/// behind is on a mount in no task's tree, as memory files are, whose file system is the kernel's own.
 #[inline(always)]
 pub fn user_place(file: u64) -> Place {
     const SB_KERNMOUNT: u64 = 1 << 22;

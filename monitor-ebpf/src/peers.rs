@@ -1,5 +1,4 @@
-//! Who is at the other end: sockets and processes outside of the jail are no peers of it, whatever
-//! the rules say.
+//! Peers: sockets and processes at the other end. Those outside of the jail are no peers of it, whatever the rules say.
 
 use crate::read::{self, offset};
 
@@ -10,7 +9,7 @@ fn id_of(cgroup: u64) -> u64 {
     read::kernel(node + u64::from(offset!(kernfs_node_id)))
 }
 
-/// Whether a `struct sock` was made in the jail that the current task is in.
+/// True when a `struct sock` was made in the jail that the current task is in.
 #[inline(always)]
 pub fn is_ours(sock: u64) -> bool {
     let data = sock + u64::from(offset!(sock_sk_cgrp_data));
@@ -36,7 +35,7 @@ pub fn sock_of(socket: u64) -> u64 {
     read::kernel(socket + u64::from(offset!(socket_sk)))
 }
 
-/// Whether a task is in the jail that the current task is in.
+/// True when a task is in the jail that the current task is in.
 #[inline(always)]
 pub fn is_neighbour(task: u64) -> bool {
     let set: u64 = read::kernel(task + u64::from(offset!(task_cgroups)));

@@ -1,8 +1,8 @@
 //! The tracepoints that decide once more, by way of perf.
 //!
-//! Since Linux 7 a task can lose the processor in the middle of a tracepoint, and the kernel leaves
-//! a program out while another task of the processor is in it (`__bpf_trace_run`). By way of perf
-//! (`perf_trace_*`, `trace_call_bpf`) nobody else runs there before the program is done. Where these
+//! Since Linux 7 a task can lose the CPU in the middle of a tracepoint, and the kernel leaves
+//! a program out while another task of the CPU is in it (`__bpf_trace_run`). By way of perf
+//! (`perf_trace_*`, `trace_call_bpf`) no other task runs there before the program is done. Where these
 //! are attached, their namesakes are not, but for that of exec: perf does not know all that is told
 //! of one, so this one decides, and its namesake, which runs after it, tells.
 
@@ -12,7 +12,7 @@ use crate::maps::program;
 use crate::read::{self, perf_program};
 use crate::{after, emit, enter, exec, exited, finish_off, leave};
 
-/// Where `struct syscall_trace_enter` and its like begin, behind `struct trace_entry`.
+/// Offsets of the fields behind `struct trace_entry` in `struct syscall_trace_enter` and its like.
 const FIRST: u64 = 8;
 const SECOND: u64 = 16;
 

@@ -1,4 +1,4 @@
-//! What is asked of name servers: the data of sends to port 53, also of those that were refused.
+//! Questions to name servers: the data of sends to port 53, also of those that were refused.
 //!
 //! No hook of the control group sees data, so it is read from the argument when the call returns.
 //! By then another thread may have written something else there: it is told, and never decided on.
@@ -13,7 +13,7 @@ use crate::path;
 use crate::peers;
 use crate::read::{self, JailCell, Scratch, offset};
 
-/// Which sends over IPv4 take for `AF_INET`.
+/// The family that sends over IPv4 take for `AF_INET`.
 const AF_UNSPEC: u16 = 0;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
@@ -23,7 +23,7 @@ const SIZE_V4: u32 = 16;
 const SIZE_V6: u32 = 28;
 const PORT: u16 = 53;
 
-/// Where an address goes to: its family, and the port in network byte order.
+/// The destination of a send: its family, and the port in network byte order.
 #[derive(Clone, Copy)]
 struct Peer {
     family: u16,

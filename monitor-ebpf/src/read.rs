@@ -1,4 +1,4 @@
-//! Every touch of memory and of the kernel's helpers: the only file with unsafe code.
+//! Reads of kernel and user memory, maps and helpers: with the files in `read/`, all unsafe code of this crate.
 //!
 //! Kernel addresses are plain numbers here. They are only ever handed to `bpf_probe_read_kernel`,
 //! which fails on a bad one instead of faulting, so a stale or wrong address costs a value, never more.
@@ -48,7 +48,7 @@ pub const NAME: usize = 255;
 /// more than the smallest of these structures has.
 pub const HEAD: usize = 96;
 
-/// Memory for one program's work on one processor: a stack frame holds 512 bytes only.
+/// Memory for one program's work on one CPU: a stack frame holds 512 bytes only.
 #[repr(C)]
 pub struct Scratch {
     /// The record being made; its text follows it without a gap.
@@ -59,26 +59,26 @@ pub struct Scratch {
     pub path: [u8; PATH + NAME + 1],
     /// The automaton's state after each component of the path being normalised.
     pub states: [u16; PATH],
-    /// What [`head`] copied last.
+    /// The bytes that [`head`] copied last.
     pub head: [u8; HEAD],
     /// The numbers that loops count with.
     pub cursor: Cursor,
 }
 
-/// What loops count with. It lives in map memory because the verifier takes what it reads from
-/// there for any number at all, and so is done with a loop after one look; a counter on the stack
-/// it would follow from one value to the next.
+/// Counters of loops, and the state of walks. They live in map memory because the verifier takes a value read from
+/// there for any number at all, and so is done with a loop after one look; a counter on the stack it would follow from
+/// one value to the next.
 #[repr(C)]
 pub struct Cursor {
-    /// Where in [`Scratch::path`] the path being built begins.
+    /// Index in [`Scratch::path`] of the first byte of the path being built.
     pub begin: u32,
-    /// How the building of that path ended.
+    /// State in which the building of that path ended.
     pub ended: u32,
-    /// How many components the path being normalised has so far.
+    /// Components of the path being normalised so far.
     pub depth: u32,
     /// Bytes of the current component so far.
     pub length: u32,
-    /// How many of them are dots, as long as all are.
+    /// Leading dots of the current component.
     pub dots: u32,
     /// The automaton's state.
     pub state: u32,
@@ -88,27 +88,27 @@ pub struct Cursor {
     pub stepped: u32,
     /// Not 0: the path being looked at is not in its plain form.
     pub untidy: u32,
-    /// What a hook has left for the end of the call that is over now.
+    /// The upper half of the mark that a hook has left for the end of the call that is over now.
     pub marked: u32,
     /// The highest bit of the lowest byte, when the byte before was a slash.
     pub slash: u64,
-    /// What is to be told when the program is done, as [`emit::conclude`] writes it; 0: nothing.
+    /// Verdict to tell when the program is done, as [`emit::conclude`] writes it; 0: none.
     ///
     /// [`emit::conclude`]: crate::emit::conclude
     pub due: u64,
-    /// How many of the watched files are known to be in front of the one that is sought.
+    /// Watched files that are known to be in front of the one that is sought.
     pub place: u64,
-    /// Where [`forgotten`] lets values pass through.
+    /// The word through which [`forgotten`] passes values.
     pub passage: u64,
-    /// Of work memory that is claimed: which it is.
+    /// Index of this work memory in its map, where it is claimed.
     pub claimed: u64,
 }
 
 const _: () = assert!(core::mem::offset_of!(Scratch, text) == size_of::<Record>());
-// The most the kernel gives one processor's value of a per-CPU map.
+// The most the kernel gives one CPU's value of a per-CPU map.
 const _: () = assert!(size_of::<Scratch>() <= 32 << 10);
 
-/// Where the running kernel keeps its fields: written by the loader from the kernel's BTF.
+/// Byte offsets of the running kernel's structure members: written by the loader from the kernel's BTF.
 #[unsafe(no_mangle)]
 pub static OFFSETS: Offsets = Offsets::ZERO;
 
@@ -121,11 +121,11 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 #[unsafe(no_mangle)]
 pub static TURNKEY_ABI_8: u32 = ABI_VERSION;
 
-/// Which faults to have: none but in the object of a test.
+/// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]
 pub static FAULTS: u64 = fault::MARK;
 
-/// Whether to behave as if something had failed; `which` is one of [`fault`].
+/// True when the program is to behave as if something had failed; `which` is one of [`fault`].
 #[inline(always)]
 pub fn has(which: u64) -> bool {
     // SAFETY: the static is never written; volatile, so that the verifier decides and not the
@@ -133,11 +133,11 @@ pub fn has(which: u64) -> bool {
     unsafe { core::ptr::read_volatile(&raw const FAULTS) & which != 0 }
 }
 
-/// Not 0 while a jail is condemned, or has its calls noted. Syscalls that nobody looks at cost the host
+/// Not 0 while a jail is condemned, or has its calls noted. Syscalls that are not looked at cost the host
 /// this one load.
 static mut EVERY_CALL: u32 = 0;
 
-/// Whether every syscall of the host has to look for its jail.
+/// True when every syscall of the host has to look for its jail.
 #[inline(always)]
 pub fn every_call_matters() -> bool {
     // SAFETY: an aligned word that programs only ever set to 1, by volatile stores of whole words.
@@ -350,14 +350,14 @@ pub fn name(scratch: &mut Scratch, at: u32, address: u64, length: u32) -> bool {
     }
 }
 
-/// The work memory of one program on this processor.
+/// The work memory of one program on this CPU.
 #[inline(always)]
 pub fn scratch(program: u32) -> Option<&'static mut Scratch> {
     if has(fault::SCRATCH) {
         return None;
     }
     // SAFETY: each program has its own index, and the kernel does not enter a tracing program
-    // again on a processor before it has left it there. Nobody else holds this reference.
+    // again on a CPU before it has left it there. Nobody else holds this reference.
     maps::SCRATCH
         .get_ptr_mut(program)
         .map(|pointer| unsafe { &mut *pointer })
@@ -374,14 +374,14 @@ pub fn table(jail: JailCell) -> Option<&'static Table> {
     room(jail).map(|room| unsafe { &(*room).table })
 }
 
-/// What the seat of a jail holds.
+/// The room of a jail's seat: its rules and repetitions.
 #[inline(always)]
 fn room(jail: JailCell) -> Option<*mut Room> {
     let words = maps::ROOMS.get_value_ptr_mut(jail.seat(), &0)?;
     Some(words.cast())
 }
 
-/// Something to do again and again.
+/// The body of a loop that [`repeat`] runs.
 pub trait Step {
     /// One round; they are counted from 0. `false` ends it.
     fn step(&mut self, round: u32) -> bool;

@@ -21,17 +21,17 @@ const EAFNOSUPPORT: i64 = -97;
 
 /// Flags of clone(2) that make namespaces.
 const CLONE_NEW: u64 = 0x7e02_0000;
-/// clone3(2) knows one more.
+/// The flag of clone3(2) that clone(2) does not have.
 const CLONE_NEWTIME: u64 = 0x80;
 
-/// Whether a filter may have answered so: with `EPERM` what it knows and refuses, with `ENOSYS` what it
-/// does not know. Asked first, so that a call that succeeds costs no more for it.
+/// True when a filter may have answered so: with `EPERM` what it knows and refuses, with `ENOSYS` what it does not
+/// know. Asked first, so that a call that succeeds costs no more for it.
 #[inline(always)]
 pub fn is_filters_answer(result: i64) -> bool {
     result == EPERM || result == ENOSYS
 }
 
-/// What a syscall of the watch-list means: its rule kind, and whether rules may decide on it.
+/// The rule kind of a syscall of the watch-list, and whether rules may decide on it.
 #[derive(Clone, Copy)]
 struct Meaning {
     on: u8,
@@ -136,20 +136,20 @@ pub fn leave(
     Some(())
 }
 
-/// Whether it was the filter that answered. It never lets the call through, so nobody else can have.
+/// True when the filter gave the result. It never lets the call through, so the kernel cannot have.
 #[inline(always)]
 pub fn by_filter(jail: JailCell, nr: i32, result: i64) -> bool {
     is_filters_answer(read::apart(result as u64) as i64) && jail.filters(nr)
 }
 
 /// A number that the table of syscalls does not have. It is told when it was answered as one that the
-/// kernel does not know either; when it was not, something was done that nobody here can speak of: a fault.
+/// kernel does not know either; when it was not, something was done that no program here can speak of: a fault.
 #[inline(always)]
 pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
     // The kernel's own mark for "in no syscall", as on the way back from a signal handler
-    // (restore_sigcontext of arch/x86/kernel/signal_64.c). Who makes a call of it gets ENOSYS, always.
+    // (restore_sigcontext of arch/x86/kernel/signal_64.c). A task that makes a call of it gets ENOSYS, always.
     const IN_NONE: i32 = -1;
-    // A call of x32 that the filter has killed for: its registers are put back for who looks at the dead, and
+    // A call of x32 that the filter has killed for: its registers are put back for a tracer of the dead, and
     // what stands for the result is the number (syscall_rollback in __seccomp_filter of kernel/seccomp.c).
     const X32: i32 = 0x4000_0000;
     let is_put_back = nr & X32 != 0 && result as i32 == nr;
@@ -164,9 +164,9 @@ pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
     }
 }
 
-/// Tells of a syscall that the filter has answered in the kernel's place, and that nobody else tells of.
+/// Tells of a syscall that the filter has answered in the kernel's place, and that no other program tells of.
 ///
-/// Nobody has looked at its arguments, and without them a loop over it is one event.
+/// Its arguments were not looked at, and without them a loop over it is one event.
 #[inline(always)]
 pub fn filtered(scratch: &mut Scratch, jail: JailCell, who: Current, (nr, result): (i32, i64)) {
     emit::begin(&mut scratch.record, kind::REFUSED, who);

@@ -12,10 +12,10 @@ use turnkey_abi::{REPEAT_TEXT, Record, action};
 use crate::emit;
 use crate::read::{self, JailCell, Message, RepeatSlot};
 
-/// How old a count may become by repetitions before it is told, nanoseconds.
+/// Age of a count in nanoseconds from which on its next repetition tells it.
 const PATIENCE: u64 = 1_000_000_000;
 
-/// Whether the act may wait to be told. What a rule refuses or kills for never does.
+/// True when the act may wait to be told. An act that a rule refuses or kills for never does.
 #[inline(always)]
 fn may_wait(record: &Record, text: u32) -> bool {
     record.action < action::DENY && text as usize <= REPEAT_TEXT

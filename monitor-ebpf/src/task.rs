@@ -42,7 +42,7 @@ pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
     emit::finish_single(scratch, jail, Verdict::NONE);
 }
 
-/// What wait(2) will say.
+/// The status that wait(2) will report.
 #[inline(always)]
 fn status(task: u64, signal: u64) -> u32 {
     const SIGNAL_GROUP_EXIT: u32 = 4;

@@ -1,4 +1,4 @@
-//! What the kernel will say: a walk over the very table that the kernel walks.
+//! The kernel's answers, predicted: a walk over the very table that the kernel walks.
 
 use std::cmp::Reverse;
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use crate::identity::{self, FileId};
 use crate::peers;
 use crate::wire::on_code;
 
-/// What the kernel knows of a file.
+/// A file as the kernel's programs know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
-    /// Its path.
+    /// The file's path.
     pub path: &'a [u8],
     /// No directory has a name of it.
     pub nameless: bool,
-    /// Which file it is.
+    /// The file's device and inode.
     pub id: Option<FileId>,
 }
 
@@ -34,17 +34,17 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The rules, as somebody meets them. Every answer is the rule's index and the action taken.
+/// Answers of the rules to an actor. Every answer is the rule's index and the action taken.
 #[derive(Clone, Copy)]
 pub struct Answers<'r> {
     table: &'r Table,
-    /// Of who acts.
+    /// The actor's role.
     role: usize,
 }
 
 impl Rules {
-    /// What the kernel will say of what a process does that executes this; `None` is one of which nobody
-    /// knows what. The path of a script is to be without `//`, `.` and `..`.
+    /// Answers to the acts of a process that executes this; `None` is a process whose program is not known. The path of
+    /// a script is to be without `//`, `.` and `..`.
     #[must_use]
     pub fn to(&self, actor: Option<ActorPaths<'_>>) -> Answers<'_> {
         Answers {
@@ -53,7 +53,7 @@ impl Rules {
         }
     }
 
-    /// Whether they ask who acts.
+    /// True when the rules tell actors apart.
     #[must_use]
     pub fn have_roles(&self) -> bool {
         self.table.role_count > 1
@@ -96,19 +96,19 @@ impl std::fmt::Debug for Answers<'_> {
 }
 
 impl Answers<'_> {
-    /// To opening a file.
+    /// Answer to opening a file.
     #[must_use]
     pub fn open(self, file: Known<'_>, access: &[OpenAccess]) -> Option<(usize, RuleAction)> {
         self.file(file, column_of(access)?)
     }
 
-    /// To executing a file.
+    /// Answer to executing a file.
     #[must_use]
     pub fn exec(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.file(file, column::EXEC)
     }
 
-    /// To opening or executing a file of which it cannot tell the path.
+    /// Answer to opening or executing a file of which it cannot tell the path.
     #[must_use]
     pub fn unknown(self, on: AttemptKind, access: &[OpenAccess]) -> Option<(usize, RuleAction)> {
         let column = match on {
@@ -118,7 +118,7 @@ impl Answers<'_> {
         self.decided(self.table.unknown[self.role][usize::try_from(column).ok()?])
     }
 
-    /// To making memory executable: that holds a file, or with `None` one that no file of the tree holds.
+    /// Answer to making memory executable: that holds a file, or with `None` one that no file of the tree holds.
     #[must_use]
     pub fn map(self, file: Option<Known<'_>>) -> Option<(usize, RuleAction)> {
         match file {
@@ -127,50 +127,50 @@ impl Answers<'_> {
         }
     }
 
-    /// To a look at a path, of which nothing but the name is known.
+    /// Answer to a look at a path, of which nothing but the name is known.
     #[must_use]
     pub fn look(self, path: &[u8]) -> Option<(usize, RuleAction)> {
         self.file(Known::at(path), column::STAT)
     }
 
-    /// To giving a file another name besides, whichever: this is its old one.
+    /// Answer to giving a file another name besides, whichever: this is its old one.
     #[must_use]
     pub fn link(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.strongest(named(file), [column::LINK, column::AWAY])
     }
 
-    /// To giving a file another name instead, whichever: this is its old one.
+    /// Answer to giving a file another name instead, whichever: this is its old one.
     #[must_use]
     pub fn rename(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.strongest(named(file), [column::RENAME, column::AWAY])
     }
 
-    /// To taking this name away from a file.
+    /// Answer to taking this name away from a file.
     #[must_use]
     pub fn unlink(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.strongest(named(file), [column::UNLINK, column::WRITE])
     }
 
-    /// To changing the mode or owner of a file.
+    /// Answer to changing the mode or owner of a file.
     #[must_use]
     pub fn chmod(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.file(named(file), column::CHMOD)
     }
 
-    /// To taking a file out from under this path: what reading, writing, executing and mapping it would be
+    /// Answer to taking a file out from under this path: what reading, writing, executing and mapping it would be
     /// answered there.
     #[must_use]
     pub fn away(self, file: Known<'_>) -> Option<(usize, RuleAction)> {
         self.file(named(file), column::AWAY)
     }
 
-    /// To making all that may be in this directory lose its path.
+    /// Answer to making all that may be in this directory lose its path.
     #[must_use]
     pub fn away_below(self, directory: &[u8]) -> Option<(usize, RuleAction)> {
         self.below(directory, column::AWAY)
     }
 
-    /// To giving another directory this path, with all that may be in it.
+    /// Answer to giving another directory this path, with all that may be in it.
     #[must_use]
     pub fn made_below(self, directory: &[u8]) -> Option<(usize, RuleAction)> {
         self.below(directory, column::WRITE)
@@ -182,13 +182,13 @@ impl Answers<'_> {
         self.table.inside[state_of(self.table, self.table.start, directory)]
     }
 
-    /// To an attempt of which its kind alone is known.
+    /// Answer to an attempt of which its kind alone is known.
     #[must_use]
     pub fn kind(self, on: AttemptKind) -> Option<(usize, RuleAction)> {
         self.decided(self.table.on[self.role][usize::from(on_code(on))])
     }
 
-    /// To an attempt of a kind that has an address. `to_itself`: the jail has a loopback of its own, and
+    /// Answer to an attempt of a kind that has an address. `to_itself`: the jail has a loopback of its own, and
     /// this is there.
     #[must_use]
     pub fn peer(
@@ -247,7 +247,7 @@ impl Answers<'_> {
         file.id.map_or(0, rule)
     }
 
-    /// What a rule of the table comes to: its index and the action taken.
+    /// The index of a rule of the table, and the action taken.
     fn decided(self, rule: u16) -> Option<(usize, RuleAction)> {
         let index = usize::from(rule).checked_sub(1)?;
         let action = self.table.actions[usize::from(rule)];

@@ -12,7 +12,7 @@ use turnkey_policy::Glob;
 use hash::QuickMap;
 use nfa::{Nfa, State, Step};
 
-/// Why the patterns do not fit.
+/// Errors of patterns that do not fit the table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AutomatonError {
     /// Too many states.
@@ -23,9 +23,9 @@ pub enum AutomatonError {
         "their automaton has {states} states of {classes} byte classes each, and the table holds {CELLS} transitions"
     )]
     Cells {
-        /// How many states there are.
+        /// Number of states.
         states: usize,
-        /// How many byte classes, rounded up to a power of two.
+        /// Number of byte classes, rounded up to a power of two.
         classes: usize,
     },
     /// Too many different answers.
@@ -33,7 +33,7 @@ pub enum AutomatonError {
         "they are answered in {rows} ways, by whoever acts, and the table holds {ROWS}: name fewer programs and scripts"
     )]
     Rows {
-        /// How many there are.
+        /// Number of rows.
         rows: usize,
     },
 }
@@ -139,12 +139,12 @@ impl Automaton {
         0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX)
     }
 
-    /// Where a state leads, by class of bytes.
+    /// The states that a state leads to, by class of bytes.
     pub(crate) fn next(&self, state: u32) -> &[u32] {
         &self.rows[usize::try_from(state).unwrap_or(usize::MAX)]
     }
 
-    /// Where a state leads with a slash: into the directory whose path ends there.
+    /// The state that a slash leads to: the directory whose path ends in this state.
     pub(crate) fn into(&self, state: u32) -> u32 {
         self.next(state)[self.classes.class(b'/')]
     }
@@ -163,7 +163,7 @@ impl Automaton {
         (0..DEPTH).fold(self.into(0), |state, _| self.into(name(state)))
     }
 
-    /// Whether these, which tell the same bytes apart, fit a table one behind the other.
+    /// True when these automata, which tell the same bytes apart, fit a table one behind the other.
     pub(crate) fn fit<'a>(all: impl IntoIterator<Item = &'a Self>) -> bool {
         let mut all = all.into_iter().peekable();
         let classes = all.peek().map_or(1, |one| one.width());
@@ -229,7 +229,7 @@ impl<'a> Subsets<'a> {
         }
     }
 
-    /// Where a set leads, by class.
+    /// The transitions of a set of states, by class.
     ///
     /// Most bytes are not what any pattern waits for in a state, and lead to one place; only the others are
     /// worth a look each.

@@ -1,4 +1,4 @@
-//! What the rules may have to say below a directory whose content nobody knows.
+//! Answers of the rules below a directory whose content is not known.
 //!
 //! A directory that gets another name takes all that is in it along: each file below it is asked about by
 //! another path from then on. What that changes is known before the fact, and without the content: directories
@@ -72,9 +72,9 @@ impl Pairs {
     }
 }
 
-/// What the kernel knows of a directory, by the state that its path ends in.
+/// Kinds of directories and answers below them, by the state that a directory's path ends in.
 pub(crate) struct Below {
-    /// Its kind.
+    /// The directory's kind.
     pub(crate) inside: Vec<u32>,
     /// The number of the first row of what may be below it.
     pub(crate) rows: Vec<u32>,
@@ -86,7 +86,7 @@ pub(crate) struct Below {
 pub(crate) struct Strengths<'t> {
     /// By rule plus one.
     pub(crate) of: &'t [u8],
-    /// How many rows an answer has: one for each role.
+    /// Number of rows of an answer: one for each role.
     pub(crate) roles: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Where the running kernel keeps its fields, from its BTF.
+//! Byte offsets of the running kernel's structure members, from its BTF.
 //!
 //! The format is `Documentation/bpf/btf.rst`: a header, a table of types, a table of strings. The
 //! walk is total: bytes that are no BTF give an error, never a panic.
@@ -7,16 +7,16 @@ use std::collections::{HashMap, HashSet};
 
 use turnkey_abi::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 
-/// Why an offset could not be found.
+/// Errors of looking an offset up in BTF.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BtfError {
     /// The bytes are no BTF.
     #[error("the kernel's BTF is malformed at byte {at}")]
     Malformed {
-        /// Where reading failed.
+        /// Byte at which reading failed.
         at: usize,
     },
-    /// This kernel has no such structure or member.
+    /// The structure or member is not in this kernel.
     #[error("this kernel has no `{structure}.{member}`")]
     Missing {
         /// The structure's name.
@@ -63,7 +63,7 @@ pub fn offsets(btf: &[u8]) -> Result<Offsets, BtfError> {
     Ok(Offsets::from_words(words))
 }
 
-/// Whether the kernel has each of these functions.
+/// Looks each of these functions up in the kernel's BTF: true when it is there.
 ///
 /// # Errors
 /// When the bytes are no BTF.
@@ -98,9 +98,9 @@ struct Type {
     members: usize,
     /// Member offsets carry the size of a bit field in their upper byte.
     has_bit_fields: bool,
-    /// Its size, or the type it refers to.
+    /// The type's size, or the type it refers to.
     size_or_type: u32,
-    /// Where its members begin.
+    /// Byte offset at which the type's members begin.
     body: usize,
 }
 

@@ -15,19 +15,19 @@ use crate::shared;
 use crate::sys::{CanaryEnd, Flight, PATH_ROOM, REFUSED, canary_status, spawn_canary};
 use turnkey_facts::{Event, Kind, NetworkAct};
 
-/// What the canary proved, for people.
+/// The canary's proof, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof(pub String);
 
-/// Why enforcement could not be proved. The run must not start.
+/// Errors of proving enforcement. The run must not start.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// Preparing failed.
     #[error("the canary could not be prepared: {step}")]
     Prepare {
-        /// What failed.
+        /// The step that failed.
         step: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -49,20 +49,20 @@ pub enum CanaryError {
         "an open, exec or mapping that a rule kills for did not kill: tracepoint programs do not act on this kernel"
     )]
     NotKilled,
-    /// It ended otherwise.
+    /// The canary ended otherwise.
     #[error("the canary ended in a way that proves nothing: {0}")]
     Unclear(String),
-    /// Nothing was recorded.
+    /// No record of the canary's act was in the ring.
     #[error("the canary was stopped, but the ring holds no record of its {0}")]
     NotRecorded(&'static str),
 }
 
 const DEADLY: &CStr = c"/turnkey-canary";
-/// There everywhere, and opened by no one who is about to be killed anyway.
+/// A file that is there everywhere.
 const DENIED_FILE: &CStr = c"/";
 const DENIED_PROGRAM: &CStr = c"/proc/self/exe";
 const _: () = assert!(DEADLY.count_bytes() < PATH_ROOM && DENIED_FILE.count_bytes() < PATH_ROOM);
-/// Of the discard service: whoever hears a canary is to forget it.
+/// Port of the discard service, which forgets what a canary sends.
 const PORT: u16 = 9;
 
 /// The rules that the canary breaks.
@@ -108,7 +108,7 @@ where
     }
 }
 
-/// How it may fail to be born.
+/// The step in which the canary's process is made, for an error's text.
 const BIRTH: &str =
     "making a process in its cgroup, which must be a leaf of a writable cgroup v2 hierarchy";
 

@@ -1,4 +1,4 @@
-//! From a policy's rules to the table that the kernel decides with.
+//! Compiles a policy's rules to the table that the kernel decides with.
 //!
 //! All path patterns become one automaton over bytes. What decides in which state is settled
 //! here, by the policy's own order, so the kernel only takes one transition per byte and looks up
@@ -37,7 +37,7 @@ use crate::wire::on_code;
 
 use patterns::Patterns;
 
-/// Why a policy cannot be enforced by the kernel's programs.
+/// Errors of a policy that the kernel's programs cannot enforce.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// More rules than the table holds.
@@ -45,7 +45,7 @@ pub enum CompileError {
         "the policy has {count} rules, and the kernel's table holds {RULES}: merge rules that differ only in their paths"
     )]
     TooManyRules {
-        /// How many there are.
+        /// Number of rules.
         count: usize,
     },
     /// The patterns together are too complex.
@@ -71,7 +71,7 @@ pub enum CompileError {
         /// The rule's id.
         rule: String,
     },
-    /// Which file it is cannot be known here.
+    /// A file's identity cannot be known here.
     #[error(
         "rule `{rule}` means files by `same_file`, and without BPF LSM nobody knows which file a `{on}` was about: take \"{on}\" out of its `on` and write a second rule for it, by path alone, or let `turnkey doctor` tell how to have BPF LSM"
     )]
@@ -98,7 +98,7 @@ pub enum CompileError {
         "the rules have {count} pairs of an address and a port, and the kernel's table holds {PEERS}: name networks in place of addresses, and ranges in place of ports"
     )]
     TooManyPeers {
-        /// How many there are.
+        /// Number of pairs of an address and a port.
         count: usize,
     },
     /// A syscall that the filter allows cannot be denied afterwards.
@@ -116,9 +116,9 @@ pub enum CompileError {
 /// The rules of a policy, ready for the kernel.
 #[derive(Clone)]
 pub struct Rules {
-    /// What they may count on.
+    /// The tier that the rules may count on.
     pub(crate) tier: Tier,
-    /// Whether perf is to call the programs that decide, wherever they are loaded for this run alone.
+    /// True when perf is to call the programs that decide, wherever they are loaded for this run alone.
     pub(crate) by_perf: bool,
     pub(crate) table: RuleTable,
     /// Kinds of attempt that the filter lets come to the kernel.
@@ -154,7 +154,7 @@ impl Rules {
     }
 
     /// Has perf call the programs that decide, as they are called since Linux 7, on any kernel: how they
-    /// are tried where nobody needs them.
+    /// are tried where they are not needed.
     #[must_use]
     pub fn called_by_perf(mut self) -> Self {
         self.by_perf = true;
@@ -169,7 +169,7 @@ impl Rules {
         }
     }
 
-    /// Whether a hook has an answer to give under these rules.
+    /// True when a hook has an answer to give under these rules.
     pub(crate) fn need(&self, need: Need) -> bool {
         match need {
             Need::Tier | Need::Always => true,
@@ -218,7 +218,7 @@ pub fn compile_for<'o>(
     })
 }
 
-/// How rules become a table.
+/// The compiler of rules to a table.
 type ToTable<'t> = &'t dyn Fn(&[Rule], EnforcementMode) -> Result<RuleTable, CompileError>;
 
 fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rules, CompileError> {
@@ -328,7 +328,7 @@ pub(crate) fn compile_rules(
     Ok(table)
 }
 
-/// What is answered of attempts of which their kind alone is known.
+/// Writes the answers to attempts of which their kind alone is known.
 fn compile_kinds(rules: &[Rule], role: &Role, answers: &mut [u16; ON]) {
     let without_path = |on: &AttemptKind| !on.has_path() || *on == AttemptKind::Map;
     for on in AttemptKind::ALL.iter().copied().filter(without_path) {
@@ -360,7 +360,7 @@ fn action_code(of: RuleAction, mode: EnforcementMode) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// How the table writes a rule: its index plus one, or 0 for none.
+/// A rule as the table writes it: its index plus one, or 0 for none.
 pub(crate) fn plus_one(rule: Option<usize>) -> u16 {
     // No index exceeds RULES, which was checked.
     rule.and_then(|index| u16::try_from(index + 1).ok())
@@ -405,12 +405,12 @@ fn refuse_impossible_denials(policy: &Policy, tier: Tier) -> Result<(), CompileE
     Ok(())
 }
 
-/// Whether a syscall's class is of a kind that the rule speaks of.
+/// True when a syscall's class is of a kind that the rule speaks of.
 fn watches(rule: &Rule, of: u8) -> bool {
     of >= class::WATCH && rule.on.iter().any(|on| class::WATCH + on_code(*on) == of)
 }
 
-/// Whether a syscall's class is of a kind. Namespaces are made by calls for processes, too.
+/// True when a syscall's class is of a kind. Namespaces are made by calls for processes, too.
 fn is_of(on: AttemptKind, of: u8) -> bool {
     class::WATCH + on_code(on) == of
         || on == AttemptKind::Namespace && matches!(of, class::CLONE | class::CLONE3)
@@ -418,7 +418,7 @@ fn is_of(on: AttemptKind, of: u8) -> bool {
 
 /// The order of decision in each column that one access or kind stands for, by actors of one role.
 struct Orders {
-    /// Whether it is known who acts.
+    /// True when it is known which program and script the actor executes.
     is_known: bool,
     read: Vec<Candidate>,
     write: Vec<Candidate>,
@@ -477,7 +477,7 @@ impl Orders {
         columns(rules, named, nameless)
     }
 
-    /// What decides in each column of those that `speak`.
+    /// The deciding rule of each column among the candidates that `speak`.
     fn answers(&self, rules: &[Rule], speaks: impl Fn(&Candidate) -> bool) -> Answers {
         self.each(rules, |order| {
             let speaking = order.iter().filter(|candidate| speaks(candidate));
@@ -485,7 +485,7 @@ impl Orders {
         })
     }
 
-    /// What holds in each column for a path that is not known.
+    /// The deciding rule of each column for a path that is not known.
     fn unknown(&self, rules: &[Rule]) -> [u16; column::COUNT] {
         let answers = self.each(rules, |order| {
             let matching = unknown(rules, order, self.is_known);
@@ -494,7 +494,7 @@ impl Orders {
         columns(rules, answers, answers)
     }
 
-    /// Those in which any rule can decide.
+    /// Bits of the columns in which any rule can decide.
     fn columns(&self) -> u32 {
         let columns = [&self.read, &self.write, &self.read].into_iter();
         let mut bits = 0;
@@ -556,7 +556,7 @@ fn columns(rules: &[Rule], named: Answers, nameless: Answers) -> [u16; column::C
     columns
 }
 
-/// How strong a rule is among others, and the earlier before the later.
+/// The strength of a rule among others, the earlier before the later.
 pub(crate) fn strength(rules: &[Rule], rule: usize) -> (RuleAction, Reverse<usize>) {
     (rules[rule].action, Reverse(rule))
 }

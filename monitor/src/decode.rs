@@ -1,4 +1,4 @@
-//! From the kernel's records to events. Total: any bytes give an event or an error, never a panic.
+//! Decodes the kernel's records to events. Total: any bytes give an event or an error, never a panic.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -9,23 +9,23 @@ use turnkey_policy::AttemptKind;
 use crate::wire;
 use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 
-/// Why bytes are no record.
+/// Errors of bytes that are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The record says it is longer than it is.
     #[error("the record is {actual} bytes long and should have {expected}")]
     Short {
-        /// How many bytes the record needs.
+        /// Bytes that the record needs.
         expected: usize,
-        /// How many there are.
+        /// Bytes that there are.
         actual: usize,
     },
     /// A code that this version does not know.
     #[error("the record's {field} is {value}, which means nothing")]
     Code {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
 }
@@ -128,7 +128,7 @@ pub fn decode(bytes: &[u8]) -> Result<Event, DecodeError> {
     event(&parts(bytes)?)
 }
 
-/// Decodes what a thread has repeated and nobody has told of: `None` when there is nothing.
+/// Decodes a thread's repetitions that no record has told of: `None` when there is nothing.
 pub(crate) fn untold(slot: &Repeat) -> Option<Result<Event, DecodeError>> {
     // The record itself stands for one.
     let repeated = slot.record.repeated.checked_sub(1)?;
@@ -156,7 +156,7 @@ fn event(parts: &Parts<'_>) -> Result<Event, DecodeError> {
     })
 }
 
-/// Where the kernel counts events of this kind.
+/// The slot in which the kernel counts events of this kind.
 pub(crate) fn slot(of: &Kind) -> usize {
     let (kind, what) = match of {
         Kind::Exec { .. } => (kind::EXEC, 0),

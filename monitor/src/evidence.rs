@@ -1,4 +1,4 @@
-//! From the kernel's counts of a jail and what arrived here: how complete the evidence is.
+//! Completeness of the evidence, from the kernel's counts of a jail and what arrived here.
 
 use aya::maps::MapError;
 use aya::programs::ProgramError;
@@ -7,7 +7,7 @@ use turnkey_facts::{ByKind, Evidence};
 
 use crate::stream::Arrived;
 
-/// Why the evidence could not be summed up.
+/// Errors of summing up the evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {
     /// No jail was watched.
@@ -48,12 +48,12 @@ fn by_kind(counts: &[u64; count::SLOTS]) -> ByKind {
     }
 }
 
-/// How complete the evidence of a jail is, from the kernel's counts and what arrived here.
+/// Sums up how complete the evidence of a jail is, from the kernel's counts and what arrived here.
 pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived) -> Evidence {
     let malformed = arrived.malformed;
     let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
     let seen = by_kind(&jail.seen);
-    // Every jail starts a command, and everything in it ends: who saw neither was not looking.
+    // Every jail starts a command, and everything in it ends: programs that saw neither were not looking.
     let looked = jail.started != 0 && seen.exit > 0;
     let complete =
         looked && nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;
@@ -72,8 +72,8 @@ pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived) -> Evidence {
     }
 }
 
-/// Whether a jail whose policy says so must end for what is lost. `missed` is asked only then: the
-/// kernel is asked for each program.
+/// True when a jail whose policy says so must end for lost evidence. `missed` is asked only then: the kernel is asked
+/// for each program.
 pub(crate) fn must_end_for_loss(jail: &Jail, missed: impl FnOnce() -> u64) -> bool {
     jail.kill_on_loss != 0 && (jail.lost_records != 0 || missed() != 0)
 }

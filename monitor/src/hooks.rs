@@ -20,11 +20,11 @@ struct Hook {
     name: &'static str,
     /// The program's name in the object.
     program: &'static str,
-    /// When it has an answer.
+    /// Condition under which the hook has an answer.
     need: Need,
 }
 
-/// When a hook has an answer to give. One that could only ever say yes is left out: it would cost
+/// Conditions under which a hook has an answer to give. A hook that could only ever say yes is left out: it would cost
 /// the whole host.
 #[derive(Clone, Copy)]
 pub(crate) enum Need {
@@ -32,11 +32,11 @@ pub(crate) enum Need {
     Tier,
     /// In every jail, whatever the rules.
     Always,
-    /// When some rule speaks of one of these columns of the paths.
+    /// Some rule speaks of one of these columns of the paths.
     Columns(&'static [u32]),
-    /// When some rule speaks of memory that is made executable.
+    /// Some rule speaks of memory that is made executable.
     Map,
-    /// When a rule refuses this kind, and the filter lets calls of it come so far.
+    /// A rule refuses this kind, and the filter lets calls of it come so far.
     Kind(AttemptKind),
 }
 
@@ -125,12 +125,12 @@ impl Hooks {
     }
 }
 
-/// Which of the hooks that the monitor has programs for the kernel has.
+/// Hooks of the monitor's programs that the kernel has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownHooks {
-    /// How many there are programs for.
+    /// Number of hooks that there are programs for.
     pub all: usize,
-    /// Those that the kernel does not have, by their names.
+    /// Names of the hooks that the kernel does not have.
     pub missing: Vec<&'static str>,
 }
 
@@ -198,7 +198,7 @@ fn load<'a>(object: &'a mut Object, hook: &Hook) -> Result<Option<&'a mut Lsm>, 
     }
 }
 
-/// Whether the kernel does not have the function that a program for the hook is attached to.
+/// True when the kernel does not have the function that a program for the hook is attached to.
 fn is_unknown(error: &ProgramError) -> bool {
     matches!(
         error,

@@ -34,11 +34,11 @@ impl FileId {
 /// A path of which a rule means the file, by whatever name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedPath {
-    /// As seen in the jail.
+    /// The path as seen in the jail.
     pub path: Vec<u8>,
     /// The id of the first rule that asks for it.
     pub rule: String,
-    /// Whether there must be a file.
+    /// True when there must be a file.
     pub required: bool,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn columns(rules: &[Rule]) -> u32 {
     }
 }
 
-/// What each column asks.
+/// The kind of attempt and the accesses that each column answers.
 const ASKED: [(u32, AttemptKind, &[OpenAccess]); 9] = [
     (column::READ, AttemptKind::Open, &[OpenAccess::Read]),
     (column::WRITE, AttemptKind::Open, &[OpenAccess::Write]),

@@ -57,7 +57,7 @@ pub use shared::SharedError;
 pub use tier::{Available, Lack, Tier};
 pub use tracepoints::interrupts_tracepoints;
 
-/// What the fuzzer reaches besides; see `cargo xtask fuzz`.
+/// Parts that the fuzzer reaches besides; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::order::Order;

@@ -38,7 +38,7 @@ pub(crate) fn object(
         loader.map_max_entries(map, seats);
     }
     if tier == Tier::Tracepoint {
-        // Seven megabytes that nobody would use.
+        // Seven megabytes that would not be used.
         loader.map_max_entries("HOOK_SCRATCH", 1);
     }
     loader
@@ -77,7 +77,7 @@ impl Object {
         let waiting: VecDeque<_> = waiting.collect::<Result<_, OpenError>>()?;
         let waiting = Mutex::new(waiting);
         let next = || waiting.lock().ok()?.pop_front();
-        // The verifier takes most of the time that a start takes, and verifies on every processor at once.
+        // The verifier takes most of the time that a start takes, and verifies on every CPU at once.
         let work =
             || std::iter::from_fn(next).try_for_each(|(name, program)| verify(name, program, btf));
         let workers = thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,4 @@
-//! What programs that were built with the feature `log` say, on standard error.
+//! Log lines of programs that were built with the feature `log`, on standard error.
 
 use aya::Ebpf;
 use aya_log::EbpfLogger;
@@ -7,7 +7,7 @@ use log::{Log, Metadata, Record};
 /// The lines that wait in the kernel.
 pub(crate) struct Lines(Option<EbpfLogger<StandardError>>);
 
-/// Where they go.
+/// The sink of log lines.
 struct StandardError;
 
 impl Log for StandardError {

@@ -9,7 +9,7 @@ use crate::tracepoints::in_one_go;
 
 /// The maps that user space speaks through.
 pub(crate) struct Maps {
-    /// What the kernel knows of each jail, by the id of its cgroup.
+    /// Jails' states, by the id of the jail's cgroup.
     pub(crate) jails: HashMap<MapData, u64, JailValue>,
     /// Not 0 while every system call has to look for its jail: the programs' own global.
     pub(crate) every_call: Array<MapData, u32>,
@@ -21,7 +21,7 @@ pub(crate) struct Maps {
     pub(crate) verdicts: ArrayOfMaps<MapData>,
 }
 
-/// Their names in the object, each with the name of a file: a BPF file system takes no dots.
+/// Names of the maps in the object, each with the name of a file: a BPF file system takes no dots.
 pub(crate) const NAMES: [(&str, &str); 5] = [
     ("JAILS", "jails"),
     (".bss", "every_call"),
@@ -45,7 +45,7 @@ impl Maps {
         })
     }
 
-    /// What the kernel knows of a jail.
+    /// Reads a jail's state from the kernel.
     pub(crate) fn jail(&self, cgroup_id: u64) -> Result<Jail, MapError> {
         let JailValue(jail) = in_one_go(|| self.jails.get(&cgroup_id, 0))?;
         Ok(jail)
@@ -66,7 +66,7 @@ impl Maps {
         self.every_call.set(0, 1, 0)
     }
 
-    /// Forgets a jail that has no task any more. System calls that nobody looks at need not look for
+    /// Forgets a jail that has no task any more. System calls that are not looked at need not look for
     /// their jail any longer for its sake; but there may be another that needs it.
     pub(crate) fn forget(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         in_one_go(|| self.forget_at_once(cgroup_id))
@@ -78,7 +78,7 @@ impl Maps {
         if !needs_every_call(&ended) {
             return Ok(());
         }
-        // In this order: a jail needs it before anybody raises the flag, so whoever raised it in
+        // In this order: a jail needs it before any run raises the flag, so a jail that raised it in
         // vain is found by the search behind.
         self.every_call.set(0, 0, 0)?;
         let needs_it = |(_, JailValue(jail)): (u64, JailValue)| needs_every_call(&jail);
@@ -89,7 +89,7 @@ impl Maps {
     }
 }
 
-/// Whether its end, or its notes, wait for any system call.
+/// True when the jail's end, or its notes, wait for any system call.
 fn needs_every_call(jail: &Jail) -> bool {
     jail.condemned != 0 || jail.notes_calls != 0
 }

@@ -22,7 +22,7 @@ use crate::sys::{CanaryEnd, link_to_group};
 use crate::tier::Tier;
 use turnkey_facts::{Event, Evidence};
 
-/// Why a jail could not be taken under watch.
+/// Errors of taking a jail under watch.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// The map of jails does not take it.
@@ -35,7 +35,7 @@ pub enum AdoptError {
     Attach {
         /// The program's name.
         name: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         #[source]
         source: Errno,
     },
@@ -51,23 +51,23 @@ pub enum AdoptError {
 ///
 /// Programs that were loaded for this run alone leave the kernel with it, or with this process.
 /// Those that are loaded for all keep a jail's rules until [`Monitor::finish`]; when that is never
-/// called, until somebody else takes the seat and finds the jail's cgroup gone.
+/// called, until another run takes the seat and finds the jail's cgroup gone.
 pub struct Monitor {
     loaded: Loaded,
     rules: Rules,
-    /// Those that a canary breaks.
+    /// Rules of the canary.
     canary: RuleTable,
     adopted: Option<u64>,
-    /// By which its group calls the programs.
+    /// Links of the cgroup programs.
     hooks: Vec<OwnedFd>,
-    /// Whether the numbers of system calls are to be noted.
+    /// True when the numbers of system calls are to be noted.
     notes_calls: bool,
-    /// How many runs of the programs the kernel had left out before.
+    /// Runs of the programs that the kernel had left out before.
     missed_before: u64,
 }
 
-/// How many events one call of [`Monitor::drain`] hands over at most: a program that does more
-/// than can be told must not keep its watcher from the clock.
+/// Most events that one call of [`Monitor::drain`] hands over: a program that does more than can be told must not keep
+/// its watcher from the clock.
 const AT_ONCE: usize = 4096;
 
 impl Monitor {
@@ -91,14 +91,14 @@ impl Monitor {
         })
     }
 
-    /// Whether the programs were loaded before, for all.
+    /// True when the programs were loaded before, for all.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.loaded.seat.claim.is_some()
     }
 
-    /// Why programs that are loaded for all were not looked for, where somebody else than root could have put
-    /// them there. This run has its own.
+    /// The reason for which programs that are loaded for all were not looked for, where another user than root could
+    /// have put them there. This run has its own.
     #[must_use]
     pub fn untrusted(&self) -> Option<&crate::SharedError> {
         self.loaded.untrusted.as_ref()
@@ -112,7 +112,7 @@ impl Monitor {
     }
 
     /// Says what was found at the [watched paths](Self::watched_paths), in their order. Rules know
-    /// files that nobody has told them of by their paths alone.
+    /// files that were not said by their paths alone.
     pub fn know(&mut self, found: &[Option<FileId>]) {
         self.rules.know(found);
     }
@@ -143,7 +143,7 @@ impl Monitor {
         canary::recorded(&seen?, self.loaded.hooks.is_some(), mapped)
     }
 
-    /// What canaries die of: of a mapping where rules speak of one.
+    /// The ends of the canaries: by an open, by an exec, and by a mapping where rules speak of one.
     fn flights(&self) -> Vec<CanaryEnd> {
         let mut ends = vec![CanaryEnd::Open, CanaryEnd::Exec];
         ends.extend(self.rules.need(Need::Map).then_some(CanaryEnd::Map));
@@ -189,7 +189,7 @@ impl Monitor {
     }
 
     /// The numbers of the system calls that tasks of the jail have made since the command was started,
-    /// ascending; those that seccomp refused are none of them. Empty when nobody asked for it. All of
+    /// ascending; those that seccomp refused are none of them. Empty when they were not asked for. All of
     /// them when no task of the jail is left.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Asks for it back, too: a jail that the kernel does not know is watched by nobody.
+    /// Asks for it back, too: a jail that the kernel does not know is not watched.
     fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
         let Loaded { seat, maps, .. } = &mut self.loaded;
         if let Some(claim) = &mut seat.claim {
@@ -264,16 +264,16 @@ impl Monitor {
     }
 
     /// Readable when verdicts wait: what a rule speaks of, and every kill. Other events can be left waiting for a
-    /// while; as long as they are, those that follow wake nobody, and cost the jail less. That processes are made and
-    /// end wakes nobody at all: call [`Monitor::drain`] every now and then.
+    /// while; as long as they are, those that follow do not wake the reader, and cost the jail less. Forks,
+    /// execs and exits do not wake the reader at all: call [`Monitor::drain`] every now and then.
     #[must_use]
     pub fn verdicts(&self) -> BorrowedFd<'_> {
         self.loaded.seat.stream.verdicts()
     }
 
-    /// Whether the kernel has condemned the jail, for a rule or because it could not say whether
-    /// one was broken. It then kills each of its tasks at that task's next system call; who wants
-    /// them dead at once uses `cgroup.kill`.
+    /// True when the kernel has condemned the jail, for a rule or because it could not say whether one was broken. It
+    /// then kills each of its tasks at that task's next system call; a caller that wants them dead at once uses
+    /// `cgroup.kill`.
     #[must_use]
     pub fn condemned(&self) -> bool {
         let broken =
@@ -281,8 +281,8 @@ impl Monitor {
         self.jail().is_ok_and(broken)
     }
 
-    /// Whether the jail must end because evidence is lost, as the policy wants it. For a lost record
-    /// the kernel has condemned it already; of a run of a program that it left out it tells when asked.
+    /// True when the jail must end because evidence is lost, as the policy wants it. For a lost record the kernel has
+    /// condemned it already; of a run of a program that it left out it tells when asked.
     #[must_use]
     pub fn condemned_for_loss(&self) -> bool {
         let missed = || self.missed().unwrap_or(0);
@@ -290,13 +290,13 @@ impl Monitor {
             .is_ok_and(|jail| must_end_for_loss(&jail, missed))
     }
 
-    /// How many runs of the programs the kernel has left out since they were taken.
+    /// Runs of the programs that the kernel has left out since they were taken.
     fn missed(&self) -> Result<u64, FinishError> {
         let missed = self.loaded.programs.missed()?;
         Ok(missed.saturating_sub(self.missed_before))
     }
 
-    /// How many acts are in records that have not fitted the ring so far.
+    /// Acts in records that have not fitted the ring so far.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.jail().map_or(0, |jail| jail.lost.iter().sum())
@@ -335,7 +335,7 @@ impl Monitor {
     }
 }
 
-/// What the kernel knows of the jail.
+/// Reads the jail's state from the kernel.
 fn jail(maps: &Maps, adopted: Option<u64>) -> Result<Jail, FinishError> {
     let id = adopted.ok_or(FinishError::NotAdopted)?;
     Ok(maps.jail(id)?)

@@ -20,7 +20,7 @@ use crate::seat::{Furniture, Seat};
 use crate::shared::{self, SharedError};
 use crate::tier::Tier;
 
-/// Why the monitor could not be started. Nothing of it is left in the kernel.
+/// Errors of starting the monitor. Nothing of it is left in the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The kernel does not describe itself.
@@ -54,7 +54,7 @@ pub enum OpenError {
     Program {
         /// The program's name in the object.
         name: &'static str,
-        /// What the kernel said, with the end of the verifier's log.
+        /// The kernel's error, with the end of the verifier's log.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -71,25 +71,25 @@ pub enum OpenError {
     /// A map or program is missing in the object.
     #[error("the eBPF object has no `{name}`: rebuild it with `cargo xtask ebpf`")]
     Incomplete {
-        /// Its name.
+        /// The name of the missing part.
         name: &'static str,
     },
     /// A program, link or map cannot be put into the BPF file system.
     #[error("{path} cannot be made")]
     Pin {
-        /// Where it was to be.
+        /// The path that it was to have.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: aya::pin::PinError,
     },
-    /// What is loaded for all jails cannot be used.
+    /// The programs that are loaded for all jails cannot be used.
     #[error(transparent)]
     Shared(#[from] SharedError),
-    /// Nobody can wait for events.
+    /// Events cannot be waited for.
     #[error("the rings of events cannot be waited for")]
     Poll(#[source] io::Error),
-    /// What the kernel shares with this process cannot be mapped.
+    /// The memory that the kernel shares with this process cannot be mapped.
     #[error("the memory for rules and events cannot be mapped")]
     Mapped(#[source] io::Error),
     /// A program's counts cannot be read.
@@ -118,13 +118,13 @@ pub fn how_to_have_btf() -> &'static str {
     }
 }
 
-/// Where the kernel describes itself.
+/// The file with the kernel's own BTF.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// The programs, attached as far as they need no cgroup, their maps, and a seat.
 pub(crate) struct Loaded {
     pub(crate) programs: Programs,
-    /// Those of BPF LSM, on its tier.
+    /// The hooks of BPF LSM, on its tier.
     pub(crate) hooks: Option<Hooks>,
     pub(crate) maps: Maps,
     pub(crate) seat: Seat,
@@ -191,7 +191,7 @@ fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     })
 }
 
-/// How the running kernel describes itself.
+/// Reads the running kernel's BTF.
 pub(crate) fn read_btf() -> Result<Vec<u8>, OpenError> {
     std::fs::read(BTF).map_err(OpenError::NoBtf)
 }
@@ -209,7 +209,7 @@ pub(crate) fn explain_load(error: EbpfError) -> OpenError {
     }
 }
 
-/// What became of a file for a program, a link or a map.
+/// Makes the error of a program, a link or a map that cannot be pinned.
 pub(crate) fn pin_failed(path: &Path) -> impl Fn(aya::pin::PinError) -> OpenError {
     move |source| OpenError::Pin {
         path: path.display().to_string(),
@@ -256,16 +256,16 @@ fn reason(log: &str) -> String {
     line.unwrap_or("the verifier says nothing").to_owned()
 }
 
-/// How the lines behind the reason begin.
+/// Beginnings of the lines behind the reason.
 const VERIFIER_STATISTICS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
 
-/// Whether the kernel's answer, somewhere down the chain, was EPERM. The verifier says EACCES of a
-/// program that it does not accept, which has nothing to do with the caller.
+/// True when the kernel's answer, somewhere down the chain, was EPERM. The verifier says EACCES of a program that it
+/// does not accept, which has nothing to do with the caller.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
     answered(error, Errno::EPERM)
 }
 
-/// Whether the kernel's answer, somewhere down the chain, was this.
+/// True when the kernel's answer, somewhere down the chain, was this.
 pub(crate) fn answered(error: &(dyn std::error::Error + 'static), errno: Errno) -> bool {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let mut causes = chain.filter_map(|error| error.downcast_ref::<io::Error>());

@@ -1,6 +1,6 @@
 //! Puts events in the order of their numbers.
 //!
-//! Two processors, and two rings, can hand over their events in the other order, so an event waits
+//! Two CPUs, and two rings, can hand over their events in the other order, so an event waits
 //! for the number before it. A number that is lost never comes: it is given up when the kernel has
 //! counted a loss for it and enough others wait, or when too much waits.
 
@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 
 use turnkey_facts::Event;
 
-/// How many events wait at least before a lost number is given up: more than processors can hand
-/// over in the other order.
+/// Fewest events that wait before a lost number is given up: more than CPUs can hand over in the other order.
 const WAITING: usize = 256;
 
-/// How many bytes of records wait at most: as many as the rings hold.
+/// Most bytes of records that wait: as many as the rings hold.
 const BYTES: usize = (turnkey_abi::RING + turnkey_abi::VERDICT_RING) as usize;
 
 /// Events that wait for a number before theirs.
@@ -35,7 +34,7 @@ impl Order {
         }
     }
 
-    /// How many events wait, and the bytes of their records.
+    /// Number of events that wait, and the bytes of their records.
     #[cfg(any(test, fuzzing))]
     pub fn held(&self) -> (usize, usize) {
         (self.waiting.len(), self.bytes)
@@ -96,7 +95,7 @@ mod tests {
         }
     }
 
-    /// What comes out when `numbers` go in, and how many waited at most.
+    /// The numbers that come out when `numbers` go in, and how many waited at most.
     fn through(numbers: &[u64], lost: u64, bytes: usize) -> (Vec<u64>, usize) {
         let mut order = Order::default();
         let (mut out, mut most) = (Vec::new(), 0);

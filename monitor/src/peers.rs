@@ -100,7 +100,7 @@ fn in_network_order(bytes: [u8; 16]) -> [u32; 4] {
     words
 }
 
-/// What the table says of an attempt on an address by somebody of this role: a rule plus one, or 0.
+/// The rule that decides an attempt on an address by an actor of this role: a rule plus one, or 0.
 pub(crate) fn rule_of(
     table: &Table,
     role: u32,
@@ -153,7 +153,7 @@ fn of_one(
     let mut answer = 0;
     for peer in table.peers[..count].iter().filter(speaks) {
         answer = stronger(table, peer.rule, answer);
-        // Of one that nobody knows, what names actors may be meant or not.
+        // For an unknown actor, a rule that names actors may be meant or not.
         if role != role::UNKNOWN || peer.roles == u32::MAX {
             break;
         }

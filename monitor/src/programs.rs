@@ -22,19 +22,19 @@ pub(crate) const GROUP_HOOKS: [(&str, GroupHook); 7] = [
 
 /// The programs of one object.
 pub(crate) enum Programs {
-    /// They leave the kernel with this process.
+    /// Programs that leave the kernel with this process.
     Own(Box<Ebpf>),
-    /// They stay.
+    /// Programs that stay in the kernel.
     Shared {
         programs: Vec<(String, OwnedFd)>,
-        /// As long as somebody holds these, the programs act, even when they are taken out of the
+        /// Links: as long as a process holds these, the programs act, even when they are taken out of the
         /// file system meanwhile.
         _links: Vec<OwnedFd>,
     },
 }
 
 impl Programs {
-    /// One of them, in the kernel.
+    /// A program's descriptor.
     pub(crate) fn descriptor(&self, name: &'static str) -> Result<BorrowedFd<'_>, OpenError> {
         match self {
             Self::Own(ebpf) => {
@@ -53,7 +53,7 @@ impl Programs {
         }
     }
 
-    /// How many runs of all of them the kernel has left out so far.
+    /// Runs of all programs that the kernel has left out so far.
     pub(crate) fn missed(&self) -> Result<u64, FinishError> {
         match self {
             Self::Own(ebpf) => sum_missed(ebpf.programs().map(|(_, program)| match program.fd() {

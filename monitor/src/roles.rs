@@ -1,4 +1,4 @@
-//! Who acts, as far as rules tell actors apart: the roles, and how the kernel finds a process's own.
+//! Roles: kinds of actor that rules tell apart, and how the kernel finds a process's own.
 //!
 //! The reference is `policy::Actor`. Programs that match the same lists of patterns are of one kind, and so
 //! are scripts; what a program of one kind and a script of another have to obey is their role.
@@ -12,12 +12,12 @@ use crate::automaton::{Automaton, AutomatonError};
 use crate::compile::CompileError;
 use crate::rows::Rows;
 
-/// Which rules are meant to speak of an actor.
+/// A role: the rules that are meant to speak of an actor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Role {
-    /// By rule. Of an actor that nobody knows, every rule may be.
+    /// By rule: true when it is meant. For an unknown actor, every rule may be.
     meant: Vec<bool>,
-    /// Whether it is known who acts.
+    /// True when it is known which program and script the actor executes.
     pub(crate) is_known: bool,
 }
 
@@ -27,7 +27,7 @@ impl Role {
     }
 }
 
-/// All of them, the unknown one in front.
+/// Roles, the unknown one in front.
 pub(crate) struct Roles<'r> {
     pub(crate) all: Vec<Role>,
     /// Different lists of patterns of programs.
@@ -73,7 +73,7 @@ impl<'r> Lists<'r> {
         })
     }
 
-    /// Whether a path of this kind matches a list, which may ask for nothing.
+    /// True when a path of this kind matches a list, which may ask for nothing.
     fn holds(&self, kind: Option<usize>, list: &[Glob]) -> bool {
         let index = self.all.iter().position(|other| *other == list);
         index.is_none_or(|index| kind.is_some_and(|kind| self.kinds[kind].contains(&index)))
@@ -160,7 +160,7 @@ fn role_of(rules: &[Rule], roles: &Roles<'_>, exe: usize, script: Option<usize>)
     }
 }
 
-/// What says of which kind a path is, as a program and as a script.
+/// The automaton that tells the kind of a path, as a program and as a script.
 fn automaton(
     roles: &mut Roles<'_>,
     globs: &[&Glob],

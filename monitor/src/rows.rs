@@ -1,4 +1,4 @@
-//! What states answer: for each role a row, with a rule for each column.
+//! Rows of the table: for each role of a state's answer a row, with a rule for each column.
 
 use std::collections::HashMap;
 

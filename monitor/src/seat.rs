@@ -1,6 +1,6 @@
-//! What one jail has in the kernel for itself: its rules, what its threads repeat, its two rings.
+//! A seat: a jail's own maps in the kernel, which hold its rules, what its threads repeat, and its two rings.
 //!
-//! A seat is an index of the arrays of rooms and rings. Whoever has the seat has all of it: no other
+//! A seat is an index of the arrays of rooms and rings. The run that has the seat has all of it: no other
 //! jail's events can crowd out its own.
 
 use std::thread;
@@ -80,7 +80,7 @@ pub(crate) struct Seat {
     pub(crate) index: u32,
     pub(crate) room: SharedRoom,
     pub(crate) stream: Stream,
-    /// What keeps others from it; `None` where there are no others.
+    /// The seat's claim, which keeps other runs from it; `None` where there are no others.
     pub(crate) claim: Option<Claim>,
 }
 

@@ -1,11 +1,11 @@
 //! Programs that are loaded once, for every jail of the host: pinned in the BPF file system.
 //!
 //! ```text
-//! /sys/fs/bpf/turnkey/              root's alone; its lock is held while somebody loads
+//! /sys/fs/bpf/turnkey/              root's alone; its lock is held while a run loads
 //!   2-0123456789abcdef/             version of the wire types, digest of the object
 //!     maps/ programs/ links/        what all jails share
 //!     standing/                     links to a group without processes, the only thing elsewhere
-//!     seats/0/ seats/1/ …           what one jail has; its lock is held by who watches that jail
+//!     seats/0/ seats/1/ …           what one jail has; its lock is held by the run that watches it
 //!     tables/ filters/              rules that were compiled before, and syscall filters
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! files away ends nothing that runs. There is no daemon and no register besides these files.
 //!
 //! A folder that is not root's alone is nobody's: nothing in it is looked at, and a run loads its programs
-//! for itself as if there were none. Who may make directories there can keep others from nothing but speed.
+//! for itself as if there were none. A user that may make directories there can keep others from nothing but speed.
 
 mod claim;
 mod folder;
@@ -48,7 +48,7 @@ pub use status::{SharedVersion, WatchedJail, status};
 /// The hook without which there is no such tier: its link tells which tier was loaded.
 const TIER_HOOK: &str = "file_open";
 
-/// What a run takes from the programs that are loaded for all.
+/// The parts that a run takes from the programs that are loaded for all.
 pub(crate) struct Shared {
     pub(crate) programs: Programs,
     /// The hooks of BPF LSM that are asked.
@@ -57,10 +57,10 @@ pub(crate) struct Shared {
     pub(crate) seat: Seat,
 }
 
-/// Makes sure that nobody but root can have loaded programs for all, or keep root from it.
+/// Makes sure that only root can have loaded programs for all, or keep root from it.
 ///
 /// # Errors
-/// [`SharedError::Untrusted`] when somebody else can; runs load the programs for themselves then.
+/// [`SharedError::Untrusted`] when another user can; runs load the programs for themselves then.
 pub fn trusted() -> Result<(), SharedError> {
     folder::root_is_there().map(drop)
 }
@@ -113,7 +113,7 @@ fn links(folder: &Folder) -> Result<Vec<(String, OwnedFd)>, OpenError> {
     opened(&folder.links(), names(folder.links())?)
 }
 
-/// What stands under each of these names.
+/// Opens the pins of these names.
 fn opened(
     directory: &Path,
     names: impl IntoIterator<Item = String>,

@@ -11,14 +11,14 @@ use crate::order::Order;
 use crate::sys::Ring;
 use turnkey_facts::Event;
 
-/// What came out of the rings.
+/// Counts of the records that came out of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     /// Records that are events.
     pub(crate) records: u64,
     /// Records that are none.
     pub(crate) malformed: u64,
-    /// What those records tell of, by [`turnkey_abi::count::slot`].
+    /// Acts that the records tell of, by [`turnkey_abi::count::slot`].
     pub(crate) acts: [u64; SLOTS],
 }
 
@@ -44,7 +44,7 @@ type Head = (Event, usize);
 /// The rings of telemetry and of verdicts.
 pub(crate) struct Stream {
     rings: [Ring; 2],
-    /// What each ring gave last, while the other's is older.
+    /// The last event of each ring, while the other's is older.
     heads: [Option<Head>; 2],
     order: Order,
     arrived: Arrived,

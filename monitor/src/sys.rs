@@ -1,4 +1,4 @@
-//! Where the kernel is spoken to without a safe wrapper: the only unsafe code of this crate.
+//! Calls to the kernel without a safe wrapper: the only unsafe code of this crate.
 //!
 //! # Safety
 //!
@@ -102,7 +102,7 @@ pub(crate) fn open_cgroup(hierarchy: BorrowedFd<'_>, id: u64) -> nix::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(opened) })
 }
 
-/// Keeps the processor from everybody who is not in a hurry by right, until it is dropped.
+/// Keeps the CPU from every task that is not in a hurry by right, until it is dropped.
 pub(crate) struct Hurry(Option<(libc::c_int, libc::sched_param)>);
 
 impl Hurry {
@@ -135,23 +135,23 @@ impl Drop for Hurry {
     }
 }
 
-/// How far a canary got, as its exit status. Killed, it has none.
+/// Exit statuses of a canary, by how far it got. A killed one has none.
 pub(crate) mod canary_status {
-    /// It could not make a socket.
+    /// The canary could not make a socket.
     pub(crate) const NO_SOCKET: i32 = 11;
-    /// It outlived what it was to die of.
+    /// The canary outlived the act that was to kill it.
     pub(crate) const ALIVE: i32 = 13;
-    /// Its open of a denied file was not answered with EPERM.
+    /// The canary's open of a denied file was not answered with EPERM.
     pub(crate) const OPENED: i32 = 14;
-    /// Its exec of a denied program was not answered with EPERM.
+    /// The canary's exec of a denied program was not answered with EPERM.
     pub(crate) const EXECUTED: i32 = 15;
-    /// It could not make a process.
+    /// The canary could not make a process.
     pub(crate) const NO_CHILD: i32 = 16;
     /// Plus an index of [`super::REFUSED`]: that was not answered with EPERM.
     pub(crate) const NOT_REFUSED: i32 = 20;
 }
 
-/// What a canary tries before anything else: one act for each program of the group.
+/// Acts that a canary tries before anything else: one for each program of the group.
 pub(crate) const REFUSED: [&str; 8] = [
     "connect by IPv4",
     "bind by IPv4",
@@ -163,7 +163,7 @@ pub(crate) const REFUSED: [&str; 8] = [
     "raw socket of IPv6",
 ];
 
-/// What a canary dies of.
+/// Acts that a canary dies of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CanaryEnd {
     /// open(2)
@@ -177,7 +177,7 @@ pub(crate) enum CanaryEnd {
 /// Paths of a canary are shorter.
 pub(crate) const PATH_ROOM: usize = 64;
 
-/// What a canary breaks, in this order.
+/// Acts of a canary, in this order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     /// The port on itself that it tries what [`REFUSED`] names on.
@@ -186,7 +186,7 @@ pub(crate) struct Flight {
     pub(crate) denied: Option<(&'static CStr, &'static CStr)>,
     /// Opened or executed at the end.
     pub(crate) deadly: &'static CStr,
-    /// Which of them.
+    /// The act that is to kill the canary.
     pub(crate) end: CanaryEnd,
 }
 
@@ -220,8 +220,8 @@ const SOCKADDR_IN6_BYTES: libc::socklen_t = 28;
 fn canary(flight: &Flight) -> i32 {
     // SAFETY: no pointers. A program that is started against all rules shall not be heard.
     unsafe { (libc::close(1), libc::close(2)) };
-    // The programs see what is in memory when a call begins, and a page that nobody has touched is not.
-    // One load brings it in; whoever tries the rules shall not depend on luck.
+    // The programs see what is in memory when a call begins, and an untouched page is not.
+    // One load brings it in; the canary shall not depend on luck.
     std::hint::black_box(
         flight
             .deadly
@@ -251,11 +251,11 @@ fn map_code() {
         libc::PROT_READ | libc::PROT_EXEC,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     );
-    // SAFETY: the kernel chooses where, and nobody uses it.
+    // SAFETY: the kernel chooses where, and it is not used.
     unsafe { libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0) };
 }
 
-/// What a hook answers with EPERM.
+/// Tries the acts that a hook answers with EPERM.
 fn be_refused(flight: &Flight) -> Result<(), i32> {
     let refused = |what: Option<Errno>, status: i32| match what {
         Some(Errno::EPERM) => Ok(()),
@@ -272,7 +272,7 @@ fn be_refused(flight: &Flight) -> Result<(), i32> {
     Ok(())
 }
 
-/// What the programs of the group answer with EPERM.
+/// Tries the acts that the programs of the group answer with EPERM.
 fn be_kept_inside(port: u16) -> Result<(), i32> {
     let v4 = libc::sockaddr_in {
         sin_family: AF_INET,
@@ -321,7 +321,7 @@ fn made_a_child() -> bool {
     })
 }
 
-/// What a canary's acts on one family came to, when they were not all refused.
+/// Failures of a canary's acts on one family, when they were not all refused.
 enum Through {
     /// The index of the act that was not.
     Act(i32),
@@ -363,9 +363,9 @@ fn went_through(
     (!refused(raw as isize)).then_some(Through::Act(3))
 }
 
-/// How an open fails.
+/// Opens a file; the error, if it fails.
 fn open(path: &CStr) -> Option<Errno> {
-    // On the stack: a page of the program that nobody has touched is not there for a look at the
+    // On the stack: an untouched page of the program is not there for a look at the
     // argument, and the first look is to be proved, too.
     let mut near = [0_u8; PATH_ROOM];
     for (byte, of) in near.iter_mut().zip(path.to_bytes()) {
@@ -373,14 +373,14 @@ fn open(path: &CStr) -> Option<Errno> {
     }
     let near = std::hint::black_box(&near);
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // Not by the library's open(2), which notes in this thread's memory that it can be cancelled: who dies in
+    // Not by the library's open(2), which notes in this thread's memory that it can be cancelled: a thread that dies in
     // the call does not take that back.
     // SAFETY: the path ends in a zero, as it is shorter than its place; the kernel only reads it.
     let opened = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, near.as_ptr(), flags) };
     (opened < 0).then(Errno::last)
 }
 
-/// How an exec fails.
+/// Executes a program; the error, as it returns only when it fails.
 fn execute(path: &CStr) -> Option<Errno> {
     let arguments = [path.as_ptr(), std::ptr::null()];
     let environment = [std::ptr::null()];

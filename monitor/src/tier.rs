@@ -1,9 +1,9 @@
-//! Which of the kernel's two ways of asking can be had here.
+//! Tiers: the kernel's two ways of asking, and the check of which one this host has.
 
 use std::fmt;
 use std::path::Path;
 
-/// How the monitor stands between a program and the kernel.
+/// The place of the monitor between a program and the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// Tracepoints at the entry and exit of system calls: what is forbidden is seen, and kills.
@@ -34,16 +34,16 @@ impl fmt::Display for Tier {
 pub struct Available {
     /// The tier.
     pub tier: Tier,
-    /// What keeps the host from [`Tier::Lsm`].
+    /// The lack that keeps the host from [`Tier::Lsm`].
     pub lacks: Option<Lack>,
 }
 
-/// Something that the better tier needs and the host has not.
+/// A condition of the better tier that the host does not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// What is not as it must be.
+    /// The condition that is not met.
     pub cause: String,
-    /// What the host's owner can do.
+    /// The remedy that the host's owner has.
     pub fix: String,
 }
 

@@ -1,9 +1,9 @@
 //! The programs at tracepoints, and the way that the kernel calls them.
 //!
-//! Since Linux 7 a task can lose the processor in the middle of a tracepoint, and the kernel leaves a
-//! program out while another task of the processor is in it. Whoever wants to break a rule need only
-//! have somebody interrupted there first. The programs that decide are called by perf then, which
-//! keeps the processor until they are done.
+//! Since Linux 7 a task can lose the CPU in the middle of a tracepoint, and the kernel leaves a
+//! program out while another task of the CPU is in it. A task that wants to break a rule need only
+//! have another task interrupted there first. The programs that decide are called by perf then, which
+//! keeps the CPU until they are done.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -24,12 +24,12 @@ const INTERRUPTED: (u32, u32) = (7, 0);
 /// A program at a tracepoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracepoint {
-    /// Its name in the object.
+    /// The program's name in the object.
     pub(crate) program: &'static str,
     way: Way,
 }
 
-/// How the kernel calls it.
+/// Ways in which the kernel calls a program.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// At the tracepoint of its name (`tp_btf`).
@@ -67,12 +67,12 @@ const BY_PERF: &[Tracepoint] = &[
     direct("sched_process_fork"),
 ];
 
-/// Those that are loaded.
+/// Tracepoint programs that are loaded.
 pub(crate) fn tracepoints(by_perf: bool) -> &'static [Tracepoint] {
     if by_perf { BY_PERF } else { WHOLE }
 }
 
-/// Whether this kernel can interrupt a task in a tracepoint.
+/// True when this kernel can interrupt a task in a tracepoint.
 pub(crate) fn interrupts_tracepoints_here() -> bool {
     static ARE: OnceLock<bool> = OnceLock::new();
     *ARE.get_or_init(|| {
@@ -83,14 +83,14 @@ pub(crate) fn interrupts_tracepoints_here() -> bool {
 }
 
 /// Speaks to the kernel about its maps. While it reads or writes one, it leaves out the programs that
-/// perf calls on the processor (`bpf_disable_instrumentation`), so whoever took the processor from us
+/// perf calls on the CPU (`bpf_disable_instrumentation`), so a task that took the CPU from us
 /// in the middle of it would not be seen. No task of a jail can take it from one in a hurry.
 pub(crate) fn in_one_go<T>(act: impl FnOnce() -> T) -> T {
     let _hurry = interrupts_tracepoints_here().then(Hurry::new);
     act()
 }
 
-/// Whether a kernel of this release, as in uname(2), can interrupt a task in a tracepoint.
+/// True when a kernel of this release, as in uname(2), can interrupt a task in a tracepoint.
 #[must_use]
 pub fn interrupts_tracepoints(release: &str) -> bool {
     let mut parts = release.split(|letter: char| !letter.is_ascii_digit());
@@ -117,7 +117,7 @@ impl Tracepoint {
         Ok(())
     }
 
-    /// As [`Self::attach`], as long as somebody holds the link.
+    /// As [`Self::attach`], as long as a process holds the link.
     pub(crate) fn link(self, ebpf: &mut Ebpf) -> Result<FdLink, OpenError> {
         let name = self.program;
         match self.way {
@@ -142,7 +142,7 @@ impl Tracepoint {
     }
 }
 
-/// Where trace events are numbered; `Documentation/trace/events.rst`.
+/// Directories with the numbers of trace events; `Documentation/trace/events.rst`.
 const TRACE_EVENTS: [&str; 2] = [
     "/sys/kernel/tracing/events/raw_syscalls",
     "/sys/kernel/debug/tracing/events/raw_syscalls",

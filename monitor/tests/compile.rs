@@ -59,7 +59,7 @@ const BOTH: &[OpenAccess] = &[OpenAccess::Read, OpenAccess::Write];
 #[derive(Clone, Copy)]
 struct File<'a> {
     path: &'a [u8],
-    /// Whether a directory has a name of it.
+    /// True when a directory has a name of it.
     named: bool,
     /// Index into [`FILES`].
     index: Option<usize>,
@@ -209,7 +209,7 @@ const PATTERNS: &[&str] = &[
 /// Paths of programs and scripts.
 const ACTORS: [&str; 7] = ["/a", "/b", "/a/b", "/a/c", "/c", "/c/d/b", "memfd:b"];
 
-/// The paths of a program and of a script; `None` when nobody knows who acts.
+/// The paths of a program and of a script; `None` when the actor is unknown.
 type Acting = Option<(&'static str, Option<&'static str>)>;
 
 fn actor() -> impl Strategy<Value = Acting> {

@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// [`kind::CHANGE`] or [`kind::LOOK`]
     pub(super) kind: u16,
     pub(super) on: u8,
-    /// What the rules are asked of every name.
+    /// The column in which the rules are asked of every name.
     pub(super) column: u32,
     /// Bits of [`effect`].
     pub(super) effects: u32,
@@ -34,11 +34,11 @@ pub(super) struct Arguments {
     pub(super) new: Name,
 }
 
-/// What an act does to names.
+/// Effects of an act on names.
 pub(super) mod effect {
     /// The object is under another name, too, or instead.
     pub const AWAY: u32 = 1;
-    /// Something is there by the new name.
+    /// An object is there by the new name.
     pub const MADE: u32 = 2;
     /// If the object is a directory, so is all that is in it.
     pub const MOVED: u32 = 4;
@@ -48,9 +48,9 @@ pub(super) mod effect {
     pub const REMOVED: u32 = 16;
     /// The object leads to where the new name says, and so does all that is asked for below it.
     pub const ALIAS: u32 = 32;
-    /// It is told only when a rule has something to say of it.
+    /// The act is told only when a rule has something to say of it.
     pub const QUIET: u32 = 64;
-    /// What the object leads to is written from the root on.
+    /// The symlink's aim is written from the root on.
     pub const ABSOLUTE: u32 = 128;
     /// Both ways, and if what was there by the new name is a directory, so is all that is in it.
     pub const MOVED_BACK: u32 = 256;
@@ -186,7 +186,7 @@ fn followed(regs: u64, path: u64) -> u32 {
     UNREADABLE
 }
 
-/// What renameat2(2) does besides, by its flags. renameat(2) has none: what its register holds is anything.
+/// Effects of `RENAME_EXCHANGE`, a flag of renameat2(2). renameat(2) takes no flags: its register holds anything.
 #[inline(always)]
 fn exchanged(regs: u64) -> u32 {
     const RENAMEAT2: i32 = 316;
@@ -198,7 +198,7 @@ fn exchanged(regs: u64) -> u32 {
     }
 }
 
-/// Whether a call makes a device, which the filter of syscalls refuses.
+/// True when a call makes a device, which the filter of syscalls refuses.
 #[inline(always)]
 pub fn makes_device(regs: u64) -> bool {
     const MKNOD: i32 = 133;
@@ -212,8 +212,7 @@ pub fn makes_device(regs: u64) -> bool {
     matches!(mode & 0o170_000, 0o020_000 | 0o060_000)
 }
 
-/// Whether a call on attributes sets or takes away an access control list, which is another way to change the
-/// mode.
+/// True when a call on attributes sets or takes away an access control list, which is another way to change the mode.
 #[inline(always)]
 fn changes_access(call: u8, regs: u64) -> bool {
     let name = match call {

@@ -49,9 +49,9 @@ impl Act {
     }
 }
 
-/// What the rules say of a place for its own sake, in the column of the act, and of the file that is there by
-/// itself when it is taken away; and the state of the automaton that its path ends in. A path that is not known
-/// is taken for the worst.
+/// The rules' verdict on a place for its own sake, in the column of the act, and on the file that is there by itself
+/// when it is taken away; and the state of the automaton that its path ends in. A path that is not known is taken for
+/// the worst.
 #[inline(always)]
 fn decide_place(
     scratch: &mut Scratch,
@@ -140,7 +140,7 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     !verdict.refuses()
 }
 
-/// Whether [`leave`] decides once more on a call that such a hook is asked in.
+/// True when [`leave`] decides once more on a call that such a hook is asked in.
 #[inline(always)]
 fn is_judged_at_exit(call: u8) -> bool {
     matches!(call, class::LINK..=class::FCHMOD | class::MAKE..=class::TIMESAT)
@@ -149,7 +149,7 @@ fn is_judged_at_exit(call: u8) -> bool {
 /// A symlink that is to be made.
 #[derive(Clone, Copy)]
 pub struct Link {
-    /// Where.
+    /// The directory that the symlink is made in.
     pub directory: Place,
     /// The address of the kernel's copy of what it leads to.
     pub aim: u64,

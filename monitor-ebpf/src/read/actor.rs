@@ -1,11 +1,11 @@
-//! What processes execute, in memory that all programs share.
+//! Actors of processes, in a map that all programs share.
 
 use turnkey_abi::{Actor, Process, fault};
 
 use super::has;
 use crate::maps;
 
-/// What is kept of a process. Nothing is the same as a process of which nothing is known.
+/// The actor that is kept of a process. No entry is the same as a process of which nothing is known.
 #[inline(always)]
 pub fn actor(process: &Process) -> Actor {
     // SAFETY: the value is one word, which is read at once; an entry that is taken away meanwhile is

@@ -1,4 +1,4 @@
-//! What the current task's memory holds at an address.
+//! The area of the current task's memory at an address.
 
 use core::ffi::c_void;
 
@@ -13,7 +13,7 @@ pub struct Area {
     pub end: u64,
     /// `VM_*`
     pub flags: u64,
-    /// Its `struct file`, or 0.
+    /// The area's `struct file`, or 0.
     pub file: u64,
     /// Not 0 when it may have pages of its own.
     pub anonymous: u64,
@@ -66,7 +66,7 @@ impl Step for Look {
 }
 
 /// The part of the current task's memory that holds an address. Another thread may hold the memory's
-/// lock for a moment, so this looks again and again; whoever keeps it locked hides nothing, as what is
+/// lock for a moment, so this looks again and again; a thread that keeps it locked hides nothing, as what is
 /// not known is taken for the worst.
 #[inline(always)]
 pub fn area_at(address: u64) -> Area {

@@ -1,4 +1,4 @@
-//! Work memory that a hook has for itself, whoever interrupts it.
+//! Work memory that a hook has for itself, whatever interrupts it.
 
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::fault;
@@ -6,14 +6,13 @@ use turnkey_abi::fault;
 use super::{JailCell, Scratch, Step, fetch_add, has, repeat};
 use crate::maps::{self, HOOKS_AT_ONCE};
 
-/// How many entries one jail has at most at the same time. The other half is left to the others,
-/// whatever it does.
+/// Entries that one jail has at most at the same time. The other half is left to other jails, whatever it does.
 const FOR_ONE_JAIL: u64 = HOOKS_AT_ONCE as u64 / 2;
 
-/// A search for an entry that nobody has.
+/// A search for an entry that no hook has claimed.
 struct Search {
     claims: *mut [u64; HOOKS_AT_ONCE],
-    /// Where it begins.
+    /// Index of the entry that the search begins at.
     from: u32,
     found: u32,
 }
@@ -37,7 +36,7 @@ impl Step for Search {
     }
 }
 
-/// Work memory that nobody else touches until it is released.
+/// Claims work memory that no other program touches until it is released.
 #[inline(always)]
 pub fn claim(jail: JailCell) -> Option<&'static mut Scratch> {
     if fetch_add(jail.working(), 1) >= FOR_ONE_JAIL {
@@ -67,7 +66,7 @@ fn claim_any() -> Option<&'static mut Scratch> {
         return None;
     }
     let scratch = maps::HOOK_SCRATCH.get_ptr_mut(search.found)?;
-    // SAFETY: the claim on it is ours, and whoever claims one holds one reference.
+    // SAFETY: the claim on it is ours, and each claim holds one reference.
     let scratch = unsafe { &mut *scratch };
     scratch.cursor.claimed = u64::from(search.found);
     Some(scratch)

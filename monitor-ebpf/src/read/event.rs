@@ -1,4 +1,4 @@
-//! What perf hands to a program: a trace event, as `/sys/kernel/tracing/events` describes it.
+//! The context that perf hands to a program: a trace event, as `/sys/kernel/tracing/events` describes it.
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::programs::TracePointContext;
@@ -6,7 +6,7 @@ use aya_ebpf::programs::TracePointContext;
 use super::kernel;
 
 /// Makes a program of perf's trace events. It answers 1: with 0 the kernel would keep the event from
-/// everybody else who wants it.
+/// every other program that wants it.
 macro_rules! perf_program {
     ($name:ident, $body:expr) => {
         #[unsafe(no_mangle)]
@@ -26,7 +26,7 @@ pub fn event<T: Copy>(context: &TracePointContext, at: u64) -> T {
     kernel(context.as_ptr() as u64 + at)
 }
 
-/// Where a text of a trace event is.
+/// The address of a text of a trace event, so many bytes in.
 #[inline(always)]
 pub fn event_text(context: &TracePointContext, at: u32) -> u64 {
     context.as_ptr() as u64 + u64::from(at)

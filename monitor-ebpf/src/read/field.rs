@@ -33,7 +33,7 @@ pub fn clear(record: &mut Record) {
     clear_words(record, 0, size_of::<Record>());
 }
 
-/// Zeroes what a record says of an act, and leaves who did it.
+/// Zeroes the fields of a record that tell of an act, and leaves those of the process.
 #[inline(always)]
 pub fn clear_act(record: &mut Record) {
     clear_words(record, 0, offset_of!(Record, start_ns));
@@ -109,7 +109,7 @@ pub fn register(regs: u64, offset: u32) -> Register {
     Register(field(regs, offset))
 }
 
-/// The first three arguments of a system call, to be told as they are: who reads them cuts them to the
+/// The first three arguments of a system call, to be told as they are: the reader cuts them to the
 /// width of the argument, which user space knows for each call.
 #[inline(always)]
 pub fn arguments(regs: u64) -> [u64; 3] {

@@ -1,4 +1,4 @@
-//! The state of a jail, which all programs on all processors share.
+//! The state of a jail, which all programs on all CPUs share.
 
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
@@ -6,7 +6,7 @@ use turnkey_abi::{FILTERED_WORDS, Jail};
 
 use super::{apart, opaque};
 
-/// Adds to a number that other processors add to as well; what it was before.
+/// Adds to a number that other CPUs add to as well; what it was before.
 ///
 /// Written as an instruction: the compiler offers no read-modify-write on this target.
 #[inline(always)]
@@ -24,11 +24,11 @@ pub(super) fn fetch_add(number: *mut u64, addend: u64) -> u64 {
     value
 }
 
-/// A jail's state, shared with every other processor.
+/// A jail's state, shared with every other CPU.
 #[derive(Clone, Copy)]
 pub struct JailCell(*mut Jail);
 
-/// One word of a jail's state. Loads and stores of an aligned word are whole on every processor
+/// One word of a jail's state. Loads and stores of an aligned word are whole on every CPU
 /// that BPF runs on, and nothing here needs an order between two of them.
 #[derive(Clone, Copy)]
 pub struct Word(*mut u32);
@@ -56,7 +56,7 @@ macro_rules! word {
 }
 
 impl JailCell {
-    /// That of a value of the map of jails, which outlives every program.
+    /// The cell of a value of the map of jails, which outlives every program.
     #[inline(always)]
     pub(super) fn at(value: *mut Jail) -> Self {
         Self(value)
@@ -92,13 +92,13 @@ impl JailCell {
         word!(self, seat).get()
     }
 
-    /// Whether rules name who acts.
+    /// True when rules name actors.
     #[inline(always)]
     pub fn has_roles(self) -> bool {
         word!(self, has_roles).get() != 0
     }
 
-    /// Whether some rule speaks of looks.
+    /// True when some rule speaks of looks.
     #[inline(always)]
     pub fn asks_of_looks(self) -> bool {
         word!(self, asks_of_looks).get() != 0
@@ -174,35 +174,35 @@ impl JailCell {
         let slot = opaque(u64::from(nr as u32)) as usize;
         if slot < COUNT {
             // SAFETY: the pointer comes from the map of jails, and the slot is one of the array's. A
-            // byte is whole on every processor, and all who write it write the same.
+            // byte is whole on every CPU, and every program writes the same to it.
             unsafe { (&raw mut (*self.0).called[slot % COUNT]).write_volatile(1) };
         }
     }
 
-    /// Whether the filter of system calls answers this number, so that the kernel never gets the call.
+    /// True when the filter of system calls answers this number, so that the kernel never gets the call.
     #[inline(always)]
     pub fn filters(self, nr: i32) -> bool {
         let slot = apart(u64::from(nr as u32)) as usize;
-        // SAFETY: the word is one of the array's, and nobody writes it while a jail is watched.
+        // SAFETY: the word is one of the array's, and it is not written while a jail is watched.
         let word = unsafe { (*self.0).filtered[slot / 64 % FILTERED_WORDS] };
         slot < COUNT && word >> (slot % 64) & 1 != 0
     }
 
-    /// Whether a hook may have left something for the end of a call.
+    /// True when a hook may have left a mark for the end of a call.
     #[inline(always)]
     pub fn is_marked(self) -> bool {
-        // SAFETY: the pointer comes from the map of jails; a word is whole on every processor.
+        // SAFETY: the pointer comes from the map of jails; a word is whole on every CPU.
         unsafe { (&raw const (*self.0).marked).read_volatile() != 0 }
     }
 
     /// Lets the ends of calls look for what hooks have left.
     #[inline(always)]
     pub(super) fn set_marked(self) {
-        // SAFETY: as in `is_marked`, and all who write it write the same.
+        // SAFETY: as in `is_marked`, and every program writes the same to it.
         unsafe { (&raw mut (*self.0).marked).write_volatile(1) };
     }
 
-    /// Whether hooks are asked before acts.
+    /// True when hooks are asked before acts.
     #[inline(always)]
     pub fn has_hooks(self) -> bool {
         word!(self, has_hooks).get() != 0

@@ -1,4 +1,4 @@
-//! What hooks leave for the end of the call that a thread is in.
+//! Marks: words that hooks leave for the end of the call that a thread is in.
 
 use turnkey_abi::fault;
 
@@ -19,20 +19,20 @@ impl Mark {
     /// Above it is the rest, of which the lower half is the rule.
     const REST: u32 = 32;
 
-    /// Whether the call is told.
+    /// True when a hook has told of the call.
     #[inline(always)]
     pub fn is_told(self) -> bool {
         self.0 & Self::TOLD != 0
     }
 
-    /// What [`is_address_told`] and [`rule`] know of it.
+    /// The mark's upper half, which [`is_address_told`] and [`noticed`] read.
     #[inline(always)]
     pub fn rest(self) -> u32 {
         (self.0 >> Self::REST) as u32
     }
 }
 
-/// Whether a hook has told of the address that the call names.
+/// True when a hook has told of the address that the call names.
 #[inline(always)]
 pub fn is_address_told(scratch: &Scratch) -> bool {
     scratch.cursor.marked & (Mark::ADDRESS >> Mark::REST) as u32 != 0
@@ -69,10 +69,10 @@ fn keep(jail: JailCell, thread: u32, what: u64) -> bool {
     !has(fault::MARKS) && maps::MARKS.insert(&thread, mark, 0).is_ok()
 }
 
-/// What was left for the end of this call; asked once.
+/// Takes the mark that was left for the end of this call away; asked once.
 #[inline(always)]
 pub fn take_mark(thread: u32, nr: i32) -> Mark {
-    // SAFETY: the value is one word, which is read at once, and nobody but the thread itself, which is here, writes
+    // SAFETY: the value is one word, which is read at once, and only the thread itself, which is here, writes
     // or removes it.
     let Some(mark) = (unsafe { maps::MARKS.get(&thread) }) else {
         return Mark(0);

@@ -26,9 +26,9 @@ fn limit(record: &Record) -> u32 {
     }
 }
 
-/// Whether the reader of the ring of verdicts is woken. Whoever makes a record is interrupted to wake it: that
-/// processes come and go is worth that to nobody, and is read with the next thing that is, or a moment later. A kill
-/// is, whatever waits before it.
+/// The wakeup flags with which the ring of verdicts takes a record. The task that makes a record is interrupted to wake
+/// the reader: that processes come and go is not worth that, and is read with the next thing that is, or a moment
+/// later. A kill is, whatever waits before it.
 #[inline(always)]
 fn wakes(record: &Record) -> u64 {
     match record.action {
@@ -61,7 +61,7 @@ pub(super) fn output(record: &Record, bytes: &[u8], jail: JailCell) -> bool {
     }
 }
 
-/// How much of a ring waits to be read.
+/// Bytes of a ring that wait to be read.
 #[inline(always)]
 fn query(ring: &Ring) -> u64 {
     // SAFETY: the reference is to a map that the kernel has looked up.

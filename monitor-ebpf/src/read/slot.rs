@@ -1,4 +1,4 @@
-//! What a thread did last, in memory that all threads of the jail share: compared, kept, sent.
+//! Slots of repetitions: a thread's last act, in memory that all threads of the jail share, compared, kept, sent.
 
 use core::mem::{offset_of, size_of};
 
@@ -48,7 +48,7 @@ impl Message for Scratch {
     }
 }
 
-/// A slot of [`Repeats`](turnkey_abi::Repeats) that nobody else touches until it is released.
+/// A slot of [`Repeats`](turnkey_abi::Repeats) that no other program touches until it is released.
 #[derive(Clone, Copy)]
 pub struct RepeatSlot(*mut Repeat);
 
@@ -71,7 +71,7 @@ pub fn repeat_slot(jail: JailCell, thread: u32) -> Option<RepeatSlot> {
 }
 
 impl RepeatSlot {
-    /// Adds to the number of those who want the slot; how many there were. The first has it.
+    /// Adds to the programs that want the slot; returns how many did before. The first has it.
     #[inline(always)]
     fn claim(self, claims: u64) -> u64 {
         // SAFETY: as in `repeat_slot`.
@@ -100,7 +100,7 @@ impl RepeatSlot {
         record.last_ns = now;
     }
 
-    /// Whether the message is that of the slot, but for number, times and count.
+    /// True when the message is that of the slot, but for number, times and count.
     #[inline(always)]
     pub fn holds<M: Message>(self, message: &mut M, text: u32) -> bool {
         const HEAD: usize = offset_of!(Record, start_ns) / 8;

@@ -1,4 +1,4 @@
-//! What the kernel hands to the programs of the control group.
+//! Contexts that the kernel hands to the programs of the control group.
 
 use aya_ebpf::bindings::{bpf_sock, bpf_sock_addr};
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use turnkey_policy::{Glob, Token};
 
-/// What a step takes.
+/// The input that a step takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// This byte.
+    /// One byte.
     Byte(u8),
     /// Any byte but `/`.
     NotSlash,
@@ -22,7 +22,7 @@ pub(super) type State = u32;
 #[derive(Debug, Default)]
 pub(super) struct Nfa {
     steps: Vec<Vec<(Step, State)>>,
-    /// Where a state leads without a byte.
+    /// The states that a state leads to without a byte.
     free: Vec<Vec<State>>,
     /// The patterns that are complete in a state.
     complete: Vec<Vec<usize>>,
@@ -151,8 +151,8 @@ impl Nfa {
     }
 }
 
-/// Where patterns that begin alike have come to: what they share is there once. Most of a profile's begin with
-/// the same few directories, or with any.
+/// States of patterns that begin alike, so that what they share is there once. Most of a profile's begin with the same
+/// few directories, or with any.
 #[derive(Default)]
 struct Shared<'t> {
     by_byte: HashMap<(State, u8), State>,

@@ -15,7 +15,7 @@ pub(super) struct Patterns<'r> {
     of: Vec<(usize, usize)>,
     /// Of the ones behind, the rule.
     silent_of: Vec<usize>,
-    /// Whether a path is that of a memory file is one more question to it.
+    /// Pattern of the paths of memory files.
     memory: Option<Glob>,
 }
 
@@ -50,7 +50,7 @@ impl<'r> Patterns<'r> {
         matched.contains(&self.globs.len())
     }
 
-    /// Whether a candidate's pattern is among those that match.
+    /// True when a candidate's pattern is among those that match.
     pub(super) fn has_matched(&self, candidate: &Candidate, matched: &BTreeSet<usize>) -> bool {
         candidate.pattern.is_none_or(|number| {
             let index = self.of.binary_search(&(candidate.rule, number));
@@ -59,7 +59,7 @@ impl<'r> Patterns<'r> {
         })
     }
 
-    /// Whether a rule is silent about a path that these patterns match.
+    /// True when a rule is silent about a path that these patterns match.
     fn is_silent(&self, rule: usize, matched: &BTreeSet<usize>) -> bool {
         let mut silent = (self.of.len()..).zip(&self.silent_of);
         silent.any(|(index, of)| *of == rule && matched.contains(&index))

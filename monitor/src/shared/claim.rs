@@ -1,7 +1,7 @@
 //! Taking a seat, and giving it back.
 //!
 //! A seat is its holder's as long as the holder has its directory locked; the kernel gives the lock
-//! back when the holder dies. Whoever takes a seat whose holder has not given it back finds in it the
+//! back when the holder dies. A run that takes a seat whose holder has not given it back finds in it the
 //! cgroup of the jail that it was for, and takes it only when that cgroup is no more.
 
 use std::fs::{self, File};
@@ -24,10 +24,10 @@ use crate::tracepoints::in_one_go;
 
 use super::folder::{Folder, SharedError, found, make, remove};
 
-/// How many seats stay when nobody sits on them: what is made already need not be made again.
+/// Seats that stay when no jail sits on them: what is made already need not be made again.
 pub(super) const KEPT: u32 = 4;
 
-/// A seat that nobody else can take.
+/// A seat that no other run can take.
 pub(crate) struct Claim {
     index: u32,
     path: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Leaves word of the jail, for whoever takes the seat when this process is dead.
+    /// Leaves word of the jail, for the run that takes the seat when this process is dead.
     pub(crate) fn note(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         in_one_go(|| self.jail.set(0, cgroup_id, 0))
     }
@@ -93,7 +93,7 @@ fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Seat>
     Seat::new(index, furniture, Some(claim)).map(Some)
 }
 
-/// Locks a seat's directory, unless somebody has it, or has taken it away meanwhile.
+/// Locks a seat's directory, unless another run has it, or has taken it away meanwhile.
 fn lock(path: &Path) -> Result<Option<Flock<File>>, SharedError> {
     let directory = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -142,7 +142,7 @@ fn furnish_one(path: &Path, index: u32, maps: &mut Maps) -> Result<Furniture, Op
     ];
     for (name, map) in files {
         let file = path.join(name);
-        // Left by somebody who did not finish.
+        // Left by a run that did not finish.
         if let Err(error) = fs::remove_file(&file)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -153,8 +153,7 @@ fn furnish_one(path: &Path, index: u32, maps: &mut Maps) -> Result<Furniture, Op
     Ok(furniture)
 }
 
-/// Whether the seat's last holder died and left a jail in it that may still be alive. One that is
-/// dead is forgotten.
+/// True when the seat's last holder died and left a jail in it that may still be alive. One that is dead is forgotten.
 fn is_left_behind(claim: &Claim, maps: &mut Maps) -> Result<bool, OpenError> {
     let id = in_one_go(|| claim.jail.get(&0, 0))?;
     if id == 0 {
@@ -169,7 +168,7 @@ fn is_left_behind(claim: &Claim, maps: &mut Maps) -> Result<bool, OpenError> {
     }
 }
 
-/// Whether there is a cgroup with this id. Who cannot tell says yes.
+/// True when there is a cgroup with this id, or it cannot be told.
 fn is_alive(id: u64) -> bool {
     !matches!(cgroup(id), Some(Err(Errno::ESTALE | Errno::ENOENT)))
 }
@@ -180,7 +179,7 @@ pub(super) fn cgroup(id: u64) -> Option<nix::Result<std::os::fd::OwnedFd>> {
     Some(sys::open_cgroup(hierarchy.as_fd(), id))
 }
 
-/// Where version 2 of control groups is mounted, if it is.
+/// The mount point of version 2 of control groups, if it is mounted.
 pub(super) fn hierarchy() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut fields = mounts.lines().map(|line| line.split(' '));

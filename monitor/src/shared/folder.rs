@@ -1,4 +1,4 @@
-//! Where programs are pinned, and whether that place can be trusted.
+//! The folder that programs are pinned in, and the check that it can be trusted.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,23 +16,23 @@ use crate::tier::Tier;
 
 use super::TIER_HOOK;
 
-/// Where the BPF file system is by convention; `Documentation/bpf/fs`.
+/// The mount point of the BPF file system by convention; `Documentation/bpf/fs`.
 const BPF: &str = "/sys/fs/bpf";
 const ROOT: &str = "/sys/fs/bpf/turnkey";
-/// Mounted without options the file system lets everybody make directories in it, also one of this name.
+/// Mounted without options the file system lets every user make directories in it, also one of this name.
 const TAKE_BACK: &str = "rm -r /sys/fs/bpf/turnkey && chmod go-w /sys/fs/bpf";
 const TAKE_BACK_ALL: &str =
     "chown root /sys/fs/bpf && chmod go-w /sys/fs/bpf && rm -rf /sys/fs/bpf/turnkey";
-/// How the names of folders begin that somebody is filling, or emptying.
+/// Beginning of the names of folders that are being filled, or emptied.
 pub(super) const UNFINISHED: &str = "loading";
 
-/// Why programs that are loaded for all cannot be used, made or taken away.
+/// Errors of using, making or taking away programs that are loaded for all.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedError {
     /// No BPF file system is mounted where it belongs, and it cannot be.
     #[error("no BPF file system can be mounted on {BPF}: mount -t bpf -o mode=0700 bpf {BPF}")]
     NotMounted(#[source] nix::Error),
-    /// Somebody else could have put programs there.
+    /// Another user than root could have put programs there.
     #[error("{path} is not root's alone ({why}), so what is in it cannot be trusted: {fix}")]
     Untrusted {
         /// The directory.
@@ -47,7 +47,7 @@ pub enum SharedError {
     Pinned {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -103,7 +103,7 @@ impl Folder {
         name.to_string_lossy().into_owned()
     }
 
-    /// Whether the object is loaded for all. That nobody but root can have loaded it is made sure.
+    /// True when the object is loaded for all. Makes sure that only root can have loaded it.
     pub(super) fn is_there(&self) -> Result<bool, SharedError> {
         Ok(root_is_there()? && self.0.is_dir())
     }
@@ -137,7 +137,7 @@ impl Folder {
         self.0.join("filters")
     }
 
-    /// Where it goes to be emptied, out of everybody's sight.
+    /// The path that the folder gets to be emptied, out of everybody's sight.
     pub(super) fn aside(&self) -> PathBuf {
         let name = self.name();
         self.0.with_file_name(format!("{UNFINISHED}-{name}"))
@@ -150,7 +150,7 @@ impl Folder {
         Some(name.to_owned())
     }
 
-    /// Whether everything is in it that belongs there.
+    /// True when everything is in the folder that belongs there.
     pub(super) fn is_finished(&self) -> bool {
         !self.name().starts_with(UNFINISHED)
     }
@@ -170,12 +170,12 @@ pub(super) fn root() -> &'static Path {
     Path::new(ROOT)
 }
 
-/// Whether there is the folder of all objects, and it is root's alone, on a BPF file system.
+/// True when the folder of all objects exists; an error when it is not root's alone, on a BPF file system.
 pub(super) fn root_is_there() -> Result<bool, SharedError> {
     let root = root();
     let data = match fs::symlink_metadata(root) {
         Ok(data) => data,
-        // A BPF file system that only root may look into is not for who asks.
+        // A BPF file system that only root may look into is not for another user.
         Err(error) if is_absent(&error) => return Ok(false),
         Err(error) => return Err(SharedError::pinned(root, error)),
     };
@@ -210,7 +210,7 @@ fn owner_and_mode(data: &fs::Metadata) -> String {
     format!("owner {}, mode {:o}", data.uid(), data.mode() & 0o7777)
 }
 
-/// Whether somebody else than root could put another directory in the place of root's after it was looked at.
+/// True when another user than root could replace root's directory after it was looked at.
 fn can_be_renamed_in(directory: &fs::Metadata) -> bool {
     let mode = directory.mode();
     directory.uid() != 0 || mode & 0o022 != 0 && mode & 0o1000 == 0
@@ -233,14 +233,14 @@ pub(super) fn lock_root() -> Result<Flock<File>, SharedError> {
         let inode = directory.metadata().map_err(found(root()))?.ino();
         let lock = Flock::lock(directory, FlockArg::LockExclusive)
             .map_err(|(_, error)| SharedError::pinned(root(), error))?;
-        // Whoever unloads the last version takes the folder away, too.
+        // Unloading the last version takes the folder away, too.
         if fs::metadata(root()).is_ok_and(|now| now.ino() == inode) {
             return Ok(lock);
         }
     }
 }
 
-/// Mounts the BPF file system where hosts have it, if nobody has: most do at boot.
+/// Mounts the BPF file system where hosts have it, if it is not mounted: most do at boot.
 fn mount_bpf() -> Result<(), SharedError> {
     if statfs(BPF).is_ok_and(|system| system.filesystem_type() == BPF_FS_MAGIC) {
         return Ok(());

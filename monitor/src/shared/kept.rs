@@ -1,9 +1,9 @@
-//! What was made before, kept beside the programs that are loaded for all.
+//! Tables and filters that earlier runs made, kept beside the programs that are loaded for all.
 //!
 //! A table is a pure function of the rules, as a syscall filter is of the names that are allowed, and to make
 //! one takes longer than most of what a run does besides. So each is put into a map of its own, whose name is
-//! the digest of all that it was made from, and who is to have the same maps it. It gets its name when it is whole,
-//! and nobody writes it afterwards.
+//! the digest of all that it was made from, and a run that is to have the same maps it. It gets its name when it is
+//! whole, and is not written afterwards.
 
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -25,7 +25,7 @@ use crate::sys::{BYTES_VALUE, MappedTable, map_bytes, map_table, mapped_bytes};
 
 use super::folder::{Folder, SharedError, found, make};
 
-/// How many of a kind are kept: some for each profile that is in use. A table takes a megabyte and a quarter.
+/// Most objects of a kind that are kept: some for each profile that is in use. A table takes a megabyte and a quarter.
 const MOST: usize = 16;
 
 /// The table of these rules: the one that is kept, or a new one, which is kept from then on where programs
@@ -47,10 +47,10 @@ pub(crate) fn table(
     Ok(RuleTable::Own(table))
 }
 
-/// What `make` makes of `from`, and of nothing else: the bytes that are kept, or new ones, which are kept from
-/// then on where programs are loaded for all.
+/// Bytes that `make` makes of `from`, and of nothing else: those that are kept, or new ones, which are kept from then
+/// on where programs are loaded for all.
 ///
-/// Who may load programs for all is root, and nobody else can put anything where they are: what is found
+/// Only root may load programs for all, and put anything where they are: what is found
 /// there is as good as what this process makes.
 ///
 /// # Errors
@@ -72,7 +72,7 @@ pub fn filter<'o, E>(
     Ok(bytes)
 }
 
-/// Where that which is made of this is, if it is anywhere.
+/// The path of the object that is kept of `from`, where programs are loaded for all.
 fn file(
     object: &ObjectFile<'_>,
     kind: fn(&Folder) -> PathBuf,
@@ -84,7 +84,7 @@ fn file(
     Some(kind(&folder).join(digest(from).ok()?))
 }
 
-/// Of everything that it depends on: what it is made of, and the program that makes it.
+/// Digest of everything that the object depends on: what it is made of, and the program that makes it.
 fn digest(from: &impl Hash) -> io::Result<String> {
     let maker = fs::metadata("/proc/self/exe")?;
     let mut taken = Taken(Sha256::new());
@@ -96,7 +96,7 @@ fn digest(from: &impl Hash) -> io::Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is hashed goes into the digest, every byte of it.
+/// A hasher that takes every byte into the digest.
 struct Taken(Sha256);
 
 impl Hasher for Taken {
@@ -104,7 +104,7 @@ impl Hasher for Taken {
         self.0.update(bytes);
     }
 
-    /// Nobody asks for so short a one.
+    /// Never called: a digest is longer than this.
     fn finish(&self) -> u64 {
         0
     }

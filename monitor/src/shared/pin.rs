@@ -18,12 +18,12 @@ use super::folder::{
 };
 use super::standing;
 
-/// What loading came to.
+/// Outcomes of loading for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is loaded now.
+    /// The object is loaded now.
     Loaded,
-    /// Somebody has loaded it before.
+    /// The object was loaded before.
     Already,
 }
 
@@ -112,7 +112,7 @@ fn pin_maps(ebpf: &Ebpf, directory: &Path) -> Result<(), OpenError> {
 }
 
 /// Takes away what is loaded of an object, or of every version. Jails that are watched by it stay
-/// watched: those who watch them hold what they need. The names of what was taken away.
+/// watched: the runs that watch them hold what they need. The names of what was taken away.
 ///
 /// # Errors
 /// When something cannot be removed.
@@ -132,7 +132,7 @@ pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedErro
     let mut gone = Vec::new();
     for folder in folders {
         if folder.is_there()? {
-            // Out of sight first: who comes now finds nothing rather than half of it.
+            // Out of sight first: a run that comes now finds nothing rather than half of it.
             let aside = folder.aside();
             fs::rename(folder.path(), &aside).map_err(found(folder.path()))?;
             remove(&aside)?;

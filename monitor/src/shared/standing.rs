@@ -1,7 +1,7 @@
-//! A group in which nobody ever is, and that the programs for sockets are attached to as long as they are loaded.
+//! A cgroup that never has a process, and that the programs for sockets are attached to as long as they are loaded.
 //!
 //! The first program of a kind that is attached to any group of the host, and the last that is taken off, have the
-//! kernel rewrite its own code, for which every processor waits (`cgroup_bpf_enabled_key` in `kernel/bpf/cgroup.c`).
+//! kernel rewrite its own code, for which every CPU waits (`cgroup_bpf_enabled_key` in `kernel/bpf/cgroup.c`).
 //! There are seven kinds, and each jail has them attached twice, for its canaries and for itself: a tenth of a start.
 //! While this group has them, a jail's are neither the first nor the last.
 
@@ -22,7 +22,7 @@ use crate::sys;
 use super::claim::hierarchy;
 use super::folder::{SharedError, found, make};
 
-/// How its name begins. Not as those of jails do: it is no run's, and what runs leave is swept away.
+/// Beginning of the group's name. Not as those of jails do: it is no run's, and what runs leave is swept away.
 const PREFIX: &str = "turnkey.";
 
 /// The group of the programs of that name; `None` where version 2 of control groups is not mounted.
@@ -30,8 +30,8 @@ fn group(name: &str) -> Option<PathBuf> {
     Some(hierarchy()?.join(format!("{PREFIX}{name}")))
 }
 
-/// How often a group is made that somebody else takes away in the same moment: who has another BPF file system, as in
-/// another mount namespace, has another lock, and the same groups.
+/// Most attempts to make a group that another load takes away in the same moment: a process with another BPF file
+/// system, as in another mount namespace, has another lock, and the same groups.
 const TRIES: usize = 8;
 
 /// Makes it, and keeps the programs attached to it by links in `pins`.

@@ -1,4 +1,4 @@
-//! What is loaded for all, and whom it watches.
+//! Status of the programs that are loaded for all, and of the jails that they watch.
 
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use super::names;
 pub struct SharedVersion {
     /// Version of the wire types, a dash, and the start of the object's SHA-256.
     pub name: String,
-    /// Whether it is the one that the object in question would use.
+    /// True when it is the version that the object in question would use.
     pub current: bool,
-    /// What it was loaded for.
+    /// The tier that the version was loaded for.
     pub tier: Tier,
-    /// How many programs there are.
+    /// Number of programs.
     pub programs: usize,
-    /// How many seats stay made.
+    /// Number of seats that stay made.
     pub seats: usize,
     /// The jails that it watches; `None` when it speaks another version of the wire types.
     pub jails: Option<Vec<WatchedJail>>,
@@ -37,20 +37,20 @@ pub struct SharedVersion {
 pub struct WatchedJail {
     /// The id of its cgroup.
     pub cgroup_id: u64,
-    /// Where that is; `None` when it is gone, or cannot be asked for.
+    /// The cgroup's path; `None` when it is gone, or cannot be asked for.
     pub cgroup: Option<PathBuf>,
-    /// Whether it is to die.
+    /// True when the jail is to die.
     pub condemned: bool,
-    /// How many records the kernel has made.
+    /// Records that the kernel has made.
     pub records: u64,
-    /// How many of them found no room.
+    /// Records that found no room in a ring.
     pub lost: u64,
 }
 
-/// All that is loaded; `object` tells which of it is current.
+/// Versions that are loaded; `object` tells which of them is current.
 ///
 /// # Errors
-/// When it cannot be read, or somebody else than root could have put it there.
+/// When it cannot be read, or another user than root could have put it there.
 pub fn status<'o>(object: impl Into<ObjectFile<'o>>) -> Result<Vec<SharedVersion>, OpenError> {
     let current = Folder::of(&object.into()).name();
     let finished = all()?.into_iter().filter(Folder::is_finished);

@@ -13,10 +13,10 @@ use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_info};
 use nix::errno::Errno;
 use nix::libc;
 
-/// Where a group calls a program, `enum bpf_attach_type`.
+/// Attach points of a group's programs, `enum bpf_attach_type`.
 pub(crate) type GroupHook = bpf_attach_type;
 
-/// What stands under a name in the BPF file system; `BPF_OBJ_GET`.
+/// Opens a pin in the BPF file system; `BPF_OBJ_GET`.
 pub(crate) fn pinned(path: &Path) -> nix::Result<OwnedFd> {
     let path = c_string(path)?;
     let mut attributes = no_attributes();
@@ -50,8 +50,8 @@ pub(crate) fn link_to_group(
     descriptor(bpf_cmd::BPF_LINK_CREATE, &mut attributes)
 }
 
-/// How many runs of a program the kernel has left out, because it ran there already;
-/// `BPF_OBJ_GET_INFO_BY_FD`. Kernels before 5.12 do not count. The same as in `/proc/self/fdinfo`, for a tenth of the time.
+/// Runs of a program that the kernel has left out, because it ran there already; `BPF_OBJ_GET_INFO_BY_FD`. Kernels
+/// before 5.12 do not count. The same as in `/proc/self/fdinfo`, for a tenth of the time.
 pub(crate) fn missed_runs(program: BorrowedFd<'_>) -> nix::Result<u64> {
     // SAFETY: integers throughout, of which zeros are values.
     let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };

@@ -9,19 +9,19 @@ use aya::maps::MapData;
 
 use super::pages::{Access, Pages};
 
-/// What a map holds: how many bytes, and they.
+/// The map's value: the number of bytes, and the bytes.
 #[repr(C)]
 struct Held {
     bytes: u64,
     room: [u8; MOST],
 }
 
-/// How many bytes there can be.
+/// Most bytes that a map holds.
 const MOST: usize = (1 << 15) - size_of::<u64>();
 /// The size of the value of such a map, in bytes.
 pub(crate) const VALUE: usize = size_of::<Held>();
 
-/// Puts bytes into a map that nobody else knows yet.
+/// Puts bytes into a map that no other process knows yet.
 ///
 /// # Errors
 /// When they are more than [`MOST`], or the map cannot be mapped.

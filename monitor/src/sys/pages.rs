@@ -17,15 +17,15 @@ pub(super) struct Pages {
     bytes: usize,
 }
 
-/// What may be done with them.
+/// Access to the pages of a mapping.
 #[derive(Clone, Copy)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-// SAFETY: the mapping belongs to the process and not to a thread; whoever reaches into it says why
-// that is sound.
+// SAFETY: the mapping belongs to the process and not to a thread; every access says why
+// it is sound.
 unsafe impl Send for Pages {}
 
 impl Pages {
@@ -54,7 +54,7 @@ impl Pages {
         self.bytes
     }
 
-    /// Where a `T` at this offset is.
+    /// A pointer to a `T` at this offset.
     ///
     /// # Panics
     /// When there is no room for one.
@@ -68,7 +68,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the pages are nobody else's, and whoever borrowed them is done.
+        // SAFETY: the pages are this value's own, and no borrow of them is left.
         let unmapped = unsafe { munmap(self.first, self.bytes) };
         // It fails only for an address that is none of a page.
         debug_assert!(unmapped.is_ok());

@@ -19,7 +19,7 @@ use super::pages::{Access, Pages};
 const WINDOW: usize = 256 << 10;
 /// Of a record's length: it is being written; `linux/bpf.h`.
 const BUSY: u32 = 1 << 31;
-/// Of a record's length: whoever asked for it has thrown it away.
+/// Of a record's length: the program that reserved it has discarded it.
 const DISCARDED: u32 = 1 << 30;
 /// Bytes before a record; its length is in the first four.
 const HEADER: usize = 8;
@@ -33,7 +33,7 @@ pub(crate) struct Ring {
     consumer: Pages,
     producer: Pages,
     data: Pages,
-    /// Where in the data they begin.
+    /// Offset in the ring's data that the mapped pages begin at.
     first: usize,
 }
 
@@ -98,7 +98,7 @@ impl Ring {
         }
     }
 
-    /// Where in the pages the bytes from this position on are; maps all when they are not.
+    /// Offset in the mapped pages of the bytes from this position on; maps all data when they are not mapped.
     fn show(&mut self, position: u64, bytes: usize) -> io::Result<usize> {
         let at = within(position, self.bytes);
         let shown = |at: usize| {
@@ -125,10 +125,10 @@ fn within(position: u64, bytes: usize) -> usize {
     usize::try_from(position % bytes as u64).unwrap_or(0)
 }
 
-/// How far the reader, or the kernel, has come: the first word of its page.
+/// The position of the reader, or of the kernel: the first word of its page.
 fn position(page: &Pages) -> &AtomicU64 {
     // SAFETY: it is aligned, mapped as long as the page is, and only ever used as an atomic. That of
-    // the kernel is mapped for reading, and nobody stores to it.
+    // the kernel is mapped for reading, and this process does not store to it.
     unsafe { AtomicU64::from_ptr(page.at(0).as_ptr()) }
 }
 

@@ -40,14 +40,14 @@ impl SharedRoom {
         }
     }
 
-    /// What was repeated and not told. No task is under the rules any more.
+    /// Repetitions that were not told. No task is under the rules any more.
     pub(crate) fn repeats(&self) -> &Repeats {
         // SAFETY: integers throughout, and no program writes them now.
         unsafe { &self.pages.at::<Room>(0).as_ref().repeats }
     }
 }
 
-/// How many bytes of a table are looked at: all before the transitions, and those of its states.
+/// Bytes of a table that are looked at: all before the transitions, and those of its states.
 fn in_use(table: &Table) -> usize {
     let states = usize::try_from(table.state_count).unwrap_or(CELLS);
     let cells = states.checked_shl(table.shift).unwrap_or(CELLS).min(CELLS);

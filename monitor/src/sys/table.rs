@@ -28,7 +28,7 @@ impl MappedTable {
     }
 }
 
-/// Puts a table into a map that nobody else knows yet.
+/// Puts a table into a map that no other process knows yet.
 ///
 /// # Errors
 /// When the map cannot be mapped.

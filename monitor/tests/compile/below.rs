@@ -1,4 +1,4 @@
-//! What the kernel's table says of a directory stands for all that may be in it.
+//! Directories: the table's answer to one stands for all that may be in it.
 
 use proptest::prelude::*;
 use turnkey_monitor::{Answers, Known};
@@ -10,7 +10,7 @@ use super::{compile_few, rule};
 
 const WRITE: usize = 1;
 
-/// How strongly reading, writing, executing and mapping a file is answered, in this order.
+/// Strength of the answers to reading, writing, executing and mapping a file, in this order.
 fn uses(answers: Answers<'_>, path: &[u8]) -> [Option<RuleAction>; 4] {
     let file = Known::at(path);
     [
@@ -39,7 +39,7 @@ fn directory() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// What may follow in it: something, as no path of a file ends in a slash.
+/// The rest of a path in a directory: not empty, as no path of a file ends in a slash.
 fn rest() -> impl Strategy<Value = Vec<u8>> {
     path()
         .prop_map(|path| path[1..].to_vec())
@@ -63,7 +63,7 @@ fn short_rests(length: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// What a rename of one directory to another name must be answered, for the sake of one file in it.
+/// Asserts that renaming one directory to another is answered as strongly as one file in it requires.
 fn assert_covers(answers: Answers<'_>, [old, new]: [&[u8]; 2], rest: &[u8]) {
     let (before, after) = (
         uses(answers, &in_directory(old, rest)),

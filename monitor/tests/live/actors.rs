@@ -105,7 +105,7 @@ def in_thread(act):
     thread = threading.Thread(target=act); thread.start(); thread.join(); time.sleep(5)
 "#;
 
-/// Which rule decided on each secret.
+/// The rule that decided on each secret.
 fn decided(events: &[Event]) -> BTreeMap<String, Option<usize>> {
     let secrets = events.iter().filter_map(|event| {
         let Kind::Open { raw, .. } = &event.kind else {
@@ -363,7 +363,7 @@ fn by_perf_a_script_is_the_same() {
     assert_decided(&seen, &STARTED);
 }
 
-/// The rules that decided, with the name of whoever acted.
+/// The rules that decided, with the name of the actor.
 fn by_whom(seen: &Seen, kind: impl Fn(&Kind) -> bool) -> Vec<usize> {
     let events = seen.events.iter().filter(|event| kind(&event.kind));
     events

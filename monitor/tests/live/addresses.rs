@@ -18,7 +18,7 @@ use crate::random::peers::{any_peer_rule, peer};
 const POLICIES: usize = 5;
 const ATTEMPTS: usize = 400;
 
-/// What is tried with an address.
+/// Calls that are tried with an address.
 #[derive(Clone, Copy, Debug)]
 enum How {
     Connect,
@@ -61,7 +61,7 @@ impl Try {
         }
     }
 
-    /// What the reference says: the rule that decides.
+    /// The deciding rule by the reference.
     fn expected(&self, policy: &Policy) -> Option<usize> {
         if matches!(self.how, How::ConnectDatagrams) && self.peer.port() == 0 {
             // A look-up, and no attempt.

@@ -1,4 +1,4 @@
-//! What each program costs the kernel's verifier, against a budget.
+//! Costs of each program to the kernel's verifier, against a budget.
 //!
 //! The verifier gives up after a million instructions, and what it takes differs between kernels.
 //! A budget of a fraction of that keeps a change from walking up to the edge unseen.

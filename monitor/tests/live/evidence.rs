@@ -1,5 +1,5 @@
-//! What is told, what is lost, and that nothing is in between. Nobody reads the rings while these
-//! programs run: a reader that is stopped for the whole of their lives.
+//! Evidence: acts are told or counted as lost, and nothing is in between. Nobody reads the rings while these programs
+//! run: a reader that is stopped for the whole of their lives.
 
 use std::collections::BTreeMap;
 
@@ -165,7 +165,7 @@ fn m21_many_processes_change_no_decision() {
 
 #[test]
 fn m22_no_run_of_a_program_is_missed_under_load() {
-    // Threads and processes that open, connect, fork and end on every processor at once.
+    // Threads and processes that open, connect, fork and end on every CPU at once.
     let program = "import os, socket, threading\ndef work():\n for number in range(200):\n  os.close(os.open('/dev/null', 0))\n  s = socket.socket()\n  try: s.connect(('127.0.0.1', 9))\n  except OSError: pass\n  s.close()\n  if number % 20 == 0:\n   pid = os.fork()\n   if pid == 0: os._exit(0)\n   os.waitpid(pid, 0)\nfor _ in range(3):\n if os.fork() == 0:\n  threads = [threading.Thread(target=work) for _ in range(4)]\n  [thread.start() for thread in threads]\n  [thread.join() for thread in threads]\n  os._exit(0)\nfor _ in range(3): os.wait()";
     let seen = python(&policy(""), program);
     seen.assert_lived();
@@ -192,7 +192,7 @@ fn m22_no_run_of_a_program_is_missed_under_load() {
     assert_eq!(forks, 3 + 3 * 4 * 10);
 }
 
-/// How often each path was opened, by the events, and how many events that took.
+/// Counts how often a path was opened, by the events, and how many events that took.
 fn opens(seen: &Seen, path: &str) -> (u64, usize) {
     let of_path = |event: &&Event| matches!(&event.kind, Kind::Open { raw, .. } if raw.bytes == path.as_bytes());
     let events: Vec<&Event> = seen.events.iter().filter(of_path).collect();
@@ -375,7 +375,7 @@ fn a_call_that_waits_is_told_once_whatever_other_threads_do_meanwhile() {
     assert_eq!(connects(port), 2, "{}", seen.tell());
 }
 
-/// What the kernel asks a hook about in a call of which nothing else is told: read(2) of who is another process.
+/// A call in which the kernel asks a hook, and of which nothing else is told: read(2) of another process's state.
 const LOOKED_AT: &str = "import os, signal
 pid = os.fork()
 if pid == 0: signal.pause()

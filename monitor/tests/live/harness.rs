@@ -86,7 +86,7 @@ impl Drop for Group {
     }
 }
 
-/// Where cgroup v2 is mounted, alone or beside v1.
+/// Mount point of cgroup v2, alone or beside v1.
 pub fn unified_hierarchy() -> PathBuf {
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
     let mut fields = mounts
@@ -119,7 +119,7 @@ pub fn the_system_is_read_only() {
     mount(none, "/usr", none, read_only, none).expect("it can be read-only");
 }
 
-/// What a run left behind.
+/// Results of a run.
 pub struct Seen {
     pub output: Output,
     pub events: Vec<Event>,
@@ -183,7 +183,7 @@ impl Seen {
     }
 }
 
-/// Whether this kernel can interrupt a task in a tracepoint.
+/// True when this kernel can interrupt a task in a tracepoint.
 pub fn interrupts_tracepoints_here() -> bool {
     let name = nix::sys::utsname::uname().expect("a name");
     turnkey_monitor::interrupts_tracepoints(name.release().to_str().expect("text"))
@@ -210,8 +210,8 @@ pub fn run_object(object: &[u8], policy: &Policy, directory: &Path, command: &[&
     run_object_in(Path::new("/"), (object, false), policy, directory, command)
 }
 
-/// Which file this is; none when it is not there. stat(2) tells the kernel's own device and inode on
-/// the file systems that tests have their directories on.
+/// Device and inode of a file; none when it is not there. stat(2) tells the kernel's own device and inode on the file
+/// systems that tests have their directories on.
 pub fn file_id(path: &Path) -> Option<FileId> {
     let metadata = std::fs::metadata(path).ok()?;
     let device = metadata.dev();
@@ -316,7 +316,7 @@ pub fn python_path() -> &'static str {
 /// Patterns of programs, of which some mean the interpreter that makes the attempts.
 pub const ACTORS: &[&str] = &["/usr/bin/**", "**/python3*", "/usr/bin/cat", "/a/**"];
 
-/// What the kernel executes by that path.
+/// The path of the program that the kernel executes for Python.
 pub fn python_executed() -> PathBuf {
     let path = Path::new(python_path()).canonicalize();
     path.expect("it is installed")

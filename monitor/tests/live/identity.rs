@@ -1,4 +1,4 @@
-//! What rules know of a file besides its path: which file it is, and whether it has a name.
+//! Identity of files, which rules know besides the path: device and inode, and whether there is a name.
 
 use std::path::{Path, PathBuf};
 

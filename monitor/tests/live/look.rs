@@ -8,7 +8,7 @@ use turnkey_policy::{AttemptKind, RuleAction};
 
 use super::harness::{policy, python, python_executed, rule, run_noting, the_system_is_read_only};
 
-/// What begins every program: the calls by their numbers, and memory for their answers.
+/// Head of every program: the calls by their numbers, and memory for their answers.
 const PROGRAM: &str = "import ctypes, os\ncall = ctypes.CDLL(None).syscall\nroom = ctypes.create_string_buffer(4096)\n";
 
 /// The path of a look, and its errno.

@@ -1,4 +1,4 @@
-//! Sockets: what is refused never reaches anybody, and is told.
+//! Sockets: a refused act reaches no peer, and is told.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
@@ -222,7 +222,7 @@ try:
 except OSError as error:
  print(error.errno, s.getsockname()[1] != 0)";
 
-/// What came of [`LISTEN`], with network mode loopback and these rules.
+/// Runs [`LISTEN`] with network mode loopback and these rules.
 fn listen_under(rules: &str) -> Seen {
     let policy = policy(&format!("[network]\nmode = \"loopback\"\n{rules}"));
     let seen = python(&policy, LISTEN);

@@ -279,7 +279,7 @@ fn an_unreadable_argument_is_told() {
     assert_eq!(seen.evidence.unreadable, 1);
 }
 
-/// What the kernel's programs make of a path as it was written.
+/// A path as the kernel's programs read it, by how it was written.
 pub(super) fn normalised(base: &str, written: &str) -> String {
     let whole = if written.starts_with('/') {
         written.to_owned()
@@ -299,7 +299,7 @@ pub(super) fn normalised(base: &str, written: &str) -> String {
     format!("/{}", components.join("/"))
 }
 
-/// What has it is opened from the root.
+/// Prefix of the spellings that are opened from the root.
 const FROM_ROOT: &str = "no-root/";
 
 /// Paths that do not exist, in strange spellings; the same ones in every run.

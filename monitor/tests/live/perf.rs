@@ -22,7 +22,7 @@ pub fn see_trace_events() {
     }
 }
 
-/// What a program did under rules that kill for reading /etc/passwd and for executing `echo`.
+/// Runs a program under rules that kill for reading /etc/passwd and for executing `echo`.
 fn watched(program: &str) -> (Output, Vec<Event>, Evidence, bool) {
     nothing_is_loaded();
     see_trace_events();

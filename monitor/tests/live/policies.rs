@@ -19,12 +19,12 @@ use crate::random::actors::acting;
 use crate::random::{FILES, any_rule, path};
 
 const POLICIES: usize = 10;
-/// Which policies a kernel takes depends on its tier, and so does how many of the first ones kill: as many more are
-/// drawn as it takes.
+/// Most policies that are drawn. The policies that a kernel takes depend on its tier, and so does how many of the first
+/// ones kill: as many more are drawn as it takes.
 const MOST: usize = 40;
 const ATTEMPTS: usize = 60;
 
-/// What is tried, and which access that is: `open` with flags, an exec, or a look by a call.
+/// Acts that are tried, and their access: `open` with flags, an exec, or a look by a call.
 #[derive(Clone, Copy, Debug)]
 enum How {
     Open(&'static str, &'static [OpenAccess]),
@@ -53,7 +53,7 @@ struct Try {
 }
 
 impl Try {
-    /// What the reference says: the rule that decides.
+    /// The deciding rule by the reference.
     fn expected(&self, policy: &Policy, root: &Path) -> Option<usize> {
         let written = std::str::from_utf8(&self.path).expect("letters alone");
         let path = normalised("/", written);
@@ -93,14 +93,14 @@ impl Try {
         }
     }
 
-    /// Whether there is an event of it, when that rule decides.
+    /// True when there is an event of it, when that rule decides.
     fn is_told(&self, policy: &Policy, rule: Option<usize>) -> bool {
         let is_against = rule.is_some_and(|rule| policy.rules[rule].action != RuleAction::Allow);
         !matches!(self.how, How::Look(_)) || is_against
     }
 }
 
-/// Where a spelling leads; nowhere, when it goes through a file.
+/// The path that a spelling leads to; none, when it goes through a file.
 fn reached(root: &Path, written: &str) -> Option<PathBuf> {
     let mut path = root.to_owned();
     for name in written.split('/') {
@@ -159,7 +159,7 @@ fn tries(runner: &mut TestRunner) -> Vec<Try> {
     (0..ATTEMPTS).map(try_any).collect()
 }
 
-/// What is a directory for one path can be a file for another; the first stays.
+/// Makes a file. A path can be a file's own, and a directory of another one: the first that is made stays.
 fn make(path: &Path, text: &str) {
     if let Some(parent) = path.parent()
         && std::fs::create_dir_all(parent).is_ok()

@@ -98,7 +98,7 @@ fn take_groups_away(end: &AtomicBool) -> usize {
     taken
 }
 
-/// Who loads in another mount namespace has another lock, and the same control groups.
+/// Loads in other mount namespaces have other locks, and the same control groups.
 #[test]
 fn a_group_that_somebody_else_takes_away_keeps_nobody_from_loading() {
     nothing_is_loaded();

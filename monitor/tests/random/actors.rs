@@ -1,4 +1,4 @@
-//! Rules that ask who acts, at random.
+//! Random rules that name actors.
 
 use proptest::prelude::*;
 use turnkey_policy::{Glob, Rule, SameFile};

@@ -42,7 +42,7 @@ fn exact() -> impl Strategy<Value = Glob> {
         .prop_map(|text| Glob::parse(text).expect("a pattern"))
 }
 
-/// What rules can be about.
+/// Kinds of attempt that random rules are about.
 const KINDS: [AttemptKind; 8] = [
     AttemptKind::Open,
     AttemptKind::Exec,
