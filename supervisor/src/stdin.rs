@@ -124,7 +124,7 @@ fn reopen(stream: BorrowedFd<'_>, before: StateBefore) -> io::Result<File> {
 }
 
 impl ReopenedInput {
-    /// Puts back, once nobody could use the program's description any more, what a reader leaves behind, and nothing else.
+    /// Puts back what a reader leaves behind, and nothing else, once nobody can use the program's description.
     ///
     /// A shell reads on where its commands stopped reading. So the caller's offset goes as far as the program has read,
     /// and neither back nor beyond the end of the file.
