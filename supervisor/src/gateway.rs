@@ -35,7 +35,7 @@ const FEWEST_CONNECTIONS: usize = 16;
 const KEPT: u64 = 4 * 2 * connection::BUFFER as u64;
 /// Descriptors that everything else of turnkey has use for.
 const OTHER_DESCRIPTORS: u64 = 128;
-/// The longest time in which what a program sent before its end may go out.
+/// The longest time that what a program sent before its end may take to go out.
 const DRAIN: Duration = Duration::from_secs(2);
 /// The pause for a listener that has nothing to give for want of memory or descriptors.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -66,7 +66,7 @@ impl RunCourse {
     }
 }
 
-/// An input of the loop.
+/// A reason for the loop to wake.
 enum LoopInput {
     /// The ring has events.
     Events,

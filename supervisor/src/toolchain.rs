@@ -182,7 +182,7 @@ enum NamedBy {
     Caller,
     /// An installed file named it.
     Installed,
-    /// A file named it that may be the program's own.
+    /// A file that may be the program's own named it.
     Workspace,
 }
 

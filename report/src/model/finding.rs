@@ -54,7 +54,7 @@ pub struct EvidenceStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub time: Option<String>,
-    /// The process that acted; absent where none is named.
+    /// The process that acted; absent for what is known of the run as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<StepProcess>,
     /// The act, in words.
