@@ -43,7 +43,7 @@ pub use places::SECRETS;
 /// Steps of the evidence that are kept for one behaviour.
 const STEPS: usize = 8;
 
-/// Something that a detector recognised: the act that completes it, and what led there.
+/// A recognised behaviour: the act that completes it, and what led there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     behaviour: Behaviour,
@@ -61,9 +61,9 @@ impl Sighting {
 pub struct Step {
     /// `CLOCK_BOOTTIME`, nanoseconds; `None` for what is known of the run as a whole.
     pub time_ns: Option<u64>,
-    /// Who: the process in the jail, and its short name.
+    /// The process in the jail that acted, and its short name.
     pub process: Option<(u32, Vec<u8>)>,
-    /// What, in words; names of the jail in it are bytes as it gave them.
+    /// The act, in words; names of the jail in it are bytes as it gave them.
     pub what: Vec<u8>,
 }
 
@@ -88,9 +88,9 @@ impl Step {
 /// A behaviour that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which.
+    /// The behaviour.
     pub behaviour: Behaviour,
-    /// How often it was recognised.
+    /// The number of times that it was recognised.
     pub count: u64,
     /// The acts that show it: of the first sightings, at most eight.
     pub steps: Vec<Step>,
@@ -101,7 +101,7 @@ pub trait Detector: std::fmt::Debug {
     /// Takes in one act and tells what it completes.
     fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting));
 
-    /// What the end of the run tells.
+    /// Takes in the end of the run and tells what it completes.
     fn end(&mut self, _end: &End, _tell: &mut dyn FnMut(Sighting)) {}
 }
 
@@ -174,7 +174,7 @@ impl Judge {
         kills.fold(false, |kills, one| kills | one)
     }
 
-    /// What was found, in the order of the first sightings.
+    /// Ends the run and gives the behaviours found, in the order of the first sightings.
     #[must_use]
     pub fn finish(mut self, end: &End) -> Vec<Found> {
         let mut sightings = Vec::new();
@@ -188,7 +188,7 @@ impl Judge {
         order.filter_map(|one| self.found.remove(one)).collect()
     }
 
-    /// Whether the policy has the jail die of it.
+    /// Notes a sighting; true when the policy has the jail die of it.
     fn note(&mut self, sighting: Sighting) -> bool {
         let response = self.responses.get(&sighting.behaviour);
         let response = response.copied().unwrap_or(BehaviourResponse::Log);

@@ -1,3 +1,3 @@
-//! What the acts of a program amount to: events in, findings out. Pure.
+//! Recognises what the acts of a program amount to: events in, findings out. Pure.
 
 pub mod behaviour;

@@ -1,4 +1,4 @@
-//! What a program asks a name server, from the data that it sends (RFC 1035, section 4).
+//! Decodes the questions of a program to a name server from the data that it sends (RFC 1035, section 4).
 //!
 //! Only questions are read: what is behind them does not say what was asked. The data is the
 //! program's own, so it is anything at all; what is not a question is none.

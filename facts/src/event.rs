@@ -1,4 +1,4 @@
-//! What the monitor tells: events decoded from the kernel's records, with owned bytes.
+//! The monitor's events, decoded from the kernel's records, with owned bytes.
 //!
 //! Paths, arguments and names are bytes exactly as the kernel or the jail had them. Whoever
 //! shows them escapes them.
@@ -10,22 +10,22 @@ use std::net::SocketAddr;
 pub struct Event {
     /// Counts from 0 per jail, without gaps; a gap is a lost event.
     pub seq: u64,
-    /// When it happened, or happened first: `CLOCK_BOOTTIME`, nanoseconds.
+    /// The time of the act, or of the first of its repetitions: `CLOCK_BOOTTIME`, nanoseconds.
     pub time_ns: u64,
-    /// When it happened last: the same as `time_ns` unless it was repeated.
+    /// The time of the last repetition: the same as `time_ns` unless it was repeated.
     pub last_ns: u64,
-    /// How often the same thread did the very same once more, without anything in between. The
-    /// event stands for `1 + repeated` acts.
+    /// The number of times that the same thread did the very same once more, without anything in
+    /// between. The event stands for `1 + repeated` acts.
     pub repeated: u64,
-    /// Who did it.
+    /// The task that acted.
     pub task: Task,
-    /// What was done.
+    /// The act.
     pub kind: Kind,
     /// The rule that decided on it, if any did.
     pub decision: Option<Decision>,
 }
 
-/// Who did it.
+/// A task that acted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Process id (thread group) in the host's namespace.
@@ -49,14 +49,14 @@ pub struct Task {
 pub struct Decision {
     /// Index into [`turnkey_policy::Policy::rules`].
     pub rule: usize,
-    /// What the kernel did about it, after `mode` was applied.
+    /// The answer of the kernel, after `mode` was applied.
     pub action: turnkey_policy::RuleAction,
     /// The kernel did not know who this was; nor does it where no rule names who acts. Of all the answers
     /// that it might have had, the strongest was given, which may be the one that everybody has.
     pub actor_unknown: bool,
 }
 
-/// What was done.
+/// An act, by kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// A program image was replaced; the kernel's own path.
@@ -65,11 +65,11 @@ pub enum Kind {
         file: File,
         /// The name given to execve(2) when it differs from `file.path`.
         raw: Option<Vec<u8>>,
-        /// Whether `raw` names a script, which `file` interprets.
+        /// True when `raw` names a script, which `file` interprets.
         script: bool,
         /// Arguments, cut to what fits one record.
         argv: Vec<Vec<u8>>,
-        /// Whether `argv` was cut.
+        /// True when `argv` was cut.
         argv_truncated: bool,
     },
     /// execve(2) or execveat(2) that was attempted: seen before the act (`errno` 0 then) or failed.
@@ -82,9 +82,9 @@ pub enum Kind {
     },
     /// open(2) and its relatives.
     Open {
-        /// What was opened, when it succeeded: the kernel's own object. `None` with `errno` 0: the
-        /// argument alone condemned the jail before the act, or another thread closed the
-        /// descriptor before it could be looked at.
+        /// The file that was opened, when it succeeded: the kernel's own object. `None` with
+        /// `errno` 0: the argument alone condemned the jail before the act, or another thread
+        /// closed the descriptor before it could be looked at.
         file: Option<File>,
         /// The argument as user memory held it.
         raw: Raw,
@@ -95,7 +95,7 @@ pub enum Kind {
     },
     /// connect(2), bind(2), listen(2), or a send with an address.
     Network {
-        /// Which of them.
+        /// The call, by its kind.
         act: NetworkAct,
         /// The address the kernel used, or that user memory held when the kernel never took it.
         address: Address,
@@ -139,7 +139,7 @@ pub enum Kind {
     /// link(2), rename(2), unlink(2), chmod(2) and their relatives. And looks, when a rule has something
     /// against: stat(2) and its relatives.
     Change {
-        /// Which of them: `Link`, `Rename`, `Unlink`, `Chmod` or `Stat`.
+        /// The kind of change: `Link`, `Rename`, `Unlink`, `Chmod` or `Stat`.
         on: turnkey_policy::AttemptKind,
         /// The object, by its old name.
         object: Raw,
@@ -155,11 +155,11 @@ pub enum Kind {
     ///
     /// Told are memory that no file of the tree holds, refusals, and files whose paths a rule names.
     Map {
-        /// What it holds; `None` is anonymous memory, unless `unknown`.
+        /// The file that the memory holds; `None` is anonymous memory, unless `unknown`.
         file: Option<File>,
-        /// What is executed may differ from what the file holds: the memory is or was writable.
+        /// True when the memory is or was writable, so that what is executed may differ from what the file holds.
         writable: bool,
-        /// What it holds could not be seen. It was judged as the worst.
+        /// True when the content could not be seen. It was judged as the worst.
         unknown: bool,
         /// The number of the call in the table of the architecture.
         nr: u32,
@@ -168,11 +168,11 @@ pub enum Kind {
     },
     /// A process was made.
     Fork {
-        /// Its id in the host's namespace.
+        /// The child's id in the host's namespace.
         child_pid: u32,
-        /// Its id in the jail.
+        /// The child's id in the jail.
         child_jail_pid: u32,
-        /// Its start, as [`Task::start_ns`].
+        /// The child's start, as [`Task::start_ns`].
         child_start_ns: u64,
     },
     /// A process (its last thread group leader) ended.
@@ -236,7 +236,7 @@ impl Raw {
     }
 }
 
-/// What was done with the address.
+/// An act on an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkAct {
     /// connect(2)

@@ -1,4 +1,4 @@
-//! How complete the evidence of a run is.
+//! Completeness of the evidence of a run.
 
 /// A count for each kind of event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,15 +62,15 @@ impl ByKind {
     }
 }
 
-/// How complete the evidence of a run is. Acts are counted, not records: one record stands for
-/// all repetitions of an act.
+/// Completeness of the evidence of a run. Acts are counted, not records: one record stands for all
+/// repetitions of an act.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// What happened, whether or not its record arrived.
+    /// Acts that happened, whether or not their records arrived.
     pub seen: ByKind,
-    /// What events told of. It is `seen` less `lost`; otherwise the evidence is not complete.
+    /// Acts that events told of: `seen` less `lost`; otherwise the evidence is not complete.
     pub told: ByKind,
-    /// What was in records that found the ring full.
+    /// Acts in records that found the ring full.
     pub lost: ByKind,
     /// Records that the kernel made: one more than the highest [`crate::Event::seq`] there was.
     pub records: u64,

@@ -1,4 +1,4 @@
-//! What an export of the workspace came to: how much of it, and what stayed behind and why.
+//! The result of an export of the workspace: how much of it, and what stayed behind and why.
 
 use nix::errno::Errno;
 
@@ -9,7 +9,7 @@ pub const DEEPEST: usize = 64;
 /// The most entries that are told as left behind.
 const MOST_TOLD: usize = 1_000;
 
-/// How much of the workspace is wanted.
+/// The part of the workspace that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The workspace as the run left it: the caller's files and what was written over them.
@@ -18,54 +18,54 @@ pub enum Scope {
     Changes,
 }
 
-/// What came of it.
+/// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Files written.
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
-    /// What stayed behind, in the order it was met.
+    /// The entries that stayed behind, in the order in which they were met.
     pub skipped: Vec<Skipped>,
-    /// How many more stayed behind than are listed.
+    /// The number of entries that stayed behind beyond the listed ones.
     pub omitted: u64,
-    /// Whether something stayed behind that the caller had asked for.
+    /// True when something stayed behind that the caller had asked for.
     pub lost: bool,
 }
 
-/// Something that stayed behind.
+/// An entry of the workspace that stayed behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// Relative to the workspace.
     pub path: Vec<u8>,
-    /// Why.
+    /// The reason why it stayed behind.
     pub reason: Reason,
 }
 
-/// Why something stayed behind.
+/// A reason why an entry stayed behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It would lead elsewhere.
+    /// A symlink, which would lead elsewhere.
     Symlink,
-    /// Who opens it waits for ever.
+    /// A pipe: to open it is to wait for ever.
     Pipe,
     /// A door to a process.
     Socket,
     /// A door to the kernel.
     Device,
-    /// Its name holds bytes that steer a terminal.
+    /// A name with bytes that steer a terminal.
     Name,
-    /// It would pass the limit on bytes.
+    /// A size that would pass the limit on bytes.
     Size,
-    /// It would pass the limit on files and directories.
+    /// One entry more than the limit on files and directories.
     Count,
-    /// It lies too deep.
+    /// A place that lies too deep.
     Depth,
-    /// It lies on another file system, which the program did not see either.
+    /// A place on another file system, which the program did not see either.
     OtherFileSystem,
-    /// It could not be read.
+    /// A file or directory that could not be read.
     Unreadable(Errno),
-    /// It could not be written.
+    /// A file or directory that could not be written.
     Unwritable(Errno),
 }
 
@@ -87,7 +87,7 @@ impl Reason {
         }
     }
 
-    /// Whether the caller may miss it: what is not a file or directory cannot be asked for.
+    /// True when the caller may miss it: what is not a file or directory cannot be asked for.
     fn is_loss(self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,4 @@
-//! What happened in a jail, as plain data: the crates that find it out hand it to those that weigh and report it.
+//! Acts in a jail and their outcome, as plain data: from the crates that find them out to those that report them.
 //!
 //! ```text
 //! monitor ── Event, Evidence ───────────┐

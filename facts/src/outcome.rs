@@ -1,4 +1,4 @@
-//! What a run tells afterwards: which layers held, how it ended, what it used and changed.
+//! The outcome of a run: which layers held, how it ended, what it used and changed.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use turnkey_policy::Layer;
 /// One layer, as asked for and as it really was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerReport {
-    /// Which layer.
+    /// The layer.
     pub layer: Layer,
-    /// What the policy asked for, in words.
+    /// The policy's request, in words.
     pub requested: String,
-    /// What is in force, in words.
+    /// The setting in force, in words.
     pub effective: String,
-    /// What was seen from inside before the program started, such as `Seccomp: 2, 1 filter`.
+    /// The sign of it seen from inside before the program started, such as `Seccomp: 2, 1 filter`.
     pub proof: Option<String>,
-    /// Why less than requested is in force, when the policy allows less.
+    /// The reason why less than requested is in force, when the policy allows less.
     pub degraded: Option<String>,
 }
 
-/// How the command itself ended.
+/// The end of the command itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It called exit(2) with this status.
+    /// An end by exit(2), with this status.
     Exited(u8),
-    /// This signal ended it.
+    /// An end by this signal.
     Signaled(i32),
-    /// It was still running when the jail was ended, or died with it unseen.
+    /// An end that was not seen: the command was still running when the jail was ended, or died with it.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ pub enum Limit {
     CpuTime,
 }
 
-/// What the tree used. `None` where the kernel does not say.
+/// The resources that the tree used. `None` where the kernel does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// From release to the end.
@@ -74,7 +74,7 @@ pub struct Usage {
     pub context_switches: Option<u64>,
 }
 
-/// How full the side of the workspace is that takes the writes, after the end of the program.
+/// The fill level of the side of the workspace that takes the writes, after the end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Bytes in use, in whole pages.
@@ -88,7 +88,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Whether it can take no more of one or the other, so that writes fail with `ENOSPC`.
+    /// True when it can take no more of one or the other, so that writes fail with `ENOSPC`.
     pub fn is_full(&self) -> bool {
         self.bytes >= self.most_bytes || self.files >= self.most_files
     }
@@ -99,7 +99,7 @@ impl Written {
 pub struct ChangedFile {
     /// Relative to the working directory.
     pub path: Vec<u8>,
-    /// What happened to it.
+    /// The kind of change.
     pub change: Change,
     /// Bytes, for regular files that are still there.
     pub size: Option<u64>,
@@ -107,13 +107,13 @@ pub struct ChangedFile {
     pub sha256: Option<String>,
 }
 
-/// What happened to a file.
+/// A kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there before.
+    /// The file was not there before.
     Added,
     /// Content or metadata differs, or was copied up to be written.
     Modified,
-    /// It is gone.
+    /// The file is gone.
     Deleted,
 }

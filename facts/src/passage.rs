@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What went to one address and port, and came from there.
+/// The traffic to and from one address and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Where to.
+    /// The address and port outside.
     pub to: SocketAddr,
     /// Connections that were made.
     pub connections: u64,

@@ -9,14 +9,14 @@ use super::model::{Argument, FileAccess, MemoryTrait, SocketType};
 use super::stopper::{Attribution, Outcome, Stopper};
 use super::text::escape;
 
-/// What an event says was tried, and how it went.
+/// An act that an event tells of, and how it went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
     /// The kind of attempt, as in rules; `None` for a syscall that none speaks of.
     pub on: Option<AttemptKind>,
     /// On what.
     pub object: Object,
-    /// How it went.
+    /// The result.
     pub outcome: Outcome,
     /// Positive errno, or 0.
     pub errno: i32,
@@ -24,16 +24,16 @@ pub struct Act {
     pub for_arguments: Option<RefusalScope>,
 }
 
-/// What an attempt was aimed at.
+/// The target of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
     /// A file.
     File {
         /// Escaped; `None` when the argument could not be read.
         path: Option<String>,
-        /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
+        /// True when the path is cut: the kernel's own at its beginning, an argument at its end.
         truncated: bool,
-        /// How.
+        /// The ways in which it was used.
         access: Vec<FileAccess>,
         /// The argument, when it differs from `path`.
         raw: Option<Argument>,
@@ -48,7 +48,7 @@ pub enum Object {
         address: String,
         /// The word for the socket's type.
         socket: Option<SocketType>,
-        /// What was asked there, as in [`super::model::NetworkAttempt::name`].
+        /// The name that was asked for there, as in [`super::model::NetworkAttempt::name`].
         name: Option<String>,
     },
     /// A syscall of the watch-list, by name.
@@ -188,7 +188,7 @@ impl Act {
     }
 }
 
-/// Whether the kernel asked the monitor before the act, and got a no: then the record holds the
+/// True when the kernel asked the monitor before the act, and got a no: then the record holds the
 /// kernel's own object together with an error, which the record of a failed call does not.
 fn refused_by_hook(kind: &Kind, decided: Option<RuleAction>) -> bool {
     if !matches!(decided, Some(RuleAction::Deny | RuleAction::Kill)) {
@@ -396,7 +396,7 @@ pub fn asked(data: &[u8], socket_type: u32) -> Vec<dns::Question> {
     dns::questions(data, socket_type == libc::SOCK_STREAM.cast_unsigned())
 }
 
-/// Their names; one has no space.
+/// The names of the questions, with spaces between them; one name has no space.
 fn names(asked: &[dns::Question]) -> Option<String> {
     let names: Vec<&str> = asked.iter().map(|one| one.name.as_str()).collect();
     (!names.is_empty()).then(|| names.join(" "))

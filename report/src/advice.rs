@@ -1,4 +1,4 @@
-//! How to allow what was blocked, if it was meant.
+//! Advice on how to allow what was blocked, if it was meant.
 //!
 //! Two things can stand in the way: a rule, and a layer of the jail. The advice names the flag
 //! that opens the layer and the rule to write, and says so when no profile can allow it.
@@ -19,7 +19,7 @@ use super::peers;
 use super::stopper::Stopper;
 use super::text::quote;
 
-/// What a layer that is in the way asks for.
+/// A way to open a layer that is in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// A flag of `run`.
@@ -28,14 +28,14 @@ pub enum Opening {
     Whole(String),
     /// A line of a profile.
     Line(String),
-    /// Nothing helps, and why.
+    /// No way, and the reason.
     Never(&'static str),
     /// Other arguments: the filter refuses these in such jails.
     Arguments(RefusalScope),
 }
 
 impl Opening {
-    /// What to say where no rule is in the way besides.
+    /// The advice where no rule is in the way besides.
     fn alone(self) -> String {
         match self {
             Self::Flag(flag) | Self::Whole(flag) => flag,
@@ -55,7 +55,7 @@ const NO_SET_ID: &str =
 
 const NO_OTHER_SOCKETS: Opening = Opening::Never("a jail makes no sockets but Unix, TCP and UDP");
 
-/// How to allow an act that `rule`, of the profile named `profile`, decided on.
+/// The advice on how to allow an act that `rule`, of the profile named `profile`, decided on.
 pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
     let rest = || for_rule_alone(profile, rule, act);
     match opening_for(act) {
@@ -81,12 +81,12 @@ pub fn for_rule_alone(profile: &str, rule: &Rule, act: &Act) -> String {
     format!("in a profile that extends {profile:?}:{change}")
 }
 
-/// How to allow an act on a file or an address that no rule decided on.
+/// The advice on how to allow an act on a file or an address that no rule decided on.
 pub fn for_layer(stopped_by: Stopper, object: &Object) -> Option<String> {
     opening(stopped_by, object).map(Opening::alone)
 }
 
-/// How to allow a system call that no rule decided on; `for_arguments` is that of the [`Act`].
+/// The advice on how to allow a system call that no rule decided on; `for_arguments` is that of the [`Act`].
 pub fn for_call(
     stopped_by: Option<Stopper>,
     name: &str,
@@ -95,7 +95,7 @@ pub fn for_call(
     opening_of_call(stopped_by?, name, for_arguments).map(Opening::alone)
 }
 
-/// What the layer that stopped an act asks for.
+/// The way to open the layer that stopped an act.
 fn opening_for(act: &Act) -> Option<Opening> {
     let stopped_by = act.outcome.stopper()?;
     let opening = match &act.object {
@@ -116,7 +116,7 @@ fn opening_for(act: &Act) -> Option<Opening> {
     })
 }
 
-/// What the layer that refused a system call asks for; `None` when it is not a layer's business.
+/// The way to open the layer that refused a system call; `None` when it is not a layer's business.
 fn opening_of_call(
     stopped_by: Stopper,
     name: &str,
@@ -139,7 +139,7 @@ fn opening_of_call(
 /// A socket alone is of no use.
 const NETWORK: &str = "[syscalls] allow = [\"@network-local\"]";
 
-/// What the filter asks for, of a call that it answers by the number.
+/// The way to open the filter for a call that it answers by the number.
 fn opening_of_filter(name: &str) -> Opening {
     match (syscalls::group_of(name), syscalls::why_never(name)) {
         (Some(group), _) => {
@@ -153,8 +153,8 @@ fn opening_of_filter(name: &str) -> Opening {
     }
 }
 
-/// What the layer that stopped an act on a file or an address asks for; `None` when it is not a layer's
-/// business.
+/// The way to open the layer that stopped an act on a file or an address; `None` when it is not a
+/// layer's business.
 fn opening(stopped_by: Stopper, object: &Object) -> Option<Opening> {
     match (stopped_by, object) {
         (
@@ -179,7 +179,7 @@ fn opening(stopped_by: Stopper, object: &Object) -> Option<Opening> {
     }
 }
 
-/// What brings a path of the host's in, if anything does.
+/// The way to bring in a path of the host's, if there is one.
 fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Option<Opening> {
     let place = Path::new(path);
     let is_missing = stopped_by == Stopper::MountNamespace;
@@ -191,7 +191,7 @@ fn opening_of_path(stopped_by: Stopper, path: &str, access: &[FileAccess]) -> Op
     })
 }
 
-/// Where the jail has its processes alone.
+/// The line of a profile that shows more of `/proc` than the jail's processes.
 const PROC: &str = "[filesystem] proc = \"common\"";
 
 /// Landlock's right to list the root is one to list all that lies in it.

@@ -46,13 +46,13 @@ pub struct Aggregator {
     ordering: Ordering,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
-    /// How many events there were. Each can stand for many acts.
+    /// The number of events. Each can stand for many acts.
     events: u64,
     /// One more than the highest `seq`.
     next_seq: u64,
 }
 
-/// What makes two violations the same but for time and thread.
+/// The properties in which two violations agree that differ in time and thread only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ViolationKey {
     rule: usize,
@@ -65,15 +65,15 @@ struct ViolationKey {
     process: (Option<usize>, u32),
 }
 
-/// How often a rule was violated.
+/// The number of violations of a rule.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     count: u64,
-    /// Which rule was first.
+    /// The place of the rule in the order of first violations.
     order: usize,
 }
 
-/// Everything that the events of a run amount to.
+/// All that the events of a run amount to.
 #[derive(Clone, Debug)]
 pub struct Observations {
     /// See [`super::model::Report`].
@@ -88,11 +88,11 @@ pub struct Observations {
     pub refused_calls: Vec<RefusedCall>,
     /// One for each rule that was violated, in the order of their first violation; no scores.
     pub findings: Vec<Finding>,
-    /// What events told of, by kind: acts, of which one event can stand for many.
+    /// The number of acts by kind; one event can stand for many acts.
     pub seen: BTreeMap<&'static str, u64>,
     /// Numbers of `seq` that no event had.
     pub missing: u64,
-    /// What found no row.
+    /// The counts of what found no row.
     pub omitted: super::model::Omitted,
 }
 
@@ -250,13 +250,13 @@ impl Aggregator {
     }
 }
 
-/// Whether it is a hint on where memory lies, to which the filter answered what a kernel without NUMA does.
+/// True for a hint on where memory lies, to which the filter answered what a kernel without NUMA does.
 fn is_asked_in_passing(act: &Act, name: &str) -> bool {
     let by_filter = act.outcome.stopper() == Some(Stopper::Seccomp);
     by_filter && act.errno == libc::ENOSYS && syscalls::NUMA.contains(&name)
 }
 
-/// What rule and key say; time, process and advice are empty.
+/// The violation that rule and key describe; time, process and advice are empty.
 fn unattended(rule: &Rule, key: &ViolationKey) -> Violation {
     let empty = Violation {
         time: String::new(),

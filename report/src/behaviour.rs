@@ -10,15 +10,15 @@ use super::limit;
 use super::model::{Acceptance, EvidenceStep, Finding, StepProcess};
 use super::text::escape;
 
-/// How the ids of such findings begin.
+/// The prefix of the ids of such findings.
 pub const PREFIX: &str = "behaviour:";
 
-/// Whether a finding is a course of acts.
+/// True when a finding is a course of acts.
 pub fn is_one(finding: &Finding) -> bool {
     finding.id.starts_with(PREFIX)
 }
 
-/// What the end of a run tells detectors.
+/// The facts about the end of a run that detectors need.
 pub fn end(policy: &Policy, ending: &Ending, usage: Option<&Usage>, disk: Option<&String>) -> End {
     let Ending::Ran(ran) = ending else {
         return End::default();
@@ -47,7 +47,7 @@ pub fn end(policy: &Policy, ending: &Ending, usage: Option<&Usage>, disk: Option
     }
 }
 
-/// What happened; what to do about it is said by the finding of the limit.
+/// The words on what happened; what to do about it is said by the finding of the limit.
 fn without_advice(words: String) -> String {
     words.split(';').next().unwrap_or_default().to_owned()
 }
@@ -65,7 +65,7 @@ fn idle(ran: &Ran, limits: &JailLimits, usage: &Usage) -> Option<String> {
     })
 }
 
-/// What was found, without scores.
+/// The findings made of the recognised behaviours, without scores.
 pub fn findings(found: Vec<Found>, clock: &Clock) -> impl Iterator<Item = Finding> {
     found.into_iter().map(|found| Finding {
         id: format!("{PREFIX}{}", found.behaviour),

@@ -1,4 +1,4 @@
-//! Everything known of a run, put together.
+//! The report of a run, put together from all that is known of it.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ use super::verdict::{self, Facts};
 /// All that a report is made of.
 #[derive(Debug)]
 pub struct Inputs<'a> {
-    /// What was enforced.
+    /// The policy that was enforced.
     pub policy: &'a Policy,
     /// The start of the run.
     pub clock: Clock,
@@ -42,9 +42,9 @@ pub struct Inputs<'a> {
     pub best_effort: bool,
     /// The machine.
     pub host: Host,
-    /// How it ended.
+    /// The way in which the run ended.
     pub ending: Ending,
-    /// What it used; `None` when nothing ran.
+    /// The resources that the run used; `None` when nothing ran.
     pub usage: Option<facts::Usage>,
     /// The layers of the jail and the monitor's own, in the order to show them.
     pub enforcement: &'a [LayerReport],
@@ -52,32 +52,32 @@ pub struct Inputs<'a> {
     pub stdout: Option<Captured>,
     /// With `--capture`.
     pub stderr: Option<Captured>,
-    /// What the run changed in its overlay.
+    /// The files that the run changed in its overlay.
     pub files_changed: &'a [facts::ChangedFile],
-    /// What it changed beyond that.
+    /// The number of files that it changed beyond those.
     pub files_unlisted: u64,
-    /// How full the overlay's writable side was; `None` without one.
+    /// The fill level of the overlay's writable side; `None` without one.
     pub written: Option<facts::Written>,
     /// With `--export`.
     pub export: Option<Export>,
-    /// What was passed on to hosts that the policy allows.
+    /// The traffic passed on to hosts that the policy allows.
     pub passages: &'a [Passage],
     /// The numbers of the system calls that were made, where that was asked for.
     pub calls: Option<&'a [u32]>,
-    /// What the monitor can vouch for.
+    /// The evidence that the monitor can vouch for.
     pub evidence: Evidence,
-    /// What the events amount to.
+    /// The aggregated events.
     pub observations: Observations,
-    /// What courses of acts they were seen to be.
+    /// The detectors of behaviours, with what they saw.
     pub judge: Judge,
 }
 
 /// Output that was kept.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
-    /// What was kept: the first bytes.
+    /// The bytes that were kept: the first ones.
     pub bytes: Vec<u8>,
-    /// How many bytes were read in all.
+    /// The number of bytes read in all.
     pub total: u64,
 }
 
@@ -215,7 +215,7 @@ fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> 
     }
 }
 
-/// What events told of, and what is lost of the same kinds.
+/// The acts that events told of, and those of the same kinds that are lost, by kind.
 fn seen(observations: &Observations, lost: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let told = observations.seen.iter();
     let mut seen: BTreeMap<String, u64> = told
@@ -230,8 +230,8 @@ fn seen(observations: &Observations, lost: &BTreeMap<String, u64>) -> BTreeMap<S
     seen
 }
 
-/// How many processes the syscall filter ended. The command's own end is known even without an
-/// event of it.
+/// The number of processes that the syscall filter ended. The command's own end is known even
+/// without an event of it.
 fn sigsys(processes: &[Process], ending: &Ending) -> u64 {
     let ended = processes
         .iter()

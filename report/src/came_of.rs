@@ -1,4 +1,5 @@
-//! What came of an attempt, in words: nothing is said to have had its effect but what the kernel is known to have done.
+//! The outcome of an attempt, in words: only what the kernel is known to have done is said to have had its effect.
+//! done.
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -1,24 +1,24 @@
-//! How a run ended, as the command that watched it saw it: what the verdict is made from.
+//! The end of a run, as the command that watched it saw it: what the verdict is made from.
 
 use std::collections::BTreeMap;
 
 use turnkey_facts::{Limit, Status};
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Nothing ran.
+    /// No command ran.
     NotStarted {
-        /// Why, for the exit code.
+        /// The reason, for the exit code.
         reason: NotStarted,
-        /// Why, for people.
+        /// The reason, for people.
         message: String,
     },
     /// The command ran.
     Ran(Ran),
 }
 
-/// Why nothing ran.
+/// The reason why nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotStarted {
     /// Turnkey itself failed, or a required layer could not be enforced.
@@ -29,7 +29,7 @@ pub enum NotStarted {
     NotFound,
 }
 
-/// How a command that ran came to its end. Several can be true at once.
+/// The end of a command that ran. Several causes can be true at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// The command's own end.
@@ -44,15 +44,15 @@ pub struct Ran {
     pub interrupted: Option<i32>,
 }
 
-/// What the monitor can vouch for.
+/// The evidence that the monitor can vouch for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// The monitor was there from before the release to the end.
     pub watched: bool,
-    /// What went unseen, by name. What has no loss may be left out.
+    /// The number of losses by name. A name without loss may be left out.
     pub lost: BTreeMap<String, u64>,
-    /// How many numbers the kernel gave to events; where it is not known, no event came after the
-    /// last one there is.
+    /// The count of numbers that the kernel gave to events; where it is not known, no event came
+    /// after the last one there is.
     pub records: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ impl From<turnkey_facts::Evidence> for Evidence {
     }
 }
 
-/// What was counted, and is neither in an event nor known to be lost.
+/// The number of acts that were counted, and are neither in an event nor known to be lost.
 fn unaccounted(evidence: &turnkey_facts::Evidence) -> u64 {
     let known = evidence.told.total() + evidence.lost.total();
     evidence.seen.total().saturating_sub(known)

@@ -52,14 +52,14 @@ struct Line<'a> {
     decision: Option<Decided<'a>>,
 }
 
-/// What one line stands for besides itself.
+/// The repetitions that one line stands for.
 #[derive(Serialize)]
 struct Repeated {
     repeated: u64,
     last_time: String,
 }
 
-/// What an event of its kind tells.
+/// The part of a line that depends on the kind of the event.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum What {
@@ -143,7 +143,7 @@ fn redact_in_place(text: &mut String) {
     }
 }
 
-/// What a name server was asked.
+/// A question to a name server.
 #[derive(Serialize)]
 struct Asked {
     name: String,
@@ -151,7 +151,7 @@ struct Asked {
     record: String,
 }
 
-/// How an attempt went.
+/// The result of an attempt.
 #[derive(Serialize)]
 struct End {
     result: Result,
@@ -159,7 +159,7 @@ struct End {
     errno: Option<String>,
 }
 
-/// Who did it.
+/// The process that acted.
 #[derive(Serialize)]
 struct Process {
     exec_id: Option<u32>,
@@ -171,14 +171,14 @@ struct Process {
     comm: String,
 }
 
-/// Who was made.
+/// The process that was made.
 #[derive(Serialize)]
 struct Child {
     pid: u32,
     host_pid: u32,
 }
 
-/// Which rule decided, and what the kernel did.
+/// The rule that decided, and what the kernel did.
 #[derive(Serialize)]
 struct Decided<'a> {
     rule: &'a str,

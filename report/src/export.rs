@@ -1,4 +1,4 @@
-//! What `--export` brought out, for the report and for people.
+//! The result of `--export`, for the report and for people.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,14 +9,14 @@ use turnkey_facts::export::{Exported, Scope, Skipped as LeftBehind};
 use super::limit::size;
 use super::text::{escape, quote};
 
-/// What stayed behind and is named on the terminal.
+/// The most files left behind that are named on the terminal.
 const NAMED: usize = 5;
 
 /// The files of the workspace that were brought out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Export {
-    /// Where they are.
+    /// The directory that the files were written to.
     pub directory: String,
     /// `everything` or `changes`.
     pub scope: Extent,
@@ -24,36 +24,36 @@ pub struct Export {
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
-    /// Whether nothing that could be asked for stayed behind: symlinks, pipes, sockets and
-    /// devices cannot.
+    /// True when no file or directory stayed behind; symlinks, pipes, sockets and devices cannot
+    /// be asked for.
     pub complete: bool,
-    /// Why there is no export at all.
+    /// The reason why there is no export at all; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What stayed behind.
+    /// The entries that stayed behind, with reasons, in the order in which they were met.
     pub skipped: Vec<Skipped>,
-    /// How many more stayed behind than are listed.
+    /// Number of entries that stayed behind beyond the listed ones.
     pub omitted: u64,
 }
 
-/// How much of the workspace was asked for.
+/// The part of the workspace that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// Every file.
     Everything,
-    /// Those that the run added or modified.
+    /// The files that the run added or modified.
     Changes,
 }
 
-/// Something that stayed behind.
+/// An entry of the workspace that stayed behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Skipped {
     /// Relative to the workspace.
     pub path: String,
-    /// What about it, for "it …".
+    /// The reason, as the end of a sentence that begins with "it".
     pub reason: String,
 }
 

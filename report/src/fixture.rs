@@ -22,7 +22,7 @@ pub const OUTBOUND: usize = 1;
 /// Index of `escape`.
 pub const ESCAPE: usize = 2;
 
-/// When [`clock`]'s machine had been up for 1000 s.
+/// The start of [`clock`]'s run: nanoseconds since the machine was booted, 1000 s.
 const START_NS: u64 = 1_000_000_000_000;
 
 pub fn clock() -> Clock {

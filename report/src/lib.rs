@@ -1,5 +1,5 @@
-//! What a run tells afterwards: to scripts as JSON, to people on the terminal, and event by
-//! event as JSON Lines.
+//! The report of a run: to scripts as JSON, to people on the terminal, and event by event as JSON
+//! Lines.
 //!
 //! ```text
 //! Event ─┬─ Aggregator ── Observations ─┐

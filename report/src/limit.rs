@@ -6,7 +6,7 @@ use turnkey_facts::{Limit, Usage, Written};
 use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
-/// What was used of what, what happened, and the flag that allows twice as much.
+/// The usage and its limit, what happened, and the flag that allows twice as much.
 pub fn words(limit: Limit, limits: &JailLimits, usage: &Usage) -> String {
     match limit {
         Limit::Memory => memory(limits, usage),

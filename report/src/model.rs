@@ -57,28 +57,28 @@ pub struct Report {
     pub started_at: String,
     /// The program and its arguments as they were given.
     pub command: Vec<String>,
-    /// What was enforced.
+    /// The profile that was enforced.
     pub profile: Profile,
-    /// Where.
+    /// The machine on which the command ran.
     pub host: Host,
-    /// How the run ended.
+    /// The way in which the run ended, in one word.
     pub status: Status,
     /// The command's own, when it called exit(2).
     pub exit_code: Option<u8>,
     /// The signal that ended the command.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub signal: Option<i32>,
-    /// Why nothing ran; only with `setup_failed`.
+    /// The reason why nothing ran, for people; only with `setup_failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the run shows about the program.
+    /// The judgement on the program, in one word.
     pub verdict: Verdict,
     /// 0–100; the sum of `findings[].score`.
     #[cfg_attr(test, schemars(range(max = 100)))]
     pub risk_score: u32,
-    /// What the score is made of, the heaviest first.
+    /// The parts of the score, the heaviest first.
     pub findings: Vec<Finding>,
-    /// Whether the verdict is `clean`.
+    /// True when the verdict is `clean`.
     pub is_safe: bool,
     /// With `--capture`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,10 +86,10 @@ pub struct Report {
     /// With `--capture`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Output>,
-    /// What the whole tree of processes used; absent when nothing ran.
+    /// The resources that the whole tree of processes used; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// How much the tree might have used; absent in reports of earlier versions.
+    /// The limits of the profile on the whole tree; absent in reports of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// Every layer, as asked for and as it was.
@@ -113,15 +113,15 @@ pub struct Report {
     pub syscalls: Option<Vec<String>>,
     /// Differences of the throw-away overlay to the caller's directory.
     pub files_changed: Vec<ChangedFile>,
-    /// What a program that failed looked for in vain, and the host has: the first few paths, in their order.
+    /// Paths that a program that failed looked for in vain, and the host has: the first few, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_host: Vec<String>,
     /// With `--export`; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,
-    /// How complete the evidence is.
+    /// Counts of the acts that were seen and lost.
     pub events: Events,
-    /// What the bounds of the lists left out.
+    /// Counts of what the bounds of the lists left out.
     pub omitted: Omitted,
     /// Turnkey's own exit code; of a report that was read, 0.
     #[serde(skip)]
@@ -139,11 +139,11 @@ impl Report {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct BroughtIn {
-    /// Its path, the same inside and outside.
+    /// The path, the same inside and outside.
     pub path: String,
     /// The key that allows it, such as `toolchain`.
     pub key: String,
-    /// Whose word it was: the caller's `PATH`, or what named it.
+    /// The source that named the place, such as the caller's `PATH`.
     pub by: String,
 }
 
@@ -151,7 +151,7 @@ pub struct BroughtIn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Profile {
-    /// Its `name`.
+    /// The `name` of the profile.
     pub name: String,
     /// Over the texts of all merged profiles and the overrides.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
@@ -168,7 +168,7 @@ pub struct Host {
     pub arch: String,
 }
 
-/// How the run ended.
+/// The way in which a run ended, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -185,22 +185,22 @@ pub enum Status {
     LimitExceeded,
     /// A signal ended the command, or turnkey was asked to end.
     Signaled,
-    /// Nothing ran.
+    /// The command was not started.
     SetupFailed,
 }
 
-/// What the run shows about the program: see [`super::verdict`].
+/// The judgement on the program: see [`super::verdict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything was seen and nothing spoke against it.
+    /// No evidence against the program, and everything was seen.
     Clean,
-    /// Something unusual, nothing that is an attack by itself.
+    /// Unusual acts, but none that is an attack by itself.
     Suspicious,
     /// An attempt that the profile calls an attack.
     Violated,
-    /// Nothing spoke against it, but not everything was seen.
+    /// No evidence against the program, but not everything was seen.
     Inconclusive,
 }
 
@@ -214,9 +214,9 @@ pub struct Output {
     /// The bytes, when they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
-    /// How many the program wrote, as far as turnkey read them.
+    /// Number of bytes that the program wrote, as far as turnkey read them.
     pub bytes: u64,
-    /// Whether more was read than is kept here.
+    /// True when more was read than is kept here.
     pub truncated: bool,
 }
 
@@ -232,9 +232,9 @@ pub struct Layer {
     pub requested: String,
     /// In words.
     pub effective: String,
-    /// What was seen from inside before the program started.
+    /// The sign of the layer that was seen from inside before the program started; `null` without one.
     pub proof: Option<String>,
-    /// Why less than requested is in force.
+    /// The reason why less than requested is in force; `null` when nothing is missing.
     pub degraded: Option<String>,
 }
 
@@ -245,7 +245,7 @@ pub struct Violation {
     /// Of the first one.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub time: String,
-    /// How many.
+    /// Number of attempts.
     pub count: u64,
     /// The rule that decided.
     pub rule: String,
@@ -258,7 +258,7 @@ pub struct Violation {
     pub severity: turnkey_policy::Severity,
     /// The rule's, a MITRE ATT&CK id.
     pub technique: Option<String>,
-    /// What the kernel did, after the mode was applied.
+    /// The answer of the kernel, after the mode was applied.
     #[serde(with = "words")]
     #[cfg_attr(
         test,
@@ -272,23 +272,23 @@ pub struct Violation {
         schemars(schema_with = "words::schema::<turnkey_policy::AttemptKind>")
     )]
     pub on: turnkey_policy::AttemptKind,
-    /// How it went; `unknown` in reports of earlier versions.
+    /// The result; `unknown` in reports of earlier versions.
     #[serde(default)]
     pub result: Result,
     /// The kernel's word for a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<String>,
-    /// What kept the act from having its effect; `null` when nothing did.
+    /// The layer that kept the act from having its effect; `null` when none did.
     pub stopped_by: Option<Stopper>,
-    /// Whether nobody knew which program or script acted, and the strongest of the possible answers was given.
+    /// True when the acting program or script was not known, so that the strongest of the possible answers was given.
     #[serde(default, skip_serializing_if = "is_false")]
     pub actor_unknown: bool,
-    /// Who tried.
+    /// The process that made the attempt.
     pub process: Actor,
     /// The kernel's own path when it resolved one, the argument otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
+    /// True when the path is cut: the kernel's own at its beginning, an argument at its end.
     #[serde(default, skip_serializing_if = "is_false")]
     pub path_truncated: bool,
     /// For `open`.
@@ -314,7 +314,7 @@ pub struct Violation {
     pub to: Option<String>,
     /// The rule's `why`.
     pub why: String,
-    /// How to allow it if it was meant.
+    /// Advice on how to allow it if it was meant.
     pub advice: String,
 }
 
@@ -334,7 +334,7 @@ pub struct Argument {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Actor {
-    /// Which row of `processes`; `null` when that list was full.
+    /// The `exec_id` of the row in `processes`; `null` when that list was full.
     pub exec_id: Option<u32>,
     /// Inside the jail.
     pub pid: u32,
@@ -344,7 +344,7 @@ pub struct Actor {
     pub comm: String,
     /// The program's path, when its start was seen.
     pub exe: Option<String>,
-    /// Its arguments, when its start was seen.
+    /// The arguments of the program; empty when its start was not seen.
     pub argv: Vec<String>,
 }
 
@@ -362,10 +362,10 @@ pub struct Process {
     pub host_pid: u32,
     /// The kernel's short name of the task, as last seen.
     pub comm: String,
-    /// When it was forked, executed or first seen.
+    /// The time at which it was forked, executed or first seen.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub start: String,
-    /// When it ended or was replaced; `null` when the end was not seen.
+    /// The time at which it ended or was replaced; `null` when the end was not seen.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub end: Option<String>,
     /// The file that runs; `null` when its start was not seen.
@@ -375,9 +375,9 @@ pub struct Process {
     pub script: Option<String>,
     /// Arguments.
     pub argv: Vec<String>,
-    /// Whether arguments are missing at the end.
+    /// True when arguments are missing at the end.
     pub argv_truncated: bool,
-    /// How it ended; `null` when it was replaced or its end was not seen.
+    /// The exit code or signal; `null` when the image was replaced or its end was not seen.
     pub exit: Option<Exit>,
 }
 
@@ -398,9 +398,9 @@ pub struct Program {
 pub struct Executable {
     /// Seen from the jail's root; `memfd:NAME` for a memory file.
     pub path: String,
-    /// Whether the path is cut.
+    /// True when the path is cut.
     pub truncated: bool,
-    /// Whether no directory names it any more.
+    /// True when no directory names the file any more.
     pub unlinked: bool,
     /// `MAJOR:MINOR` of its file system.
     pub device: String,
@@ -408,18 +408,18 @@ pub struct Executable {
     pub inode: u64,
 }
 
-/// How a process ended. One of the two.
+/// The end of a process: an exit code or a signal, never both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// It called exit(2).
+    /// The code that the process gave to exit(2).
     Code(u8),
     /// A signal ended it.
     Signal(i32),
 }
 
-/// How a file was used.
+/// A way in which a file was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -446,35 +446,35 @@ pub enum FileAccess {
     Attribute,
 }
 
-/// Why no file of the tree holds what executable memory holds.
+/// A reason why no file of the tree holds what executable memory holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryTrait {
-    /// It has no file.
+    /// Memory without a file.
     Anonymous,
-    /// Its file is in memory: memfd_create(2), shmget(2), hugetlb.
+    /// Memory of a file that is in memory itself: memfd_create(2), shmget(2), hugetlb.
     MemoryFile,
     /// No directory names its file any more, or one never did.
     Deleted,
-    /// It is or was writable, so it can differ from its file.
+    /// Memory that is or was writable, so that it can differ from its file.
     Writable,
-    /// It could not be looked at.
+    /// Memory that could not be looked at.
     Unknown,
 }
 
-/// How an attempt went.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Result {
-    /// It had its effect.
+    /// The attempt had its effect.
     Allowed,
     /// The layer in `stopped_by` kept it from having an effect.
     Denied,
-    /// It failed for a reason that is not the jail's; `errno` says which.
+    /// The attempt failed for a reason that is not the jail's; `errno` says which.
     Failed,
-    /// Its end was not seen.
+    /// The end of the attempt was not seen.
     #[default]
     Unknown,
 }
@@ -485,7 +485,7 @@ pub enum Result {
 pub struct FileOperation {
     /// The kernel's own path, else the argument; `null` when that was unreadable, and for memory without a file.
     pub path: Option<String>,
-    /// Whether the path is cut: the kernel's own at its beginning, an argument at its end.
+    /// True when the path is cut: the kernel's own at its beginning, an argument at its end.
     #[serde(default, skip_serializing_if = "is_false")]
     pub path_truncated: bool,
     /// Empty for `O_PATH`.
@@ -493,7 +493,7 @@ pub struct FileOperation {
     /// For `map`: why no file of the tree holds what is executed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryTrait>,
-    /// How many.
+    /// Number of uses.
     pub count: u64,
     /// Of the first one.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
@@ -509,7 +509,7 @@ pub struct FileOperation {
     /// There are more, or one is not known.
     #[serde(default, skip_serializing_if = "is_false")]
     pub more_programs: bool,
-    /// How they went.
+    /// The result of each of them.
     pub result: Result,
     /// With `denied`.
     pub stopped_by: Option<Stopper>,
@@ -519,16 +519,16 @@ pub struct FileOperation {
     pub rule: Option<String>,
 }
 
-/// How a file differs from the caller's.
+/// The kind of difference between a file and the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It is not there on the host.
+    /// The file is not there on the host.
     Added,
-    /// It is another on the host.
+    /// The file is another one on the host.
     Modified,
-    /// It is there on the host alone.
+    /// The file is there on the host alone.
     Deleted,
 }
 
@@ -547,19 +547,19 @@ pub struct ChangedFile {
     pub sha256: Option<String>,
 }
 
-/// How complete the evidence is.
+/// Completeness of the evidence, in numbers of acts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Events {
-    /// What happened, by kind, whether or not it is lost.
+    /// Number of acts by kind, whether or not they are lost.
     pub seen: BTreeMap<String, u64>,
-    /// What of it is in no event, by kind; `unknown` for those of which only the gap in `seq` tells.
+    /// Number of those acts that are in no event, by kind; `unknown` for those of which only the gap in `seq` tells.
     pub lost: BTreeMap<String, u64>,
-    /// Whether the monitor watched from the first instruction to the end and nothing is lost.
+    /// True when the monitor watched from the first instruction to the end and nothing is lost.
     pub complete: bool,
 }
 
-/// How many occurrences found no row because a list was full; `events.seen` and `findings` count those of events.
+/// Counts of what found no row because a list was full; `events.seen` and `findings` count those of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Omitted {

@@ -1,5 +1,5 @@
-//! What the C library does on its own when a program looks up a name that is the jail itself: it connects a datagram socket
-//! to each of the addresses, to put them in order, and sends nothing. Without a network that is refused, changes nothing, and is
+//! Look-ups of a name that is the jail itself, for which the C library connects a datagram socket to each of the
+//! addresses, to put them in order, and sends nothing. Without a network that is refused, changes nothing, and is
 //! nobody's attempt.
 //!
 //! Such a connect looks like any other. But a look-up reads `/etc/hosts` first and connects to each address once, so as many
@@ -25,7 +25,7 @@ pub struct Ordering {
     by: BTreeMap<(u32, u64), LookUps>,
 }
 
-/// Those of one process.
+/// The look-ups of one process.
 #[derive(Debug, Default)]
 struct LookUps {
     count: u64,

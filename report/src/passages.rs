@@ -1,4 +1,4 @@
-//! What turnkey passed on for the program, beside what it was seen to try.
+//! Adds the traffic that turnkey passed on for the program to the attempts that it was seen to make.
 
 use std::collections::BTreeMap;
 

@@ -21,14 +21,14 @@ pub struct Processes {
     omitted: u64,
 }
 
-/// What a process executes.
+/// The program that a process executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executes {
     /// A program.
     Program(Program),
     /// No program of the jail yet: it starts the command.
     Nothing,
-    /// It is not known, or not whole.
+    /// A program that is not known, or not whole.
     Unknown,
 }
 
@@ -44,11 +44,11 @@ struct Image {
     start_ns: u64,
     end_ns: Option<u64>,
     file: Option<File>,
-    /// What the file interprets.
+    /// The script that the file interprets.
     script: Option<Vec<u8>>,
     argv: Vec<Vec<u8>>,
     argv_truncated: bool,
-    /// Whether this image came by an exec of this process, not by a fork.
+    /// True when this image came by an exec of this process, not by a fork.
     executed: bool,
     exit: Option<Exit>,
 }
@@ -87,7 +87,7 @@ impl Processes {
         }
     }
 
-    /// How many forks and execs found no row.
+    /// The number of forks and execs that found no row.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
@@ -109,7 +109,7 @@ impl Processes {
         }
     }
 
-    /// What a task executes as far as is known now.
+    /// The program that a task executes, as far as is known now.
     pub fn program(&self, task: &Task) -> Executes {
         let known = self.newest.get(&task.pid).map(|index| &self.images[*index]);
         let Some(image) = known.filter(|image| image.process_start_ns == task.start_ns) else {

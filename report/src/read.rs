@@ -25,16 +25,16 @@ const COMPLAINT: usize = 400;
 /// Unknown keys that are named.
 const NAMED: usize = 5;
 
-/// Why a text is no report, where, and what to do.
+/// The reason why a text is no report, the place of it, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// It is longer than [`LARGEST`].
+    /// A text longer than [`LARGEST`].
     #[error(
         "it is larger than {} MiB, and no more is read; fix: run again with a smaller limits.output, or without --capture",
         LARGEST >> 20
     )]
     TooLarge,
-    /// It is not what the model says.
+    /// A text that does not fit the model.
     #[error(
         "{place}: {complaint}; fix: give it a file that `turnkey run --report FILE` wrote, whole and unchanged"
     )]
@@ -49,11 +49,11 @@ pub enum Unreadable {
 /// A report, and what of the file is not in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// What was read.
+    /// The report that was read.
     pub report: Report,
     /// The first few keys that this turnkey does not know.
     unknown: Vec<String>,
-    /// How many there are.
+    /// The number of those keys.
     unknown_count: u64,
 }
 
@@ -87,7 +87,7 @@ impl Stored {
         })
     }
 
-    /// What was left out, in words; `None` when nothing was.
+    /// The keys that were left out, in words; `None` when there were none.
     pub fn left_out(&self) -> Option<String> {
         let mut words = format!(
             "left out what only another version of turnkey knows: {}",

@@ -149,8 +149,8 @@ impl Bytes {
     }
 }
 
-/// Whether a text has one of these. Few texts have even the bytes of one, which is told for all of them by one look at
-/// the text.
+/// True when a text has one of these. Few texts have even the bytes of one, which is told for all of them by one look
+/// at the text.
 fn has_any(
     text: &str,
     words: &[&'static str],
@@ -162,14 +162,14 @@ fn has_any(
 }
 
 struct Shapes {
-    /// Which of them a text has at all: most have none, and are done with after one pass.
+    /// The shapes that a text has at all: most have none, and are done with after one pass.
     any: RegexSet,
     each: Vec<(&'static str, Regex)>,
     /// A flag alone, whose value is the next argument.
     flag: Regex,
 }
 
-/// Whether a text can have a credential at all.
+/// True when a text can have a credential at all.
 fn may_have_any(text: &str) -> bool {
     let is_url = || text.contains("://") && text.contains('@');
     if has_any(text, HINTS, |hint| text.contains(hint)) || is_url() {
@@ -179,8 +179,8 @@ fn may_have_any(text: &str) -> bool {
     lower.contains("authorization") || has_any(&lower, NAMES, |name| may_have_value(&lower, name))
 }
 
-/// Whether a value can stand behind a name: `token=…`, `"token": …`, `--token …`. A word that only ends like one
-/// is in many a text, this program's own name among them.
+/// True when a value can stand behind a name: `token=…`, `"token": …`, `--token …`. A word that only ends like
+/// one is in many a text, this program's own name among them.
 fn may_have_value(lower: &str, name: &str) -> bool {
     let has_flag = lower.contains("--");
     lower
@@ -192,7 +192,7 @@ fn may_have_value(lower: &str, name: &str) -> bool {
         })
 }
 
-/// Whether an argument can be a flag whose value is a secret.
+/// True when an argument can be a flag whose value is a secret.
 fn may_be_flag(argument: &str) -> bool {
     argument.starts_with("--") && may_have_any(argument)
 }
@@ -292,7 +292,7 @@ const OUTPUT: &[&str] = &["stdout", "stderr"];
 /// Keys of lists that are the arguments of one program.
 const ARGUMENTS: &[&str] = &["argv", "command"];
 
-/// Whether there was anything to redact.
+/// Redacts a value with all below it; true when there was anything to redact.
 fn redact(value: &mut Value, key: &str) -> bool {
     match value {
         Value::String(whole) => match text(whole) {

@@ -16,10 +16,10 @@ use super::stopper::Outcome;
 /// Different programs that a row names.
 const PROGRAMS: usize = 8;
 
-/// Who did something: the row of the process, and what it executed then.
+/// The actor of an event: the row of the process, and what it executed then.
 pub(super) type Who = (Option<usize>, Executes);
 
-/// What makes two operations the same but for time and process.
+/// The properties in which two operations agree that differ in time and process only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OperationKey {
     pub on: AttemptKind,
@@ -29,7 +29,7 @@ pub(super) struct OperationKey {
     pub rule: Option<usize>,
 }
 
-/// What makes two refused calls the same but for time and process.
+/// The properties in which two refused calls agree that differ in time and process only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallKey {
     pub name: String,
@@ -40,14 +40,14 @@ pub(super) struct CallKey {
     pub for_arguments: Option<RefusalScope>,
 }
 
-/// When something was done and how often.
+/// The first and last time at which the same was done, and how often.
 #[derive(Clone, Debug)]
 pub(super) struct Row<K = OperationKey> {
     key: K,
     count: u64,
     first_ns: u64,
     last_ns: u64,
-    /// Who did it first.
+    /// The process that did it first.
     process: Option<usize>,
     /// The programs that did it.
     programs: BTreeSet<Program>,

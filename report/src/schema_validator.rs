@@ -24,7 +24,7 @@ impl SchemaValidator {
         Self { schemas, index }
     }
 
-    /// What is wrong with a value; empty when nothing is.
+    /// The errors of a value, in words; empty when there are none.
     pub fn wrong(&self, value: &Value) -> String {
         let verdict = self.schemas.validate(value, self.index);
         verdict

@@ -1,4 +1,4 @@
-//! Which layer kept an attempt from having its effect.
+//! Attribution of a failed attempt to the layer that kept it from having its effect.
 //!
 //! The kernel answers a syscall with a number and does not say who gave it. Most of the time the
 //! policy and the number together leave one answer, because the kernel asks its layers in a
@@ -27,14 +27,14 @@ use super::peers::NAME_SERVER;
 use calls::{calls, calls_that_change};
 use place::{Place, Tree};
 
-/// What kept an attempt from having its effect.
+/// A layer that kept an attempt from having its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopper {
     /// The path is not in the jail's tree; whether the host has it is not said.
     MountNamespace,
-    /// It is there and read-only.
+    /// The path is there and read-only.
     Mounts,
     /// landlock(7): nothing grants it.
     Landlock,
@@ -72,16 +72,16 @@ impl Stopper {
     }
 }
 
-/// How an attempt went, as far as policy and errno say.
+/// The result of an attempt, as far as policy and errno say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It had its effect.
+    /// The attempt had its effect.
     Allowed,
     /// A layer kept it from having one.
     Denied(Stopper),
-    /// It failed for a reason that is not the jail's.
+    /// The attempt failed for a reason that is not the jail's.
     Failed,
-    /// Its end was not seen.
+    /// The end of the attempt was not seen.
     Unknown,
 }
 
@@ -105,12 +105,12 @@ impl Outcome {
     }
 }
 
-/// What the policy lets conclude.
+/// Conclusions from the policy on the layer that stopped an attempt.
 #[derive(Clone, Debug)]
 pub struct Attribution {
     tree: Tree,
     syscalls: SyscallPolicy,
-    /// Whom the network namespace leads to, under the mode `allow`.
+    /// The hosts that the network namespace leads to, under the mode `allow`.
     allowed: Option<Vec<AllowedHost>>,
     /// There is no network namespace between.
     shares_network: bool,
@@ -130,7 +130,7 @@ impl Attribution {
         }
     }
 
-    /// Whether the jail has the host's own network, in which rules alone stand in the way.
+    /// True when the jail has the host's own network, in which rules alone stand in the way.
     pub fn shares_network(&self) -> bool {
         self.shares_network
     }
@@ -194,7 +194,7 @@ impl Attribution {
         }
     }
 
-    /// Whether the network namespace has no way to an address: neither an allowed one, nor its own.
+    /// True when the network namespace has no way to an address: neither an allowed one, nor its own.
     fn leads_nowhere(&self, act: NetworkAct, peer: SocketAddr) -> bool {
         let goes_out = matches!(act, NetworkAct::Connect | NetworkAct::Send);
         let address = peer.ip().to_canonical();
@@ -248,8 +248,8 @@ impl Attribution {
         }
     }
 
-    /// Whether `errno` is what the filter answers to the first arguments of a syscall that it lets through
-    /// otherwise, and in which jails it does so.
+    /// The jails in which `errno` is the filter's answer to these first arguments of a syscall that it
+    /// lets through otherwise; `None` when it is not.
     pub fn for_arguments(&self, name: &str, args: [u64; 3], errno: i32) -> Option<RefusalScope> {
         self.refusal(name, args, errno)
             .filter(|_| self.allows_any(&[name]))

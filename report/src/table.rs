@@ -35,7 +35,7 @@ impl<K: Ord, R> Table<K, R> {
         }
     }
 
-    /// How often [`Table::record`] found no room.
+    /// The number of times that [`Table::record`] found no room.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }

@@ -117,7 +117,7 @@ pub(super) fn block(report: &Report, finding: &Finding) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Where it is written.
+/// The page and where it is written.
 struct Page<'a, W> {
     out: &'a mut W,
     colour: bool,
@@ -213,7 +213,7 @@ impl<W: Write> Page<'_, W> {
         self.head(&format!("{name} ({severity}, {technique}): {first}{more}"))
     }
 
-    /// Something that the profile knows of.
+    /// Writes the line on a finding that the profile accepts.
     fn accepted(&mut self, finding: &Finding) -> io::Result<()> {
         let Some(accepted) = &finding.accepted else {
             return Ok(());
@@ -222,7 +222,7 @@ impl<W: Write> Page<'_, W> {
         self.head(&format!("accepted until {until}: {id}, {why}"))
     }
 
-    /// What turnkey itself has to say.
+    /// Writes the line on a finding of turnkey itself, or of a rule whose attempts have no row.
     fn remark(&mut self, finding: &Finding) -> io::Result<()> {
         match finding.id.starts_with("turnkey:") {
             true => self.head(&finding.reason),
@@ -234,7 +234,7 @@ impl<W: Write> Page<'_, W> {
         }
     }
 
-    /// What a layer stopped although no rule speaks of it.
+    /// Writes the acts that a layer stopped although no rule speaks of them.
     fn unruled(&mut self, report: &Report) -> io::Result<()> {
         let blocked = blocked::all(report);
         for row in blocked.iter().take(UNRULED) {
@@ -366,7 +366,7 @@ fn shorten(fields: &mut Vec<(&'static str, String)>) {
     }
 }
 
-/// What was tried on what, and what became of it.
+/// The headline of a violation: what was tried on what, and what became of it.
 pub(super) fn headline(violation: &Violation) -> String {
     let verb = match (violation.action, violation.stopped_by) {
         (RuleAction::Kill, _) => "killed for",
@@ -389,7 +389,7 @@ pub(super) fn headline(violation: &Violation) -> String {
     format!("{verb} {what}")
 }
 
-/// What an attempt was aimed at.
+/// The target of an attempt.
 pub(super) fn object(violation: &Violation) -> Option<&str> {
     violation
         .path
@@ -477,12 +477,12 @@ fn rule(violation: &Violation) -> String {
     )
 }
 
-/// Who tried, by the arguments.
+/// The process that made an attempt, by its arguments.
 pub(super) fn actor(process: &Actor) -> String {
     command_line(&process.comm, process.pid, &process.argv)
 }
 
-/// Who a process is, by its arguments.
+/// A process, by its arguments.
 pub(super) fn command(process: &Process) -> String {
     command_line(&process.comm, process.pid, &process.argv)
 }
@@ -500,7 +500,7 @@ fn command_line(comm: &str, pid: u32, argv: &[String]) -> String {
     }
 }
 
-/// How it ended and when.
+/// The end of the run, and the time it took.
 pub(super) fn ending(report: &Report) -> String {
     let wall = report
         .usage

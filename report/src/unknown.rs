@@ -11,7 +11,7 @@ use super::text::unescape;
 pub const WORDS: &str =
     "which program or script this was is not known, so the strictest of their rules counted";
 
-/// Whether the kernel did not know who acted, and rules about such an attempt ask for that.
+/// True when the kernel did not know who acted, and rules about such an attempt ask for that.
 pub fn decided(rules: &[Rule], decision: Decision, act: &Act) -> bool {
     let rule = rules.get(decision.rule);
     decision.actor_unknown

@@ -1,4 +1,4 @@
-//! What a run shows: status, exit code, verdict and score. Pure.
+//! The judgement on a run: status, exit code, verdict and score. Pure.
 //!
 //! # Verdict
 //! The first of these that is true:
@@ -54,7 +54,7 @@ use super::ending::{Ending, NotStarted, Ran};
 use super::model::{Finding, Status, Verdict};
 use super::text::escape;
 
-/// How the ids of turnkey's own findings begin.
+/// The prefix of the ids of turnkey's own findings.
 const OWN: &str = "turnkey:";
 const LIMIT: &str = "turnkey:limit";
 const OUTSIDE: &str = "turnkey:outside";
@@ -63,9 +63,9 @@ const SIGSYS: &str = "turnkey:sigsys";
 /// All that verdict and score depend on.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// How the run ended.
+    /// The end of the run.
     pub ending: &'a Ending,
-    /// Everything was seen.
+    /// True when everything was seen.
     pub complete: bool,
     /// The monitor was there.
     pub watched: bool,
@@ -73,14 +73,14 @@ pub struct Facts<'a> {
     pub decoys: &'a [PathBuf],
     /// A layer is not in force, or not whole, in a run with `--best-effort`.
     pub weaker: bool,
-    /// How many events are lost.
+    /// The number of events that are lost.
     pub lost: u64,
     /// One finding for every rule that was violated and every behaviour that was seen; the scores
     /// are not looked at.
     pub rules: &'a [Finding],
-    /// What the profile accepts, and the day that decides how long.
+    /// The findings that the profile accepts, and the day that decides how long.
     pub accepted: &'a [AcceptedFinding],
-    /// When the run began.
+    /// The start of the run.
     pub clock: &'a Clock,
     /// Processes that ended by `SIGSYS`.
     pub sigsys: u64,
@@ -90,7 +90,7 @@ pub struct Facts<'a> {
     pub disk: Option<String>,
 }
 
-/// How the run ended, in one word.
+/// The end of the run, in one word.
 pub fn status(ending: &Ending) -> Status {
     let Ending::Ran(ran) = ending else {
         return Status::SetupFailed;
@@ -141,7 +141,7 @@ fn own_code(ran: &Ran) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// What the run shows: see the module's list.
+/// The verdict: see the module's list.
 pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
     let counting = || findings.iter().filter(|finding| finding.counts());
     let seen = counting().filter(|finding| !finding.id.starts_with(OWN));
@@ -169,7 +169,7 @@ pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
     }
 }
 
-/// Everything that speaks against the run, the heaviest first, with the scores that add up.
+/// All findings that speak against the run, the heaviest first, with the scores that add up.
 pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut findings = facts.rules.to_vec();
     findings.extend(own_findings(facts));
@@ -207,7 +207,7 @@ fn unwatched(decoys: &[PathBuf]) -> String {
 /// Decoys in one line.
 const DECOYS: usize = 3;
 
-/// What turnkey itself has to say.
+/// The findings of turnkey itself.
 fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
     let Ending::Ran(ran) = facts.ending else {
         return Vec::new();
@@ -253,7 +253,7 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Who is known to have ended a run explains a `SIGKILL`; any other one cut short what there was to see.
+/// The words on a `SIGKILL` that cut short what there was to see; `None` when it is known who ended the run.
 fn cut_short(ran: &Ran) -> Option<&'static str> {
     if ran.condemned || ran.killed_for_loss || ran.limit.is_some() || ran.interrupted.is_some() {
         return None;
@@ -282,7 +282,7 @@ fn own(id: &str, severity: Severity, count: u64, reason: &str) -> Finding {
     }
 }
 
-/// What one finding adds to the score.
+/// The points that one finding adds to the score.
 pub fn weight(severity: Severity) -> u32 {
     match severity {
         Severity::Info => 0,

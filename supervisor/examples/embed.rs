@@ -22,7 +22,7 @@ description = "Tool calls: they see the system's files and no network"
 wall = "10s"
 "#;
 
-/// What came of one run.
+/// The result of one run.
 pub struct Outcome {
     /// The report, as `turnkey run --report` writes it.
     pub report: Report,

@@ -1,4 +1,4 @@
-//! What to say when nothing ran: the chain of causes on one line each, and the fix.
+//! Words for a run that did not start: the chain of causes on one line each, and the fix.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -90,8 +90,8 @@ fn limit_of_files() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft)
 }
 
-/// That turnkey may open too few files. Not every library tells what it failed of, so under a limit that is too low
-/// for a whole run that is told of everything that has no better cause.
+/// The advice that turnkey may open too few files. Not every library tells what it failed of, so under a limit that
+/// is too low for a whole run that is told of everything that has no better cause.
 fn open_files(error: &anyhow::Error, limit: u64) -> Option<String> {
     let is_known = error.downcast_ref::<JailError>().is_some();
     let is_too_low = limit < FILES_OF_A_RUN && !is_known;

@@ -9,8 +9,9 @@ use turnkey_jailer::{Confining, Held, JailError, Plan};
 use crate::filter_cache;
 use crate::monitor_handle::{EmptyGroup, MonitorHandle};
 
-/// How often a jail is made, in all, when files of the host are replaced meanwhile. A package manager replaces the
-/// same one a few times in a second, making a jail takes milliseconds, and more of them on a busy machine.
+/// The number of times a jail is made, in all, when files of the host are replaced meanwhile. A package manager
+/// replaces the same one a few times in a second, making a jail takes milliseconds, and more of them on a busy
+/// machine.
 const TRIES: usize = 20;
 
 /// The program's streams once more, for a jail that is made anew.

@@ -1,4 +1,4 @@
-//! Everything that takes a run's events: the caller, the report, the detectors of behaviours, the file of `--events`.
+//! The sink of a run's events: the caller, the report, the detectors of behaviours, the file of `--events`.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -22,13 +22,13 @@ pub struct EventSink<'o> {
     clock: Clock,
 }
 
-/// What the events come to.
+/// The summary of a run's events.
 pub struct EventSummary {
     /// For the report.
     pub observations: Observations,
     /// The behaviours that were recognised.
     pub judge: Judge,
-    /// Why not all of the events could be written.
+    /// The reason why not all of the events could be written.
     pub unwritten: Option<anyhow::Error>,
 }
 
@@ -76,7 +76,7 @@ impl<'o> EventSink<'o> {
         self.judge.see(event)
     }
 
-    /// What was seen; `records` is how many the kernel has made, where that is known.
+    /// Closes the file of events and sums them up; `records` is how many the kernel has made, where that is known.
     pub fn finish(self, records: Option<u64>) -> EventSummary {
         let finish = |writer: EventWriter<_>| writer.finish(records);
         let written = self.writer.map(finish).transpose().map(drop);

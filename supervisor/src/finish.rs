@@ -19,7 +19,7 @@ use crate::supervise::RunCourse;
 use crate::toolchain::ToolchainNeed;
 use crate::{clock, missing_hint};
 
-/// What is left of a run, or of one that did not start.
+/// The outcome of a run, or of one that did not start.
 pub struct RunOutcome {
     ending: Ending,
     usage: Option<Usage>,
@@ -29,11 +29,11 @@ pub struct RunOutcome {
     written: Option<Written>,
     evidence: Evidence,
     streams: Option<[RelayedStream; 2]>,
-    /// What was brought out of the workspace.
+    /// The files brought out of the workspace.
     pub export: Option<Export>,
     /// The numbers of the calls that were made.
     pub calls: Option<Vec<u32>>,
-    /// What the gateway passed on.
+    /// The traffic that the gateway passed on.
     pub passages: Vec<Passage>,
 }
 

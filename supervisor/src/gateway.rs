@@ -35,12 +35,12 @@ const FEWEST_CONNECTIONS: usize = 16;
 const KEPT: u64 = 4 * 2 * connection::BUFFER as u64;
 /// Descriptors that everything else of turnkey has use for.
 const OTHER_DESCRIPTORS: u64 = 128;
-/// How long what a program sent before its end may take to go out.
+/// The longest time that what a program sent before its end may take to go out.
 const DRAIN: Duration = Duration::from_secs(2);
-/// How long to leave a listener alone that has nothing to give for want of memory or descriptors.
+/// The pause for a listener that has nothing to give for want of memory or descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Whom the program may talk to.
+/// The peers that the program may talk to.
 #[derive(Debug)]
 pub struct AllowList {
     /// Names resolved.
@@ -57,12 +57,12 @@ impl AllowList {
     }
 }
 
-/// What the connections are to do.
+/// The phase of the gateway, which says what the connections are to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GatewayPhase {
     /// Go on.
     Open,
-    /// Nobody inside is left: pass on what was sent, and end.
+    /// Pass on what was sent, and end: nobody inside is left.
     Draining,
     /// End at once.
     Stopped,
@@ -130,7 +130,7 @@ impl Gateway {
     }
 }
 
-/// How many connections there are descriptors and memory for.
+/// The number of connections that there are descriptors and memory for.
 fn room(listeners: usize, memory: u64) -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
     let taken = OTHER_DESCRIPTORS + u64::try_from(listeners).unwrap_or(u64::MAX);
@@ -180,7 +180,7 @@ fn readable(listener: TcpListener) -> io::Result<AsyncFd<TcpListener>> {
     AsyncFd::with_interest(listener, Interest::READABLE)
 }
 
-/// What every task needs.
+/// The state that every task needs.
 struct GatewayState {
     list: AllowList,
     tally: Rc<PassageTally>,

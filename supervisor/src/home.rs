@@ -1,4 +1,4 @@
-//! What the program's home holds when the run begins, for rules on what is present.
+//! The contents of the program's home when the run begins, for rules on what is present.
 //!
 //! The home is the caller's directory in most runs, and what it holds is looked at by name alone, on the host: nothing is
 //! opened. What cannot be looked at counts as there.
@@ -34,7 +34,7 @@ impl Places {
         Self(root.chain(given).chain(own).collect())
     }
 
-    /// Whether any path of the jail begins so.
+    /// True when any path of the jail begins so.
     fn hold(&self, asked: Beginning<'_>) -> bool {
         let path = Path::new(OsStr::from_bytes(asked.bytes));
         let begins = |place: &Path| {
@@ -56,7 +56,7 @@ impl Places {
     }
 }
 
-/// Whether the directory has a file of this name, or any whose name begins so.
+/// True when the directory has a file of this name, or any whose name begins so.
 fn is_there(directory: &Path, name: &[u8], is_open: bool) -> bool {
     if !is_open {
         let found = directory.join(OsStr::from_bytes(name)).symlink_metadata();

@@ -1,5 +1,5 @@
-//! What a program looked for in vain, and the host has: the most common reason why a harmless
-//! program fails in a jail, and one that no layer reports as a refusal.
+//! Paths that a program looked for in vain, and the host has: the most common reason why a
+//! harmless program fails in a jail, and one that no layer reports as a refusal.
 
 use std::path::Path;
 use std::sync::LazyLock;

@@ -81,13 +81,13 @@ impl MonitorHandle {
         }
     }
 
-    /// Why programs that others have loaded were not used, where there are some: they could be anybody's.
+    /// The reason why programs that others have loaded were not used, where there are some: they could be anybody's.
     pub fn untrusted(&self) -> Option<String> {
         let untrusted = self.monitor.as_ref().and_then(Monitor::untrusted);
         untrusted.map(ToString::to_string)
     }
 
-    /// Whether anybody watches.
+    /// True when the monitor watches.
     pub fn watches(&self) -> bool {
         self.monitor.is_some()
     }
@@ -152,12 +152,12 @@ impl MonitorHandle {
             .is_some_and(|monitor| monitor.drain(on_event))
     }
 
-    /// Whether the kernel has killed the jail for a rule.
+    /// True when the kernel has killed the jail for a rule.
     pub fn condemned(&self) -> bool {
         self.monitor.as_ref().is_some_and(Monitor::condemned)
     }
 
-    /// Whether the kernel has killed the jail for lost evidence, as the policy wants it.
+    /// True when the kernel has killed the jail for lost evidence, as the policy wants it.
     pub fn condemned_for_loss(&self) -> bool {
         self.monitor
             .as_ref()
@@ -205,7 +205,7 @@ fn look_for(watched: &WatchedPath, held: &Held) -> anyhow::Result<Option<FileId>
     Ok(found.map(|file| FileId::new(file.device, file.inode)))
 }
 
-/// Whether a run goes on without the monitor.
+/// True when a run goes on without the monitor.
 pub fn is_optional(policy: &Policy) -> bool {
     !policy.enforcement.required.contains(&Layer::Monitor)
 }

@@ -18,7 +18,7 @@ pub fn object() -> ObjectFile<'static> {
 #[cfg(not(feature = "probe-log"))]
 const LOCK: &str = include_str!("../../monitor/bpf/turnkey.bpf.lock");
 
-/// What the lock says of the object.
+/// The digest of the object, as the lock has it.
 #[cfg(not(feature = "probe-log"))]
 fn object_sha256(lock: &str) -> &str {
     let mut lines = lock.lines();

@@ -1,5 +1,5 @@
-//! Everything that needs no process of the jail: its plan, its groups, its detached mounts, and the monitor, which has
-//! shown in the jail's own, still empty group that it acts.
+//! Preparation of all that needs no process of the jail: its plan, its groups, its detached mounts, and the monitor,
+//! which has shown in the jail's own, still empty group that it acts.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ use crate::settle::{self, SettledPolicy, watched_or_not};
 
 /// A jail that waits for its first process, and the monitor that is to watch it.
 pub struct ReadyJail {
-    /// What the jail is made of.
+    /// The plan that the jail is made from.
     pub plan: Plan,
     /// The monitor, or the reason why nothing watches.
     pub monitor: MonitorHandle,

@@ -38,14 +38,14 @@ struct RelayEnds {
 #[derive(Clone, Copy, Debug)]
 pub struct TooMuchOutput;
 
-/// What went through one stream.
+/// The bytes that went through one stream.
 #[derive(Debug, Default)]
 pub struct RelayedStream {
     /// The first bytes, when they were to be kept.
     pub kept: Vec<u8>,
     /// All bytes the program wrote until the limit was passed.
     pub total: u64,
-    /// Why the caller did not get all of them.
+    /// The reason why the caller did not get all of them.
     pub cut_off: Option<io::Error>,
 }
 
@@ -53,7 +53,7 @@ pub struct RelayedStream {
 pub struct StreamRelays {
     output: JoinHandle<RelayedStream>,
     error: JoinHandle<RelayedStream>,
-    /// What the program reads, until somebody feeds it.
+    /// The writing end of the program's input, until it is fed.
     unfed: Option<OwnedFd>,
     reopened: Option<ReopenedInput>,
 }
@@ -115,7 +115,7 @@ impl ProgramStreams {
     }
 }
 
-/// Our ends, before they are relayed.
+/// The outer ends of the streams, before they are relayed.
 pub struct OutsideStreams(RelayEnds);
 
 impl StreamRelays {
@@ -226,7 +226,7 @@ impl StreamRelay {
         }
     }
 
-    /// How many of `length` bytes are still within the limit.
+    /// The number of bytes, of `length`, that are still within the limit.
     fn allowance(&self, length: usize) -> usize {
         let before = self.spent.fetch_add(length as u64, Ordering::Relaxed);
         let left = self.limit.saturating_sub(before);

@@ -1,4 +1,4 @@
-//! What the caller does without, and what a caller without privileges would have to.
+//! The layers that the caller does without, and those that a caller without privileges would have to.
 //!
 //! Nothing is given up silently: a layer that the policy requires and the caller cannot have ends
 //! the run before it begins, all of them named at once, unless `--best-effort` or `--unmonitored` accepts it.
@@ -10,16 +10,16 @@ use turnkey_report::by_reason;
 /// The part of what the policy requires that must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// All of it.
+    /// All that the policy requires.
     #[default]
     Whole,
-    /// Everything there is: the jail itself, and of the rest what this host gives this caller.
+    /// The jail itself, and of the rest what this host gives this caller.
     BestEffort,
     /// The same without the monitor, which is not even tried; of the rest that of no layer which everybody can have.
     Unmonitored,
 }
 
-/// What no caller can have without privileges, unless some were delegated.
+/// The layers that no caller can have without privileges, unless some were delegated.
 const PRIVILEGED: [Layer; 6] = [
     Layer::Monitor,
     Layer::Memory,

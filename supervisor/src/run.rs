@@ -70,7 +70,7 @@ pub trait RunObserver {
     fn event(&mut self, _event: &Event) {}
     /// The limits were looked at, which happens at least every 400 ms.
     fn tick(&mut self, _running: &Running) {}
-    /// Nothing of the jail is left, or it was never there.
+    /// The jail is gone, with all that was in it, or it was never there.
     fn ended(&mut self) {}
 }
 
@@ -78,7 +78,7 @@ pub trait RunObserver {
 #[derive(Debug)]
 pub struct RunPlace {
     user_namespace: Result<(), rootless::RootlessError>,
-    /// Why the groups are made without systemd, where they should not be.
+    /// The reason why the groups are made without systemd, where they should not be.
     scope: Option<anyhow::Error>,
 }
 
@@ -94,7 +94,7 @@ pub fn enter() -> RunPlace {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 pub struct FinishedRun {
     /// The report.
     pub report: Report,
@@ -102,11 +102,11 @@ pub struct FinishedRun {
     pub calls: Option<Vec<u32>>,
     /// The peers that the policy allowed, each name with what it led to.
     pub allowed: Vec<AllowedHost>,
-    /// What was passed on to them.
+    /// The traffic passed on to them.
     pub passages: Vec<Passage>,
     /// Bytes on both of the program's outputs.
     pub output: u64,
-    /// Why not every event could be written.
+    /// The reason why not every event could be written.
     pub unwritten: Option<anyhow::Error>,
 }
 

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use turnkey_jailer::OwnGroup;
 
-/// How long systemd may take to move this process.
+/// The longest time that systemd may take to move this process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What decides where the jail's groups are made.
+/// The facts that decide where the jail's groups are made.
 #[derive(Clone, Copy, Debug)]
 struct ScopeFacts {
     /// sd_booted(3)
@@ -25,7 +25,7 @@ struct ScopeFacts {
     unified: bool,
     /// The unit that we are in was delegated, or a group that it has made.
     delegated: bool,
-    /// We may ask: the system's manager as root, or a manager of this user's own.
+    /// True when we may ask: the system's manager as root, or a manager of this user's own.
     may_ask: bool,
 }
 
@@ -78,8 +78,9 @@ fn is_delegated(own: &OwnGroup) -> bool {
     })
 }
 
-/// Whether the unit that these groups are in is so, or a group of its own making below it. What is
-/// above that unit was delegated to another manager, such as that of a user, and not to us.
+/// True when the unit that these groups are in is marked, or a group of its own making below it.
+/// What is above that unit was delegated to another manager, such as that of a user, and not to
+/// us.
 fn nearest_unit_is<'a>(
     mut upwards: impl Iterator<Item = &'a Path>,
     marked: impl Fn(&Path) -> bool,

@@ -16,11 +16,11 @@ use crate::{home, names, toolchain};
 pub struct SettledPolicy {
     /// The policy.
     pub policy: Policy,
-    /// What `toolchain = "auto"` has added to it.
+    /// The need of the toolchain that `toolchain = "auto"` has added to it.
     pub brought_in: Option<ToolchainNeed>,
     /// The strictness it was settled for.
     pub strictness: Strictness,
-    /// Whether the names that it allows are known here; a policy whose names are not can be shown and not run.
+    /// An error when names that it allows are not known here; such a policy can be shown and not run.
     pub names: anyhow::Result<()>,
 }
 
@@ -52,7 +52,7 @@ impl SettledPolicy {
     }
 }
 
-/// What running `command` under a settled policy takes on this host; nothing is made yet.
+/// Plans a run of `command` under a settled policy on this host; nothing is made yet.
 ///
 /// # Errors
 /// When the host cannot be looked at, or cannot give what the policy names.

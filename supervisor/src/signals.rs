@@ -9,17 +9,17 @@ use std::task::Poll;
 use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// These ask for an end: the program hears of the first one and has a moment to end by itself.
+/// Signals that ask for an end: the program hears of the first one and has a moment to end by itself.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-/// These are the program's own business.
+/// Signals that are the program's own business.
 const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
 
 /// A signal that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivedSignal {
-    /// Somebody wants an end.
+    /// A request for an end.
     End(i32),
-    /// Somebody speaks to the program.
+    /// A message to the program.
     Message(i32),
 }
 

@@ -1,4 +1,4 @@
-//! What the program reads: never an open file description of the caller's.
+//! The program's input: never an open file description of the caller's.
 //!
 //! Flags, an owner for signals, locks and an offset belong to the description, and whoever has a copy of the descriptor can
 //! set them; the caller, and everybody who shares its input, would find them set afterwards. So a regular file, a pipe and the
@@ -28,17 +28,17 @@ pub enum ProgramInput {
     Reopened(ReopenedInput),
 }
 
-/// What the caller has, and the description that the program got instead.
+/// The caller's input, and the description that the program got instead.
 pub struct ReopenedInput {
     theirs: OwnedFd,
     own: File,
     before: StateBefore,
 }
 
-/// What belongs to the file or its description, and is put back.
+/// The state of the file or its description that is put back.
 #[derive(Clone, Copy)]
 enum StateBefore {
-    /// Where the caller was.
+    /// The offset at which the caller was.
     Offset(i64),
     /// Bytes that the pipe holds, which every reader can change, and its mode, where the jail's user is let in.
     Pipe(i32, Option<Mode>),
@@ -46,7 +46,7 @@ enum StateBefore {
     Nothing,
 }
 
-/// What the program reads, and what is left to do for it.
+/// Opens the program's input; the answer is its descriptor, and what is left to do for it.
 pub fn open(stdin: BorrowedFd<'_>) -> io::Result<(OwnedFd, ProgramInput)> {
     // A file that cannot be opened a second time (somebody else's, handed in open) is passed on.
     if let Some(before) = reopenable(stdin)?
@@ -124,7 +124,7 @@ fn reopen(stream: BorrowedFd<'_>, before: StateBefore) -> io::Result<File> {
 }
 
 impl ReopenedInput {
-    /// When nobody is left who could use the program's description: what a reader leaves behind, and nothing else.
+    /// Puts back what a reader leaves behind, and nothing else, once nobody can use the program's description.
     ///
     /// A shell reads on where its commands stopped reading. So the caller's offset goes as far as the program has read,
     /// and neither back nor beyond the end of the file.

@@ -23,20 +23,20 @@ use crate::monitor_handle::MonitorHandle;
 use crate::relay::TooMuchOutput;
 use crate::signals::{ArrivedSignal, SignalListener};
 
-/// How often the limits of the tree are looked at.
+/// The interval at which the limits of the tree are looked at.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a look may wait while nothing of the tree runs: hundreds of jails that sleep are to cost little.
+/// The longest interval while nothing of the tree runs: hundreds of jails that sleep are to cost little.
 const LONGEST_TICK: Duration = Duration::from_millis(400);
-/// How long events are left waiting after others were taken. The kernel wakes the reader for a record only if all
-/// before it were taken, and whoever makes the record pays for that: a program that does much would be
-/// interrupted for each of its acts.
+/// The time for which events are left waiting after others were taken. The kernel wakes the reader for a record
+/// only if all before it were taken, and whoever makes the record pays for that: a program that does much would
+/// be interrupted for each of its acts.
 const REST: Duration = Duration::from_millis(5);
 /// The same for verdicts, among which a kill may be that the rest of the jail has not noticed yet.
 const VERDICTS_REST: Duration = Duration::from_millis(1);
-/// How long a program that was asked to end may take, before everything is killed.
+/// The longest time that a program that was asked to end may take, before everything is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How a run came to its end, besides the command's own status.
+/// The causes of a run's end, besides the command's own status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCourse {
     /// The limit that ended it.
@@ -49,7 +49,7 @@ pub struct RunCourse {
     asked: Option<i32>,
     /// The same, when the jail was killed for it.
     pub interrupted: Option<i32>,
-    /// Why the command could not be executed after all.
+    /// The error of exec, when the command could not be executed after all.
     pub exec_failed: Option<Errno>,
     /// Events were left behind when last looked at.
     more_events: bool,
@@ -60,13 +60,13 @@ impl RunCourse {
         self.killed_for_loss || self.killed_for_behaviour
     }
 
-    /// Whether nobody and nothing outside put an end to it.
+    /// True when nobody and nothing outside put an end to it.
     pub fn ended_by_itself(&self) -> bool {
         self.limit.is_none() && !self.killed() && self.interrupted.is_none()
     }
 }
 
-/// Everything that can happen.
+/// A reason for the loop to wake.
 enum LoopInput {
     /// The ring has events.
     Events,
@@ -78,7 +78,7 @@ enum LoopInput {
     Tick,
     /// The wall clock ran out.
     Deadline,
-    /// Somebody speaks to turnkey.
+    /// A signal to turnkey.
     Signal(ArrivedSignal),
     /// The program was asked to end and has not.
     Grace,
@@ -188,7 +188,7 @@ fn take_events(
     course.killed_for_behaviour || ended_by_kernel(monitor, course)
 }
 
-/// Whether the kernel has condemned the jail, so that the rest of it is to go as well.
+/// True when the kernel has condemned the jail, so that the rest of it is to go as well.
 fn ended_by_kernel(monitor: &MonitorHandle, course: &mut RunCourse) -> bool {
     course.killed_for_loss |= monitor.condemned_for_loss();
     course.killed_for_loss || monitor.condemned()
@@ -218,7 +218,7 @@ fn reached(course: &mut RunCourse, limit: Limit) -> bool {
     true
 }
 
-/// When the limits are looked at next.
+/// The timer of the looks at the limits.
 struct PollTimer {
     at: Instant,
     pace: Duration,
@@ -242,7 +242,7 @@ impl PollTimer {
         self.at = Instant::now() + self.pace;
     }
 
-    /// Something of the tree runs.
+    /// Brings the next look forward, as something of the tree runs.
     fn soon(&mut self) {
         self.pace = TICK;
         self.at = self.at.min(Instant::now() + TICK);
@@ -252,9 +252,9 @@ impl PollTimer {
 struct LoopInputs {
     /// None when nobody watches.
     events: Option<AsyncFd<OwnedFd>>,
-    /// Those of them that rest less long.
+    /// The descriptor of the verdicts, which rest less long.
     verdicts: Option<AsyncFd<OwnedFd>>,
-    /// When events were taken last.
+    /// The time at which events were taken last.
     taken: Option<Instant>,
     /// There is no need to wait for events. Everything else has its turn before them then, so that
     /// a flood of events keeps nobody from the clock.
@@ -265,7 +265,7 @@ struct LoopInputs {
     deadline: Instant,
     signals: SignalListener,
     timed_out: bool,
-    /// When the program must have ended, once it was asked to.
+    /// The time by which the program must have ended, once it was asked to.
     grace: Option<Instant>,
     given_up: bool,
 }

@@ -1,4 +1,4 @@
-//! Where a command of the caller's PATH is installed, when that is outside of what the jail shows:
+//! Finds the installation of a command of the caller's PATH when it lies outside of what the jail shows:
 //! pyenv, nvm, conda, a venv, or a directory of one's own.
 //!
 //! Nothing is run to find out. Symlinks, the first line of scripts and `pyvenv.cfg` are followed
@@ -31,14 +31,14 @@ use way::{NamedPath, ProgramPlaces, ResolvedPath};
 /// The longest chain of symlinks and interpreters that is followed.
 const LONGEST: usize = 16;
 
-/// What a command needs that the jail does not show.
+/// The needs of a command that the jail does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolchainNeed {
     /// The command's own file.
     pub program: PathBuf,
     /// Installations.
     pub prefixes: Vec<PathBuf>,
-    /// Who named each of them, in the same order.
+    /// The source that named each of them, in the same order.
     pub words: Vec<String>,
     /// Directories of programs, for PATH.
     pub directories: Vec<PathBuf>,
@@ -101,7 +101,7 @@ pub fn bring_in(
     Ok(Some(need))
 }
 
-/// What of the caller decides where a command is.
+/// The caller's settings that decide where a command is.
 #[derive(Debug)]
 pub struct CallerPaths {
     path: Vec<PathBuf>,
@@ -134,7 +134,7 @@ impl CallerPaths {
     }
 }
 
-/// What `program` needs beyond what `policy` shows; `None` when it needs nothing, or is nowhere.
+/// Finds what `program` needs beyond what `policy` shows; `None` when it needs nothing, or is nowhere.
 ///
 /// # Errors
 /// When that would be more than an installation.
@@ -175,14 +175,14 @@ pub fn find(
     Ok(Some(search.need).filter(|need| !need.prefixes.is_empty()))
 }
 
-/// Whose word it is that a file is needed, from most trusted to least.
+/// The source of the word that a file is needed, from most trusted to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NamedBy {
     /// The caller named it.
     Caller,
-    /// Something that is installed did.
+    /// An installed file named it.
     Installed,
-    /// Something did that may be the program's own.
+    /// A file that may be the program's own named it.
     Workspace,
 }
 
@@ -310,7 +310,7 @@ impl ToolchainSearch<'_> {
         }
     }
 
-    /// Why a place is no installation that may be brought in by this word.
+    /// The reason why a place is no installation that may be brought in by this word.
     fn is_none(&self, real: &Path, file: &Path, word: NamedBy) -> Option<&'static str> {
         let listed = || self.listed().any(|directory| prefix_of(&directory) == real);
         let known = || {
@@ -362,7 +362,7 @@ impl ToolchainSearch<'_> {
         real.parent().map(Path::to_owned)
     }
 
-    /// Whether the jail shows a file both where it is named and where it is.
+    /// True when the jail shows a file both where it is named and where it is.
     fn is_shown(&self, file: &Path, real: &Path) -> bool {
         let filesystem = &self.policy.filesystem;
         let given = filesystem.read.iter().chain(&filesystem.write);
@@ -397,7 +397,7 @@ impl ToolchainSearch<'_> {
         }
     }
 
-    /// Whether a file is part of the system or of what is brought in, and not the program's own.
+    /// True when a file is part of the system or of what is brought in, and not the program's own.
     fn is_installed(&self, file: &Path) -> bool {
         let mut brought = self.real.iter().chain(&self.need.prefixes);
         !self.workspace.holds(file)
@@ -405,7 +405,7 @@ impl ToolchainSearch<'_> {
                 || brought.any(|place| file.starts_with(place)))
     }
 
-    /// What runs a script.
+    /// Follows the first line of a script to its interpreter.
     fn interpreter(&mut self, file: &Path) {
         let Some(line) = script::first_line(file) else {
             return;

@@ -1,12 +1,12 @@
-//! Whether to write in colours.
+//! Decides whether to write in colours.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 
 use crate::cli::ColourWhen;
 
-/// What was asked for; of itself, only to a terminal that knows colours, and nobody who set `NO_COLOR`
-/// (no-color.org).
+/// True when colours were asked for; by default, only for a terminal that knows colours, and for
+/// nobody who set `NO_COLOR` (no-color.org).
 pub fn wanted(when: ColourWhen, stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR");
     let terminal = std::env::var_os("TERM");

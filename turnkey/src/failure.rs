@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked for.
+//! The reason why a command did not do what it was asked for.
 
 use turnkey_policy::LoadError;
 

@@ -98,7 +98,7 @@ fn visible(error: clap::Error) -> clap::Error {
     }
 }
 
-/// Nothing was asked for: what a shell and other commands mean by this status.
+/// The exit status of a call that asks for nothing: what a shell and other commands mean by it.
 const NOTHING_ASKED: u8 = 2;
 
 /// clap's own status for bad usage is 2, which here would be the command's. Who names no command cannot take it

@@ -1,4 +1,4 @@
-//! How the C library gives memory to this process, mallopt(3).
+//! Settings of the C library's memory allocation in this process, mallopt(3).
 //!
 //! A run lives for milliseconds, and allocates half a megabyte in three threads. By default each thread begins an arena
 //! of its own, that grows by a page at a time with a system call for each; and what is freed at the end of the heap goes
@@ -8,7 +8,7 @@
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// What may lie free at the end of the heap, and by how much it grows at a time, in bytes.
+/// Bytes by which the heap grows at a time; twice as many may lie free at its end.
 const AT_HAND: libc::c_int = 256 << 10;
 
 /// Ends the process at once, as the kernel would: no destructor, which might wait for a thread or a lock, is run.
@@ -17,8 +17,8 @@ pub fn end(status: u8) -> ! {
     unsafe { libc::_exit(status.into()) }
 }
 
-/// What abort(3) comes to: the standard library's answer to memory that cannot be had. A signal's status, 134, would be the program's.
-/// When there is none to tell of that either, it ends by an instruction that is none.
+/// Ends turnkey on abort(3), the standard library's answer to memory that cannot be had. A signal's status, 134,
+/// would be the program's. When there is none to tell of that either, it ends by an instruction that is none.
 extern "C" fn aborted(_: libc::c_int) {
     end(crate::FAILED)
 }

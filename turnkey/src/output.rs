@@ -24,8 +24,8 @@ pub fn text(words: &str) {
     let _ = crate::progress::apart(bytes, || std::io::stderr().lock().write_all(bytes));
 }
 
-/// What a command was asked for, on standard output. A reader such as head(1) that has seen enough is no
-/// failure.
+/// Writes the page that a command was asked for to standard output. A reader such as head(1) that has
+/// seen enough is no failure.
 pub fn page(page: &[u8]) -> std::io::Result<()> {
     let written = std::io::stdout().lock().write_all(page);
     written.or_else(|error| match error.kind() {

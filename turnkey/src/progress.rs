@@ -17,11 +17,11 @@ use turnkey_report::{seconds, size};
 
 /// A shorter run is over before anybody asks.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often the line is drawn anew.
+/// The interval at which the line is drawn anew.
 const PACE: Duration = Duration::from_millis(250);
-/// How long the program must have been silent.
+/// The time for which the program must have been silent.
 const SILENCE: Duration = Duration::from_millis(400);
-/// How often the groups are asked, counted in looks of the supervisor.
+/// The interval at which the groups are asked, counted in looks of the supervisor.
 const LOOKS: u64 = 5;
 
 /// The terminal, as far as turnkey knows it.
@@ -30,9 +30,9 @@ struct TerminalLine {
     shown: bool,
     /// The last thing written by others ended with a line break.
     fresh: bool,
-    /// Others that are writing.
+    /// The number of others that are writing.
     writers: u32,
-    /// When they last did.
+    /// The time at which they wrote last.
     last: Option<Instant>,
 }
 
@@ -64,7 +64,7 @@ pub fn apart<T>(bytes: &[u8], write: impl FnOnce() -> T) -> T {
 }
 
 impl TerminalLine {
-    /// Whether a line would stand by itself.
+    /// True when a line would stand by itself.
     fn is_free(&self) -> bool {
         let silent = self.last.is_none_or(|last| last.elapsed() >= SILENCE);
         self.writers == 0 && self.fresh && silent
@@ -85,7 +85,7 @@ impl TerminalLine {
     }
 }
 
-/// What the supervisor leaves for the line.
+/// The numbers that the supervisor leaves for the line.
 #[derive(Default)]
 struct ProgressNumbers {
     looks: AtomicU64,
@@ -162,8 +162,8 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Whether standard error is a terminal that can take a line away again, and ours at the moment: a job in
-/// the background leaves the terminal to others.
+/// True when standard error is a terminal that can take a line away again, and ours at the moment: a job
+/// in the background leaves the terminal to others.
 fn somebody_looks() -> bool {
     let stderr = std::io::stderr();
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());

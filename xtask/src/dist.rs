@@ -117,7 +117,7 @@ fn build() -> Result<PathBuf> {
     Ok(turnkey)
 }
 
-/// Whether the kernel would start another program to load it: that one's path stands in the file.
+/// True when the kernel would start another program to load it: that one's path stands in the file.
 fn asks_for_a_loader(program: &[u8]) -> bool {
     const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2\0";
     // The path of a loader is in the first page, before any code; a static C library holds it elsewhere.

@@ -140,8 +140,8 @@ fn build() -> Result<BTreeMap<String, PathBuf>> {
     Ok(targets)
 }
 
-/// Whether the targets compile, for `tidy`: nobody builds them with every change. Nothing is linked,
-/// and the fuzzer's engine is not built.
+/// Checks that the targets compile, for `tidy`: nobody builds them with every change. Nothing is
+/// linked, and the fuzzer's engine is not built.
 pub fn check() -> Result<()> {
     let mut check = command::cargo();
     check

@@ -22,7 +22,7 @@ pub struct Machine {
     in_container: bool,
     groups: Groups,
     types: Types,
-    /// Whether `bpf` is in the kernel's list of security modules.
+    /// True when `bpf` is in the kernel's list of security modules.
     has_bpf_lsm: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Machine {
 enum Groups {
     /// A hierarchy of version 2 is mounted.
     Version2,
-    /// Nothing of version 2 is mounted.
+    /// No hierarchy of version 2 is mounted.
     None,
 }
 
@@ -242,7 +242,7 @@ fn types() -> Types {
     }
 }
 
-/// Whether the list of security modules, names between commas, holds `bpf`.
+/// True when the list of security modules, names between commas, holds `bpf`.
 fn holds_bpf(modules: &str) -> bool {
     modules.trim().split(',').any(|name| name == "bpf")
 }

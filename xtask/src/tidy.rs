@@ -21,7 +21,7 @@ use crate::vm::support::Record;
 use crate::{command, fuzz, setup, workspace};
 use tree::File;
 
-/// Something that breaks a rule.
+/// A place that breaks a rule.
 #[derive(Debug, PartialEq)]
 pub struct Problem {
     /// The file's path in the checkout.
@@ -121,7 +121,7 @@ fn format(root: &Path) -> Result<()> {
     others.into_iter().fold(ours, Result::and)
 }
 
-/// Nobody builds the fuzzer or the lab with every change, so its lock file could miss a dependency of ours.
+/// Checks the lock file of the fuzzer or the lab, which are not built with every change: it could miss a dependency.
 fn lock_of(root: &Path, workspace: &str) -> Result<()> {
     let mut metadata = command::cargo();
     metadata

@@ -36,7 +36,7 @@ pub fn build_quick() -> Result<PathBuf> {
     build(QUICK)
 }
 
-/// Whether that was built before, maybe from older sources.
+/// True when that was built before, maybe from older sources.
 pub fn is_quick_built() -> bool {
     is_built(QUICK)
 }

@@ -30,13 +30,13 @@ const IN_PROGRESS: i32 = 115;
 /// An event and what it means.
 #[derive(Debug)]
 pub struct Act<'e> {
-    /// Where it comes from.
+    /// The event that tells of it.
     pub event: &'e Event,
-    /// What was wanted.
+    /// The attempt.
     pub what: What<'e>,
 }
 
-/// What was wanted.
+/// An attempt, whichever way it went.
 #[derive(Debug)]
 pub enum What<'e> {
     /// A program was started.
@@ -45,7 +45,7 @@ pub enum What<'e> {
         file: &'e File,
         /// The script that it interprets.
         script: Option<Cow<'e, [u8]>>,
-        /// Its arguments.
+        /// The arguments.
         argv: &'e [Vec<u8>],
     },
     /// A program was to be started, and was not.
@@ -65,9 +65,9 @@ pub enum What<'e> {
     },
     /// An address was spoken to, or was to be: connect or send.
     Spoke {
-        /// Which.
+        /// The address.
         address: &'e Address,
-        /// It was let through. Whether somebody answered is not known.
+        /// True when it was let through. Whether somebody answered is not known.
         done: bool,
     },
     /// An internet address was taken: bind, or listen without one.
@@ -78,12 +78,12 @@ pub enum What<'e> {
     Called {
         /// The kernel's name.
         name: &'static str,
-        /// What rules know it by.
+        /// The kind that rules know it by.
         on: Option<AttemptKind>,
         /// The first three arguments.
         args: [u64; 3],
     },
-    /// Nothing that a detector looks at.
+    /// An event that no detector looks at.
     Other,
 }
 
@@ -109,9 +109,9 @@ pub struct Opened<'e> {
 /// The outcome of an attempt on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It had its effect.
+    /// The attempt had its effect.
     Done,
-    /// Somebody kept it from that: a rule, a permission, a file system that is read-only.
+    /// The attempt was refused: by a rule, a permission, a file system that is read-only.
     Refused,
     /// There is no such file.
     Absent,
@@ -158,7 +158,7 @@ impl Opened<'_> {
 }
 
 impl<'e> Act<'e> {
-    /// What `event` means. The scene knows of it from now on.
+    /// The act that `event` tells of. The scene knows of it from now on.
     pub(super) fn of(event: &'e Event, scene: &mut Scene) -> Self {
         let what = match &event.kind {
             Kind::Exec {
@@ -271,8 +271,8 @@ fn path_of(raw: &Raw) -> Cow<'_, [u8]> {
     Cow::Owned(absolute(&path).into_owned())
 }
 
-/// Where a relative name starts is not known for every call; nearly always it is the workspace, where
-/// programs begin.
+/// Makes a relative name one of the workspace. Where it starts is not known for every call; nearly
+/// always it is there, where programs begin.
 fn absolute(path: &[u8]) -> Cow<'_, [u8]> {
     if path.first() == Some(&b'/') || path.is_empty() {
         return Cow::Borrowed(path);

@@ -61,7 +61,7 @@ const COMMANDS: &[&str] = &[
     "whoami",
 ];
 
-/// When each thing was asked last.
+/// The last question about each thing.
 #[derive(Debug, Default)]
 pub struct Discovery {
     asked: BTreeMap<Vec<u8>, Step>,
@@ -89,7 +89,7 @@ impl Detector for Discovery {
     }
 }
 
-/// What is asked by it.
+/// The thing that an act asks about.
 fn thing(act: &Act<'_>, scene: &Scene) -> Option<Vec<u8>> {
     match &act.what {
         What::Executed { argv, file, .. } => {

@@ -23,7 +23,7 @@ const TOGETHER: u64 = 2_000_000_000;
 /// Programs that write what they fetch to their output.
 const FETCHERS: &[&str] = &["curl", "wget", "fetch", "aria2c", "lynx", "ftp"];
 
-/// What was written by whom had the network, and the parents of downloaders and of waiting shells.
+/// The files written by processes that had the network, and the parents of downloaders and of waiting shells.
 #[derive(Debug, Default)]
 pub struct Download {
     written: BTreeMap<Vec<u8>, Step>,
@@ -124,7 +124,7 @@ impl Download {
     }
 }
 
-/// Whether a program writes what it fetches to its output.
+/// True when a program writes what it fetches to its output.
 pub fn is_fetcher(exe: &[u8]) -> bool {
     FETCHERS.iter().any(|one| one.as_bytes() == base_name(exe))
 }

@@ -71,8 +71,8 @@ const INTERPRETERS: &[&str] = &[
     "python", "node", "perl", "ruby", "php", "lua", "sh", "bash", "dash", "zsh", "ksh",
 ];
 
-/// Whether an interpreter was started with this file: `python3 name`, the first argument that is no
-/// option. To other programs such an argument is something to work on: `rm name`.
+/// True when an interpreter was started with this file: `python3 name`, the first argument that is
+/// no option. To other programs such an argument is something to work on: `rm name`.
 fn runs(process: &Process, path: &[u8]) -> bool {
     let program = String::from_utf8_lossy(base_name(&process.exe));
     let program = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');

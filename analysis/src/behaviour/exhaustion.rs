@@ -6,7 +6,7 @@ use super::act::Act;
 use super::scene::Scene;
 use super::{Detector, Sighting, Step};
 
-/// What is known at the end of a run besides its events.
+/// The facts known at the end of a run besides its events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// The limits that the run reached, each in words.

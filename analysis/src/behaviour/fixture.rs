@@ -26,7 +26,7 @@ pub struct Story {
     judge: Judge,
     seq: u64,
     now: u64,
-    /// Whether the jail was to die.
+    /// True when the jail was to die.
     pub dies: bool,
 }
 
@@ -234,7 +234,7 @@ impl Story {
         self.tell(pid, kind)
     }
 
-    /// What was found, by name and count.
+    /// The behaviours found, by name and count.
     pub fn found(self) -> Vec<(Behaviour, u64)> {
         self.ended(&End::default())
             .into_iter()

@@ -22,7 +22,7 @@ const TOLD: usize = 256;
 /// Directories of installed packages.
 const PACKAGES: &[&[u8]] = &[b"/site-packages/", b"/dist-packages/", b"/node_modules/"];
 
-/// Who has started and not loaded a library yet.
+/// The processes that have started and not loaded a library yet.
 #[derive(Debug, Default)]
 pub struct Injection {
     starting: HashMap<(u32, u64), Vec<u8>>,

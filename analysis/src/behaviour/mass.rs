@@ -95,7 +95,7 @@ const ENDINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What was read, and what was lost and when.
+/// The files that were read, and those that were lost and when.
 #[derive(Debug, Default)]
 pub struct MassChange {
     read: BTreeSet<Vec<u8>>,
@@ -210,7 +210,7 @@ impl MassChange {
     }
 }
 
-/// Whether the loss of such a file is a loss.
+/// True when the loss of such a file is a loss.
 fn counts(path: &[u8]) -> bool {
     const PASSING: &[&[u8]] = &[b"/tmp/", b"/var/tmp/", b"/dev/", b"/proc/", b"/run/"];
     let again = |component: &[u8]| MADE_AGAIN.iter().any(|one| one.as_bytes() == component);

@@ -45,7 +45,7 @@ impl Detector for Persistence {
     }
 }
 
-/// Whether an installer of packages acts: by its own name, or as a module of Python.
+/// True when an installer of packages acts: by its own name, or as a module of Python.
 pub fn installs(act: &Act<'_>, scene: &Scene) -> bool {
     const INSTALLERS: &[&[u8]] = &[
         b"pip",

@@ -1,4 +1,4 @@
-//! What paths are known for. One table, so that documentation, detectors and tests speak of the same.
+//! The meaning of known paths. One table, so that documentation, detectors and tests speak of the same.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use turnkey_policy::Glob;
 /// Answers that are remembered; a path is looked at again after that many others.
 const REMEMBERED: usize = 4096;
 
-/// What a path is known for.
+/// The properties that a path is known for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
     /// Reading it is going after a secret of this kind.
     pub secret: Option<&'static str>,
-    /// What is written there runs later, in this way.
+    /// The way in which what is written there runs later.
     pub startup: Option<&'static str>,
     /// Reading it tells of the machine, its users or its network.
     pub tells: bool,
@@ -27,7 +27,7 @@ pub struct Traits {
     pub library: bool,
 }
 
-/// What it takes to reach past a jail with a file.
+/// The access that it takes to reach past a jail with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Any open.
@@ -104,7 +104,7 @@ pub const SECRETS: &[(&str, &[&str])] = &[
     ("histories", &["**/.{bash,zsh,mysql,psql}_history"]),
 ];
 
-/// What runs later by itself, and where it is written.
+/// Occasions on which files run later by themselves, and where those are written.
 pub const STARTUPS: &[(&str, &[&str])] = &[
     (
         "the start of a shell",
@@ -155,8 +155,8 @@ pub const STARTUPS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What tells of the machine. Files that the C library or an interpreter opens by itself are not here:
-/// accounts, resolver, cpuinfo, meminfo, the process's own files.
+/// Files that tell of the machine. Those that the C library or an interpreter opens by itself are not
+/// here: accounts, resolver, cpuinfo, meminfo, the process's own files.
 pub const TELLING: &[&str] = &[
     "/etc/{issue,issue.net,motd,redhat-release,debian_version,lsb-release,machine-id,hostname,fstab,exports,crontab,sudoers,ssh/sshd_config}",
     "/proc/{version,cmdline,modules,partitions,mounts,uptime,loadavg,interrupts,iomem,devices,swaps}",
@@ -173,7 +173,7 @@ pub const TELLING_DIRECTORIES: &[&str] = &[
     "/media", "/app", "/proc", "/sys", "/dev",
 ];
 
-/// What tells a jail or a virtual machine.
+/// Files that tell a jail or a virtual machine.
 pub const PROBES: &[&str] = &[
     "/.dockerenv",
     "/run/.containerenv",
@@ -186,7 +186,7 @@ pub const PROBES: &[&str] = &[
     "/sys/kernel/debug/tracing/*",
 ];
 
-/// What reaches past a jail when it is written.
+/// Files that reach past a jail when they are written.
 const WRITTEN_OUTSIDE: &[&str] = &[
     "/proc/sys/kernel/{core_pattern,modprobe,hotplug}",
     "/proc/sys/fs/binfmt_misc/*",
@@ -196,7 +196,7 @@ const WRITTEN_OUTSIDE: &[&str] = &[
     "/sys/fs/cgroup/**/cgroup.procs",
 ];
 
-/// What reaches past a jail when it is opened.
+/// Files that reach past a jail when they are opened.
 const OPENED_OUTSIDE: &[&str] = &[
     "/dev/{mem,kmem,port}",
     "/dev/{sd,vd,xvd,nvme,mmcblk,dm-,loop}*",
@@ -206,7 +206,7 @@ const OPENED_OUTSIDE: &[&str] = &[
     "{/run,/var/run}/{docker.sock,crio/crio.sock,containerd/containerd.sock,podman/podman.sock}",
 ];
 
-/// Where programs find code of others.
+/// Files in which programs find code of others.
 const LIBRARIES: &[&str] = &["/etc/ld.so.preload"];
 
 struct Table {
@@ -256,7 +256,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// What a path is known for.
+    /// The properties that a path is known for.
     pub fn of(&self, path: &[u8]) -> Traits {
         if !may_be_known(path) {
             return Traits::default();
@@ -274,7 +274,7 @@ impl Places {
     }
 }
 
-/// How the patterns begin that do so at the root.
+/// Beginnings of the patterns that start at the root.
 const BEGINNINGS: &[&[u8]] = &[
     b"/etc/",
     b"/run/",
@@ -286,11 +286,11 @@ const BEGINNINGS: &[&[u8]] = &[
     b"/usr/lib/systemd/",
 ];
 
-/// How the others end, where they name nothing hidden.
+/// Endings of the others, where they name nothing hidden.
 const ENDINGS: &[&[u8]] = &[b".kdbx", b".pth", b"customize.py", b"/release_agent"];
 
-/// Whether the table can have anything to say. Nearly all paths of a program are done with here: under
-/// a flood of names the table would cost more than all the rest.
+/// True when the table can have anything to say. Nearly all paths of a program are done with here:
+/// under a flood of names the table would cost more than all the rest.
 fn may_be_known(path: &[u8]) -> bool {
     path.windows(2).any(|pair| pair == b"/.")
         || BEGINNINGS.iter().any(|one| path.starts_with(one))
@@ -316,7 +316,7 @@ fn look_up(path: &[u8]) -> Traits {
     }
 }
 
-/// Whether listing this directory tells of the machine.
+/// True when listing this directory tells of the machine.
 pub fn telling_directory(path: &[u8]) -> bool {
     let path = match path {
         [b'/'] => path,
@@ -325,7 +325,7 @@ pub fn telling_directory(path: &[u8]) -> bool {
     TELLING_DIRECTORIES.iter().any(|one| one.as_bytes() == path)
 }
 
-/// Whether a path lies where the system keeps what it runs, which a jail cannot write.
+/// True when a path lies where the system keeps what it runs, which a jail cannot write.
 pub fn is_system(path: &[u8]) -> bool {
     is_in_any(path, SYSTEM) || is_in(path, "/opt")
 }

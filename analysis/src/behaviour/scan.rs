@@ -19,7 +19,7 @@ const MANY: usize = 10;
 const WINDOW: u64 = 10_000_000_000;
 /// Attempts that are remembered.
 const REMEMBERED: usize = 256;
-/// Where name servers answer: asking several is no scan.
+/// The port of name servers: asking several is no scan.
 const NAME_SERVER: u16 = 53;
 
 /// The attempts of the window.

@@ -1,4 +1,4 @@
-//! Who is on stage: the processes of the jail, what each runs, and what it has had to do with the
+//! The scene: the processes of the jail, what each runs, and what it has had to do with the
 //! network.
 
 use std::collections::{HashMap, HashSet};
@@ -16,22 +16,22 @@ const PROCESSES: usize = 4096;
 /// Paths that are remembered as made by the run, and as found there.
 const PATHS: usize = 16_384;
 
-/// Where an environment of Python holds its packages.
+/// The directory in which an environment of Python holds its packages.
 const LIBRARY: &[u8] = b"/lib/";
 
 /// The settings of the C library's name services, nsswitch.conf(5).
 const NAME_SERVICES: &[u8] = b"/etc/nsswitch.conf";
 
-/// What is known of a process.
+/// The facts known of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
     /// The file that runs.
     pub exe: Vec<u8>,
     /// The script that it interprets.
     pub script: Option<Vec<u8>>,
-    /// Its arguments.
+    /// The arguments of the program.
     pub argv: Vec<Vec<u8>>,
-    /// It, or the image that forked it, spoke to somebody outside of the jail: to whom.
+    /// The peer outside of the jail that the process, or the image that forked it, spoke to first.
     pub network: Option<Vec<u8>>,
     /// The C library in it has looked up where names come from, as it does before it opens a list of them.
     pub asks_names: bool,
@@ -46,7 +46,7 @@ pub struct Scene {
     places: Places,
     /// Loopback leads nowhere but to the jail itself.
     own_loopback: bool,
-    /// Somebody of the jail waits for connections, or could.
+    /// True when a process of the jail waits for connections, or could.
     serves: bool,
 }
 
@@ -59,28 +59,28 @@ impl Scene {
         }
     }
 
-    /// Whether who answers at an address is the jail itself. Where nothing of it waits for connections,
+    /// True when the jail itself answers at an address. Where nothing of it waits for connections,
     /// somebody else was meant, who is out of reach.
     pub fn is_own(&self, address: SocketAddr) -> bool {
         self.serves && self.own_loopback && address.ip().to_canonical().is_loopback()
     }
 
-    /// What is known of the process that acts.
+    /// The facts known of the process that acts.
     pub fn process(&self, task: &Task) -> Option<&Process> {
         self.processes.get(&(task.pid, task.start_ns))
     }
 
-    /// Whether the run made this file, as far as it was seen.
+    /// True when the run made this file, as far as it was seen.
     pub fn made(&self, path: &[u8]) -> bool {
         self.made.contains(path)
     }
 
-    /// Whether the run was seen to open this file before, and did not make it.
+    /// True when the run was seen to open this file before, and did not make it.
     pub fn found(&self, path: &[u8]) -> bool {
         self.found.contains(path) && !self.made(path)
     }
 
-    /// Whether the run made the environment of Python that a package lies in: what is put there
+    /// True when the run made the environment of Python that a package lies in: what is put there
     /// is new to nobody else.
     pub fn made_environment_of(&self, path: &[u8]) -> bool {
         let mut ends = path.windows(LIBRARY.len()).enumerate();
@@ -88,7 +88,7 @@ impl Scene {
         end.is_some_and(|end| self.made(&[&path[..end], b"/pyvenv.cfg"].concat()))
     }
 
-    /// What a path is known for.
+    /// The properties that a path is known for.
     pub fn traits(&self, path: &[u8]) -> Traits {
         self.places.of(path)
     }

@@ -26,7 +26,7 @@ const PROGRAMS: usize = 1024;
 /// Nanoseconds between the starts of the two ends of a pipe.
 const TOGETHER: u64 = 2_000_000_000;
 
-/// Who could be an end of a pipe: what runs now, by process.
+/// The programs that could be an end of a pipe: those that run now, by process.
 #[derive(Debug, Default)]
 pub struct ReverseShell {
     running: BTreeMap<(u32, u64), Running>,
@@ -39,7 +39,7 @@ struct Running {
     since: u64,
     /// A shell that waits for orders: its start.
     waits: Option<Step>,
-    /// Whom it spoke to, and when.
+    /// The peer that it spoke to, and when.
     speaks: Option<Step>,
 }
 
@@ -94,7 +94,7 @@ impl ReverseShell {
         }
     }
 
-    /// Whether a program and one beside it are the two ends. The shell is told of once.
+    /// Tells when a program and one beside it are the two ends. The shell is told of once.
     fn look_beside(&mut self, key: (u32, u64), tell: &mut dyn FnMut(Sighting)) {
         let Some(one) = self.running.get(&key) else {
             return;
@@ -132,14 +132,14 @@ impl ReverseShell {
     }
 }
 
-/// Whether a program is a shell.
+/// True when a program is a shell.
 pub fn is_shell(path: &[u8]) -> bool {
     let name = base_name(path);
     SHELLS.iter().any(|shell| shell.as_bytes() == name)
 }
 
-/// Whether a shell with these arguments runs what it reads from its input: only options, none of them
-/// with `c`, and none that it answers and ends.
+/// True when a shell with these arguments runs what it reads from its input: only options, none of
+/// them with `c`, and none that it answers and ends.
 pub fn waits_for_orders(argv: &[Vec<u8>]) -> bool {
     let mut rest = argv.iter().skip(1);
     rest.all(|argument| {

@@ -86,7 +86,7 @@ impl SystemChange {
         })
     }
 
-    /// Everything that is gone with one file more, in words; when it is all for the first time.
+    /// The place that is gone whole with one file more, in words; `None` when it is not, or was before.
     fn wiped(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let top = path.split(|byte| *byte == b'/').nth(1)?;
         let known = self.deleted.len();

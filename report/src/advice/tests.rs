@@ -1,4 +1,4 @@
-//! What is advised, act by act.
+//! Tests of the advice, act by act.
 
 use super::super::fixture;
 use super::super::stopper::Outcome;
@@ -328,8 +328,8 @@ fn a_call_that_is_refused_for_its_arguments_is_not_to_be_allowed_by_name() {
     assert_eq!(set_id.as_deref(), Some(NO_SET_ID));
 }
 
-/// What the advice says of each call that a shipped profile leaves out is so: following it allows the
-/// call, or there is no way to.
+/// Advice on each call that a shipped profile leaves out is true: following it allows the call, or
+/// there is no way to.
 #[test]
 fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
     use turnkey_policy::syscalls::{FilterAnswer, answer};
@@ -371,10 +371,10 @@ fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
     assert!(followed > 50, "{followed}");
 }
 
-/// What the kinds of advice say, each with a trial: `tests/e2e/report/advised.rs`.
+/// The wording of each kind of advice, each with a trial: `tests/e2e/report/advised.rs`.
 const KINDS: &str = include_str!("../../../tests/data/advice.json");
 
-/// Whether a text is what the pattern says, with anything at each `*`.
+/// True when a text fits the pattern, with anything at each `*`.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let begins = parts.next().unwrap_or_default();
@@ -391,7 +391,7 @@ fn fits(pattern: &str, text: &str) -> bool {
     parts.last().is_some_and(|last| last.is_empty()) || rest.is_empty()
 }
 
-/// Whoever adds a layer adds it here.
+/// All layers; one that is added is added here.
 const STOPPERS: [Stopper; 10] = [
     Stopper::MountNamespace,
     Stopper::Mounts,

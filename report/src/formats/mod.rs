@@ -65,7 +65,7 @@ fn summary(report: &Report) -> String {
     }
 }
 
-/// What a finding is about, never empty.
+/// The title of a finding, never empty.
 fn title(finding: &Finding) -> &str {
     match finding.reason.as_str() {
         "" => &finding.id,

@@ -107,7 +107,7 @@ const BLOCKED: u8 = 2;
 /// The profile accepts it.
 const SUPPRESSED: u8 = 3;
 
-/// What became of it: blocked only when no attempt had its effect.
+/// The disposition of the attempts: blocked only when none of them had its effect.
 fn disposition(attempts: &[&Violation]) -> (u8, &'static str) {
     let stopped = |it: &&Violation| it.stopped_by.is_some();
     match attempts {
@@ -228,7 +228,7 @@ fn line(argv: &[String]) -> String {
     words.join(" ")
 }
 
-/// Whether it is a regular one is not known.
+/// A file object; its type is unknown, as it is not known to be a regular file.
 fn file(path: &str) -> Value {
     let name = path
         .rsplit('/')

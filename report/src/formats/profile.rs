@@ -223,7 +223,7 @@ impl Draft {
     }
 }
 
-/// Everything but what was refused.
+/// The top of the profile, above the rules for what was refused.
 fn head(report: &Report, name: &str) -> String {
     let command = shortened(&command_line(report), COMMAND);
     let below = &report.profile.name;

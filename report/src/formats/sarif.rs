@@ -104,7 +104,7 @@ fn results(report: &Report, finding: &Finding, index: usize) -> Vec<Value> {
     results
 }
 
-/// What has no attempts, with the acts that show it.
+/// The result for a finding without attempts, with the acts that show it.
 fn whole(finding: &Finding, index: usize) -> Value {
     let steps = finding.evidence.iter().map(|step| step.what.as_str());
     let text: Vec<&str> = std::iter::once(title(finding)).chain(steps).collect();

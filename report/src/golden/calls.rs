@@ -1,10 +1,10 @@
-//! What the filter refuses, and who that nobody knows.
+//! Golden tests of calls that the filter refuses, and of actors that nobody knows.
 
 use turnkey_facts::Kind;
 
 use super::*;
 
-/// What a filter says no to, and no rule speaks of.
+/// A call that the filter refuses, and no rule speaks of.
 fn refused_by_filter(name: &str, errno: i32) -> Kind {
     Kind::Refused {
         nr: turnkey_policy::syscalls::number(name).unwrap_or(500),

@@ -11,7 +11,7 @@ use super::{Result, is_false};
 pub struct RefusedCall {
     /// The kernel's name of it, or `syscall` and its number.
     pub syscall: String,
-    /// How many.
+    /// Number of attempts.
     pub count: u64,
     /// Of the first one.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
@@ -21,18 +21,18 @@ pub struct RefusedCall {
     pub last_time: String,
     /// The row of `processes` that did the first one; `null` when that list was full.
     pub first_exec_id: Option<u32>,
-    /// How they went.
+    /// The result of each of them.
     pub result: Result,
     /// With `denied`.
     pub stopped_by: Option<Stopper>,
-    /// Whether the profile allows the call, and the filter refuses these arguments of it.
+    /// True when the profile allows the call, and the filter refuses these arguments of it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub for_arguments: bool,
     /// The name of the error.
     pub errno: Option<String>,
     /// The rule that decided, if any did.
     pub rule: Option<String>,
-    /// How to allow it, or why that cannot be; absent where a rule decided, and where no layer refused.
+    /// Advice on how to allow it, or why that cannot be; absent where a rule decided, and where no layer refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What the score is made of.
+//! The parts of the score.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +18,10 @@ pub struct Finding {
         schemars(schema_with = "words::schema::<turnkey_policy::Severity>")
     )]
     pub severity: turnkey_policy::Severity,
-    /// What it adds to the score.
+    /// Points that the finding adds to the score.
     #[cfg_attr(test, schemars(range(max = 100)))]
     pub score: u32,
-    /// How often it was seen.
+    /// Number of times that it was seen.
     pub count: u64,
     /// A MITRE ATT&CK id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,13 +32,13 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(length(max = 8)))]
     pub evidence: Vec<EvidenceStep>,
-    /// Where the profile says that it is known; then it adds nothing to the score.
+    /// The acceptance by the profile; while it holds, the finding adds nothing to the score. Absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Acceptance>,
 }
 
 impl Finding {
-    /// Whether it speaks against the program: it is not accepted, or not any longer.
+    /// True when it speaks against the program: it is not accepted, or not any longer.
     pub fn counts(&self) -> bool {
         self.accepted
             .as_ref()
@@ -50,18 +50,18 @@ impl Finding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct EvidenceStep {
-    /// When; absent for what is known of the run as a whole.
+    /// The time of the act; absent for what is known of the run as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
     pub time: Option<String>,
-    /// Who.
+    /// The process that acted; absent for what is known of the run as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<StepProcess>,
-    /// What, in words.
+    /// The act, in words.
     pub what: String,
 }
 
-/// Who did it.
+/// The process that acted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct StepProcess {
@@ -71,7 +71,7 @@ pub struct StepProcess {
     pub comm: String,
 }
 
-/// Why a finding is no reason for suspicion.
+/// The profile's statement that a finding is no reason for suspicion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Acceptance {
@@ -80,7 +80,7 @@ pub struct Acceptance {
     /// The last day on which it holds, in UTC.
     #[cfg_attr(test, schemars(extend("format" = "date")))]
     pub until: String,
-    /// That day was over when the run began: the finding counts.
+    /// True when that day was over when the run began, so that the finding counts.
     pub expired: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a program said to whom.
+//! Network attempts of a program, and the traffic that turnkey passed on.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct NetworkAttempt {
     /// with spaces between them. Such a row is there besides that of the send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many.
+    /// Number of uses.
     pub count: u64,
     /// Of the first one.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
@@ -43,7 +43,7 @@ pub struct NetworkAttempt {
     /// There are more, or one is not known.
     #[serde(default, skip_serializing_if = "is_false")]
     pub more_programs: bool,
-    /// How they went.
+    /// The result of each of them.
     pub result: Result,
     /// With `denied`.
     pub stopped_by: Option<Stopper>,
@@ -57,7 +57,7 @@ pub struct NetworkAttempt {
     pub passed: Option<Passed>,
 }
 
-/// What turnkey passed on for the program.
+/// The traffic that turnkey passed on for the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Passed {
@@ -75,7 +75,7 @@ pub struct Passed {
     pub refused: u64,
 }
 
-/// What kind of socket was used.
+/// The type of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,8 +1,8 @@
-//! What a run used, and might have used.
+//! The resources that a run used, and their limits.
 
 use serde::{Deserialize, Serialize};
 
-/// What the tree used. `null` where the kernel does not say.
+/// Resources that the whole tree of processes used; `null` where the kernel does not say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Usage {

@@ -1,4 +1,4 @@
-//! Which syscalls do what events tell of.
+//! The syscalls that do what events tell of.
 
 use turnkey_facts::NetworkAct;
 use turnkey_policy::AttemptKind;

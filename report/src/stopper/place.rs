@@ -1,11 +1,11 @@
-//! Where a path lies, as far as the profile says what the jail's tree holds. Pure, and by the letters alone.
+//! The place of a path, as far as the profile says what the jail's tree holds. Pure, and by the letters alone.
 
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{FilesystemPolicy, ProcView, WORKSPACE};
 
-/// What every jail's tree holds besides what the profile names: fresh file systems, the account
-/// and host files that turnkey writes, and the working directory.
+/// Paths that every jail's tree holds besides what the profile names: fresh file systems, the
+/// account and host files that turnkey writes, and the working directory.
 const PROVIDED: &[&str] = &[
     "/proc",
     "/dev",
@@ -17,7 +17,7 @@ const PROVIDED: &[&str] = &[
     WORKSPACE,
 ];
 
-/// How a path relates to the jail's tree.
+/// The relation of a path to the jail's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a part that the jail is given.
@@ -32,14 +32,14 @@ pub enum Place {
     Relative,
 }
 
-/// What the jail's tree holds.
+/// The contents of the jail's tree.
 #[derive(Clone, Debug)]
 pub struct Tree {
     /// Absolute paths, each with all that is below.
     parts: Vec<Vec<u8>>,
-    /// Those of them of which nothing is to be listed.
+    /// The parts of which nothing is to be listed.
     by_name: Vec<Vec<u8>>,
-    /// What of `/proc` is there.
+    /// The view of `/proc` in the jail.
     proc: ProcView,
 }
 
@@ -64,7 +64,7 @@ impl Tree {
         }
     }
 
-    /// Where `path` lies.
+    /// The place of `path`.
     pub fn place(&self, path: &[u8]) -> Place {
         let Some(path) = normal(path) else {
             return Place::Relative;
@@ -112,7 +112,7 @@ fn normal(path: &[u8]) -> Option<Vec<u8>> {
     )
 }
 
-/// Whether it is in `/proc` and no process's.
+/// True for a path in `/proc` that is no process's.
 fn is_of_the_machine(path: &[u8]) -> bool {
     let Some(below) = path.strip_prefix(b"/proc/") else {
         return false;
@@ -129,7 +129,7 @@ fn is_process(parts: &[&[u8]]) -> bool {
     }
 }
 
-/// Whether `path` is `root` or lies in it. The root directory is the empty path here.
+/// True when `path` is `root` or lies in it. The root directory is the empty path here.
 fn is_below(path: &[u8], root: &[u8]) -> bool {
     path.strip_prefix(root)
         .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')

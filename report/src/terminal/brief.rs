@@ -1,4 +1,4 @@
-//! What is told on a terminal fits on a screen: the gravest in full, the rest in a line each.
+//! A page that fits on a screen: the gravest in full, the rest in a line each.
 //!
 //! The page is turnkey's own, so its form is known: a block begins at the left margin with its headline,
 //! and its fields stand below with blanks before them.
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub const MOST: usize = 15;
 /// A block that is never cut: who gets less than was asked for must know all of it.
 pub const KEPT: &str = "less is enforced than was asked for";
-/// Where everything is.
+/// The line that tells where the whole page is.
 const WHERE: &str =
     "turnkey: there is more: --report FILE keeps it, turnkey report FILE --format html shows it";
 

@@ -1,4 +1,4 @@
-//! What a run leaves behind, and nobody sees: files that are thrown away, and processes that are ended.
+//! Words on what a run leaves behind unseen: files that are thrown away, and processes that are ended.
 
 use crate::model::{Change, ChangedFile, Exit, Process, Report, Status};
 use crate::text::{quote, shortened};
@@ -8,7 +8,7 @@ const NAMED: usize = 3;
 /// Characters of a name.
 const LONGEST: usize = 60;
 
-/// That the workspace's overlay had writes, which nobody exported.
+/// A line on writes in the workspace's overlay, which nobody exported.
 pub fn thrown_away(report: &Report) -> Option<String> {
     if report.export.is_some() {
         return None;
@@ -49,7 +49,7 @@ fn written(changed: &[ChangedFile]) -> Vec<&str> {
     written.filter(|path| !holds_another(path)).collect()
 }
 
-/// That processes outlived the command, and were ended with the jail.
+/// A line on processes that outlived the command, and were ended with the jail.
 pub fn still_running(report: &Report) -> Option<String> {
     // Who is ended by a rule or a limit is told so, with all that belongs to them.
     if !matches!(report.status, Status::Exited | Status::Signaled) {

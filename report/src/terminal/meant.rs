@@ -1,4 +1,4 @@
-//! What a block says to who meant it, and to who is afraid of what was read.
+//! Lines of a block for those who meant the act, and for those who are afraid of what was read.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::behaviour;
 use crate::model::{Report, Violation};
 use crate::text::quote;
 
-/// That what was opened is worthless: the behaviour that it is a part of says so.
+/// A line that says what was opened is worthless: the behaviour that it is a part of says so.
 pub fn decoy(report: &Report, violation: &Violation) -> Option<String> {
     let path = violation.path.as_deref()?;
     let opened = format!("opened the decoy {path}");

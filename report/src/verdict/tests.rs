@@ -1,4 +1,4 @@
-//! What a run comes to: status, exit code, verdict and score.
+//! Tests of the judgement on a run: status, exit code, verdict and score.
 
 use super::super::fixture::clock;
 use super::*;

@@ -13,7 +13,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, SFlag, fstat};
 use turnkey_jailer::paths::{self, OpenedTarget, PathError};
 
-/// Everything that `path` holds, or of more than `most` bytes one more, which shows that it is too large.
+/// Reads all that `path` holds, or of more than `most` bytes one more, which shows that it is too large.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;

@@ -41,9 +41,9 @@ enum OutputTarget {
 pub struct OutputName {
     directory: OwnedFd,
     name: OsString,
-    /// What is there now, when it is a file.
+    /// The status of what is there now, when it is a file.
     there: Option<FileStat>,
-    /// Where that is, without any symlink.
+    /// The path of the file, without any symlink.
     whole: PathBuf,
 }
 
@@ -66,7 +66,7 @@ impl CallerOutput {
         &self.path
     }
 
-    /// Where the file will be, without any symlink; `None` for a stream.
+    /// The path where the file will be, without any symlink; `None` for a stream.
     pub fn place(&self) -> Option<&Path> {
         match &self.to {
             OutputTarget::File(place) => Some(&place.whole),
@@ -74,7 +74,7 @@ impl CallerOutput {
         }
     }
 
-    /// Whether a file of this name is there already.
+    /// True when a file of this name is there already.
     pub fn is_there(&self) -> bool {
         matches!(
             &self.to,
@@ -82,7 +82,7 @@ impl CallerOutput {
         )
     }
 
-    /// What is there now: of a file that is replaced, the old one.
+    /// The status of what is there now: of a file that is replaced, the old one.
     pub fn stat(&self) -> io::Result<Option<FileStat>> {
         match &self.to {
             OutputTarget::Inherited(stream) | OutputTarget::Stream(stream) => {
@@ -226,7 +226,7 @@ fn find(path: &Path) -> io::Result<OutputTarget> {
     }))
 }
 
-/// What a symlink at the end leads to, when it is a stream and the link is to be trusted. `None` for a link to be
+/// The stream that a symlink at the end leads to, when the link is to be trusted. `None` for a link to be
 /// replaced: one of a stranger, and one to a file.
 fn behind_link(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<OutputTarget>> {
     match paths::target_in(directory, name) {
@@ -253,8 +253,8 @@ enum OutputKind {
     Other,
 }
 
-/// What to write into. A device may act on what is written, or on being opened: none but a terminal and those
-/// that swallow everything.
+/// The kind of target. A device may act on what is written, or on being opened: none but a terminal and those
+/// that swallow everything may be written to.
 fn kind(stat: &FileStat) -> OutputKind {
     let device = (major(stat.st_rdev), minor(stat.st_rdev));
     match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
@@ -293,7 +293,7 @@ fn stream(handle: OwnedFd, stat: &FileStat) -> io::Result<OutputTarget> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// What the caller has opened, which is theirs to choose but for disks.
+/// The descriptor that the caller has opened, which is theirs to choose but for disks.
 fn inherited(number: i32) -> io::Result<OwnedFd> {
     let stream = paths::inherited(number)?;
     let kind = SFlag::from_bits_truncate(fstat(&stream)?.st_mode) & SFlag::S_IFMT;

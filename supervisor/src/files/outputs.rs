@@ -1,5 +1,5 @@
-//! Everything that a run writes for its caller, found before it begins: by no trap that somebody planted, out of
-//! the program's reach, and on no stream that the program writes to as well.
+//! The outputs of a run for its caller, found before it begins: by no trap that somebody planted, out of the
+//! program's reach, and on no stream that the program writes to as well.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use turnkey_policy::Policy;
 
 use super::output::{CallerOutput, is_sink};
 
-/// Where what is asked for goes. Nothing is made yet.
+/// The outputs that are asked for. Nothing is made yet.
 #[derive(Debug, Default)]
 pub struct RunOutputs {
     /// `--report`
@@ -152,7 +152,7 @@ impl RunOutputs {
     }
 }
 
-/// What the caller gave as standard output or error; `None` when it is closed.
+/// The status of the caller's standard output or error; `None` when it is closed.
 fn standard_stream(number: i32) -> Option<FileStat> {
     let stat = match number {
         1 => fstat(std::io::stdout()),

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::tally::PassageTally;
 use super::{AllowList, GatewayPhase};
 
-/// How long the other end may take to answer the dial.
+/// The longest time that the other end may take to answer the dial.
 const DIAL: Duration = Duration::from_secs(60);
 /// Bytes on their way in one direction, besides what the kernel holds. A reader that is slow makes
 /// the writer wait.

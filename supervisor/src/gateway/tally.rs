@@ -1,4 +1,4 @@
-//! What went through, by address. Bounded: a range can have more addresses than a list has room.
+//! The traffic that went through, by address. Bounded: a range can have more addresses than a list has room.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::clock;
 /// Addresses that are told apart.
 const MOST_ROWS: usize = 1024;
 
-/// All of them.
+/// The rows of all addresses.
 #[derive(Debug, Default)]
 pub struct PassageTally {
     rows: RefCell<BTreeMap<SocketAddr, Passage>>,
@@ -40,12 +40,12 @@ impl PassageTally {
         self.known(to, |row| row.sent += bytes);
     }
 
-    /// It was sent something.
+    /// The program was sent something.
     pub fn received(&self, to: SocketAddr, bytes: u64) {
         self.known(to, |row| row.received += bytes);
     }
 
-    /// Everything, by address.
+    /// All rows, in the order of the addresses.
     pub fn rows(&self) -> Vec<Passage> {
         self.rows.borrow().values().cloned().collect()
     }

@@ -34,7 +34,7 @@ const MARKS: [&[&str]; 14] = [
     &["Cellar", "bin/brew"],
 ];
 
-/// Where installers put installations, from a home; `*` is any one name.
+/// Places where installers put installations, from a home; `*` is any one name.
 const LAYOUTS_OF_A_HOME: [&str; 28] = [
     ".pyenv",
     ".pyenv/versions/*",
@@ -66,7 +66,7 @@ const LAYOUTS_OF_A_HOME: [&str; 28] = [
     "sdk/go*",
 ];
 
-/// Where root puts them.
+/// Places where root puts them.
 const LAYOUTS_OF_THE_SYSTEM: [&str; 6] = [
     "/opt/*",
     "/opt/*/*",
@@ -79,7 +79,7 @@ const LAYOUTS_OF_THE_SYSTEM: [&str; 6] = [
 /// The one home that is nobody's.
 const HOMEBREW: &str = "/home/linuxbrew/.linuxbrew";
 
-/// Where the system keeps programs that no caller and no workspace has put there.
+/// Places where the system keeps programs that no caller and no workspace has put there.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix"];
 
 /// Directories in which a home keeps everything, beside programs.
@@ -109,17 +109,17 @@ pub fn prefix_of(directory: &Path) -> &Path {
     above.unwrap_or(directory)
 }
 
-/// Whether a file is part of the system, whoever calls.
+/// True when a file is part of the system, whoever calls.
 pub fn is_of_the_system(file: &Path) -> bool {
     SYSTEM.iter().any(|place| file.starts_with(place))
 }
 
-/// Whether an installer made this directory.
+/// True when an installer made this directory.
 pub fn is_one(place: &Path) -> bool {
     is_layout_of_the_system(place) || MARKS.iter().any(|marks| bears(place, marks))
 }
 
-/// Whether the caller has it anyway: where installers put such things.
+/// True for a place where installers put such things, which the caller has anyway.
 pub fn is_in_a_layout(place: &Path, home: Option<&Path>) -> bool {
     let below = home.and_then(|home| place.strip_prefix(home).ok());
     let in_home = |below: &Path| layouts(&LAYOUTS_OF_A_HOME, below);
@@ -142,7 +142,7 @@ fn bears(place: &Path, marks: &[&str]) -> bool {
     marks.iter().all(|mark| has(place, mark))
 }
 
-/// Whether there is such a path below `place`, in which one name may be a pattern.
+/// True when there is such a path below `place`, in which one name may be a pattern.
 fn has(place: &Path, mark: &str) -> bool {
     let Some((before, after)) = mark.split_once("*/") else {
         return place.join(mark).exists();
@@ -156,7 +156,7 @@ fn has(place: &Path, mark: &str) -> bool {
     })
 }
 
-/// Why this is more than an installation, or in a place where none is.
+/// The reason why a place is more than an installation, or lies where none is.
 pub fn too_much(place: &Path, home: Option<&Path>) -> Option<&'static str> {
     let by_path = if place.components().count() <= 2 {
         Some("is a top directory of this host")
@@ -248,7 +248,7 @@ static SECRET_FILES: LazyLock<Vec<Glob>> = LazyLock::new(|| {
     patterns.filter_map(|text| Glob::parse(text).ok()).collect()
 });
 
-/// Whether credentials lie in it, or directly in a directory of its own.
+/// True when credentials lie in a place, or directly in a directory of it.
 fn holds_credentials(place: &Path) -> bool {
     if CREDENTIALS.iter().any(|name| place.join(name).exists()) {
         return true;
@@ -269,7 +269,7 @@ fn holds_credentials(place: &Path) -> bool {
     first.iter().any(is_one) || first.iter().any(|below| names(below).iter().any(is_one))
 }
 
-/// Whether anybody but root and the caller could have put something else in its place, or into it.
+/// True when anybody but root and the caller could have put something else in its place, or into it.
 fn another_writes(place: &Path) -> bool {
     let mut above = place.ancestors().skip(1);
     is_open(place, false) || above.any(|directory| is_open(directory, true))
@@ -281,8 +281,8 @@ pub fn is_program(file: &Path) -> bool {
     metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether it is another user's, or another may write to it. In a directory above it, one that is sticky keeps
-/// what is root's or the caller's as it is.
+/// True when a place is another user's, or another may write to it. In a directory above it, one that is
+/// sticky keeps what is root's or the caller's as it is.
 fn is_open(place: &Path, may_be_sticky: bool) -> bool {
     let Ok(metadata) = fs::symlink_metadata(place) else {
         return true;

@@ -24,9 +24,9 @@ struct MadeDirectory {
 
 #[derive(Clone, Copy, PartialEq)]
 enum MayBring {
-    /// Where installers put one.
+    /// A place where installers put one.
     Always,
-    /// When the caller's PATH lists its programs.
+    /// A place whose programs the caller's PATH lists.
     Listed,
     Never,
 }
@@ -85,12 +85,12 @@ enum TreeNode {
     Program,
 }
 
-/// What a file of the workspace names.
+/// A target that a file of the workspace names.
 #[derive(Clone, Debug)]
 enum NamedTarget {
     /// A file of a place in the home.
     There(usize, &'static str),
-    /// Something else of the workspace.
+    /// Another file of the workspace.
     Here(usize),
     /// Over a link to a directory.
     Over(usize, &'static str),
@@ -318,7 +318,7 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
     turnkey_policy::load("untrusted", &no_files, &flags).expect("a shipped profile")
 });
 
-/// What is brought in of a world.
+/// The need that is found in a world.
 fn needed(laid: &LaidWorkspace, world: &RandomHome) -> ToolchainNeed {
     let command = world.command.replace("WORK", laid.work.to_str().unwrap());
     let caller = laid.caller(world);

@@ -1,4 +1,4 @@
-//! Where a path leads, and whether anything of the workspace had a say in that.
+//! The way that a path leads, and whether anything of the workspace had a say in that.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ impl ProgramPlaces {
         }
     }
 
-    /// Whether a canonical path lies in it.
+    /// True when a canonical path lies in one of the places.
     pub fn holds(&self, real: &Path) -> bool {
         let mut places = self.written.iter().chain([&self.workdir]);
         places.any(|place| real.starts_with(place))
@@ -48,7 +48,7 @@ impl ProgramPlaces {
         }
     }
 
-    /// Where the jail shows a canonical path of the working directory.
+    /// The place where the jail shows a canonical path of the working directory.
     pub fn in_jail(&self, real: &Path) -> Option<PathBuf> {
         let below = real.strip_prefix(&self.workdir).ok()?;
         // Joined with nothing, it would end in a slash.
@@ -66,7 +66,7 @@ impl ProgramPlaces {
 pub struct NamedPath {
     /// Absolute, without `.` and `..`.
     pub file: PathBuf,
-    /// Whether the program names it in the jail's working directory.
+    /// True when the program names it in the jail's working directory.
     pub inside: bool,
 }
 
@@ -100,7 +100,7 @@ fn normal(path: &Path) -> PathBuf {
 pub struct ResolvedPath {
     /// The canonical path.
     pub real: PathBuf,
-    /// Whether a directory of the workspace was passed.
+    /// True when a directory of the workspace was passed.
     pub over_workspace: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::output;
 use turnkey_supervisor::{clock, files};
 use view::{CheckPage, ProfileProblems};
 
-/// Something was found.
+/// The exit status when a problem was found.
 const FOUND: u8 = 1;
 
 /// Prints what was found to standard output.

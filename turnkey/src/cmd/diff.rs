@@ -21,7 +21,7 @@ use doings::RunUses;
 use turnkey_report::{LARGEST, json};
 use turnkey_supervisor::files;
 
-/// Something is new.
+/// The exit status when something is new.
 const NEW: u8 = 1;
 
 /// Prints what is new to standard output.
@@ -48,14 +48,14 @@ pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
     Ok(if new.is_empty() { 0 } else { NEW })
 }
 
-/// Something that `B` does or allows, and `A` not.
+/// An act or allowance of `B`, and not of `A`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NewEntry {
     /// `file`, `program`, `address`, `syscall`, `limit`, `environment`, `layer`, `rule`
     pub kind: &'static str,
-    /// What, in words.
+    /// The act or allowance, in words.
     pub what: String,
-    /// Why it is new.
+    /// The reason why it is new.
     pub why: String,
 }
 

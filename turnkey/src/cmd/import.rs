@@ -22,7 +22,7 @@ use turnkey_supervisor::files;
 use turnkey_supervisor::files::CallerOutput;
 use unique::UniqueKeys;
 
-/// Something was left behind.
+/// The exit status when something was left behind.
 const LEFT_BEHIND: u8 = 1;
 
 /// Reads the file and prints the profile, or writes it to a new file.
@@ -55,7 +55,7 @@ fn named(file: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What kind of file it is shows in its keys.
+/// Reads a file of the kind that its keys show.
 fn read(text: &str, file: &str, home: Option<&str>) -> anyhow::Result<ProfilePage> {
     let UniqueKeys(value) = serde_json::from_str(text).context("it cannot be read as JSON")?;
     if value.get("defaultAction").is_some() {

@@ -102,7 +102,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
 /// Characters of the command that the profile repeats: a line of a profile has an end.
 const COMMAND: usize = 400;
 
-/// What the run is held against, and what the text is added to.
+/// The profile that the run is held against, and the one that the text is added to.
 struct BaseProfile {
     policy: Policy,
     /// The profile that is added to, and what it means.
@@ -188,7 +188,7 @@ fn absolute(profile: &str) -> anyhow::Result<String> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// What the command brings along of its own installation.
+/// The directories of its own installation that the command brings along.
 fn installations(
     policy: &Policy,
     program: &OsStr,
@@ -250,7 +250,7 @@ fn require_whole(done: &FinishedRun, seen: &SeenUses) -> anyhow::Result<()> {
 /// Names that are looked up of those a program has asked for.
 const MOST_NAMES: usize = 64;
 
-/// What the run has talked through.
+/// The facts about the network that the run has talked through.
 fn around(
     flags: &Overrides,
     done: &FinishedRun,
@@ -367,7 +367,7 @@ fn write(
     Ok(profile.text())
 }
 
-/// What a profile is to those who use it.
+/// Reads a profile as those who use it do.
 fn reread(place: &ProfileTarget, text: &str) -> Result<Policy, Failure> {
     let name = place.file_name();
     let read = |path: &str| match path == name {
@@ -378,7 +378,7 @@ fn reread(place: &ProfileTarget, text: &str) -> Result<Policy, Failure> {
         .map_err(|error| Failure::Profile(Box::new(error)))
 }
 
-/// Where the profile goes.
+/// The place of the profile.
 struct ProfileTarget {
     path: Option<PathBuf>,
     overwrite: bool,

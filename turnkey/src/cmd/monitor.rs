@@ -57,7 +57,7 @@ fn status(arguments: &StatusArguments) -> Result<u8, Failure> {
     Ok(if is_loaded { 0 } else { NOT_LOADED })
 }
 
-/// What `status --json` prints.
+/// The page that `status --json` prints.
 #[derive(Serialize)]
 struct StatusPage<'a> {
     schema: &'static str,
@@ -112,7 +112,7 @@ fn version(version: &SharedVersion) -> LoadedVersion<'_> {
     }
 }
 
-/// Where the jail's group is, fit for a terminal.
+/// The path of the jail's group, fit for a terminal.
 fn place(jail: &shared::WatchedJail) -> Option<String> {
     let path = jail.cgroup.as_ref()?;
     Some(path.to_string_lossy().escape_debug().to_string())

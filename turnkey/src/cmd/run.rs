@@ -176,7 +176,7 @@ impl RunObserver for CallerTerminal<'_> {
     }
 }
 
-/// Why nothing ran, and what an export lacks, are told even to those who want to hear nothing.
+/// Tells the report; why nothing ran, and what an export lacks, even to those who want to hear nothing.
 fn tell_story(report: &Report, arguments: &RunArguments) {
     let quiet = arguments.quiet;
     let colour = colour::wanted(arguments.colour, &std::io::stderr());

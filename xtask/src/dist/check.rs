@@ -75,7 +75,7 @@ fn extract(package: &Path, root: &Path) -> Result<()> {
     )
 }
 
-/// Everything lies where it is looked for, and the program does its work where there is nothing but itself.
+/// Checks that all files lie where they are looked for, and that the program works where there is nothing else.
 fn works(root: &Path) -> Result<()> {
     for file in stage::ONE_OF_EACH {
         ensure!(root.join(file).is_file(), "{file} was not installed");

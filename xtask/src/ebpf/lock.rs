@@ -22,7 +22,7 @@ pub struct Lock {
     pub toolchain: Identity,
 }
 
-/// Everything of a toolchain that can change the bytes.
+/// The parts of a toolchain that can change the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {

@@ -105,7 +105,7 @@ fn rustup_compilers() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether the compiler at this path lies in an installation with sources. The proxies of rustup
+/// True when the compiler at this path lies in an installation with sources. The proxies of rustup
 /// do not, and need not: their toolchains are looked at one by one.
 fn has_sources(rustc: &Path) -> bool {
     rustc.is_file()

@@ -333,7 +333,7 @@ impl Need {
         matches!(self.probe, Probe::Seccomp)
     }
 
-    /// Whether the task can go on without it.
+    /// True when the task can go on without it.
     pub fn is_optional(&self) -> bool {
         OPTIONAL.contains(&self.package)
     }

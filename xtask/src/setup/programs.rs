@@ -37,7 +37,7 @@ pub fn ensure_nextest() -> Result<()> {
     NEXTEST.ensure()
 }
 
-/// Whether `bpf-linker` is there.
+/// True when `bpf-linker` is there.
 pub fn has_bpf_linker() -> bool {
     BPF_LINKER.is_there()
 }

@@ -151,7 +151,7 @@ impl Nightly {
     }
 }
 
-/// Whether a test is left to the night.
+/// True when a test is left to the night.
 pub fn is_nightly(binary: &str, test: &str) -> bool {
     NIGHTLY.iter().any(|line| line.has(binary, test))
 }

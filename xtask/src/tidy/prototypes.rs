@@ -48,7 +48,7 @@ pub fn check(file: &File) -> Vec<Problem> {
         .collect()
 }
 
-/// Whether the line is one of those attributes.
+/// True when the line is one of those attributes.
 fn makes_a_program(line: &str) -> bool {
     line.strip_prefix("#[").is_some_and(|attribute| {
         let name = attribute
@@ -58,7 +58,7 @@ fn makes_a_program(line: &str) -> bool {
     })
 }
 
-/// Whether comments and attributes around the attribute hold the line.
+/// True when comments and attributes around the attribute hold the line.
 fn has_prototype(lines: &[&str], index: usize) -> bool {
     let belongs = |line: &&&str| line.starts_with("//") || line.starts_with("#[");
     let above = lines[..index].iter().rev().take_while(belongs);
@@ -66,7 +66,7 @@ fn has_prototype(lines: &[&str], index: usize) -> bool {
     above.chain(below).any(|line| is_prototype(line))
 }
 
-/// Whether the line is a plain comment that holds `name(arguments)`.
+/// True when the line is a plain comment that holds `name(arguments)`.
 fn is_prototype(line: &str) -> bool {
     let Some(comment) = line.strip_prefix("// ") else {
         return false;

@@ -17,7 +17,7 @@ pub struct File {
 }
 
 impl File {
-    /// Whether its name ends like this.
+    /// True when its name ends like this.
     pub fn has_extension(&self, extensions: &[&str]) -> bool {
         self.path
             .extension()

@@ -137,8 +137,8 @@ const UNEXPLAINED: &str = "a block of `unsafe` says right above it in a `// SAFE
 struct Place {
     /// Counted from 1.
     line: usize,
-    /// Whether it opens a block or an implementation, which promise something, or only asks the
-    /// caller for a promise.
+    /// True when it opens a block or an implementation, which promise something, rather than only
+    /// asking the caller for a promise.
     needs_explanation: bool,
 }
 
@@ -180,7 +180,7 @@ fn names_the_lint(tokens: TokenStream) -> bool {
         .any(|token| matches!(token, TokenTree::Ident(word) if word == "unsafe_code"))
 }
 
-/// Whether the statement around `line` (from 1) has the comment above it or beside it.
+/// True when the statement around `line` (from 1) has the comment above it or beside it.
 fn explained(lines: &[&str], line: usize) -> bool {
     let index = line.saturating_sub(1);
     if lines[index].contains(EXPLANATION) {

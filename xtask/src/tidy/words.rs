@@ -33,7 +33,7 @@ pub fn check(file: &File) -> Vec<Problem> {
     problems
 }
 
-/// Whether the word stands there by itself: `mktemp` patterns end in a longer row of that letter.
+/// True when the word stands there by itself: `mktemp` patterns end in a longer row of that letter.
 fn holds(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(start, found)| {
         let before = line[..start].chars().next_back();

@@ -33,7 +33,7 @@ pub fn programs(turnkey: &Path, tests: &[(String, PathBuf)]) -> Result<Programs>
 }
 
 impl Programs {
-    /// Their places in the guest.
+    /// The places of the programs in the guest.
     pub fn in_the_guest(&self) -> Vec<(PathBuf, PathBuf)> {
         let binaries = Path::new(BINARIES.trim_start_matches('/'));
         let tests = self.tests.iter();

@@ -124,7 +124,7 @@ impl Record {
         Ok(())
     }
 
-    /// Whether page, record and the list of machines belong together.
+    /// Checks that page, record and the list of machines belong together.
     pub fn check(root: &Path) -> Result<()> {
         let record = Record::read(root)?;
         let page = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();

@@ -93,8 +93,8 @@ impl Watch {
         }
     }
 
-    /// Whether it has ended, given how long it has been silent, how long it has run, and whether
-    /// the machine is still there.
+    /// The end of the machine's run, given how long it has been silent, how long it has run, and
+    /// whether it is still there; `None` while it goes on.
     pub fn end(&self, silent: Duration, together: Together, is_there: bool) -> Option<End> {
         if let Some(panic) = &self.panic {
             return Some(End::Panic(panic.clone()));

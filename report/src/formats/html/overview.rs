@@ -1,4 +1,4 @@
-//! What stands at the top of the page, what was used, what was enforced, and how much was seen.
+//! The top of the page, what was used, what was enforced, and how much was seen.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ struct Used {
     limit: Option<(f64, String)>,
 }
 
-/// What was used, of how much.
+/// The resources used, and the limits on them.
 pub fn usage(report: &Report) -> Markup {
     let cards = used(report).into_iter().map(|used| {
         let of_limit = used.limit.as_ref().map(|(_, limit)| format!("of {limit}"));
@@ -191,7 +191,7 @@ pub(super) fn duration(amount: f64) -> String {
     seconds(Duration::try_from_secs_f64(amount).unwrap_or_default())
 }
 
-/// What was enforced, and what showed it.
+/// The layers that were enforced, and what showed it.
 pub fn layers(report: &Report) -> Markup {
     let weaker = report
         .enforcement
@@ -272,7 +272,7 @@ pub fn calls(report: &Report) -> Markup {
     section("calls", "System calls made", count, list)
 }
 
-/// How much was seen, and how much of it is lost.
+/// The number of acts seen, and of those lost.
 pub fn evidence(report: &Report) -> Markup {
     let aside = if report.events.complete {
         say("span", "good", "complete")

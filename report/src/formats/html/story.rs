@@ -117,7 +117,7 @@ fn steps(finding: &Finding) -> Option<Markup> {
     (!finding.evidence.is_empty()).then_some(list)
 }
 
-/// What it adds to the score, of which nothing is left when others have filled it.
+/// The points that a finding adds to the score, of which nothing is left when others have filled it.
 fn points(finding: &Finding) -> String {
     match finding.score {
         _ if !finding.counts() => "accepted".to_owned(),

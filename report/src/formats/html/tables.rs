@@ -130,7 +130,7 @@ fn call(report: &Report, row: &RefusedCall) -> Markup {
     )
 }
 
-/// What every row of attempts says, whatever they were aimed at.
+/// The columns that every row of attempts has, whatever they were aimed at.
 struct Attempts<'a> {
     result: Result,
     count: u64,

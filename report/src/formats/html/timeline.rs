@@ -1,5 +1,5 @@
-//! What happened when, a lane for each process: a bar for its life, and a mark for what a rule
-//! spoke of, for the first try of each address, and for what was refused.
+//! The timeline, a lane for each process: a bar for its life, and a mark for what a rule spoke of,
+//! for the first try of each address, and for what was refused.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const LANES: usize = 40;
 /// Marks in a lane.
 const MARKS: usize = 60;
 
-/// Something at a time.
+/// A mark on a lane, at one point in time.
 struct Mark {
     at: f64,
     class: &'static str,

@@ -1,4 +1,4 @@
-//! Which process made which: every image can be folded away with what came of it.
+//! The tree of processes: every image can be folded away with what came of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::time_of_day;
 use crate::model::{Exit, Process, Report};
 use crate::terminal;
 
-/// How deep it is drawn: deeper ones stand side by side. A stored report can claim anything.
+/// The depth to which it is drawn: deeper ones stand side by side. A stored report can claim anything.
 const DEEPEST: usize = 40;
 
 /// The tree.
@@ -43,7 +43,7 @@ struct Tree<'r> {
     rows: &'r [Process],
     children: BTreeMap<usize, Vec<usize>>,
     roots: Vec<usize>,
-    /// How many attempts each image has in `violations`.
+    /// The number of attempts that each image has in `violations`.
     attempts: BTreeMap<u32, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What was found, for people.
+//! The problems found, for people.
 
 use std::io::{self, Write};
 

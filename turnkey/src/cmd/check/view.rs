@@ -1,10 +1,10 @@
-//! What was found, for programs.
+//! The problems found, for programs.
 
 use serde::Serialize;
 use turnkey_policy::lint::{CheckedProfile, LintFinding};
 use turnkey_policy::{LoadError, Problem, ProfilePlace};
 
-/// Everything that was looked at.
+/// The page on all profiles that were looked at.
 #[derive(Debug, Serialize)]
 pub struct CheckPage {
     pub schema: &'static str,
@@ -15,7 +15,7 @@ pub struct CheckPage {
 #[derive(Debug, Serialize)]
 pub struct ProfileProblems {
     pub profile: String,
-    /// Whether a run could use it.
+    /// True when a run could use the profile.
     pub usable: bool,
     pub findings: Vec<FoundProblem>,
 }
@@ -28,7 +28,7 @@ pub struct FoundProblem {
     /// The lint; `null` for errors.
     pub lint: Option<&'static str>,
     pub what: String,
-    /// Why it matters; `null` for errors.
+    /// The reason why it matters; `null` for errors.
     pub why: Option<String>,
     pub fix: Option<String>,
     /// The place where it is in front.

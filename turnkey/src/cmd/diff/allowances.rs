@@ -1,4 +1,4 @@
-//! What is allowed: by the rules, the tree and the filter of a profile, or because it was done before.
+//! The acts allowed: by the rules, the tree and the filter of a profile, or because they were done before.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,18 +25,18 @@ const OWN: &[&str] = &[
     "/sys",
 ];
 
-/// What one side allows.
+/// The acts that one side allows.
 pub struct SideAllowances<'a> {
     /// In the order of the profile.
     pub rules: Vec<Rule>,
-    /// Whose tree, filter and network; `None` for a report.
+    /// The profile with tree, filter and network; `None` for a report.
     policy: Option<&'a Policy>,
-    /// What was done, where there is a report.
+    /// The uses of a run, where there is a report.
     done: Option<&'a RunUses>,
 }
 
 impl<'a> SideAllowances<'a> {
-    /// Those of a profile.
+    /// The allowances of a profile.
     pub fn of_profile(policy: &'a Policy) -> Self {
         Self {
             rules: policy.rules.clone(),
@@ -45,7 +45,7 @@ impl<'a> SideAllowances<'a> {
         }
     }
 
-    /// What a run did, and what is like it: random names and versions are not told apart.
+    /// The allowances of a run: what it did, and what is like it. Random names and versions are not told apart.
     pub fn of_report(done: &'a RunUses) -> Self {
         let fold = FoldBreadth {
             level: 0,
@@ -83,7 +83,7 @@ impl<'a> SideAllowances<'a> {
         }
     }
 
-    /// Why a use of a file is not allowed to who acts, if it is not. Of `None` the strictest answer counts.
+    /// The reason why a use of a file is not allowed to who acts, if it is not. Of `None` the strictest answer counts.
     pub fn file(
         &self,
         want: FileWant,
@@ -114,7 +114,7 @@ impl<'a> SideAllowances<'a> {
         })
     }
 
-    /// Why an attempt is not allowed by the rules.
+    /// The reason why an attempt is not allowed by the rules, if it is not.
     fn against(&self, attempt: &Attempt<'_>) -> Option<String> {
         let rule = decide(&self.rules, attempt).map(|rule| &self.rules[rule]);
         let rule = rule.filter(|rule| rule.action >= RuleAction::Deny)?;
@@ -124,7 +124,7 @@ impl<'a> SideAllowances<'a> {
         })
     }
 
-    /// Why an act on an address is not allowed to who acts.
+    /// The reason why an act on an address is not allowed to who acts, if it is not.
     pub fn address(
         &self,
         act: &str,
@@ -173,7 +173,7 @@ impl<'a> SideAllowances<'a> {
         }
     }
 
-    /// Why a system call is not allowed.
+    /// The reason why a system call is not allowed, if it is not.
     pub fn call(&self, name: &str) -> Option<String> {
         if let Some(done) = self.done {
             let known = done.calls.as_ref().is_none_or(|calls| calls.contains(name));
@@ -184,7 +184,7 @@ impl<'a> SideAllowances<'a> {
     }
 }
 
-/// Whether a jail of this policy has a place for it.
+/// True when a jail of this policy has a place for such a use of the path.
 fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
     let filesystem = &policy.filesystem;
     let path = Path::new(std::str::from_utf8(path).unwrap_or_default());

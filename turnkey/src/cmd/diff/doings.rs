@@ -1,4 +1,4 @@
-//! What a stored report tells of a run.
+//! The uses of a run, as a stored report tells of them.
 
 mod used;
 
@@ -16,12 +16,12 @@ use used::ReportedUse;
 /// Ports from here on are the kernel's choice.
 const EPHEMERAL: u16 = 32768;
 
-/// What a run did.
+/// The uses of a run.
 #[derive(Debug, Default)]
 pub struct RunUses {
-    /// How each file was used.
+    /// The uses of each file, by what was wanted.
     pub files: BTreeMap<(FileWant, Vec<u8>), ReportedUse>,
-    /// How each address was, by the act.
+    /// The uses of each address, by the act.
     pub addresses: BTreeMap<(String, String), ReportedUse>,
     /// System calls, where the report has them.
     pub calls: Option<BTreeSet<String>>,
@@ -87,7 +87,7 @@ impl RunUses {
         }
     }
 
-    /// What of it is not allowed.
+    /// The uses that are not allowed.
     pub fn beyond<'d>(
         &'d self,
         allowances: &'d SideAllowances<'d>,

@@ -1,4 +1,4 @@
-//! What one profile allows and another one does not.
+//! The allowances of one profile that another one does not have.
 //!
 //! Rules are compared at the paths that patterns of either side stand for: wildcards empty, short and over
 //! several directories. The rest is compared key by key.
@@ -18,7 +18,7 @@ use super::allowances::SideAllowances;
 use crate::cmd::learn::witness::witnesses;
 use turnkey_report::escape;
 
-/// Everything that `above` allows and `below` does not.
+/// All that `above` allows and `below` does not.
 pub fn new(below: &Policy, above: &Policy) -> BTreeSet<NewEntry> {
     let mut new = rules_beyond(&SideAllowances::of_profile(below), above);
     new.extend(places(below, above));
@@ -88,7 +88,7 @@ fn one(kind: &'static str, what: &str, why: &str) -> NewEntry {
     }
 }
 
-/// What the rules of `above` let pass and those of the other side do not.
+/// The attempts that the rules of `above` let pass and those of the other side do not.
 pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewEntry> {
     let mut new = BTreeSet::new();
     // Where no pattern speaks, rules without any decide.
@@ -142,7 +142,7 @@ pub fn rules_beyond(below: &SideAllowances<'_>, above: &Policy) -> BTreeSet<NewE
     new
 }
 
-/// Who acts, as far as rules ask for that.
+/// The program that acts, as far as rules ask for that.
 struct ActingProgram {
     /// `None` where no rule asks.
     exe: Option<Vec<u8>>,
@@ -197,7 +197,7 @@ impl ActingProgram {
     }
 }
 
-/// Why the other side stops what this one lets pass, when somebody tries it.
+/// The reason why the other side stops what this one lets pass, when somebody tries it.
 fn passes(
     below: &SideAllowances<'_>,
     above: &Policy,

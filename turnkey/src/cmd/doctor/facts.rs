@@ -1,4 +1,4 @@
-//! What is known about the host, as data.
+//! The facts known about the host, as data.
 
 use std::path::PathBuf;
 
@@ -12,20 +12,20 @@ use super::preemption::Omission;
 /// An attempt: it worked, or the kernel's answer.
 pub type Trial = Result<(), Errno>;
 
-/// Everything that findings are made of.
+/// All facts that findings are made of.
 #[derive(Clone, Debug)]
 pub struct HostFacts {
     /// Release, such as 6.18.44.
     pub kernel: String,
     /// Effective user.
     pub user: u32,
-    /// What the caller may.
+    /// The capabilities of the caller.
     pub capabilities: Vec<CallerCapability>,
     /// The switches that bear on namespaces.
     pub switches: NamespaceSwitches,
     /// A process in all namespaces.
     pub namespaces: Trial,
-    /// Its rights inside.
+    /// The rights of that process inside.
     pub rights_inside: Trial,
     /// A syscall filter.
     pub seccomp: Trial,
@@ -45,13 +45,13 @@ pub struct HostFacts {
     pub security_modules: Option<Vec<String>>,
     /// The chosen word of `/sys/kernel/security/lockdown`; `None` when it cannot be read.
     pub lockdown: Option<String>,
-    /// How the monitor would stand between a program and this kernel.
+    /// The tier in which the monitor would stand between a program and this kernel.
     pub tier: Available,
     /// The hooks of the lsm tier that this kernel has, or why that cannot be told.
     pub hooks: Result<KnownHooks, String>,
-    /// Which of the monitor's programs the kernel leaves out.
+    /// The programs of the monitor that the kernel leaves out.
     pub omission: Omission,
-    /// Nobody but root can load programs for all, or why somebody can.
+    /// Success when nobody but root can load programs for all, or the reason why somebody can.
     pub shared: Result<(), String>,
     /// The monitor was loaded: what its canary proved, or why not.
     pub monitor: Result<String, String>,
@@ -75,9 +75,9 @@ pub struct NoGroups {
 pub struct CallerCapability {
     /// As in capabilities(7).
     pub name: String,
-    /// What turnkey does with it.
+    /// The purpose for which turnkey uses it.
     pub purpose: &'static str,
-    /// Whether it is in the effective set.
+    /// True when it is in the effective set.
     pub held: bool,
 }
 
@@ -92,12 +92,12 @@ pub struct LandlockFacts {
     pub refuses: Trial,
 }
 
-/// Where the jail's groups would be, and whether they can.
+/// The place where the jail's groups would be, and whether they can be made.
 #[derive(Clone, Debug)]
 pub struct CgroupFacts {
     /// The v2 directory below which they are made.
     pub unified: PathBuf,
-    /// Where each controller is.
+    /// The place of each controller.
     pub controllers: Vec<(Controller, ControllerHome)>,
     /// Groups were made, a process born in them, and removed; or why not.
     pub made: Result<(), String>,

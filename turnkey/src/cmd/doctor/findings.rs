@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::facts::HostFacts;
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
@@ -36,15 +36,15 @@ impl CheckState {
 pub struct CheckFinding {
     /// Names the check.
     pub check: &'static str,
-    /// What turnkey does with it.
+    /// The use that turnkey makes of it.
     pub needed_for: &'static str,
-    /// What it came to.
+    /// The result of the check.
     pub state: CheckState,
-    /// What was seen.
+    /// The observation, in words.
     pub found: String,
     /// The file it was read from, or the system call that was tried.
     pub source: &'static str,
-    /// What to do; always there unless the state is ok.
+    /// The advice on what to do; always there unless the state is ok.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -98,7 +98,7 @@ pub fn findings(facts: &HostFacts) -> Vec<CheckFinding> {
     findings
 }
 
-/// Whether the default profile can be enforced whole.
+/// True when the default profile can be enforced whole.
 pub fn whole(findings: &[CheckFinding]) -> bool {
     findings
         .iter()

@@ -21,7 +21,7 @@ use turnkey_supervisor::{Strictness, plan};
 
 /// The profile that a run without flags has.
 const DEFAULT: &str = "untrusted";
-/// What the monitor needs besides: number, name and purpose.
+/// The capabilities that the monitor needs besides: number, name and purpose.
 const FOR_THE_MONITOR: [(u8, &str, &str); 3] = [
     (39, "CAP_BPF", "the monitor's eBPF programs"),
     (38, "CAP_PERFMON", "the monitor's tracepoints"),
@@ -31,7 +31,7 @@ const FOR_THE_MONITOR: [(u8, &str, &str); 3] = [
 const PROGRAM: &str = "/bin/true";
 const SECURITY: &str = "/sys/kernel/security";
 
-/// Everything there is to know.
+/// Gathers all facts about the host.
 pub fn gather() -> anyhow::Result<HostFacts> {
     let no_files = |path: &str| Err(format!("{path} is no shipped profile"));
     let policy = turnkey_policy::load(DEFAULT, &no_files, &Overrides::default())?;
@@ -103,7 +103,7 @@ fn omission(release: &str, version: &str) -> Omission {
     kernel.omission()
 }
 
-/// Where the rehearsal takes place: here, unless no run may be started here.
+/// The working directory of the rehearsal: the current one, unless no run may be started there.
 fn working_directory(policy: &Policy) -> PathBuf {
     let program = [OsString::from(PROGRAM)];
     match plan(policy, Strictness::Whole, &program, None) {

@@ -1,35 +1,35 @@
-//! Whether the kernel takes the processor from a task that is in one of the monitor's programs, and
-//! leaves the program out for the next task that comes to it there.
+//! Tells whether the kernel takes the processor from a task that is in one of the monitor's
+//! programs, and leaves the program out for the next task that comes to it there.
 
 use turnkey_monitor::interrupts_tracepoints;
 
 /// The first kernel that leaves no hook of BPF LSM out; stable kernels before it have learnt it too.
 const HOOKS: (u32, u32) = (6, 2);
 
-/// What came to the kernel together with it.
+/// The symbol that came to the kernel together with it.
 const HOOKS_SYMBOL: &str = "__bpf_prog_enter_recur";
 
 /// Programs that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOutPrograms {
-    /// Those at hooks of BPF LSM.
+    /// The programs at hooks of BPF LSM.
     Hooks,
-    /// Those at tracepoints.
+    /// The programs at tracepoints.
     Tracepoints,
 }
 
-/// What is known of it.
+/// The programs known to be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Omission {
-    /// Nothing is left out.
+    /// No program is left out.
     Never,
-    /// These are.
+    /// The named programs are left out.
     Happens(LeftOutPrograms),
-    /// These are if the kernel preempts itself, which cannot be told.
+    /// The named programs are left out if the kernel preempts itself, which cannot be told.
     Unknown(LeftOutPrograms),
 }
 
-/// What the kernel says of itself.
+/// The texts in which the kernel describes itself.
 pub struct KernelBuild<'a> {
     /// As in uname(2).
     pub release: &'a str,
@@ -44,7 +44,7 @@ pub struct KernelBuild<'a> {
 }
 
 impl KernelBuild<'_> {
-    /// What it leaves out.
+    /// The programs that the kernel leaves out.
     pub fn omission(&self) -> Omission {
         match (self.guarded(), self.preempts()) {
             (None, _) | (_, Some(false)) => Omission::Never,

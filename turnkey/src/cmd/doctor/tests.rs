@@ -107,7 +107,7 @@ fn for_a_user() -> HostFacts {
     facts
 }
 
-/// What the one check came to, on the good host with a change.
+/// The finding of the one check, on the good host with a change.
 #[track_caller]
 fn check(name: &str, change: impl FnOnce(&mut HostFacts)) -> CheckFinding {
     let mut facts = good();

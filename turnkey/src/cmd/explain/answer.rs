@@ -110,7 +110,7 @@ fn decides(rule: &RuleDefinition, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "  {}", rule.why)
 }
 
-/// What rules let through has to be there as well.
+/// Writes the row of the jail's tree at the path: what rules let through has to be there as well.
 fn place(row: &TreeRow, out: &mut impl Write) -> io::Result<()> {
     let source = row.source.as_ref();
     let source = match source {

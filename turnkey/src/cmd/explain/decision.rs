@@ -1,4 +1,4 @@
-//! Which rule decides on an attempt, and why: `explain --path P --on KIND`.
+//! The rule that decides on an attempt, and why: `explain --path P --on KIND`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub struct ExplainedDecision {
     pub script: Option<String>,
     /// The rule that decides; `null` when none speaks of the attempt, and it is let through.
     pub decides: Option<RuleDefinition>,
-    /// Those that match by what was tried, for each way in which the file is opened.
+    /// The rules that match by what was tried, for each way in which the file is opened.
     pub asked: Vec<AskedAttempt>,
     /// The rule that knows the file by itself, whatever its name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct ExplainedDecision {
     /// Rules that say nothing because the program's home lacks the path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
-    /// What of the jail's tree holds the path.
+    /// The row of the jail's tree that holds the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRow>,
 }
@@ -71,12 +71,12 @@ pub struct AskedAttempt {
 pub struct RuleMatch {
     #[serde(flatten)]
     pub candidate: RankedRule,
-    /// Why the one before it comes first.
+    /// The reason why the one before it comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<RankReason>,
 }
 
-/// Why one comes before another.
+/// The reason why one comes before another.
 #[derive(Debug, Serialize)]
 pub struct RankReason {
     pub reason: &'static str,
@@ -130,14 +130,14 @@ fn silent(rules: &[Rule], attempt: &Attempt<'_>) -> Vec<String> {
 }
 
 impl ExplainedDecision {
-    /// Whether it depends on who acts, and that is not known.
+    /// True when the answer depends on who acts, and that is not known.
     pub fn is_about_nobody(&self, asked: &AskedAttempt) -> bool {
         let names =
             |one: &RuleMatch| !one.candidate.exe.is_empty() || !one.candidate.script.is_empty();
         self.exe.is_none() && asked.matching.iter().any(names)
     }
 
-    /// Whether it is about a path of the jail's tree; a memory file lies outside.
+    /// True when the question is about a path of the jail's tree; a memory file lies outside.
     pub fn is_in_the_tree(&self) -> bool {
         self.path.as_ref().is_some_and(|path| path.starts_with('/'))
     }

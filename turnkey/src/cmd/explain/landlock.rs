@@ -11,12 +11,12 @@ pub struct LandlockView {
     pub abi: u32,
     /// Refused everywhere unless a rule grants it.
     pub handled: Vec<&'static str>,
-    /// What of the world outside cannot be reached.
+    /// The parts of the world outside that cannot be reached.
     pub scopes: Vec<&'static str>,
     pub rules: Vec<LandlockGrant>,
 }
 
-/// What is granted at a path and beneath it.
+/// The rights that are granted at a path and beneath it.
 #[derive(Debug, Serialize)]
 pub struct LandlockGrant {
     pub path: String,

@@ -1,4 +1,4 @@
-//! What `explain --path P --on KIND` asks.
+//! The question of `explain --path P --on KIND`.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub struct ExplainQuestion {
     /// Each is decided by itself; empty for kinds that have none.
     pub access: Vec<OpenAccess>,
     pub flag: Option<FileFlag>,
-    /// Who acts, as far as it is known: the program, and the script that it interprets.
+    /// The program that acts, as far as it is known; `script` is the script that it interprets.
     pub exe: Option<Vec<u8>>,
     pub script: Option<Vec<u8>>,
 }
@@ -102,7 +102,7 @@ impl ExplainQuestion {
         Ok(())
     }
 
-    /// Who acts, if that is known.
+    /// The actor, if the program is known.
     fn actor(&self) -> Option<ActorPaths<'_>> {
         let exe = self.exe.as_deref()?;
         let script = self.script.as_deref();

@@ -18,7 +18,7 @@ pub struct RulesView {
 #[derive(Debug, Serialize)]
 pub struct RuleDefinition {
     pub id: String,
-    /// What it comes to under the profile's mode.
+    /// The action under the profile's mode.
     pub action: &'static str,
     /// As written, when the mode softens it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,16 +35,16 @@ pub struct RuleDefinition {
     /// Scripts whose attempts it speaks of alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub script: Vec<String>,
-    /// Whether its paths stand for files, by whatever name, and have to be there.
+    /// The way in which its paths stand for files, by whatever name, and have to be there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_file: Option<&'static str>,
-    /// Its patterns decide only where no pattern of another rule does.
+    /// True when its patterns decide only where no pattern of another rule does.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub yields: bool,
-    /// It speaks only of what the profile does not show.
+    /// True when it speaks only of what the profile does not show.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// It speaks, in the program's own home, only of what is there when the run begins.
+    /// True when it speaks, in the program's own home, only of what is there when the run begins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub present: bool,
     pub why: String,
@@ -168,7 +168,7 @@ pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<RankedRule
 }
 
 impl RankedRule {
-    /// What it means, in one line: the object, its state, and who acts.
+    /// The meaning of the rule in one line: the object, its state, and who acts.
     pub fn means(&self) -> String {
         let mut means = self.speaks_of();
         if !self.flags.is_empty() {

@@ -149,7 +149,7 @@ fn python() {
     insta::assert_snapshot!("python_json", object(&view));
 }
 
-/// What makes the other shipped profiles what they are; their JSON is made by the same code.
+/// The page of another shipped profile; the JSON of each is made by the same code.
 fn shown(profile: &str, command: &[&str]) -> String {
     let mut view = view(&policy(profile), command);
     view.profile.sha256 = "(of the profile)".to_owned();

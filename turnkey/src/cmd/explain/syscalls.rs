@@ -1,4 +1,4 @@
-//! What the syscall filters answer.
+//! The answers of the syscall filters.
 
 use serde::Serialize;
 use turnkey_policy::syscalls::arguments::{ArgumentRefusal, REFUSALS};
@@ -78,7 +78,7 @@ fn allowed(policy: &turnkey_policy::SyscallPolicy) -> Vec<AllowedCalls> {
     rows
 }
 
-/// What the policy does not allow at all has no arguments to refuse.
+/// True when the policy allows one of the calls: one that it does not allow at all has no arguments to refuse.
 fn speaks_of(refusal: &ArgumentRefusal, policy: &turnkey_policy::SyscallPolicy) -> bool {
     let mut calls = refusal.syscalls.iter();
     calls.any(|name| policy.allow.contains(name))

@@ -13,14 +13,14 @@ use super::view::shown;
 /// One step.
 #[derive(Debug, Serialize)]
 pub struct TreeRow {
-    /// What is done.
+    /// The kind of step.
     pub step: &'static str,
-    /// Where, as seen from inside.
+    /// The path, as seen from inside.
     pub path: String,
-    /// What of the host shows there, or what a symlink says.
+    /// The path of the host that shows there, or the text of a symlink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What of a mount is closed.
+    /// The restrictions of a mount.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<&'static str>,
     /// Bytes: of a file, or the most that a memory file system may hold.
@@ -113,8 +113,8 @@ fn decoy(path: &Path, plan: &Plan) -> Option<String> {
     planted.then(|| words.to_owned())
 }
 
-/// Why the profile gives the jail this path of the host: by its own name, or by that of a symlink
-/// which leads to it.
+/// The reason why the profile gives the jail this path of the host: by its own name, or by that of
+/// a symlink which leads to it.
 fn reason(path: &Path, plan: &Plan) -> Option<String> {
     let filesystem = &plan.policy.filesystem;
     let leads_here = |named: &Path| matches!(plan.host.fact(named), PathFact::Symlink { leads_to: Some(target), .. } if target == path);

@@ -1,5 +1,5 @@
-//! What is shown of a plan, in the order of a run: the shape of `explain --json`, and what the
-//! page for people is written from.
+//! The view of a plan, in the order of a run: the shape of `explain --json`, and what the page for
+//! people is written from.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +31,7 @@ pub struct PlanView {
     pub namespaces: Vec<NamespaceView>,
     pub identity: IdentityView,
     pub groups: Vec<GroupView>,
-    /// What of the limits on disks has no effect, and why.
+    /// The limits on disks that have no effect, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unheld: Option<String>,
     pub tree: Vec<TreeRow>,
@@ -57,7 +57,7 @@ pub struct ProfileView {
 #[derive(Debug, Serialize)]
 pub struct CommandView {
     pub arguments: Vec<String>,
-    /// Where the program is looked for, in this order.
+    /// The paths where the program is looked for, in this order.
     pub candidates: Vec<String>,
     pub directory: String,
     pub environment: Vec<String>,
@@ -75,7 +75,7 @@ pub struct IdentityView {
     pub hostname: String,
     /// User and group inside.
     pub id: u32,
-    /// What the host sees, in words: it depends on the group of the run.
+    /// The user and group that the host sees, in words: they depend on the group of the run.
     pub host_id: String,
     pub capabilities: &'static str,
     pub no_new_privileges: bool,
@@ -101,13 +101,13 @@ pub struct RlimitView {
 pub struct NetworkView {
     pub mode: &'static str,
     pub loopback_up: bool,
-    /// Whom the program may talk to over TCP, through turnkey.
+    /// The hosts that the program may talk to over TCP, through turnkey.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<HostView>,
-    /// Where sockets of turnkey's wait in the jail's network.
+    /// The addresses at which sockets of turnkey's wait in the jail's network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<String>,
-    /// What lies in an allowed range and is not meant by it.
+    /// The addresses that lie in an allowed range and are not meant by it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<String>,
 }
@@ -115,13 +115,13 @@ pub struct NetworkView {
 #[derive(Debug, Serialize)]
 pub struct HostView {
     pub to: String,
-    /// What a name was resolved to, just now; the run resolves it again.
+    /// The addresses that a name was resolved to, just now; the run resolves it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
     pub why: String,
 }
 
-/// What turnkey itself ends a run for.
+/// The conditions under which turnkey itself ends a run.
 #[derive(Debug, Serialize)]
 pub struct SupervisorView {
     pub wall_seconds: f64,
@@ -270,7 +270,7 @@ fn network(plan: &Plan) -> NetworkView {
     }
 }
 
-/// What rules keep a jail in the host's network from that hands out the host's credentials.
+/// The addresses, handing out the host's credentials, that rules keep a jail in the host's network from.
 fn guarded(policy: &Policy) -> Vec<String> {
     let metadata = endpoint::guarded().filter(|(_, special)| *special == SpecialAddress::Metadata);
     let is_denied = |net: &Subnet| {
@@ -305,7 +305,7 @@ fn supervisor(policy: &Policy) -> SupervisorView {
     }
 }
 
-/// Those that lead to this.
+/// The behaviours with this response.
 fn behaviours(policy: &Policy, response: BehaviourResponse) -> Vec<&'static str> {
     let all = Behaviour::ALL.iter();
     let those = all.filter(|one| policy.response(**one) == response);

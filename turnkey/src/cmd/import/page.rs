@@ -43,7 +43,7 @@ impl ProfilePage {
         self.notes.push(words.join(" "));
     }
 
-    /// What is not as it was.
+    /// The notes on what is not as it was.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -25,7 +25,7 @@ struct OciSeccomp {
     default_errno_ret: Option<u64>,
     #[serde(default)]
     syscalls: Vec<OciEntry>,
-    /// Which architectures it speaks of: turnkey has one, and refuses the others.
+    /// The architectures that the file speaks of: turnkey has one, and refuses the others.
     #[serde(rename = "archMap")]
     _arch_map: Option<Value>,
     #[serde(rename = "architectures")]
@@ -65,8 +65,9 @@ impl OciConditions {
 }
 
 impl OciEntry {
-    /// Whether it speaks of a program on this processor without any capability, which is what a jail
-    /// holds. Every kernel that turnkey runs on is newer than those that such files ask for.
+    /// True when the entry speaks of a program on this processor without any capability, which is
+    /// what a jail holds. Every kernel that turnkey runs on is newer than those that such files ask
+    /// for.
     fn applies(&self) -> bool {
         let wanted = |conditions: &OciConditions| {
             conditions.caps.is_empty()
@@ -88,7 +89,7 @@ impl OciEntry {
     }
 }
 
-/// What the file says of calls, as far as it speaks of this processor.
+/// The file's answers to calls, as far as it speaks of this processor.
 #[derive(Debug, Default)]
 struct CallVerdicts {
     allowed: BTreeSet<String>,
@@ -253,7 +254,7 @@ fn note(page: &mut ProfilePage, names: &[&str], what: &str) {
     }
 }
 
-/// What the file answers to everything that it does not name.
+/// Notes a difference in the answer to calls that the file does not name.
 fn answers(seccomp: &OciSeccomp, page: &mut ProfilePage) {
     let default = answer(&seccomp.default_action, seccomp.default_errno_ret);
     let allowed = [ALLOW, LOG].contains(&seccomp.default_action.as_str());

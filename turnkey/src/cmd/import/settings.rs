@@ -68,7 +68,7 @@ pub fn read(value: Value, file: &str, home: Option<&str>) -> anyhow::Result<Prof
     Ok(page)
 }
 
-/// Where a path of the settings lies.
+/// The place of a path of the settings.
 #[derive(Debug, PartialEq, Eq)]
 enum PathPlace {
     /// In the caller's directory, which is `/workspace` in a jail: the rest of the path.
@@ -259,7 +259,7 @@ fn patterns(
     patterns
 }
 
-/// Where a jail on top of `untrusted` holds something.
+/// The places at which a jail on top of `untrusted` holds something.
 const SHOWN: [&str; 7] = [WORKSPACE, "/usr", "/bin", "/sbin", "/lib", "/etc", "/tmp"];
 
 /// The same, with what it is given to write.
@@ -270,7 +270,7 @@ fn shown(filesystem: &SrtFilesystem, home: Option<&str>) -> Vec<String> {
     SHOWN.map(str::to_owned).into_iter().chain(given).collect()
 }
 
-/// What both mean as patterns.
+/// The wildcards that mean the same to both.
 const WILDCARDS: [char; 2] = ['*', '?'];
 
 /// Without a meaning for what has one in turnkey's patterns alone.
@@ -286,7 +286,7 @@ fn literal(path: &str) -> String {
     literal
 }
 
-/// What is different whatever the settings say.
+/// Notes the differences in what can be read, and what is different whatever the settings say.
 fn reads(filesystem: &SrtFilesystem, page: &mut ProfilePage) {
     page.note(
         "everything that is not denied can be read there; here only the system's directories and the workspace are there: show more with `filesystem.read` or --read",

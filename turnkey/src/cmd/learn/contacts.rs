@@ -1,4 +1,4 @@
-//! Whom a run talked to over the internet's protocols, or tried to.
+//! The peers that a run talked to over the internet's protocols, or tried to.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -8,14 +8,14 @@ use turnkey_facts::{Address, Event, Kind, NetworkAct};
 use super::seen::UsedBy;
 use turnkey_report::asked;
 
-/// Where name servers answer.
+/// The port of name servers.
 pub const NAME_SERVER: u16 = 53;
 /// Different contacts and names that are kept, each. Whatever has more is not learned from one run.
 const MOST: usize = 1 << 12;
 /// Names that are kept of what one process has asked for.
 const NAMES: usize = 4;
 
-/// What was done.
+/// The kind of a contact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContactKind {
     /// connect(2)
@@ -29,7 +29,7 @@ pub enum ContactKind {
 /// A way of talking to somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContactKey {
-    /// How.
+    /// The kind of contact.
     pub act: ContactKind,
     /// Datagrams; otherwise a stream.
     pub datagrams: bool,
@@ -37,16 +37,16 @@ pub struct ContactKey {
     pub address: SocketAddr,
 }
 
-/// Who did it, and what for.
+/// The programs that made a contact, and the names that they had asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MadeBy {
-    /// Who, and how often.
+    /// The programs, and how often.
     pub by: UsedBy,
-    /// What the same process had asked name servers for before.
+    /// The names that the same process had asked name servers for before.
     pub names: BTreeSet<String>,
 }
 
-/// Everybody that a run talked to.
+/// The contacts of a run.
 #[derive(Debug, Default)]
 pub struct RunContacts {
     /// In order.

@@ -41,20 +41,20 @@ const MAKES: &[&str] = &[
 pub struct AllowedPattern {
     /// The pattern.
     pub pattern: String,
-    /// Which programs, and how often.
+    /// The programs that need it, and how often they used it.
     pub why: String,
 }
 
-/// Something that was tried and is not allowed without a person's word.
+/// An act that was tried and is not allowed without a person's word.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeftOut {
-    /// What, by whom, and which rule is against it.
+    /// The act, who tried it, and the rule against it.
     pub words: String,
     /// The exact pattern, for a file that no rule of the profile below stops.
     pub pattern: Option<String>,
 }
 
-/// What a profile is to say.
+/// The contents of a profile to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileDraft {
     /// By what is wanted, in the order of the patterns.
@@ -65,31 +65,31 @@ pub struct ProfileDraft {
     pub trees: Vec<AllowedPattern>,
     /// In order.
     pub left_out: Vec<LeftOut>,
-    /// What was done beside files, and nothing is against.
+    /// The acts beside files that nothing is against.
     pub notes: Vec<String>,
-    /// Whom it may talk to.
+    /// The peers that it may talk to.
     pub talk: NetworkDraft,
-    /// How far the patterns were folded.
+    /// The level to which the patterns were folded.
     pub level: u8,
 }
 
 /// Whatever a draft is made from.
 pub struct DraftSources<'s> {
-    /// What the run did.
+    /// The acts of the run.
     pub seen: &'s SeenUses,
-    /// What it was held against: the profile below, or the one that is added to.
+    /// The policy it was held against: the profile below, or the one that is added to.
     pub policy: &'s Policy,
     /// Names of the system calls that were made.
     pub calls: &'s BTreeSet<&'static str>,
-    /// What it has talked through.
+    /// The network that it has talked through.
     pub around: &'s ContactFacts,
     /// There is a profile that is added to.
     pub is_added_to: bool,
-    /// Where toolchains lie that the command has brought along.
+    /// The places of toolchains that the command has brought along.
     pub installations: &'s [Vec<u8>],
 }
 
-/// What is to be made of one use of a file.
+/// The fate of one use of a file in the draft.
 enum UseFate {
     Allow,
     SaidAlready,
@@ -168,7 +168,7 @@ fn scratch(policy: &Policy) -> Vec<Vec<u8>> {
     paths.collect()
 }
 
-/// Where something was made by a call that is not told, any place that can be written to is meant.
+/// Adds all places that can be written to, where something was made by a call whose place is not told.
 fn add_places_to_make_in(
     sources: &DraftSources<'_>,
     lines: &mut BTreeMap<FileWant, BTreeMap<String, UsedBy>>,
@@ -259,7 +259,7 @@ fn fate(sources: &DraftSources<'_>, wanted: &FileUse, by: &UsedBy) -> UseFate {
     UseFate::Allow
 }
 
-/// Which rule is against something, and why.
+/// The words on which rule is against something, and why.
 pub fn against(rule: &Rule) -> String {
     format!(
         "rule `{}` is against it, {}",
@@ -436,7 +436,7 @@ fn covered(lines: &BTreeMap<String, UsedBy>) -> Vec<(String, String)> {
     covered
 }
 
-/// What of a run a policy would stop although it is to be allowed, in words.
+/// The uses of a run that a policy would stop although they are to be allowed, in words.
 pub fn stopped_by(policy: &Policy, sources: &DraftSources<'_>) -> Vec<String> {
     let uses = sources.seen.uses.iter();
     let allowed = uses.filter(|(wanted, by)| {

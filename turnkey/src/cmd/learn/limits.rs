@@ -16,7 +16,7 @@ use std::time::Duration;
 use turnkey_policy::JailLimits;
 use turnkey_policy::quantity::{format_duration, format_size};
 
-/// What a run took.
+/// The resources that a run took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MeasuredUsage {
     /// Bytes, at most, at once.
@@ -40,9 +40,9 @@ pub struct LimitNeed {
     pub value: String,
     /// Without quotes.
     pub is_count: bool,
-    /// What was measured, and what was made of it.
+    /// The measurement, and what was made of it.
     pub why: String,
-    /// Whether a policy allows less.
+    /// True when a policy allows less.
     pub exceeds: fn(&JailLimits, &str) -> bool,
 }
 

@@ -21,24 +21,24 @@ use turnkey_report::errno_name;
 /// More hosts than these are no list that anybody reads.
 const MOST: usize = 64;
 
-/// What a run has talked through.
+/// The network that a run has talked through.
 #[derive(Debug, Default)]
 pub struct ContactFacts {
     /// The hosts that were allowed, each name with what it led to.
     pub allowed: Vec<AllowedHost>,
-    /// Those of them that were given as flags, as they are written.
+    /// The allowed hosts that were given as flags, as they are written.
     pub flags: BTreeSet<String>,
     /// The host's own addresses.
     pub own: Vec<IpAddr>,
-    /// What names led to that the program had asked for itself, in the host's network.
+    /// The addresses of names that the program had asked for itself, in the host's network.
     pub names: BTreeMap<String, Vec<IpAddr>>,
-    /// What turnkey has passed on.
+    /// The traffic that turnkey has passed on.
     pub passages: Vec<Passage>,
     /// The mode was given as a flag, or follows from one.
     pub is_mode_given: bool,
 }
 
-/// What `[network]` is to say.
+/// The contents of `[network]` to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkDraft {
     /// The mode and why it is this one; `None` where the profile below has it already.
@@ -51,11 +51,11 @@ pub struct NetworkDraft {
     pub notes: BTreeSet<String>,
 }
 
-/// What becomes of a contact.
+/// The fate of a contact.
 enum ContactFate {
     /// The jail's own loopback is enough.
     ToItself,
-    /// It is to be on the list.
+    /// The host is to be on the list.
     Host(String),
     /// The profile below has it on its list.
     SaidAlready,
@@ -63,7 +63,7 @@ enum ContactFate {
     Decide(String),
 }
 
-/// What a profile is to say; one that is added to never allows less than before.
+/// The network section of a profile; one that is added to never allows less than before.
 pub fn talk(
     contacts: &RunContacts,
     policy: &Policy,
@@ -228,7 +228,7 @@ fn waits(contact: &ContactKey, policy: &Policy) -> ContactFate {
     }
 }
 
-/// Why an address is nobody that a profile should name without a person's word.
+/// The reason why an address is nobody that a profile should name without a person's word.
 fn what_is_near(address: IpAddr, own: &[IpAddr]) -> Option<&'static str> {
     if let Some(special) = SpecialAddress::from_address(address) {
         return Some(special.name());
@@ -247,7 +247,7 @@ fn what_is_near(address: IpAddr, own: &[IpAddr]) -> Option<&'static str> {
     is_private.then_some("a private address, which elsewhere is somebody else's")
 }
 
-/// Who talked to a host, how often, and with what success.
+/// The words on who talked to a host, how often, and with what success.
 fn why(host: &str, made: &MadeBy, around: &ContactFacts) -> String {
     let mut words = made.by.words();
     if !made.names.is_empty() {
@@ -335,7 +335,7 @@ fn in_words(contact: &ContactKey) -> String {
     format!("{act} {}{over}", contact.address)
 }
 
-/// What of the contacts a policy would stop although it is to be allowed, in words.
+/// The contacts that a policy would stop although they are to be allowed, in words.
 pub fn stopped_by(
     policy: &Policy,
     contacts: &RunContacts,

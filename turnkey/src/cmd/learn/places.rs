@@ -17,7 +17,7 @@ use turnkey_report::escape;
 /// The broadest level.
 pub const LEVELS: u8 = 4;
 
-/// Where toolchains and libraries lie. What is directly in one of these is a library, or an
+/// Directories of toolchains and libraries. What is directly in one of these is a library, or an
 /// installation of its own.
 const INSTALLED: &[&str] = &[
     "/lib",
@@ -37,20 +37,20 @@ const INSTALLED: &[&str] = &[
     "/usr/src",
 ];
 
-/// Where names are made up.
+/// Directories in which names are made up.
 const TEMPORARY: &[&str] = &["/dev/shm", "/tmp", "/var/tmp"];
 
-/// Where each file has a meaning of its own.
+/// Directories in which each file has a meaning of its own.
 const EXACT: &[&str] = &["/bin", "/dev", "/etc", "/proc", "/sbin", "/sys", "/usr"];
 
-/// How broadly to fold.
+/// The breadth of folding.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldBreadth<'f> {
     /// From 0, which is not at all.
     pub level: u8,
     /// Places of the jail's own memory, besides [`TEMPORARY`].
     pub scratch: &'f [Vec<u8>],
-    /// Where toolchains lie that the command has brought along.
+    /// The places of toolchains that the command has brought along.
     pub installations: &'f [Vec<u8>],
 }
 
@@ -93,7 +93,7 @@ pub fn patterns(
     vec![data(fold.level, &parts, directory)]
 }
 
-/// How many parts of a path a place has that the path is in.
+/// The number of parts that a place has, when the path is in it.
 fn below(path: &[u8], place: &[u8]) -> Option<usize> {
     let rest = path.strip_prefix(place)?;
     (rest.is_empty() || rest.starts_with(b"/"))
@@ -121,7 +121,7 @@ fn exact_or(beside: bool, parts: &[&[u8]]) -> String {
     format!("/{}", parts.iter().map(part).collect::<Vec<_>>().join("/"))
 }
 
-/// What is in the directory. A name that begins with a dot is configuration.
+/// The pattern for data: all that is in the directory. A name that begins with a dot is configuration.
 fn data(level: u8, parts: &[&[u8]], directory: bool) -> String {
     if level >= 2 && parts.len() > 1 {
         return join(&parts[..1], "**");
@@ -159,7 +159,7 @@ fn installed(level: u8, parts: &[&[u8]], depth: usize) -> String {
     }
 }
 
-/// Where random names are made: those are folded, others stay.
+/// The patterns for a path where random names are made: those are folded, others stay.
 fn in_temporary(parts: &[&[u8]], depth: usize) -> Vec<String> {
     let (place, rest) = parts.split_at(depth);
     match rest {
@@ -200,7 +200,7 @@ fn versionless(name: &[u8]) -> String {
     literal(name)
 }
 
-/// What programs put in front of a random part.
+/// Texts that programs put in front of a random part.
 const STEMS: &[&str] = &[
     "tmp.", "tmp", "cc", "pymp-", "pym-", "sem.mp-", "sem.", "sh-thd.", "sh-thd", "etilqs_",
     "npm-", "pip-", "go-build", "rustc", "#",
@@ -244,7 +244,7 @@ fn is_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'-'
 }
 
-/// Whether a part of a name is nothing that a person has thought of.
+/// True when a part of a name is nothing that a person has thought of.
 fn is_mixed(part: &[u8]) -> bool {
     let any = |test: fn(&u8) -> bool| part.iter().any(test);
     let digits = any(u8::is_ascii_digit);

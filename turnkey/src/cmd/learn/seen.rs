@@ -1,4 +1,4 @@
-//! What a run did, as far as a profile could allow it.
+//! The acts of a run, as far as a profile could allow them.
 //!
 //! A rule is asked about the name that a program used and about the file that the kernel found by it,
 //! so both are kept.
@@ -14,7 +14,7 @@ use turnkey_report::{FileAccess, accesses, address_text, escape};
 /// Different uses that are kept. Whatever does more is not learned from one run.
 const MOST: usize = 1 << 15;
 
-/// What was wanted of a file.
+/// The use that is wanted of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileWant {
     /// To read it.
@@ -34,14 +34,14 @@ pub struct FileUse {
     pub path: Vec<u8>,
 }
 
-/// Who did something, and how often.
+/// The programs that did something, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsedBy {
     /// By the program's name, escaped.
     pub programs: BTreeMap<String, u64>,
-    /// Whether it succeeded at least once.
+    /// True when it succeeded at least once.
     pub succeeded: bool,
-    /// Whether it was asked for as a directory.
+    /// True when it was asked for as a directory.
     pub directory: bool,
     /// The rule that decided otherwise than by the path.
     pub rule: Option<usize>,
@@ -80,12 +80,12 @@ impl UsedBy {
     }
 }
 
-/// Everything that a run did.
+/// The uses that a run was seen to make.
 #[derive(Debug, Default)]
 pub struct SeenUses {
     /// Files.
     pub uses: BTreeMap<FileUse, UsedBy>,
-    /// What has no path, in words, with the rule that decided on it.
+    /// The acts without a path, in words, with the rule that decided on each.
     pub acts: BTreeMap<(Option<usize>, String), UsedBy>,
     /// Uses for which there was no room.
     pub omitted: u64,

@@ -13,7 +13,7 @@ use turnkey_policy::quoted;
 /// The profile is not of the form that can be added to.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// It is no TOML.
+    /// The text is no TOML.
     #[error("the profile cannot be read as TOML")]
     Syntax(#[from] toml_edit::TomlError),
     /// A key holds something else.
@@ -23,9 +23,9 @@ pub enum TextError {
     Form(&'static str),
 }
 
-/// What heads the comments on what was left out.
+/// The heading of the comments on what was left out.
 const TO_DECIDE: &str = "# To be decided by a person: tried and left out.";
-/// What heads the comments on what else was done.
+/// The heading of the comments on what else was done.
 const BESIDE: &str = "# Done besides, and neither allowed nor stopped by a rule above.";
 
 /// A profile that says nothing yet.
@@ -445,7 +445,7 @@ fn rule<'d>(
     rules.get_mut(index).ok_or(TextError::Form("rule"))
 }
 
-/// Whether one of the entries says this under the key.
+/// True when one of the entries says this under the key.
 fn names(list: &Array, key: &str, text: &str) -> bool {
     let mut texts = list
         .iter()

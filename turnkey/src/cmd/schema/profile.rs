@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use turnkey_policy::keys::{self, ProfileKey, ValueForm};
 use turnkey_policy::{SCHEMA, syscalls};
 
-/// What is written of sizes, shares and durations: `turnkey_policy::quantity`.
+/// The forms of sizes, shares and durations: `turnkey_policy::quantity`.
 const SIZE: &str = "^[0-9]+[KMGT]?$";
 const PERCENT: &str = "^[0-9]+%$";
 const PORTS: &str = "^[0-9]+(-[0-9]+)?$";

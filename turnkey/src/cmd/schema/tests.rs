@@ -49,7 +49,7 @@ fn parsed(text: &str) -> Value {
     toml::from_str(text).expect("TOML")
 }
 
-/// What is wrong with a profile in the reader's eyes; empty when it can be used.
+/// The error of a profile in the reader's eyes; empty when it can be used.
 fn read(profile: &Value) -> String {
     let text = toml::to_string(profile).expect("a profile can be written");
     let files = |path: &str| match path {

@@ -18,7 +18,7 @@ const CASES: u32 = 40;
 /// No page of what is wrong with one profile is larger.
 const MOST_DRAWN: usize = 1 << 20;
 
-/// What a profile begins with that is read beyond its first line.
+/// The beginning of a profile that is read beyond its first line.
 const HEAD: &str = "schema = \"turnkey.profile/v1\"\nname = \"mine\"\nextends = \"untrusted\"\n";
 
 /// Words of the format, and what no drawing of lines and columns likes.
@@ -65,7 +65,7 @@ const PIECES: [&str; 40] = [
     "on = \"open\"\n",
 ];
 
-/// How often a piece stands in a row: around the longest line that is read, and far more.
+/// The number of times that a piece stands in a row: around the longest line that is read, and far more.
 const TIMES: [usize; 8] = [1, 1, 1, 2, 50, 1_000, 8_190, 70_000];
 
 fn text() -> impl Strategy<Value = String> {
@@ -131,7 +131,7 @@ fn whatever_a_profile_holds_its_problems_are_drawn() {
         .unwrap_or_else(|error| panic!("{}", told(&error)));
 }
 
-/// What was found by hand, and its relatives.
+/// Texts found by hand, and their relatives, are refused in words.
 #[test]
 fn long_and_deep_texts_are_refused_in_words() {
     for (piece, times) in [("[", 100_000), ("\t", 30_000)] {

@@ -1,4 +1,4 @@
-//! How something was used, and by whom.
+//! The use of a file or address, and the programs that used it.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ const NAMED: usize = 3;
 /// Uses of one file or address.
 #[derive(Debug, Default)]
 pub struct ReportedUse {
-    /// How often.
+    /// The number of uses.
     pub count: u64,
-    /// Whether it ever went well.
+    /// True when a use went well at least once.
     pub succeeded: bool,
-    /// Those that did so.
+    /// The programs that did so.
     by: BTreeSet<UsingProgram>,
 }
 
@@ -31,11 +31,11 @@ enum UsingProgram {
     },
     /// A script by a name that does not say where it is: rules take it for the worst.
     Script { name: Vec<u8> },
-    /// Nothing is known of it, as in reports of earlier versions.
+    /// A program that is not known, as in reports of earlier versions.
     Unknown,
 }
 
-/// Why a use is not allowed, and to whom.
+/// The reason why a use is not allowed, and to whom.
 pub struct DeniedUse {
     pub why: String,
     /// In words behind the count; empty when nothing is known of them.

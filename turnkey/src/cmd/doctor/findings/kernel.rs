@@ -1,4 +1,4 @@
-//! What the jail itself stands on.
+//! Checks of what the jail itself stands on.
 
 use nix::errno::Errno;
 use turnkey_jailer::container;
@@ -60,7 +60,7 @@ pub fn namespaces(facts: &HostFacts) -> CheckFinding {
     check.missing(refusal.cause, refusal.fix)
 }
 
-/// They work for this caller; whether they would for one without privileges is worth knowing.
+/// Namespaces that work for this caller; whether they would for one without privileges is worth knowing.
 fn check_for_users(facts: &HostFacts, check: OpenCheck) -> CheckFinding {
     let made = "a process was made in all of them and had its rights there";
     let mut user = facts.switches.clone();
@@ -168,7 +168,7 @@ fn lacks(abi: u32) -> Vec<&'static str> {
     missing.map(|(_, what)| *what).collect()
 }
 
-/// How a security module gets into the kernel's list.
+/// The advice on how to get a security module into the kernel's list.
 pub fn into_list(facts: &HostFacts, module: &str) -> String {
     match &facts.security_modules {
         Some(list) => format!(

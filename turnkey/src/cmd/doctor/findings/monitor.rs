@@ -1,4 +1,4 @@
-//! What the monitor stands on, and the tiers it can have.
+//! Checks of what the monitor stands on, and the tiers it can have.
 
 use turnkey_monitor::Tier;
 
