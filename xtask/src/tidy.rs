@@ -3,6 +3,7 @@
 //! Every check is a plain function from text to problems, so that its own tests can show it
 //! a violation.
 
+mod comments;
 mod dependencies;
 mod length;
 mod links;
@@ -53,9 +54,10 @@ impl fmt::Display for Problem {
 }
 
 /// The checks of single files, in the order of their messages.
-const FILE_CHECKS: [fn(&File) -> Vec<Problem>; 5] = [
+const FILE_CHECKS: [fn(&File) -> Vec<Problem>; 6] = [
     unsafety::check,
     words::check,
+    comments::check,
     prototypes::check,
     length::check,
     locks::check,
