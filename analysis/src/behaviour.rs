@@ -20,11 +20,11 @@ mod injection;
 mod killing;
 mod listing;
 mod mass;
+mod path_classes;
 mod persistence;
-mod places;
 mod privilege;
+mod process_state;
 mod scan;
-mod scene;
 mod shell;
 mod system;
 mod tunnel;
@@ -33,12 +33,12 @@ use std::collections::BTreeMap;
 
 use turnkey_policy::{Behaviour, BehaviourResponse, Policy};
 
-use act::Act;
-use scene::Scene;
+use act::ObservedAct;
+use process_state::ProcessState;
 use turnkey_facts::Event;
 
 pub use exhaustion::End;
-pub use places::SECRETS;
+pub use path_classes::SECRETS;
 
 /// Steps of the evidence that are kept for one behaviour.
 const STEPS: usize = 8;
@@ -99,7 +99,7 @@ pub struct Found {
 /// Looks at a jail's events in their order.
 pub trait Detector: std::fmt::Debug {
     /// Takes in one act and tells what it completes.
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting));
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting));
 
     /// Takes in the end of the run and tells what it completes.
     fn end(&mut self, _end: &End, _tell: &mut dyn FnMut(Sighting)) {}
@@ -107,8 +107,8 @@ pub trait Detector: std::fmt::Debug {
 
 /// All detectors that a policy does not switch off.
 #[derive(Debug)]
-pub struct Judge {
-    scene: Scene,
+pub struct BehaviourEngine {
+    state: ProcessState,
     detectors: Vec<Box<dyn Detector + Send>>,
     responses: BTreeMap<Behaviour, BehaviourResponse>,
     found: BTreeMap<Behaviour, Found>,
@@ -116,13 +116,13 @@ pub struct Judge {
     order: Vec<Behaviour>,
 }
 
-impl Judge {
+impl BehaviourEngine {
     /// For a run under `policy`.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         let all = Behaviour::ALL.iter();
         Self {
-            scene: Scene::new(policy.network),
+            state: ProcessState::new(policy.network),
             detectors: vec![
                 Box::new(credential::Credentials::new(policy)),
                 Box::new(discovery::Discovery::default()),
@@ -154,7 +154,7 @@ impl Judge {
     #[must_use]
     pub fn blind() -> Self {
         Self {
-            scene: Scene::default(),
+            state: ProcessState::default(),
             detectors: Vec::new(),
             responses: BTreeMap::new(),
             found: BTreeMap::new(),
@@ -164,12 +164,12 @@ impl Judge {
 
     /// Takes in the next event; whether the jail is to die of what it completes.
     pub fn see(&mut self, event: &Event) -> bool {
-        let act = Act::of(event, &mut self.scene);
+        let act = ObservedAct::of(event, &mut self.state);
         let mut sightings = Vec::new();
         for detector in &mut self.detectors {
-            detector.see(&act, &self.scene, &mut |sighting| sightings.push(sighting));
+            detector.see(&act, &self.state, &mut |sighting| sightings.push(sighting));
         }
-        self.scene.follow(&act);
+        self.state.follow(&act);
         let kills = sightings.into_iter().map(|sighting| self.note(sighting));
         kills.fold(false, |kills, one| kills | one)
     }

@@ -11,7 +11,7 @@ use super::text::escape;
 
 /// An act that an event tells of, and how it went.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Act {
+pub struct ReportedAct {
     /// The kind of attempt, as in rules; `None` for a syscall that none speaks of.
     pub on: Option<AttemptKind>,
     /// On what.
@@ -86,7 +86,7 @@ impl Object {
     }
 }
 
-impl Act {
+impl ReportedAct {
     /// The attempt that `event` tells of; forks and exits are none.
     pub fn of(event: &Event, attribution: &Attribution) -> Option<Self> {
         let decided = event.decision.map(|decision| decision.action);
@@ -210,7 +210,7 @@ fn change(
     new: Option<&[u8]>,
     errno: i32,
     attribution: &Attribution,
-) -> Act {
+) -> ReportedAct {
     let access = match on {
         AttemptKind::Link => FileAccess::Link,
         AttemptKind::Rename => FileAccess::Rename,
@@ -225,7 +225,7 @@ fn change(
     if let Object::File { to, .. } = &mut file {
         *to = new.map(escape);
     }
-    Act {
+    ReportedAct {
         on: Some(on),
         object: file,
         outcome: attribution.change(on, &object.path(), errno),
@@ -234,7 +234,7 @@ fn change(
     }
 }
 
-fn map(file: Option<&File>, (writable, unknown): (bool, bool), errno: i32) -> Act {
+fn map(file: Option<&File>, (writable, unknown): (bool, bool), errno: i32) -> ReportedAct {
     let outcome = match errno {
         0 => Outcome::Allowed,
         _ => Outcome::Failed,
@@ -249,7 +249,7 @@ fn map(file: Option<&File>, (writable, unknown): (bool, bool), errno: i32) -> Ac
         (MemoryTrait::Unknown, unknown),
     ];
     let memory = traits.into_iter().filter(|(_, holds)| *holds);
-    Act {
+    ReportedAct {
         on: Some(AttemptKind::Map),
         object: Object::File {
             path: file.map(|file| escape(&file.path)),
@@ -265,7 +265,7 @@ fn map(file: Option<&File>, (writable, unknown): (bool, bool), errno: i32) -> Ac
     }
 }
 
-fn executed(file: &File, raw: Option<&[u8]>) -> Act {
+fn executed(file: &File, raw: Option<&[u8]>) -> ReportedAct {
     let raw = raw.map(|raw| Argument {
         text: escape(raw),
         truncated: false,
@@ -280,7 +280,7 @@ fn executed(file: &File, raw: Option<&[u8]>) -> Act {
         to: None,
         memory: Vec::new(),
     };
-    Act {
+    ReportedAct {
         on: Some(AttemptKind::Exec),
         object,
         outcome: Outcome::Allowed,
@@ -289,13 +289,13 @@ fn executed(file: &File, raw: Option<&[u8]>) -> Act {
     }
 }
 
-fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
+fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> ReportedAct {
     let outcome = match errno {
         // The kernel had not decided yet.
         0 => Outcome::Unknown,
         errno => attribution.file(&raw.bytes, errno),
     };
-    Act {
+    ReportedAct {
         on: Some(AttemptKind::Exec),
         object: file_object(None, raw, vec![FileAccess::Execute]),
         outcome,
@@ -304,9 +304,15 @@ fn exec_attempt(raw: &Raw, errno: i32, attribution: &Attribution) -> Act {
     }
 }
 
-fn open(file: Option<&File>, raw: &Raw, flags: u32, errno: i32, attribution: &Attribution) -> Act {
+fn open(
+    file: Option<&File>,
+    raw: &Raw,
+    flags: u32,
+    errno: i32,
+    attribution: &Attribution,
+) -> ReportedAct {
     let outcome = attribution.file(&raw.path(), errno);
-    Act {
+    ReportedAct {
         on: Some(AttemptKind::Open),
         object: file_object(file, raw, accesses(flags)),
         outcome,

@@ -13,7 +13,7 @@ use turnkey_policy::{
     AttemptKind, Glob, OpenAccess, Ports, Rule, RuleAction, SameFile, Subnet, address,
 };
 
-use super::act::{Act, Object};
+use super::act::{Object, ReportedAct};
 use super::model::{FileAccess, SocketType};
 use super::peers;
 use super::stopper::Stopper;
@@ -56,7 +56,7 @@ const NO_SET_ID: &str =
 const NO_OTHER_SOCKETS: Opening = Opening::Never("a jail makes no sockets but Unix, TCP and UDP");
 
 /// The advice on how to allow an act that `rule`, of the profile named `profile`, decided on.
-pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
+pub fn for_rule(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
     let rest = || for_rule_alone(profile, rule, act);
     match opening_for(act) {
         None => rest(),
@@ -69,7 +69,7 @@ pub fn for_rule(profile: &str, rule: &Rule, act: &Act) -> String {
 }
 
 /// The same where no layer is in the way besides.
-pub fn for_rule_alone(profile: &str, rule: &Rule, act: &Act) -> String {
+pub fn for_rule_alone(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
     let change = match act.object.path() {
         // Turned into a pattern, an escape would be some other path.
         Some(path) if !is_plain(path) => " a rule with action = \"allow\" for that path".to_owned(),
@@ -86,7 +86,7 @@ pub fn for_layer(stopped_by: Stopper, object: &Object) -> Option<String> {
     opening(stopped_by, object).map(Opening::alone)
 }
 
-/// The advice on how to allow a system call that no rule decided on; `for_arguments` is that of the [`Act`].
+/// The advice on how to allow a system call that no rule decided on; `for_arguments` is that of the [`ReportedAct`].
 pub fn for_call(
     stopped_by: Option<Stopper>,
     name: &str,
@@ -96,7 +96,7 @@ pub fn for_call(
 }
 
 /// The way to open the layer that stopped an act.
-fn opening_for(act: &Act) -> Option<Opening> {
+fn opening_for(act: &ReportedAct) -> Option<Opening> {
     let stopped_by = act.outcome.stopper()?;
     let opening = match &act.object {
         Object::Syscall(name) => {
@@ -246,7 +246,7 @@ fn network(address: &str, socket: Option<SocketType>) -> Opening {
 /// The more specific pattern decides, so allowing the exact path beside the rule is enough,
 /// unless the rule is as specific: it names this path itself, or the act has none. The stronger
 /// action wins such a tie, so the part of the rule that speaks of this act has to go.
-fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
+fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
     if let Some(allow) = allowed_peer(rule, act) {
         return (allow, false);
     }
@@ -305,7 +305,7 @@ fn change(rule: &Rule, act: &Act) -> (Rule, bool) {
 
 /// A rule that allows the act's address and port beside the one that decided; `None` for another kind
 /// of act, where that rule names the same or nothing at all, and for an address that means several.
-fn allowed_peer(rule: &Rule, act: &Act) -> Option<Rule> {
+fn allowed_peer(rule: &Rule, act: &ReportedAct) -> Option<Rule> {
     let Object::Address { address, .. } = &act.object else {
         return None;
     };
@@ -335,7 +335,7 @@ fn allowed_peer(rule: &Rule, act: &Act) -> Option<Rule> {
 const MOST_SPELLINGS: usize = 64;
 
 /// The rule for its other kinds of attempt, or allowing when there is no other.
-fn without_kind(rule: &Rule, act: &Act) -> Rule {
+fn without_kind(rule: &Rule, act: &ReportedAct) -> Rule {
     let mut rule = rule.clone();
     if rule.on.len() > 1 {
         rule.on.retain(|on| Some(*on) != act.on);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use turnkey_facts::{Decision, Event, Kind};
 use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, syscalls};
 
-use super::act::{Act, Object, errno_name, kind_name};
+use super::act::{Object, ReportedAct, errno_name, kind_name};
 use super::advice;
 use super::clock::Clock;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
@@ -130,7 +130,7 @@ impl Aggregator {
             Kind::Exec { .. } => before,
             _ => self.processes.program(&event.task),
         };
-        let Some(act) = Act::of(event, &self.attribution) else {
+        let Some(act) = ReportedAct::of(event, &self.attribution) else {
             return;
         };
         let is_explained = self.ordering.explains(event);
@@ -178,7 +178,13 @@ impl Aggregator {
         }
     }
 
-    fn operation(&mut self, event: &Event, decision: Option<Decision>, who: Who, act: &Act) {
+    fn operation(
+        &mut self,
+        event: &Event,
+        decision: Option<Decision>,
+        who: Who,
+        act: &ReportedAct,
+    ) {
         let table = match act.object {
             Object::File { .. } => &mut self.files,
             Object::Address { .. } => &mut self.addresses,
@@ -200,7 +206,7 @@ impl Aggregator {
 
     /// One that went through is told where a rule speaks of it, and nowhere else. What programs ask for in
     /// passing is no row, only an event.
-    fn call(&mut self, event: &Event, who: Who, act: &Act, name: &str) {
+    fn call(&mut self, event: &Event, who: Who, act: &ReportedAct, name: &str) {
         if act.errno == 0 || is_asked_in_passing(act, name) {
             return;
         }
@@ -215,7 +221,13 @@ impl Aggregator {
         self.calls.record(key, first, |row| row.again(event, &who));
     }
 
-    fn violation(&mut self, event: &Event, process: Option<usize>, act: &Act, decision: Decision) {
+    fn violation(
+        &mut self,
+        event: &Event,
+        process: Option<usize>,
+        act: &ReportedAct,
+        decision: Decision,
+    ) {
         let (Some(rule), Some(on)) = (self.rules.get(decision.rule), act.on) else {
             return;
         };
@@ -251,7 +263,7 @@ impl Aggregator {
 }
 
 /// True for a hint on where memory lies, to which the filter answered what a kernel without NUMA does.
-fn is_asked_in_passing(act: &Act, name: &str) -> bool {
+fn is_asked_in_passing(act: &ReportedAct, name: &str) -> bool {
     let by_filter = act.outcome.stopper() == Some(Stopper::Seccomp);
     by_filter && act.errno == libc::ENOSYS && syscalls::NUMA.contains(&name)
 }

@@ -5,7 +5,7 @@ use turnkey_facts::{Limit, Usage};
 use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
 
 use super::clock::Clock;
-use super::ending::{Ending, Ran};
+use super::ending::{Ending, RunEnding};
 use super::limit;
 use super::model::{Acceptance, EvidenceStep, Finding, StepProcess};
 use super::text::escape;
@@ -53,7 +53,7 @@ fn without_advice(words: String) -> String {
 }
 
 /// The clock ended it, and it had used less than a hundredth of the time.
-fn idle(ran: &Ran, limits: &JailLimits, usage: &Usage) -> Option<String> {
+fn idle(ran: &RunEnding, limits: &JailLimits, usage: &Usage) -> Option<String> {
     let used = usage.user? + usage.system?;
     let idle = ran.limit == Some(Limit::Wall) && used * 100 < limits.wall;
     idle.then(|| {

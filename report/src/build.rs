@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use turnkey_analysis::behaviour::Judge;
+use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts as facts;
 use turnkey_facts::{Change, LayerReport};
 use turnkey_policy::Policy;
@@ -15,7 +15,7 @@ use super::act::KINDS;
 use super::aggregate::Observations;
 use super::behaviour;
 use super::clock::Clock;
-use super::ending::{Ending, Evidence, Ran};
+use super::ending::{Ending, Evidence, RunEnding};
 use super::export::Export;
 use super::limit;
 use super::model;
@@ -29,7 +29,7 @@ use super::verdict::{self, Facts};
 
 /// All that a report is made of.
 #[derive(Debug)]
-pub struct Inputs<'a> {
+pub struct ReportInputs<'a> {
     /// The policy that was enforced.
     pub policy: &'a Policy,
     /// The start of the run.
@@ -69,7 +69,7 @@ pub struct Inputs<'a> {
     /// The aggregated events.
     pub observations: Observations,
     /// The detectors of behaviours, with what they saw.
-    pub judge: Judge,
+    pub judge: BehaviourEngine,
 }
 
 /// Output that was kept.
@@ -83,7 +83,7 @@ pub struct Captured {
 
 impl Report {
     /// Judges the run and puts the report together.
-    pub fn build(mut inputs: Inputs<'_>) -> Self {
+    pub fn build(mut inputs: ReportInputs<'_>) -> Self {
         let attempts = &mut inputs.observations.network_attempts;
         passages::add(attempts, inputs.passages, &inputs.clock);
         let disk = inputs.written.as_ref().and_then(limit::disk);
@@ -93,10 +93,10 @@ impl Report {
             inputs.usage.as_ref(),
             disk.as_ref(),
         );
-        let judge = std::mem::replace(&mut inputs.judge, Judge::blind());
+        let judge = std::mem::replace(&mut inputs.judge, BehaviourEngine::blind());
         let found = behaviour::findings(judge.finish(&end), &inputs.clock);
         inputs.observations.findings.extend(found);
-        let Inputs {
+        let ReportInputs {
             policy,
             ending,
             observations,
@@ -202,7 +202,7 @@ fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> 
     }
     let killed_for_loss = matches!(
         ending,
-        Ending::Ran(Ran {
+        Ending::Ran(RunEnding {
             killed_for_loss: true,
             ..
         })
@@ -238,7 +238,7 @@ fn sigsys(processes: &[Process], ending: &Ending) -> u64 {
         .filter(|process| process.exit == Some(Exit::Signal(libc::SIGSYS)));
     let own = matches!(
         ending,
-        Ending::Ran(Ran {
+        Ending::Ran(RunEnding {
             status: facts::Status::Signaled(libc::SIGSYS),
             ..
         })
@@ -248,7 +248,7 @@ fn sigsys(processes: &[Process], ending: &Ending) -> u64 {
 }
 
 fn limit_words(policy: &Policy, ending: &Ending, usage: Option<&facts::Usage>) -> Option<String> {
-    let Ending::Ran(Ran {
+    let Ending::Ran(RunEnding {
         limit: Some(limit), ..
     }) = ending
     else {
@@ -264,15 +264,15 @@ fn limit_words(policy: &Policy, ending: &Ending, usage: Option<&facts::Usage>) -
 
 fn own_end(ending: &Ending) -> (Option<u8>, Option<i32>) {
     match ending {
-        Ending::Ran(Ran {
+        Ending::Ran(RunEnding {
             status: facts::Status::Exited(code),
             ..
         }) => (Some(*code), None),
-        Ending::Ran(Ran {
+        Ending::Ran(RunEnding {
             status: facts::Status::Signaled(signal),
             ..
         }) => (None, Some(*signal)),
-        Ending::Ran(Ran {
+        Ending::Ran(RunEnding {
             status: facts::Status::Unknown,
             ..
         })

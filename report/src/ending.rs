@@ -15,7 +15,7 @@ pub enum Ending {
         message: String,
     },
     /// The command ran.
-    Ran(Ran),
+    Ran(RunEnding),
 }
 
 /// The reason why nothing ran.
@@ -31,7 +31,7 @@ pub enum NotStarted {
 
 /// The end of a command that ran. Several causes can be true at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub struct RunEnding {
     /// The command's own end.
     pub status: Status,
     /// The monitor condemned the jail: a rule killed it, or a behaviour that the policy has it die of.

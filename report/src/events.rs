@@ -10,7 +10,7 @@ use serde::Serialize;
 use turnkey_facts::{Event, Kind};
 use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction};
 
-use super::act::{Act, Object, asked, errno_name, kind_name};
+use super::act::{Object, ReportedAct, asked, errno_name, kind_name};
 use super::clock::Clock;
 use super::json;
 use super::model::{
@@ -248,7 +248,7 @@ impl<W: Write> EventWriter<W> {
     }
 
     fn line(&self, event: &Event, process: Option<usize>) -> Line<'_> {
-        let act = Act::of(event, &self.attribution);
+        let act = ReportedAct::of(event, &self.attribution);
         let decision = event.decision.and_then(|decision| {
             let rule = self.rules.get(decision.rule)?;
             let act = act.as_ref();
@@ -280,7 +280,7 @@ impl<W: Write> EventWriter<W> {
 }
 
 /// Forks and exits are no acts; everything else is one.
-fn what(kind: &Kind, act: Option<Act>) -> Option<What> {
+fn what(kind: &Kind, act: Option<ReportedAct>) -> Option<What> {
     match (kind, act.map(|act| (act.on, act.object))) {
         (Kind::Exit { status }, _) => Some(What::Exit {
             exit: exit(*status),

@@ -6,7 +6,7 @@ mod looks;
 
 use std::time::Duration;
 
-use turnkey_analysis::behaviour::Judge;
+use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts::{Change, ChangedFile, LayerReport, Limit, Status, Usage};
 use turnkey_policy::{
     AttemptKind, Behaviour, BehaviourResponse, EnforcementMode, Layer, OnLoss, Policy, RuleAction,
@@ -21,14 +21,14 @@ use super::schema;
 use super::*;
 
 /// A run that went well, to be spoilt by each story.
-fn inputs<'a>(policy: &'a Policy, story: &Story) -> Inputs<'a> {
+fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
     let mut aggregator = Aggregator::new(policy, clock());
-    let mut judge = Judge::new(policy);
+    let mut judge = BehaviourEngine::new(policy);
     for event in &story.events {
         aggregator.push(event);
         judge.see(event);
     }
-    Inputs {
+    ReportInputs {
         policy,
         best_effort: false,
         clock: clock(),
@@ -76,7 +76,7 @@ fn exited(code: u8) -> Ending {
 }
 
 fn ran(status: Status) -> Ending {
-    Ending::Ran(Ran {
+    Ending::Ran(RunEnding {
         status,
         condemned: false,
         killed_for_loss: false,
@@ -86,7 +86,7 @@ fn ran(status: Status) -> Ending {
 }
 
 fn condemned() -> Ending {
-    Ending::Ran(Ran {
+    Ending::Ran(RunEnding {
         status: Status::Signaled(9),
         condemned: true,
         killed_for_loss: false,
@@ -96,7 +96,7 @@ fn condemned() -> Ending {
 }
 
 fn limited(status: Status, limit: Limit) -> Ending {
-    Ending::Ran(Ran {
+    Ending::Ran(RunEnding {
         status,
         condemned: false,
         killed_for_loss: false,
@@ -186,7 +186,7 @@ fn shadow_read_under_enforce() {
     let mut story = shadow_story(RuleAction::Kill);
     story.push(2, turnkey_facts::Kind::Exit { status: 9 });
     let command = arguments(&["python3", "shadow.py"]);
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         command: &command,
         ending: condemned(),
         ..inputs(&policy, &story)
@@ -288,7 +288,7 @@ fn a_clean_run() {
             degraded: Some("no cpu controller".to_owned()),
         },
     ];
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         command: &command,
         ending: exited(7),
         calls: Some(&[0, 257, 9999]),
@@ -396,7 +396,7 @@ fn out_of_memory() {
         oom_kills: 1,
         ..Usage::default()
     };
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         usage: Some(usage),
         ending: limited(Status::Signaled(9), Limit::Memory),
         ..inputs(&policy, &story)
@@ -453,7 +453,7 @@ fn nothing_ran() {
         message: "no such program in the jail: pyhton3".to_owned(),
     };
     let evidence = Evidence::default();
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         ending,
         usage: None,
         evidence,
@@ -472,7 +472,7 @@ fn a_run_that_nobody_watched_is_inconclusive_and_loses_nothing() {
     let mut policy = policy();
     policy.enforcement.on_loss = OnLoss::Fail;
     let story = Story::command(&["python3", "hello.py"]);
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         evidence: Evidence::default(),
         ..inputs(&policy, &story)
     });
@@ -496,7 +496,7 @@ fn lost_events_are_counted_once() {
     story.lose(5);
     story.push(2, opened("/usr/lib/os.py"));
     let lost = [("open".to_owned(), 3), ("fork".to_owned(), 0)].into();
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         evidence: Evidence {
             watched: true,
             lost,
@@ -570,7 +570,7 @@ fn colours_only_when_asked_for() {
 fn a_signal_is_named() {
     let policy = policy();
     let ending = ran(Status::Signaled(libc::SIGSEGV));
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         ending,
         ..inputs(&policy, &Story::command(&["true"]))
     });
@@ -588,7 +588,7 @@ fn a_character_cut_by_the_capture_is_left_out() {
         bytes: "aé".as_bytes()[..2].to_vec(),
         total: 9,
     });
-    let report = Report::build(Inputs {
+    let report = Report::build(ReportInputs {
         stdout,
         ..inputs(&policy, &Story::command(&["true"]))
     });

@@ -51,9 +51,9 @@ mod schema_validator;
 
 pub use act::{accesses, address_text, asked, errno_name};
 pub use aggregate::{Aggregator, Observations};
-pub use build::{Captured, Inputs};
+pub use build::{Captured, ReportInputs};
 pub use clock::Clock;
-pub use ending::{Ending, Evidence, NotStarted, Ran};
+pub use ending::{Ending, Evidence, NotStarted, RunEnding};
 pub use events::EventWriter;
 pub use export::Export;
 pub use limit::{seconds, size};

@@ -3,7 +3,7 @@
 use turnkey_facts::Decision;
 use turnkey_policy::{Attempt, OpenAccess, Rule, asks_who_acts};
 
-use super::act::{Act, Object};
+use super::act::{Object, ReportedAct};
 use super::model::FileAccess;
 use super::text::unescape;
 
@@ -12,13 +12,13 @@ pub const WORDS: &str =
     "which program or script this was is not known, so the strictest of their rules counted";
 
 /// True when the kernel did not know who acted, and rules about such an attempt ask for that.
-pub fn decided(rules: &[Rule], decision: Decision, act: &Act) -> bool {
+pub fn decided(rules: &[Rule], decision: Decision, act: &ReportedAct) -> bool {
     let rule = rules.get(decision.rule);
     decision.actor_unknown
         && (rule.is_some_and(Rule::names_actors) || act.on.is_some_and(|_| asks(rules, act)))
 }
 
-fn asks(rules: &[Rule], act: &Act) -> bool {
+fn asks(rules: &[Rule], act: &ReportedAct) -> bool {
     let Some(on) = act.on else { return false };
     let path = act.object.path().map(unescape);
     let access: Vec<OpenAccess> = match &act.object {

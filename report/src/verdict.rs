@@ -50,7 +50,7 @@ use turnkey_policy::{AcceptedFinding, OnLoss, Severity};
 
 use super::behaviour;
 use super::clock::Clock;
-use super::ending::{Ending, NotStarted, Ran};
+use super::ending::{Ending, NotStarted, RunEnding};
 use super::model::{Finding, Status, Verdict};
 use super::text::escape;
 
@@ -131,7 +131,7 @@ fn not_started(reason: NotStarted) -> u8 {
     }
 }
 
-fn own_code(ran: &Ran) -> u8 {
+fn own_code(ran: &RunEnding) -> u8 {
     let signal = match (ran.interrupted, ran.status) {
         (Some(signal), _) | (None, facts::Status::Signaled(signal)) => signal,
         (None, facts::Status::Exited(code)) => return code,
@@ -149,7 +149,7 @@ pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
     let own = |id: &str| counting().any(|finding| finding.id == id);
     let condemned = matches!(
         facts.ending,
-        Ending::Ran(Ran {
+        Ending::Ran(RunEnding {
             condemned: true,
             ..
         })
@@ -254,7 +254,7 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 /// The words on a `SIGKILL` that cut short what there was to see; `None` when it is known who ended the run.
-fn cut_short(ran: &Ran) -> Option<&'static str> {
+fn cut_short(ran: &RunEnding) -> Option<&'static str> {
     if ran.condemned || ran.killed_for_loss || ran.limit.is_some() || ran.interrupted.is_some() {
         return None;
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use anyhow::Context;
-use turnkey_analysis::behaviour::Judge;
+use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts::Event;
 use turnkey_policy::Policy;
 use turnkey_report::{Aggregator, Clock, EventWriter, Observations};
@@ -16,7 +16,7 @@ pub struct EventSink<'o> {
     /// The caller, who follows the run.
     pub observer: &'o mut dyn RunObserver,
     aggregator: Aggregator,
-    judge: Judge,
+    judge: BehaviourEngine,
     writer: Option<EventWriter<BufWriter<File>>>,
     failed: Option<std::io::Error>,
     clock: Clock,
@@ -27,7 +27,7 @@ pub struct EventSummary {
     /// For the report.
     pub observations: Observations,
     /// The behaviours that were recognised.
-    pub judge: Judge,
+    pub judge: BehaviourEngine,
     /// The reason why not all of the events could be written.
     pub unwritten: Option<anyhow::Error>,
 }
@@ -50,7 +50,7 @@ impl<'o> EventSink<'o> {
         EventSink {
             observer,
             aggregator: Aggregator::new(policy, clock),
-            judge: Judge::new(policy),
+            judge: BehaviourEngine::new(policy),
             writer,
             failed: None,
             clock,

@@ -8,7 +8,7 @@ use nix::libc::SIGXFSZ;
 use turnkey_facts::{ChangedFile, LayerReport, Limit, Passage, Status, Usage, Written};
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
-    Captured, Ending, Evidence, Export, Host, Inputs, NotStarted, Ran, Report, redact,
+    Captured, Ending, Evidence, Export, Host, NotStarted, Report, ReportInputs, RunEnding, redact,
 };
 
 use crate::event_sink::{EventSink, EventSummary};
@@ -47,7 +47,7 @@ impl RunOutcome {
         streams: [RelayedStream; 2],
     ) -> RunOutcome {
         let cut = (exit.status == Status::Signaled(SIGXFSZ)).then_some(Limit::FileSize);
-        let ran = Ran {
+        let ran = RunEnding {
             status: exit.status,
             condemned: condemned || course.killed_for_behaviour,
             killed_for_loss: course.killed_for_loss,
@@ -145,7 +145,7 @@ fn build(
         None => [None, None],
     };
     let bytes = |argument: &OsString| argument.as_bytes().to_vec();
-    Ok(Report::build(Inputs {
+    Ok(Report::build(ReportInputs {
         policy: &settled.policy,
         best_effort: settled.strictness == crate::Strictness::BestEffort,
         clock,

@@ -6,9 +6,9 @@
 
 use turnkey_policy::{Behaviour, WORKSPACE};
 
-use super::act::{Act, What};
-use super::places::{SERVICES, is_in_any, is_system};
-use super::scene::{Scene, base_name};
+use super::act::{ObservedAct, Operation};
+use super::path_classes::{SERVICES, is_in_any, is_system};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 /// The lists of accounts and groups.
@@ -17,17 +17,17 @@ const LISTS: &[&[u8]] = &[b"/etc/passwd", b"/etc/group"];
 /// The names by which copies go, with something behind them.
 const NAMES: &[&[u8]] = &[b"passwd", b"group", b"shadow", b"gshadow"];
 
-/// Remembers nothing: what a process has asked is the scene's.
+/// Remembers nothing: what a process has asked is the state's.
 #[derive(Debug)]
 pub struct AccountDiscovery;
 
 impl Detector for AccountDiscovery {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
-        let What::Opened(opened) = &act.what else {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        let Operation::Opened(opened) = &act.what else {
             return;
         };
         let path = &opened.path[..];
-        let process = scene.process(&act.event.task);
+        let process = state.process(&act.event.task);
         let reads_itself = LISTS.contains(&path)
             && process.is_some_and(|one| !one.asks_names && is_installed(&one.exe));
         if opened.reads && opened.outcome.is_attempt() && (reads_itself || is_copy(path)) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use turnkey_policy::address::is_own;
 use turnkey_policy::{AttemptKind, RuleAction, WORKSPACE};
 
-use super::scene::Scene;
+use super::process_state::ProcessState;
 use turnkey_facts::dns::{self, Question};
 use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw};
 
@@ -29,16 +29,16 @@ const IN_PROGRESS: i32 = 115;
 
 /// An event and what it means.
 #[derive(Debug)]
-pub struct Act<'e> {
+pub struct ObservedAct<'e> {
     /// The event that tells of it.
     pub event: &'e Event,
     /// The attempt.
-    pub what: What<'e>,
+    pub what: Operation<'e>,
 }
 
 /// An attempt, whichever way it went.
 #[derive(Debug)]
-pub enum What<'e> {
+pub enum Operation<'e> {
     /// A program was started.
     Executed {
         /// The file that runs, and whether a directory names it.
@@ -61,7 +61,7 @@ pub enum What<'e> {
         /// The new name.
         new: Option<Cow<'e, [u8]>>,
         /// The outcome.
-        outcome: Outcome,
+        outcome: ActOutcome,
     },
     /// An address was spoken to, or was to be: connect or send.
     Spoke {
@@ -103,12 +103,12 @@ pub struct Opened<'e> {
     /// `O_DIRECTORY`
     pub directory: bool,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: ActOutcome,
 }
 
 /// The outcome of an attempt on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ActOutcome {
     /// The attempt had its effect.
     Done,
     /// The attempt was refused: by a rule, a permission, a file system that is read-only.
@@ -119,7 +119,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl ActOutcome {
     /// By the kernel's answer, as a positive number.
     fn of(event: &Event, errno: i32) -> Self {
         // As errno(3) names them; x86_64 has the numbers of asm-generic.
@@ -143,7 +143,7 @@ impl Outcome {
     }
 }
 
-impl Outcome {
+impl ActOutcome {
     /// True when it had its effect, or was kept from it by somebody who refuses.
     pub fn is_attempt(self) -> bool {
         matches!(self, Self::Done | Self::Refused)
@@ -153,13 +153,13 @@ impl Outcome {
 impl Opened<'_> {
     /// True when it had its effect.
     pub fn done(&self) -> bool {
-        self.outcome == Outcome::Done
+        self.outcome == ActOutcome::Done
     }
 }
 
-impl<'e> Act<'e> {
-    /// The act that `event` tells of. The scene knows of it from now on.
-    pub(super) fn of(event: &'e Event, scene: &mut Scene) -> Self {
+impl<'e> ObservedAct<'e> {
+    /// The act that `event` tells of. The state knows of it from now on.
+    pub(super) fn of(event: &'e Event, state: &mut ProcessState) -> Self {
         let what = match &event.kind {
             Kind::Exec {
                 file,
@@ -167,37 +167,37 @@ impl<'e> Act<'e> {
                 script,
                 argv,
                 ..
-            } => What::Executed {
+            } => Operation::Executed {
                 file,
                 script: raw.as_deref().filter(|_| *script).map(absolute),
                 argv,
             },
             Kind::ExecAttempt { raw, errno } if *errno != 0 || event.decision.is_some() => {
-                What::Execution(path_of(raw))
+                Operation::Execution(path_of(raw))
             }
             Kind::Open {
                 file,
                 raw,
                 flags,
                 errno,
-            } => What::Opened(Opened {
+            } => Operation::Opened(Opened {
                 outcome: match file {
-                    None if *errno == 0 => Outcome::Failed,
-                    _ => Outcome::of(event, *errno),
+                    None if *errno == 0 => ActOutcome::Failed,
+                    _ => ActOutcome::of(event, *errno),
                 },
                 ..opened(file.as_ref(), raw, *flags)
             }),
             Kind::Change {
                 on: AttemptKind::Stat,
                 ..
-            } => What::Other,
+            } => Operation::Other,
             Kind::Change {
                 on: AttemptKind::Open,
                 object,
                 errno,
                 ..
-            } => What::Opened(Opened {
-                outcome: Outcome::of(event, *errno),
+            } => Operation::Opened(Opened {
+                outcome: ActOutcome::of(event, *errno),
                 ..opened(None, object, flag::WRITE_ONLY | flag::CREATE)
             }),
             Kind::Change {
@@ -206,11 +206,11 @@ impl<'e> Act<'e> {
                 new,
                 errno,
                 ..
-            } => What::Changed {
+            } => Operation::Changed {
                 on: *on,
                 path: path_of(object),
                 new: new.as_deref().map(absolute),
-                outcome: Outcome::of(event, *errno),
+                outcome: ActOutcome::of(event, *errno),
             },
             Kind::Network {
                 act,
@@ -218,24 +218,24 @@ impl<'e> Act<'e> {
                 errno,
                 ..
             } => match act {
-                NetworkAct::Connect | NetworkAct::Send => What::Spoke {
+                NetworkAct::Connect | NetworkAct::Send => Operation::Spoke {
                     address,
                     done: (*errno == 0 || *errno == IN_PROGRESS) && !asks_nobody(address),
                 },
-                NetworkAct::Bind | NetworkAct::Listen => What::Served,
+                NetworkAct::Bind | NetworkAct::Listen => Operation::Served,
             },
             Kind::Question {
                 data, socket_type, ..
-            } => What::Asked(dns::questions(data, *socket_type == STREAM)),
-            Kind::Refused { nr, on, args, .. } => What::Called {
+            } => Operation::Asked(dns::questions(data, *socket_type == STREAM)),
+            Kind::Refused { nr, on, args, .. } => Operation::Called {
                 name: turnkey_policy::syscalls::name(*nr).unwrap_or_default(),
                 on: *on,
                 args: *args,
             },
-            _ => What::Other,
+            _ => Operation::Other,
         };
         let act = Self { event, what };
-        scene.note(&act);
+        state.note(&act);
         act
     }
 }
@@ -254,7 +254,7 @@ fn opened<'e>(file: Option<&'e File>, raw: &'e Raw, flags: u32) -> Opened<'e> {
         creates: has(flag::CREATE),
         truncates: has(flag::TRUNCATE),
         directory: has(flag::DIRECTORY),
-        outcome: Outcome::Failed,
+        outcome: ActOutcome::Failed,
     }
 }
 

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use turnkey_policy::{Behaviour, Glob, Policy};
 
-use super::act::{Act, What};
-use super::scene::{Scene, base_name};
+use super::act::{ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 /// Kinds of secrets that make a sweep.
@@ -108,8 +108,8 @@ impl Credentials {
 }
 
 impl Detector for Credentials {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
-        let What::Opened(opened) = &act.what else {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        let Operation::Opened(opened) = &act.what else {
             return;
         };
         if opened.reads && self.is_decoy(&opened.path) {
@@ -117,11 +117,11 @@ impl Detector for Credentials {
             tell(Sighting::new(Behaviour::CredentialAccess, vec![step]));
             return;
         }
-        let Some(kind) = scene.traits(&opened.path).secret else {
+        let Some(kind) = state.traits(&opened.path).secret else {
             return;
         };
-        if opened.reads && self.is_lacking(&opened.path) && !scene.made(&opened.path) {
-            let process = scene.process(&act.event.task);
+        if opened.reads && self.is_lacking(&opened.path) && !state.made(&opened.path) {
+            let process = state.process(&act.event.task);
             if process.is_some_and(|one| has_no_use(&one.exe, kind)) {
                 let step = Step::of(
                     act.event,

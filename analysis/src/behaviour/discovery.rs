@@ -2,15 +2,15 @@
 //! network, by commands that do nothing else, files that tell it, or listings of its directories.
 //!
 //! What the C library and interpreters look at by themselves does not count: see
-//! [`super::places::TELLING`]. A `configure` script asks fewer: it starts `uname` over and over.
+//! [`super::path_classes::TELLING`]. A `configure` script asks fewer: it starts `uname` over and over.
 
 use std::collections::BTreeMap;
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
-use super::places::telling_directory;
-use super::scene::{Scene, base_name};
+use super::act::{ObservedAct, Operation};
+use super::path_classes::telling_directory;
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 /// Different things that make a burst.
@@ -68,15 +68,15 @@ pub struct Discovery {
 }
 
 impl Detector for Discovery {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
-        let Some(thing) = thing(act, scene) else {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        let Some(thing) = thing(act, state) else {
             return;
         };
         let now = act.event.time_ns;
         let soon = |step: &Step| step.time_ns.is_some_and(|then| then + BURST >= now);
         self.asked.retain(|_, step| soon(step));
         let words: &[u8] = match act.what {
-            What::Opened(_) => b"looked at ",
+            Operation::Opened(_) => b"looked at ",
             _ => b"ran ",
         };
         let step = Step::of(act.event, &[words, &thing]);
@@ -90,23 +90,23 @@ impl Detector for Discovery {
 }
 
 /// The thing that an act asks about.
-fn thing(act: &Act<'_>, scene: &Scene) -> Option<Vec<u8>> {
+fn thing(act: &ObservedAct<'_>, state: &ProcessState) -> Option<Vec<u8>> {
     match &act.what {
-        What::Executed { argv, file, .. } => {
+        Operation::Executed { argv, file, .. } => {
             // A program of many names goes by the one it was called by.
             let called = argv.first().map_or(&file.path[..], |name| &name[..]);
             let name = base_name(called);
             let is_one = COMMANDS.iter().any(|one| one.as_bytes() == name);
             is_one.then(|| name.to_vec())
         }
-        What::Execution(path) => {
+        Operation::Execution(path) => {
             let name = base_name(path);
             let is_one = COMMANDS.iter().any(|one| one.as_bytes() == name);
             is_one.then(|| name.to_vec())
         }
-        What::Opened(opened) => {
+        Operation::Opened(opened) => {
             let listing = opened.directory && telling_directory(&opened.path);
-            let tells = opened.reads && (listing || scene.traits(&opened.path).tells);
+            let tells = opened.reads && (listing || state.traits(&opened.path).tells);
             tells.then(|| opened.path.to_vec())
         }
         _ => None,

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, Outcome, What};
-use super::scene::{Scene, base_name};
+use super::act::{ActOutcome, ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
 use super::shell::{is_shell, waits_for_orders};
 use super::{Detector, Sighting, Step};
 
@@ -34,22 +34,22 @@ pub struct Download {
 }
 
 impl Detector for Download {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
-            What::Opened(opened) if opened.writes && opened.done() => {
-                self.note(act, scene, &opened.path);
+            Operation::Opened(opened) if opened.writes && opened.done() => {
+                self.note(act, state, &opened.path);
             }
-            What::Changed {
+            Operation::Changed {
                 path,
                 new: Some(new),
-                outcome: Outcome::Done,
+                outcome: ActOutcome::Done,
                 ..
             } => {
                 if let Some(step) = self.written.get(&**path).cloned() {
                     self.remember(new, step);
                 }
             }
-            What::Executed { file, script, argv } => {
+            Operation::Executed { file, script, argv } => {
                 let names = [Some(&file.path[..]), script.as_deref()];
                 let given = argv.iter().skip(1).map(|argument| absolute(argument));
                 let given: Vec<Vec<u8>> = given.take(4).collect();
@@ -68,8 +68,8 @@ impl Detector for Download {
 }
 
 impl Download {
-    fn note(&mut self, act: &Act<'_>, scene: &Scene, path: &[u8]) {
-        let process = scene.process(&act.event.task);
+    fn note(&mut self, act: &ObservedAct<'_>, state: &ProcessState, path: &[u8]) {
+        let process = state.process(&act.event.task);
         let Some(peer) = process.and_then(|process| process.network.as_deref()) else {
             return;
         };
@@ -83,7 +83,7 @@ impl Download {
         }
     }
 
-    fn execute(&mut self, act: &Act<'_>, path: &[u8], tell: &mut dyn FnMut(Sighting)) {
+    fn execute(&mut self, act: &ObservedAct<'_>, path: &[u8], tell: &mut dyn FnMut(Sighting)) {
         let Some(written) = self.written.get(path) else {
             return;
         };
@@ -97,7 +97,7 @@ impl Download {
     /// The two ends of a pipe are started one after the other, in either order.
     fn pipe(
         &mut self,
-        act: &Act<'_>,
+        act: &ObservedAct<'_>,
         exe: &[u8],
         argv: &[Vec<u8>],
         tell: &mut dyn FnMut(Sighting),

@@ -6,9 +6,9 @@
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
-use super::act::{Act, What};
-use super::places::Reach;
-use super::scene::Scene;
+use super::act::{ObservedAct, Operation};
+use super::path_classes::Reach;
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 use turnkey_facts::Address;
 
@@ -31,22 +31,22 @@ const CALLS: &[&str] = &[
 pub struct Escape;
 
 impl Detector for Escape {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let step = match &act.what {
-            What::Called { name, on, args } if reaches_out(name, *on, args) => {
+            Operation::Called { name, on, args } if reaches_out(name, *on, args) => {
                 Step::of(act.event, &[b"called ", name.as_bytes()])
             }
-            What::Opened(opened) => match scene.traits(&opened.path).outside {
+            Operation::Opened(opened) => match state.traits(&opened.path).outside {
                 Some(Reach::Open) => Step::of(act.event, &[b"opened ", &opened.path]),
                 Some(Reach::Write) if opened.writes => {
                     Step::of(act.event, &[b"opened for writing ", &opened.path])
                 }
                 _ => return,
             },
-            What::Spoke {
+            Operation::Spoke {
                 address: Address::UnixPath(path),
                 ..
-            } if scene.traits(path).outside.is_some() => Step::of(act.event, &[b"spoke to ", path]),
+            } if state.traits(path).outside.is_some() => Step::of(act.event, &[b"spoke to ", path]),
             _ => return,
         };
         tell(Sighting::new(Behaviour::JailEscape, vec![step]));

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
-use super::act::{Act, Outcome, What};
-use super::scene::{Process, Scene, base_name};
+use super::act::{ActOutcome, ObservedAct, Operation};
+use super::process_state::{ObservedProcess, ProcessState, base_name};
 use super::{Detector, End, Sighting, Step};
 
 /// Different files that make a search.
@@ -22,15 +22,15 @@ pub struct Evasion {
 }
 
 impl Detector for Evasion {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
-            What::Changed {
+            Operation::Changed {
                 on: AttemptKind::Unlink,
                 path,
-                outcome: Outcome::Done,
+                outcome: ActOutcome::Done,
                 ..
             } => {
-                let own = scene.process(&act.event.task).is_some_and(|process| {
+                let own = state.process(&act.event.task).is_some_and(|process| {
                     process.exe == **path
                         || process.script.as_deref() == Some(&**path)
                         || runs(process, path)
@@ -40,7 +40,7 @@ impl Detector for Evasion {
                     tell(Sighting::new(Behaviour::Evasion, vec![step]));
                 }
             }
-            What::Opened(opened) if !self.told && scene.traits(&opened.path).probes => {
+            Operation::Opened(opened) if !self.told && state.traits(&opened.path).probes => {
                 let step = Step::of(
                     act.event,
                     &[b"looked for a jail or a virtual machine in ", &opened.path],
@@ -73,7 +73,7 @@ const INTERPRETERS: &[&str] = &[
 
 /// True when an interpreter was started with this file: `python3 name`, the first argument that is
 /// no option. To other programs such an argument is something to work on: `rm name`.
-fn runs(process: &Process, path: &[u8]) -> bool {
+fn runs(process: &ObservedProcess, path: &[u8]) -> bool {
     let program = String::from_utf8_lossy(base_name(&process.exe));
     let program = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if !INTERPRETERS.contains(&program) {

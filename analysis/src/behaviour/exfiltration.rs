@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
-use super::scene::Scene;
+use super::act::{ObservedAct, Operation};
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 use turnkey_facts::Address;
 
@@ -24,22 +24,22 @@ pub struct Exfiltration {
 }
 
 impl Detector for Exfiltration {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
-            What::Opened(opened) if opened.done() && opened.reads && self.read.is_none() => {
-                let kind = scene.traits(&opened.path).secret;
+            Operation::Opened(opened) if opened.done() && opened.reads && self.read.is_none() => {
+                let kind = state.traits(&opened.path).secret;
                 self.read = kind.map(|kind| {
                     Step::of(act.event, &[b"read ", kind.as_bytes(), b": ", &opened.path])
                 });
             }
-            What::Spoke {
+            Operation::Spoke {
                 address: Address::Inet(address),
                 done,
             } => {
                 let Some(read) = &self.read else {
                     return;
                 };
-                let own = *done && scene.is_own(*address);
+                let own = *done && state.is_own(*address);
                 if !own && self.told.len() < REMEMBERED && self.told.insert(*address) {
                     let spoke =
                         Step::of(act.event, &[b"spoke to ", address.to_string().as_bytes()]);

@@ -2,8 +2,8 @@
 
 use turnkey_policy::Behaviour;
 
-use super::act::Act;
-use super::scene::Scene;
+use super::act::ObservedAct;
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 
 /// The facts known at the end of a run besides its events.
@@ -21,7 +21,7 @@ pub struct End {
 pub struct Exhaustion;
 
 impl Detector for Exhaustion {
-    fn see(&mut self, _: &Act<'_>, _: &Scene, _: &mut dyn FnMut(Sighting)) {}
+    fn see(&mut self, _: &ObservedAct<'_>, _: &ProcessState, _: &mut dyn FnMut(Sighting)) {}
 
     fn end(&mut self, end: &End, tell: &mut dyn FnMut(Sighting)) {
         let steps: Vec<Step> = end

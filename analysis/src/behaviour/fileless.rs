@@ -4,8 +4,8 @@
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
-use super::scene::Scene;
+use super::act::{ObservedAct, Operation};
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 
 /// Remembers nothing.
@@ -13,9 +13,9 @@ use super::{Detector, Sighting, Step};
 pub struct Fileless;
 
 impl Detector for Fileless {
-    fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let (path, is_nameless): (&[u8], bool) = match &act.what {
-            What::Executed { file, script, .. } => {
+            Operation::Executed { file, script, .. } => {
                 let script = script.as_deref().unwrap_or_default();
                 let by_descriptor = is_descriptor(script);
                 let path = if by_descriptor {
@@ -25,7 +25,7 @@ impl Detector for Fileless {
                 };
                 (path, file.unlinked || by_descriptor)
             }
-            What::Execution(path) => (path, is_descriptor(path)),
+            Operation::Execution(path) => (path, is_descriptor(path)),
             _ => return,
         };
         if is_nameless || path.starts_with(b"memfd:") || path.starts_with(b"/dev/shm/") {

@@ -2,7 +2,7 @@
 
 use turnkey_policy::{Behaviour, BehaviourResponse, Policy};
 
-use super::{End, Found, Judge};
+use super::{BehaviourEngine, End, Found};
 use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw, Task};
 
 /// Nanoseconds.
@@ -23,7 +23,7 @@ pub fn policy(lines: &str) -> Policy {
 
 /// Events in their order, and what was found so far.
 pub struct Story {
-    judge: Judge,
+    judge: BehaviourEngine,
     seq: u64,
     now: u64,
     /// True when the jail was to die.
@@ -37,7 +37,7 @@ impl Story {
 
     pub fn under(policy: &Policy) -> Self {
         Self {
-            judge: Judge::new(policy),
+            judge: BehaviourEngine::new(policy),
             seq: 0,
             now: 100 * SECOND,
             dies: false,

@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, Opened, What};
+use super::act::{ObservedAct, Opened, Operation};
+use super::path_classes::is_system;
 use super::persistence::installs;
-use super::places::is_system;
-use super::scene::Scene;
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 
 /// Processes that are remembered between their start and their first library.
@@ -30,23 +30,23 @@ pub struct Injection {
 }
 
 impl Detector for Injection {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let key = (act.event.task.pid, act.event.task.start_ns);
         match &act.what {
-            What::Executed { file, .. } => {
+            Operation::Executed { file, .. } => {
                 self.starting.remove(&key);
                 if is_system(&file.path) && self.starting.len() < STARTING {
                     self.starting.insert(key, file.path.clone());
                 }
             }
-            What::Opened(opened) => {
+            Operation::Opened(opened) => {
                 // What is not there is looked for in the next place.
                 if opened.done()
                     && let Some(program) = self.starting.remove(&key)
                 {
                     first_open(act, opened, &program, tell);
                 }
-                self.write(act, opened, scene, tell);
+                self.write(act, opened, state, tell);
             }
             _ => {}
         }
@@ -54,7 +54,12 @@ impl Detector for Injection {
 }
 
 /// The loader opens what is to be preloaded before anything else but its own cache.
-fn first_open(act: &Act<'_>, opened: &Opened<'_>, program: &[u8], tell: &mut dyn FnMut(Sighting)) {
+fn first_open(
+    act: &ObservedAct<'_>,
+    opened: &Opened<'_>,
+    program: &[u8],
+    tell: &mut dyn FnMut(Sighting),
+) {
     let is_library = opened.path.windows(3).any(|part| part == b".so");
     if is_library && !is_system(&opened.path) && opened.reads {
         let words: [&[u8]; 4] = [
@@ -71,9 +76,9 @@ fn first_open(act: &Act<'_>, opened: &Opened<'_>, program: &[u8], tell: &mut dyn
 impl Injection {
     fn write(
         &mut self,
-        act: &Act<'_>,
+        act: &ObservedAct<'_>,
         opened: &Opened<'_>,
-        scene: &Scene,
+        state: &ProcessState,
         tell: &mut dyn FnMut(Sighting),
     ) {
         if !opened.writes
@@ -83,17 +88,17 @@ impl Injection {
             return;
         }
         let package = PACKAGES.iter().any(|one| contains(&opened.path, one))
-            && scene.traits(&opened.path).startup.is_none();
+            && state.traits(&opened.path).startup.is_none();
         let code = opened.path.ends_with(b".py")
             || opened.path.ends_with(b".js")
             || opened.path.ends_with(b".so");
         // A new file is nobody's code yet; whether it is new is not always known.
         let theirs = is_system(&opened.path)
-            || scene.found(&opened.path)
-            || !opened.truncates && !scene.made(&opened.path);
-        let own = scene.made_environment_of(&opened.path);
-        let injects = scene.traits(&opened.path).library
-            || package && code && theirs && !own && !installs(act, scene);
+            || state.found(&opened.path)
+            || !opened.truncates && !state.made(&opened.path);
+        let own = state.made_environment_of(&opened.path);
+        let injects = state.traits(&opened.path).library
+            || package && code && theirs && !own && !installs(act, state);
         if injects && self.told.len() < TOLD && self.told.insert(opened.path.to_vec()) {
             let step = Step::of(act.event, &[b"wrote into ", &opened.path]);
             tell(Sighting::new(Behaviour::Injection, vec![step]));

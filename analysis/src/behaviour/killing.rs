@@ -6,8 +6,8 @@
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
-use super::scene::{Scene, base_name};
+use super::act::{ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 const BY_NAME: &[&str] = &["pkill", "killall", "killall5", "xkill", "skill"];
@@ -36,12 +36,12 @@ const OWN: &[&[u8]] = &[
 pub struct Killing;
 
 impl Detector for Killing {
-    fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let what = match &act.what {
-            What::Executed { file, argv, .. } if ends_others(&file.path, argv) => {
+            Operation::Executed { file, argv, .. } if ends_others(&file.path, argv) => {
                 [b"ran ", &argv.join(&b' ')[..]].concat()
             }
-            What::Called {
+            Operation::Called {
                 name: name @ ("kill" | "tkill" | "tgkill"),
                 args: [process, signal, _],
                 ..

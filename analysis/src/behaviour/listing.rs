@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use turnkey_policy::{Behaviour, Policy};
 
-use super::act::{Act, Outcome, What};
-use super::places::{HOMES, SYSTEM, below_any, is_in, is_in_any, telling_directory};
-use super::scene::{Scene, base_name};
+use super::act::{ActOutcome, ObservedAct, Operation};
+use super::path_classes::{HOMES, SYSTEM, below_any, is_in, is_in_any, telling_directory};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 use turnkey_facts::Kind;
 
@@ -132,10 +132,15 @@ impl FileDiscovery {
 }
 
 impl Detector for FileDiscovery {
-    fn see(&mut self, act: &Act<'_>, _scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(
+        &mut self,
+        act: &ObservedAct<'_>,
+        _scene: &ProcessState,
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let who = (act.event.task.pid, act.event.task.start_ns);
         match &act.what {
-            What::Executed { file, argv, .. } => {
+            Operation::Executed { file, argv, .. } => {
                 self.used(who, &file.path);
                 self.settle(who, tell);
                 let called = argv.first().map_or(&file.path[..], |name| &name[..]);
@@ -145,7 +150,7 @@ impl Detector for FileDiscovery {
                     tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
                 }
             }
-            What::Opened(opened) => {
+            Operation::Opened(opened) => {
                 let path = trimmed(&opened.path);
                 self.used(who, path);
                 let lists = opened.reads && (opened.directory || telling_directory(path));
@@ -155,20 +160,22 @@ impl Detector for FileDiscovery {
                 }
                 match opened.outcome {
                     // Data, and settings in a home: whoever looks for its own asks for what is not there.
-                    Outcome::Absent if is_in(path, "/usr") || base_name(path).starts_with(b".") => {
-                    }
-                    Outcome::Absent | Outcome::Refused => {
+                    ActOutcome::Absent
+                        if is_in(path, "/usr") || base_name(path).starts_with(b".") => {}
+                    ActOutcome::Absent | ActOutcome::Refused => {
                         let step = Step::of(act.event, &[b"tried to list ", path]);
                         tell(Sighting::new(Behaviour::FileDiscovery, vec![step]));
                     }
-                    Outcome::Done if self.pending.len() < PENDING => {
+                    ActOutcome::Done if self.pending.len() < PENDING => {
                         let step = Step::of(act.event, &[b"listed ", path]);
                         self.pending.insert((who, path.to_vec()), step);
                     }
-                    Outcome::Done | Outcome::Failed => {}
+                    ActOutcome::Done | ActOutcome::Failed => {}
                 }
             }
-            What::Other if matches!(act.event.kind, Kind::Exit { .. }) => self.settle(who, tell),
+            Operation::Other if matches!(act.event.kind, Kind::Exit { .. }) => {
+                self.settle(who, tell)
+            }
             _ => {}
         }
     }

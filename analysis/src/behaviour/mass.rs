@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
-use super::act::{Act, Outcome, What};
-use super::scene::{Scene, base_name};
+use super::act::{ActOutcome, ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 /// Files of different classes that were lost.
@@ -105,9 +105,9 @@ pub struct MassChange {
 }
 
 impl Detector for MassChange {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         match &act.what {
-            What::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
+            Operation::Opened(opened) if opened.outcome.is_attempt() && counts(&opened.path) => {
                 if opened.writes && self.read.contains(&*opened.path) {
                     self.lose(
                         act,
@@ -117,18 +117,18 @@ impl Detector for MassChange {
                     );
                 } else if opened.done()
                     && opened.reads
-                    && !scene.made(&opened.path)
+                    && !state.made(&opened.path)
                     && self.read.len() < FILES
                 {
                     self.read.insert(opened.path.to_vec());
                 }
             }
-            What::Changed {
+            Operation::Changed {
                 on,
                 path,
                 new,
                 outcome,
-            } if outcome.is_attempt() && counts(path) && !scene.made(path) => match (on, new) {
+            } if outcome.is_attempt() && counts(path) && !state.made(path) => match (on, new) {
                 (AttemptKind::Unlink, _) => self.lose(
                     act,
                     (path, *outcome),
@@ -146,8 +146,8 @@ impl Detector for MassChange {
 impl MassChange {
     fn lose(
         &mut self,
-        act: &Act<'_>,
-        (path, outcome): (&[u8], Outcome),
+        act: &ObservedAct<'_>,
+        (path, outcome): (&[u8], ActOutcome),
         (done, wanted): (&str, &str),
         tell: &mut dyn FnMut(Sighting),
     ) {
@@ -170,7 +170,7 @@ impl MassChange {
         if files >= MANY && self.lost.len() >= CLASSES {
             let classes: Vec<&str> = self.lost.keys().copied().collect();
             let (took, how) = match outcome {
-                Outcome::Done => ("took", done),
+                ActOutcome::Done => ("took", done),
                 _ => ("tried to take", wanted),
             };
             let all = format!(
@@ -186,7 +186,13 @@ impl MassChange {
         }
     }
 
-    fn rename(&mut self, act: &Act<'_>, path: &[u8], new: &[u8], tell: &mut dyn FnMut(Sighting)) {
+    fn rename(
+        &mut self,
+        act: &ObservedAct<'_>,
+        path: &[u8],
+        new: &[u8],
+        tell: &mut dyn FnMut(Sighting),
+    ) {
         let suffix = new
             .strip_prefix(path)
             .filter(|suffix| suffix.first() == Some(&b'.'));

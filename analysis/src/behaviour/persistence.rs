@@ -1,5 +1,5 @@
 //! Persistence: a file was opened for writing, or a name was given to one, that something runs later by
-//! itself: see [`super::places::STARTUPS`]. The attempt counts.
+//! itself: see [`super::path_classes::STARTUPS`]. The attempt counts.
 //!
 //! An installer of Python packages writes `.pth` files, which is its work; and an environment that the
 //! run made itself goes with it.
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
-use super::act::{Act, What};
-use super::scene::{Scene, base_name};
+use super::act::{ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 /// Paths that are told of.
@@ -22,20 +22,20 @@ pub struct Persistence {
 }
 
 impl Detector for Persistence {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let path: &[u8] = match &act.what {
-            What::Opened(opened) if opened.writes => &opened.path,
-            What::Changed {
+            Operation::Opened(opened) if opened.writes => &opened.path,
+            Operation::Changed {
                 on: AttemptKind::Rename | AttemptKind::Link,
                 new: Some(new),
                 ..
             } => new,
             _ => return,
         };
-        let Some(startup) = scene.traits(path).startup else {
+        let Some(startup) = state.traits(path).startup else {
             return;
         };
-        if path.ends_with(b".pth") && (installs(act, scene) || scene.made_environment_of(path)) {
+        if path.ends_with(b".pth") && (installs(act, state) || state.made_environment_of(path)) {
             return;
         }
         if self.told.len() < TOLD && self.told.insert(path.to_vec()) {
@@ -46,7 +46,7 @@ impl Detector for Persistence {
 }
 
 /// True when an installer of packages acts: by its own name, or as a module of Python.
-pub fn installs(act: &Act<'_>, scene: &Scene) -> bool {
+pub fn installs(act: &ObservedAct<'_>, state: &ProcessState) -> bool {
     const INSTALLERS: &[&[u8]] = &[
         b"pip",
         b"pip3",
@@ -63,7 +63,7 @@ pub fn installs(act: &Act<'_>, scene: &Scene) -> bool {
         b"apt",
         b"dpkg",
     ];
-    let Some(process) = scene.process(&act.event.task) else {
+    let Some(process) = state.process(&act.event.task) else {
         return false;
     };
     let names = process

@@ -5,8 +5,8 @@
 
 use turnkey_policy::{AttemptKind, Behaviour};
 
-use super::act::{Act, What};
-use super::scene::{Scene, base_name};
+use super::act::{ObservedAct, Operation};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 /// Programs whose purpose is another user.
@@ -19,15 +19,15 @@ const PROGRAMS: &[&str] = &[
 pub struct Privilege;
 
 impl Detector for Privilege {
-    fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let step = match &act.what {
-            What::Executed { file, .. } if changes_users(&file.path) => {
+            Operation::Executed { file, .. } if changes_users(&file.path) => {
                 Step::of(act.event, &[b"ran ", &file.path])
             }
-            What::Execution(path) if changes_users(path) => {
+            Operation::Execution(path) if changes_users(path) => {
                 Step::of(act.event, &[b"wanted to run ", path])
             }
-            What::Called {
+            Operation::Called {
                 name,
                 on: Some(AttemptKind::Setuid),
                 args,
@@ -35,7 +35,7 @@ impl Detector for Privilege {
                 act.event,
                 &[b"called ", name.as_bytes(), b" for privileges"],
             ),
-            What::Called {
+            Operation::Called {
                 name,
                 on: Some(AttemptKind::Namespace),
                 ..

@@ -8,8 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
-use super::scene::Scene;
+use super::act::{ObservedAct, Operation};
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 use turnkey_facts::Address;
 
@@ -30,8 +30,8 @@ pub struct Scan {
 }
 
 impl Detector for Scan {
-    fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
-        let What::Spoke {
+    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        let Operation::Spoke {
             address: Address::Inet(address),
             ..
         } = &act.what

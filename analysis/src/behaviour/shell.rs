@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
+use super::act::{ObservedAct, Operation};
 use super::download::is_fetcher;
-use super::scene::{Scene, base_name};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 use turnkey_facts::Kind;
 
@@ -44,14 +44,14 @@ struct Running {
 }
 
 impl Detector for ReverseShell {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let key = (act.event.task.pid, act.event.task.start_ns);
-        let peer = scene
+        let peer = state
             .process(&act.event.task)
             .and_then(|process| process.network.as_deref());
         let spoke = peer.map(|peer| Step::of(act.event, &[b"spoke to ", peer]));
         match &act.what {
-            What::Executed { file, script, argv } => {
+            Operation::Executed { file, script, argv } => {
                 let waits = is_shell(&file.path) && script.is_none() && waits_for_orders(argv);
                 let became = [b"became the shell ", &file.path[..], b" without a script"];
                 let waits = waits.then(|| Step::of(act.event, &became));
@@ -66,7 +66,7 @@ impl Detector for ReverseShell {
                     self.running.remove(&key);
                 }
             }
-            What::Spoke { .. } => {
+            Operation::Spoke { .. } => {
                 if let (Some(spoke), Some(program)) = (spoke, self.running.get_mut(&key)) {
                     program.speaks.get_or_insert(spoke);
                 }
@@ -82,7 +82,7 @@ impl Detector for ReverseShell {
 }
 
 impl ReverseShell {
-    fn start(&mut self, act: &Act<'_>, key: (u32, u64), waits: Option<Step>) {
+    fn start(&mut self, act: &ObservedAct<'_>, key: (u32, u64), waits: Option<Step>) {
         if self.running.len() < PROGRAMS || self.running.contains_key(&key) {
             let program = Running {
                 parent: act.event.task.parent_pid,

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 use turnkey_policy::{AttemptKind, Behaviour, Policy};
 
-use super::act::{Act, Opened, Outcome, What};
-use super::places::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in_any};
-use super::scene::{Scene, base_name};
+use super::act::{ActOutcome, ObservedAct, Opened, Operation};
+use super::path_classes::{HOMES, PASSING, SERVICES, SYSTEM, below_any, is_in_any};
+use super::process_state::{ProcessState, base_name};
 use super::{Detector, Sighting, Step};
 
 /// An act on a file in words: as done, and as wanted.
@@ -65,19 +65,19 @@ impl SystemChange {
     }
 
     /// An open for writing, or what makes or empties a file by its name.
-    fn written(&self, opened: &Opened<'_>, scene: &Scene) -> Option<Verb> {
+    fn written(&self, opened: &Opened<'_>, state: &ProcessState) -> Option<Verb> {
         let owner = self.owner(&opened.path)?;
         // Tools lock and note things beside what they are installed in.
         let is_tools =
             opened.creates && owner == Owner::Person && below_any(&opened.path, &self.installed);
         let counts = match opened.outcome {
-            Outcome::Done | Outcome::Refused => !is_tools,
-            Outcome::Absent if opened.creates => {
-                let traits = scene.traits(&opened.path);
+            ActOutcome::Done | ActOutcome::Refused => !is_tools,
+            ActOutcome::Absent if opened.creates => {
+                let traits = state.traits(&opened.path);
                 owner == Owner::System || traits.tells || traits.startup.is_some()
             }
-            Outcome::Absent => owner != Owner::Person,
-            Outcome::Failed => false,
+            ActOutcome::Absent => owner != Owner::Person,
+            ActOutcome::Failed => false,
         };
         counts.then_some(if opened.truncates {
             ("overwrote", "overwrite")
@@ -108,12 +108,12 @@ impl SystemChange {
     }
 
     /// True when a change of a name or of attributes is one of what is not the program's own.
-    fn changed(&self, path: &[u8], outcome: Outcome) -> bool {
+    fn changed(&self, path: &[u8], outcome: ActOutcome) -> bool {
         let owner = self.owner(path);
         match outcome {
-            Outcome::Done | Outcome::Refused => owner.is_some(),
-            Outcome::Absent => matches!(owner, Some(Owner::System | Owner::Service)),
-            Outcome::Failed => false,
+            ActOutcome::Done | ActOutcome::Refused => owner.is_some(),
+            ActOutcome::Absent => matches!(owner, Some(Owner::System | Owner::Service)),
+            ActOutcome::Failed => false,
         }
     }
 }
@@ -127,13 +127,13 @@ enum Owner {
 }
 
 impl Detector for SystemChange {
-    fn see(&mut self, act: &Act<'_>, scene: &Scene, tell: &mut dyn FnMut(Sighting)) {
+    fn see(&mut self, act: &ObservedAct<'_>, state: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
         let (verb, path, outcome) = match &act.what {
-            What::Opened(opened) if opened.writes => match self.written(opened, scene) {
+            Operation::Opened(opened) if opened.writes => match self.written(opened, state) {
                 Some(verb) => (verb, &opened.path, opened.outcome),
                 None => return,
             },
-            What::Changed {
+            Operation::Changed {
                 on,
                 path,
                 new,
@@ -172,7 +172,7 @@ impl Detector for SystemChange {
         };
         let (past, infinitive) = verb;
         let (tried, verb) = match outcome {
-            Outcome::Done => ("", past),
+            ActOutcome::Done => ("", past),
             _ => ("tried to ", infinitive),
         };
         let step = Step::of(act.event, &[tried.as_bytes(), verb.as_bytes(), b" ", path]);
@@ -180,7 +180,7 @@ impl Detector for SystemChange {
         let wiped = (infinitive == "delete").then(|| self.wiped(path)).flatten();
         if let Some(what) = wiped {
             let verb = match outcome {
-                Outcome::Done => past,
+                ActOutcome::Done => past,
                 _ => "tried to delete",
             };
             let step = Step::of(act.event, &[verb.as_bytes(), b" ", &what]);

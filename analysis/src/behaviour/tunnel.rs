@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use turnkey_policy::Behaviour;
 
-use super::act::{Act, What};
-use super::scene::Scene;
+use super::act::{ObservedAct, Operation};
+use super::process_state::ProcessState;
 use super::{Detector, Sighting, Step};
 
 /// Characters before the domain that can carry data.
@@ -30,8 +30,8 @@ pub struct Tunnel {
 }
 
 impl Detector for Tunnel {
-    fn see(&mut self, act: &Act<'_>, _: &Scene, tell: &mut dyn FnMut(Sighting)) {
-        let What::Asked(questions) = &act.what else {
+    fn see(&mut self, act: &ObservedAct<'_>, _: &ProcessState, tell: &mut dyn FnMut(Sighting)) {
+        let Operation::Asked(questions) = &act.what else {
             return;
         };
         for question in questions {

@@ -5,7 +5,7 @@ use super::super::stopper::Outcome;
 use super::*;
 use turnkey_policy::AttemptKind;
 
-fn read(path: &str, outcome: Outcome) -> Act {
+fn read(path: &str, outcome: Outcome) -> ReportedAct {
     let access = vec![FileAccess::Read];
     let object = Object::File {
         path: Some(path.to_owned()),
@@ -15,7 +15,7 @@ fn read(path: &str, outcome: Outcome) -> Act {
         to: None,
         memory: Vec::new(),
     };
-    Act {
+    ReportedAct {
         on: Some(AttemptKind::Open),
         object,
         outcome,
@@ -129,7 +129,7 @@ fn following_the_advice_allows_the_act() {
 
 #[test]
 fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
-    let connect = |address: &str| Act {
+    let connect = |address: &str| ReportedAct {
         on: Some(AttemptKind::Connect),
         object: Object::Address {
             address: address.to_owned(),
@@ -171,7 +171,7 @@ fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
 #[test]
 fn talking_to_itself_takes_a_loopback_and_no_rule() {
     let rule = &fixture::policy().rules[fixture::OUTBOUND];
-    let act = |address: &str, on| Act {
+    let act = |address: &str, on| ReportedAct {
         on: Some(on),
         object: Object::Address {
             address: address.to_owned(),
@@ -199,7 +199,7 @@ fn talking_to_itself_takes_a_loopback_and_no_rule() {
 #[test]
 fn a_socket_that_the_filter_leaves_out_is_told_from_one_of_a_kind_that_no_jail_has() {
     let rule = &fixture::policy().rules[fixture::OUTBOUND];
-    let socket = |stopper, errno, for_arguments| Act {
+    let socket = |stopper, errno, for_arguments| ReportedAct {
         on: Some(AttemptKind::Connect),
         object: Object::Syscall("socket".to_owned()),
         outcome: Outcome::Denied(stopper),
@@ -311,7 +311,7 @@ fn calls_name_their_group_or_why_there_is_none() {
 
 #[test]
 fn a_call_that_is_refused_for_its_arguments_is_not_to_be_allowed_by_name() {
-    let clone = Act {
+    let clone = ReportedAct {
         on: Some(AttemptKind::Namespace),
         object: Object::Syscall("clone".to_owned()),
         outcome: Outcome::Denied(Stopper::Seccomp),
@@ -487,7 +487,7 @@ fn each_advice_is_of_a_kind_that_is_tried_and_each_kind_is_given() {
                 Some(RefusalScope::Every),
                 Some(RefusalScope::WithoutSetId),
             ] {
-                let act = Act {
+                let act = ReportedAct {
                     on: Some(match &object {
                         Object::File { .. } => AttemptKind::Open,
                         Object::Address { .. } => AttemptKind::Connect,

@@ -5,7 +5,7 @@ use super::*;
 use facts::Status as Own;
 use proptest::prelude::*;
 
-const EXITED: Ran = Ran {
+const EXITED: RunEnding = RunEnding {
     status: Own::Exited(0),
     condemned: false,
     killed_for_loss: false,
@@ -19,7 +19,7 @@ fn rule(id: &str, severity: Severity) -> Finding {
 
 fn facts<'a>(ending: &'a Ending, rules: &'a [Finding]) -> Facts<'a> {
     let limit = match ending {
-        Ending::Ran(Ran { limit: Some(_), .. }) => Some("too much".to_owned()),
+        Ending::Ran(RunEnding { limit: Some(_), .. }) => Some("too much".to_owned()),
         _ => None,
     };
     Facts {
@@ -42,28 +42,28 @@ fn judged(facts: &Facts<'_>) -> Verdict {
     verdict(facts, &findings(facts))
 }
 
-fn code(ran: Ran) -> u8 {
+fn code(ran: RunEnding) -> u8 {
     exit_code(&Ending::Ran(ran), false, OnLoss::Mark)
 }
 
 #[test]
 fn the_exit_code_is_the_commands_own_unless_something_ended_it() {
     assert_eq!(
-        code(Ran {
+        code(RunEnding {
             status: Own::Exited(7),
             ..EXITED
         }),
         7
     );
     assert_eq!(
-        code(Ran {
+        code(RunEnding {
             status: Own::Signaled(11),
             ..EXITED
         }),
         139
     );
     assert_eq!(
-        code(Ran {
+        code(RunEnding {
             status: Own::Unknown,
             interrupted: Some(2),
             ..EXITED
@@ -71,7 +71,7 @@ fn the_exit_code_is_the_commands_own_unless_something_ended_it() {
         130
     );
     assert_eq!(
-        code(Ran {
+        code(RunEnding {
             status: Own::Signaled(9),
             condemned: true,
             ..EXITED
@@ -87,7 +87,7 @@ fn the_exit_code_is_the_commands_own_unless_something_ended_it() {
         (Limit::CpuTime, 124),
     ] {
         assert_eq!(
-            code(Ran {
+            code(RunEnding {
                 limit: Some(limit),
                 ..EXITED
             }),
@@ -129,14 +129,14 @@ fn what_went_on_with_less_is_never_clean() {
 
 #[test]
 fn lost_evidence_fails_the_run_only_when_the_profile_says_so() {
-    let ending = Ending::Ran(Ran {
+    let ending = Ending::Ran(RunEnding {
         status: Own::Exited(3),
         ..EXITED
     });
     assert_eq!(exit_code(&ending, true, OnLoss::Mark), 3);
     assert_eq!(exit_code(&ending, true, OnLoss::Fail), 120);
     assert_eq!(exit_code(&ending, false, OnLoss::Fail), 3);
-    let killed = Ending::Ran(Ran {
+    let killed = Ending::Ran(RunEnding {
         status: Own::Signaled(9),
         killed_for_loss: true,
         ..EXITED
@@ -147,7 +147,7 @@ fn lost_evidence_fails_the_run_only_when_the_profile_says_so() {
 
 #[test]
 fn a_kill_by_policy_is_never_hidden_by_anything_else() {
-    let ending = Ending::Ran(Ran {
+    let ending = Ending::Ran(RunEnding {
         status: Own::Signaled(9),
         condemned: true,
         limit: Some(Limit::Memory),
@@ -169,7 +169,7 @@ fn a_kill_by_policy_is_never_hidden_by_anything_else() {
 #[test]
 fn the_status_names_the_limit() {
     let status = |limit| {
-        status(&Ending::Ran(Ran {
+        status(&Ending::Ran(RunEnding {
             limit: Some(limit),
             ..EXITED
         }))
@@ -198,12 +198,12 @@ fn the_verdict_follows_the_worst_violation() {
 
 #[test]
 fn a_limit_or_a_filtered_process_is_suspicious() {
-    let ending = Ending::Ran(Ran {
+    let ending = Ending::Ran(RunEnding {
         limit: Some(Limit::Wall),
         ..EXITED
     });
     assert_eq!(judged(&facts(&ending, &[])), Verdict::Suspicious);
-    let ending = Ending::Ran(Ran {
+    let ending = Ending::Ran(RunEnding {
         status: Own::Signaled(libc::SIGSYS),
         ..EXITED
     });
@@ -218,7 +218,7 @@ fn a_limit_or_a_filtered_process_is_suspicious() {
 
 #[test]
 fn the_score_counts_each_rule_once_and_stops_at_100() {
-    let ending = Ending::Ran(Ran {
+    let ending = Ending::Ran(RunEnding {
         limit: Some(Limit::Wall),
         ..EXITED
     });
@@ -247,7 +247,7 @@ fn one_grave_finding_is_more_than_half_of_the_scale() {
 
 #[test]
 fn a_kill_without_an_event_is_still_a_finding() {
-    let ending = Ending::Ran(Ran {
+    let ending = Ending::Ran(RunEnding {
         condemned: true,
         ..EXITED
     });
@@ -261,7 +261,7 @@ fn a_kill_without_an_event_is_still_a_finding() {
     assert_eq!(findings[1].reason, "3 events are lost");
 }
 
-fn any_ran() -> impl Strategy<Value = Ran> {
+fn any_ran() -> impl Strategy<Value = RunEnding> {
     let status = prop_oneof![
         any::<u8>().prop_map(Own::Exited),
         (1..64).prop_map(Own::Signaled),
@@ -280,7 +280,7 @@ fn any_ran() -> impl Strategy<Value = Ran> {
         proptest::option::of(1..64),
     )
         .prop_map(
-            |(status, condemned, killed_for_loss, limit, interrupted)| Ran {
+            |(status, condemned, killed_for_loss, limit, interrupted)| RunEnding {
                 status,
                 condemned,
                 killed_for_loss,
@@ -369,7 +369,7 @@ fn an_accepted_finding_weighs_nothing_until_its_day_is_over() {
 
 #[test]
 fn no_acceptance_makes_a_killed_jail_anything_but_violated() {
-    let ending = Ending::Ran(Ran {
+    let ending = Ending::Ran(RunEnding {
         condemned: true,
         ..EXITED
     });

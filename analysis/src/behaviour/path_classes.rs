@@ -251,11 +251,11 @@ fn named(table: &[(&'static str, &[&str])]) -> Vec<(&'static str, Glob)> {
 
 /// The table with what it said last.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct PathClasses {
     said: RefCell<HashMap<Vec<u8>, Traits>>,
 }
 
-impl Places {
+impl PathClasses {
     /// The properties that a path is known for.
     pub fn of(&self, path: &[u8]) -> Traits {
         if !may_be_known(path) {
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_path_is_known_for_what_the_table_says() {
-        let places = Places::default();
+        let places = PathClasses::default();
         let of = |path: &str| places.of(path.as_bytes());
         assert_eq!(of("/etc/shadow").secret, Some("password hashes"));
         assert_eq!(of("/etc/shadow-").secret, Some("password hashes"));
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_and_the_same() {
-        let places = Places::default();
+        let places = PathClasses::default();
         for number in 0..3 * REMEMBERED {
             assert_eq!(
                 places.of(format!("/etc/f/{number}").as_bytes()),

@@ -1,4 +1,4 @@
-//! The scene: the processes of the jail, what each runs, and what it has had to do with the
+//! The state: the processes of the jail, what each runs, and what it has had to do with the
 //! network.
 
 use std::collections::{HashMap, HashSet};
@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 
 use turnkey_policy::NetworkMode;
 
-use super::act::{Act, Outcome, What};
-use super::places::{Places, Traits};
+use super::act::{ActOutcome, ObservedAct, Operation};
+use super::path_classes::{PathClasses, Traits};
 use turnkey_facts::{Address, Event, Kind, Task};
 
 /// Processes that are remembered. A jail of more is told by their first.
@@ -24,7 +24,7 @@ const NAME_SERVICES: &[u8] = b"/etc/nsswitch.conf";
 
 /// The facts known of a process.
 #[derive(Clone, Debug, Default)]
-pub struct Process {
+pub struct ObservedProcess {
     /// The file that runs.
     pub exe: Vec<u8>,
     /// The script that it interprets.
@@ -39,18 +39,18 @@ pub struct Process {
 
 /// The processes by their id and start, and the files that they made.
 #[derive(Debug, Default)]
-pub struct Scene {
-    processes: HashMap<(u32, u64), Process>,
+pub struct ProcessState {
+    processes: HashMap<(u32, u64), ObservedProcess>,
     made: HashSet<Vec<u8>>,
     found: HashSet<Vec<u8>>,
-    places: Places,
+    places: PathClasses,
     /// Loopback leads nowhere but to the jail itself.
     own_loopback: bool,
     /// True when a process of the jail waits for connections, or could.
     serves: bool,
 }
 
-impl Scene {
+impl ProcessState {
     /// Of a jail with this network.
     pub fn new(network: NetworkMode) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Scene {
     }
 
     /// The facts known of the process that acts.
-    pub fn process(&self, task: &Task) -> Option<&Process> {
+    pub fn process(&self, task: &Task) -> Option<&ObservedProcess> {
         self.processes.get(&(task.pid, task.start_ns))
     }
 
@@ -94,9 +94,9 @@ impl Scene {
     }
 
     /// Notes what has to be known before detectors look at the act.
-    pub(super) fn note(&mut self, act: &Act<'_>) {
+    pub(super) fn note(&mut self, act: &ObservedAct<'_>) {
         let key = (act.event.task.pid, act.event.task.start_ns);
-        if let What::Spoke {
+        if let Operation::Spoke {
             address: Address::Inet(address),
             done: true,
         } = &act.what
@@ -107,8 +107,8 @@ impl Scene {
                 .network
                 .get_or_insert_with(|| address.to_string().into_bytes());
         }
-        self.serves |= matches!(act.what, What::Served);
-        let What::Executed { file, script, argv } = &act.what else {
+        self.serves |= matches!(act.what, Operation::Served);
+        let Operation::Executed { file, script, argv } = &act.what else {
             return;
         };
         if let Some(process) = self.entry(key) {
@@ -120,25 +120,25 @@ impl Scene {
     }
 
     /// Notes what matters to later acts.
-    pub(super) fn follow(&mut self, act: &Act<'_>) {
+    pub(super) fn follow(&mut self, act: &ObservedAct<'_>) {
         self.follow_process(act.event);
         match &act.what {
-            What::Opened(opened) if &*opened.path == NAME_SERVICES => {
+            Operation::Opened(opened) if &*opened.path == NAME_SERVICES => {
                 let key = (act.event.task.pid, act.event.task.start_ns);
                 if let Some(process) = self.entry(key) {
                     process.asks_names = true;
                 }
             }
-            What::Opened(opened)
+            Operation::Opened(opened)
                 if opened.done() && opened.creates && !self.found.contains(&*opened.path) =>
             {
                 insert(&mut self.made, &opened.path);
             }
-            What::Opened(opened) if opened.done() => insert(&mut self.found, &opened.path),
-            What::Changed {
+            Operation::Opened(opened) if opened.done() => insert(&mut self.found, &opened.path),
+            Operation::Changed {
                 path,
                 new: Some(new),
-                outcome: Outcome::Done,
+                outcome: ActOutcome::Done,
                 ..
             } if self.made.contains(&**path) => insert(&mut self.made, new),
             _ => {}
@@ -163,7 +163,7 @@ impl Scene {
         }
     }
 
-    fn entry(&mut self, key: (u32, u64)) -> Option<&mut Process> {
+    fn entry(&mut self, key: (u32, u64)) -> Option<&mut ObservedProcess> {
         let room = self.processes.len() < PROCESSES;
         if !room && !self.processes.contains_key(&key) {
             return None;
