@@ -78,7 +78,7 @@ pub fn j36_an_abstract_socket_of_the_host_is_not_there() {
 fn loopback_of_its_own_works_when_asked_for() {
     let program = "import socket, threading
 server = socket.create_server(('127.0.0.1', 0))
-threading.Thread(target=lambda: server.accept()[0].sendall(b'hello')).start()
+threading.Thread(target=lambda: server.accept()[0].sendall(b'hello'), daemon=True).start()
 print(socket.create_connection(server.getsockname()).recv(5).decode())";
     let ran = Run::new().option("--network loopback").python(program);
     ran.expect_code(0);
