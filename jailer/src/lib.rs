@@ -2,7 +2,7 @@
 //! system calls, from a [`turnkey_policy::Policy`].
 //!
 //! ```text
-//! Plan ─prepare→ Prepared ─start→ Confining ─held→ Held ─release→ Running ─finish→ Exit
+//! Plan ─prepare→ Prepared ─start→ Confining ─held→ Held ─release→ Running ─finish→ JailExit
 //! ```
 //!
 //! A [`Plan`] is data. [`Prepared`] holds everything that can be made without a process. In
@@ -14,13 +14,13 @@
 //!
 //! ```no_run
 //! use std::os::fd::OwnedFd;
-//! use turnkey_jailer::{Command, Host, News, Plan};
+//! use turnkey_jailer::{Host, JailCommand, JailNews, Plan};
 //! use turnkey_policy::Overrides;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
 //! let policy = turnkey_policy::load("untrusted", &no_files, &Overrides::default())?;
-//! let command = Command {
+//! let command = JailCommand {
 //!     arguments: vec!["/usr/bin/id".into()],
 //!     environment: Vec::new(),
 //!     workdir: std::env::current_dir()?,
@@ -29,7 +29,7 @@
 //! let null = || std::fs::File::open("/dev/null").map(OwnedFd::from);
 //! let held = plan.prepare([null()?, null()?, null()?])?.spawn()?;
 //! let mut running = held.release()?;
-//! while running.news()? != News::Gone {}
+//! while running.news()? != JailNews::Gone {}
 //! println!("{:?}", running.finish()?.status);
 //! # Ok(())
 //! # }

@@ -36,7 +36,7 @@ pub(super) struct CallKey {
     pub outcome: Outcome,
     pub errno: i32,
     pub rule: Option<usize>,
-    /// As in [`super::act::Act`].
+    /// As in [`super::act::ReportedAct`].
     pub for_arguments: Option<RefusalScope>,
 }
 

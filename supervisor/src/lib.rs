@@ -1,7 +1,7 @@
 //! A whole watched run, from a policy to its report: the only place where jail and monitor meet.
 //!
 //! ```text
-//! Policy ─settle→ Settled ─prepare→ Ready ─attach→ Held ─supervise→ Course ─finish→ Report
+//! Policy ─settle→ SettledPolicy ─prepare→ ReadyJail ─attach→ Held ─supervise→ RunCourse ─finish→ Report
 //! ```
 //!
 //! The flow is one page, `run.rs`; each of its four acts is a file of that name. A policy is settled once (its
@@ -11,18 +11,18 @@
 //! # A run
 //!
 //! ```no_run
-//! use turnkey_supervisor::{Observer, Request, Settled, enter, run};
+//! use turnkey_supervisor::{RunObserver, RunRequest, SettledPolicy, enter, run};
 //!
 //! # fn main() -> anyhow::Result<()> {
 //! struct Quiet;
-//! impl Observer for Quiet {}
+//! impl RunObserver for Quiet {}
 //!
 //! // Before this process has a thread: without privileges it moves into a user namespace of its own.
 //! let entered = enter();
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
 //! let policy = turnkey_policy::load("untrusted", &no_files, &Default::default())?;
-//! let request = Request::new(vec!["/usr/bin/id".into()]);
-//! let settled = Settled::new(policy, &request.command, None, request.strictness)?;
+//! let request = RunRequest::new(vec!["/usr/bin/id".into()]);
+//! let settled = SettledPolicy::new(policy, &request.command, None, request.strictness)?;
 //! let done = run(request, settled, entered, &mut Quiet)?;
 //! println!("{:?}, exit code {}", done.report.verdict, done.report.exit_code());
 //! # Ok(())

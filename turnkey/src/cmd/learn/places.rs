@@ -9,7 +9,7 @@
 //!
 //! Each level of folding is broader than the one before, for a profile that would not fit the
 //! kernel's table otherwise. At the first nothing is folded yet, but the trees that may be read and those
-//! that may be written become the same: see [`super::draft::Draft::trees`].
+//! that may be written become the same: see [`super::draft::ProfileDraft::trees`].
 
 use super::seen::FileWant;
 use turnkey_report::escape;
