@@ -150,18 +150,6 @@ impl BehaviourEngine {
         }
     }
 
-    /// For a run whose events nobody looks at.
-    #[must_use]
-    pub fn blind() -> Self {
-        Self {
-            state: ProcessState::default(),
-            detectors: Vec::new(),
-            responses: BTreeMap::new(),
-            found: BTreeMap::new(),
-            order: Vec::new(),
-        }
-    }
-
     /// Takes in the next event; whether the jail is to die of what it completes.
     pub fn see(&mut self, event: &Event) -> bool {
         let act = ObservedAct::of(event, &mut self.state);

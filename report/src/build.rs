@@ -69,7 +69,7 @@ pub struct ReportInputs<'a> {
     /// The aggregated events.
     pub observations: Observations,
     /// The detectors of behaviours, with what they saw.
-    pub judge: BehaviourEngine,
+    pub engine: BehaviourEngine,
 }
 
 /// Output that was kept.
@@ -93,15 +93,9 @@ impl Report {
             inputs.usage.as_ref(),
             disk.as_ref(),
         );
-        let judge = std::mem::replace(&mut inputs.judge, BehaviourEngine::blind());
-        let found = behaviour::findings(judge.finish(&end), &inputs.clock);
+        let found = behaviour::findings(inputs.engine.finish(&end), &inputs.clock);
         inputs.observations.findings.extend(found);
-        let ReportInputs {
-            policy,
-            ending,
-            observations,
-            ..
-        } = &inputs;
+        let (policy, ending, observations) = (inputs.policy, &inputs.ending, &inputs.observations);
         let events = events(&inputs.evidence, ending, observations);
         let facts = Facts {
             ending,

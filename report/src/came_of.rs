@@ -1,11 +1,9 @@
 //! The outcome of an attempt, in words: only what the kernel is known to have done is said to have had its effect.
-//! done.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-use turnkey_policy::masks;
-use turnkey_policy::{AttemptKind, RuleAction};
+use turnkey_policy::{AttemptKind, RuleAction, masks};
 
 use super::model::{Result, Violation};
 use super::peers;

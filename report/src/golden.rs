@@ -23,10 +23,10 @@ use super::*;
 /// A run that went well, to be spoilt by each story.
 fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
     let mut aggregator = Aggregator::new(policy, clock());
-    let mut judge = BehaviourEngine::new(policy);
+    let mut engine = BehaviourEngine::new(policy);
     for event in &story.events {
         aggregator.push(event);
-        judge.see(event);
+        engine.see(event);
     }
     ReportInputs {
         policy,
@@ -67,7 +67,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
             records: None,
         },
         observations: aggregator.finish(),
-        judge,
+        engine,
     }
 }
 

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnkey_facts::Event;
 use turnkey_policy::Overrides;
 use turnkey_report::Report;
-use turnkey_supervisor::{RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, enter, run};
+use turnkey_supervisor::{
+    RunObserver, RunPlace, RunRequest, SettledPolicy, Sink, Strictness, enter, run,
+};
 
 /// The rules of this runner. Keys that are not here come from `untrusted`.
 const PROFILE: &str = r#"
@@ -60,7 +62,7 @@ pub fn tool_call(command: Vec<OsString>, entered: RunPlace) -> anyhow::Result<Ou
         output: [keeper(&kept), keeper(&kept)],
         ..RunRequest::new(command)
     };
-    let settled = SettledPolicy::new(policy, &request.command, None, request.strictness)?;
+    let settled = SettledPolicy::new(policy, &request.command, None, Strictness::Whole)?;
     let mut follower = Follower::default();
     let done = run(request, settled, entered, &mut follower)?;
     let output = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));

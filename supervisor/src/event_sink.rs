@@ -16,7 +16,7 @@ pub struct EventSink<'o> {
     /// The caller, who follows the run.
     pub observer: &'o mut dyn RunObserver,
     aggregator: Aggregator,
-    judge: BehaviourEngine,
+    engine: BehaviourEngine,
     writer: Option<EventWriter<BufWriter<File>>>,
     failed: Option<std::io::Error>,
     clock: Clock,
@@ -27,7 +27,7 @@ pub struct EventSummary {
     /// For the report.
     pub observations: Observations,
     /// The behaviours that were recognised.
-    pub judge: BehaviourEngine,
+    pub engine: BehaviourEngine,
     /// The reason why not all of the events could be written.
     pub unwritten: Option<anyhow::Error>,
 }
@@ -50,7 +50,7 @@ impl<'o> EventSink<'o> {
         EventSink {
             observer,
             aggregator: Aggregator::new(policy, clock),
-            judge: BehaviourEngine::new(policy),
+            engine: BehaviourEngine::new(policy),
             writer,
             failed: None,
             clock,
@@ -73,7 +73,7 @@ impl<'o> EventSink<'o> {
         {
             self.failed = writer.push(event).err();
         }
-        self.judge.see(event)
+        self.engine.see(event)
     }
 
     /// Closes the file of events and sums them up; `records` is how many the kernel has made, where that is known.
@@ -84,7 +84,7 @@ impl<'o> EventSink<'o> {
         let written = failed.and(written).context("could not write the events");
         EventSummary {
             observations: self.aggregator.finish(),
-            judge: self.judge,
+            engine: self.engine,
             unwritten: written.err(),
         }
     }

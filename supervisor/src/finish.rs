@@ -168,6 +168,6 @@ fn build(
         passages: &outcome.passages,
         calls: outcome.calls.as_deref(),
         observations: seen.observations,
-        judge: seen.judge,
+        engine: seen.engine,
     }))
 }

@@ -16,7 +16,6 @@ use crate::finish::{RunOutcome, finish};
 use crate::gateway::{self, AllowList, Gateway};
 use crate::prepare::{ReadyJail, prepare};
 use crate::relay::{ProgramStreams, RelayedStream, Sink, standard_error, standard_output};
-use crate::required_layers::Strictness;
 use crate::settle::SettledPolicy;
 use crate::supervise::{SupervisionLoop, supervise};
 use crate::{advice, attach, clock, scope};
@@ -27,8 +26,6 @@ pub struct RunRequest {
     pub command: Vec<OsString>,
     /// The directory that appears as /workspace; the current one when `None`.
     pub workdir: Option<PathBuf>,
-    /// The layers that must be there. [`SettledPolicy::new`] was told the same.
-    pub strictness: Strictness,
     /// Takes what the program writes to its standard output, and to its standard error.
     pub output: [Sink; 2],
     /// Keeps both outputs in the report as well.
@@ -49,7 +46,6 @@ impl RunRequest {
         RunRequest {
             command,
             workdir: None,
-            strictness: Strictness::Whole,
             output: [standard_output(), standard_error()],
             capture: false,
             syscalls: false,

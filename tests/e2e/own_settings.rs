@@ -1,6 +1,9 @@
 //! Settings of a program's own that its home lacks: nobody's secret, and a matter of the rules as soon as they are there.
 
-use turnkey_tests::{Run, scratch};
+use std::io::Read as _;
+use std::process::Stdio;
+
+use turnkey_tests::{Run, finish, scratch};
 
 /// Programs that look for them at every start, as far as this machine has them.
 const CLIENTS: &[(&str, &[&str])] = &[
@@ -122,6 +125,36 @@ fn who_hunts_in_an_empty_home_is_named() {
         ran.expect(ids.any(|id| id == "behaviour:credential-access"), hunt);
         ran.expect(ran.at("/verdict") == "violated", "which is high");
     }
+}
+
+/// The limit of rules on what is present, as SECURITY.md has it: the file is read, and the run is no clean one.
+#[test]
+fn what_somebody_outside_puts_there_meanwhile_is_read_and_named() {
+    let run = Run::new();
+    // By its input and not by looking: an overlay remembers names that were not there.
+    let waits = "echo go; read -r word; cat .netrc";
+    let mut child = run
+        .command(&["/bin/sh", "-c", waits])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("turnkey can be started");
+    let mut go = [0; 3];
+    let output = child.stdout.as_mut().expect("it is piped");
+    output.read_exact(&mut go).expect("the program runs");
+    std::fs::write(run.path().join(".netrc"), "SECRETZ")
+        .expect("a test can write its own directory");
+    drop(child.stdin.take());
+    let ended = finish(child);
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "SECRETZ");
+    let report = run.report();
+    assert_eq!(report["verdict"], "violated", "{report:#}");
+    let mut found = report["findings"].as_array().into_iter().flatten();
+    assert!(
+        found.any(|one| one["id"] == "behaviour:credential-access"),
+        "{report:#}"
+    );
 }
 
 #[test]

@@ -329,7 +329,7 @@ pub struct QuestionArguments {
     /// An attempt on this address and port, such as 10.0.0.1:443 or [2001:db8::1]:443; by default connect
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub address: Option<String>,
-    /// How the file is opened: read or write; by default both
+    /// Accesses of the open: read or write; by default both
     #[arg(long, value_name = "HOW")]
     pub access: Vec<String>,
     /// The state of the file: memfd, deleted or truncated

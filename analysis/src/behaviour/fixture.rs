@@ -23,7 +23,7 @@ pub fn policy(lines: &str) -> Policy {
 
 /// Events in their order, and what was found so far.
 pub struct Story {
-    judge: BehaviourEngine,
+    engine: BehaviourEngine,
     seq: u64,
     now: u64,
     /// True when the jail was to die.
@@ -37,7 +37,7 @@ impl Story {
 
     pub fn under(policy: &Policy) -> Self {
         Self {
-            judge: BehaviourEngine::new(policy),
+            engine: BehaviourEngine::new(policy),
             seq: 0,
             now: 100 * SECOND,
             dies: false,
@@ -57,7 +57,7 @@ impl Story {
             decision: None,
         };
         self.seq += 1;
-        self.dies |= self.judge.see(&event);
+        self.dies |= self.engine.see(&event);
         self
     }
 
@@ -244,11 +244,11 @@ impl Story {
 
     /// Bytes that it takes to write down all that is remembered.
     pub fn weight(&self) -> usize {
-        format!("{:?}", self.judge).len()
+        format!("{:?}", self.engine).len()
     }
 
     pub fn ended(self, end: &End) -> Vec<Found> {
-        self.judge.finish(end)
+        self.engine.finish(end)
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use turnkey_policy::masks;
-use turnkey_policy::{HostPath, JailLimits, Policy, ProcView, WORKSPACE, WorkdirMode, is_reserved};
+use turnkey_policy::{
+    HostPath, JailLimits, Policy, ProcView, WORKSPACE, WorkdirMode, is_reserved, masks,
+};
 
 use super::network::NetworkReach;
 use super::places::is_no_workdir;

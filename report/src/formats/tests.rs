@@ -56,29 +56,29 @@ fn all() -> Vec<Report> {
 
 #[test]
 fn sarif_fits_the_published_schema() {
-    let judge = SchemaValidator::new(serde_json::from_str(SARIF).unwrap());
+    let validator = SchemaValidator::new(serde_json::from_str(SARIF).unwrap());
     for report in all() {
         let log = sarif::log(&report);
-        assert_eq!(judge.wrong(&log), "", "{log:#}");
+        assert_eq!(validator.wrong(&log), "", "{log:#}");
     }
-    // The judge can say no.
+    // The validator can say no.
     let mut log = sarif::log(&golden("shadow_read_under_enforce", |_| {}));
     log["runs"][0]["results"][0]["level"] = json!("grave");
-    assert!(judge.wrong(&log).contains("level"));
+    assert!(validator.wrong(&log).contains("level"));
 }
 
 #[test]
 fn ocsf_fits_the_published_schema() {
-    let judge = SchemaValidator::new(serde_json::from_str(OCSF).unwrap());
+    let validator = SchemaValidator::new(serde_json::from_str(OCSF).unwrap());
     for report in all() {
         for event in ocsf::events(&report) {
-            assert_eq!(judge.wrong(&event), "", "{event:#}");
+            assert_eq!(validator.wrong(&event), "", "{event:#}");
         }
     }
     let mut event = ocsf::events(&golden("shadow_read_under_enforce", |_| {})).remove(0);
     event["evidences"][0]["process"]["colour"] = json!(1);
     event["severity_id"] = json!(9);
-    let wrong = judge.wrong(&event);
+    let wrong = validator.wrong(&event);
     assert!(
         wrong.contains("colour") && wrong.contains("severity_id"),
         "{wrong}"

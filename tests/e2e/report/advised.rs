@@ -11,7 +11,7 @@ use turnkey_tests::{Ran, Run, Server, network_of_its_own, open_to_all, scratch};
 const KINDS: &str = include_str!("../../data/advice.json");
 const TRIALS: &str = include_str!("advised.rs");
 
-/// Whether a text is what the kind says, with anything at each `*`.
+/// True when a text is what the kind says, with anything at each `*`.
 fn fits(kind: &str, text: &str) -> bool {
     let kinds: Value = serde_json::from_str(KINDS).expect("it is JSON");
     let pattern = kinds[kind].as_str().expect("a kind");
@@ -170,7 +170,7 @@ fn with_calls(more: &str) -> Run {
     Run::new().profile(&lines)
 }
 
-/// What the brackets of an advice hold, and what its `or` names.
+/// The contents of an advice's brackets, and the names behind its `or`.
 fn named(advice: &str) -> Vec<String> {
     let own = advice.split(" and, ").next().unwrap_or_default();
     let quoted = own.split('"').skip(1).step_by(2);

@@ -77,7 +77,6 @@ pub fn under(
     let request = RunRequest {
         command: arguments.command.clone(),
         workdir: arguments.workdir.clone(),
-        strictness,
         output,
         capture: arguments.capture,
         syscalls: arguments.syscalls,

@@ -55,7 +55,7 @@ impl Maker {
         ]
     }
 
-    /// Somebody waits for what becomes of a file.
+    /// A watch on a file, and a change that it waits for.
     pub(super) fn watch(&mut self) -> Vec<Op> {
         let slot = self.below(FD_SLOTS) as u8;
         let path = self.path();
