@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::LimitResponse;
+
 /// A flag of the command line that overrides a key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyFlag {
@@ -56,6 +58,12 @@ impl From<&Duration> for KeyValue {
     }
 }
 
+impl From<&LimitResponse> for KeyValue {
+    fn from(value: &LimitResponse) -> Self {
+        Self::Text(value.name().to_owned())
+    }
+}
+
 impl From<&String> for KeyValue {
     fn from(value: &String) -> Self {
         Self::Text(value.clone())
@@ -70,7 +78,7 @@ macro_rules! key_table {
         $(#[$meta:meta])*
         policy $Policy:ident, read $Parsed:ident, flags $Overrides:ident;
         $($key:ident: $type:ty {
-            form: $form:ident, read: $read:expr, default: $default:expr, shown: $shown:literal,
+            form: $form:expr, read: $read:expr, default: $default:expr, shown: $shown:literal,
             about: $about:literal,
             flag: $flag:literal, value: $value:literal, help: $help:literal,
         })+
@@ -158,7 +166,10 @@ macro_rules! key_table {
             $crate::keys::key(
                 $table,
                 stringify!($key),
-                $crate::keys::ValueForm::$form,
+                {
+                    use $crate::keys::ValueForm::*;
+                    $form
+                },
                 $shown,
                 $about,
             ),

@@ -61,7 +61,7 @@ pub struct ProfileKey {
 /// An entry of `filesystem.read` or `filesystem.write`.
 const GIVEN_PATH: &str = r#"{ path = "/usr", why = "libraries" }"#;
 
-fn words<T: NamedVariants>() -> Vec<&'static str> {
+pub(crate) fn words<T: NamedVariants>() -> Vec<&'static str> {
     T::NAMES.iter().map(|(_, name)| *name).collect()
 }
 

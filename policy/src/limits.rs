@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::key_table::key_table;
+use crate::keys::words;
+use crate::model::LimitResponse;
 use crate::values;
 
 key_table! {
@@ -28,6 +30,16 @@ key_table! {
         form: Count, read: values::pids, default: 50, shown: "`50`",
         about: "processes and threads at once",
         flag: "pids", value: "COUNT", help: "Processes and threads",
+    }
+    on_pids: LimitResponse {
+        form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
+        about: "one task too many fails with `EAGAIN` and the run goes on, or it is killed; where no group counts tasks, it is killed",
+        flag: "on-pids", value: "RESPONSE", help: "At too many tasks: refuse the task, or kill the run",
+    }
+    on_memory: LimitResponse {
+        form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
+        about: "without memory the kernel kills one process and the run goes on unless it was the command, or all are killed; where no group counts memory, all are",
+        flag: "on-memory", value: "RESPONSE", help: "Without memory: refuse, which costs one process, or kill the run",
     }
     wall: Duration {
         form: Duration, read: values::duration, default: Duration::from_secs(30), shown: "`30s`",
@@ -102,6 +114,7 @@ mod tests {
                     KeyValue::Number(quantity::parse_percent(shown).unwrap().into())
                 }
                 ValueForm::Duration => KeyValue::Time(quantity::parse_duration(shown).unwrap()),
+                ValueForm::Word(_) => KeyValue::Text(shown.to_owned()),
                 _ => KeyValue::Number(shown.parse().unwrap()),
             };
             assert_eq!(value, read, "{}", key.name);

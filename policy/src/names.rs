@@ -7,8 +7,8 @@ use std::fmt;
 
 use crate::behaviour::{Behaviour, BehaviourResponse};
 use crate::model::{
-    AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
-    RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
+    AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
+    ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 
 /// A closed set of words with one name each.
@@ -139,6 +139,8 @@ names!(EnforcementMode { Enforce => "enforce", Observe => "observe" });
 
 names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
 
+names!(LimitResponse { Kill => "kill", Refuse => "refuse" });
+
 names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
 
 names!(ToolchainMode { None => "none", Auto => "auto" });
@@ -172,6 +174,7 @@ mod tests {
         assert_round_trip::<Severity>();
         assert_round_trip::<EnforcementMode>();
         assert_round_trip::<OnLoss>();
+        assert_round_trip::<LimitResponse>();
         assert_round_trip::<Behaviour>();
         assert_round_trip::<BehaviourResponse>();
         assert_round_trip::<ToolchainMode>();
