@@ -1,14 +1,13 @@
 //! The one table of a profile's keys: what the reader accepts, what error messages suggest and
 //! what the reference in `docs/profile.md` lists.
 
-use crate::behaviour::BehaviourResponse;
 pub use crate::key_table::{KeyFlag, KeyValue};
 use crate::model::{
     AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
     RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 use crate::names::NamedVariants;
-use crate::{identity, limits};
+use crate::{behaviour, identity, limits};
 
 /// The form of the value that is written after a key.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +60,7 @@ pub struct ProfileKey {
 /// An entry of `filesystem.read` or `filesystem.write`.
 const GIVEN_PATH: &str = r#"{ path = "/usr", why = "libraries" }"#;
 
-fn words<T: NamedVariants>() -> Vec<&'static str> {
+pub(crate) fn words<T: NamedVariants>() -> Vec<&'static str> {
     T::NAMES.iter().map(|(_, name)| *name).collect()
 }
 
@@ -90,8 +89,22 @@ pub(crate) const fn key(
 
 /// Every key: those of the tables of scalars stand in files of their own.
 pub const KEYS: &[ProfileKey] = &joined::<
-    { BEFORE.len() + limits::KEYS.len() + identity::KEYS.len() + AFTER.len() },
->(&[BEFORE, limits::KEYS, identity::KEYS, AFTER]);
+    {
+        BEFORE.len()
+            + limits::KEYS.len()
+            + identity::KEYS.len()
+            + AFTER.len()
+            + behaviour::KEYS.len()
+            + LAST.len()
+    },
+>(&[
+    BEFORE,
+    limits::KEYS,
+    identity::KEYS,
+    AFTER,
+    behaviour::KEYS,
+    LAST,
+]);
 
 const fn joined<const COUNT: usize>(parts: &[&[ProfileKey]]) -> [ProfileKey; COUNT] {
     let mut all = [parts[0][0]; COUNT];
@@ -167,26 +180,12 @@ const AFTER: &[ProfileKey] = &[
     key("enforcement", "on_loss", ValueForm::Word(words::<OnLoss>), "`mark`", "what lost events mean: the verdict is inconclusive, exit code 120 too, or the jail is killed"),
     key("enforcement", "mode", ValueForm::Word(words::<EnforcementMode>), "`enforce`", "whether rules act, or every one that would only logs"),
 
-    key("behaviour", "credential-access", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program goes after secrets of several kinds, or takes a decoy"),
-    key("behaviour", "discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program asks in a burst what machine, user and network it is on"),
-    key("behaviour", "reverse-shell", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program ties a shell to a connection, for somebody far away"),
-    key("behaviour", "download-execute", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program executes what came over the network"),
-    key("behaviour", "fileless-execution", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program executes what no directory names"),
-    key("behaviour", "port-scan", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program tries ports or hosts one after the other"),
-    key("behaviour", "exfiltration", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reads a secret, then speaks to the network"),
-    key("behaviour", "dns-tunnel", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program carries data in the names that it asks for"),
-    key("behaviour", "mass-change", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program deletes, overwrites or renames files that it did not make, many and of many kinds"),
-    key("behaviour", "persistence", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program writes what would run later by itself"),
-    key("behaviour", "privilege-escalation", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program tries to become another user or to gain capabilities"),
-    key("behaviour", "jail-escape", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reaches for what lies outside of every jail"),
-    key("behaviour", "exhaustion", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program takes all it can have of memory, processes or disk"),
-    key("behaviour", "evasion", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program removes itself, looks for a jail or a virtual machine, or waits until nobody looks"),
-    key("behaviour", "process-killing", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program ends processes that it did not start"),
-    key("behaviour", "injection", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program brings code into other programs"),
-    key("behaviour", "system-change", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program changes what belongs to the system, or to somebody's home"),
-    key("behaviour", "file-discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program lists directories of the system, and does nothing with what is in them"),
-    key("behaviour", "account-discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reads the list of accounts itself, or a copy of it"),
 
+];
+
+/// The keys after that.
+#[rustfmt::skip]
+const LAST: &[ProfileKey] = &[
     key("accept", "finding", ValueForm::Text, "", "its id in a report: a rule's, `behaviour:…` or `turnkey:…`"),
     key("accept", "why", ValueForm::Text, "", "why it is no reason for suspicion"),
     key("accept", "until", ValueForm::Text, "", "the last day on which it is accepted, as `2027-12-31`, in UTC"),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
+use crate::behaviour::{self, AcceptedFinding};
 use crate::endpoint::AllowedHost;
 use crate::error::{LONGEST_LINE, Located, Problem, SourceText, TextSpan, too_long_a_line};
 use crate::identity::IdentityKeys;
@@ -86,7 +86,9 @@ impl ProfileReader<'_> {
             profile.syscalls = section.list("allow", values::syscalls);
         });
         top.section("enforcement", |section| enforcement(section, profile));
-        top.section("behaviour", |section| behaviours(section, profile));
+        top.section("behaviour", |section| {
+            profile.behaviours = behaviour::read(section)
+        });
         profile.accepted = top.tables("accept", accepted);
         profile.rules = top.tables("rule", rule::rule);
     }
@@ -217,15 +219,6 @@ fn allowed(section: &mut SectionReader<'_, '_, '_>) -> Option<AllowedHost> {
 fn environment(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
     profile.pass = section.list("pass", values::variable_name);
     profile.set = section.text_table("set", values::variable_name, values::variable_value);
-}
-
-fn behaviours(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    for behaviour in Behaviour::ALL {
-        let said = section.value(behaviour.name(), values::word::<BehaviourResponse>);
-        profile
-            .behaviours
-            .extend(said.map(|said| (*behaviour, said.value)));
-    }
 }
 
 /// An entry of `accept`.
