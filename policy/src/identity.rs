@@ -6,7 +6,7 @@ use crate::values;
 key_table! {
     ["identity"] in identity under "Inside the jail";
     /// `[identity]`.
-    policy JailIdentity, read IdentityKeys, flags IdentityOverrides;
+    policy JailIdentity, read IdentityKeys;
     user: String {
         form: Text, read: values::user, default: "jail".to_owned(), shown: "`jail`",
         about: "user and group name inside",

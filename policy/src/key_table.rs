@@ -17,6 +17,8 @@ pub struct KeyFlag {
     pub repeated: bool,
     /// The value is a path of the host: it must be absolute, as nothing here knows the current directory.
     pub is_path: bool,
+    /// The reader of its text.
+    pub(crate) apply: crate::flags::Apply,
 }
 
 /// The value of a scalar key, to be compared and shown.
@@ -68,7 +70,7 @@ macro_rules! key_table {
     (
         [$table:literal] in $slot:ident under $heading:literal;
         $(#[$meta:meta])*
-        policy $Policy:ident, read $Parsed:ident, flags $Overrides:ident;
+        policy $Policy:ident, read $Parsed:ident;
         $($key:ident: $type:ty {
             form: $form:ident, read: $read:expr, default: $default:expr, shown: $shown:literal,
             about: $about:literal,
@@ -121,38 +123,6 @@ macro_rules! key_table {
             }
         }
 
-        /// The flags that override the table's keys. Every text has the form of the key.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct $Overrides {
-            $(#[doc = concat!("`--", $flag, " ", $value, "`: `", $table, ".", stringify!($key), "`")]
-            pub $key: Option<String>,)+
-        }
-
-        impl $Overrides {
-            /// Sets the flag of this name; gives the text back when there is none.
-            pub(crate) fn set(&mut self, flag: &str, text: String) -> Result<(), String> {
-                match flag {
-                    $($flag => self.$key = Some(text),)+
-                    _ => return Err(text),
-                }
-                Ok(())
-            }
-
-            /// The flags that were given, each with what reads it.
-            pub(crate) fn given(&self) -> Vec<$crate::flags::GivenText<'_>> {
-                let flags: [Option<$crate::flags::GivenText<'_>>; KEYS.len()] = [$(
-                    self.$key.as_deref().map(|text| $crate::flags::GivenText {
-                        name: $flag,
-                        apply: |flag, profile| {
-                            $crate::flags::put(&mut profile.$slot.$key, flag, $read)
-                        },
-                        text,
-                    }),
-                )+];
-                flags.into_iter().flatten().collect()
-            }
-        }
-
         /// The rows of the table of keys.
         pub(crate) const KEYS: &[$crate::keys::ProfileKey] = &[$(
             $crate::keys::key(
@@ -173,6 +143,7 @@ macro_rules! key_table {
                 help: $help,
                 repeated: false,
                 is_path: false,
+                apply: |flag, profile| $crate::flags::put(&mut profile.$slot.$key, flag, $read),
             },
         )+];
     };

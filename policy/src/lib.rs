@@ -12,8 +12,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
-//! let mut flags = Overrides::default();
-//! flags.limits.memory = Some("512M".to_owned());
+//! let flags = Overrides::from_flags([("memory", "512M")])?;
 //! let policy = load("untrusted", &no_files, &flags)?;
 //! assert_eq!(policy.limits.memory, 512 << 20);
 //!
@@ -74,13 +73,13 @@ pub use endpoint::{AllowedHost, Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use home::Beginning;
-pub use identity::{IdentityOverrides, JailIdentity};
-pub use limits::{JailLimits, LimitOverrides};
+pub use identity::JailIdentity;
+pub use limits::JailLimits;
 pub use lint::check;
 pub use load::load;
 pub use model::*;
 pub use names::NamedVariants;
-pub use overrides::{Overrides, flags};
+pub use overrides::{Overrides, UnknownFlag, flags};
 pub use place::ProfilePlace;
 pub use quoted::quoted;
 pub use reason::PrecedenceReason;

@@ -8,7 +8,7 @@ use crate::values;
 key_table! {
     ["limits"] in limits under "Limits";
     /// `[limits]`: for the whole process tree unless said otherwise.
-    policy JailLimits, read LimitKeys, flags LimitOverrides;
+    policy JailLimits, read LimitKeys;
     memory: u64 {
         form: Size, read: values::memory, default: 256 << 20, shown: "`256M`",
         about: "memory of the tree, with page cache and scratch",

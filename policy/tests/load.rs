@@ -336,14 +336,9 @@ fn a_shipped_name_never_leads_to_a_file() {
     assert!(message(load("untrustet", &read, &Overrides::default())).contains("no profile called"));
 }
 
-fn overridden(change: impl FnOnce(&mut Overrides)) -> Result<Policy, LoadError> {
-    let mut overrides = Overrides::default();
-    change(&mut overrides);
+fn overridden(flags: &[(&str, &str)]) -> Result<Policy, LoadError> {
+    let overrides = Overrides::from_flags(flags.iter().copied()).expect("flags");
     load_files(&[("a.toml", &profile(BASE))], &overrides)
-}
-
-fn some(text: &str) -> Option<String> {
-    Some(text.to_owned())
 }
 
 #[test]
@@ -439,8 +434,8 @@ fn paths_that_cannot_be_where_they_are_put_are_refused() {
 #[test]
 fn the_digest_tells_texts_and_flags_apart() {
     let digest = |text: &str, memory: Option<&str>| {
-        let mut overrides = Overrides::default();
-        overrides.limits.memory = memory.map(str::to_owned);
+        let flags = memory.map(|memory| ("memory", memory));
+        let overrides = Overrides::from_flags(flags).expect("a flag");
         load_files(&[("a.toml", &profile(text))], &overrides)
             .expect("it is right")
             .sha256
@@ -491,10 +486,8 @@ proptest! {
 
     #[test]
     fn no_flag_makes_the_loader_panic(text in any::<String>()) {
-        let mut overrides = Overrides::default();
-        for flag in flags() {
-            prop_assert_eq!(overrides.set(flag.name, text.clone()), Ok(()));
-        }
+        let overrides = Overrides::from_flags(flags().map(|flag| (flag.name, text.clone())));
+        let overrides = overrides.expect("every flag is one");
         prop_assert!(load_files(&[("a.toml", &profile(""))], &overrides).is_err());
     }
 }

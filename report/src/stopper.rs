@@ -458,10 +458,8 @@ mod tests {
     #[test]
     fn an_address_that_is_not_allowed_has_no_way_whatever_the_rules_say() {
         let no_files = |_: &str| Err(String::new());
-        let overrides = turnkey_policy::Overrides {
-            allow: vec!["192.0.2.0/25:443".to_owned()],
-            ..turnkey_policy::Overrides::default()
-        };
+        let overrides =
+            turnkey_policy::Overrides::from_flags([("allow", "192.0.2.0/25:443")]).unwrap();
         let policy = turnkey_policy::load("untrusted", &no_files, &overrides).unwrap();
         let connect = |address: &str| {
             let address = Address::Inet(address.parse().unwrap());

@@ -169,10 +169,7 @@ mod tests {
     use turnkey_policy::{Overrides, load};
 
     fn policy(allow: &[&str]) -> Policy {
-        let overrides = Overrides {
-            allow: allow.iter().map(|text| (*text).to_owned()).collect(),
-            ..Overrides::default()
-        };
+        let overrides = Overrides::from_flags(allow.iter().map(|text| ("allow", *text))).unwrap();
         let no_files = |_: &str| Err(String::new());
         load("untrusted", &no_files, &overrides).unwrap()
     }

@@ -264,14 +264,16 @@ fn around(
         let found = turnkey_supervisor::names::look_up(name).ok()?;
         Some((name.clone(), found))
     });
-    let written = flags.allow.iter().filter_map(|flag| Endpoint::parse(flag));
+    let written = flags.texts("allow").filter_map(Endpoint::parse);
     Ok(ContactFacts {
         allowed: done.allowed.clone(),
         flags: written.map(|to| to.to_string()).collect(),
         names: names.collect(),
         own: own_addresses()?,
         passages: done.passages.clone(),
-        is_mode_given: flags.network.is_some() || !flags.allow.is_empty(),
+        is_mode_given: ["network", "allow"]
+            .iter()
+            .any(|flag| flags.texts(flag).next().is_some()),
     })
 }
 

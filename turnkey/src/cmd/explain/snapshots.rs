@@ -102,10 +102,7 @@ fn untrusted() {
 fn hosts_that_are_allowed() {
     let mut policy = policy("untrusted");
     let allowed = |to: &str, addresses: &[&str]| {
-        let overrides = Overrides {
-            allow: vec![to.to_owned()],
-            ..Overrides::default()
-        };
+        let overrides = Overrides::from_flags([("allow", to)]).expect("a flag");
         let no_files = |_: &str| Err(String::new());
         let entry = turnkey_policy::load("untrusted", &no_files, &overrides);
         let entry = entry.expect("it is right").allow.remove(0);
