@@ -66,6 +66,7 @@ pub fn run(
         // Nothing of this process's environment is the program's business.
         environment: Vec::new(),
         workdir,
+        ..JailCommand::default()
     };
     // Looks at the host, then plans: until here nothing is made.
     let plan = Plan::new(policy, &Host::probe(policy)?, command)?;

@@ -24,6 +24,7 @@
 //!     arguments: vec!["/usr/bin/id".into()],
 //!     environment: Vec::new(),
 //!     workdir: std::env::current_dir()?,
+//!     ..JailCommand::default()
 //! };
 //! let plan = Plan::new(&policy, &Host::probe(&policy)?, command)?;
 //! let null = || std::fs::File::open("/dev/null").map(OwnedFd::from);

@@ -196,6 +196,7 @@ fn prepare(policy: &Policy, directory: &Path, arguments: &[&str]) -> (Prepared, 
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: Vec::new(),
         workdir: directory.to_owned(),
+        ..JailCommand::default()
     };
     let plan = Plan::new(policy, &Host::probe(policy).expect("groups"), command).expect("a plan");
     let (their_input, our_input) = std::io::pipe().expect("a pipe");

@@ -85,6 +85,18 @@ impl EnforcementMode {
     }
 }
 
+/// The cases in which the working directory's own path on the host leads to `/workspace` inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnPath {
+    /// A program is told the path anyway: in its command, in its environment, or by a Python venv of the directory.
+    #[default]
+    Known,
+    /// In each run.
+    Always,
+    /// In none.
+    Never,
+}
+
 /// The treatment of a command that is installed outside of what the jail shows: it may bring its installation
 /// along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use crate::behaviour::BehaviourResponse;
 use crate::model::{
     AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
-    ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
+    OwnPath, ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 
 /// A closed set of words with one name each.
@@ -122,6 +122,8 @@ names!(LimitResponse { Kill => "kill", Refuse => "refuse" });
 
 names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
 
+names!(OwnPath { Known => "known", Always => "always", Never => "never" });
+
 names!(ToolchainMode { None => "none", Auto => "auto" });
 
 names!(ProcView { Common => "common", Processes => "processes" });
@@ -157,6 +159,7 @@ mod tests {
         assert_round_trip::<EnforcementMode>();
         assert_round_trip::<OnLoss>();
         assert_round_trip::<LimitResponse>();
+        assert_round_trip::<OwnPath>();
         assert_round_trip::<Behaviour>();
         assert_round_trip::<BehaviourResponse>();
         assert_round_trip::<ToolchainMode>();

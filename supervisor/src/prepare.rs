@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
@@ -12,6 +11,7 @@ use anyhow::Context;
 use turnkey_jailer::{Plan, Prepared};
 use turnkey_policy::Policy;
 
+use crate::directory::RunDirectory;
 use crate::filter_cache;
 use crate::monitor_handle::{self, EmptyGroup, MonitorHandle};
 use crate::required_layers::{self, Strictness};
@@ -31,14 +31,14 @@ pub struct ReadyJail {
 pub fn prepare(
     settled: &SettledPolicy,
     command: &[OsString],
-    workdir: Option<&Path>,
+    directory: &RunDirectory,
     streams: [OwnedFd; 3],
 ) -> anyhow::Result<ReadyJail> {
     let SettledPolicy {
         policy, strictness, ..
     } = settled;
     let planned = || {
-        let plan = settle::plan(policy, *strictness, command, workdir)?;
+        let plan = settle::plan(policy, *strictness, command, directory)?;
         required_layers::require(&plan)?;
         Ok(plan)
     };

@@ -52,8 +52,8 @@ pub fn under(
     taker: Option<EventTaker<'_>>,
 ) -> Result<FinishedRun, Failure> {
     let strictness = arguments.strictness.chosen();
-    let workdir = arguments.workdir.as_deref();
-    let settled = SettledPolicy::new(policy, &arguments.command, workdir, strictness)?;
+    let directory = arguments.directory.chosen()?;
+    let settled = SettledPolicy::new(policy, &arguments.command, &directory, strictness)?;
     outputs.require_unreachable(&settled.policy)?;
     let output = relayed_to(outputs.takes_stdout);
     let report_file = outputs.report.map(|report| opened("a report", report));
@@ -76,7 +76,7 @@ pub fn under(
     });
     let request = RunRequest {
         command: arguments.command.clone(),
-        workdir: arguments.workdir.clone(),
+        directory,
         output,
         capture: arguments.capture,
         syscalls: arguments.syscalls,

@@ -69,6 +69,7 @@ pub(super) fn plan(policy: &Policy, host: &Host, arguments: &[&str]) -> Plan {
             ("SECRET".into(), "x".into()),
         ],
         workdir: "/home/user/project".into(),
+        ..JailCommand::default()
     };
     Plan::new(policy, host, command).expect("a plan for this host")
 }
@@ -199,6 +200,7 @@ fn hostile_names_cannot_steer_a_terminal() {
         arguments: vec!["a\x1b]0;title\x07".into()],
         environment: Vec::new(),
         workdir: "/home/user/\u{9b}2J".into(),
+        ..JailCommand::default()
     };
     let view = PlanView::new(&Plan::new(&policy, &host, command).unwrap());
     for text in [page(&view), object(&view)] {
