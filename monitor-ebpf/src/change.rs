@@ -16,6 +16,7 @@ use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
+use crate::entry;
 use crate::network::EBADF;
 use crate::open::{self, decide_file};
 use crate::path;
@@ -212,6 +213,9 @@ pub fn leave(
     verdict = verdict.forget(scratch);
     let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;
+    if effects & effect::MOVED_BACK != 0 && is_file(scratch, who.task, asked.object, length) {
+        effects &= !effect::MOVED_BACK;
+    }
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;
         (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
@@ -270,11 +274,11 @@ pub fn leave(
     emit::conclude(scratch, jail, who, verdict);
 }
 
-/// True when the renamed object is certainly no directory. The new name's first `length` bytes in the text tell so when
-/// it stands in a directory that the kernel tells: the working directory, or that of a descriptor.
+/// True when what a rename has put to a name, the first `length` bytes of the text, is certainly no directory.
 #[inline(always)]
-fn is_file(scratch: &Scratch, task: u64, new: Name, length: u32) -> bool {
-    path::is_certainly_a_file(scratch, path::base(task, new.directory), length)
+fn is_file(scratch: &mut Scratch, task: u64, name: Name, length: u32) -> bool {
+    let start = entry::start(scratch, task, name.directory);
+    length != UNREADABLE && entry::is_certainly_a_file(scratch, start, length)
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

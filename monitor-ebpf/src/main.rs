@@ -13,6 +13,7 @@ mod automaton;
 mod change;
 mod code;
 mod emit;
+mod entry;
 mod exec;
 mod identity;
 mod kinds;
