@@ -158,8 +158,11 @@ impl Parts {
                 object,
                 new,
                 resolved,
+                call,
                 errno,
             } => {
+                self.record.detail = call.nr;
+                self.record.args = [call.args[1], call.args[2], call.args[4]];
                 let is_look = *on == AttemptKind::Stat;
                 self.failed(if is_look { kind::LOOK } else { kind::CHANGE }, *errno);
                 self.record.what = u16::from(on_code(*on));

@@ -20,7 +20,7 @@ use crate::entry;
 use crate::network::EBADF;
 use crate::open::{self, decide_file};
 use crate::path;
-use crate::read::{self, JailCell, Scratch, UNREADABLE};
+use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 use arguments::{Arguments, Name, arguments, effect, forget};
 
@@ -270,8 +270,27 @@ pub fn leave(
     if result < 0 {
         scratch.record.errno = -result as u32;
     }
+    scratch.record.args = refusable(regs, result);
     attach_names(scratch, jail, who.task, asked, (length, new_length));
     emit::conclude(scratch, jail, who, verdict);
+}
+
+/// The second, third and fifth argument, when the filter may have answered because of one of them. Branch-free, so that
+/// the verifier does not fork states.
+#[inline(always)]
+fn refusable(regs: u64, result: i64) -> [u64; 3] {
+    const EPERM: i64 = -1;
+    const EINVAL: i64 = -22;
+    let differs = |errno: i64| {
+        let bits = read::opaque((result ^ errno) as u64);
+        (bits | bits.wrapping_neg()) >> 63
+    };
+    let mask = (differs(EPERM) & differs(EINVAL)).wrapping_sub(1);
+    [
+        read::register(regs, offset!(regs_si)).long() & mask,
+        read::register(regs, offset!(regs_dx)).long() & mask,
+        read::register(regs, offset!(regs_r8)).long() & mask,
+    ]
 }
 
 /// True when what a rename has put to a name, the first `length` bytes of the text, is certainly no directory.

@@ -98,11 +98,10 @@ pub fn for_call(
 /// The way to open the layer that stopped an act.
 fn opening_for(act: &ReportedAct) -> Option<Opening> {
     let stopped_by = act.outcome.stopper()?;
-    let opening = match &act.object {
-        Object::Syscall(name) => {
-            return opening_of_call(stopped_by, name, act.for_arguments);
-        }
-        object => opening(stopped_by, object)?,
+    let opening = match (&act.object, act.for_arguments) {
+        (Object::Syscall(name), only) => return opening_of_call(stopped_by, name, only),
+        (_, Some(only)) => return Some(Opening::Arguments(only)),
+        (object, None) => opening(stopped_by, object)?,
     };
     Some(match opening {
         // What a jail says to itself is no attempt to get out, and no rule is asked.
