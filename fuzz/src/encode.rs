@@ -315,5 +315,14 @@ fn on_code(of: AttemptKind) -> u8 {
         AttemptKind::Map => on::MAP,
         AttemptKind::Stat => on::STAT,
         AttemptKind::Attribute => on::ATTRIBUTE,
+        AttemptKind::Mkdir => on::MKDIR,
+        AttemptKind::Rmdir => on::RMDIR,
+        AttemptKind::Symlink => on::SYMLINK,
+        AttemptKind::Mknod => on::MKNOD,
+        AttemptKind::Truncate => on::TRUNCATE,
+        AttemptKind::Chown => on::CHOWN,
+        AttemptKind::Utimens => on::UTIMENS,
+        AttemptKind::Xattr => on::XATTR,
+        AttemptKind::Kill => on::KILL,
     }
 }

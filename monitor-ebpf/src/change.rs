@@ -25,7 +25,7 @@ use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 use arguments::{Arguments, Name, arguments, effect, forget};
 
 pub use arguments::makes_device;
-pub use hooks::{Act, Link, hook, make_hook};
+pub use hooks::{Act, Link, column_of, hook, make_hook};
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in.
 #[inline(always)]
@@ -62,7 +62,7 @@ fn look_up_descriptor(
     scratch: &mut Scratch,
     jail: JailCell,
     task: u64,
-    (descriptor, column): (u32, u32),
+    (descriptor, (column, own)): (u32, (u32, u32)),
 ) -> (u32, Verdict) {
     let file = path::file_of(task, descriptor);
     let resolved = path::resolve(scratch, task, path::place_of(file));
@@ -73,7 +73,11 @@ fn look_up_descriptor(
         column
     };
     let column = read::forgotten(scratch, u64::from(column)) as u32;
-    let verdict = decide_file(scratch, jail, resolved, column);
+    let own = read::forgotten(scratch, u64::from(own)) as u32;
+    let verdict = decide_file(scratch, jail, resolved, column).forget(scratch);
+    let verdict = decide_file(scratch, jail, resolved, own)
+        .or(verdict)
+        .forget(scratch);
     if !resolved.is_whole() {
         return (0, verdict);
     }
@@ -200,8 +204,9 @@ pub fn leave(
     // A hook leaves what it let through, whatever the rule would have done to another act.
     let mut verdict = automaton::verdict(table, read::noticed(scratch)).told();
     let (length, mut old) = if asked.object.by_descriptor != 0 {
-        let descriptor = (asked.object.directory as u32, asked.column);
-        let (length, of_file) = look_up_descriptor(scratch, jail, who.task, descriptor);
+        let descriptor = asked.object.directory as u32;
+        let columns = (asked.column, asked.own);
+        let (length, of_file) = look_up_descriptor(scratch, jail, who.task, (descriptor, columns));
         verdict = of_file.or(verdict);
         (length, NOWHERE)
     } else {
@@ -210,6 +215,7 @@ pub fn leave(
     let length = read::forgotten(scratch, u64::from(length)) as u32;
     old = read::forgotten(scratch, u64::from(old)) as u32;
     verdict = at(scratch, table, old, asked.column).or(verdict);
+    verdict = at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
     let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;

@@ -291,7 +291,7 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
     let allow = Rule {
         id: format!("allow-{}", rule.id),
         on: act.on.into_iter().collect(),
-        access: accesses(&act.object),
+        access: accesses(act),
         path: vec![exact],
         action: RuleAction::Allow,
         yields: false,
@@ -346,11 +346,14 @@ fn without_kind(rule: &Rule, act: &ReportedAct) -> Rule {
     rule
 }
 
-/// As a rule says it; nothing for an exec.
-fn accesses(object: &Object) -> BTreeSet<OpenAccess> {
-    let Object::File { access, .. } = object else {
+/// As a rule says it; nothing for what is no open.
+fn accesses(act: &ReportedAct) -> BTreeSet<OpenAccess> {
+    let Object::File { access, .. } = &act.object else {
         return BTreeSet::new();
     };
+    if act.on != Some(AttemptKind::Open) {
+        return BTreeSet::new();
+    }
     let rules = access.iter().filter_map(|access| match access {
         FileAccess::Read => Some(OpenAccess::Read),
         FileAccess::Write => Some(OpenAccess::Write),
