@@ -38,7 +38,8 @@ pub struct Record {
     pub inode: u64,
     /// [`kind::REFUSED`]: the first three arguments, or zeros where the filter refused the call by its
     /// number and no program looked at them. [`kind::FORK`]: the child's process id, its
-    /// id in the jail, its start.
+    /// id in the jail, its start. [`kind::CHANGE`]: the second, third and fifth argument of a call that failed with
+    /// `EPERM` or `EINVAL`, among which are those that the filter looks at.
     pub args: [u64; 3],
     /// Process id in the host's namespace.
     pub pid: u32,

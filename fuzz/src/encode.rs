@@ -158,8 +158,11 @@ impl Parts {
                 object,
                 new,
                 resolved,
+                call,
                 errno,
             } => {
+                self.record.detail = call.nr;
+                self.record.args = [call.args[1], call.args[2], call.args[4]];
                 let is_look = *on == AttemptKind::Stat;
                 self.failed(if is_look { kind::LOOK } else { kind::CHANGE }, *errno);
                 self.record.what = u16::from(on_code(*on));
@@ -312,5 +315,14 @@ fn on_code(of: AttemptKind) -> u8 {
         AttemptKind::Map => on::MAP,
         AttemptKind::Stat => on::STAT,
         AttemptKind::Attribute => on::ATTRIBUTE,
+        AttemptKind::Mkdir => on::MKDIR,
+        AttemptKind::Rmdir => on::RMDIR,
+        AttemptKind::Symlink => on::SYMLINK,
+        AttemptKind::Mknod => on::MKNOD,
+        AttemptKind::Truncate => on::TRUNCATE,
+        AttemptKind::Chown => on::CHOWN,
+        AttemptKind::Utimens => on::UTIMENS,
+        AttemptKind::Xattr => on::XATTR,
+        AttemptKind::Kill => on::KILL,
     }
 }

@@ -7,7 +7,7 @@ use turnkey_abi::{COMM, PATH, Record, Repeat, act, count, flag, kind};
 use turnkey_policy::AttemptKind;
 
 use crate::wire;
-use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
+use turnkey_facts::{Address, Decision, Event, File, Kind, NamingCall, NetworkAct, Raw, Task};
 
 /// Errors of bytes that are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -390,6 +390,7 @@ fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
     let record = &parts.record;
     let on = kind_of_change(record)?;
     let resolved = has(record, flag::FILE);
+    let [second, third, fifth] = record.args;
     Ok(Kind::Change {
         on,
         object: Raw {
@@ -402,6 +403,10 @@ fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
         },
         new: new_name(parts, on),
         resolved,
+        call: NamingCall {
+            nr: record.detail,
+            args: [0, second, third, 0, fifth, 0],
+        },
         errno: errno(record),
     })
 }

@@ -268,6 +268,7 @@ fn a_look_is_told_with_its_path_and_no_other_record_is_one() {
         },
         new: None,
         resolved: false,
+        call: turnkey_facts::NamingCall::default(),
         errno: 2,
     };
     assert_eq!(kind_of(&record, b"", b".bashrc", b"/root"), looked);

@@ -94,6 +94,15 @@ names!(AttemptKind {
     Map => "map",
     Stat => "stat",
     Attribute => "attribute",
+    Mkdir => "mkdir",
+    Rmdir => "rmdir",
+    Symlink => "symlink",
+    Mknod => "mknod",
+    Truncate => "truncate",
+    Chown => "chown",
+    Utimens => "utimens",
+    Xattr => "xattr",
+    Kill => "kill",
 });
 
 names!(OpenAccess { Read => "read", Write => "write" });
