@@ -163,14 +163,3 @@ pub enum BehaviourResponse {
     /// A finding, and the jail is killed as soon as the behaviour is recognised: by turnkey, after the act.
     Kill,
 }
-
-/// A finding that is known and no reason for suspicion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcceptedFinding {
-    /// The finding's id: a rule's, `behaviour:…` or `turnkey:…`.
-    pub finding: String,
-    /// The reason why the finding is no cause for suspicion.
-    pub why: String,
-    /// The last day on which it is accepted, in UTC.
-    pub until: time::Date,
-}

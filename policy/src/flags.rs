@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::endpoint::AllowedHost;
 use crate::error::{Located, Problem, SourceText, TextSpan};
 use crate::keys::KeyFlag;
-use crate::model::{HostPath, NetworkMode};
+use crate::model::NetworkMode;
 use crate::overrides::Overrides;
 use crate::profile::ParsedProfile;
+use crate::tables::{AllowedHost, HostPath, ScratchMount};
 use crate::values::{self, ValueError};
 
 /// The `why` of a path that a flag gives to the jail.
@@ -118,8 +118,8 @@ pub(crate) fn allow(flag: &Located<String>, profile: &mut ParsedProfile) -> Resu
             addresses: Vec::new(),
         })
     };
-    push(&mut profile.allow, flag, entry)?;
-    let mode = profile.network.get_or_insert_with(|| Located {
+    push(&mut profile.network.allow, flag, entry)?;
+    let mode = profile.network.mode.get_or_insert_with(|| Located {
         value: NetworkMode::Allow,
         at: flag.at.clone(),
     });
@@ -136,11 +136,32 @@ pub(crate) fn environment(
     profile: &mut ParsedProfile,
 ) -> Result<(), ValueError> {
     match flag.value.split_once('=') {
-        None => profile.pass.push(parse(flag, values::variable_name)?),
+        None => profile
+            .environment
+            .pass
+            .push(parse(flag, values::variable_name)?),
         Some((name, value)) => {
             let name = values::variable_name(name)?;
-            profile.set.insert(name, values::variable_value(value)?);
+            profile
+                .environment
+                .set
+                .insert(name, values::variable_value(value)?);
         }
     }
     Ok(())
+}
+
+/// `PATH=SIZE`, as the flag has it.
+pub(crate) fn scratch(text: &str) -> Result<ScratchMount, ValueError> {
+    let (path, bytes) = text.rsplit_once('=').ok_or_else(|| {
+        ValueError::new(
+            format!("{text:?} has no size"),
+            "write PATH=SIZE, such as /tmp=64M",
+        )
+    })?;
+    Ok(ScratchMount {
+        path: values::absolute_path(path)?,
+        size: values::memory(bytes)?,
+        why: WHY.to_owned(),
+    })
 }

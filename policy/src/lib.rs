@@ -38,10 +38,7 @@ mod error;
 mod flags;
 pub mod glob;
 mod home;
-mod identity;
-mod key_table;
 pub mod keys;
-mod limits;
 pub mod lint;
 mod load;
 pub mod masks;
@@ -59,22 +56,21 @@ mod resolve;
 mod shipped;
 mod shown;
 pub mod syscalls;
+mod tables;
 mod values;
 pub mod visible;
 
 pub use actor::ActorPaths;
 pub use address::{Ports, Subnet, SubnetError};
-pub use behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
+pub use behaviour::{Behaviour, BehaviourResponse};
 pub use decide::{
     Attempt, Candidate, asks_who_acts, brought_about, decide, decide_same_file, decide_unknown,
     deciding, matching, peer_precedence, precedence, unknown,
 };
-pub use endpoint::{AllowedHost, Endpoint, EndpointHost, SpecialAddress};
+pub use endpoint::{Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use home::Beginning;
-pub use identity::JailIdentity;
-pub use limits::JailLimits;
 pub use lint::check;
 pub use load::load;
 pub use model::*;

@@ -24,9 +24,9 @@ fn hosts_are_allowed_by_key_and_by_flag_alike() {
     };
     let list = |overrides: &Overrides| {
         let policy = load("./mine.toml", &files, overrides).unwrap();
-        assert_eq!(policy.network, NetworkMode::Allow);
+        assert_eq!(policy.network.mode, NetworkMode::Allow);
         let entry = |entry: &turnkey_policy::AllowedHost| format!("{} {}", entry.to, entry.why);
-        policy.allow.iter().map(entry).collect::<Vec<_>>()
+        policy.network.allow.iter().map(entry).collect::<Vec<_>>()
     };
     let inherited = [
         "example.org:443 packages",
@@ -41,7 +41,7 @@ fn hosts_are_allowed_by_key_and_by_flag_alike() {
     let off = Overrides::from_flags([("network", "none")]).unwrap();
     let policy = load("./mine.toml", &files, &off).unwrap();
     assert_eq!(
-        policy.network,
+        policy.network.mode,
         NetworkMode::None,
         "a flag takes it all back"
     );

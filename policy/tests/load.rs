@@ -46,8 +46,8 @@ fn message(result: Result<Policy, LoadError>) -> String {
 fn what_is_not_said_is_as_strict_as_untrusted() {
     let policy = policy("");
     assert_eq!(policy.name, "test");
-    assert_eq!(policy.mode, EnforcementMode::Enforce);
-    assert_eq!(policy.network, NetworkMode::None);
+    assert_eq!(policy.enforcement.mode, EnforcementMode::Enforce);
+    assert_eq!(policy.network.mode, NetworkMode::None);
     assert_eq!(policy.filesystem.workdir, WorkdirMode::Overlay);
     assert!(policy.filesystem.read.is_empty() && policy.filesystem.write.is_empty());
     assert_eq!(policy.enforcement.on_loss, OnLoss::Mark);
@@ -124,7 +124,7 @@ fn every_key_reaches_the_policy() {
     assert_eq!(policy.filesystem.scratch[0].size, 2 << 20);
     assert_eq!(policy.filesystem.workdir, WorkdirMode::ReadOnly);
     assert_eq!(policy.filesystem.decoys, [Path::new("/etc/shadow")]);
-    assert_eq!(policy.network, NetworkMode::Loopback);
+    assert_eq!(policy.network.mode, NetworkMode::Loopback);
     let limits = &policy.limits;
     assert_eq!(
         (limits.memory, limits.swap, limits.cpu, limits.pids),
@@ -156,7 +156,7 @@ fn every_key_reaches_the_policy() {
         [Layer::Seccomp, Layer::Root].into()
     );
     assert_eq!(policy.enforcement.on_loss, OnLoss::Kill);
-    assert_eq!(policy.mode, EnforcementMode::Observe);
+    assert_eq!(policy.enforcement.mode, EnforcementMode::Observe);
     let rule = &policy.rules[0];
     assert_eq!(rule.on, [AttemptKind::Open, AttemptKind::Exec].into());
     assert_eq!(rule.path[0].as_str(), "/workspace/x");

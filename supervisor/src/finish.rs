@@ -120,7 +120,7 @@ pub fn finish(
     Ok(FinishedRun {
         report,
         calls,
-        allowed: settled.policy.allow,
+        allowed: settled.policy.network.allow,
         passages,
         output,
         unwritten,

@@ -60,7 +60,7 @@ fn every_flag_mirrors_its_key() {
         (Some("/var/tmp"), 8 << 20)
     );
     assert_eq!(
-        (policy.filesystem.workdir, policy.network),
+        (policy.filesystem.workdir, policy.network.mode),
         (WorkdirMode::None, NetworkMode::Loopback)
     );
     assert_eq!(policy.environment.pass, ["A", "B"]);
@@ -73,7 +73,7 @@ fn every_flag_mirrors_its_key() {
         ("me", "here")
     );
     assert_eq!(
-        (policy.mode, policy.enforcement.on_loss),
+        (policy.enforcement.mode, policy.enforcement.on_loss),
         (EnforcementMode::Observe, OnLoss::Fail)
     );
 }

@@ -52,10 +52,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         .resolve()
         .context("could not tell the current directory")?;
     let below = below(&arguments, &flags)?;
-    let policy = Policy {
-        mode: EnforcementMode::Observe,
-        ..below.policy.clone()
-    };
+    let policy = below.policy.clone().with_mode(EnforcementMode::Observe);
     let run_arguments = as_run(arguments);
     let installations = installations(
         &policy,
@@ -259,7 +256,7 @@ fn around(
 ) -> anyhow::Result<ContactFacts> {
     // These questions have left the host before, by the program itself.
     let asked = seen.contacts.asked.iter();
-    let asked = asked.filter(|(_, by)| policy.network == NetworkMode::Host && by.succeeded);
+    let asked = asked.filter(|(_, by)| policy.network.mode == NetworkMode::Host && by.succeeded);
     let names = asked.take(MOST_NAMES).filter_map(|(name, _)| {
         let found = turnkey_supervisor::names::look_up(name).ok()?;
         Some((name.clone(), found))
