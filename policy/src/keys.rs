@@ -83,6 +83,8 @@ pub enum KeyValue {
     Number(u64),
     /// A duration.
     Time(Duration),
+    /// A word of a closed set, behind its place in the order of the set.
+    Word(usize, &'static str),
     /// The absence of a limit, which is above every other value.
     Unlimited,
 }
@@ -108,6 +110,16 @@ impl From<&Option<u64>> for KeyValue {
 impl From<&Duration> for KeyValue {
     fn from(value: &Duration) -> Self {
         Self::Time(*value)
+    }
+}
+
+impl<T: NamedVariants> From<&T> for KeyValue {
+    fn from(value: &T) -> Self {
+        let mut words = T::NAMES.iter().enumerate();
+        let found = words.find(|(_, (word, _))| word == value);
+        found.map_or(Self::Unlimited, |(place, (_, name))| {
+            Self::Word(place, name)
+        })
     }
 }
 

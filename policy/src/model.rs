@@ -143,6 +143,15 @@ pub enum OnLoss {
     Kill,
 }
 
+/// The response of a run to a limit that the kernel holds by refusing more. Ordered by what it lets a program do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitResponse {
+    /// The jail is killed.
+    Kill,
+    /// The program has to cope with the refusal, and the run goes on.
+    Refuse,
+}
+
 /// Every layer a run stands on, as named in profiles and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {

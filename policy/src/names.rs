@@ -5,8 +5,8 @@
 
 use crate::behaviour::BehaviourResponse;
 use crate::model::{
-    AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
-    RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
+    AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
+    ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 
 /// A closed set of words with one name each.
@@ -118,6 +118,8 @@ names!(EnforcementMode { Enforce => "enforce", Observe => "observe" });
 
 names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
 
+names!(LimitResponse { Kill => "kill", Refuse => "refuse" });
+
 names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
 
 names!(ToolchainMode { None => "none", Auto => "auto" });
@@ -154,6 +156,7 @@ mod tests {
         assert_round_trip::<Severity>();
         assert_round_trip::<EnforcementMode>();
         assert_round_trip::<OnLoss>();
+        assert_round_trip::<LimitResponse>();
         assert_round_trip::<Behaviour>();
         assert_round_trip::<BehaviourResponse>();
         assert_round_trip::<ToolchainMode>();

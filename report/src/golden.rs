@@ -52,6 +52,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
             io_written: Some(0),
             context_switches: Some(12),
         }),
+        met: &[],
         enforcement: &[],
         stdout: None,
         stderr: None,

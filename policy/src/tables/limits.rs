@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::declare::{by_kind, key_table};
+use crate::keys::words;
+use crate::model::LimitResponse;
 use crate::values;
 
 key_table! {
@@ -29,6 +31,16 @@ key_table! {
         form: Count, read: values::pids, default: 50, shown: "`50`",
         about: "processes and threads at once",
         flag: "pids", value: "COUNT", under: "Limits", help: "Processes and threads",
+    }
+    on_pids: one LimitResponse {
+        form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
+        about: "one task too many fails with `EAGAIN` and the run goes on, or it is killed; where no group counts tasks, it is killed",
+        flag: "on-pids", value: "RESPONSE", under: "Limits", help: "At too many tasks: refuse the task, or kill the run",
+    }
+    on_memory: one LimitResponse {
+        form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
+        about: "without memory the kernel kills one process and the run goes on unless it was the command, or all are killed; where no group counts memory, all are",
+        flag: "on-memory", value: "RESPONSE", under: "Limits", help: "Without memory: refuse, which costs one process, or kill the run",
     }
     wall: one Duration {
         form: Duration, read: values::duration, default: Duration::from_secs(30), shown: "`30s`",
@@ -104,6 +116,10 @@ mod tests {
                     KeyValue::Number(quantity::parse_percent(shown).unwrap().into())
                 }
                 ValueForm::Duration => KeyValue::Time(quantity::parse_duration(shown).unwrap()),
+                ValueForm::Word(words) => {
+                    let place = words().iter().position(|word| *word == shown).unwrap();
+                    KeyValue::Word(place, words()[place])
+                }
                 _ => KeyValue::Number(shown.parse().unwrap()),
             };
             assert_eq!(value, read, "{}", key.name);
@@ -118,5 +134,13 @@ mod tests {
                 Some(key.name)
             );
         }
+    }
+
+    #[test]
+    fn words_are_compared_by_what_they_allow_and_not_by_letter() {
+        use crate::model::RuleAction::{Allow, Deny, Kill};
+        let values = [Allow, Deny, Kill].map(|action| KeyValue::from(&action));
+        assert!(values[0] < values[1] && values[1] < values[2], "{values:?}");
+        assert!(KeyValue::from(&LimitResponse::Kill) < KeyValue::from(&LimitResponse::Refuse));
     }
 }
