@@ -68,6 +68,7 @@ mod ids;
 mod jail;
 mod kernel_file;
 pub mod landlock;
+mod mountinfo;
 pub mod plan;
 mod prepare;
 mod process;
