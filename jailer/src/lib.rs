@@ -36,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! `examples/embed.rs` is the same with pipes, limits and a look at the proofs: a runner to copy.
+//! `examples/embed_jail.rs` is the same with pipes, limits and a look at the proofs: a runner to copy.
 //!
 //! # What the caller's part is
 //!
@@ -69,6 +69,7 @@ mod ids;
 mod jail;
 mod kernel_file;
 pub mod landlock;
+mod mountinfo;
 pub mod plan;
 mod prepare;
 mod process;
