@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fchmod};
 use tokio::sync::mpsc::UnboundedSender;
+use turnkey_jailer::StandardStreams;
 
 use crate::stdin::{self, ProgramInput, ReopenedInput};
 
@@ -24,7 +25,7 @@ const FIRST_PIECE: usize = 4 * 1024;
 /// Both ends of the program's streams.
 pub struct ProgramStreams {
     /// For the program: input, output, error.
-    pub inside: [OwnedFd; 3],
+    pub inside: StandardStreams,
     outside: RelayEnds,
 }
 
@@ -66,7 +67,7 @@ impl ProgramStreams {
         let (input_inside, input) = stdin::open(io::stdin().as_fd())?;
         let inside = [input_inside, output_inside, error_inside];
         Ok(ProgramStreams {
-            inside,
+            inside: inside.into(),
             outside: RelayEnds {
                 input,
                 output,
@@ -110,7 +111,7 @@ impl ProgramStreams {
     }
 
     /// Splits into the program's ends and ours.
-    pub fn split(self) -> ([OwnedFd; 3], OutsideStreams) {
+    pub fn split(self) -> (StandardStreams, OutsideStreams) {
         (self.inside, OutsideStreams(self.outside))
     }
 }
