@@ -213,6 +213,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         export: None,
         export_changes: false,
         quiet: arguments.quiet,
+        terminal: arguments.terminal,
         strictness: StrictnessArguments::default(),
         workdir: arguments.workdir,
         overrides: arguments.overrides,
