@@ -122,7 +122,7 @@ impl BehaviourEngine {
     pub fn new(policy: &Policy) -> Self {
         let all = Behaviour::ALL.iter();
         Self {
-            state: ProcessState::new(policy.network),
+            state: ProcessState::new(policy.network.mode),
             detectors: vec![
                 Box::new(credential::Credentials::new(policy)),
                 Box::new(discovery::Discovery::default()),

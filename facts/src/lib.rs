@@ -18,5 +18,5 @@ mod passage;
 
 pub use event::*;
 pub use evidence::{ByKind, Evidence};
-pub use outcome::{Change, ChangedFile, LayerReport, Limit, Status, Usage, Written};
+pub use outcome::{Change, ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
 pub use passage::Passage;

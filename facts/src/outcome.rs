@@ -47,6 +47,17 @@ pub enum Limit {
     CpuTime,
 }
 
+/// A limit that refused something, or cost a process, and that the run went on after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetLimit {
+    /// The limit.
+    pub limit: Limit,
+    /// Times: tasks refused, processes killed for memory, writes cut.
+    pub count: u64,
+    /// The time from release by which the first of them had happened.
+    pub after: Duration,
+}
+
 /// The resources that the tree used. `None` where the kernel does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {

@@ -148,7 +148,7 @@ impl Host {
 }
 
 fn addresses(policy: &Policy) -> Result<Vec<IpAddr>, HostError> {
-    match policy.network {
+    match policy.network.mode {
         NetworkMode::Allow => own_addresses(),
         NetworkMode::None | NetworkMode::Loopback | NetworkMode::Host => Ok(Vec::new()),
     }
@@ -163,7 +163,7 @@ const LONGEST_NAMES: u64 = 64 << 10;
     reason = "files of root's, read for their length at most"
 )]
 fn names(policy: &Policy) -> NameResolution {
-    if policy.network != NetworkMode::Host {
+    if policy.network.mode != NetworkMode::Host {
         return NameResolution::default();
     }
     let read = |path: &str| {

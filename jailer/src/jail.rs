@@ -28,7 +28,7 @@ use crate::rootfs::OverlaySides;
 use crate::rootfs::changes;
 use crate::sys::{self, CloneSide};
 use crate::tally::UsageTally;
-use turnkey_facts::{ChangedFile, LayerReport, Limit, Status, Usage, Written};
+use turnkey_facts::{ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
 
 impl Prepared {
     /// The groups, still empty, for a proof that whoever watches them is awake; `None` where this
@@ -282,6 +282,8 @@ pub struct JailExit {
     pub status: Status,
     /// The use of the process tree.
     pub usage: Usage,
+    /// The limits that the kernel held by refusing more, also those that ended the run.
+    pub met: Vec<MetLimit>,
     /// The files that differ from the caller's directory, sorted by path; at most 10 000.
     pub changed: Vec<ChangedFile>,
     /// The number of files that differ beyond those of [`JailExit::changed`]. What lies in a directory below 64 others
@@ -324,11 +326,11 @@ impl Running {
         self.tally.groups()
     }
 
-    /// The limit that has been passed, if any: what the kernel counted, and what a look at the
+    /// The limit that has been passed and ends the run, if any: what the kernel counted, and what a look at the
     /// jail's processes finds where it counts nothing. Ask every few hundredths of a second, or less often
     /// while it [is still](Running::is_still), and [`Running::kill`] then.
     pub fn exceeded(&mut self) -> Option<Limit> {
-        self.tally.exceeded()
+        self.tally.exceeded(self.started.elapsed())
     }
 
     /// True when nothing of the jail has run between the last two looks for a passed limit, and the
@@ -354,10 +356,11 @@ impl Running {
     }
 
     /// Ends what is left, reads what it used and changed, and removes every trace.
-    pub fn finish(self) -> Result<JailExit, JailError> {
+    pub fn finish(mut self) -> Result<JailExit, JailError> {
         let wall = self.started.elapsed();
         self.tally.kill(&self.init)?;
         let used = self.init.end();
+        let met = self.tally.met(wall);
         let usage = self.tally.usage(wall, used);
         let changes = self.overlay.as_ref().map(changes::collect);
         let changes = changes.unwrap_or_default();
@@ -366,6 +369,7 @@ impl Running {
         Ok(JailExit {
             status: self.status,
             usage,
+            met,
             changed: changes.files,
             changed_unlisted: changes.omitted,
             written,

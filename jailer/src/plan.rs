@@ -271,7 +271,7 @@ impl Plan {
     /// Plans the run of `command` under `policy` on `host`.
     pub fn new(policy: &Policy, host: &Host, command: JailCommand) -> Result<Plan, PlanError> {
         let landlock = landlock::handled(host.landlock_abi);
-        let shares_network = policy.network == NetworkMode::Host;
+        let shares_network = policy.network.mode == NetworkMode::Host;
         if shares_network && !landlock.is_some_and(HandledAccess::keeps_abstract_sockets_apart) {
             return Err(PlanError::AbstractSockets);
         }
@@ -316,7 +316,7 @@ impl Plan {
             namespaces: namespaces::of_jail(shares_network),
             group_limits: limits::plan(
                 &policy.limits,
-                policy.network,
+                policy.network.mode,
                 &host.hierarchies,
                 io.as_ref(),
             ),
@@ -341,7 +341,7 @@ impl Plan {
     #[must_use]
     pub fn unwatched(mut self) -> Plan {
         self.is_watched = false;
-        if self.policy.network == NetworkMode::None {
+        if self.policy.network.mode == NetworkMode::None {
             self.landlock = self.landlock.map(HandledAccess::with_tcp);
         }
         self
@@ -369,7 +369,7 @@ impl Plan {
     /// True when the jail's own loopback interface is brought up. Where there is no network, it is there for
     /// resolvers alone: what they ask there is told, and nobody answers.
     pub fn has_loopback(&self) -> bool {
-        match self.policy.network {
+        match self.policy.network.mode {
             NetworkMode::None => self.is_watched,
             NetworkMode::Loopback | NetworkMode::Allow => true,
             NetworkMode::Host => false,

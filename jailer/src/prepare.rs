@@ -136,7 +136,7 @@ impl Plan {
                 let rules = self.landlock_rules().count();
                 format!("{}; {rules} rules", landlock::describe(handled))
             }),
-            shares_network: self.policy.network == NetworkMode::Host,
+            shares_network: self.policy.network.mode == NetworkMode::Host,
             handled: self.landlock,
             syscalls: filters.allowed,
             filters_around: filters_around(),
@@ -361,7 +361,7 @@ impl Plan {
 
     /// The memory that the limit does not hold on this host.
     fn uncounted_sockets(&self, layer: Layer, groups: &JailCgroups) -> Option<String> {
-        let fills_sockets = layer == Layer::Memory && self.policy.network != NetworkMode::None;
+        let fills_sockets = layer == Layer::Memory && self.policy.network.mode != NetworkMode::None;
         (fills_sockets && !groups.sockets_are_counted()).then(|| {
             "what sockets hold is not counted: this kernel's cgroup v1 has no memory.kmem.tcp.limit_in_bytes; \
              boot with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)"

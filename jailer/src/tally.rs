@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use turnkey_policy::JailLimits;
+use turnkey_policy::{JailLimits, LimitResponse};
 
 use crate::error::JailError;
 use crate::groups::JailCgroups;
@@ -20,7 +20,7 @@ use crate::process::init_handle::InitHandle;
 use crate::process::keeper::Keeper;
 use crate::sys::{self, ChildUsage};
 use crate::tally::sample::UsageSampler;
-use turnkey_facts::{Limit, Usage};
+use turnkey_facts::{Limit, MetLimit, Usage};
 
 /// The counter of a jail's use.
 // The order of the fields is the order of the end: groups, then the keeper that looks after them.
@@ -33,6 +33,8 @@ pub struct UsageTally {
     /// Processor time at the last look.
     used: Option<Duration>,
     still: bool,
+    /// The limits that the kernel held by refusing more, as of the last look.
+    met: Vec<MetLimit>,
 }
 
 /// The groups of a jail, and who removes them when this process cannot.
@@ -63,6 +65,7 @@ impl UsageTally {
             limits: limits.clone(),
             used: None,
             still: false,
+            met: Vec::new(),
         }
     }
 
@@ -88,15 +91,46 @@ impl UsageTally {
         Ok(())
     }
 
-    /// The limit that has been passed, if any.
-    pub fn exceeded(&mut self) -> Option<Limit> {
+    /// The limit that has been passed and ends the run, if any; `elapsed` since the release.
+    pub fn exceeded(&mut self, elapsed: Duration) -> Option<Limit> {
         let used = self.groups().and_then(JailCgroups::cpu_time);
         self.still = used.is_some() && used == self.used && self.sampler.is_none();
         self.used = used;
-        let counted = self
-            .groups()
-            .and_then(|groups| counted(groups, used, &self.limits));
-        counted.or_else(|| self.seen())
+        self.note_met(elapsed);
+        let limits = &self.limits;
+        let ends = |limit| response(limit, limits) == LimitResponse::Kill;
+        let met = self
+            .met
+            .iter()
+            .map(|met| met.limit)
+            .find(|limit| ends(*limit));
+        met.or_else(|| counted(self.groups()?, used, limits))
+            .or_else(|| self.seen())
+    }
+
+    /// The limits that the kernel held by refusing more, until `elapsed` after the release.
+    pub fn met(&mut self, elapsed: Duration) -> Vec<MetLimit> {
+        self.note_met(elapsed);
+        self.met.clone()
+    }
+
+    fn note_met(&mut self, elapsed: Duration) {
+        let Some(groups) = self.groups() else {
+            return;
+        };
+        let counts = [
+            (Limit::Memory, groups.oom_kills()),
+            (Limit::Pids, groups.pids_refused()),
+        ];
+        let met = counts.into_iter().filter(|(_, count)| *count > 0);
+        let before = |limit| self.met.iter().find(|met| met.limit == limit);
+        self.met = met
+            .map(|(limit, count)| MetLimit {
+                limit,
+                count,
+                after: before(limit).map_or(elapsed, |met| met.after),
+            })
+            .collect();
     }
 
     /// True when nothing of the jail has run between the last two looks, and the kernel itself holds it to its
@@ -164,13 +198,20 @@ impl UsageTally {
     }
 }
 
-/// The limit that the kernel has counted as passed.
+/// The response to a limit that the kernel holds by refusing more.
+fn response(limit: Limit, limits: &JailLimits) -> LimitResponse {
+    match limit {
+        Limit::Memory => limits.on_memory,
+        Limit::Pids => limits.on_pids,
+        _ => LimitResponse::Kill,
+    }
+}
+
+/// The limit that the kernel has counted as passed, and does not hold by itself.
 fn counted(groups: &JailCgroups, used: Option<Duration>, limits: &JailLimits) -> Option<Limit> {
     // The kernel grants a socket that holds little a piece beyond its limit, which many sockets make much of.
-    if groups.oom_kills() > 0 || groups.socket_memory() > limits.memory {
+    if groups.socket_memory() > limits.memory {
         Some(Limit::Memory)
-    } else if groups.pids_refused() > 0 {
-        Some(Limit::Pids)
     } else if used.is_some_and(|used| used >= limits.cpu_time) {
         Some(Limit::CpuTime)
     } else {

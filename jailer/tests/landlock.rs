@@ -10,10 +10,7 @@ use turnkey_policy::{Layer, Overrides, Policy};
 
 fn policy() -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files"));
-    let flags = Overrides {
-        workdir_mode: Some("none".to_owned()),
-        ..Overrides::default()
-    };
+    let flags = Overrides::from_flags([("workdir-mode", "none")]).expect("a flag");
     turnkey_policy::load("untrusted", &no_files, &flags).expect("a shipped profile")
 }
 

@@ -12,10 +12,7 @@ use turnkey_policy::{Layer, Overrides};
 
 fn prepared() -> Prepared {
     let no_files = |path: &str| Err(format!("{path}: no files"));
-    let flags = Overrides {
-        workdir_mode: Some("none".to_owned()),
-        ..Overrides::default()
-    };
+    let flags = Overrides::from_flags([("workdir-mode", "none")]).expect("a flag");
     let policy = turnkey_policy::load("untrusted", &no_files, &flags).expect("a shipped profile");
     let command = JailCommand {
         arguments: vec!["true".into()],

@@ -12,10 +12,7 @@ use turnkey_policy::Overrides;
 /// The output of a script on its terminal.
 fn shown(script: &str) -> String {
     let no_files = |path: &str| Err(format!("{path}: no files"));
-    let flags = Overrides {
-        workdir_mode: Some("none".to_owned()),
-        ..Overrides::default()
-    };
+    let flags = Overrides::from_flags([("workdir-mode", "none")]).expect("a flag");
     let policy = turnkey_policy::load("untrusted", &no_files, &flags).expect("a shipped profile");
     let command = JailCommand {
         arguments: ["sh", "-c", script].map(Into::into).to_vec(),

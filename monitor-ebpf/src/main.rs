@@ -76,11 +76,12 @@ fn is_making(class: u8) -> bool {
     matches!(class, class::MAKE..=class::TIMESAT)
 }
 
-/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any.
+/// As [`interesting`], of a syscall that is over: the filter of a jail may have answered any, and any that writes
+/// may have met the limit of a file's size.
 #[inline(always)]
 fn interesting_end(nr: i32, result: i64) -> Option<u8> {
     match interesting(nr) {
-        None if refused::is_filters_answer(result) => Some(class::NONE),
+        None if refused::is_filters_answer(result) || refused::is_cut(result) => Some(class::NONE),
         class => class,
     }
 }
@@ -198,7 +199,8 @@ fn leave(context: &impl EbpfContext, regs: u64, result: i64) -> Option<i32> {
     };
     let by_filter = refused::by_filter(jail, nr, result);
     let is_quiet = is_look(call) || is_making(call);
-    if by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
+    let is_cut = is_unasked && refused::is_cut(result);
+    if is_cut || by_filter && (is_unasked || is_quiet || network::is_aimless(call, regs)) {
         let scratch = emit::scratch(jail, program::LEAVE)?;
         refused::filtered(scratch, jail, emit::current(), (nr, result));
         return None;

@@ -14,6 +14,7 @@ use crate::read::{self, JailCell, Scratch, offset};
 const EPERM: i64 = -1;
 const EACCES: i64 = -13;
 const EINVAL: i64 = -22;
+const EFBIG: i64 = -27;
 const ENOSYS: i64 = -38;
 const EPROTONOSUPPORT: i64 = -93;
 const ESOCKTNOSUPPORT: i64 = -94;
@@ -29,6 +30,12 @@ const CLONE_NEWTIME: u64 = 0x80;
 #[inline(always)]
 pub fn is_filters_answer(result: i64) -> bool {
     result == EPERM || result == ENOSYS
+}
+
+/// True when a file was to grow over the limit of its size, `RLIMIT_FSIZE`: setrlimit(2).
+#[inline(always)]
+pub fn is_cut(result: i64) -> bool {
+    result == EFBIG
 }
 
 /// The rule kind of a syscall of the watch-list, and whether rules may decide on it.
@@ -164,7 +171,8 @@ pub fn unknown(jail: JailCell, (nr, result): (i32, i64)) {
     }
 }
 
-/// Tells of a syscall that the filter has answered in the kernel's place, and that no other program tells of.
+/// Tells of a syscall that the filter has answered in the kernel's place, or that met the limit of a file's size, and
+/// that no other program tells of.
 ///
 /// Its arguments were not looked at, and without them a loop over it is one event.
 #[inline(always)]

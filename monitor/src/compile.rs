@@ -229,7 +229,7 @@ fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rule
     }
     refuse_impossible_denials(policy, tier)?;
     identity::refuse_unknowable(&policy.rules, tier)?;
-    let table = to_table(&policy.rules, policy.mode)?;
+    let table = to_table(&policy.rules, policy.enforcement.mode)?;
     let allowed = |on: &AttemptKind| {
         let of_kind = SYSCALLS.iter().filter(|syscall| is_of(*on, syscall.class));
         of_kind
@@ -243,9 +243,9 @@ fn compile_by(policy: &Policy, tier: Tier, to_table: ToTable<'_>) -> Result<Rule
         table,
         watched: identity::watched_paths(&policy.rules)?,
         definitions: policy.rules.clone(),
-        network: network_code(&policy.network),
+        network: network_code(&policy.network.mode),
         kill_on_loss: policy.enforcement.on_loss == OnLoss::Kill,
-        strict: policy.mode == EnforcementMode::Enforce,
+        strict: policy.enforcement.mode == EnforcementMode::Enforce,
         filtered: filtered_numbers(&policy.syscalls),
     })
 }

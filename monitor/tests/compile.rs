@@ -307,10 +307,7 @@ fn every_shipped_profile_fits_and_says_what_it_says() {
     ];
     for (name, _) in SHIPPED.iter().map(|profile| (profile.0, ())) {
         // One of them only observes; what its rules say is said of them as written.
-        let policy = Policy {
-            mode: EnforcementMode::Enforce,
-            ..shipped(name)
-        };
+        let policy = shipped(name).with_mode(EnforcementMode::Enforce);
         let rules =
             compile(&policy, Tier::Tracepoint).unwrap_or_else(|error| panic!("{name}: {error}"));
         for path in paths {
@@ -329,7 +326,7 @@ fn observing_turns_every_action_but_allow_into_log() {
         rule("allow", AttemptKind::Open, &["/a"], READ, RuleAction::Allow),
     ];
     let mut policy = policy(rules);
-    policy.mode = EnforcementMode::Observe;
+    policy.enforcement.mode = EnforcementMode::Observe;
     let rules = compile(&policy, Tier::Tracepoint).expect("it fits");
     assert_eq!(
         rules.to(None).open(Known::at(b"/k"), READ),

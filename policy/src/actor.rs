@@ -1,7 +1,7 @@
 //! The actor of an attempt: the program that a process executes, as rules with `exe` and `script` know it.
 
 use crate::glob::{Glob, Specificity};
-use crate::model::Rule;
+use crate::tables::Rule;
 
 /// The program of a process since its last successful execve(2). Its children have it until they
 /// execute another one, and so have all of its threads.

@@ -1,133 +1,156 @@
-//! Courses of attempts over time, beyond what any single attempt shows: their names, and
-//! what each weighs. Who recognises them is the monitor's side; docs/behaviours.md defines them.
+//! Courses of attempts over time, beyond what any single attempt shows: each is declared here, once. Who recognises them is the
+//! monitor's side; docs/behaviours.md defines them.
 
+use std::collections::BTreeMap;
+
+use crate::keys::{ProfileKey, ValueForm, key, words};
 use crate::model::Severity;
+use crate::names::names;
+use crate::read::SectionReader;
+use crate::values;
 
-/// A course of acts that has a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Behaviour {
-    /// Goes after secrets of several kinds, or takes a decoy.
-    CredentialAccess,
-    /// Asks in a burst what machine, user and network it is on.
-    Discovery,
-    /// Ties a shell to a connection.
-    ReverseShell,
-    /// Executes what came over the network.
-    DownloadExecute,
-    /// Executes what no directory names.
-    FilelessExecution,
-    /// Tries ports or hosts one after the other.
-    PortScan,
-    /// Reads a secret, then speaks to the network.
-    Exfiltration,
-    /// Carries data in the names that it asks for.
-    DnsTunnel,
-    /// Deletes, overwrites or renames files that it did not make, many and of many kinds.
-    MassChange,
-    /// Writes what would run later by itself.
-    Persistence,
-    /// Tries to become another user or to gain capabilities.
-    PrivilegeEscalation,
-    /// Reaches for what lies outside of every jail.
-    JailEscape,
-    /// Takes all it can have of memory, processes or disk.
-    Exhaustion,
-    /// Removes itself, looks for a jail or a virtual machine, or waits until nobody looks.
-    Evasion,
-    /// Ends processes that it did not start.
-    ProcessKilling,
-    /// Brings code into other programs, by the loader or by their libraries.
-    Injection,
-    /// Changes what belongs to the system, or to somebody's home.
-    SystemChange,
-    /// Lists directories of the system, and does nothing with what is in them.
-    FileDiscovery,
-    /// Reads the list of accounts itself, or a copy of it.
-    AccountDiscovery,
+/// Declares the behaviours. From one row for each follow the variant with its name, weight and words, and the key of `[behaviour]`.
+macro_rules! behaviours {
+    ($($variant:ident {
+        name: $name:literal, severity: $severity:ident, technique: $technique:literal,
+        about: $about:literal,
+    })+) => {
+        /// A course of acts that has a name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Behaviour {
+            $(#[doc = $about] $variant,)+
+        }
+
+        names!(Behaviour { $($variant => $name),+ });
+
+        impl Behaviour {
+            /// The severity of one sighting of the behaviour, at most.
+            #[must_use]
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Self::$variant => Severity::$severity,)+
+                }
+            }
+
+            /// The MITRE ATT&CK technique.
+            #[must_use]
+            pub const fn technique(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $technique,)+
+                }
+            }
+
+            /// One sentence for people.
+            #[must_use]
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $about,)+
+                }
+            }
+        }
+
+        /// The keys of `[behaviour]`.
+        pub(crate) const KEYS: &[ProfileKey] = &[$(
+            key(
+                "behaviour",
+                $name,
+                ValueForm::Word(words::<BehaviourResponse>),
+                "`log`",
+                concat!("what it leads to that the program ", $about),
+            ),
+        )+];
+    };
 }
 
-impl Behaviour {
-    /// The severity of one sighting of the behaviour, at most.
-    #[must_use]
-    pub const fn severity(self) -> Severity {
-        match self {
-            Self::ReverseShell | Self::Exfiltration | Self::JailEscape => Severity::Critical,
-            Self::CredentialAccess
-            | Self::DownloadExecute
-            | Self::FilelessExecution
-            | Self::DnsTunnel
-            | Self::MassChange
-            | Self::Persistence
-            | Self::Injection
-            | Self::ProcessKilling
-            | Self::SystemChange
-            | Self::FileDiscovery
-            | Self::AccountDiscovery => Severity::High,
-            // Scripts that were written for another machine call sudo, too.
-            Self::PrivilegeEscalation | Self::PortScan | Self::Discovery | Self::Exhaustion => {
-                Severity::Medium
-            }
-            Self::Evasion => Severity::Low,
-        }
+behaviours! {
+    CredentialAccess {
+        name: "credential-access", severity: High, technique: "T1552",
+        about: "goes after secrets of several kinds, or takes a decoy",
     }
+    Discovery {
+        name: "discovery", severity: Medium, technique: "T1082",
+        about: "asks in a burst what machine, user and network it is on",
+    }
+    ReverseShell {
+        name: "reverse-shell", severity: Critical, technique: "T1059.004",
+        about: "ties a shell to a connection, for somebody far away",
+    }
+    DownloadExecute {
+        name: "download-execute", severity: High, technique: "T1105",
+        about: "executes what came over the network",
+    }
+    FilelessExecution {
+        name: "fileless-execution", severity: High, technique: "T1620",
+        about: "executes what no directory names",
+    }
+    PortScan {
+        name: "port-scan", severity: Medium, technique: "T1046",
+        about: "tries ports or hosts one after the other",
+    }
+    Exfiltration {
+        name: "exfiltration", severity: Critical, technique: "T1048",
+        about: "reads a secret, then speaks to the network",
+    }
+    DnsTunnel {
+        name: "dns-tunnel", severity: High, technique: "T1071.004",
+        about: "carries data in the names that it asks for",
+    }
+    MassChange {
+        name: "mass-change", severity: High, technique: "T1486",
+        about: "deletes, overwrites or renames files that it did not make, many and of many kinds",
+    }
+    Persistence {
+        name: "persistence", severity: High, technique: "T1546",
+        about: "writes what would run later by itself",
+    }
+    // Medium: scripts that were written for another machine call sudo, too.
+    PrivilegeEscalation {
+        name: "privilege-escalation", severity: Medium, technique: "T1548",
+        about: "tries to become another user or to gain capabilities",
+    }
+    JailEscape {
+        name: "jail-escape", severity: Critical, technique: "T1611",
+        about: "reaches for what lies outside of every jail",
+    }
+    Exhaustion {
+        name: "exhaustion", severity: Medium, technique: "T1499",
+        about: "takes all it can have of memory, processes or disk",
+    }
+    Evasion {
+        name: "evasion", severity: Low, technique: "T1497",
+        about: "removes itself, looks for a jail or a virtual machine, or waits until nobody looks",
+    }
+    ProcessKilling {
+        name: "process-killing", severity: High, technique: "T1489",
+        about: "ends processes that it did not start",
+    }
+    Injection {
+        name: "injection", severity: High, technique: "T1574",
+        about: "brings code into other programs",
+    }
+    SystemChange {
+        name: "system-change", severity: High, technique: "T1565.001",
+        about: "changes what belongs to the system, or to somebody's home",
+    }
+    FileDiscovery {
+        name: "file-discovery", severity: High, technique: "T1083",
+        about: "lists directories of the system, and does nothing with what is in them",
+    }
+    AccountDiscovery {
+        name: "account-discovery", severity: High, technique: "T1087.001",
+        about: "reads the list of accounts itself, or a copy of it",
+    }
+}
 
-    /// The MITRE ATT&CK technique.
-    #[must_use]
-    pub const fn technique(self) -> &'static str {
-        match self {
-            Self::CredentialAccess => "T1552",
-            Self::Discovery => "T1082",
-            Self::ReverseShell => "T1059.004",
-            Self::DownloadExecute => "T1105",
-            Self::FilelessExecution => "T1620",
-            Self::PortScan => "T1046",
-            Self::Exfiltration => "T1048",
-            Self::DnsTunnel => "T1071.004",
-            Self::MassChange => "T1486",
-            Self::Persistence => "T1546",
-            Self::PrivilegeEscalation => "T1548",
-            Self::JailEscape => "T1611",
-            Self::Exhaustion => "T1499",
-            Self::Evasion => "T1497",
-            Self::ProcessKilling => "T1489",
-            Self::Injection => "T1574",
-            Self::SystemChange => "T1565.001",
-            Self::FileDiscovery => "T1083",
-            Self::AccountDiscovery => "T1087.001",
-        }
-    }
-
-    /// One sentence for people.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::CredentialAccess => "goes after secrets of several kinds, or takes a decoy",
-            Self::Discovery => "asks in a burst what machine, user and network it is on",
-            Self::ReverseShell => "ties a shell to a connection, for somebody far away",
-            Self::DownloadExecute => "executes what came over the network",
-            Self::FilelessExecution => "executes what no directory names",
-            Self::PortScan => "tries ports or hosts one after the other",
-            Self::Exfiltration => "reads a secret, then speaks to the network",
-            Self::DnsTunnel => "carries data in the names that it asks for",
-            Self::MassChange => {
-                "deletes, overwrites or renames files that it did not make, many and of many kinds"
-            }
-            Self::Persistence => "writes what would run later by itself",
-            Self::PrivilegeEscalation => "tries to become another user or to gain capabilities",
-            Self::JailEscape => "reaches for what lies outside of every jail",
-            Self::Exhaustion => "takes all it can have of memory, processes or disk",
-            Self::Evasion => {
-                "removes itself, looks for a jail or a virtual machine, or waits until nobody looks"
-            }
-            Self::ProcessKilling => "ends processes that it did not start",
-            Self::Injection => "brings code into other programs",
-            Self::SystemChange => "changes what belongs to the system, or to somebody's home",
-            Self::FileDiscovery => {
-                "lists directories of the system, and does nothing with what is in them"
-            }
-            Self::AccountDiscovery => "reads the list of accounts itself, or a copy of it",
-        }
-    }
+/// Reads `[behaviour]`: the responses that are given.
+pub(crate) fn read(
+    section: &mut SectionReader<'_, '_, '_>,
+) -> BTreeMap<Behaviour, BehaviourResponse> {
+    let given = |behaviour: &Behaviour| {
+        let response = section.value(behaviour.name(), values::word)?;
+        Some((*behaviour, response.value))
+    };
+    Behaviour::ALL.iter().filter_map(given).collect()
 }
 
 /// The response to a behaviour.
@@ -139,15 +162,4 @@ pub enum BehaviourResponse {
     Log,
     /// A finding, and the jail is killed as soon as the behaviour is recognised: by turnkey, after the act.
     Kill,
-}
-
-/// A finding that is known and no reason for suspicion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcceptedFinding {
-    /// The finding's id: a rule's, `behaviour:…` or `turnkey:…`.
-    pub finding: String,
-    /// The reason why the finding is no cause for suspicion.
-    pub why: String,
-    /// The last day on which it is accepted, in UTC.
-    pub until: time::Date,
 }

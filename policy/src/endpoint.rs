@@ -4,31 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::address::{Ports, Subnet};
-use crate::model::{AttemptKind, Rule, RuleAction, Severity};
-
-/// An entry of `network.allow`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AllowedHost {
-    /// The hosts and ports that may be reached.
-    pub to: Endpoint,
-    /// The reason why the program needs it.
-    pub why: String,
-    /// The addresses that a name has been resolved to, by the caller that runs the policy; empty before, and for what is
-    /// no name.
-    pub addresses: Vec<IpAddr>,
-}
-
-impl AllowedHost {
-    /// The addresses that it means: those of a name, or the one range that is written.
-    pub fn nets(&self) -> impl Iterator<Item = Subnet> {
-        let written = match &self.to.peer {
-            EndpointHost::Net(net) => Some(*net),
-            EndpointHost::Name(_) => None,
-        };
-        let found = self.addresses.iter().copied().map(Subnet::one);
-        written.into_iter().chain(found)
-    }
-}
+use crate::model::{AllowedHost, AttemptKind, Rule, RuleAction, Severity};
 
 /// A destination of TCP: a host or range of addresses, and the ports.
 #[derive(Clone, Debug, PartialEq, Eq)]

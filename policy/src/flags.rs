@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::endpoint::AllowedHost;
 use crate::error::{Located, Problem, SourceText, TextSpan};
-use crate::model::{HostPath, NetworkMode};
+use crate::keys::KeyFlag;
+use crate::model::NetworkMode;
 use crate::overrides::Overrides;
 use crate::profile::ParsedProfile;
+use crate::tables::{AllowedHost, HostPath, ScratchMount};
 use crate::values::{self, ValueError};
 
 /// The `why` of a path that a flag gives to the jail.
@@ -16,18 +17,9 @@ const WHY: &str = "asked for on the command line";
 /// that nobody reads.
 pub(crate) type Apply = fn(&Located<String>, &mut ParsedProfile) -> Result<(), ValueError>;
 
-/// The text of one flag, with what reads it.
-pub(crate) struct GivenText<'o> {
-    /// Without the two dashes.
-    pub(crate) name: &'static str,
-    pub(crate) apply: Apply,
-    pub(crate) text: &'o str,
-}
-
 /// One flag as given.
 pub(crate) struct GivenFlag {
-    name: &'static str,
-    apply: Apply,
+    flag: &'static KeyFlag,
     value: Located<String>,
 }
 
@@ -35,7 +27,7 @@ pub(crate) struct GivenFlag {
 pub(crate) fn profile(flags: Vec<GivenFlag>, problems: &mut Vec<Problem>) -> ParsedProfile {
     let mut profile = ParsedProfile::default();
     for flag in flags {
-        if let Err(wrong) = (flag.apply)(&flag.value, &mut profile) {
+        if let Err(wrong) = (flag.flag.apply)(&flag.value, &mut profile) {
             problems.push(problem(&flag, wrong));
         }
     }
@@ -43,7 +35,7 @@ pub(crate) fn profile(flags: Vec<GivenFlag>, problems: &mut Vec<Problem>) -> Par
 }
 
 fn problem(flag: &GivenFlag, wrong: ValueError) -> Problem {
-    let message = format!("`--{}`: {}", flag.name, wrong.message);
+    let message = format!("`--{}`: {}", flag.flag.name, wrong.message);
     Problem::new(message)
         .help(wrong.help)
         .with_label(&flag.value.at, "here")
@@ -52,33 +44,30 @@ fn problem(flag: &GivenFlag, wrong: ValueError) -> Problem {
 /// The flags that were given, located in a text that looks like the command line, so that
 /// errors can point at them the way they point into a profile.
 pub(crate) fn given(overrides: &Overrides) -> (Arc<SourceText>, Vec<GivenFlag>) {
-    let given = overrides.given();
     let mut text = String::new();
     let mut spans = Vec::new();
-    for flag in &given {
+    for (flag, given) in overrides.given() {
         if !text.is_empty() {
             text.push(' ');
         }
         text.push_str("--");
         text.push_str(flag.name);
         text.push(' ');
-        spans.push(text.len()..text.len() + flag.text.len());
-        text.push_str(flag.text);
+        spans.push((flag, text.len()..text.len() + given.len()));
+        text.push_str(given);
     }
     let source = Arc::new(SourceText::new("command line".to_owned(), text));
-    let flags = given.into_iter().zip(spans);
-    let flags = flags.map(|(flag, span)| GivenFlag {
-        name: flag.name,
-        apply: flag.apply,
+    let located = |(flag, span): (_, std::ops::Range<usize>)| GivenFlag {
+        flag,
         value: Located {
-            value: flag.text.to_owned(),
+            value: source.text[span.clone()].to_owned(),
             at: TextSpan {
                 source: Arc::clone(&source),
                 span,
             },
         },
-    });
-    let flags = flags.collect();
+    };
+    let flags = spans.into_iter().map(located).collect();
     (source, flags)
 }
 
@@ -129,8 +118,8 @@ pub(crate) fn allow(flag: &Located<String>, profile: &mut ParsedProfile) -> Resu
             addresses: Vec::new(),
         })
     };
-    push(&mut profile.allow, flag, entry)?;
-    let mode = profile.network.get_or_insert_with(|| Located {
+    push(&mut profile.network.allow, flag, entry)?;
+    let mode = profile.network.mode.get_or_insert_with(|| Located {
         value: NetworkMode::Allow,
         at: flag.at.clone(),
     });
@@ -147,11 +136,32 @@ pub(crate) fn environment(
     profile: &mut ParsedProfile,
 ) -> Result<(), ValueError> {
     match flag.value.split_once('=') {
-        None => profile.pass.push(parse(flag, values::variable_name)?),
+        None => profile
+            .environment
+            .pass
+            .push(parse(flag, values::variable_name)?),
         Some((name, value)) => {
             let name = values::variable_name(name)?;
-            profile.set.insert(name, values::variable_value(value)?);
+            profile
+                .environment
+                .set
+                .insert(name, values::variable_value(value)?);
         }
     }
     Ok(())
+}
+
+/// `PATH=SIZE`, as the flag has it.
+pub(crate) fn scratch(text: &str) -> Result<ScratchMount, ValueError> {
+    let (path, bytes) = text.rsplit_once('=').ok_or_else(|| {
+        ValueError::new(
+            format!("{text:?} has no size"),
+            "write PATH=SIZE, such as /tmp=64M",
+        )
+    })?;
+    Ok(ScratchMount {
+        path: values::absolute_path(path)?,
+        size: values::memory(bytes)?,
+        why: WHY.to_owned(),
+    })
 }

@@ -1,14 +1,12 @@
 //! The one table of a profile's keys: what the reader accepts, what error messages suggest and
 //! what the reference in `docs/profile.md` lists.
 
-use crate::behaviour::BehaviourResponse;
-pub use crate::key_table::{KeyFlag, KeyValue};
-use crate::model::{
-    AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
-    RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
-};
+use std::time::Duration;
+
+use crate::flags::Apply;
+use crate::model::LimitResponse;
 use crate::names::NamedVariants;
-use crate::{identity, limits};
+use crate::tables;
 
 /// The form of the value that is written after a key.
 #[derive(Clone, Copy, Debug)]
@@ -56,20 +54,74 @@ pub struct ProfileKey {
     pub default: &'static str,
     /// One line for people.
     pub about: &'static str,
+    /// The flag of the command line that overrides it.
+    pub flag: Option<KeyFlag>,
 }
 
-/// An entry of `filesystem.read` or `filesystem.write`.
-const GIVEN_PATH: &str = r#"{ path = "/usr", why = "libraries" }"#;
+/// A flag of the command line that overrides a key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyFlag {
+    /// The name, without the two dashes.
+    pub name: &'static str,
+    /// The placeholder of its value in the help.
+    pub value: &'static str,
+    /// The heading it stands under in the help.
+    pub heading: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// Any number of them can be given.
+    pub repeated: bool,
+    /// The value is a path of the host: it must be absolute, as nothing here knows the current directory.
+    pub is_path: bool,
+    /// The reader of its text.
+    pub(crate) apply: Apply,
+}
 
-fn words<T: NamedVariants>() -> Vec<&'static str> {
+/// The value of a scalar key, to be compared and shown.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub enum KeyValue {
+    /// A size, a share or a count.
+    Number(u64),
+    /// A duration.
+    Time(Duration),
+    /// A response to a limit that is met.
+    Response(LimitResponse),
+    /// The absence of a limit, which is above every other value.
+    Unlimited,
+}
+
+impl From<&u32> for KeyValue {
+    fn from(value: &u32) -> Self {
+        Self::Number((*value).into())
+    }
+}
+
+impl From<&u64> for KeyValue {
+    fn from(value: &u64) -> Self {
+        Self::Number(*value)
+    }
+}
+
+impl From<&LimitResponse> for KeyValue {
+    fn from(value: &LimitResponse) -> Self {
+        Self::Response(*value)
+    }
+}
+
+impl From<&Option<u64>> for KeyValue {
+    fn from(value: &Option<u64>) -> Self {
+        value.map_or(Self::Unlimited, Self::Number)
+    }
+}
+
+impl From<&Duration> for KeyValue {
+    fn from(value: &Duration) -> Self {
+        Self::Time(*value)
+    }
+}
+
+pub(crate) fn words<T: NamedVariants>() -> Vec<&'static str> {
     T::NAMES.iter().map(|(_, name)| *name).collect()
-}
-
-/// `"all"`, or layers.
-fn layers_or_all() -> Vec<&'static str> {
-    let mut all = vec!["all"];
-    all.extend(words::<Layer>());
-    all
 }
 
 pub(crate) const fn key(
@@ -85,13 +137,21 @@ pub(crate) const fn key(
         form,
         default,
         about,
+        flag: None,
     }
 }
 
-/// Every key: those of the tables of scalars stand in files of their own.
-pub const KEYS: &[ProfileKey] = &joined::<
-    { BEFORE.len() + limits::KEYS.len() + identity::KEYS.len() + AFTER.len() },
->(&[BEFORE, limits::KEYS, identity::KEYS, AFTER]);
+/// Every key, table by table.
+pub const KEYS: &[ProfileKey] = &joined::<{ count(tables::KEYS) }>(tables::KEYS);
+
+const fn count(parts: &[&[ProfileKey]]) -> usize {
+    let (mut count, mut part) = (0, 0);
+    while part < parts.len() {
+        count += parts[part].len();
+        part += 1;
+    }
+    count
+}
 
 const fn joined<const COUNT: usize>(parts: &[&[ProfileKey]]) -> [ProfileKey; COUNT] {
     let mut all = [parts[0][0]; COUNT];
@@ -108,9 +168,9 @@ const fn joined<const COUNT: usize>(parts: &[&[ProfileKey]]) -> [ProfileKey; COU
     all
 }
 
-/// The keys before those of the tables of scalars.
+/// The keys at the top.
 #[rustfmt::skip]
-const BEFORE: &[ProfileKey] = &[
+pub(crate) const TOP: &[ProfileKey] = &[
     key("", "schema", ValueForm::Text, "", "`turnkey.profile/v1`"),
     key("", "name", ValueForm::Text, "", "the profile's name in reports"),
     key("", "description", ValueForm::Text, "`\"\"`", "one line for people"),
@@ -125,90 +185,6 @@ const BEFORE: &[ProfileKey] = &[
     key("", "behaviour", ValueForm::Table, "", "what courses of acts lead to: see [Behaviours](behaviours.md)"),
     key("", "accept", ValueForm::Tables, "", "findings that are known and no reason for suspicion"),
     key("", "rule", ValueForm::Tables, "", "what an attempt means"),
-
-    key("filesystem", "inherit", ValueForm::Truth, "`true`", "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away"),
-    key("filesystem", "root", ValueForm::Text, "the host's", "a directory of the host that is the jail's root, read-only; inherited `read` falls away"),
-    key("filesystem", "toolchain", ValueForm::Word(words::<ToolchainMode>), "`none`", "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only"),
-    key("filesystem", "proc", ValueForm::Word(words::<ProcView>), "`common`", "what of `/proc` is there: all but what speaks of the host alone, or nothing but the jail's own processes, so without `cpuinfo`, `meminfo`, `stat`, `sys` and their like"),
-    key("filesystem", "read", ValueForm::Entries(GIVEN_PATH), "`[]`", "host paths visible read-only at the same place"),
-    key("filesystem", "write", ValueForm::Entries(GIVEN_PATH), "`[]`", "host paths visible and writable at the same place: the only way a run changes the host"),
-    key("filesystem", "scratch", ValueForm::Entries("{ path = \"/tmp\", size = \"64M\" }"), "`[]`", "memory file systems, gone afterwards"),
-    key("filesystem", "workdir", ValueForm::Table, "", "how the caller's directory appears at `/workspace`"),
-    key("filesystem", "decoys", ValueForm::Texts, "`[]`", "jail paths where a worthless file is planted to be watched; `~` is `/workspace`; not below another given path"),
-    key("filesystem.read", "path", ValueForm::Text, "", "absolute, without `.` or `..`"),
-    key("filesystem.read", "optional", ValueForm::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
-    key("filesystem.read", "list", ValueForm::Truth, "`true`", "`false`: what it holds can be opened by name, and no directory in it can be listed unless another entry of `read` gives it; neither can the jail's root. Landlock sees to that"),
-    key("filesystem.read", "why", ValueForm::Text, "`\"\"`", "why the jail is given it"),
-    key("filesystem.write", "path", ValueForm::Text, "", "absolute, without `.` or `..`"),
-    key("filesystem.write", "optional", ValueForm::Truth, "`false`", "leave it out when the host has no such path, instead of failing the run"),
-    key("filesystem.write", "why", ValueForm::Text, "`\"\"`", "why the jail is given it"),
-    key("filesystem.scratch", "path", ValueForm::Text, "", "absolute path in the jail"),
-    key("filesystem.scratch", "size", ValueForm::Size, "", "what it can hold; counts as memory of the jail"),
-    key("filesystem.scratch", "why", ValueForm::Text, "`\"\"`", "why the jail is given it"),
-    key("filesystem.workdir", "mode", ValueForm::Word(words::<WorkdirMode>), "`overlay`", "writable with the writes thrown away, read-only, or an empty scratch instead"),
-
-    key("network", "mode", ValueForm::Word(words::<NetworkMode>), "`none`", "a network namespace in which nobody is reached, one with its own loopback, that and the hosts of `allow`, or none: the host's own network"),
-    key("network", "why", ValueForm::Text, "`\"\"`", "why the program needs the mode `host`"),
-    key("network", "allow", ValueForm::Entries("{ to = \"example.org:443\", why = \"packages\" }"), "`[]`", "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)"),
-    key("network.allow", "to", ValueForm::Text, "", "`HOST:PORT`: a name, an address or a range such as `10.1.0.0/16`, version 6 in brackets; a port or a range such as `8000-8010`"),
-    key("network.allow", "why", ValueForm::Text, "`\"\"`", "why the program needs it"),
-];
-
-/// The keys after those of the tables of scalars.
-#[rustfmt::skip]
-const AFTER: &[ProfileKey] = &[
-    key("env", "pass", ValueForm::Texts, "`[]`", "names handed through from the caller"),
-    key("env", "set", ValueForm::TextTable, "`{}`", "names with fixed values; wins over `pass`"),
-
-    key("syscalls", "inherit", ValueForm::Truth, "`true`", "`false`: what the profiles below allow falls away"),
-    key("syscalls", "allow", ValueForm::Texts, "", "groups such as `@basic`, or names of syscalls that stand in one"),
-
-    key("enforcement", "required", ValueForm::Words(layers_or_all), "`\"all\"`", "layers without which the run fails; the rest is reported when missing"),
-    key("enforcement", "on_loss", ValueForm::Word(words::<OnLoss>), "`mark`", "what lost events mean: the verdict is inconclusive, exit code 120 too, or the jail is killed"),
-    key("enforcement", "mode", ValueForm::Word(words::<EnforcementMode>), "`enforce`", "whether rules act, or every one that would only logs"),
-
-    key("behaviour", "credential-access", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program goes after secrets of several kinds, or takes a decoy"),
-    key("behaviour", "discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program asks in a burst what machine, user and network it is on"),
-    key("behaviour", "reverse-shell", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program ties a shell to a connection, for somebody far away"),
-    key("behaviour", "download-execute", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program executes what came over the network"),
-    key("behaviour", "fileless-execution", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program executes what no directory names"),
-    key("behaviour", "port-scan", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program tries ports or hosts one after the other"),
-    key("behaviour", "exfiltration", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reads a secret, then speaks to the network"),
-    key("behaviour", "dns-tunnel", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program carries data in the names that it asks for"),
-    key("behaviour", "mass-change", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program deletes, overwrites or renames files that it did not make, many and of many kinds"),
-    key("behaviour", "persistence", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program writes what would run later by itself"),
-    key("behaviour", "privilege-escalation", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program tries to become another user or to gain capabilities"),
-    key("behaviour", "jail-escape", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reaches for what lies outside of every jail"),
-    key("behaviour", "exhaustion", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program takes all it can have of memory, processes or disk"),
-    key("behaviour", "evasion", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program removes itself, looks for a jail or a virtual machine, or waits until nobody looks"),
-    key("behaviour", "process-killing", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program ends processes that it did not start"),
-    key("behaviour", "injection", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program brings code into other programs"),
-    key("behaviour", "system-change", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program changes what belongs to the system, or to somebody's home"),
-    key("behaviour", "file-discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program lists directories of the system, and does nothing with what is in them"),
-    key("behaviour", "account-discovery", ValueForm::Word(words::<BehaviourResponse>), "`log`", "what it leads to that the program reads the list of accounts itself, or a copy of it"),
-
-    key("accept", "finding", ValueForm::Text, "", "its id in a report: a rule's, `behaviour:…` or `turnkey:…`"),
-    key("accept", "why", ValueForm::Text, "", "why it is no reason for suspicion"),
-    key("accept", "until", ValueForm::Text, "", "the last day on which it is accepted, as `2027-12-31`, in UTC"),
-
-    key("rule", "id", ValueForm::Text, "", "unique; lower-case words joined by `-`"),
-    key("rule", "on", ValueForm::Words(words::<AttemptKind>), "", "the kinds of attempt it speaks of"),
-    key("rule", "path", ValueForm::Texts, "every path", "patterns; only with kinds of attempt on a file"),
-    key("rule", "access", ValueForm::Words(words::<OpenAccess>), "both", "how the file is opened; only with `open`"),
-    key("rule", "address", ValueForm::Texts, "every address", "addresses and networks, such as `10.0.0.0/8`; only with `connect`, `bind` and `send`"),
-    key("rule", "port", ValueForm::Ports, "every port", "ports and ranges of them; only with `connect`, `bind` and `send`"),
-    key("rule", "flags", ValueForm::Words(words::<FileFlag>), "any file", "states of the file, any of which is meant; only with `open` and `exec`; `truncated` without `path`"),
-    key("rule", "same_file", ValueForm::Word(words::<SameFile>), "`no`", "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be"),
-    key("rule", "yields", ValueForm::Truth, "`false`", "whether its patterns decide only where no pattern of another rule does; for broad allowances, which then shield nothing"),
-    key("rule", "hidden", ValueForm::Truth, "`false`", "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them"),
-    key("rule", "present", ValueForm::Truth, "`false`", "whether its patterns match, in the program's own home, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any"),
-    key("rule", "exe", ValueForm::Texts, "every program", "patterns of the path of the program that acts, since its last execve; of a script, the interpreter: see [Who acts](#who-acts)"),
-    key("rule", "script", ValueForm::Texts, "every process", "patterns of the path by which the script that acts was started"),
-    key("rule", "action", ValueForm::Word(words::<RuleAction>), "", "what to do"),
-    key("rule", "severity", ValueForm::Word(words::<Severity>), "`medium`", "for the verdict"),
-    key("rule", "technique", ValueForm::Text, "none", "MITRE ATT&CK technique, such as `T1003.008`"),
-    key("rule", "why", ValueForm::Text, "`\"\"`", "for people"),
-    key("rule", "replaces", ValueForm::Truth, "`false`", "take the place of the inherited rule of this id"),
 ];
 
 /// The keys of one table.

@@ -12,8 +12,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
-//! let mut flags = Overrides::default();
-//! flags.limits.memory = Some("512M".to_owned());
+//! let flags = Overrides::from_flags([("memory", "512M")])?;
 //! let policy = load("untrusted", &no_files, &flags)?;
 //! assert_eq!(policy.limits.memory, 512 << 20);
 //!
@@ -39,10 +38,7 @@ mod error;
 mod flags;
 pub mod glob;
 mod home;
-mod identity;
-mod key_table;
 pub mod keys;
-mod limits;
 pub mod lint;
 mod load;
 pub mod masks;
@@ -60,27 +56,26 @@ mod resolve;
 mod shipped;
 mod shown;
 pub mod syscalls;
+mod tables;
 mod values;
 pub mod visible;
 
 pub use actor::ActorPaths;
 pub use address::{Ports, Subnet, SubnetError};
-pub use behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
+pub use behaviour::{Behaviour, BehaviourResponse};
 pub use decide::{
     Attempt, Candidate, asks_who_acts, brought_about, decide, decide_same_file, decide_unknown,
     deciding, matching, peer_precedence, precedence, unknown,
 };
-pub use endpoint::{AllowedHost, Endpoint, EndpointHost, SpecialAddress};
+pub use endpoint::{Endpoint, EndpointHost, SpecialAddress};
 pub use error::{LoadError, Problem};
 pub use glob::{Glob, GlobError, Specificity, Token};
 pub use home::Beginning;
-pub use identity::{IdentityOverrides, JailIdentity};
-pub use limits::{JailLimits, LimitOverrides};
 pub use lint::check;
 pub use load::load;
 pub use model::*;
 pub use names::NamedVariants;
-pub use overrides::{Overrides, flags};
+pub use overrides::{Overrides, UnknownFlag, flags};
 pub use place::ProfilePlace;
 pub use quoted::quoted;
 pub use reason::PrecedenceReason;

@@ -3,15 +3,14 @@
 //! Everything here is plain data. The jailer reads `filesystem`, `limits`, `identity`,
 //! `environment`, `syscalls` and `network`; the monitor reads `rules` and `network`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::address::{Ports, Subnet};
-use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
-use crate::endpoint::AllowedHost;
-use crate::glob::Glob;
-use crate::identity::JailIdentity;
-use crate::limits::JailLimits;
+use crate::behaviour::{Behaviour, BehaviourResponse};
+pub use crate::tables::{
+    AcceptedFinding, AllowedHost, EnforcementPolicy, FilesystemPolicy, HostPath, JailEnvironment,
+    JailIdentity, JailLimits, NetworkPolicy, Rule, ScratchMount, SyscallPolicy,
+};
 
 /// A whole policy, ready to be planned and compiled.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,14 +23,10 @@ pub struct Policy {
     pub sha256: String,
     /// The files it was read from; shipped profiles are none.
     pub files: Vec<PathBuf>,
-    /// The mode of enforcement: rules act, or only log.
-    pub mode: EnforcementMode,
     /// The contents of the jail's file system.
     pub filesystem: FilesystemPolicy,
     /// The network that the jail may reach.
-    pub network: NetworkMode,
-    /// The hosts that the jail may reach under [`NetworkMode::Allow`]; without effect otherwise.
-    pub allow: Vec<AllowedHost>,
+    pub network: NetworkPolicy,
     /// The limits of the whole process tree.
     pub limits: JailLimits,
     /// The identity of the program inside.
@@ -51,12 +46,19 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The response to a behaviour, after `mode` was applied.
+    /// The same policy with its rules in another mode.
+    #[must_use]
+    pub fn with_mode(mut self, mode: EnforcementMode) -> Self {
+        self.enforcement.mode = mode;
+        self
+    }
+
+    /// The response to a behaviour, after the mode was applied.
     #[must_use]
     pub fn response(&self, behaviour: Behaviour) -> BehaviourResponse {
         let said = self.behaviours.get(&behaviour);
         let said = said.copied().unwrap_or(BehaviourResponse::Log);
-        match self.mode {
+        match self.enforcement.mode {
             EnforcementMode::Enforce => said,
             EnforcementMode::Observe => said.min(BehaviourResponse::Log),
         }
@@ -83,27 +85,6 @@ impl EnforcementMode {
     }
 }
 
-/// `[filesystem]`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FilesystemPolicy {
-    /// A directory of the host that is the jail's root, read-only, instead of the host's own.
-    pub root: Option<PathBuf>,
-    /// The treatment of the command's own installation.
-    pub toolchain: ToolchainMode,
-    /// The parts of `/proc` that are there.
-    pub proc: ProcView,
-    /// Host paths visible read-only at the same place.
-    pub read: Vec<HostPath>,
-    /// Host paths visible and writable at the same place.
-    pub write: Vec<HostPath>,
-    /// Memory file systems, gone afterwards.
-    pub scratch: Vec<ScratchMount>,
-    /// The form in which the working directory appears at `/workspace`.
-    pub workdir: WorkdirMode,
-    /// Jail paths where a worthless file is planted to be watched.
-    pub decoys: Vec<PathBuf>,
-}
-
 /// The treatment of a command that is installed outside of what the jail shows: it may bring its installation
 /// along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,29 +104,6 @@ pub enum ProcView {
     Common,
     /// The jail's own processes, and nothing of the machine: the mount option `subset=pid`.
     Processes,
-}
-
-/// A path of the host that the jail is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostPath {
-    /// Absolute, without `.` or `..`.
-    pub path: PathBuf,
-    /// A missing path is left out instead of failing the run.
-    pub optional: bool,
-    /// True when directories in it may be listed, and not only what is in them opened by name. Always, where
-    /// it may be written.
-    pub list: bool,
-    /// The reason why the jail is given it.
-    pub why: String,
-}
-
-/// A tmpfs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScratchMount {
-    /// Absolute path in the jail.
-    pub path: PathBuf,
-    /// Bytes.
-    pub size: u64,
 }
 
 /// The form in which the caller's directory appears at `/workspace`.
@@ -174,34 +132,6 @@ pub enum NetworkMode {
     Host,
 }
 
-/// `[env]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JailEnvironment {
-    /// Names handed through from the caller.
-    pub pass: Vec<String>,
-    /// Names with fixed values. Wins over `pass`.
-    pub set: BTreeMap<String, String>,
-}
-
-/// `[syscalls]`, resolved from groups to names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SyscallPolicy {
-    /// Names as in the kernel's table; all from [`crate::syscalls`].
-    pub allow: BTreeSet<&'static str>,
-    /// True when files may be given set-user-ID bits. Inside they have no effect; on the host they
-    /// would, so not where the policy lets the jail write to it.
-    pub set_id_files: bool,
-}
-
-/// `[enforcement]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnforcementPolicy {
-    /// Layers without which the run fails. The rest is optional and reported when missing.
-    pub required: BTreeSet<Layer>,
-    /// The meaning of lost evidence.
-    pub on_loss: OnLoss,
-}
-
 /// The response to lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLoss {
@@ -211,6 +141,15 @@ pub enum OnLoss {
     Fail,
     /// The jail is killed as soon as a loss is known.
     Kill,
+}
+
+/// The response of a run to a limit that the kernel holds by refusing more. Ordered by what it lets a program do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitResponse {
+    /// The jail is killed.
+    Kill,
+    /// The program has to cope with the refusal, and the run goes on.
+    Refuse,
 }
 
 /// Every layer a run stands on, as named in profiles and reports.
@@ -254,89 +193,6 @@ pub enum Layer {
     Rlimits,
     /// The eBPF programs.
     Monitor,
-}
-
-/// `[[rule]]`: what an attempt means.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Rule {
-    /// Unique in the policy.
-    pub id: String,
-    /// The kinds of attempt it speaks of.
-    pub on: BTreeSet<AttemptKind>,
-    /// Any of these paths; only for kinds that have one. Empty means every path, but for [`AttemptKind::Map`].
-    pub path: Vec<Glob>,
-    /// Any of these accesses; only for `open`. Never empty for `open`.
-    pub access: BTreeSet<OpenAccess>,
-    /// Any of these addresses; only for kinds that have one. Empty means every address.
-    pub address: Vec<Subnet>,
-    /// Any of these ports; only for kinds that have an address. Empty means every port.
-    pub port: Vec<Ports>,
-    /// Any of these states of the file; only for `open` and `exec`. Empty means any file.
-    pub flags: BTreeSet<FileFlag>,
-    /// The extent to which the paths stand for the files that they name when the run begins.
-    pub same_file: SameFile,
-    /// True for a rule whose patterns decide only where no pattern of another rule does, however specific they are.
-    pub yields: bool,
-    /// True for a rule that is only about paths that the profile shows nothing of.
-    pub hidden: bool,
-    /// True for a rule that is, in the program's own home, only about what is there when the run begins.
-    pub present: bool,
-    /// The paths where its patterns match nothing: of a rule on hidden ones what is shown all the same, of one on what is present
-    /// what the home lacks. See [`Policy::settle_shown`] and [`Policy::settle_home`].
-    pub silent: Option<Glob>,
-    /// The programs whose attempts it speaks of: any of these patterns of [`crate::ActorPaths::exe`]. Empty
-    /// means every program.
-    pub exe: Vec<Glob>,
-    /// The scripts whose attempts it speaks of: any of these patterns of [`crate::ActorPaths::script`]. Empty
-    /// means every process, also one that runs none.
-    pub script: Vec<Glob>,
-    /// The action.
-    pub action: RuleAction,
-    /// For the verdict.
-    pub severity: Severity,
-    /// MITRE ATT&CK technique, such as `T1003.008`.
-    pub technique: Option<String>,
-    /// For people.
-    pub why: String,
-}
-
-impl Rule {
-    /// True when the rule is silent about this path: the profile shows it, or the program's home lacks it.
-    #[must_use]
-    pub fn is_silent(&self, path: &[u8]) -> bool {
-        self.silent.iter().any(|glob| glob.matches(path))
-    }
-
-    /// A rule that means every attempt of these kinds, whatever it is on.
-    #[must_use]
-    pub fn new(
-        id: impl Into<String>,
-        on: impl IntoIterator<Item = AttemptKind>,
-        action: RuleAction,
-    ) -> Self {
-        let on: BTreeSet<AttemptKind> = on.into_iter().collect();
-        let opens = on.contains(&AttemptKind::Open);
-        Self {
-            id: id.into(),
-            on,
-            path: Vec::new(),
-            access: OpenAccess::ALL.iter().copied().filter(|_| opens).collect(),
-            address: Vec::new(),
-            port: Vec::new(),
-            flags: BTreeSet::new(),
-            same_file: SameFile::No,
-            yields: false,
-            hidden: false,
-            present: false,
-            silent: None,
-            exe: Vec::new(),
-            script: Vec::new(),
-            action,
-            severity: Severity::Medium,
-            technique: None,
-            why: String::new(),
-        }
-    }
 }
 
 /// Kinds of attempt a rule can speak of.

@@ -3,12 +3,10 @@
 //! One table per type, so that parsing, printing, documentation and the suggestions in error
 //! messages can never disagree.
 
-use std::fmt;
-
-use crate::behaviour::{Behaviour, BehaviourResponse};
+use crate::behaviour::BehaviourResponse;
 use crate::model::{
-    AttemptKind, EnforcementMode, FileFlag, Layer, NetworkMode, OnLoss, OpenAccess, ProcView,
-    RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
+    AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
+    ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 
 /// A closed set of words with one name each.
@@ -23,9 +21,10 @@ pub trait NamedVariants: Sized + Copy + PartialEq + 'static {
     }
 }
 
+/// Gives the variants of a type their names.
 macro_rules! names {
     ($type:ident { $($variant:ident => $name:literal),+ $(,)? }) => {
-        impl NamedVariants for $type {
+        impl $crate::names::NamedVariants for $type {
             const NAMES: &'static [(Self, &'static str)] = &[$(($type::$variant, $name)),+];
         }
 
@@ -42,13 +41,15 @@ macro_rules! names {
             }
         }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.pad(self.name())
             }
         }
     };
 }
+
+pub(crate) use names;
 
 names!(Layer {
     UserNamespace => "user-namespace",
@@ -111,33 +112,13 @@ names!(Severity {
     Critical => "critical",
 });
 
-names!(Behaviour {
-    CredentialAccess => "credential-access",
-    Discovery => "discovery",
-    ReverseShell => "reverse-shell",
-    DownloadExecute => "download-execute",
-    FilelessExecution => "fileless-execution",
-    PortScan => "port-scan",
-    Exfiltration => "exfiltration",
-    DnsTunnel => "dns-tunnel",
-    MassChange => "mass-change",
-    Persistence => "persistence",
-    PrivilegeEscalation => "privilege-escalation",
-    JailEscape => "jail-escape",
-    Exhaustion => "exhaustion",
-    Evasion => "evasion",
-    ProcessKilling => "process-killing",
-    Injection => "injection",
-    SystemChange => "system-change",
-    FileDiscovery => "file-discovery",
-    AccountDiscovery => "account-discovery",
-});
-
 names!(BehaviourResponse { Off => "off", Log => "log", Kill => "kill" });
 
 names!(EnforcementMode { Enforce => "enforce", Observe => "observe" });
 
 names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
+
+names!(LimitResponse { Kill => "kill", Refuse => "refuse" });
 
 names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
 
@@ -150,7 +131,10 @@ names!(NetworkMode { None => "none", Loopback => "loopback", Allow => "allow",
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+
     use super::*;
+    use crate::behaviour::Behaviour;
 
     /// A name that two words share would make one of them unreachable.
     fn assert_round_trip<T: NamedVariants + fmt::Debug + fmt::Display>() {
@@ -172,6 +156,7 @@ mod tests {
         assert_round_trip::<Severity>();
         assert_round_trip::<EnforcementMode>();
         assert_round_trip::<OnLoss>();
+        assert_round_trip::<LimitResponse>();
         assert_round_trip::<Behaviour>();
         assert_round_trip::<BehaviourResponse>();
         assert_round_trip::<ToolchainMode>();

@@ -1,17 +1,15 @@
 //! A profile as it was read, and how profiles that build on each other become one.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 
-use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
+use crate::behaviour::{Behaviour, BehaviourResponse};
 use crate::decide::Candidate;
-use crate::endpoint::AllowedHost;
 use crate::error::{Located, Problem, TextSpan};
-use crate::identity::IdentityKeys;
-use crate::limits::LimitKeys;
-use crate::model::{
-    EnforcementMode, HostPath, Layer, NetworkMode, OnLoss, ProcView, Rule, RuleAction,
-    ScratchMount, ToolchainMode, WorkdirMode,
+use crate::model::RuleAction;
+use crate::tables::declare::{KeyTable as _, append};
+use crate::tables::{
+    AcceptedFinding, EnforcementKeys, EnvironmentKeys, FilesystemKeys, IdentityKeys, LimitKeys,
+    NetworkKeys, Rule, SyscallKeys,
 };
 
 /// One text as it was read; what it does not say is `None` or empty.
@@ -20,30 +18,13 @@ pub(crate) struct ParsedProfile {
     pub(crate) name: Option<Located<String>>,
     pub(crate) description: Option<Located<String>>,
     pub(crate) extends: Vec<Located<String>>,
-    /// True when what the profiles below list for the jail's file system falls away.
-    pub(crate) own_tree: bool,
-    pub(crate) root: Option<Located<PathBuf>>,
-    pub(crate) toolchain: Option<Located<ToolchainMode>>,
-    pub(crate) proc: Option<Located<ProcView>>,
-    pub(crate) read: Vec<Located<HostPath>>,
-    pub(crate) write: Vec<Located<HostPath>>,
-    pub(crate) scratch: Vec<Located<ScratchMount>>,
-    pub(crate) workdir: Option<Located<WorkdirMode>>,
-    pub(crate) decoys: Vec<Located<PathBuf>>,
-    pub(crate) network: Option<Located<NetworkMode>>,
-    /// The reason for that mode.
-    pub(crate) network_why: Option<Located<String>>,
-    pub(crate) allow: Vec<Located<AllowedHost>>,
+    pub(crate) filesystem: FilesystemKeys,
+    pub(crate) network: NetworkKeys,
     pub(crate) limits: LimitKeys,
     pub(crate) identity: IdentityKeys,
-    pub(crate) pass: Vec<Located<String>>,
-    pub(crate) set: BTreeMap<String, String>,
-    /// True when what the profiles below allow falls away.
-    pub(crate) own_syscalls: bool,
-    pub(crate) syscalls: Vec<Located<Vec<&'static str>>>,
-    pub(crate) required: Option<Located<BTreeSet<Layer>>>,
-    pub(crate) on_loss: Option<Located<OnLoss>>,
-    pub(crate) mode: Option<Located<EnforcementMode>>,
+    pub(crate) environment: EnvironmentKeys,
+    pub(crate) syscalls: SyscallKeys,
+    pub(crate) enforcement: EnforcementKeys,
     pub(crate) behaviours: BTreeMap<Behaviour, BehaviourResponse>,
     pub(crate) accepted: Vec<Located<AcceptedFinding>>,
     pub(crate) rules: Vec<Located<ProfileRule>>,
@@ -87,48 +68,32 @@ impl RulePlaces {
 }
 
 impl ParsedProfile {
-    /// Lays another profile over this one, key by key: a single value takes the place of the one
-    /// below, a list is appended unless it starts over. A path given again, or a rule that `replaces`, takes the place
-    /// of the entry below instead.
+    /// Lays another profile over this one, table by table. A path given again, or a rule that `replaces`, takes the place
+    /// of the entry below.
     pub(crate) fn lay_over(&mut self, above: Self, problems: &mut Vec<Problem>) {
-        override_with(&mut self.name, above.name);
-        override_with(&mut self.description, above.description);
-        override_with(&mut self.workdir, above.workdir);
-        if above.network.is_some() {
+        self.name = above.name.or(self.name.take());
+        self.description = above.description.or(self.description.take());
+        if above.network.mode.is_some() {
             // A reason is for the mode that it stands beside.
-            self.network_why = None;
+            self.network.why = None;
         }
-        override_with(&mut self.network, above.network);
-        override_with(&mut self.network_why, above.network_why);
+        if is_off(&above.filesystem.inherit) {
+            self.filesystem.start_over();
+        }
+        if is_off(&above.syscalls.inherit) {
+            self.syscalls.start_over();
+        }
+        if above.filesystem.root.is_some() {
+            // What was to be read below spoke of the host's root.
+            self.filesystem.read.clear();
+        }
+        self.filesystem.lay_over(above.filesystem);
+        self.network.lay_over(above.network);
         self.limits.lay_over(above.limits);
         self.identity.lay_over(above.identity);
-        override_with(&mut self.required, above.required);
-        override_with(&mut self.on_loss, above.on_loss);
-        override_with(&mut self.mode, above.mode);
-        if above.own_tree {
-            self.read.clear();
-            self.write.clear();
-            self.scratch.clear();
-            self.decoys.clear();
-        }
-        if above.own_syscalls {
-            self.syscalls.clear();
-        }
-        if above.root.is_some() {
-            // What was to be read below spoke of the host's root.
-            self.read.clear();
-        }
-        override_with(&mut self.root, above.root);
-        override_with(&mut self.toolchain, above.toolchain);
-        override_with(&mut self.proc, above.proc);
-        append(&mut self.read, above.read, |entry| &entry.path);
-        append(&mut self.write, above.write, |entry| &entry.path);
-        append(&mut self.scratch, above.scratch, |entry| &entry.path);
-        append(&mut self.decoys, above.decoys, |path| path);
-        append(&mut self.allow, above.allow, |entry| &entry.to);
-        append(&mut self.pass, above.pass, |name| name);
-        self.syscalls.extend(above.syscalls);
-        self.set.extend(above.set);
+        self.environment.lay_over(above.environment);
+        self.syscalls.lay_over(above.syscalls);
+        self.enforcement.lay_over(above.enforcement);
         self.behaviours.extend(above.behaviours);
         append(&mut self.accepted, above.accepted, |entry| &entry.finding);
         for rule in above.rules {
@@ -165,25 +130,6 @@ impl ParsedProfile {
     }
 }
 
-fn override_with<T>(below: &mut Option<T>, above: Option<T>) {
-    if above.is_some() {
-        *below = above;
-    }
-}
-
-/// Appends what is new; what is there already is replaced in its place.
-fn append<T, K: PartialEq>(
-    below: &mut Vec<Located<T>>,
-    above: Vec<Located<T>>,
-    key: impl Fn(&T) -> &K,
-) {
-    for entry in above {
-        match below
-            .iter_mut()
-            .find(|old| key(&old.value) == key(&entry.value))
-        {
-            Some(old) => *old = entry,
-            None => below.push(entry),
-        }
-    }
+fn is_off(key: &Option<Located<bool>>) -> bool {
+    key.as_ref().is_some_and(|given| !given.value)
 }

@@ -3,19 +3,17 @@
 mod rule;
 mod section;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::behaviour::{AcceptedFinding, Behaviour, BehaviourResponse};
-use crate::endpoint::AllowedHost;
+use crate::behaviour;
 use crate::error::{LONGEST_LINE, Located, Problem, SourceText, TextSpan, too_long_a_line};
-use crate::identity::IdentityKeys;
-use crate::limits::LimitKeys;
-use crate::model::{HostPath, Layer, NetworkMode, ScratchMount};
+use crate::model::NetworkMode;
 use crate::profile::ParsedProfile;
+use crate::tables::declare::{KeyTable as _, entry};
+use crate::tables::{AcceptedKeys, NetworkKeys};
 use crate::values::{self, ValueError};
 use crate::{LARGEST_PROFILE, SCHEMA};
 pub(crate) use section::SectionReader;
@@ -72,22 +70,20 @@ impl ProfileReader<'_> {
         profile.name = top.required("name", values::text);
         profile.description = top.value("description", values::text);
         profile.extends = top.list("extends", values::text);
-        top.section("filesystem", |section| filesystem(section, profile));
-        top.section("network", |section| network(section, profile));
-        top.section("limits", |section| {
-            profile.limits = LimitKeys::read(section)
+        top.table("filesystem", &mut profile.filesystem);
+        top.section("network", |section| {
+            profile.network = NetworkKeys::read(section);
+            imply_mode(section, &mut profile.network);
         });
-        top.section("identity", |section| {
-            profile.identity = IdentityKeys::read(section)
+        top.table("limits", &mut profile.limits);
+        top.table("identity", &mut profile.identity);
+        top.table("env", &mut profile.environment);
+        top.table("syscalls", &mut profile.syscalls);
+        top.table("enforcement", &mut profile.enforcement);
+        top.section("behaviour", |section| {
+            profile.behaviours = behaviour::read(section)
         });
-        top.section("env", |section| environment(section, profile));
-        top.section("syscalls", |section| {
-            profile.own_syscalls = !section.truth_or("inherit", true);
-            profile.syscalls = section.list("allow", values::syscalls);
-        });
-        top.section("enforcement", |section| enforcement(section, profile));
-        top.section("behaviour", |section| behaviours(section, profile));
-        profile.accepted = top.tables("accept", accepted);
+        profile.accepted = top.tables("accept", entry::<AcceptedKeys, _>);
         profile.rules = top.tables("rule", rule::rule);
     }
 
@@ -140,59 +136,13 @@ fn schema(text: &str) -> Result<(), ValueError> {
     Err(ValueError::new(format!("{text:?} is another format"), help))
 }
 
-fn filesystem(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.own_tree = !section.truth_or("inherit", true);
-    profile.root = section.value("root", values::root);
-    profile.toolchain = section.value("toolchain", values::word);
-    profile.proc = section.value("proc", values::word);
-    profile.read = section.tables("read", |section| {
-        let list = section.truth_or("list", true);
-        host_path(section).map(|path| HostPath { list, ..path })
-    });
-    profile.write = section.tables("write", host_path);
-    profile.scratch = section.tables("scratch", scratch);
-    profile.decoys = section.list("decoys", values::decoy);
-    section.section("workdir", |section| {
-        profile.workdir = section.value("mode", values::word);
-    });
-}
-
-/// An entry of `read` or `write`.
-fn host_path(section: &mut SectionReader<'_, '_, '_>) -> Option<HostPath> {
-    let optional = section.truth("optional");
-    let why = section
-        .value("why", values::text)
-        .map(|why| why.value)
-        .unwrap_or_default();
-    let path = section.required("path", values::absolute_path)?.value;
-    Some(HostPath {
-        path,
-        optional,
-        list: true,
-        why,
-    })
-}
-
-fn scratch(section: &mut SectionReader<'_, '_, '_>) -> Option<ScratchMount> {
-    // For people who read the profile; nothing else shows it.
-    let _why = section.value("why", values::text);
-    let size = section.required("size", values::memory);
-    let path = section.required("path", values::absolute_path)?.value;
-    Some(ScratchMount {
-        path,
-        size: size?.value,
-    })
-}
-
-fn network(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.network = section.value("mode", values::word);
-    profile.network_why = section.value("why", values::text);
-    profile.allow = section.tables("allow", allowed);
-    let Some(first) = profile.allow.first() else {
+/// A list of hosts means the mode that reaches them.
+fn imply_mode(section: &mut SectionReader<'_, '_, '_>, network: &mut NetworkKeys) {
+    let Some(first) = network.allow.first() else {
         return;
     };
-    let misread = profile.network.is_none() && section.place_of("mode").is_some();
-    let mode = profile.network.get_or_insert_with(|| Located {
+    let misread = network.mode.is_none() && section.place_of("mode").is_some();
+    let mode = network.mode.get_or_insert_with(|| Located {
         value: NetworkMode::Allow,
         at: first.at.clone(),
     });
@@ -201,60 +151,4 @@ fn network(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile)
         let help = "write mode = \"allow\" beside the list, or remove the list";
         section.problem(Problem::new(message).help(help), "allow", "this list");
     }
-}
-
-/// An entry of `network.allow`.
-fn allowed(section: &mut SectionReader<'_, '_, '_>) -> Option<AllowedHost> {
-    let why = section.value("why", values::text);
-    let to = section.required("to", values::endpoint)?.value;
-    Some(AllowedHost {
-        to,
-        why: why.map(|why| why.value).unwrap_or_default(),
-        addresses: Vec::new(),
-    })
-}
-
-fn environment(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.pass = section.list("pass", values::variable_name);
-    profile.set = section.text_table("set", values::variable_name, values::variable_value);
-}
-
-fn behaviours(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    for behaviour in Behaviour::ALL {
-        let said = section.value(behaviour.name(), values::word::<BehaviourResponse>);
-        profile
-            .behaviours
-            .extend(said.map(|said| (*behaviour, said.value)));
-    }
-}
-
-/// An entry of `accept`.
-fn accepted(section: &mut SectionReader<'_, '_, '_>) -> Option<AcceptedFinding> {
-    let finding = section.required("finding", values::text);
-    let why = section.required("why", values::reason);
-    let until = section.required("until", values::date);
-    Some(AcceptedFinding {
-        finding: finding?.value,
-        why: why?.value,
-        until: until?.value,
-    })
-}
-
-fn enforcement(section: &mut SectionReader<'_, '_, '_>, profile: &mut ParsedProfile) {
-    profile.on_loss = section.value("on_loss", values::word);
-    profile.mode = section.value("mode", values::word);
-    profile.required = required_layers(section);
-}
-
-/// `"all"`, or the layers named.
-fn required_layers(section: &mut SectionReader<'_, '_, '_>) -> Option<Located<BTreeSet<Layer>>> {
-    let at = section.place_of("required")?;
-    let named = section.list("required", |text| match text {
-        "all" => Ok(Layer::ALL.to_vec()),
-        _ => values::word(text).map(|layer| vec![layer]),
-    });
-    Some(Located {
-        value: named.into_iter().flat_map(|layers| layers.value).collect(),
-        at,
-    })
 }

@@ -3,15 +3,12 @@
 mod accepted;
 mod claims;
 
-use std::collections::BTreeSet;
-
 use crate::error::{Located, Problem};
-use crate::model::{
-    EnforcementMode, EnforcementPolicy, FilesystemPolicy, JailEnvironment, Layer, NetworkMode,
-    OnLoss, Policy, ProcView, Rule, SyscallPolicy, ToolchainMode, WorkdirMode,
-};
+use crate::model::{Policy, ToolchainMode};
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
+use crate::tables::Rule;
+use crate::tables::declare::{KeyTable as _, values};
 
 /// More rules than this are a mistake, and would not fit the kernel's maps by far.
 const MOST_RULES: usize = 4096;
@@ -28,66 +25,36 @@ pub(crate) fn policy(
     check_peer_count(&profile, problems);
     check_syscalls(&profile, problems);
     accepted::check(&profile, problems);
+    let mut syscalls = profile.syscalls.resolve();
+    syscalls.set_id_files = profile.filesystem.write.is_empty();
+    let text = |given: Option<Located<String>>| given.map_or_else(String::new, |given| given.value);
     Policy {
-        name: value(&profile.name, String::new()),
-        description: value(&profile.description, String::new()),
+        name: text(profile.name),
+        description: text(profile.description),
         sha256,
         files: Vec::new(),
-        mode: value(&profile.mode, EnforcementMode::Enforce),
+        filesystem: profile.filesystem.resolve(),
+        network: profile.network.resolve(),
         limits: profile.limits.resolve(),
-        network: value(&profile.network, NetworkMode::None),
-        allow: values(profile.allow),
         identity: profile.identity.resolve(),
-        environment: JailEnvironment {
-            pass: values(profile.pass),
-            set: profile.set,
-        },
-        syscalls: SyscallPolicy {
-            allow: values(profile.syscalls).into_iter().flatten().collect(),
-            set_id_files: profile.write.is_empty(),
-        },
-        enforcement: EnforcementPolicy {
-            required: value(&profile.required, every_layer()),
-            on_loss: value(&profile.on_loss, OnLoss::Mark),
-        },
-        rules: values(profile.rules)
+        environment: profile.environment.resolve(),
+        syscalls,
+        enforcement: profile.enforcement.resolve(),
+        rules: profile
+            .rules
             .into_iter()
-            .map(|rule| rule.rule)
+            .map(|rule| rule.value.rule)
             .collect(),
         behaviours: profile.behaviours,
         accepted: values(profile.accepted),
-        filesystem: FilesystemPolicy {
-            workdir: value(&profile.workdir, WorkdirMode::Overlay),
-            toolchain: value(&profile.toolchain, ToolchainMode::None),
-            proc: value(&profile.proc, ProcView::Common),
-            root: profile.root.map(|root| root.value),
-            read: values(profile.read),
-            write: values(profile.write),
-            scratch: values(profile.scratch),
-            decoys: values(profile.decoys),
-        },
     }
-}
-
-fn every_layer() -> BTreeSet<Layer> {
-    Layer::ALL.iter().copied().collect()
-}
-
-fn value<T: Clone>(located: &Option<Located<T>>, default: T) -> T {
-    located
-        .as_ref()
-        .map_or(default, |located| located.value.clone())
-}
-
-fn values<T>(located: Vec<Located<T>>) -> Vec<T> {
-    located.into_iter().map(|located| located.value).collect()
 }
 
 /// An installation of the host needs the host's libraries.
 fn check_toolchain(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
-    let auto = profile.toolchain.as_ref();
+    let auto = profile.filesystem.toolchain.as_ref();
     let auto = auto.filter(|toolchain| toolchain.value == ToolchainMode::Auto);
-    if let (Some(auto), Some(root)) = (auto, &profile.root) {
+    if let (Some(auto), Some(root)) = (auto, &profile.filesystem.root) {
         let message = "`toolchain` brings in an installation of the host, which a `root` of its own has no use for";
         let help = "leave one of them out, and install the program in the root";
         let problem = Problem::new(message).help(help);
@@ -133,6 +100,7 @@ fn check_syscalls(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     let allowed = |name: &str| {
         profile
             .syscalls
+            .allow
             .iter()
             .any(|some| some.value.contains(&name))
     };
@@ -144,7 +112,7 @@ fn check_syscalls(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     if !missing.is_empty() {
         let message = format!("no jail starts without the syscalls {}", missing.join(", "));
         let problem = Problem::new(message).help("add \"@basic\" to `syscalls.allow`");
-        problems.push(match profile.syscalls.first() {
+        problems.push(match profile.syscalls.allow.first() {
             Some(first) => problem.with_label(&first.at, "they are not among these"),
             None => problem,
         });

@@ -14,7 +14,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::model::SyscallPolicy;
+use crate::tables::SyscallPolicy;
 
 pub use groups::{GROUPS, UNIONS};
 pub use never::{ForbiddenSyscalls, NEVER, why_never};

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::WORKSPACE;
 use crate::glob::{Glob, Token};
-use crate::model::ScratchMount;
 use crate::names::NamedVariants;
 use crate::quantity::{self, QuantityError};
 use crate::syscalls;
@@ -102,6 +101,11 @@ pub(crate) fn word<T: NamedVariants>(text: &str) -> Result<T, ValueError> {
     })
 }
 
+pub(crate) fn truth(text: &str) -> Result<bool, ValueError> {
+    text.parse()
+        .map_err(|_| ValueError::new(format!("{text:?} is neither"), "write true or false"))
+}
+
 pub(crate) fn size(text: &str) -> Result<u64, ValueError> {
     Ok(quantity::parse_size(text)?)
 }
@@ -180,33 +184,19 @@ pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, ValueError> {
 }
 
 /// A directory that takes the place of the host's root.
-pub(crate) fn root(text: &str) -> Result<PathBuf, ValueError> {
+pub(crate) fn root(text: &str) -> Result<Option<PathBuf>, ValueError> {
     let path = absolute_path(text)?;
     if path.parent().is_none() {
         let help = "leave `root` out, and name what of the host is needed under `read`";
         return Err(ValueError::new("/ is the host's own root", help));
     }
-    Ok(path)
+    Ok(Some(path))
 }
 
 /// A path of the jail's tree, the program's home spelled out.
 pub(crate) fn decoy(text: &str) -> Result<PathBuf, ValueError> {
     let expanded = expand_home(text);
     absolute_path(expanded.as_deref().unwrap_or(text))
-}
-
-/// `PATH=SIZE`, as the flag has it.
-pub(crate) fn scratch(text: &str) -> Result<ScratchMount, ValueError> {
-    let (path, bytes) = text.rsplit_once('=').ok_or_else(|| {
-        ValueError::new(
-            format!("{text:?} has no size"),
-            "write PATH=SIZE, such as /tmp=64M",
-        )
-    })?;
-    Ok(ScratchMount {
-        path: absolute_path(path)?,
-        size: memory(bytes)?,
-    })
 }
 
 pub(crate) fn user(text: &str) -> Result<String, ValueError> {
@@ -312,7 +302,7 @@ pub(crate) fn rule_id(text: &str) -> Result<String, ValueError> {
 }
 
 /// `T1003` or `T1003.008`.
-pub(crate) fn technique(text: &str) -> Result<String, ValueError> {
+pub(crate) fn technique(text: &str) -> Result<Option<String>, ValueError> {
     let digits =
         |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
     let right = text
@@ -328,7 +318,7 @@ pub(crate) fn technique(text: &str) -> Result<String, ValueError> {
             "write one such as T1003 or T1003.008",
         ));
     }
-    Ok(text.to_owned())
+    Ok(Some(text.to_owned()))
 }
 
 /// A pattern of a rule, with the program's home spelled out.

@@ -168,10 +168,12 @@ shown!(
 
 #[test]
 fn wrong_flags() {
-    let mut overrides = Overrides::default();
-    overrides.limits.memory = Some("lots".to_owned());
-    overrides.limits.wall = Some("1m30s".to_owned());
-    overrides.read = vec!["relative/path".to_owned()];
+    let flags = [
+        ("memory", "lots"),
+        ("wall", "1m30s"),
+        ("read", "relative/path"),
+    ];
+    let overrides = Overrides::from_flags(flags).expect("flags");
     let no_files = |_: &str| Err(String::new());
     let error = load("untrusted", &no_files, &overrides).expect_err("the flags are wrong");
     insta::assert_snapshot!("wrong_flags", render(&error));

@@ -33,10 +33,8 @@ fn policy(overrides: &Overrides) -> Policy {
 }
 
 fn showing(paths: &[&str]) -> Policy {
-    policy(&Overrides {
-        read: paths.iter().map(|path| (*path).to_owned()).collect(),
-        ..Overrides::default()
-    })
+    let read = paths.iter().map(|path| ("read", *path));
+    policy(&Overrides::from_flags(read).expect("flags"))
 }
 
 fn decided<'p>(policy: &'p Policy, path: &str) -> Option<&'p str> {
@@ -80,10 +78,7 @@ fn what_is_shown_shields_nothing_from_another_rule() {
 
 #[test]
 fn a_tree_of_its_own_shows_everything() {
-    let policy = policy(&Overrides {
-        root: Some("/srv/image".to_owned()),
-        ..Overrides::default()
-    });
+    let policy = policy(&Overrides::from_flags([("root", "/srv/image")]).expect("a flag"));
     assert_eq!(decided(&policy, "/srv/a"), None);
     assert_eq!(decided(&policy, "/home/ada/.profile"), None);
 }

@@ -24,9 +24,9 @@ fn hosts_are_allowed_by_key_and_by_flag_alike() {
     };
     let list = |overrides: &Overrides| {
         let policy = load("./mine.toml", &files, overrides).unwrap();
-        assert_eq!(policy.network, NetworkMode::Allow);
+        assert_eq!(policy.network.mode, NetworkMode::Allow);
         let entry = |entry: &turnkey_policy::AllowedHost| format!("{} {}", entry.to, entry.why);
-        policy.allow.iter().map(entry).collect::<Vec<_>>()
+        policy.network.allow.iter().map(entry).collect::<Vec<_>>()
     };
     let inherited = [
         "example.org:443 packages",
@@ -34,27 +34,18 @@ fn hosts_are_allowed_by_key_and_by_flag_alike() {
         "[::1]:443 ",
     ];
     assert_eq!(list(&Overrides::default()), inherited);
-    let flagged = Overrides {
-        allow: vec!["192.0.2.7:1-9".to_owned()],
-        ..Overrides::default()
-    };
+    let flagged = Overrides::from_flags([("allow", "192.0.2.7:1-9")]).unwrap();
     let [first, second, third] = inherited;
     let last = "192.0.2.7:1-9 asked for on the command line";
     assert_eq!(list(&flagged), [first, second, third, last]);
-    let off = Overrides {
-        network: Some("none".to_owned()),
-        ..Overrides::default()
-    };
+    let off = Overrides::from_flags([("network", "none")]).unwrap();
     let policy = load("./mine.toml", &files, &off).unwrap();
     assert_eq!(
-        policy.network,
+        policy.network.mode,
         NetworkMode::None,
         "a flag takes it all back"
     );
-    let both = Overrides {
-        network: Some("none".to_owned()),
-        ..flagged
-    };
+    let both = Overrides::from_flags([("network", "none"), ("allow", "192.0.2.7:1-9")]).unwrap();
     let error = load("./mine.toml", &files, &both).unwrap_err();
     assert!(error.to_string().contains("allows no hosts"), "{error}");
 }

@@ -77,10 +77,7 @@ fn behaviours_and_accepted_findings_are_merged_key_by_key() {
         BehaviourResponse::Log
     );
     assert_eq!(policy.accepted[0].finding, "behaviour:discovery");
-    let observed = turnkey_policy::Policy {
-        mode: EnforcementMode::Observe,
-        ..policy
-    };
+    let observed = policy.with_mode(EnforcementMode::Observe);
     assert_eq!(
         observed.response(Behaviour::PortScan),
         BehaviourResponse::Log

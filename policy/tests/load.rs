@@ -46,8 +46,8 @@ fn message(result: Result<Policy, LoadError>) -> String {
 fn what_is_not_said_is_as_strict_as_untrusted() {
     let policy = policy("");
     assert_eq!(policy.name, "test");
-    assert_eq!(policy.mode, EnforcementMode::Enforce);
-    assert_eq!(policy.network, NetworkMode::None);
+    assert_eq!(policy.enforcement.mode, EnforcementMode::Enforce);
+    assert_eq!(policy.network.mode, NetworkMode::None);
     assert_eq!(policy.filesystem.workdir, WorkdirMode::Overlay);
     assert!(policy.filesystem.read.is_empty() && policy.filesystem.write.is_empty());
     assert_eq!(policy.enforcement.on_loss, OnLoss::Mark);
@@ -124,7 +124,7 @@ fn every_key_reaches_the_policy() {
     assert_eq!(policy.filesystem.scratch[0].size, 2 << 20);
     assert_eq!(policy.filesystem.workdir, WorkdirMode::ReadOnly);
     assert_eq!(policy.filesystem.decoys, [Path::new("/etc/shadow")]);
-    assert_eq!(policy.network, NetworkMode::Loopback);
+    assert_eq!(policy.network.mode, NetworkMode::Loopback);
     let limits = &policy.limits;
     assert_eq!(
         (limits.memory, limits.swap, limits.cpu, limits.pids),
@@ -156,7 +156,7 @@ fn every_key_reaches_the_policy() {
         [Layer::Seccomp, Layer::Root].into()
     );
     assert_eq!(policy.enforcement.on_loss, OnLoss::Kill);
-    assert_eq!(policy.mode, EnforcementMode::Observe);
+    assert_eq!(policy.enforcement.mode, EnforcementMode::Observe);
     let rule = &policy.rules[0];
     assert_eq!(rule.on, [AttemptKind::Open, AttemptKind::Exec].into());
     assert_eq!(rule.path[0].as_str(), "/workspace/x");
@@ -336,14 +336,9 @@ fn a_shipped_name_never_leads_to_a_file() {
     assert!(message(load("untrustet", &read, &Overrides::default())).contains("no profile called"));
 }
 
-fn overridden(change: impl FnOnce(&mut Overrides)) -> Result<Policy, LoadError> {
-    let mut overrides = Overrides::default();
-    change(&mut overrides);
+fn overridden(flags: &[(&str, &str)]) -> Result<Policy, LoadError> {
+    let overrides = Overrides::from_flags(flags.iter().copied()).expect("flags");
     load_files(&[("a.toml", &profile(BASE))], &overrides)
-}
-
-fn some(text: &str) -> Option<String> {
-    Some(text.to_owned())
 }
 
 #[test]
@@ -439,8 +434,8 @@ fn paths_that_cannot_be_where_they_are_put_are_refused() {
 #[test]
 fn the_digest_tells_texts_and_flags_apart() {
     let digest = |text: &str, memory: Option<&str>| {
-        let mut overrides = Overrides::default();
-        overrides.limits.memory = memory.map(str::to_owned);
+        let flags = memory.map(|memory| ("memory", memory));
+        let overrides = Overrides::from_flags(flags).expect("a flag");
         load_files(&[("a.toml", &profile(text))], &overrides)
             .expect("it is right")
             .sha256
@@ -491,10 +486,8 @@ proptest! {
 
     #[test]
     fn no_flag_makes_the_loader_panic(text in any::<String>()) {
-        let mut overrides = Overrides::default();
-        for flag in flags() {
-            prop_assert_eq!(overrides.set(flag.name, text.clone()), Ok(()));
-        }
+        let overrides = Overrides::from_flags(flags().map(|flag| (flag.name, text.clone())));
+        let overrides = overrides.expect("every flag is one");
         prop_assert!(load_files(&[("a.toml", &profile(""))], &overrides).is_err());
     }
 }

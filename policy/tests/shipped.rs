@@ -96,7 +96,7 @@ fn no_profile_writes_to_the_host_or_reaches_a_network() {
     for policy in every_policy() {
         assert!(policy.filesystem.write.is_empty(), "{}", policy.name);
         assert_eq!(
-            policy.network,
+            policy.network.mode,
             turnkey_policy::NetworkMode::None,
             "{}",
             policy.name

@@ -12,6 +12,7 @@ use turnkey_policy::{AttemptKind, Policy, Rule, RuleAction, syscalls};
 use super::act::{Object, ReportedAct, errno_name, kind_name};
 use super::advice;
 use super::clock::Clock;
+use super::met::CutWrites;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
 use super::peers::Asked;
@@ -44,6 +45,7 @@ pub struct Aggregator {
     violations: Table<ViolationKey, Violation>,
     asked: Asked,
     ordering: Ordering,
+    cut: CutWrites,
     tallies: BTreeMap<usize, Tally>,
     seen: BTreeMap<&'static str, u64>,
     /// The number of events. Each can stand for many acts.
@@ -90,6 +92,8 @@ pub struct Observations {
     pub findings: Vec<Finding>,
     /// The number of acts by kind; one event can stand for many acts.
     pub seen: BTreeMap<&'static str, u64>,
+    /// Writes that met the limit of a file's size.
+    pub cut: CutWrites,
     /// Numbers of `seq` that no event had.
     pub missing: u64,
     /// The counts of what found no row.
@@ -111,6 +115,7 @@ impl Aggregator {
             violations: Table::new(VIOLATIONS),
             asked: Asked::new(VIOLATIONS),
             ordering: Ordering::default(),
+            cut: CutWrites::default(),
             tallies: BTreeMap::new(),
             seen: BTreeMap::new(),
             events: 0,
@@ -125,6 +130,9 @@ impl Aggregator {
         self.next_seq = self.next_seq.max(event.seq + 1);
         let before = self.processes.program(&event.task);
         let process = self.processes.observe(event);
+        if self.cut.note(event, &self.clock) {
+            return;
+        }
         // Who asks for an exec is who it was before.
         let program = match event.kind {
             Kind::Exec { .. } => before,
@@ -173,6 +181,7 @@ impl Aggregator {
             refused_calls: calls.map(|row| row.call(rules, clock)).collect(),
             findings: findings(rules, &self.tallies),
             seen: self.seen,
+            cut: self.cut,
             missing: self.next_seq.saturating_sub(self.events),
             omitted,
         }

@@ -1,7 +1,7 @@
 //! Courses of acts as findings, and findings that the profile accepts.
 
 use turnkey_analysis::behaviour::{End, Found, Step};
-use turnkey_facts::{Limit, Usage};
+use turnkey_facts::{Limit, MetLimit, Usage};
 use turnkey_policy::{AcceptedFinding, JailLimits, Policy};
 
 use super::clock::Clock;
@@ -19,7 +19,13 @@ pub fn is_one(finding: &Finding) -> bool {
 }
 
 /// The facts about the end of a run that detectors need.
-pub fn end(policy: &Policy, ending: &Ending, usage: Option<&Usage>, disk: Option<&String>) -> End {
+pub fn end(
+    policy: &Policy,
+    ending: &Ending,
+    usage: Option<&Usage>,
+    met: &[MetLimit],
+    disk: Option<&String>,
+) -> End {
     let Ending::Ran(ran) = ending else {
         return End::default();
     };
@@ -34,17 +40,29 @@ pub fn end(policy: &Policy, ending: &Ending, usage: Option<&Usage>, disk: Option
         .map(without_advice)
         .into_iter()
         .collect();
-    let all_tasks = usage
-        .pids_peak
-        .is_some_and(|peak| peak >= u64::from(limits.pids));
-    if all_tasks && ran.limit != Some(Limit::Pids) {
-        reached.push(without_advice(limit::words(Limit::Pids, limits, usage)));
-    }
+    let insisted = met.iter().map(|met| met.limit).filter(|limit| {
+        ran.limit != Some(*limit) && insists(*limit, met, ran.limit.is_some(), limits)
+    });
+    reached.extend(insisted.map(|limit| without_advice(limit::words(limit, limits, usage))));
     reached.extend(disk.cloned().map(without_advice));
     End {
         reached,
         idle: idle(ran, limits, usage),
     }
+}
+
+/// True when a program went on taking what it was refused: as many tasks again as it may have, several processes
+/// killed for memory, or any when the run then met another limit.
+fn insists(limit: Limit, met: &[MetLimit], was_ended: bool, limits: &JailLimits) -> bool {
+    const KILLED: u64 = 5;
+    let enough = match limit {
+        Limit::Pids => u64::from(limits.pids),
+        _ => KILLED,
+    };
+    was_ended
+        || met
+            .iter()
+            .any(|met| met.limit == limit && met.count >= enough)
 }
 
 /// The words on what happened; what to do about it is said by the finding of the limit.

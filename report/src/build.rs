@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts as facts;
-use turnkey_facts::{Change, LayerReport};
+use turnkey_facts::{Change, LayerReport, MetLimit};
 use turnkey_policy::Policy;
 
 use turnkey_facts::Passage;
@@ -18,10 +18,11 @@ use super::clock::Clock;
 use super::ending::{Ending, Evidence, RunEnding};
 use super::export::Export;
 use super::limit;
+use super::met;
 use super::model;
 use super::model::{
-    ChangedFile, Events, Exit, Host, Layer, Limits, Omitted, Output, Process, Profile, Report,
-    Schema, Usage, Verdict,
+    ChangedFile, Events, Exit, Finding, Host, Layer, Limits, Omitted, Output, Process, Profile,
+    Report, Schema, Usage, Verdict,
 };
 use super::passages;
 use super::text::escape;
@@ -48,6 +49,8 @@ pub struct ReportInputs<'a> {
     pub usage: Option<facts::Usage>,
     /// The layers of the jail and the monitor's own, in the order to show them.
     pub enforcement: &'a [LayerReport],
+    /// The limits that the kernel held by refusing more.
+    pub met: &'a [MetLimit],
     /// With `--capture`.
     pub stdout: Option<Captured>,
     /// With `--capture`.
@@ -87,10 +90,12 @@ impl Report {
         let attempts = &mut inputs.observations.network_attempts;
         passages::add(attempts, inputs.passages, &inputs.clock);
         let disk = inputs.written.as_ref().and_then(limit::disk);
+        let met = met_findings(&inputs);
         let end = behaviour::end(
             inputs.policy,
             &inputs.ending,
             inputs.usage.as_ref(),
+            inputs.met,
             disk.as_ref(),
         );
         let found = behaviour::findings(inputs.engine.finish(&end), &inputs.clock);
@@ -107,6 +112,7 @@ impl Report {
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
             limit: limit_words(policy, ending, inputs.usage.as_ref()),
+            met: &met,
             disk,
             accepted: &policy.accepted,
             clock: &inputs.clock,
@@ -255,6 +261,16 @@ fn limit_words(policy: &Policy, ending: &Ending, usage: Option<&facts::Usage>) -
         &policy.limits,
         usage.unwrap_or(&unknown),
     ))
+}
+
+fn met_findings(inputs: &ReportInputs<'_>) -> Vec<Finding> {
+    let ended_by = match inputs.ending {
+        Ending::Ran(RunEnding { limit, .. }) => limit,
+        Ending::NotStarted { .. } => None,
+    };
+    let met = (inputs.met, &inputs.observations.cut);
+    let usage = inputs.usage.unwrap_or_default();
+    met::findings(met, ended_by, &inputs.policy.limits, &usage)
 }
 
 fn own_end(ending: &Ending) -> (Option<u8>, Option<i32>) {

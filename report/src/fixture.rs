@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
 use turnkey_policy::{
-    AttemptKind, EnforcementMode, EnforcementPolicy, FilesystemPolicy, Glob, HostPath,
-    JailEnvironment, JailIdentity, JailLimits, NetworkMode, OnLoss, OpenAccess, Policy, Rule,
-    RuleAction, ScratchMount, Severity, SyscallPolicy, WorkdirMode,
+    AttemptKind, EnforcementPolicy, FilesystemPolicy, Glob, HostPath, JailEnvironment,
+    JailIdentity, JailLimits, NetworkPolicy, OpenAccess, Policy, Rule, RuleAction, ScratchMount,
+    Severity, SyscallPolicy, WorkdirMode,
 };
 
 use super::Clock;
@@ -39,10 +39,8 @@ pub fn policy() -> Policy {
         description: "for tests".to_owned(),
         sha256: "5e".repeat(32),
         files: Vec::new(),
-        mode: EnforcementMode::Enforce,
         filesystem: filesystem(),
-        network: NetworkMode::None,
-        allow: Vec::new(),
+        network: NetworkPolicy::default(),
         limits: JailLimits::default(),
         identity: JailIdentity::default(),
         environment: JailEnvironment::default(),
@@ -54,7 +52,7 @@ pub fn policy() -> Policy {
         },
         enforcement: EnforcementPolicy {
             required: BTreeSet::new(),
-            on_loss: OnLoss::Mark,
+            ..EnforcementPolicy::default()
         },
         rules: vec![credentials(), outbound(), escape()],
         behaviours: std::collections::BTreeMap::new(),
@@ -79,6 +77,7 @@ fn filesystem() -> FilesystemPolicy {
         scratch: vec![ScratchMount {
             path: "/tmp".into(),
             size: 64 * MIB,
+            why: String::new(),
         }],
         workdir: WorkdirMode::Overlay,
         decoys: vec![PathBuf::from("/etc/shadow")],

@@ -52,6 +52,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
             io_written: Some(0),
             context_switches: Some(12),
         }),
+        met: &[],
         enforcement: &[],
         stdout: None,
         stderr: None,
@@ -210,10 +211,7 @@ turnkey: violated — killed by policy after 0.21 s, risk score 100
 
 #[test]
 fn shadow_read_under_observe() {
-    let policy = Policy {
-        mode: EnforcementMode::Observe,
-        ..policy()
-    };
+    let policy = policy().with_mode(EnforcementMode::Observe);
     let mut story = shadow_story(RuleAction::Log);
     story.push(2, turnkey_facts::Kind::Exit { status: 0 });
     let report = Report::build(inputs(&policy, &story));

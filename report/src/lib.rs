@@ -24,6 +24,7 @@ mod export;
 pub mod formats;
 pub mod json;
 mod limit;
+mod met;
 pub mod model;
 mod ordering;
 mod passages;

@@ -65,7 +65,8 @@ fn processor_time(usage: &Usage) -> Option<Duration> {
     Some(usage.user? + usage.system?)
 }
 
-fn twice(bytes: u64) -> String {
+/// Twice as many bytes, as a flag takes them.
+pub fn twice(bytes: u64) -> String {
     format_size(bytes.saturating_mul(2))
 }
 

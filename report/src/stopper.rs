@@ -124,9 +124,10 @@ impl Attribution {
         Self {
             tree: Tree::of(&policy.filesystem),
             syscalls: policy.syscalls.clone(),
-            allowed: (policy.network == NetworkMode::Allow).then(|| policy.allow.clone()),
-            shares_network: policy.network == NetworkMode::Host,
-            has_nobody: policy.network == NetworkMode::None,
+            allowed: (policy.network.mode == NetworkMode::Allow)
+                .then(|| policy.network.allow.clone()),
+            shares_network: policy.network.mode == NetworkMode::Host,
+            has_nobody: policy.network.mode == NetworkMode::None,
         }
     }
 
@@ -435,7 +436,7 @@ mod tests {
     fn a_question_on_a_loopback_where_nobody_answers_leads_nowhere() {
         let none = fixture::policy();
         let own = Policy {
-            network: NetworkMode::Loopback,
+            network: NetworkMode::Loopback.into(),
             ..fixture::policy()
         };
         let of = |policy: &Policy, act, address: &str, errno| {
@@ -458,10 +459,8 @@ mod tests {
     #[test]
     fn an_address_that_is_not_allowed_has_no_way_whatever_the_rules_say() {
         let no_files = |_: &str| Err(String::new());
-        let overrides = turnkey_policy::Overrides {
-            allow: vec!["192.0.2.0/25:443".to_owned()],
-            ..turnkey_policy::Overrides::default()
-        };
+        let overrides =
+            turnkey_policy::Overrides::from_flags([("allow", "192.0.2.0/25:443")]).unwrap();
         let policy = turnkey_policy::load("untrusted", &no_files, &overrides).unwrap();
         let connect = |address: &str| {
             let address = Address::Inet(address.parse().unwrap());
@@ -479,7 +478,7 @@ mod tests {
     #[test]
     fn what_the_hosts_network_does_not_reach_is_stopped_by_nobody() {
         let policy = Policy {
-            network: NetworkMode::Host,
+            network: NetworkMode::Host.into(),
             ..super::super::fixture::policy()
         };
         let address = Address::Inet("192.0.2.7:80".parse().unwrap());

@@ -25,7 +25,7 @@
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not
 //! seen), `turnkey:outside` (`low`: a `SIGKILL` that is not turnkey's ended the run before its end), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
-//! limit ended the run) and `turnkey:disk` (`info`: the workspace could take no more). The heaviest come first; one that would lift the sum over 100
+//! limit ended the run), `turnkey:disk` (`info`: the workspace could take no more) and those of [`super::met`] (`info`). The heaviest come first; one that would lift the sum over 100
 //! adds only the rest, so that the scores always add up.
 //!
 //! # Exit code
@@ -86,6 +86,8 @@ pub struct Facts<'a> {
     pub sigsys: u64,
     /// The sentence about the limit that ended the run, if one did.
     pub limit: Option<String>,
+    /// One finding for each limit that the run met and went on after.
+    pub met: &'a [Finding],
     /// The sentence about a workspace that is full.
     pub disk: Option<String>,
 }
@@ -173,6 +175,7 @@ pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
 pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut findings = facts.rules.to_vec();
     findings.extend(own_findings(facts));
+    findings.extend_from_slice(facts.met);
     // Stable: what weighs the same stays in the order in which it was seen.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     behaviour::accept(&mut findings, facts.accepted, facts.clock);

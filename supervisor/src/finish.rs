@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Context;
-use nix::libc::SIGXFSZ;
-use turnkey_facts::{ChangedFile, LayerReport, Limit, Passage, Status, Usage, Written};
+use nix::libc::{SIGKILL, SIGXFSZ};
+use turnkey_facts::{ChangedFile, LayerReport, Limit, MetLimit, Passage, Status, Usage, Written};
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
     Captured, Ending, Evidence, Export, Host, NotStarted, Report, ReportInputs, RunEnding, redact,
@@ -23,6 +23,7 @@ use crate::{clock, missing_hint};
 pub struct RunOutcome {
     ending: Ending,
     usage: Option<Usage>,
+    met: Vec<MetLimit>,
     enforcement: Vec<LayerReport>,
     changed: Vec<ChangedFile>,
     changed_unlisted: u64,
@@ -46,18 +47,19 @@ impl RunOutcome {
         (monitor, evidence): (LayerReport, Evidence),
         streams: [RelayedStream; 2],
     ) -> RunOutcome {
-        let cut = (exit.status == Status::Signaled(SIGXFSZ)).then_some(Limit::FileSize);
+        let met = own_limit(&exit).filter(|_| course.ended_by_itself());
         let ran = RunEnding {
             status: exit.status,
             condemned: condemned || course.killed_for_behaviour,
             killed_for_loss: course.killed_for_loss,
-            limit: course.limit.or(cut),
+            limit: course.limit.or(met),
             interrupted: course.interrupted,
         };
         let mut enforcement = exit.enforcement;
         enforcement.push(monitor);
         RunOutcome {
             usage: Some(exit.usage),
+            met: exit.met,
             enforcement,
             changed: exit.changed,
             changed_unlisted: exit.changed_unlisted,
@@ -84,6 +86,7 @@ impl RunOutcome {
         RunOutcome {
             ending,
             usage: None,
+            met: Vec::new(),
             enforcement: Vec::new(),
             changed: Vec::new(),
             changed_unlisted: 0,
@@ -94,6 +97,18 @@ impl RunOutcome {
             calls: None,
             passages: Vec::new(),
         }
+    }
+}
+
+/// The limit that the command itself died of, though nobody ended the run for it: what the kernel's memory killer takes
+/// is ended by `SIGKILL`, and without its command, or its first process, a jail is over.
+fn own_limit(exit: &JailExit) -> Option<Limit> {
+    match exit.status {
+        Status::Signaled(SIGXFSZ) => Some(Limit::FileSize),
+        Status::Signaled(SIGKILL) | Status::Unknown if exit.usage.oom_kills > 0 => {
+            Some(Limit::Memory)
+        }
+        _ => None,
     }
 }
 
@@ -121,7 +136,7 @@ pub fn finish(
     Ok(FinishedRun {
         report,
         calls,
-        allowed: settled.policy.allow,
+        allowed: settled.policy.network.allow,
         passages,
         output,
         unwritten,
@@ -159,6 +174,7 @@ fn build(
         ending: outcome.ending,
         usage: outcome.usage,
         enforcement: &outcome.enforcement,
+        met: &outcome.met,
         stdout,
         stderr,
         files_changed: &outcome.changed,

@@ -23,7 +23,7 @@ pub struct UnresolvedName {
 
 /// Puts the addresses of each allowed name beside it, and adds the rules that the list or the mode implies.
 pub fn resolve(policy: &mut Policy) -> anyhow::Result<()> {
-    match policy.network {
+    match policy.network.mode {
         NetworkMode::None | NetworkMode::Loopback => return Ok(()),
         NetworkMode::Host => {
             let implied = endpoint::rules_of_host(&policy.rules);
@@ -34,14 +34,14 @@ pub fn resolve(policy: &mut Policy) -> anyhow::Result<()> {
     }
     look_up_all(policy)?;
     let own = own_addresses()?;
-    let implied = endpoint::rules(&policy.allow, &own, &policy.rules);
+    let implied = endpoint::rules(&policy.network.allow, &own, &policy.rules);
     policy.rules.extend(implied);
     Ok(())
 }
 
 fn look_up_all(policy: &mut Policy) -> Result<(), UnresolvedName> {
     let mut known: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
-    for entry in &mut policy.allow {
+    for entry in &mut policy.network.allow {
         let EndpointHost::Name(name) = &entry.to.peer else {
             continue;
         };

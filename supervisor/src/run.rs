@@ -235,7 +235,7 @@ fn tell_of_lost_output(output: &RelayedStream, observer: &mut dyn RunObserver) {
 /// The list that connections are held against.
 fn allow_list(plan: &Plan) -> AllowList {
     AllowList {
-        allowed: plan.policy.allow.clone(),
+        allowed: plan.policy.network.allow.clone(),
         own: plan.host.addresses.clone(),
         memory: plan.policy.limits.memory,
     }

@@ -54,7 +54,7 @@ print('made', made, flush=True)";
     let (_, control) = as_nobody("python3", &["-c", bomb]);
     assert_eq!(control.trim(), "made 60", "the control: it works outside");
     let endless = "import os\nwhile True: os.fork()";
-    let ran = explode("fork", "--pids 30 --wall 20s", endless);
+    let ran = explode("fork", "--pids 30 --on-pids kill --wall 20s", endless);
     ran.expect_code(122);
     ran.expect(ran.at("/status") == "limit_exceeded", "the limit of tasks");
     ran.expect(
@@ -79,7 +79,7 @@ print('made', threading.active_count() - 1, flush=True)";
     );
     let endless = bomb.replace("for _ in range(60)", "while True");
     for bomb in [bomb, &endless] {
-        let ran = explode("thread", "--pids 30 --wall 20s", bomb);
+        let ran = explode("thread", "--pids 30 --on-pids kill --wall 20s", bomb);
         ran.expect_code(122);
         ran.expect(!ran.stdout.contains("made 60"), "not with less room");
         ran.expect(ran.at("/status") == "limit_exceeded", "the limit of tasks");

@@ -1,5 +1,7 @@
 //! Limits hold for the whole tree, are named when they end a run, and end it in time.
 
+mod met;
+
 use turnkey_tests::{Ran, Run, in_the_guest, measured, outside};
 
 /// Shows the peak of memory, which never exceeds the limit and, in a run that met it, comes close.
@@ -39,7 +41,7 @@ for _ in range(8):
         os._exit(0)
 time.sleep(20)";
     let ran = Run::new()
-        .option("--memory 128M --wall 30s")
+        .option("--memory 128M --wall 30s --on-memory kill")
         .python(program);
     ran.expect_code(122);
     ran.expect(ran.at("/status") == "out_of_memory", "out_of_memory");
@@ -127,7 +129,9 @@ while True:
     except OSError:
         print('stopped at', made, flush=True)
         time.sleep(60)";
-    let ran = Run::new().option("--pids 20").python(program);
+    let ran = Run::new()
+        .option("--pids 20 --on-pids kill")
+        .python(program);
     ran.expect_code(122);
     ran.expect(ran.at("/status") == "limit_exceeded", "limit_exceeded");
     let made = ran
@@ -151,7 +155,9 @@ fn threads_count_as_tasks() {
     let program = "import threading, time
 for _ in range(60):
     threading.Thread(target=time.sleep, args=(60,)).start()";
-    let ran = Run::new().option("--pids 20").python(program);
+    let ran = Run::new()
+        .option("--pids 20 --on-pids kill")
+        .python(program);
     ran.expect_code(122);
 }
 

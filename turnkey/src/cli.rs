@@ -475,10 +475,9 @@ mod tests {
             panic!("`run` is run")
         };
         let expected = std::env::current_dir().unwrap().join("data");
-        assert_eq!(
-            run.overrides.resolve().unwrap().read,
-            [expected.to_string_lossy()]
-        );
+        let overrides = run.overrides.resolve().unwrap();
+        let read: Vec<&str> = overrides.texts("read").collect();
+        assert_eq!(read, [expected.to_string_lossy()]);
     }
 
     #[test]

@@ -502,10 +502,7 @@ fn a_jail_dies_of_a_behaviour_where_the_policy_says_so() {
     assert!(!scan(&scan_is(BehaviourResponse::Log)).dies);
     assert!(!scan(&policy("")).dies);
     assert_eq!(scan(&scan_is(BehaviourResponse::Off)).found(), []);
-    let observed = Policy {
-        mode: EnforcementMode::Observe,
-        ..scan_is(BehaviourResponse::Kill)
-    };
+    let observed = scan_is(BehaviourResponse::Kill).with_mode(EnforcementMode::Observe);
     assert!(!scan(&observed).dies);
 }
 

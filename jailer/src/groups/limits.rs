@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use turnkey_policy::{JailLimits, NetworkMode};
+use turnkey_policy::{JailLimits, LimitResponse, NetworkMode};
 
 use crate::groups::hierarchy::{CgroupHierarchies, Controller, ControllerHome};
 use crate::host::storage::BlockDevice;
@@ -119,6 +119,7 @@ fn settings(
 ) -> Vec<(&'static str, String)> {
     let memory = limits.memory;
     let quota = u64::from(limits.cpu) * CPU_PERIOD / 100;
+    let all_die = u8::from(limits.on_memory == LimitResponse::Kill);
     match (controller, legacy) {
         (Controller::Pids, _) => vec![("pids.max", limits.pids.to_string())],
         (Controller::Memory, true) => vec![
@@ -131,8 +132,8 @@ fn settings(
         (Controller::Memory, false) => vec![
             ("memory.max", memory.to_string()),
             ("memory.swap.max", limits.swap.to_string()),
-            // The whole jail dies at once, not one process of it.
-            ("memory.oom.group", "1".to_owned()),
+            // The whole jail dies at once, or one process of it.
+            ("memory.oom.group", all_die.to_string()),
         ],
         (Controller::Cpu, true) => vec![
             ("cpu.cfs_period_us", CPU_PERIOD.to_string()),

@@ -51,7 +51,7 @@ pub struct RangeRoute {
 impl NetworkReach {
     /// The network of the policy on a host with these addresses of its own.
     pub fn new(policy: &Policy, own: &[IpAddr]) -> Result<NetworkReach, PlanError> {
-        match policy.network {
+        match policy.network.mode {
             NetworkMode::None | NetworkMode::Loopback => {
                 return Ok(NetworkReach {
                     denied_probe: Some(DENIED_PROBES[0]),
@@ -62,14 +62,19 @@ impl NetworkReach {
             NetworkMode::Host => return Ok(NetworkReach::default()),
             NetworkMode::Allow => {}
         }
-        for entry in &policy.allow {
+        for entry in &policy.network.allow {
             check_name(entry, own)?;
         }
-        let nets: BTreeSet<Subnet> = policy.allow.iter().flat_map(AllowedHost::nets).collect();
+        let nets: BTreeSet<Subnet> = policy
+            .network
+            .allow
+            .iter()
+            .flat_map(AllowedHost::nets)
+            .collect();
         Ok(NetworkReach {
-            routes: routes(&policy.allow, &nets, own),
-            listeners: listeners(&policy.allow)?,
-            hosts: hosts(&policy.allow),
+            routes: routes(&policy.network.allow, &nets, own),
+            listeners: listeners(&policy.network.allow)?,
+            hosts: hosts(&policy.network.allow),
             denied_probe: DENIED_PROBES
                 .into_iter()
                 .find(|stranger| !nets.iter().any(|net| net.contains(*stranger))),
@@ -169,10 +174,7 @@ mod tests {
     use turnkey_policy::{Overrides, load};
 
     fn policy(allow: &[&str]) -> Policy {
-        let overrides = Overrides {
-            allow: allow.iter().map(|text| (*text).to_owned()).collect(),
-            ..Overrides::default()
-        };
+        let overrides = Overrides::from_flags(allow.iter().map(|text| ("allow", *text))).unwrap();
         let no_files = |_: &str| Err(String::new());
         load("untrusted", &no_files, &overrides).unwrap()
     }
@@ -266,7 +268,7 @@ mod tests {
             ("10.1.0.9", true),
         ] {
             let mut policy = policy(&["example.org:443"]);
-            policy.allow[0].addresses = vec![address.parse().unwrap()];
+            policy.network.allow[0].addresses = vec![address.parse().unwrap()];
             let reach = NetworkReach::new(&policy, &own);
             assert_eq!(
                 matches!(reach, Err(PlanError::Rebound { .. })),

@@ -65,7 +65,7 @@ fn host(more: &[(&str, PathFact)]) -> Host {
 
 #[test]
 fn the_hosts_network_is_not_entered_without_what_keeps_its_abstract_sockets_apart() {
-    let policy = policy(|policy| policy.network = turnkey_policy::NetworkMode::Host);
+    let policy = policy(|policy| policy.network.mode = turnkey_policy::NetworkMode::Host);
     for abi in 0..6 {
         let old = Host {
             landlock_abi: abi,

@@ -70,10 +70,7 @@ impl Scene {
     }
 
     fn observe(&self, object: &[u8], policy: &Policy, text: &str, by_perf: bool) -> Seen {
-        let policy = Policy {
-            mode: EnforcementMode::Observe,
-            ..policy.clone()
-        };
+        let policy = policy.clone().with_mode(EnforcementMode::Observe);
         let program = self.program(text);
         let command = [python_path(), "-S", "-E", "-B", "-c", &program];
         let mut rules = compile(&policy, tier()).expect("the policy compiles");

@@ -68,7 +68,7 @@ impl Try {
             return None;
         }
         let on = self.on();
-        let has_loopback = policy.network == NetworkMode::Loopback;
+        let has_loopback = policy.network.mode == NetworkMode::Loopback;
         let python = python_executed();
         let attempt = Attempt {
             actor: Some(ActorPaths {
@@ -119,7 +119,7 @@ fn any_policy(runner: &mut TestRunner, number: usize) -> Policy {
     };
     Policy {
         rules,
-        network,
+        network: network.into(),
         ..policy("")
     }
 }
@@ -159,7 +159,7 @@ fn the_kernel_decides_on_random_addresses_as_the_reference_does() {
         let program = program(&tries);
         let expected: Vec<Option<usize>> = tries.iter().map(|one| one.expected(&policy)).collect();
 
-        policy.mode = EnforcementMode::Observe;
+        policy.enforcement.mode = EnforcementMode::Observe;
         let seen = python(&policy, &program);
         seen.assert_lived();
         assert_eq!(seen.stdout().len(), ATTEMPTS);
@@ -172,7 +172,7 @@ fn the_kernel_decides_on_random_addresses_as_the_reference_does() {
         ruled += expected.iter().flatten().count();
 
         // Enforced, it lives until the first that kills, and not longer.
-        policy.mode = EnforcementMode::Enforce;
+        policy.enforcement.mode = EnforcementMode::Enforce;
         let kills = |rule: &Option<usize>| {
             rule.is_some_and(|rule| policy.rules[rule].action == RuleAction::Kill)
         };

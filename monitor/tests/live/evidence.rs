@@ -276,7 +276,7 @@ fn what_is_refused_is_told_each_time() {
 #[test]
 fn m20_a_million_violations_under_observe_are_counted_exactly() {
     let mut policy = policy(&rule("often", "open", "kill", "path = [\"/dev/null\"]"));
-    policy.mode = turnkey_policy::EnforcementMode::Observe;
+    policy.enforcement.mode = turnkey_policy::EnforcementMode::Observe;
     let program = "import os\nfor _ in range(1000000):\n os.close(os.open('/dev/null', 0))";
     let seen = python(&policy, program);
     seen.assert_lived();

@@ -38,10 +38,7 @@ fn enforced() -> Policy {
 }
 
 fn observed() -> Policy {
-    Policy {
-        mode: EnforcementMode::Observe,
-        ..enforced()
-    }
+    enforced().with_mode(EnforcementMode::Observe)
 }
 
 #[track_caller]
@@ -117,10 +114,7 @@ fn m34_an_exec_that_is_not_known_is_treated_as_the_worst() {
 fn m34_a_connect_without_rules_is_refused() {
     let program = "import socket\ns = socket.socket(type=socket.SOCK_DGRAM)\ntry: s.connect(('127.0.0.1', 9)); print('through')\nexcept OSError: pass";
     for mode in [EnforcementMode::Enforce, EnforcementMode::Observe] {
-        let policy = Policy {
-            mode,
-            ..policy("[network]\nmode = \"loopback\"\n")
-        };
+        let policy = policy("[network]\nmode = \"loopback\"\n").with_mode(mode);
         let control = attempt(0, &policy, program);
         assert_eq!(control.stdout(), "through\n", "{}", control.tell());
         let seen = attempt(fault::TABLE, &policy, program);
@@ -153,10 +147,7 @@ fn m34_without_marks_a_call_is_told_twice_and_the_run_says_so() {
         "import socket\nsocket.socket(type=socket.SOCK_DGRAM).connect_ex(('127.0.0.1', 9))";
     assert!(attempt(fault::MARKS, &policy(""), program).condemned);
     for (faults, times) in [(0, 1), (fault::MARKS, 2)] {
-        let observed = Policy {
-            mode: EnforcementMode::Observe,
-            ..policy("")
-        };
+        let observed = policy("").with_mode(EnforcementMode::Observe);
         let seen = attempt(faults, &observed, program);
         seen.assert_lived();
         let told = seen.kinds(|kind| matches!(kind, Kind::Network { .. }).then_some(()));

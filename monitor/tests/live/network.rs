@@ -143,7 +143,7 @@ fn a_rule_that_denies_is_told_with_what_it_did() {
 #[test]
 fn observing_keeps_the_network_closed() {
     let mut policy = policy(&rule("out", "connect", "kill", ""));
-    policy.mode = turnkey_policy::EnforcementMode::Observe;
+    policy.enforcement.mode = turnkey_policy::EnforcementMode::Observe;
     let seen = python(&policy, &errno_of("s.connect(('127.0.0.1', 443))"));
     seen.assert_lived();
     assert_eq!(seen.stdout(), "1\n");

@@ -169,7 +169,7 @@ fn a_failed_open_is_told_with_its_errno() {
 fn observing_tells_and_lets_live() {
     let (_directory, path) = secret();
     let mut policy = policy(&kill_reading(&path));
-    policy.mode = turnkey_policy::EnforcementMode::Observe;
+    policy.enforcement.mode = turnkey_policy::EnforcementMode::Observe;
     let seen = run(&policy, &["/bin/cat", &path]);
     seen.assert_lived();
     assert_eq!(seen.stdout(), "top secret");

@@ -237,7 +237,7 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
             .collect();
         ruled += expected.iter().flatten().count();
 
-        policy.mode = EnforcementMode::Observe;
+        policy.enforcement.mode = EnforcementMode::Observe;
         let seen = python_in(root.path(), &policy, &program);
         seen.assert_lived();
         assert_eq!(seen.stdout().len(), ATTEMPTS);
@@ -262,7 +262,7 @@ fn the_kernel_decides_random_policies_as_the_reference_does() {
         }
 
         // Enforced, it lives until the first that kills, and not longer.
-        policy.mode = EnforcementMode::Enforce;
+        policy.enforcement.mode = EnforcementMode::Enforce;
         let kills = |rule: &Option<usize>| {
             rule.is_some_and(|rule| policy.rules[rule].action == RuleAction::Kill)
         };

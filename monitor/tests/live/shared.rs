@@ -162,10 +162,7 @@ fn m21_a_jail_that_takes_all_the_work_memory_it_can_leaves_enough_to_others() {
         "deny",
         "path = [\"/etc/passwd\"]\naccess = [\"read\"]",
     ));
-    let observes = Policy {
-        mode: EnforcementMode::Observe,
-        ..denies.clone()
-    };
+    let observes = denies.clone().with_mode(EnforcementMode::Observe);
     let taker = watch(&object, &observes, &greedy);
     let seen = run(&greedy, "for _ in range(600): open('/dev/null').close()");
     assert!(seen.status.success(), "{seen:?}");

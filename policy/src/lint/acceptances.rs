@@ -3,8 +3,8 @@
 use time::Date;
 
 use super::{Lint, LintFinding};
-use crate::behaviour::AcceptedFinding;
 use crate::error::{Located, Problem};
+use crate::model::AcceptedFinding;
 use crate::profile::ParsedProfile;
 
 /// Within how many days somebody is told: long enough to decide again.

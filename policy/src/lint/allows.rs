@@ -69,24 +69,35 @@ const SECRET_NAMES: &[(&str, &str)] = &[
 /// Places of the host.
 pub(super) fn places(profile: &ParsedProfile) -> Vec<LintFinding> {
     let unexplained = |entry: &&Located<HostPath>| is_blank(&entry.value.why);
-    let write = profile.write.iter().filter(unexplained).map(|entry| {
-        let path = entry.value.path.display();
-        let why = "what the program writes there stays on the host, whatever else the jail holds";
-        finding(
-            entry,
-            format!("{path} may be written to, and nothing says why"),
-            why.to_owned(),
-        )
-    });
-    let read = profile.read.iter().filter(unexplained).filter_map(|entry| {
-        let held = held_in(&entry.value.path)?;
-        let path = entry.value.path.display();
-        Some(finding(
-            entry,
-            format!("{path} may be read, and nothing says why"),
-            format!("it holds {held}"),
-        ))
-    });
+    let write = profile
+        .filesystem
+        .write
+        .iter()
+        .filter(unexplained)
+        .map(|entry| {
+            let path = entry.value.path.display();
+            let why =
+                "what the program writes there stays on the host, whatever else the jail holds";
+            finding(
+                entry,
+                format!("{path} may be written to, and nothing says why"),
+                why.to_owned(),
+            )
+        });
+    let read = profile
+        .filesystem
+        .read
+        .iter()
+        .filter(unexplained)
+        .filter_map(|entry| {
+            let held = held_in(&entry.value.path)?;
+            let path = entry.value.path.display();
+            Some(finding(
+                entry,
+                format!("{path} may be read, and nothing says why"),
+                format!("it holds {held}"),
+            ))
+        });
     write.chain(read).collect()
 }
 

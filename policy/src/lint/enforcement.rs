@@ -6,7 +6,7 @@ use crate::model::{Layer, Policy};
 use crate::profile::ParsedProfile;
 
 pub(super) fn layers(profile: &ParsedProfile, policy: &Policy) -> Option<LintFinding> {
-    let required = profile.required.as_ref()?;
+    let required = profile.enforcement.required.as_ref()?;
     let left_out = Layer::ALL.iter().copied().filter(|layer| {
         let needed = *layer != Layer::Io || policy.limits.limit_io();
         needed && !required.value.contains(layer)

@@ -1,16 +1,16 @@
 //! Hosts that a program may talk to.
 
 use super::{Lint, LintFinding};
-use crate::endpoint::{AllowedHost, SpecialAddress, is_one};
+use crate::endpoint::{SpecialAddress, is_one};
 use crate::error::{Located, Problem};
-use crate::model::NetworkMode;
+use crate::model::{AllowedHost, NetworkMode};
 use crate::profile::ParsedProfile;
 
 /// The host's own network, where nobody explains it.
 pub(super) fn shared(profile: &ParsedProfile) -> Option<LintFinding> {
-    let mode = profile.network.as_ref();
+    let mode = profile.network.mode.as_ref();
     let mode = mode.filter(|mode| mode.value == NetworkMode::Host)?;
-    let why = profile.network_why.as_ref();
+    let why = profile.network.why.as_ref();
     if why.is_some_and(|why| !why.value.trim().is_empty()) {
         return None;
     }
@@ -27,12 +27,12 @@ pub(super) fn shared(profile: &ParsedProfile) -> Option<LintFinding> {
 
 /// Finds allowed hosts without a reason, and those that hand out credentials.
 pub(super) fn allowed(profile: &ParsedProfile) -> Vec<LintFinding> {
-    let mode = profile.network.as_ref().map(|mode| mode.value);
+    let mode = profile.network.mode.as_ref().map(|mode| mode.value);
     if mode != Some(NetworkMode::Allow) {
         return Vec::new();
     }
     let unexplained = |entry: &&Located<AllowedHost>| entry.value.why.trim().is_empty();
-    let entries = profile.allow.iter().filter(unexplained);
+    let entries = profile.network.allow.iter().filter(unexplained);
     entries.map(finding).collect()
 }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::language::{BudgetExceeded, StepBudget};
 use crate::address::Subnet;
 use crate::decide::Candidate;
-use crate::model::Rule;
+use crate::tables::Rule;
 
 /// All of IPv4, or all of IPv6.
 const EVERY: [IpAddr; 2] = [

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Lint, LintFinding};
 use crate::error::{Located, Problem};
-use crate::model::HostPath;
 use crate::profile::ParsedProfile;
+use crate::tables::HostPath;
 
 pub(super) fn own_profile(
     profile: &ParsedProfile,
@@ -22,7 +22,7 @@ pub(super) fn own_profile(
         })?;
         Some(finding(entry, file))
     };
-    profile.write.iter().filter_map(held).collect()
+    profile.filesystem.write.iter().filter_map(held).collect()
 }
 
 fn finding(entry: &Located<HostPath>, file: &Path) -> LintFinding {

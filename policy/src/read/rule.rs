@@ -1,66 +1,19 @@
 //! One `[[rule]]`.
 
-use std::collections::BTreeSet;
-
 use super::section::SectionReader;
 use crate::error::{Located, Problem, TextSpan};
-use crate::glob::Glob;
-use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule, RuleAction, SameFile, Severity};
+use crate::model::{AttemptKind, FileFlag, RuleAction, SameFile};
 use crate::profile::{ProfileRule, RulePlaces};
-use crate::values;
+use crate::tables::declare::KeyTable as _;
+use crate::tables::{Rule, RuleKeys};
 
 /// Reads a rule; `None` when something it needs is missing or wrong.
 pub(super) fn rule(section: &mut SectionReader<'_, '_, '_>) -> Option<ProfileRule> {
-    section.require("on");
-    let on: BTreeSet<AttemptKind> = words(section.list("on", values::word));
-    let (path, path_places) = patterns(section, "path");
-    let access = words(section.list("access", values::word));
-    let address = section.list("address", values::subnet);
-    let port = section.list_with_numbers("port", values::ports);
-    let flags = words(section.list("flags", values::word));
-    let yields = section.truth("yields");
-    let hidden = section.truth("hidden");
-    let present = section.truth("present");
-    let same_file = section.value("same_file", values::word);
-    let (exe, exe_places) = patterns(section, "exe");
-    let (script, script_places) = patterns(section, "script");
-    let severity = section.value("severity", values::word);
-    let technique = section.value("technique", values::technique);
-    let why = section.value("why", values::text);
-    let replaces = section.truth("replaces");
-    let id = section.required("id", values::rule_id);
-    let action = section.required("action", values::word);
-    check_applicability(section, &on);
-    let (id, action) = (id?, action?);
-    let places = RulePlaces {
-        id: id.at,
-        action: action.at,
-        path: path_places,
-        address: address.iter().map(|one| one.at.clone()).collect(),
-        port: port.iter().map(|one| one.at.clone()).collect(),
-        exe: exe_places,
-        script: script_places,
-    };
-    let rule = Rule {
-        id: id.value,
-        access: accesses(&on, access),
-        on,
-        path,
-        address: address.into_iter().map(|one| one.value).collect(),
-        port: port.into_iter().map(|one| one.value).collect(),
-        flags,
-        yields,
-        hidden,
-        present,
-        silent: None,
-        same_file: same_file.map_or(SameFile::No, |same_file| same_file.value),
-        exe,
-        script,
-        action: action.value,
-        severity: severity.map_or(Severity::Medium, |severity| severity.value),
-        technique: technique.map(|technique| technique.value),
-        why: why.map(|why| why.value).unwrap_or_default(),
-    };
+    let keys = RuleKeys::read(section);
+    check_applicability(section, &keys);
+    let places = places(&keys)?;
+    let replaces = keys.replaces.as_ref().is_some_and(|given| given.value);
+    let rule = keys.resolve().with_access();
     check_same_file(section, &rule);
     check_looks(section, &rule);
     check_truncated(section, &rule);
@@ -75,22 +28,21 @@ pub(super) fn rule(section: &mut SectionReader<'_, '_, '_>) -> Option<ProfileRul
     })
 }
 
-/// A list of patterns, and where each stands.
-fn patterns(section: &mut SectionReader<'_, '_, '_>, name: &str) -> (Vec<Glob>, Vec<TextSpan>) {
-    let patterns = section.list(name, values::pattern).into_iter();
-    patterns.map(|glob| (glob.value, glob.at)).unzip()
+/// The places of a rule's parts; `None` for a rule without an id or an action.
+fn places(keys: &RuleKeys) -> Option<RulePlaces> {
+    Some(RulePlaces {
+        id: keys.id.as_ref()?.at.clone(),
+        action: keys.action.as_ref()?.at.clone(),
+        path: each(&keys.path),
+        address: each(&keys.address),
+        port: each(&keys.port),
+        exe: each(&keys.exe),
+        script: each(&keys.script),
+    })
 }
 
-fn words<T: Ord>(located: Vec<Located<T>>) -> BTreeSet<T> {
-    located.into_iter().map(|word| word.value).collect()
-}
-
-/// Without `access`, an open is meant whatever it is for.
-fn accesses(on: &BTreeSet<AttemptKind>, given: BTreeSet<OpenAccess>) -> BTreeSet<OpenAccess> {
-    if given.is_empty() && on.contains(&AttemptKind::Open) {
-        return OpenAccess::ALL.iter().copied().collect();
-    }
-    given
+fn each<T>(located: &[Located<T>]) -> Vec<TextSpan> {
+    located.iter().map(|one| one.at.clone()).collect()
 }
 
 /// The kinds of attempt that have something, for people.
@@ -104,7 +56,8 @@ fn kinds_with(has: impl Fn(AttemptKind) -> bool) -> String {
 }
 
 /// A key that would be without effect is a mistake, and in a policy mistakes are holes.
-fn check_applicability(section: &mut SectionReader<'_, '_, '_>, on: &BTreeSet<AttemptKind>) {
+fn check_applicability(section: &mut SectionReader<'_, '_, '_>, keys: &RuleKeys) {
+    let all = |has: fn(AttemptKind) -> bool| keys.on.iter().all(|on| has(on.value));
     for name in [
         "on", "path", "access", "address", "port", "flags", "exe", "script",
     ] {
@@ -116,7 +69,7 @@ fn check_applicability(section: &mut SectionReader<'_, '_, '_>, on: &BTreeSet<At
             section.problem(problem, name, "empty");
         }
     }
-    if section.place_of("path").is_some() && !on.iter().all(|on| on.has_path()) {
+    if section.place_of("path").is_some() && !all(AttemptKind::has_path) {
         let problem = Problem::new("`rule.path` has no meaning for every kind of attempt in `on`")
             .help(format!(
                 "paths go with {} alone; write a second rule for the rest",
@@ -125,7 +78,7 @@ fn check_applicability(section: &mut SectionReader<'_, '_, '_>, on: &BTreeSet<At
         section.problem(problem, "path", "not for these attempts");
     }
     for name in ["address", "port"] {
-        if section.place_of(name).is_some() && !on.iter().all(|on| on.has_address()) {
+        if section.place_of(name).is_some() && !all(AttemptKind::has_address) {
             let message = format!("`rule.{name}` has no meaning for every kind of attempt in `on`");
             let help = format!(
                 "addresses and ports go with {} alone; write a second rule for the rest",
@@ -138,12 +91,14 @@ fn check_applicability(section: &mut SectionReader<'_, '_, '_>, on: &BTreeSet<At
             );
         }
     }
-    if section.place_of("access").is_some() && !on.contains(&AttemptKind::Open) {
+    if section.place_of("access").is_some()
+        && !keys.on.iter().any(|on| on.value == AttemptKind::Open)
+    {
         let problem =
             Problem::new("`rule.access` has no meaning without \"open\" in `on`").help("remove it");
         section.problem(problem, "access", "not for these attempts");
     }
-    if section.place_of("flags").is_some() && !on.iter().all(|on| on.has_flags()) {
+    if section.place_of("flags").is_some() && !all(AttemptKind::has_flags) {
         let problem = Problem::new("`rule.flags` has no meaning for every kind of attempt in `on`")
             .help("flags go with \"open\" and \"exec\" alone; write a second rule for the rest");
         section.problem(problem, "flags", "not for these attempts");

@@ -1,5 +1,6 @@
 //! One table of a profile and the means to take its keys, typed and with their places.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
@@ -7,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::{ProfileReader, Value};
 use crate::error::{Located, Problem, TextSpan};
 use crate::keys::{self, ProfileKey, ValueForm};
+use crate::tables::declare::KeyTable;
 use crate::values::{self, ValueError};
 
 /// A table of the profile.
@@ -86,7 +88,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
     }
 
     /// The place of a key's value, when there is one.
-    pub(super) fn place_of(&self, name: &str) -> Option<TextSpan> {
+    pub(crate) fn place_of(&self, name: &str) -> Option<TextSpan> {
         self.get(name)
             .map(|value| self.reader.span_at(value.span()))
     }
@@ -105,34 +107,31 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         value: &Value<'_>,
         parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
-        let DeValue::String(text) = value.get_ref() else {
+        let Some(text) = written(key.form, value.get_ref()) else {
             self.wrong_type(key, value);
             return None;
         };
-        match parse(text) {
+        match parse(&text) {
             Ok(parsed) => Some(Located {
                 value: parsed,
                 at: self.reader.span_at(value.span()),
             }),
             Err(wrong) => {
                 self.reader
-                    .wrong_value(&key.path(), text, value.span(), wrong);
+                    .wrong_value(&key.path(), &text, value.span(), wrong);
                 None
             }
         }
     }
 
-    /// A key with a single value. A whole number is written without quotes.
+    /// A key with a single value.
     pub(crate) fn value<T>(
         &mut self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, ValueError>,
     ) -> Option<Located<T>> {
         let (key, value) = (self.key(name), self.get(name)?);
-        match key.form {
-            ValueForm::Count => self.parse_number(key, value, parse),
-            _ => self.parse(key, value, parse),
-        }
+        self.parse(key, value, parse)
     }
 
     /// A key that must be there.
@@ -145,8 +144,14 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         self.value(name, parse)
     }
 
-    /// Reports a key that is missing.
-    pub(super) fn require(&mut self, name: &str) {
+    /// Reports every key that is missing and that every profile has to say.
+    pub(crate) fn require_keys(&mut self) {
+        for key in keys::in_table(self.name).filter(|key| key.is_required()) {
+            self.require(key.name);
+        }
+    }
+
+    fn require(&mut self, name: &str) {
         if self.table.contains_key(name) {
             return;
         }
@@ -162,50 +167,8 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         self.reader.problems.push(problem);
     }
 
-    fn parse_number<T>(
-        &mut self,
-        key: &ProfileKey,
-        value: &Value<'_>,
-        parse: impl Fn(&str) -> Result<T, ValueError>,
-    ) -> Option<Located<T>> {
-        let DeValue::Integer(number) = value.get_ref() else {
-            self.wrong_type(key, value);
-            return None;
-        };
-        let decimal = i64::from_str_radix(number.as_str(), number.radix());
-        let text = decimal.map_or_else(|_| number.to_string(), |number| number.to_string());
-        match parse(&text) {
-            Ok(parsed) => Some(Located {
-                value: parsed,
-                at: self.reader.span_at(value.span()),
-            }),
-            Err(wrong) => {
-                self.reader
-                    .wrong_value(&key.path(), "", value.span(), wrong);
-                None
-            }
-        }
-    }
-
-    /// `true` or `false`; a missing key is `false`.
-    pub(super) fn truth(&mut self, name: &str) -> bool {
-        self.truth_or(name, false)
-    }
-
-    /// `true` or `false`, and what a missing key means.
-    pub(super) fn truth_or(&mut self, name: &str, missing: bool) -> bool {
-        match self.get(name).map(|value| (value, value.get_ref())) {
-            None => missing,
-            Some((_, DeValue::Boolean(truth))) => *truth,
-            Some((value, _)) => {
-                self.wrong_type(self.key(name), value);
-                false
-            }
-        }
-    }
-
     /// A list, or a single value without brackets.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, ValueError>,
@@ -221,28 +184,8 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         }
     }
 
-    /// As [`Self::list`], of texts and whole numbers.
-    pub(super) fn list_with_numbers<T>(
-        &mut self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, ValueError>,
-    ) -> Vec<Located<T>> {
-        let key = self.key(name);
-        let one = |section: &mut Self, value: &Value<'d>| match value.get_ref() {
-            DeValue::Integer(_) => section.parse_number(key, value, &parse),
-            _ => section.parse(key, value, &parse),
-        };
-        match self.get(name).map(|value| (value, value.get_ref())) {
-            None => Vec::new(),
-            Some((_, DeValue::Array(values))) => {
-                values.iter().filter_map(|value| one(self, value)).collect()
-            }
-            Some((value, _)) => one(self, value).into_iter().collect(),
-        }
-    }
-
     /// A table of texts.
-    pub(super) fn text_table(
+    pub(crate) fn text_table(
         &mut self,
         name: &str,
         parse_name: impl Fn(&str) -> Result<String, ValueError>,
@@ -268,8 +211,13 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
         texts
     }
 
+    /// A table of its own.
+    pub(super) fn table<K: KeyTable>(&mut self, name: &str, into: &mut K) {
+        self.section(name, |section| *into = K::read(section));
+    }
+
     /// A table below this one.
-    pub(super) fn section(
+    pub(crate) fn section(
         &mut self,
         name: &str,
         read: impl FnOnce(&mut SectionReader<'_, 'r, 'd>),
@@ -303,7 +251,7 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
     }
 
     /// A list of tables.
-    pub(super) fn tables<T>(
+    pub(crate) fn tables<T>(
         &mut self,
         name: &str,
         read: impl Fn(&mut SectionReader<'_, 'r, 'd>) -> Option<T>,
@@ -349,6 +297,24 @@ impl<'s, 'r, 'd> SectionReader<'s, 'r, 'd> {
     pub(super) fn is_empty_list(&self, name: &str) -> bool {
         let value = self.get(name).map(|value| value.get_ref());
         matches!(value, Some(DeValue::Array(values)) if values.is_empty())
+    }
+}
+
+/// The text of a value, in quotes or, where the form is a number or a truth, without them; `None` for a value of another type.
+fn written<'v>(form: ValueForm, value: &'v DeValue<'_>) -> Option<Cow<'v, str>> {
+    match (form, value) {
+        (ValueForm::Count, DeValue::String(_)) | (ValueForm::Truth, DeValue::String(_)) => None,
+        (_, DeValue::String(text)) => Some(text.as_ref().into()),
+        (ValueForm::Truth, DeValue::Boolean(truth)) => Some(truth.to_string().into()),
+        (ValueForm::Count | ValueForm::Ports, DeValue::Integer(number)) => {
+            let decimal = i64::from_str_radix(number.as_str(), number.radix());
+            Some(
+                decimal
+                    .map_or_else(|_| number.to_string(), |number| number.to_string())
+                    .into(),
+            )
+        }
+        _ => None,
     }
 }
 

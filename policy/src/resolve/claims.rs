@@ -38,7 +38,7 @@ pub(super) fn check(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
             .find(|earlier| earlier.path == claim.path);
         problems.extend(twin.map(|twin| twice(twin, claim)));
     }
-    for decoy in &profile.decoys {
+    for decoy in &profile.filesystem.decoys {
         let decoy = PathClaim {
             key: "filesystem.decoys",
             path: &decoy.value,
@@ -62,7 +62,7 @@ fn is_in_workspace(path: &Path) -> bool {
 
 /// A decoy in the workspace lands where the program's own writes do.
 fn check_workspace(profile: &ParsedProfile, decoy: &PathClaim<'_>) -> Option<Problem> {
-    let workdir = profile.workdir.as_ref()?;
+    let workdir = profile.filesystem.workdir.as_ref()?;
     if workdir.value != WorkdirMode::ReadOnly {
         return None;
     }
@@ -78,14 +78,17 @@ fn check_workspace(profile: &ParsedProfile, decoy: &PathClaim<'_>) -> Option<Pro
 
 fn given_paths(profile: &ParsedProfile) -> Vec<PathClaim<'_>> {
     let read = profile
+        .filesystem
         .read
         .iter()
         .map(|entry| ("filesystem.read", &entry.value.path, &entry.at));
     let write = profile
+        .filesystem
         .write
         .iter()
         .map(|entry| ("filesystem.write", &entry.value.path, &entry.at));
     let scratch = profile
+        .filesystem
         .scratch
         .iter()
         .map(|entry| ("filesystem.scratch", &entry.value.path, &entry.at));

@@ -8,7 +8,7 @@
 //! openat2(2)) cannot be judged here: such calls are [`super::ABSENT`] or
 //! [`super::ABSENT_WITHOUT_SET_ID`].
 
-use crate::model::SyscallPolicy;
+use crate::tables::SyscallPolicy;
 
 /// Some values of a syscall's arguments that are answered with an error instead of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

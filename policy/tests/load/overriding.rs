@@ -4,30 +4,31 @@ use super::*;
 
 #[test]
 fn every_flag_mirrors_its_key() {
-    let policy = overridden(|flags| {
-        flags.limits.memory = some("1G");
-        flags.limits.swap = some("1M");
-        flags.limits.cpu = some("50%");
-        flags.limits.pids = some("99");
-        flags.limits.wall = some("1s");
-        flags.limits.cpu_time = some("2s");
-        flags.limits.output = some("3");
-        flags.limits.io_read = some("1M");
-        flags.limits.io_write = some("2M");
-        flags.limits.disk = some("3M");
-        flags.limits.file_size = some("4");
-        flags.limits.open_files = some("55");
-        flags.read = vec!["/data".to_owned()];
-        flags.write = vec!["/out".to_owned()];
-        flags.scratch = vec!["/var/tmp=8M".to_owned()];
-        flags.workdir_mode = some("none");
-        flags.network = some("loopback");
-        flags.env = vec!["B".to_owned(), "X=1=2".to_owned()];
-        flags.identity.user = some("me");
-        flags.identity.hostname = some("here");
-        flags.mode = some("observe");
-        flags.on_loss = some("fail");
-    })
+    let policy = overridden(&[
+        ("memory", "1G"),
+        ("swap", "1M"),
+        ("cpu", "50%"),
+        ("pids", "99"),
+        ("wall", "1s"),
+        ("cpu-time", "2s"),
+        ("output", "3"),
+        ("io-read", "1M"),
+        ("io-write", "2M"),
+        ("disk", "3M"),
+        ("file-size", "4"),
+        ("open-files", "55"),
+        ("read", "/data"),
+        ("write", "/out"),
+        ("scratch", "/var/tmp=8M"),
+        ("workdir-mode", "none"),
+        ("network", "loopback"),
+        ("env", "B"),
+        ("env", "X=1=2"),
+        ("user", "me"),
+        ("hostname", "here"),
+        ("mode", "observe"),
+        ("on-loss", "fail"),
+    ])
     .unwrap_or_else(|error| panic!("{error}"));
     let limits = &policy.limits;
     assert_eq!(
@@ -59,7 +60,7 @@ fn every_flag_mirrors_its_key() {
         (Some("/var/tmp"), 8 << 20)
     );
     assert_eq!(
-        (policy.filesystem.workdir, policy.network),
+        (policy.filesystem.workdir, policy.network.mode),
         (WorkdirMode::None, NetworkMode::Loopback)
     );
     assert_eq!(policy.environment.pass, ["A", "B"]);
@@ -72,7 +73,7 @@ fn every_flag_mirrors_its_key() {
         ("me", "here")
     );
     assert_eq!(
-        (policy.mode, policy.enforcement.on_loss),
+        (policy.enforcement.mode, policy.enforcement.on_loss),
         (EnforcementMode::Observe, OnLoss::Fail)
     );
 }
@@ -80,23 +81,33 @@ fn every_flag_mirrors_its_key() {
 #[test]
 fn a_wrong_flag_is_named() {
     assert_eq!(
-        message(overridden(|flags| flags.limits.memory = some("12Q"))),
+        message(overridden(&[("memory", "12Q")])),
         r#"`--memory`: "12Q" is not a size"#
     );
     assert_eq!(
-        message(overridden(|flags| flags.read = vec!["data".to_owned()])),
+        message(overridden(&[("read", "data")])),
         r#"`--read`: "data" is not an absolute path"#
     );
     assert_eq!(
-        message(overridden(|flags| flags.env = vec!["=x".to_owned()])),
+        message(overridden(&[("env", "=x")])),
         r#"`--env`: "" is not the name of an environment variable"#
     );
     assert_eq!(
-        message(overridden(|flags| flags.scratch = vec!["/tmp".to_owned()])),
+        message(overridden(&[("scratch", "/tmp")])),
         r#"`--scratch`: "/tmp" has no size"#
     );
     assert_eq!(
-        message(overridden(|flags| flags.network = some("hosts"))),
+        message(overridden(&[("network", "hosts")])),
         r#"`--network`: "hosts" is not known here"#
     );
+}
+
+#[test]
+fn of_a_flag_that_is_not_repeated_the_last_text_counts() {
+    let policy = overridden(&[("pids", "9"), ("pids", "8"), ("env", "B"), ("env", "C")]);
+    let policy = policy.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(policy.limits.pids, 8);
+    assert_eq!(policy.environment.pass, ["A", "B", "C"]);
+    let unknown = Overrides::from_flags([("pid", "9")]).expect_err("there is no such flag");
+    assert!(unknown.to_string().contains("\"pid\""), "{unknown}");
 }

@@ -32,6 +32,7 @@ fn facts<'a>(ending: &'a Ending, rules: &'a [Finding]) -> Facts<'a> {
         rules,
         sigsys: 0,
         limit,
+        met: &[],
         disk: None,
         accepted: &[],
         clock: Box::leak(Box::new(clock())),

@@ -22,17 +22,15 @@ impl OverrideArguments {
     /// The flags in the form the policy takes them: paths made absolute, because only here is the
     /// current directory known.
     pub fn resolve(&self) -> std::io::Result<Overrides> {
-        let mut overrides = Overrides::default();
-        for (flag, text) in &self.given {
+        let absolute = |(flag, text): &(&'static KeyFlag, FlagText)| {
             let text = match text {
                 FlagText::Plain(text) => text.clone(),
                 FlagText::Path(path) => std::path::absolute(path)?.to_string_lossy().into_owned(),
             };
-            overrides
-                .set(flag.name, text)
-                .map_err(std::io::Error::other)?;
-        }
-        Ok(overrides)
+            Ok((flag.name, text))
+        };
+        let flags: std::io::Result<Vec<_>> = self.given.iter().map(absolute).collect();
+        Overrides::from_flags(flags?).map_err(std::io::Error::other)
     }
 }
 

@@ -52,10 +52,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         .resolve()
         .context("could not tell the current directory")?;
     let below = below(&arguments, &flags)?;
-    let policy = Policy {
-        mode: EnforcementMode::Observe,
-        ..below.policy.clone()
-    };
+    let policy = below.policy.clone().with_mode(EnforcementMode::Observe);
     let run_arguments = as_run(arguments);
     let installations = installations(
         &policy,
@@ -260,19 +257,21 @@ fn around(
 ) -> anyhow::Result<ContactFacts> {
     // These questions have left the host before, by the program itself.
     let asked = seen.contacts.asked.iter();
-    let asked = asked.filter(|(_, by)| policy.network == NetworkMode::Host && by.succeeded);
+    let asked = asked.filter(|(_, by)| policy.network.mode == NetworkMode::Host && by.succeeded);
     let names = asked.take(MOST_NAMES).filter_map(|(name, _)| {
         let found = turnkey_supervisor::names::look_up(name).ok()?;
         Some((name.clone(), found))
     });
-    let written = flags.allow.iter().filter_map(|flag| Endpoint::parse(flag));
+    let written = flags.texts("allow").filter_map(Endpoint::parse);
     Ok(ContactFacts {
         allowed: done.allowed.clone(),
         flags: written.map(|to| to.to_string()).collect(),
         names: names.collect(),
         own: own_addresses()?,
         passages: done.passages.clone(),
-        is_mode_given: flags.network.is_some() || !flags.allow.is_empty(),
+        is_mode_given: ["network", "allow"]
+            .iter()
+            .any(|flag| flags.texts(flag).next().is_some()),
     })
 }
 

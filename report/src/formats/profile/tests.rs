@@ -48,7 +48,7 @@ fn every_flag_is_a_line_of_the_profile() {
     assert!(has(&policy.filesystem.read, "/srv/a"), "{text}");
     assert!(has(&policy.filesystem.read, "/srv/b c"), "{text}");
     assert!(has(&policy.filesystem.write, "/srv/w"), "{text}");
-    assert_eq!(policy.network, NetworkMode::Loopback, "{text}");
+    assert_eq!(policy.network.mode, NetworkMode::Loopback, "{text}");
     assert!(text.contains("    \"getppid\",\n"), "{text}");
     assert!(!text.contains("Left out"), "{text}");
 }
@@ -66,8 +66,8 @@ fn hosts_are_allowed_and_one_without_a_port_is_left_to_a_person() {
         ("--allow NAME:PORT for each host that it means", None),
     ]);
     let policy = loaded(&text);
-    assert_eq!(policy.network, NetworkMode::Allow, "{text}");
-    assert_eq!(policy.allow.len(), 3, "{text}");
+    assert_eq!(policy.network.mode, NetworkMode::Allow, "{text}");
+    assert_eq!(policy.network.allow.len(), 3, "{text}");
     assert_eq!(text.matches("#   blocked: it, by sh: --allow").count(), 2);
 }
 

@@ -139,7 +139,7 @@ impl<'a> SideAllowances<'a> {
         }
         let address: std::net::SocketAddr = address.parse().ok()?;
         let policy = self.policy?;
-        match policy.network {
+        match policy.network.mode {
             NetworkMode::Loopback | NetworkMode::Allow
                 if address.ip().to_canonical().is_loopback() =>
             {
@@ -148,7 +148,8 @@ impl<'a> SideAllowances<'a> {
             // Names have no addresses here: what one leads to is known in a run alone.
             NetworkMode::Allow => {
                 let (host, port) = (address.ip(), address.port());
-                let allowed = act != "send" && endpoint::allows(&policy.allow, &[], host, port);
+                let allowed =
+                    act != "send" && endpoint::allows(&policy.network.allow, &[], host, port);
                 (!allowed).then(|| "it is none of the hosts that are allowed".to_owned())
             }
             NetworkMode::Host => {

@@ -25,7 +25,7 @@ pub fn new(below: &Policy, above: &Policy) -> BTreeSet<NewEntry> {
     new.extend(limits(&below.limits, &above.limits));
     let calls = above.syscalls.allow.difference(&below.syscalls.allow);
     new.extend(calls.map(|name| one("syscall", &format!("{name}(2)"), "its filter refuses it")));
-    let network = match (above.network, below.network) {
+    let network = match (above.network.mode, below.network.mode) {
         (NetworkMode::Loopback, NetworkMode::None) => {
             Some(("the jail's own loopback", "it has no network"))
         }
@@ -58,7 +58,9 @@ pub fn new(below: &Policy, above: &Policy) -> BTreeSet<NewEntry> {
             "it requires that",
         )
     }));
-    if above.mode == EnforcementMode::Observe && below.mode == EnforcementMode::Enforce {
+    if above.enforcement.mode == EnforcementMode::Observe
+        && below.enforcement.mode == EnforcementMode::Enforce
+    {
         new.insert(one(
             "rule",
             "whatever rules are against: they only speak",
@@ -260,7 +262,7 @@ fn places(below: &Policy, above: &Policy) -> Vec<NewEntry> {
 }
 
 fn limits(below: &JailLimits, above: &JailLimits) -> Vec<NewEntry> {
-    let pairs = below.values().into_iter().zip(above.values());
+    let pairs = below.values().zip(above.values());
     let higher = pairs.filter(|((_, below), (_, above))| above > below);
     higher
         .map(|((key, below), (_, above))| {
@@ -283,7 +285,7 @@ fn written(key: &ProfileKey, value: &KeyValue) -> String {
         KeyValue::Number(bytes) if matches!(key.form, ValueForm::Size) => format_size(*bytes),
         KeyValue::Number(number) => number.to_string(),
         KeyValue::Time(duration) => format_duration(*duration),
-        KeyValue::Text(text) => text.clone(),
+        KeyValue::Response(response) => response.to_string(),
         KeyValue::Unlimited => "without limit".to_owned(),
     }
 }

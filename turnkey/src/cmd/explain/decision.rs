@@ -95,7 +95,7 @@ impl ExplainedDecision {
         Self {
             schema: SCHEMA,
             profile: escape(policy.name.as_bytes()),
-            mode: policy.mode.name(),
+            mode: policy.enforcement.mode.name(),
             on: question.on.name(),
             path: question.path.as_deref().map(escape),
             address: question.address.map(|address| address.to_string()),
@@ -202,8 +202,10 @@ fn asked_to(policy: &Policy, attempt: &Attempt<'_>, peer: SocketAddr) -> AskedAt
 /// Says of an address whether the jail has it for itself.
 fn placed<'a>(policy: &Policy, attempt: Attempt<'a>) -> Attempt<'a> {
     Attempt {
-        to_itself: matches!(policy.network, NetworkMode::Loopback | NetworkMode::Allow)
-            && attempt.on != AttemptKind::Bind
+        to_itself: matches!(
+            policy.network.mode,
+            NetworkMode::Loopback | NetworkMode::Allow
+        ) && attempt.on != AttemptKind::Bind
             && attempt
                 .address
                 .is_some_and(|peer| address::is_own(peer.ip())),

@@ -109,7 +109,7 @@ impl RulesView {
 
 /// One rule as it is shown.
 pub(super) fn definition(rule: &Rule, policy: &Policy) -> RuleDefinition {
-    let action = policy.mode.apply(rule.action);
+    let action = policy.enforcement.mode.apply(rule.action);
     RuleDefinition {
         id: shown(&rule.id),
         action: action.name(),
@@ -163,7 +163,7 @@ pub(super) fn ranked(candidate: Candidate, policy: &Policy) -> Option<RankedRule
         flags: flags(rule),
         exe: patterns(&rule.exe),
         script: patterns(&rule.script),
-        action: policy.mode.apply(rule.action).name(),
+        action: policy.enforcement.mode.apply(rule.action).name(),
     })
 }
 

@@ -102,21 +102,18 @@ fn untrusted() {
 fn hosts_that_are_allowed() {
     let mut policy = policy("untrusted");
     let allowed = |to: &str, addresses: &[&str]| {
-        let overrides = Overrides {
-            allow: vec![to.to_owned()],
-            ..Overrides::default()
-        };
+        let overrides = Overrides::from_flags([("allow", to)]).expect("a flag");
         let no_files = |_: &str| Err(String::new());
         let entry = turnkey_policy::load("untrusted", &no_files, &overrides);
-        let entry = entry.expect("it is right").allow.remove(0);
+        let entry = entry.expect("it is right").network.allow.remove(0);
         turnkey_policy::AllowedHost {
             addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
             why: "packages".to_owned(),
             ..entry
         }
     };
-    policy.network = turnkey_policy::NetworkMode::Allow;
-    policy.allow = vec![
+    policy.network.mode = turnkey_policy::NetworkMode::Allow;
+    policy.network.allow = vec![
         allowed("example.org:443", &["192.0.2.7", "2001:db8::7"]),
         allowed("169.254.0.0/15:80-81", &[]),
     ];
@@ -132,7 +129,7 @@ fn hosts_that_are_allowed() {
 #[test]
 fn the_hosts_network() {
     let mut policy = policy("untrusted");
-    policy.network = turnkey_policy::NetworkMode::Host;
+    policy.network.mode = turnkey_policy::NetworkMode::Host;
     turnkey_supervisor::names::resolve(&mut policy).expect("nothing is asked for");
     let view = view(&policy, &["./run"]);
     let page = page(&view);

@@ -193,7 +193,7 @@ fn profile(policy: &Policy) -> ProfileView {
         name: escape(policy.name.as_bytes()),
         description: escape(policy.description.as_bytes()),
         sha256: policy.sha256.clone(),
-        mode: policy.mode.name(),
+        mode: policy.enforcement.mode.name(),
     }
 }
 
@@ -247,16 +247,16 @@ fn network(plan: &Plan) -> NetworkView {
         why: escape(entry.why.as_bytes()),
     };
     let policy = &plan.policy;
-    let allowed = policy.allow.iter();
+    let allowed = policy.network.allow.iter();
     let closed = plan.reach.routes.iter().filter(|route| !route.open);
-    let closed: Vec<_> = match policy.network {
+    let closed: Vec<_> = match policy.network.mode {
         turnkey_policy::NetworkMode::Host => guarded(policy),
         _ => closed.map(|route| route.net.to_string()).collect(),
     };
     NetworkView {
-        mode: policy.network.name(),
+        mode: policy.network.mode.name(),
         loopback_up: plan.has_loopback(),
-        allow: match policy.network {
+        allow: match policy.network.mode {
             turnkey_policy::NetworkMode::Allow => allowed.map(host).collect(),
             _ => Vec::new(),
         },

@@ -113,14 +113,16 @@ pub fn talk(
     talk.hosts = lines.collect();
     name_the_rest(contacts, around, &hosts, &mut talk);
     // What is to be learned in the host's network is how to do without it.
-    let is_wide_to_learn = around.is_mode_given && policy.network == NetworkMode::Host;
+    let is_wide_to_learn = around.is_mode_given && policy.network.mode == NetworkMode::Host;
     let lowest = match is_added_to && !is_wide_to_learn {
-        true => policy.network,
+        true => policy.network.mode,
         false => needed,
     };
     let mode = needed.max(lowest);
     let is_said = is_added_to && mode == NetworkMode::None;
-    if !is_said && (mode != policy.network || around.is_mode_given && mode != NetworkMode::None) {
+    if !is_said
+        && (mode != policy.network.mode || around.is_mode_given && mode != NetworkMode::None)
+    {
         let words = match mode {
             NetworkMode::None => "nobody was talked to".to_owned(),
             NetworkMode::Loopback => format!("{} on its own loopback", to_itself.words()),
@@ -201,7 +203,7 @@ fn talks_home(contact: &ContactKey, policy: &Policy, contacts: &RunContacts) -> 
         let may_be_it = other.address.port() == port || other.address.port() == 0;
         other.act == ContactKind::Wait && may_be_it && address::is_own(address)
     };
-    if policy.network != NetworkMode::Host || contacts.made.keys().any(|other| waits(&other)) {
+    if policy.network.mode != NetworkMode::Host || contacts.made.keys().any(|other| waits(&other)) {
         return ContactFate::ToItself;
     }
     ContactFate::Decide(format!(
@@ -216,7 +218,7 @@ fn waits(contact: &ContactKey, policy: &Policy) -> ContactFate {
         // Whoever has given the jail a loopback has decided.
         address
             if address.is_unspecified()
-                && matches!(policy.network, NetworkMode::Loopback | NetworkMode::Allow) =>
+                && matches!(policy.network.mode, NetworkMode::Loopback | NetworkMode::Allow) =>
         {
             ContactFate::ToItself
         }
@@ -342,7 +344,7 @@ pub fn stopped_by(
     below: &Policy,
     around: &ContactFacts,
 ) -> Vec<String> {
-    let mut allow = policy.allow.clone();
+    let mut allow = policy.network.allow.clone();
     for entry in &mut allow {
         let known = around.allowed.iter().find(|known| known.to == entry.to);
         entry.addresses = known
@@ -350,7 +352,7 @@ pub fn stopped_by(
             .unwrap_or_default();
     }
     let mut rules = policy.rules.clone();
-    if policy.network == NetworkMode::Allow {
+    if policy.network.mode == NetworkMode::Allow {
         rules.extend(endpoint::rules(&allow, &around.own, &policy.rules));
     }
     let is_stopped = |contact: &ContactKey, fate: &ContactFate| {
@@ -371,7 +373,7 @@ pub fn stopped_by(
             ..Attempt::new(on)
         };
         let rule = decide(&rules, &attempt).map(|rule| &rules[rule]);
-        policy.network < needed || rule.is_some_and(|rule| rule.action >= RuleAction::Deny)
+        policy.network.mode < needed || rule.is_some_and(|rule| rule.action >= RuleAction::Deny)
     };
     let stopped = contacts.made.iter().filter(|(contact, made)| {
         let fate = fate((contact, made), contacts, below, around);

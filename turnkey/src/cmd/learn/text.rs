@@ -108,8 +108,8 @@ impl ProfileText {
     /// Says the flags that the jail was made with, but for limits and whom it may talk to.
     pub fn keep_flags(&mut self, flags: &Overrides) -> Result<(), TextError> {
         const WHY: &str = "given as a flag when this was learned";
-        let mut given = |key: &'static str, paths: &[String]| {
-            for path in paths {
+        for key in ["read", "write"] {
+            for path in flags.texts(key) {
                 let list = array(
                     section(&mut self.document, "filesystem")?,
                     key,
@@ -119,15 +119,12 @@ impl ProfileText {
                     continue;
                 }
                 let mut entry = InlineTable::new();
-                entry.insert("path", path.as_str().into());
+                entry.insert("path", path.into());
                 entry.insert("why", WHY.into());
                 list.push(entry);
             }
-            Ok::<(), TextError>(())
-        };
-        given("read", &flags.read)?;
-        given("write", &flags.write)?;
-        for scratch in &flags.scratch {
+        }
+        for scratch in flags.texts("scratch") {
             let (path, size) = scratch.split_once('=').unwrap_or((scratch, ""));
             let list = array(
                 section(&mut self.document, "filesystem")?,
@@ -140,28 +137,28 @@ impl ProfileText {
             entry.insert("why", WHY.into());
             list.push(entry);
         }
-        if let Some(mode) = &flags.workdir_mode {
+        if let Some(mode) = flags.texts("workdir-mode").next() {
             let mut workdir = InlineTable::new();
-            workdir.insert("mode", mode.as_str().into());
+            workdir.insert("mode", mode.into());
             section(&mut self.document, "filesystem")?["workdir"] = value(workdir);
         }
         let single = [
-            ("filesystem", "root", &flags.root),
-            ("filesystem", "toolchain", &flags.toolchain),
-            ("identity", "user", &flags.identity.user),
-            ("identity", "hostname", &flags.identity.hostname),
+            ("filesystem", "root"),
+            ("filesystem", "toolchain"),
+            ("identity", "user"),
+            ("identity", "hostname"),
         ];
-        for (table, key, flag) in single {
-            if let Some(flag) = flag {
-                let mut given = value(flag.as_str());
+        for (table, key) in single {
+            if let Some(flag) = flags.texts(key).next() {
+                let mut given = value(flag);
                 comment(&mut given, WHY);
                 section(&mut self.document, table)?[key] = given;
             }
         }
-        for variable in &flags.env {
+        for variable in flags.texts("env") {
             let environment = section(&mut self.document, "env")?;
             match variable.split_once('=') {
-                None => array(environment, "pass", "env")?.push(variable.as_str()),
+                None => array(environment, "pass", "env")?.push(variable),
                 Some((name, text)) => environment
                     .entry("set")
                     .or_insert(Item::Table(Table::new()))

@@ -98,9 +98,7 @@ fn refusal(profile: &str, overrides: &Overrides) -> usize {
 }
 
 fn holds(text: &str) -> Result<(), TestCaseError> {
-    let mut flags = Overrides::default();
-    flags.limits.memory = Some(text.to_owned());
-    flags.allow = vec![text.to_owned()];
+    let flags = Overrides::from_flags([("memory", text), ("allow", text)]).expect("flags");
     for drawn in [
         page(text),
         refusal(text, &Overrides::default()),

@@ -8,7 +8,7 @@ fn policy(mode: NetworkMode) -> Policy {
     let none = |_: &str| Err(String::new());
     let policy = turnkey_policy::load("untrusted", &none, &Overrides::default());
     Policy {
-        network: mode,
+        network: mode.into(),
         ..policy.expect("a shipped profile is right")
     }
 }
@@ -240,6 +240,6 @@ fn a_profile_that_would_stop_a_contact_is_found_out() {
     assert_eq!(stopped(&below).len(), 2);
     let mut learned = policy(NetworkMode::Allow);
     assert_eq!(stopped(&learned), ["connect to 198.51.100.7:443"]);
-    learned.allow = vec![allowed("198.51.100.7:443", &[])];
+    learned.network.allow = vec![allowed("198.51.100.7:443", &[])];
     assert_eq!(stopped(&learned), [""; 0]);
 }

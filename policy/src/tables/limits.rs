@@ -2,78 +2,91 @@
 
 use std::time::Duration;
 
-use crate::key_table::key_table;
+use super::declare::{by_kind, key_table};
+use crate::keys::words;
+use crate::model::LimitResponse;
 use crate::values;
 
 key_table! {
-    ["limits"] in limits under "Limits";
+    compared ["limits"] of limits;
     /// `[limits]`: for the whole process tree unless said otherwise.
-    policy JailLimits, read LimitKeys, flags LimitOverrides;
-    memory: u64 {
+    #[derive(Clone, Debug, PartialEq)]
+    policy JailLimits, read LimitKeys;
+    memory: one u64 {
         form: Size, read: values::memory, default: 256 << 20, shown: "`256M`",
         about: "memory of the tree, with page cache and scratch",
-        flag: "memory", value: "SIZE", help: "Memory of the whole process tree, such as 512M",
+        flag: "memory", value: "SIZE", under: "Limits", help: "Memory of the whole process tree, such as 512M",
     }
-    swap: u64 {
+    swap: one u64 {
         form: Size, read: values::size, default: 0, shown: "`0`",
         about: "swap of the tree",
-        flag: "swap", value: "SIZE", help: "Swap of the whole process tree",
+        flag: "swap", value: "SIZE", under: "Limits", help: "Swap of the whole process tree",
     }
-    cpu: u32 {
+    cpu: one u32 {
         form: Percent, read: values::percent, default: 100, shown: "`100%`",
         about: "share of one processor; `200%` is two processors",
-        flag: "cpu", value: "PERCENT", help: "Share of CPU time; 100% is one CPU",
+        flag: "cpu", value: "PERCENT", under: "Limits", help: "Share of CPU time; 100% is one CPU",
     }
-    pids: u32 {
+    pids: one u32 {
         form: Count, read: values::pids, default: 50, shown: "`50`",
         about: "processes and threads at once",
-        flag: "pids", value: "COUNT", help: "Processes and threads",
+        flag: "pids", value: "COUNT", under: "Limits", help: "Processes and threads",
     }
-    wall: Duration {
+    on_pids: one LimitResponse {
+        form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
+        about: "one task too many fails with `EAGAIN` and the run goes on, or it is killed; where no group counts tasks, it is killed",
+        flag: "on-pids", value: "RESPONSE", under: "Limits", help: "At too many tasks: refuse the task, or kill the run",
+    }
+    on_memory: one LimitResponse {
+        form: Word(words::<LimitResponse>), read: values::word, default: LimitResponse::Refuse, shown: "`refuse`",
+        about: "without memory the kernel kills one process and the run goes on unless it was the command, or all are killed; where no group counts memory, all are",
+        flag: "on-memory", value: "RESPONSE", under: "Limits", help: "Without memory: refuse, which costs one process, or kill the run",
+    }
+    wall: one Duration {
         form: Duration, read: values::duration, default: Duration::from_secs(30), shown: "`30s`",
         about: "from the program's first instruction; while the machine is suspended, this clock stands",
-        flag: "wall", value: "DURATION", help: "Wall clock time, such as 10s",
+        flag: "wall", value: "DURATION", under: "Limits", help: "Wall clock time, such as 10s",
     }
-    cpu_time: Duration {
+    cpu_time: one Duration {
         form: Duration, read: values::duration, default: Duration::from_secs(20), shown: "`20s`",
         about: "user and system time of the tree",
-        flag: "cpu-time", value: "DURATION", help: "CPU time of the whole process tree",
+        flag: "cpu-time", value: "DURATION", under: "Limits", help: "CPU time of the whole process tree",
     }
-    output: u64 {
+    output: one u64 {
         form: Size, read: values::size, default: 1 << 20, shown: "`1M`",
         about: "stdout and stderr together",
-        flag: "output", value: "SIZE", help: "Bytes on standard output and error together",
+        flag: "output", value: "SIZE", under: "Limits", help: "Bytes on standard output and error together",
     }
-    io_read: Option<u64> {
+    io_read: one Option<u64> {
         form: Size, read: values::rate, default: None, shown: "no limit",
         about: "bytes that the tree reads in a second from each disk behind what it sees",
-        flag: "io-read", value: "SIZE", help: "Bytes read from each disk per second, such as 10M",
+        flag: "io-read", value: "SIZE", under: "Limits", help: "Bytes read from each disk per second, such as 10M",
     }
-    io_write: Option<u64> {
+    io_write: one Option<u64> {
         form: Size, read: values::rate, default: None, shown: "no limit",
         about: "bytes that the tree writes in a second to each of these disks; with control groups v1, not what goes through the page cache",
-        flag: "io-write", value: "SIZE", help: "Bytes written to each disk per second",
+        flag: "io-write", value: "SIZE", under: "Limits", help: "Bytes written to each disk per second",
     }
-    disk: u64 {
+    disk: one u64 {
         form: Size, read: values::memory, default: 1 << 30, shown: "`1G`",
         about: "what the thrown-away side of `/workspace` holds, and a file for every 4 KiB of it; it lies in memory and counts as such, too",
-        flag: "disk", value: "SIZE",
+        flag: "disk", value: "SIZE", under: "Limits",
         help: "Limit of the writes to /workspace, which are discarded, such as 64M",
     }
-    file_size: u64 {
+    file_size: one u64 {
         form: Size, read: values::size, default: 64 << 20, shown: "`64M`",
         about: "per file",
-        flag: "file-size", value: "SIZE", help: "Size of one file",
+        flag: "file-size", value: "SIZE", under: "Limits", help: "Size of one file",
     }
-    open_files: u32 {
+    open_files: one u32 {
         form: Count, read: values::open_files, default: 256, shown: "`256`",
         about: "per process",
-        flag: "open-files", value: "COUNT", help: "Open file descriptors of one process",
+        flag: "open-files", value: "COUNT", under: "Limits", help: "Open file descriptors of one process",
     }
-    export_size: u64 {
+    export_size: one u64 {
         form: Size, read: values::size, default: 256 << 20, shown: "`256M`",
         about: "what `--export` writes to the host",
-        flag: "export-size", value: "SIZE", help: "Total size of the files that --export writes",
+        flag: "export-size", value: "SIZE", under: "Limits", help: "Total size of the files that --export writes",
     }
 }
 
@@ -87,8 +100,10 @@ impl JailLimits {
 
 #[cfg(test)]
 mod tests {
+    use super::super::declare::KeyTable as _;
     use super::*;
     use crate::keys::{KeyValue, ValueForm};
+    use crate::names::NamedVariants;
     use crate::quantity;
 
     #[test]
@@ -102,6 +117,7 @@ mod tests {
                     KeyValue::Number(quantity::parse_percent(shown).unwrap().into())
                 }
                 ValueForm::Duration => KeyValue::Time(quantity::parse_duration(shown).unwrap()),
+                ValueForm::Word(_) => KeyValue::Response(LimitResponse::from_name(shown).unwrap()),
                 _ => KeyValue::Number(shown.parse().unwrap()),
             };
             assert_eq!(value, read, "{}", key.name);
@@ -110,8 +126,11 @@ mod tests {
 
     #[test]
     fn a_flag_is_named_as_its_key() {
-        for (key, flag) in KEYS.iter().zip(FLAGS) {
-            assert_eq!(key.name.replace('_', "-"), flag.name);
+        for key in LimitKeys::KEYS {
+            assert_eq!(
+                key.flag.map(|flag| flag.name.replace('-', "_")).as_deref(),
+                Some(key.name)
+            );
         }
     }
 }

@@ -1,0 +1,252 @@
+//! The macro by which a table of keys is declared once.
+
+use crate::error::Located;
+use crate::keys::ProfileKey;
+use crate::read::SectionReader;
+
+/// A table of keys as it was read: what it does not say is `None` or empty.
+pub(crate) trait KeyTable: Default {
+    /// The keys, with what they are.
+    const KEYS: &'static [ProfileKey];
+    /// The part of the policy that the table means. Of an entry of a list `None` when it lacks a key.
+    type Policy;
+
+    /// Reads the table.
+    fn read(section: &mut SectionReader<'_, '_, '_>) -> Self;
+
+    /// Lays another one over this, key by key: a single value takes the place of the one below, lists are joined.
+    fn lay_over(&mut self, above: Self);
+
+    /// Empties every list.
+    fn start_over(&mut self);
+
+    /// Fills in the defaults.
+    fn resolve(self) -> Self::Policy;
+}
+
+/// Reads an entry of a list; `None` when something it needs is missing or wrong.
+pub(crate) fn entry<K: KeyTable<Policy = Option<T>>, T>(
+    section: &mut SectionReader<'_, '_, '_>,
+) -> Option<T> {
+    K::read(section).resolve()
+}
+
+/// The same keys in another table.
+pub(crate) const fn same_keys<const COUNT: usize>(
+    keys: &[ProfileKey],
+    table: &'static str,
+) -> [ProfileKey; COUNT] {
+    let mut same = [keys[0]; COUNT];
+    let mut index = 0;
+    while index < COUNT {
+        same[index] = ProfileKey {
+            table,
+            ..keys[index]
+        };
+        index += 1;
+    }
+    same
+}
+
+/// Appends what is new; what is there already is replaced in its place.
+pub(crate) fn append<T, K: PartialEq>(
+    below: &mut Vec<Located<T>>,
+    above: Vec<Located<T>>,
+    key: impl Fn(&T) -> &K,
+) {
+    for entry in above {
+        let mut entries = below.iter_mut();
+        match entries.find(|old| key(&old.value) == key(&entry.value)) {
+            Some(old) => *old = entry,
+            None => below.push(entry),
+        }
+    }
+}
+
+/// The values without their places.
+pub(crate) fn values<T, C: FromIterator<T>>(located: Vec<Located<T>>) -> C {
+    located.into_iter().map(|located| located.value).collect()
+}
+
+/// Declares a table of keys. From one row for each key follow the field of the policy, the field of the table as it was read,
+/// reading, merging, the default, the entry in the table of keys with its documentation, and the flag.
+///
+/// A row is of a kind: `one` value, a `list`, a list of `tables`, a set of `words`, a `union` of sets, a `map`, or whatever a
+/// function reads by itself (`by`). An `entry` of a list can have keys that are `needed`. Fields `and` keys that stand on one side
+/// alone are named in the head.
+macro_rules! key_table {
+    // The values of a table whose keys are all `one` can be compared, key by key.
+    (compared [$table:literal] of $slot:ident; $(#[$meta:meta])* policy $Policy:ident, read $Parsed:ident;
+        $($(#[$doc:meta])* $key:ident: one $type:ty { $($row:tt)+ })+
+    ) => {
+        key_table! {
+            [$table] of $slot; $(#[$meta])* policy $Policy, read $Parsed;
+            $($(#[$doc])* $key: one $type { $($row)+ })+
+        }
+
+        impl $Policy {
+            /// Every key with its value, in the order of the table.
+            pub fn values(&self) -> impl Iterator<Item = (&'static $crate::keys::ProfileKey, $crate::keys::KeyValue)> {
+                let values = [$($crate::keys::KeyValue::from(&self.$key)),+];
+                <$Parsed as $crate::tables::declare::KeyTable>::KEYS.iter().zip(values)
+            }
+        }
+    };
+
+    (
+        [$table:literal] of $slot:ident;
+        $(#[$meta:meta])*
+        $flavour:ident $Policy:ident $(and { $($(#[$also_doc:meta])* $also:ident: $also_type:ty = $also_value:expr,)+ })?,
+        read $Parsed:ident $(and {
+            $($only:ident: $only_type:ty {
+                form: $only_form:ident, read: $only_read:expr, shown: $only_shown:literal,
+                about: $only_about:literal,
+            })+
+        })?;
+        $($(#[$doc:meta])* $key:ident: $kind:ident $type:ty {
+            form: $form:ident $(($($argument:expr),+))?, read: $read:expr,
+            $(default: $default:expr,)? $(same: $same:expr,)? shown: $shown:literal,
+            about: $about:literal,
+            $(flag: $flag:literal, value: $value:literal, under: $heading:literal, help: $help:literal,
+            $(is_path: $is_path:literal,)? $(apply: $apply:expr,)?)?
+        })+
+    ) => {
+        $(#[$meta])*
+        pub struct $Policy {
+            $(#[doc = $about] $(#[$doc])* pub $key: by_kind!(policy $kind $type),)+
+            $($($(#[$also_doc])* pub $also: $also_type,)+)?
+        }
+
+        /// The table as it was read.
+        #[derive(Clone, Debug, Default)]
+        pub(crate) struct $Parsed {
+            $(pub(crate) $key: by_kind!(parsed $kind $type),)+
+            $($(pub(crate) $only: Option<$crate::error::Located<$only_type>>,)+)?
+        }
+
+        impl $crate::tables::declare::KeyTable for $Parsed {
+            const KEYS: &'static [$crate::keys::ProfileKey] = &[
+                $($crate::keys::ProfileKey {
+                    flag: by_kind!(flag $($crate::keys::KeyFlag {
+                        name: $flag,
+                        value: $value,
+                        heading: $heading,
+                        help: $help,
+                        repeated: by_kind!(repeated $kind),
+                        is_path: false $(|| $is_path)?,
+                        apply: by_kind!(apply $kind [$($apply)?] $slot $key $read),
+                    })?),
+                    ..$crate::keys::key(
+                        $table,
+                        stringify!($key),
+                        $crate::keys::ValueForm::$form $(($($argument),+))?,
+                        $shown,
+                        $about,
+                    )
+                },)+
+                $($($crate::keys::key(
+                    $table,
+                    stringify!($only),
+                    $crate::keys::ValueForm::$only_form,
+                    $only_shown,
+                    $only_about,
+                ),)+)?
+            ];
+            type Policy = by_kind!(answer $flavour $Policy);
+
+            fn read(section: &mut $crate::read::SectionReader<'_, '_, '_>) -> Self {
+                section.require_keys();
+                Self {
+                    $($key: by_kind!(read $kind section, stringify!($key), $read),)+
+                    $($($only: section.value(stringify!($only), $only_read),)+)?
+                }
+            }
+
+            fn lay_over(&mut self, above: Self) {
+                $(by_kind!(lay_over $kind self.$key, above.$key $(, $same)?);)+
+            }
+
+            fn start_over(&mut self) {
+                $(by_kind!(start_over $kind self.$key);)+
+            }
+
+            fn resolve(self) -> Self::Policy {
+                by_kind!(complete $flavour $Policy {
+                    $($key: by_kind!(resolve $kind self.$key $(, $default)?),)+
+                    $($($also: $also_value,)+)?
+                })
+            }
+        }
+
+        by_kind!(default $flavour $Policy $Parsed);
+    };
+}
+
+/// The part of [`key_table`] that depends on the kind of a key, or on whether the table is an entry of a list.
+macro_rules! by_kind {
+    (policy list $type:ty) => { Vec<$type> };
+    (policy tables $type:ty) => { Vec<$type> };
+    (policy words $type:ty) => { std::collections::BTreeSet<$type> };
+    (policy union $type:ty) => { std::collections::BTreeSet<$type> };
+    (policy $kind:ident $type:ty) => { $type };
+
+    (parsed list $type:ty) => { Vec<$crate::error::Located<$type>> };
+    (parsed tables $type:ty) => { Vec<$crate::error::Located<$type>> };
+    (parsed words $type:ty) => { Vec<$crate::error::Located<$type>> };
+    (parsed union $type:ty) => { Vec<$crate::error::Located<Vec<$type>>> };
+    (parsed map $type:ty) => { $type };
+    (parsed $kind:ident $type:ty) => { Option<$crate::error::Located<$type>> };
+
+    (read one $section:ident, $name:expr, $read:expr) => { $section.value($name, $read) };
+    (read needed $section:ident, $name:expr, $read:expr) => { $section.value($name, $read) };
+    (read tables $section:ident, $name:expr, $read:expr) => { $section.tables($name, $read) };
+    (read by $section:ident, $name:expr, $read:expr) => { $read($section, $name) };
+    (read map $section:ident, $name:expr, $read:expr) => { $read($section, $name) };
+    (read $kind:ident $section:ident, $name:expr, $read:expr) => { $section.list($name, $read) };
+
+    (lay_over one $below:expr, $above:expr) => { $below = $above.or($below.take()) };
+    (lay_over by $below:expr, $above:expr) => { $below = $above.or($below.take()) };
+    (lay_over needed $below:expr, $above:expr) => { $below = $above.or($below.take()) };
+    (lay_over $kind:ident $below:expr, $above:expr) => { $below.extend($above) };
+    (lay_over $kind:ident $below:expr, $above:expr, $same:expr) => {
+        $crate::tables::declare::append(&mut $below, $above, $same)
+    };
+
+    (start_over one $given:expr) => {};
+    (start_over by $given:expr) => {};
+    (start_over needed $given:expr) => {};
+    (start_over $kind:ident $given:expr) => { $given.clear() };
+
+    (resolve needed $given:expr) => { $given?.value };
+    (resolve map $given:expr) => { $given };
+    (resolve union $given:expr) => { $given.into_iter().flat_map(|given| given.value).collect() };
+    (resolve $kind:ident $given:expr) => { $crate::tables::declare::values($given) };
+    (resolve $kind:ident $given:expr, $default:expr) => {
+        $given.map_or_else(|| $default, |given| given.value)
+    };
+
+    (flag) => { None };
+    (flag $flag:expr) => { Some($flag) };
+    (repeated one) => { false };
+    (repeated by) => { false };
+    (repeated $kind:ident) => { true };
+    (apply $kind:ident [$apply:expr] $slot:ident $key:ident $read:expr) => { $apply };
+    (apply one [] $slot:ident $key:ident $read:expr) => {
+        |flag, profile| $crate::flags::put(&mut profile.$slot.$key, flag, $read)
+    };
+
+    (answer policy $Policy:ident) => { $Policy };
+    (answer entry $Policy:ident) => { Option<$Policy> };
+    (complete policy $policy:expr) => { $policy };
+    (complete entry $policy:expr) => { Some($policy) };
+    (default entry $Policy:ident $Parsed:ident) => {};
+    (default policy $Policy:ident $Parsed:ident) => {
+        impl Default for $Policy {
+            fn default() -> Self {
+                $crate::tables::declare::KeyTable::resolve($Parsed::default())
+            }
+        }
+    };
+}
+
+pub(crate) use {by_kind, key_table};

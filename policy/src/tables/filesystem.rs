@@ -1,0 +1,150 @@
+//! `[filesystem]`, and the entries of its lists.
+
+use std::path::PathBuf;
+
+use super::declare::{KeyTable, by_kind, entry, key_table, same_keys};
+use crate::error::Located;
+use crate::flags;
+use crate::keys::{ProfileKey, ValueForm, key, words};
+use crate::model::{ProcView, ToolchainMode, WorkdirMode};
+use crate::read::SectionReader;
+use crate::values;
+
+key_table! {
+    ["filesystem"] of filesystem;
+    /// `[filesystem]`.
+    #[derive(Clone, Debug, PartialEq)]
+    policy FilesystemPolicy,
+    read FilesystemKeys and {
+        inherit: bool {
+            form: Truth, read: values::truth, shown: "`true`",
+            about: "`false`: what the profiles below list under `read`, `write`, `scratch` and `decoys` falls away",
+        }
+    };
+    root: one Option<PathBuf> {
+        form: Text, read: values::root, default: None, shown: "the host's",
+        about: "a directory of the host that is the jail's root, read-only; inherited `read` falls away",
+        flag: "root", value: "DIR", under: "Files",
+        help: "Use this directory as the jail's root, read-only, instead of the host's system directories",
+        is_path: true,
+    }
+    toolchain: one ToolchainMode {
+        form: Word(words::<ToolchainMode>), read: values::word, default: ToolchainMode::None, shown: "`none`",
+        about: "whether a command of the caller's `PATH` brings the directory it is installed in along, read-only",
+        flag: "toolchain", value: "WHAT", under: "Files",
+        help: "auto: show the installation that the command belongs to, and put it on PATH",
+    }
+    proc: one ProcView {
+        form: Word(words::<ProcView>), read: values::word, default: ProcView::Common, shown: "`common`",
+        about: "what of `/proc` is there: all but what speaks of the host alone, or nothing but the jail's own processes, so without `cpuinfo`, `meminfo`, `stat`, `sys` and their like",
+    }
+    read: tables HostPath {
+        form: Entries(GIVEN_PATH), read: readable, same: |entry| &entry.path, shown: "`[]`",
+        about: "host paths visible read-only at the same place",
+        flag: "read", value: "PATH", under: "Files", help: "Make this path of the host visible, read-only",
+        is_path: true,
+        apply: |flag, into| flags::push(&mut into.filesystem.read, flag, flags::host_path),
+    }
+    write: tables HostPath {
+        form: Entries(GIVEN_PATH), read: entry::<HostPathKeys, _>, same: |entry| &entry.path, shown: "`[]`",
+        about: "host paths visible and writable at the same place: the only way a run changes the host",
+        flag: "write", value: "PATH", under: "Files", help: "Make this path of the host visible and writable",
+        is_path: true,
+        apply: |flag, into| flags::push(&mut into.filesystem.write, flag, flags::host_path),
+    }
+    scratch: tables ScratchMount {
+        form: Entries("{ path = \"/tmp\", size = \"64M\" }"), read: entry::<ScratchKeys, _>, same: |entry| &entry.path, shown: "`[]`",
+        about: "memory file systems, gone afterwards",
+        flag: "scratch", value: "PATH=SIZE", under: "Files", help: "Mount a tmpfs of this size",
+        apply: |flag, into| flags::push(&mut into.filesystem.scratch, flag, flags::scratch),
+    }
+    workdir: by WorkdirMode {
+        form: Table, read: workdir, default: WorkdirMode::Overlay, shown: "",
+        about: "how the caller's directory appears at `/workspace`",
+        flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
+        apply: |flag, into| flags::put(&mut into.filesystem.workdir, flag, values::word),
+    }
+    decoys: list PathBuf {
+        form: Texts, read: values::decoy, same: |path| path, shown: "`[]`",
+        about: "jail paths where a worthless file is planted to be watched; `~` is `/workspace`; not below another given path",
+    }
+}
+
+/// An entry of `filesystem.read` or `filesystem.write`.
+const GIVEN_PATH: &str = r#"{ path = "/usr", why = "libraries" }"#;
+
+key_table! {
+    ["filesystem.write"] of filesystem;
+    /// A path of the host that the jail is given.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    entry HostPath and {
+        /// True when directories in it may be listed, and not only what is in them opened by name. Always, where
+        /// it may be written.
+        list: bool = true,
+    },
+    read HostPathKeys;
+    path: needed PathBuf {
+        form: Text, read: values::absolute_path, shown: "",
+        about: "absolute, without `.` or `..`",
+    }
+    optional: one bool {
+        form: Truth, read: values::truth, default: false, shown: "`false`",
+        about: "leave it out when the host has no such path, instead of failing the run",
+    }
+    why: one String {
+        form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
+        about: "why the jail is given it",
+    }
+}
+
+pub(super) const WRITE: &[ProfileKey] = HostPathKeys::KEYS;
+
+/// The keys of an entry of `read`: those of `write`, and one more.
+pub(super) const READ: &[ProfileKey] = &{
+    let [path, optional, why] = same_keys(WRITE, "filesystem.read");
+    let list = key(
+        "filesystem.read",
+        "list",
+        ValueForm::Truth,
+        "`true`",
+        "`false`: what it holds can be opened by name, and no directory in it can be listed unless another entry of `read` gives it; neither can the jail's root. Landlock sees to that",
+    );
+    [path, optional, list, why]
+};
+
+fn readable(section: &mut SectionReader<'_, '_, '_>) -> Option<HostPath> {
+    let list = section.value("list", values::truth);
+    let list = list.is_none_or(|list| list.value);
+    entry::<HostPathKeys, _>(section).map(|path| HostPath { list, ..path })
+}
+
+key_table! {
+    ["filesystem.scratch"] of filesystem;
+    /// A tmpfs.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    entry ScratchMount, read ScratchKeys;
+    path: needed PathBuf {
+        form: Text, read: values::absolute_path, shown: "",
+        about: "absolute path in the jail",
+    }
+    /// In bytes.
+    size: needed u64 {
+        form: Size, read: values::memory, shown: "",
+        about: "what it can hold; counts as memory of the jail",
+    }
+    why: one String {
+        form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
+        about: "why the jail is given it",
+    }
+}
+
+#[rustfmt::skip]
+pub(super) const WORKDIR: &[ProfileKey] = &[
+    key("filesystem.workdir", "mode", ValueForm::Word(words::<WorkdirMode>), "`overlay`", "writable with the writes thrown away, read-only, or an empty scratch instead"),
+];
+
+fn workdir(section: &mut SectionReader<'_, '_, '_>, name: &str) -> Option<Located<WorkdirMode>> {
+    let mut mode = None;
+    section.section(name, |section| mode = section.value("mode", values::word));
+    mode
+}

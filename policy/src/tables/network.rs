@@ -1,0 +1,75 @@
+//! `[network]`, and the hosts that it allows.
+
+use std::net::IpAddr;
+
+use super::declare::{by_kind, entry, key_table};
+use crate::address::Subnet;
+use crate::endpoint::{Endpoint, EndpointHost};
+use crate::keys::words;
+use crate::model::NetworkMode;
+use crate::{flags, values};
+
+key_table! {
+    ["network"] of network;
+    /// `[network]`: what the jail may reach.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    policy NetworkPolicy, read NetworkKeys;
+    mode: one NetworkMode {
+        form: Word(words::<NetworkMode>), read: values::word, default: NetworkMode::None, shown: "`none`",
+        about: "a network namespace in which nobody is reached, one with its own loopback, that and the hosts of `allow`, or none: the host's own network",
+        flag: "network", value: "MODE", under: "Network", help: "none, loopback, allow or host",
+    }
+    why: one String {
+        form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
+        about: "why the program needs the mode `host`",
+    }
+    /// Without effect under another mode than [`NetworkMode::Allow`].
+    allow: tables AllowedHost {
+        form: Entries("{ to = \"example.org:443\", why = \"packages\" }"), read: entry::<AllowedKeys, _>, same: |entry| &entry.to, shown: "`[]`",
+        about: "whom the program may talk to over TCP; means the mode `allow`: see [Network](#network)",
+        flag: "allow", value: "HOST:PORT", under: "Network",
+        help: "Allow TCP to this host and port, such as example.org:443; implies --network allow",
+        apply: flags::allow,
+    }
+}
+
+impl From<NetworkMode> for NetworkPolicy {
+    fn from(mode: NetworkMode) -> Self {
+        Self {
+            mode,
+            ..Self::default()
+        }
+    }
+}
+
+key_table! {
+    ["network.allow"] of network;
+    /// An entry of `network.allow`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    entry AllowedHost and {
+        /// The addresses that a name has been resolved to, by the caller that runs the policy; empty before, and for what is
+        /// no name.
+        addresses: Vec<IpAddr> = Vec::new(),
+    },
+    read AllowedKeys;
+    to: needed Endpoint {
+        form: Text, read: values::endpoint, shown: "",
+        about: "`HOST:PORT`: a name, an address or a range such as `10.1.0.0/16`, version 6 in brackets; a port or a range such as `8000-8010`",
+    }
+    why: one String {
+        form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
+        about: "why the program needs it",
+    }
+}
+
+impl AllowedHost {
+    /// The addresses that it means: those of a name, or the one range that is written.
+    pub fn nets(&self) -> impl Iterator<Item = Subnet> {
+        let written = match &self.to.peer {
+            EndpointHost::Net(net) => Some(*net),
+            EndpointHost::Name(_) => None,
+        };
+        let found = self.addresses.iter().copied().map(Subnet::one);
+        written.into_iter().chain(found)
+    }
+}

@@ -1,0 +1,130 @@
+//! `[[rule]]`: what an attempt means.
+
+use super::declare::{by_kind, key_table};
+use crate::address::{Ports, Subnet};
+use crate::glob::Glob;
+use crate::keys::words;
+use crate::model::{AttemptKind, FileFlag, OpenAccess, RuleAction, SameFile, Severity};
+use crate::values;
+
+key_table! {
+    ["rule"] of rules;
+    /// `[[rule]]`: what an attempt means.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    policy Rule and {
+        /// The paths where its patterns match nothing: of a rule on hidden ones what is shown all the same, of one on what is present
+        /// what the home lacks. See [`Policy::settle_shown`](crate::Policy::settle_shown) and
+        /// [`Policy::settle_home`](crate::Policy::settle_home).
+        silent: Option<Glob> = None,
+    },
+    read RuleKeys and {
+        replaces: bool {
+            form: Truth, read: values::truth, shown: "`false`",
+            about: "take the place of the inherited rule of this id",
+        }
+    };
+    id: one String {
+        form: Text, read: values::rule_id, default: String::new(), shown: "",
+        about: "unique; lower-case words joined by `-`",
+    }
+    on: words AttemptKind {
+        form: Words(words::<AttemptKind>), read: values::word, shown: "",
+        about: "the kinds of attempt it speaks of",
+    }
+    /// Empty means every path, but for [`AttemptKind::Map`].
+    path: list Glob {
+        form: Texts, read: values::pattern, shown: "every path",
+        about: "patterns; only with kinds of attempt on a file",
+    }
+    /// Never empty for `open`.
+    access: words OpenAccess {
+        form: Words(words::<OpenAccess>), read: values::word, shown: "both",
+        about: "how the file is opened; only with `open`",
+    }
+    address: list Subnet {
+        form: Texts, read: values::subnet, shown: "every address",
+        about: "addresses and networks, such as `10.0.0.0/8`; only with `connect`, `bind` and `send`",
+    }
+    port: list Ports {
+        form: Ports, read: values::ports, shown: "every port",
+        about: "ports and ranges of them; only with `connect`, `bind` and `send`",
+    }
+    flags: words FileFlag {
+        form: Words(words::<FileFlag>), read: values::word, shown: "any file",
+        about: "states of the file, any of which is meant; only with `open` and `exec`; `truncated` without `path`",
+    }
+    same_file: one SameFile {
+        form: Word(words::<SameFile>), read: values::word, default: SameFile::No, shown: "`no`",
+        about: "whether `path` stands for the files that it names when the run begins, by whatever other name: for certain, or as far as it can be",
+    }
+    yields: one bool {
+        form: Truth, read: values::truth, default: false, shown: "`false`",
+        about: "whether its patterns decide only where no pattern of another rule does; for broad allowances, which then shield nothing",
+    }
+    hidden: one bool {
+        form: Truth, read: values::truth, default: false, shown: "`false`",
+        about: "whether its patterns match only what the profile does not show, by `read`, `write`, `scratch`, `toolchain` or a `root`; for notices about the host's own files, which then fall silent where a profile gives them",
+    }
+    present: one bool {
+        form: Truth, read: values::truth, default: false, shown: "`false`",
+        about: "whether its patterns match, in the program's own home, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any",
+    }
+    /// They match [`ActorPaths::exe`](crate::ActorPaths::exe).
+    exe: list Glob {
+        form: Texts, read: values::pattern, shown: "every program",
+        about: "patterns of the path of the program that acts, since its last execve; of a script, the interpreter: see [Who acts](#who-acts)",
+    }
+    /// They match [`ActorPaths::script`](crate::ActorPaths::script). Empty means every process, also one that runs none.
+    script: list Glob {
+        form: Texts, read: values::pattern, shown: "every process",
+        about: "patterns of the path by which the script that acts was started",
+    }
+    action: one RuleAction {
+        form: Word(words::<RuleAction>), read: values::word, default: RuleAction::Log, shown: "",
+        about: "what to do",
+    }
+    severity: one Severity {
+        form: Word(words::<Severity>), read: values::word, default: Severity::Medium, shown: "`medium`",
+        about: "for the verdict",
+    }
+    technique: one Option<String> {
+        form: Text, read: values::technique, default: None, shown: "none",
+        about: "MITRE ATT&CK technique, such as `T1003.008`",
+    }
+    why: one String {
+        form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
+        about: "for people",
+    }
+}
+
+impl Rule {
+    /// True when the rule is silent about this path: the profile shows it, or the program's home lacks it.
+    #[must_use]
+    pub fn is_silent(&self, path: &[u8]) -> bool {
+        self.silent.iter().any(|glob| glob.matches(path))
+    }
+
+    /// A rule that means every attempt of these kinds, whatever it is on.
+    #[must_use]
+    pub fn new(
+        id: impl Into<String>,
+        on: impl IntoIterator<Item = AttemptKind>,
+        action: RuleAction,
+    ) -> Self {
+        let rule = Self {
+            id: id.into(),
+            on: on.into_iter().collect(),
+            action,
+            ..Self::default()
+        };
+        rule.with_access()
+    }
+
+    /// The rule, for opens of every kind when it does not say for which.
+    pub(crate) fn with_access(mut self) -> Self {
+        if self.access.is_empty() && self.on.contains(&AttemptKind::Open) {
+            self.access = OpenAccess::ALL.iter().copied().collect();
+        }
+        self
+    }
+}
