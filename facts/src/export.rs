@@ -2,12 +2,19 @@
 
 use nix::errno::Errno;
 
-/// The most files and directories of one export.
-pub const MOST_ENTRIES: usize = 10_000;
 /// The deepest directory that is looked into.
 pub const DEEPEST: usize = 64;
-/// The most entries that are told as left behind.
+/// The most entries that are told as left behind, and as symlinks that lead out.
 const MOST_TOLD: usize = 1_000;
+
+/// The bounds of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportBounds {
+    /// Bytes of data, without the holes of sparse files.
+    pub bytes: u64,
+    /// Files, directories and symlinks.
+    pub entries: usize,
+}
 
 /// The part of the workspace that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +30,27 @@ pub enum Scope {
 pub struct Exported {
     /// Files written.
     pub files: u64,
-    /// Bytes in them.
+    /// Bytes in them, without holes.
     pub bytes: u64,
+    /// Symlinks written.
+    pub symlinks: u64,
+    /// Symlinks among them whose text leads out of the directory, in the order in which they were met.
+    pub leading_out: Vec<LeadingOut>,
     /// The entries that stayed behind, in the order in which they were met.
     pub skipped: Vec<Skipped>,
     /// The number of entries that stayed behind beyond the listed ones.
     pub omitted: u64,
     /// True when something stayed behind that the caller had asked for.
     pub lost: bool,
+}
+
+/// A symlink that was kept as it is and leads out of the export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeadingOut {
+    /// Relative to the workspace.
+    pub path: Vec<u8>,
+    /// The text of the symlink.
+    pub text: Vec<u8>,
 }
 
 /// An entry of the workspace that stayed behind.
@@ -45,8 +65,6 @@ pub struct Skipped {
 /// A reason why an entry stayed behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A symlink, which would lead elsewhere.
-    Symlink,
     /// A pipe: to open it is to wait for ever.
     Pipe,
     /// A door to a process.
@@ -57,7 +75,7 @@ pub enum Reason {
     Name,
     /// A size that would pass the limit on bytes.
     Size,
-    /// One entry more than the limit on files and directories.
+    /// One entry more than the limit on their number.
     Count,
     /// A place that lies too deep.
     Depth,
@@ -73,13 +91,12 @@ impl Reason {
     /// For "… was not exported: it …".
     pub fn in_words(self) -> String {
         match self {
-            Reason::Symlink => "is a symlink".into(),
             Reason::Pipe => "is a pipe".into(),
             Reason::Socket => "is a socket".into(),
             Reason::Device => "is a device".into(),
             Reason::Name => "has a name with control characters".into(),
             Reason::Size => "would pass limits.export_size".into(),
-            Reason::Count => format!("would be more than {MOST_ENTRIES} files and directories"),
+            Reason::Count => "would pass limits.export_files".into(),
             Reason::Depth => format!("lies deeper than {DEEPEST} directories"),
             Reason::OtherFileSystem => "lies on another file system".into(),
             Reason::Unreadable(errno) => format!("could not be read: {}", errno.desc()),
@@ -89,14 +106,22 @@ impl Reason {
 
     /// True when the caller may miss it: what is not a file or directory cannot be asked for.
     fn is_loss(self) -> bool {
-        !matches!(
-            self,
-            Reason::Symlink | Reason::Pipe | Reason::Socket | Reason::Device
-        )
+        !matches!(self, Reason::Pipe | Reason::Socket | Reason::Device)
     }
 }
 
 impl Exported {
+    /// Notes a symlink that was written; only the first thousand that lead out are listed.
+    pub fn symlink(&mut self, path: &[u8], text: &[u8]) {
+        self.symlinks += 1;
+        if leads_out(path, text) && self.leading_out.len() < MOST_TOLD {
+            self.leading_out.push(LeadingOut {
+                path: path.to_owned(),
+                text: text.to_owned(),
+            });
+        }
+    }
+
     /// Notes that something stayed behind; only the first thousand are listed.
     pub fn skip(&mut self, path: &[u8], reason: Reason) {
         self.lost |= reason.is_loss();
@@ -108,5 +133,52 @@ impl Exported {
             path: path.to_owned(),
             reason,
         });
+    }
+}
+
+/// True when the text of a symlink at a path, relative to a directory, leads out of that directory.
+fn leads_out(path: &[u8], text: &[u8]) -> bool {
+    let mut depth = path.iter().filter(|byte| **byte == b'/').count();
+    let mut names = text.split(|byte| *byte == b'/');
+    text.starts_with(b"/")
+        || names.any(|name| match name {
+            b"" | b"." => false,
+            b".." => match depth.checked_sub(1) {
+                Some(above) => {
+                    depth = above;
+                    false
+                }
+                None => true,
+            },
+            _ => {
+                depth += 1;
+                false
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leads_out;
+
+    #[test]
+    fn a_symlink_leads_out_by_its_text() {
+        let out = |path: &str, text: &str| leads_out(path.as_bytes(), text.as_bytes());
+        for (path, text) in [
+            ("a", "/etc/passwd"),
+            ("a", ".."),
+            ("d/a", "../../x"),
+            ("a", "d/../../x"),
+        ] {
+            assert!(out(path, text), "{path} -> {text}");
+        }
+        for (path, text) in [
+            ("a", "b"),
+            ("d/a", "../x"),
+            ("d/e/a", "../../x/./y"),
+            ("a", "d/../x"),
+        ] {
+            assert!(!out(path, text), "{path} -> {text}");
+        }
     }
 }

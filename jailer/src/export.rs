@@ -1,20 +1,21 @@
 //! Export: brings what a run left in its workspace out to a directory of the host.
 //!
 //! Runs as: the supervisor, when everything inside is dead. The tree is hostile all the same: its
-//! names, links, sizes and depths were chosen by the program. Regular files alone are copied, as
-//! plain files of the caller; nothing is followed, nothing outside of the directory is touched,
-//! and the whole is bounded. Whatever stays behind is listed with the reason.
+//! names, links, sizes and depths were chosen by the program. Regular files, directories and symlinks are copied, as
+//! the caller's; no symlink is followed, nothing outside of the directory is touched,
+//! and the whole is bounded. Whatever stays behind is listed with the reason, and so is a symlink that leads out.
 
+mod content;
 mod destination;
 mod walk;
 
-use turnkey_facts::export::{Exported, Scope};
+use turnkey_facts::export::{ExportBounds, Exported, Scope};
 
 use crate::jail::JailExit;
 pub use destination::{DestinationError, ExportDestination};
 
 impl JailExit {
-    /// Copies the workspace's files to `destination`, at most `bytes` of them.
+    /// Copies the workspace's files to `destination`, within `bounds`.
     ///
     /// # Errors
     /// When the directory cannot be made or is not what it was any more, or when the workspace
@@ -23,10 +24,10 @@ impl JailExit {
         &self,
         destination: &ExportDestination,
         scope: Scope,
-        bytes: u64,
+        bounds: ExportBounds,
     ) -> Result<Exported, DestinationError> {
         let sides = self.overlay.as_ref().ok_or(DestinationError::NoOverlay)?;
         let directory = destination.open()?;
-        Ok(walk::export(sides, &directory, scope, bytes))
+        Ok(walk::export(sides, &directory, scope, bounds))
     }
 }

@@ -22,9 +22,15 @@ pub struct Export {
     pub scope: Extent,
     /// Files written.
     pub files: u64,
-    /// Bytes in them.
+    /// Bytes in them, without the holes of sparse files.
     pub bytes: u64,
-    /// True when no file or directory stayed behind; symlinks, pipes, sockets and devices cannot
+    /// Symlinks written, as they are.
+    #[serde(default)]
+    pub symlinks: u64,
+    /// The symlinks among them that lead out of the directory, in the order in which they were met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leading_out: Vec<LeadingOut>,
+    /// True when no file, directory or symlink stayed behind; pipes, sockets and devices cannot
     /// be asked for.
     pub complete: bool,
     /// The reason why there is no export at all; absent otherwise.
@@ -45,6 +51,16 @@ pub enum Extent {
     Everything,
     /// The files that the run added or modified.
     Changes,
+}
+
+/// A symlink that leads out of the export.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct LeadingOut {
+    /// Relative to the workspace.
+    pub path: String,
+    /// The path that it leads to.
+    pub to: String,
 }
 
 /// An entry of the workspace that stayed behind.
@@ -74,6 +90,8 @@ impl Export {
             },
             files: exported.files,
             bytes: exported.bytes,
+            symlinks: exported.symlinks,
+            leading_out: exported.leading_out.iter().map(leading_out).collect(),
             complete: error.is_none() && !exported.lost,
             error: error.map(|error| escape(error.as_bytes())),
             skipped: exported.skipped.iter().map(skipped).collect(),
@@ -88,15 +106,31 @@ impl Export {
         if let Some(error) = &self.error {
             return writeln!(out, "turnkey: nothing was exported to {directory}: {error}");
         }
-        if quiet && self.complete {
-            return Ok(());
+        if !quiet || !self.complete {
+            let (files, bytes) = (self.files, size(self.bytes));
+            writeln!(
+                out,
+                "turnkey: exported {files} files, {bytes}, to {directory}"
+            )?;
         }
-        let (files, bytes) = (self.files, size(self.bytes));
-        writeln!(
-            out,
-            "turnkey: exported {files} files, {bytes}, to {directory}"
-        )?;
+        if !quiet {
+            self.tell_of_what_leads_out(out)?;
+        }
         self.tell_of_what_is_missing(out)
+    }
+
+    fn tell_of_what_leads_out(&self, out: &mut impl Write) -> io::Result<()> {
+        let named = self.leading_out.iter().take(NAMED);
+        let named: Vec<String> = named
+            .map(|link| format!("{} -> {}", quote(&link.path), quote(&link.to)))
+            .collect();
+        let more = match self.leading_out.len().saturating_sub(NAMED) {
+            _ if named.is_empty() => return Ok(()),
+            0 => String::new(),
+            more => format!("; and {more} more, see the report"),
+        };
+        let named = named.join("; ");
+        writeln!(out, "turnkey: symlinks that lead out of it: {named}{more}")
     }
 
     fn tell_of_what_is_missing(&self, out: &mut impl Write) -> io::Result<()> {
@@ -120,6 +154,13 @@ impl Export {
             String::new()
         };
         writeln!(out, "turnkey: {what}: {}{more}", named.join("; "))
+    }
+}
+
+fn leading_out(link: &turnkey_facts::export::LeadingOut) -> LeadingOut {
+    LeadingOut {
+        path: escape(&link.path),
+        to: escape(&link.text),
     }
 }
 
@@ -157,9 +198,11 @@ mod tests {
 
     #[test]
     fn a_gap_is_told_even_to_the_quiet() {
-        let link = left(b"link", Reason::Symlink);
-        assert_eq!(told(link.clone(), true), "");
-        assert!(told(link, false).contains("left out: link is a symlink"));
+        let pipe = left(b"pipe", Reason::Pipe);
+        for quiet in [true, false] {
+            assert!(told(pipe.clone(), quiet).contains("left out: pipe is a pipe"));
+        }
+        assert_eq!(told(Exported::default(), true), "");
         assert!(told(left(b"big", Reason::Size), true).contains("NOT COMPLETE: big would pass"));
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use turnkey_facts::export::Scope;
+use turnkey_facts::export::{ExportBounds, Scope};
 use turnkey_jailer::JailExit;
 use turnkey_jailer::export::ExportDestination;
 use turnkey_policy::{Policy, WorkdirMode};
@@ -44,8 +44,12 @@ impl WantedExport {
     /// Brings it out. The program has run and has its own outcome: what fails here is part of the
     /// report.
     pub fn take(&self, exit: &JailExit, policy: &Policy) -> Export {
-        let bytes = policy.limits.export_size;
-        let exported = exit.export(&self.destination, self.scope, bytes);
+        let limits = &policy.limits;
+        let bounds = ExportBounds {
+            bytes: limits.export_size,
+            entries: usize::try_from(limits.export_files).unwrap_or(usize::MAX),
+        };
+        let exported = exit.export(&self.destination, self.scope, bounds);
         let exported = exported.map_err(|error| advice::explain(&error.into()));
         Export::new(&self.path, self.scope, exported)
     }

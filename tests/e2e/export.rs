@@ -1,7 +1,7 @@
 //! What `--export` brings out of a hostile workspace, and that it touches nothing else.
 
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use turnkey_tests::{Mount, Ran, Run, as_nobody, outside, scratch};
@@ -147,22 +147,30 @@ fn j56_collecting_results_follows_nothing_and_opens_no_door() {
     ran.expect_code(0);
     ran.expect(ran.stdout.is_empty(), "no device could be made");
     ran.expect(
-        listing(&out) == ["d/toolf", "d/twinf", "dd"],
-        "regular files alone",
+        listing(&out) == ["d/toolf", "d/twinf", "dd", "linkl", "out.txtl", "rootl"],
+        "regular files, and symlinks as such",
     );
+    for (link, to) in [
+        ("link", place.clone()),
+        ("out.txt", format!("{place}/secret")),
+        ("root", "/".to_owned()),
+    ] {
+        let text = std::fs::read_link(out.join(link)).unwrap();
+        ran.expect(text.display().to_string() == to, "each as it was");
+        let told = ran.list("/export/leading_out").iter();
+        let mut told = told.filter(|one| one["path"] == link && one["to"] == to);
+        ran.expect(told.next().is_some(), "and told to lead out");
+    }
     let mode = out.join("d/tool").metadata().unwrap().permissions().mode();
     ran.expect(mode & 0o7777 == 0o755, "it can be run, as the caller");
-    for (path, reason) in [
-        ("link", "is a symlink"),
-        ("out.txt", "is a symlink"),
-        ("root", "is a symlink"),
-        ("pipe", "is a pipe"),
-        ("socket", "is a socket"),
-    ] {
+    for (path, reason) in [("pipe", "is a pipe"), ("socket", "is a socket")] {
         ran.expect(reason_of(&ran, path) == reason, path);
     }
     ran.expect(
-        ran.stderr.contains("left out: link is a symlink"),
+        ran.stderr.contains("left out: pipe is a pipe")
+            && ran
+                .stderr
+                .contains("symlinks that lead out of it: link -> "),
         "it is told",
     );
     ran.expect(ran.took.as_secs() < 20, "no pipe was waited for");
@@ -174,13 +182,73 @@ os.mkdir('closed'); open('closed/file', 'w').write('x'); os.chmod('closed/file',
 open(b'new\nturnkey: clean', 'w').write('x')
 open(b'clear\x1b[2J', 'w').write('x')
 open(b'caf\xe9', 'w').write('x')
-with open('sparse', 'w') as file:
-    file.truncate(40 << 20)
+open('full', 'wb').write(b'x' * (2 << 20))
 os.mkdir('deep'); os.chdir('deep')
 for _ in range(80):
     os.mkdir('d'); os.chdir('d')
 open('bottom', 'w').write('x')
 ";
+
+#[test]
+fn what_comes_out_is_what_was_there() {
+    const MAKES: &str = r"
+import os
+os.mkdir('d'); open('d/tool', 'w').write('x'); os.chmod('d/tool', 0o750)
+os.link('d/tool', 'twin'); os.symlink('d/tool', 'link'); open('plain', 'w').write('x'); os.chmod('plain', 0o640)
+with open('sparse', 'wb') as file:
+    file.write(b'begin'); file.seek(32 << 20); file.write(b'end'); file.truncate(40 << 20)
+for name in ['d/tool', 'plain', 'd']: os.utime(name, (1, 1000000000))
+os.utime('link', (1, 1000000000), follow_symlinks=False)
+";
+    let above = scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out)
+        .option("--export-size 1M --quiet")
+        .run(&["python3", "-c", MAKES]);
+    ran.expect_code(0);
+    ran.expect(ran.at("/export/complete") == true, "all of it");
+    ran.expect(ran.stderr.is_empty(), "nothing to tell");
+    let stat = |name: &str| out.join(name).symlink_metadata().unwrap();
+    for (name, mode) in [("d/tool", 0o750), ("plain", 0o640), ("d", 0o755)] {
+        let stat = stat(name);
+        ran.expect(stat.permissions().mode() & 0o7777 == mode, "its mode");
+        ran.expect(stat.mtime() == 1_000_000_000, "its time");
+    }
+    ran.expect(stat("link").mtime() == 1_000_000_000, "a symlink's own");
+    ran.expect(
+        std::fs::read_link(out.join("link")).unwrap() == Path::new("d/tool"),
+        "its text",
+    );
+    ran.expect(ran.list("/export/leading_out").is_empty(), "within");
+    let (tool, twin) = (stat("d/tool"), stat("twin"));
+    ran.expect(
+        tool.ino() == twin.ino() && tool.nlink() == 2,
+        "one file under both names",
+    );
+    let sparse = std::fs::read(out.join("sparse")).unwrap();
+    ran.expect(sparse.len() == 40 << 20, "as long as it was");
+    ran.expect(
+        sparse.starts_with(b"begin") && sparse[32 << 20..].starts_with(b"end"),
+        "with its data",
+    );
+    ran.expect(stat("sparse").blocks() * 512 < 1 << 20, "and its holes");
+}
+
+#[test]
+fn the_number_of_files_is_a_limit() {
+    let above = scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out)
+        .option("--export-files 8 --quiet")
+        .shell("for i in 1 2 3 4 5 6 7 8 9; do : > f$i; done");
+    ran.expect_code(125);
+    ran.expect(listing(&out).len() == 8, "as many as there may be");
+    ran.expect(
+        reason_of(&ran, "f9").contains("export_files"),
+        "the key is named",
+    );
+    ran.expect(ran.stderr.contains("NOT COMPLETE"), "even to the quiet");
+}
 
 #[test]
 fn j57_a_tree_made_to_hurt_is_walked_and_cleared_away() {
@@ -212,8 +280,8 @@ fn j57_a_tree_made_to_hurt_is_walked_and_cleared_away() {
     let latin = std::ffi::OsStr::from_bytes(b"caf\xe9");
     ran.expect(out.join(latin).is_file(), "bytes are bytes");
     ran.expect(
-        reason_of(&ran, "sparse").contains("export_size"),
-        "holes count",
+        reason_of(&ran, "full").contains("export_size"),
+        "bytes are bounded",
     );
     ran.expect(
         reason_of(&ran, "clear\\x1b[2J").contains("control"),

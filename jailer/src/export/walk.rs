@@ -1,30 +1,39 @@
 //! The walk over both sides of the overlay, as overlayfs would merge them, without mounting it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
-use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::fcntl::{AtFlags, readlinkat};
+use nix::sys::stat::{
+    FileStat, Mode, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, utimensat,
+};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
 
-use turnkey_facts::export::{DEEPEST, Exported, MOST_ENTRIES, Reason, Scope};
+use turnkey_facts::export::{DEEPEST, ExportBounds, Exported, Reason, Scope};
 
+use super::content;
+use crate::kernel_file;
 use crate::rootfs::OverlaySides;
 use crate::rootfs::changes::is_whiteout;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::sys;
 
 /// Copies the workspace to `to`.
-pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bytes: u64) -> Exported {
+pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bounds: ExportBounds) -> Exported {
     let mut walk = ExportWalk {
         scope,
-        room: bytes,
+        bounds,
         entries: 0,
+        root: to.as_fd(),
+        written: HashMap::new(),
+        withheld: umask(),
         itself: identity(to.as_fd()),
         decoys: &sides.decoys,
         exported: Exported::default(),
@@ -53,9 +62,15 @@ struct MergedEntry<'a> {
 
 struct ExportWalk<'a> {
     scope: Scope,
-    /// Bytes that may still be written.
-    room: u64,
+    /// The bounds, of which the bytes go down with each file.
+    bounds: ExportBounds,
     entries: usize,
+    /// The directory that is written to.
+    root: BorrowedFd<'a>,
+    /// The files with several names that were written, by device and inode, each with its first path.
+    written: HashMap<(u64, u64), CString>,
+    /// The rights that the caller's umask withholds.
+    withheld: u32,
     /// The directory that is written to may lie in the workspace.
     itself: Option<(u64, u64)>,
     decoys: &'a PlantedDecoys,
@@ -88,12 +103,12 @@ impl ExportWalk<'_> {
         let lower = merged.lower.filter(|_| self.scope == Scope::Everything);
         let mut all = BTreeSet::new();
         for side in merged.upper.into_iter().chain(lower) {
-            match names(side, MOST_ENTRIES + 1) {
+            match names(side, self.bounds.entries.saturating_add(1)) {
                 Ok(names) => all.extend(names),
                 Err(errno) => self.exported.skip(path, Reason::Unreadable(errno)),
             }
         }
-        if all.len() > MOST_ENTRIES {
+        if all.len() > self.bounds.entries {
             // Not all were listed, and no bound on what else there is would be told.
             self.exported.skip(path, Reason::Count);
         }
@@ -114,7 +129,7 @@ impl ExportWalk<'_> {
         match entry.stat.st_mode & libc::S_IFMT {
             libc::S_IFDIR => self.inner(merged, &entry, to, path, depth),
             libc::S_IFREG => self.file(&entry, to, path),
-            libc::S_IFLNK => Err(Reason::Symlink),
+            libc::S_IFLNK => self.symlink(&entry, to, path),
             libc::S_IFIFO => Err(Reason::Pipe),
             libc::S_IFSOCK => Err(Reason::Socket),
             _ => Err(Reason::Device),
@@ -153,7 +168,7 @@ impl ExportWalk<'_> {
             lower: lower.as_ref().map(AsFd::as_fd),
         };
         self.directory(inner, made.as_fd(), path, depth + 1);
-        fchmod(&made, Mode::from_bits_truncate(0o755)).map_err(Reason::Unwritable)?;
+        self.finish(&made, &entry.stat, 0o700)?;
         let in_the_way = lower.is_some() || self.decoys.has_below(path);
         if self.scope == Scope::Changes && in_the_way {
             // It was only in the way to what changed in it. When something did, it stays.
@@ -174,23 +189,77 @@ impl ExportWalk<'_> {
         if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
             return Err(Reason::Device);
         }
-        // The size that it claims, holes and all: a sparse file is as large as it will be read.
         let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
-        if size > self.room {
-            return Err(Reason::Size);
-        }
         if self.decoys.is_planted_at(path) && self.is_decoy(&opened, size, path) {
             return Ok(());
         }
         self.admit(entry.name)?;
-        let written = copy(opened, size, entry.name, to, stat.st_mode).inspect_err(|_| {
+        let id = (stat.st_dev, stat.st_ino);
+        if let Some(first) = self.written.get(&id) {
+            let linked = linkat(
+                self.root,
+                first.as_c_str(),
+                to,
+                entry.name,
+                AtFlags::empty(),
+            );
+            linked.map_err(Reason::Unwritable)?;
+            self.exported.files += 1;
+            return Ok(());
+        }
+        let written = self.copy(&opened, &stat, entry.name, to).inspect_err(|_| {
             // Half a file is worse than none; that it cannot be removed either changes nothing.
             let _ = unlinkat(to, entry.name, UnlinkatFlags::NoRemoveDir);
         })?;
-        self.room -= written;
+        if stat.st_nlink > 1 {
+            self.written
+                .extend(CString::new(path).ok().map(|path| (id, path)));
+        }
+        self.bounds.bytes -= written;
         self.exported.files += 1;
         self.exported.bytes += written;
         Ok(())
+    }
+
+    /// A new file with the content, the rights and the time of `from`, and nothing else of it: no foreign owner, no
+    /// set-user-id, no attribute. The answer is the bytes of data.
+    fn copy(
+        &self,
+        from: &OwnedFd,
+        stat: &FileStat,
+        name: &CStr,
+        to: BorrowedFd<'_>,
+    ) -> Result<u64, Reason> {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+        let made = sys::open_beneath(to, name, flags, 0o600).map_err(Reason::Unwritable)?;
+        let written = content::copy(from.as_fd(), made.as_fd(), stat, self.bounds.bytes)?;
+        self.finish(&made, stat, 0o600)?;
+        Ok(written)
+    }
+
+    /// The same text under the same name; nothing is followed.
+    fn symlink(
+        &mut self,
+        entry: &MergedEntry<'_>,
+        to: BorrowedFd<'_>,
+        path: &[u8],
+    ) -> Result<(), Reason> {
+        let text = readlinkat(entry.side, entry.name).map_err(Reason::Unreadable)?;
+        self.admit(entry.name)?;
+        symlinkat(text.as_os_str(), to, entry.name).map_err(Reason::Unwritable)?;
+        let (before, changed) = (TimeSpec::UTIME_OMIT, changed_at(&entry.stat));
+        let flags = UtimensatFlags::NoFollowSymlink;
+        utimensat(to, entry.name, &before, &changed, flags).map_err(Reason::Unwritable)?;
+        self.exported.symlink(path, text.as_bytes());
+        Ok(())
+    }
+
+    /// Gives a file or directory the rights and the time that it had: what its owner needs to use it always, nothing that the
+    /// caller's umask withholds.
+    fn finish(&self, made: &OwnedFd, stat: &FileStat, always: u32) -> Result<(), Reason> {
+        let rights = (stat.st_mode & 0o777 & !self.withheld) | always;
+        fchmod(made, Mode::from_bits_truncate(rights)).map_err(Reason::Unwritable)?;
+        futimens(made, &TimeSpec::UTIME_OMIT, &changed_at(stat)).map_err(Reason::Unwritable)
     }
 
     /// True for a decoy of turnkey's that is unchanged, which is no result of the program.
@@ -208,12 +277,12 @@ impl ExportWalk<'_> {
             && self.decoys.is_planted(path, &content)
     }
 
-    /// Counts one more file or directory.
+    /// Counts one more entry.
     fn admit(&mut self, name: &CStr) -> Result<(), Reason> {
         if name.to_bytes().iter().any(u8::is_ascii_control) {
             return Err(Reason::Name);
         }
-        if self.entries >= MOST_ENTRIES {
+        if self.entries >= self.bounds.entries {
             return Err(Reason::Count);
         }
         self.entries += 1;
@@ -221,30 +290,18 @@ impl ExportWalk<'_> {
     }
 }
 
-/// A new file with what `from` holds, `size` bytes at most. Of its mode only the right to run it
-/// is kept: no foreign owner, no set-user-id, no attribute comes along.
-fn copy(
-    from: OwnedFd,
-    size: u64,
-    name: &CStr,
-    to: BorrowedFd<'_>,
-    mode: u32,
-) -> Result<u64, Reason> {
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-    let made = sys::open_beneath(to, name, flags, 0o600).map_err(Reason::Unwritable)?;
-    let mut made = File::from(made);
-    let written = std::io::copy(&mut File::from(from).take(size), &mut made);
-    let failed = |error: std::io::Error| {
-        Reason::Unwritable(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
-    };
-    let written = written.map_err(failed)?;
-    let run = if mode & libc::S_IXUSR == 0 {
-        0o644
-    } else {
-        0o755
-    };
-    fchmod(&made, Mode::from_bits_truncate(run)).map_err(Reason::Unwritable)?;
-    Ok(written)
+fn changed_at(stat: &FileStat) -> TimeSpec {
+    TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec)
+}
+
+/// The rights that the caller withholds from new files, proc_pid_status(5); umask(2) itself can only be asked by changing it.
+fn umask() -> u32 {
+    let status = kernel_file::read("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let octal = lines.find_map(|line| line.strip_prefix("Umask:"));
+    octal
+        .and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok())
+        .unwrap_or(0o022)
 }
 
 /// The entry that shows under a name: the upper side's, unless that says the name is gone, then the lower's.

@@ -83,6 +83,11 @@ key_table! {
         about: "per process",
         flag: "open-files", value: "COUNT", under: "Limits", help: "Open file descriptors of one process",
     }
+    export_files: one u32 {
+        form: Count, read: values::open_files, default: 10_000, shown: "`10000`",
+        about: "files, directories and symlinks that `--export` writes to the host",
+        flag: "export-files", value: "COUNT", under: "Limits", help: "Number of the files that --export writes",
+    }
     export_size: one u64 {
         form: Size, read: values::size, default: 256 << 20, shown: "`256M`",
         about: "what `--export` writes to the host",
