@@ -9,7 +9,7 @@ use crate::path::{self, Place, is_directory};
 use crate::read::{self, Scratch, Step, offset};
 
 /// Bytes that two names are compared by in a round.
-const AT_ONCE: u32 = 32;
+const AT_ONCE: u32 = 8;
 
 /// Most entries, mounts and components that are looked at: what is further behind is not found.
 const ROUNDS: u32 = 1024;
@@ -162,8 +162,8 @@ impl Course {
         }
         let text: u64 = read::kernel(name + u64::from(offset!(qstr_name)));
         let of = |address: u64| {
-            let words = read::kernel(address + u64::from(self.same));
-            cut(words, length.wrapping_sub(self.same))
+            let word = read::kernel(address + u64::from(self.same));
+            cut(word, length.wrapping_sub(self.same))
         };
         of(text) == of(self.rest)
     }
@@ -191,19 +191,14 @@ fn entries() -> (u32, u32) {
     }
 }
 
-/// The first so many bytes of these, and zeros behind them.
+/// The first so many bytes of a word, and zeros behind them.
 #[inline(always)]
-fn cut(mut words: [u64; 4], length: u32) -> [u64; 4] {
-    let mut left = length;
-    for word in &mut words {
-        if left == 0 {
-            *word = 0;
-        } else if left < 8 {
-            *word &= u64::MAX >> (64 - 8 * left);
-        }
-        left = left.saturating_sub(8);
+fn cut(word: u64, length: u32) -> u64 {
+    if length < AT_ONCE {
+        word & (u64::MAX >> (64 - 8 * length))
+    } else {
+        word
     }
-    words
 }
 
 /// True when the path that is the first `length` bytes of the text, from a directory on, is certainly no directory's. Of

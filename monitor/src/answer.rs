@@ -157,6 +157,19 @@ impl Answers<'_> {
         self.file(named(file), column::CHMOD)
     }
 
+    /// Answer to a call with a kind of its own beside a wider one, on this path.
+    #[must_use]
+    pub fn own(self, on: AttemptKind, path: &[u8]) -> Option<(usize, RuleAction)> {
+        let own = column::own(on_code(on));
+        let wider = match on.counts_as() {
+            AttemptKind::Open => [column::WRITE, column::WRITE],
+            AttemptKind::Unlink => [column::UNLINK, column::WRITE],
+            AttemptKind::Chmod => [column::CHMOD, column::CHMOD],
+            _ => [column::ATTRIBUTE, column::ATTRIBUTE],
+        };
+        self.strongest(Known::at(path), [own, wider[0], wider[1]])
+    }
+
     /// Answer to taking a file out from under this path: what reading, writing, executing and mapping it would be
     /// answered there.
     #[must_use]

@@ -5,6 +5,7 @@
 //! the answer. Nothing is approximated: what does not fit is refused whole.
 
 mod home;
+mod kinds;
 mod patterns;
 
 use std::cmp::Reverse;
@@ -35,6 +36,7 @@ use crate::tier::Tier;
 use crate::tracepoints::interrupts_tracepoints_here;
 use crate::wire::on_code;
 
+use kinds::{REST, column_of};
 use patterns::Patterns;
 
 /// Errors of a policy that the kernel's programs cannot enforce.
@@ -427,31 +429,6 @@ struct Orders {
     write: Vec<Candidate>,
     /// The columns behind [`column::BOTH`], in their order.
     rest: [Vec<Candidate>; REST.len()],
-}
-
-/// The kinds of the columns behind [`column::BOTH`], but for [`column::AWAY`].
-const REST: [AttemptKind; 16] = [
-    AttemptKind::Exec,
-    AttemptKind::Link,
-    AttemptKind::Rename,
-    AttemptKind::Unlink,
-    AttemptKind::Chmod,
-    AttemptKind::Map,
-    AttemptKind::Stat,
-    AttemptKind::Attribute,
-    AttemptKind::Mkdir,
-    AttemptKind::Rmdir,
-    AttemptKind::Symlink,
-    AttemptKind::Mknod,
-    AttemptKind::Truncate,
-    AttemptKind::Chown,
-    AttemptKind::Utimens,
-    AttemptKind::Xattr,
-];
-
-/// The column of an answer: one stands between, which is no kind's.
-const fn column_of(answer: u32) -> u32 {
-    answer + (answer >= column::AWAY) as u32
 }
 
 impl Orders {

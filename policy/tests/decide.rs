@@ -349,3 +349,52 @@ fn who_unlinks_a_file_writes_at_its_name() {
     assert_eq!(on_name(AttemptKind::Unlink, "/x"), None);
     assert_eq!(on_name(AttemptKind::Chmod, "/a"), None);
 }
+
+/// Rules on the wider kind hold beside those on the call's own kind.
+#[test]
+fn a_call_of_a_kind_of_its_own_is_one_of_the_wider_kind_too() {
+    for (on, wider) in [
+        (AttemptKind::Mkdir, AttemptKind::Open),
+        (AttemptKind::Symlink, AttemptKind::Open),
+        (AttemptKind::Mknod, AttemptKind::Open),
+        (AttemptKind::Truncate, AttemptKind::Open),
+        (AttemptKind::Rmdir, AttemptKind::Unlink),
+        (AttemptKind::Chown, AttemptKind::Chmod),
+        (AttemptKind::Utimens, AttemptKind::Attribute),
+        (AttemptKind::Xattr, AttemptKind::Attribute),
+    ] {
+        let access = if wider == AttemptKind::Open {
+            &[OpenAccess::Write][..]
+        } else {
+            &[]
+        };
+        let own = |action| rule("own", on, &["/x"], &[], action);
+        let of_wider = |action| rule("wider", wider, &["/x"], access, action);
+        let attempt = Attempt {
+            path: Some(b"/x"),
+            ..Attempt::new(on)
+        };
+        let decided = |rules: &[Rule]| decide(rules, &attempt);
+        assert_eq!(decided(&[own(RuleAction::Kill)]), Some(0), "{on}");
+        assert_eq!(decided(&[of_wider(RuleAction::Kill)]), Some(0), "{on}");
+        let rules = [own(RuleAction::Allow), of_wider(RuleAction::Kill)];
+        assert_eq!(
+            decided(&rules),
+            Some(1),
+            "{on}: allowing it overrides nothing"
+        );
+        let rules = [own(RuleAction::Kill), of_wider(RuleAction::Allow)];
+        assert_eq!(
+            decided(&rules),
+            Some(0),
+            "{on}: nor does allowing the wider"
+        );
+        let other = Attempt {
+            on: wider,
+            access,
+            ..attempt
+        };
+        let rules = [own(RuleAction::Kill)];
+        assert_eq!(decide(&rules, &other), None, "{on} is not all of {wider}");
+    }
+}

@@ -436,3 +436,45 @@ fn a_list_of_who_may_what_is_not_set_where_the_mode_may_not_be_changed() {
     ran.expect(ran.stdout.matches(" -1\n").count() == 3, "each is refused");
     ran.expect(!ran.violations().is_empty(), "and told");
 }
+
+/// A kind of call, and a way of doing it to `/workspace/x`.
+const OWN_KINDS: [(&str, &str); 6] = [
+    ("mkdir", "os.mkdir('x')"),
+    ("rmdir", "os.mkdir('d'); os.rename('d', 'x'); os.rmdir('x')"),
+    ("symlink", "os.symlink('a', 'x')"),
+    ("mknod", "os.mkfifo('x')"),
+    (
+        "truncate",
+        "open('x', 'w').write('text'); os.truncate('x', 0)",
+    ),
+    (
+        "chown",
+        "open('x', 'w').close(); os.chown('x', os.getuid(), -1)",
+    ),
+];
+
+#[test]
+fn a_call_of_its_own_kind_is_denied_and_had_no_effect() {
+    for (kind, way) in OWN_KINDS {
+        let program = format!(
+            "import os\ntry:\n {way}\n print('done')\nexcept PermissionError: print('denied')\n\
+             found = os.lstat('x') if os.path.lexists('x') else None\n\
+             print(found and (found.st_size if found.st_mode & 0o100000 else 'there'))"
+        );
+        let free = Run::new().python(&program);
+        free.expect(
+            free.stdout.starts_with("done\n"),
+            &format!("the control: {kind}"),
+        );
+        let ran = under(&rule(kind, "/workspace/x", "deny")).python(&program);
+        let left = match kind {
+            "rmdir" => "there",
+            "truncate" => "4",
+            "chown" => "0",
+            _ => "None",
+        };
+        ran.expect(ran.stdout == format!("denied\n{left}\n"), kind);
+        let told = ran.violations().first().map(|told| told["on"].clone());
+        ran.expect(told == Some(kind.into()), "and told by its kind");
+    }
+}

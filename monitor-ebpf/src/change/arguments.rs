@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     pub(super) on: u8,
     /// The column in which the rules are asked of every name.
     pub(super) column: u32,
-    /// That of the call's own kind, in which they are asked of the object; the same without one.
+    /// The column of the call's own kind, in which they are asked of the object; the same without one.
     pub(super) own: u32,
     /// Bits of [`effect`].
     pub(super) effects: u32,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::compare::{BLIND, Reached, count, disagreement};
+use crate::compare::{BLIND, BUSY, Reached, count, disagreement};
 use crate::enforce::escape;
 use crate::generate::generate;
 use crate::jail::{Bench, Way};
@@ -93,7 +93,9 @@ impl Summary {
         } else {
             disagreement(program, &outcome)
         };
-        let is_blind = what.as_ref().is_some_and(|what| what.contains(BLIND));
+        let is_blind = what
+            .as_ref()
+            .is_some_and(|what| [BLIND, BUSY].iter().any(|blind| what.contains(blind)));
         if is_blind && !Self::is_again(bench, program, way)? {
             self.blind += 1;
             return Ok(true);

@@ -192,6 +192,9 @@ fn stays(program: &Program) -> bool {
 /// moment when the call returns.
 pub const BLIND: &str = "told as unreadable, and it can be read";
 
+/// Part of what is said of memory that could not be looked at, as another thread held its lock.
+pub const BUSY: &str = r#""memory":["unknown"]"#;
+
 /// Goes along what has to be told and what is; where something may be left out, both ways.
 fn of_thread_differs(
     calls: &[Seen],

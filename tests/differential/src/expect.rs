@@ -163,7 +163,12 @@ pub fn expected(seen: &Seen, looked: Option<&Looked>, context: &Context<'_>) -> 
                     call: None,
                     ..refused
                 };
-                vec![of_the_dead.optional()]
+                // What it was to send is there to be read.
+                let question = Expected {
+                    kinds: vec!["question"],
+                    ..of_the_dead.clone()
+                };
+                vec![of_the_dead.optional(), question.optional()]
             }
             // Every program with threads asks for it; it is told when the flags ask for a namespace.
             _ if seen.number == CLONE3 => by_filter(shape, refused).when(context.clone3),

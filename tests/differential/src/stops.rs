@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IoSliceMut, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -59,8 +60,9 @@ pub struct Image {
 /// A file that is mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
-    /// True when some directory has it.
-    pub has_name: bool,
+    /// True when some directory has it; `None` when it lost a name, and stat(2) says that it has more: an overlay counts
+    /// those of the file behind, from before the run.
+    pub has_name: Option<bool>,
     /// True when the descriptor may be written to.
     pub is_writable: bool,
 }
@@ -224,9 +226,12 @@ fn look_at_mapped(task: Pid, looked: &mut Looked) {
     };
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| i64::from_str_radix(flags.trim(), 8).ok());
+    let link = fs::read_link(format!("/proc/{task}/fd/{descriptor}"));
+    let is_removed = link.is_ok_and(|link| link.as_os_str().as_bytes().ends_with(b" (deleted)"));
     looked.mapped = flags.map(|flags| Mapped {
-        has_name: file.nlink() != 0,
-        is_writable: flags & 3 != 0,
+        has_name: (file.nlink() == 0 || !is_removed).then_some(file.nlink() != 0),
+        // Access mode 3 gives no right to do either.
+        is_writable: matches!(flags & 3, 1 | 2),
     });
 }
 

@@ -58,9 +58,11 @@ impl One<'_> {
             // Nobody knows what it would have been.
             (_, Some(None)) if self.result == EBADF => Some(true),
             (_, Some(Some(file))) if self.result != EBADF => {
-                let is_nameless = !file.has_name;
                 let shared = self.args[3] & 0xf != PRIVATE && file.is_writable;
-                Some(is_nameless || shared || writes)
+                match file.has_name {
+                    None if !shared && !writes => None,
+                    has_name => Some(has_name == Some(false) || shared || writes),
+                }
             }
             _ => None,
         };
