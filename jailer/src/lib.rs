@@ -69,6 +69,7 @@ mod ids;
 mod jail;
 mod kernel_file;
 pub mod landlock;
+mod mountinfo;
 pub mod plan;
 mod prepare;
 mod process;
