@@ -3,8 +3,9 @@
 use turnkey_abi::{action, syscalls::on};
 use turnkey_policy::{AttemptKind, RuleAction};
 
-/// The code of a rule kind.
-pub(crate) fn on_code(kind: AttemptKind) -> u8 {
+/// The code of a kind of attempt.
+#[must_use]
+pub fn on_code(kind: AttemptKind) -> u8 {
     match kind {
         AttemptKind::Open => on::OPEN,
         AttemptKind::Exec => on::EXEC,
