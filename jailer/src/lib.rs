@@ -36,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! `examples/embed.rs` is the same with pipes, limits and a look at the proofs: a runner to copy.
+//! `examples/embed_jail.rs` is the same with pipes, limits and a look at the proofs: a runner to copy.
 //!
 //! # What the caller's part is
 //!

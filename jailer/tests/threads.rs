@@ -18,7 +18,7 @@ use turnkey_facts::{Limit, Status};
 use turnkey_jailer::{Host, JailCommand, JailNews, Plan, Prepared};
 use turnkey_policy::Policy;
 
-#[path = "../examples/embed.rs"]
+#[path = "../examples/embed_jail.rs"]
 #[allow(dead_code, reason = "its main is not called here")]
 mod embed;
 

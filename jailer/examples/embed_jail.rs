@@ -1,7 +1,7 @@
 //! A jail inside another program: what a runner with a queue and a report of its own would write.
 //! Every call of [`run`] is a jail by itself; call it from as many threads as you like.
 //!
-//!     cargo run --package turnkey-jailer --example embed -- /usr/bin/wc -c
+//!     cargo run --package turnkey-jailer --example embed_jail -- /usr/bin/wc -c
 
 use std::error::Error;
 use std::ffi::OsString;
