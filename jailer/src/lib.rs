@@ -60,6 +60,7 @@
     allow(clippy::disallowed_methods, reason = "a test makes its own files")
 )]
 
+mod c_string;
 mod error;
 pub mod export;
 mod filter;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use turnkey_policy::{Layer, NetworkMode, SyscallPolicy};
 
+use crate::c_string::c_string;
 use crate::error::JailError;
 use crate::filter::{FilterError, SeccompFilters};
 use crate::groups::hierarchy::{Controller, ControllerHome};
@@ -25,7 +26,7 @@ use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
 use crate::landlock::{self, HandledAccess};
 use crate::plan::io::DiskLimits;
-use crate::plan::{Plan, RootfsStep, c_string};
+use crate::plan::{Plan, RootfsStep};
 use crate::process::child::{ChildSpec, PreparedRule, RouteProbes};
 use crate::process::keeper::Keeper;
 use crate::process::namespaces::{self, NamespaceTiming};

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::flags::Apply;
 use crate::model::LimitResponse;
 use crate::names::NamedVariants;
+use crate::profile::Apply;
 use crate::tables;
 
 /// The form of the value that is written after a key.

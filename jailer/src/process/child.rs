@@ -106,6 +106,28 @@ pub struct ChildSpec {
 }
 
 impl ChildSpec {
+    /// Names the place where a step failed that is taken at many, by what the child was ordered.
+    pub fn with_place(&self, error: JailError) -> JailError {
+        let JailError::Step { step, index, errno } = error else {
+            return error;
+        };
+        let index_in = usize::try_from(index).unwrap_or(usize::MAX);
+        let place = match step {
+            ChildStep::Rootfs => self.rootfs.get(index_in).map(ReplayStep::place),
+            ChildStep::LandlockRules => {
+                let rule = self.rules.get(index_in);
+                rule.map(|rule| rule.path.to_string_lossy().into_owned())
+            }
+            ChildStep::Routes => self.routes.get(index_in).map(|route| route.place.clone()),
+            ChildStep::Listeners => self.listeners.get(index_in).map(ToString::to_string),
+            _ => None,
+        };
+        match place {
+            Some(place) => JailError::StepAt { step, place, errno },
+            None => JailError::Step { step, index, errno },
+        }
+    }
+
     /// In words what it means when the kernel gives no procfs, mount_too_revealing() in
     /// fs/namespace.c.
     pub fn blame_proc(&self, error: JailError) -> JailError {
