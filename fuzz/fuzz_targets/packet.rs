@@ -114,6 +114,7 @@ fn again(message: &ChildMessage) -> ChildMessage {
                 let socket = pair.0.as_fd();
                 sender.listener(*index, socket).expect("it is sent");
             }
+            ChildMessage::Terminal => sender.terminal(pair.0.as_fd()).expect("it is sent"),
             ChildMessage::ExecFailed(errno) => sender.exec_failed(*errno),
             ChildMessage::Exited(status) => sender.exited(*status),
             ChildMessage::OutOfTime => sender.out_of_time(),

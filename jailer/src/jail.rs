@@ -18,10 +18,11 @@ use crate::ids::idmap;
 use crate::prepare::Prepared;
 use crate::process::child::{self, ControlSockets};
 use crate::process::identity::{self, FileIdentity};
-use crate::process::init_handle::InitHandle;
+use crate::process::init_handle::{HandedOut, InitHandle};
 use crate::process::owner::{self, NamespaceOwner};
 use crate::process::proof::ProofFacts;
 use crate::process::second_clock::SecondClock;
+use crate::process::terminal;
 use crate::process::wire::{ChildFact, ChildMessage};
 use crate::rootfs::OverlaySides;
 use crate::rootfs::changes;
@@ -115,7 +116,7 @@ impl Confining {
     pub fn held(self) -> Result<Held, JailError> {
         // Whatever fails, the process goes before the groups: what is named last is dropped first.
         let Confining { prepared, init } = self;
-        let (sight, listeners) = init
+        let (sight, handed_out) = init
             .watch_confinement()
             .map_err(|error| prepared.orders.blame_proc(error))
             .map_err(|error| prepared.orders.with_place(error.blame_the_host()))?;
@@ -129,6 +130,11 @@ impl Confining {
         }
         reports.sort_by_key(|report| report.layer);
         require_program(&sight, &prepared.candidates, &prepared.program)?;
+        let HandedOut {
+            listeners,
+            terminal,
+        } = handed_out;
+        terminal::prove(&prepared.orders.streams, terminal.as_ref())?;
         let listeners: Vec<TcpListener> = listeners.into_iter().map(TcpListener::from).collect();
         if listeners.len() != prepared.orders.listeners.len() {
             let came = listeners.len();
@@ -138,6 +144,7 @@ impl Confining {
             init,
             clock: prepared.orders.clock,
             listeners,
+            terminal,
             tally: prepared.tally,
             overlay: prepared.overlay,
             reports,
@@ -186,9 +193,18 @@ pub struct Held {
     overlay: Option<OverlaySides>,
     reports: Vec<LayerReport>,
     listeners: Vec<TcpListener>,
+    terminal: Option<OwnedFd>,
 }
 
 impl Held {
+    /// The outer end of the program's terminal, pty(7), of a jail that was prepared with [`StandardStreams::Terminal`]: what is
+    /// written here is typed there. Whoever drops it hangs up.
+    ///
+    /// [`StandardStreams::Terminal`]: crate::StandardStreams::Terminal
+    pub fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.terminal.take()
+    }
+
     /// The sockets that wait in the jail's network for what the policy allows, under
     /// [`NetworkMode::Allow`](turnkey_policy::NetworkMode::Allow); they do not block. Where a connection was to go is
     /// its local address here, getsockname(2): the caller holds it against

@@ -105,6 +105,7 @@ pub use prepare::Prepared;
 pub use process::identity::FileIdentity;
 pub use process::proof::ProofError;
 pub use process::rlimits::{HardLimits, ResourceLimit};
+pub use process::terminal::StandardStreams;
 pub use process::wire::ChildStep;
 pub use rootfs::RootfsError;
 pub use {

@@ -37,6 +37,7 @@ use crate::process::proof::{self, ProofExpectation};
 use crate::process::rlimits;
 use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
+use crate::process::terminal::StandardStreams;
 use crate::process::wire::ChildFact;
 use crate::rootfs::{self, OverlaySides};
 use crate::tally::sample;
@@ -72,12 +73,13 @@ pub struct Prepared {
 }
 
 impl Plan {
-    /// Makes everything ready. `streams` become the program's standard input, output and error.
+    /// Makes everything ready. `streams` become the program's standard input, output and error: three descriptors, or
+    /// a terminal of the jail's own.
     ///
     /// # Errors
     /// Any layer the policy requires and this host cannot give, and whatever the kernel refuses.
-    pub fn prepare(&self, streams: [OwnedFd; 3]) -> Result<Prepared, JailError> {
-        self.prepare_with(streams, SeccompFilters::build, |_| ())
+    pub fn prepare(&self, streams: impl Into<StandardStreams>) -> Result<Prepared, JailError> {
+        self.prepare_with(streams.into(), SeccompFilters::build, |_| ())
     }
 
     /// The same with filters that `filters` has of its own: what [`SeccompFilters::build`] made of the same
@@ -88,7 +90,7 @@ impl Plan {
     /// Those of [`Plan::prepare`], and of `filters`.
     pub fn prepare_with(
         &self,
-        streams: [OwnedFd; 3],
+        streams: StandardStreams,
         filters: impl FnOnce(&SyscallPolicy) -> Result<SeccompFilters, FilterError>,
         shown: impl FnOnce(Option<&JailCgroups>),
     ) -> Result<Prepared, JailError> {
@@ -110,7 +112,7 @@ impl Plan {
 
     fn make_ready(
         &self,
-        streams: [OwnedFd; 3],
+        streams: StandardStreams,
         filters: impl FnOnce(&SyscallPolicy) -> Result<SeccompFilters, FilterError>,
         shown: impl FnOnce(Option<&JailCgroups>),
     ) -> Result<Prepared, JailError> {
@@ -128,7 +130,7 @@ impl Plan {
         let id = self.user(&tally)?;
         let tree = rootfs::open(&self.rootfs, id)?;
         let filters = filters(&self.policy.syscalls)?;
-        let (exec, strings) = self.exec();
+        let (exec, strings) = self.exec(matches!(streams, StandardStreams::Terminal));
         let expectation = ProofExpectation {
             own_namespaces: own_namespaces()?,
             landlock: self.landlock.map(|handled| {
@@ -435,7 +437,7 @@ impl Plan {
         Ok(None)
     }
 
-    fn exec(&self) -> (ExecSpec, Vec<std::ffi::CString>) {
+    fn exec(&self, has_terminal: bool) -> (ExecSpec, Vec<std::ffi::CString>) {
         let arguments: Vec<_> = self
             .arguments
             .iter()
@@ -466,6 +468,7 @@ impl Plan {
                 .masks()
                 .map(|path| c_string(path.as_os_str()))
                 .collect(),
+            has_terminal,
         };
         (exec, arguments.into_iter().chain(environment).collect())
     }

@@ -18,5 +18,6 @@ pub(crate) mod rlimits;
 pub(crate) mod root;
 pub(crate) mod second_clock;
 pub(crate) mod start_memory;
+pub(crate) mod terminal;
 pub(crate) mod wait;
 pub(crate) mod wire;

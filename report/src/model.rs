@@ -80,7 +80,10 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// True when the verdict is `clean`.
     pub is_safe: bool,
-    /// With `--capture`.
+    /// True when the program had a terminal, which both of its outputs went to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub terminal: bool,
+    /// With `--capture`; with a terminal, what was shown there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout: Option<Output>,
     /// With `--capture`.

@@ -1,10 +1,7 @@
 //! From a jail that is made ready to one that the kernel watches, and that waits before its program's first instruction.
 
-use std::io;
-use std::os::fd::OwnedFd;
-
 use anyhow::Context;
-use turnkey_jailer::{Confining, Held, JailError, Plan};
+use turnkey_jailer::{Confining, Held, JailError, Plan, StandardStreams};
 
 use crate::filter_cache;
 use crate::monitor_handle::{EmptyGroup, MonitorHandle};
@@ -15,11 +12,9 @@ use crate::monitor_handle::{EmptyGroup, MonitorHandle};
 const TRIES: usize = 20;
 
 /// The program's streams once more, for a jail that is made anew.
-pub fn copies(streams: &[OwnedFd; 3]) -> anyhow::Result<[OwnedFd; 3]> {
-    let [input, output, error] = streams;
-    let copies =
-        || -> io::Result<_> { Ok([input.try_clone()?, output.try_clone()?, error.try_clone()?]) };
-    copies().context("could not copy the pipes to the program")
+pub fn copies(streams: &StandardStreams) -> anyhow::Result<StandardStreams> {
+    let copies = streams.try_clone();
+    copies.context("could not copy the pipes to the program")
 }
 
 /// Waits until the jail has confined itself; when a file of the host was replaced under its tree, makes it anew from the plan.
@@ -31,7 +26,7 @@ pub fn held(
     confining: Confining,
     plan: &Plan,
     monitor: &mut MonitorHandle,
-    streams: [OwnedFd; 3],
+    streams: StandardStreams,
 ) -> anyhow::Result<Held> {
     let mut held = confining.held();
     for _ in 1..TRIES {
@@ -55,7 +50,7 @@ pub fn adopt(held: &Held, monitor: &mut MonitorHandle, note_calls: bool) -> anyh
 fn anew(
     plan: &Plan,
     monitor: &mut MonitorHandle,
-    streams: &[OwnedFd; 3],
+    streams: &StandardStreams,
 ) -> anyhow::Result<Result<Held, JailError>> {
     let mut proved = Ok(());
     // Before the tree is opened: between that and its mounting as little time passes as can be.

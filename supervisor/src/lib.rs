@@ -36,6 +36,8 @@
 //! - **Threads and children**: as for `turnkey-jailer`, whose rules hold here too.
 //! - **Signals.** A run listens to the signals that end a process, and passes them on to the program.
 //! - **Standard input** is what the program reads; standard output and error are written by what [`RunRequest::output`] says.
+//! - **A terminal** for the program shows on [`RunRequest::terminal`], whose descriptors are the caller's choice. Where they are a
+//!   terminal, whoever ends this process during a run without destructors calls [`restore_all`] before.
 
 #![cfg_attr(
     test,
@@ -66,6 +68,7 @@ mod settle;
 mod signals;
 mod stdin;
 mod supervise;
+mod terminal;
 pub mod toolchain;
 
 pub use directory::RunDirectory;
@@ -75,3 +78,4 @@ pub use relay::{Sink, standard_error, standard_output};
 pub use required_layers::Strictness;
 pub use run::{FinishedRun, RunPlace, RunRequest, enter, run};
 pub use settle::{SettledPolicy, plan};
+pub use terminal::{Terminal, restore_all};

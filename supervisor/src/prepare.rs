@@ -2,13 +2,12 @@
 //! which has shown in the jail's own, still empty group that it acts.
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
 use std::sync::mpsc;
 use std::thread;
 
 use anyhow::Context;
-use turnkey_jailer::{Plan, Prepared};
+use turnkey_jailer::{Plan, Prepared, StandardStreams};
 use turnkey_policy::Policy;
 
 use crate::directory::RunDirectory;
@@ -32,7 +31,7 @@ pub fn prepare(
     settled: &SettledPolicy,
     command: &[OsString],
     directory: &RunDirectory,
-    streams: [OwnedFd; 3],
+    streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
     let SettledPolicy {
         policy, strictness, ..
@@ -52,7 +51,7 @@ pub fn prepare(
 fn one_after_the_other(
     plan: Plan,
     strictness: Strictness,
-    streams: [OwnedFd; 3],
+    streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
     let may_have_group = !plan.host.hierarchies.closed;
     let mut monitor = MonitorHandle::open(&plan.policy, (strictness, may_have_group))?;
@@ -72,7 +71,7 @@ fn one_after_the_other(
 fn side_by_side(
     policy: &Policy,
     planned: impl FnOnce() -> anyhow::Result<Plan>,
-    streams: [OwnedFd; 3],
+    streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
     thread::scope(|scope| {
         let (show, shown) = mpsc::channel();

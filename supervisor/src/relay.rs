@@ -1,5 +1,5 @@
 //! The program's standard streams. It never gets a descriptor of the caller's: output goes through pipes that are
-//! counted here, input comes from [`crate::stdin`].
+//! counted here, input comes from [`crate::stdin`]; or all three are a [terminal](crate::terminal) of the jail's own.
 //!
 //! One thread per stream, because a caller that does not read our standard output must not keep
 //! the supervisor from enforcing the clock.
@@ -13,22 +13,26 @@ use std::thread::JoinHandle;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fchmod};
 use tokio::sync::mpsc::UnboundedSender;
+use turnkey_jailer::StandardStreams;
 
 use crate::stdin::{self, ProgramInput, ReopenedInput};
+use crate::terminal::{Terminal, TerminalProxy, TerminalWindow};
 
 /// Bytes moved at a time, at most.
 const PIECE: usize = 64 * 1024;
 /// At first: most programs say little, and memory that nobody touches costs nothing.
 const FIRST_PIECE: usize = 4 * 1024;
 
-/// Both ends of the program's streams.
-pub struct ProgramStreams {
-    /// For the program: input, output, error.
-    pub inside: [OwnedFd; 3],
-    outside: RelayEnds,
+/// The outer ends of the program's streams, before anything is passed on.
+pub enum OutsideStreams {
+    /// Of pipes.
+    Pipes(PipeEnds),
+    /// Of a terminal, whose outer end comes out of the jail; the caller's.
+    Terminal(Terminal),
 }
 
-struct RelayEnds {
+/// The outer ends of three pipes.
+pub struct PipeEnds {
     input: ProgramInput,
     output: OwnedFd,
     error: OwnedFd,
@@ -49,8 +53,16 @@ pub struct RelayedStream {
     pub cut_off: Option<io::Error>,
 }
 
-/// The running relays.
-pub struct StreamRelays {
+/// The relays of one run.
+pub enum StreamRelays {
+    /// Of pipes: they run.
+    Pipes(PipeRelays),
+    /// Of a terminal, from before the program starts on.
+    Terminal(TerminalRelay),
+}
+
+/// The running relays of three pipes.
+pub struct PipeRelays {
     output: JoinHandle<RelayedStream>,
     error: JoinHandle<RelayedStream>,
     /// The writing end of the program's input, until it is fed.
@@ -58,69 +70,110 @@ pub struct StreamRelays {
     reopened: Option<ReopenedInput>,
 }
 
-impl ProgramStreams {
-    /// Makes the pipes.
-    pub fn open() -> io::Result<ProgramStreams> {
-        let (output, output_inside) = pipe()?;
-        let (error, error_inside) = pipe()?;
-        let (input_inside, input) = stdin::open(io::stdin().as_fd())?;
-        let inside = [input_inside, output_inside, error_inside];
-        Ok(ProgramStreams {
-            inside,
-            outside: RelayEnds {
-                input,
-                output,
-                error,
-            },
-        })
-    }
+/// The relay of a terminal.
+pub struct TerminalRelay {
+    caller: Terminal,
+    relay: StreamRelay,
+    proxy: Option<TerminalProxy>,
+}
 
+/// Makes the program's streams: its ends, and ours. With a terminal of the caller's they are one of the jail's own.
+pub fn open(terminal: Option<&Terminal>) -> io::Result<(StandardStreams, OutsideStreams)> {
+    if let Some(caller) = terminal {
+        let outside = OutsideStreams::Terminal(caller.try_clone()?);
+        return Ok((StandardStreams::Terminal, outside));
+    }
+    let (output, output_inside) = pipe()?;
+    let (error, error_inside) = pipe()?;
+    let (input_inside, input) = stdin::open(io::stdin().as_fd())?;
+    let outside = PipeEnds {
+        input,
+        output,
+        error,
+    };
+    let inside = [input_inside, output_inside, error_inside];
+    Ok((inside.into(), OutsideStreams::Pipes(outside)))
+}
+
+impl StreamRelays {
     /// Starts the relays of both outputs; `limit` is for them together.
-    pub fn relay(
+    pub fn start(
         outside: OutsideStreams,
-        [to_output, to_error]: [Sink; 2],
+        sinks: [Sink; 2],
         (limit, keep): (u64, bool),
         tell: &UnboundedSender<TooMuchOutput>,
     ) -> io::Result<StreamRelays> {
-        let RelayEnds {
-            input,
-            output,
-            error,
-        } = outside.0;
-        let spent = Arc::new(AtomicU64::new(0));
-        let start = |from: OwnedFd, to: Sink| {
-            let relay = StreamRelay {
-                limit,
-                spent: Arc::clone(&spent),
-                keep,
-                tell: tell.clone(),
-            };
-            thread(move || relay.run(from, &to))
+        let relay = StreamRelay {
+            limit,
+            spent: Arc::default(),
+            keep,
+            tell: tell.clone(),
         };
-        let (unfed, reopened) = match input {
+        Ok(match outside {
+            OutsideStreams::Pipes(ends) => StreamRelays::Pipes(ends.relay(sinks, relay)?),
+            OutsideStreams::Terminal(caller) => StreamRelays::Terminal(TerminalRelay {
+                caller,
+                relay,
+                proxy: None,
+            }),
+        })
+    }
+
+    /// Starts to hand in what the caller has to say; `terminal` is the outer end of the program's. Not before there is a
+    /// program: what has been taken from the caller is gone.
+    pub fn feed(&mut self, terminal: Option<OwnedFd>) -> io::Result<()> {
+        match (self, terminal) {
+            (StreamRelays::Pipes(pipes), _) => pipes.feed(),
+            (StreamRelays::Terminal(relay), Some(outer)) => {
+                let proxy = TerminalProxy::start(&relay.caller, outer, relay.relay.clone())?;
+                relay.proxy = Some(proxy);
+                Ok(())
+            }
+            (StreamRelays::Terminal(_), None) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// The window that the program's terminal follows, where it has one.
+    pub fn window(&self) -> Option<TerminalWindow> {
+        match self {
+            StreamRelays::Pipes(_) => None,
+            StreamRelays::Terminal(relay) => relay.proxy.as_ref().map(TerminalProxy::window),
+        }
+    }
+
+    /// Waits until every process that could write is gone; output and error, in this order. A terminal has one for both.
+    pub fn finish(self) -> [RelayedStream; 2] {
+        match self {
+            StreamRelays::Pipes(pipes) => pipes.finish(),
+            StreamRelays::Terminal(relay) => {
+                let shown = relay.proxy.map(TerminalProxy::finish);
+                [shown.unwrap_or_default(), RelayedStream::default()]
+            }
+        }
+    }
+}
+
+impl PipeEnds {
+    fn relay(self, [to_output, to_error]: [Sink; 2], relay: StreamRelay) -> io::Result<PipeRelays> {
+        let start = |from: OwnedFd, to: Sink| {
+            let relay = relay.clone();
+            thread(move || relay.run(std::fs::File::from(from), &to))
+        };
+        let (unfed, reopened) = match self.input {
             ProgramInput::Relayed(unfed) => (Some(unfed), None),
             ProgramInput::Reopened(reopened) => (None, Some(reopened)),
         };
-        Ok(StreamRelays {
-            output: start(output, to_output)?,
-            error: start(error, to_error)?,
+        Ok(PipeRelays {
+            output: start(self.output, to_output)?,
+            error: start(self.error, to_error)?,
             unfed,
             reopened,
         })
     }
-
-    /// Splits into the program's ends and ours.
-    pub fn split(self) -> ([OwnedFd; 3], OutsideStreams) {
-        (self.inside, OutsideStreams(self.outside))
-    }
 }
 
-/// The outer ends of the streams, before they are relayed.
-pub struct OutsideStreams(RelayEnds);
-
-impl StreamRelays {
-    /// Starts to hand in what the caller has to say. Not before there is a program: what has been taken from the caller is gone.
-    pub fn feed(&mut self) -> io::Result<()> {
+impl PipeRelays {
+    fn feed(&mut self) -> io::Result<()> {
         if let Some(input) = self.unfed.take() {
             // Ends with the process: nobody can be made to stop reading a terminal.
             thread(move || feed(input))?;
@@ -128,8 +181,7 @@ impl StreamRelays {
         Ok(())
     }
 
-    /// Waits until every process that could write is gone; output and error, in this order.
-    pub fn finish(self) -> [RelayedStream; 2] {
+    fn finish(self) -> [RelayedStream; 2] {
         let relayed = [self.output, self.error].map(|relay| relay.join().unwrap_or_default());
         if let Some(reopened) = self.reopened {
             reopened.give_back();
@@ -139,7 +191,7 @@ impl StreamRelays {
 }
 
 /// As std::thread::spawn, but a host that has no thread left is an error and no panic.
-fn thread<T: Send + 'static>(
+pub fn thread<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     std::thread::Builder::new().spawn(body)
@@ -185,7 +237,9 @@ pub fn standard_error() -> Sink {
     Arc::new(|bytes| io::stderr().lock().write_all(bytes))
 }
 
-struct StreamRelay {
+/// The account of what a program writes, on one stream or two.
+#[derive(Clone)]
+pub struct StreamRelay {
     limit: u64,
     spent: Arc<AtomicU64>,
     keep: bool,
@@ -193,10 +247,10 @@ struct StreamRelay {
 }
 
 impl StreamRelay {
-    fn run(&self, from: OwnedFd, to: &Sink) -> RelayedStream {
+    /// Passes on what comes until its end, as far as the limit lets it.
+    pub fn run(&self, mut from: impl Read, to: &Sink) -> RelayedStream {
         let mut relayed = RelayedStream::default();
         let mut piece = vec![0; FIRST_PIECE];
-        let mut from = std::fs::File::from(from);
         let mut told = false;
         loop {
             let length = match from.read(&mut piece) {

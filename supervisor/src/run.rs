@@ -15,9 +15,10 @@ use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
 use crate::gateway::{self, AllowList, Gateway};
 use crate::prepare::{ReadyJail, prepare};
-use crate::relay::{ProgramStreams, RelayedStream, Sink, standard_error, standard_output};
+use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
 use crate::settle::SettledPolicy;
 use crate::supervise::{SupervisionLoop, supervise};
+use crate::terminal::Terminal;
 use crate::{advice, attach, clock, scope};
 
 /// One run that is asked for.
@@ -28,6 +29,8 @@ pub struct RunRequest {
     pub directory: RunDirectory,
     /// Takes what the program writes to its standard output, and to its standard error.
     pub output: [Sink; 2],
+    /// Gives the program a terminal of the jail's own, which shows on this one; [`RunRequest::output`] takes nothing then.
+    pub terminal: Option<Terminal>,
     /// Keeps both outputs in the report as well.
     pub capture: bool,
     /// Tells in the report which system calls were made: every call of the host takes a little longer meanwhile.
@@ -47,6 +50,7 @@ impl RunRequest {
             command,
             directory: RunDirectory::default(),
             output: [standard_output(), standard_error()],
+            terminal: None,
             capture: false,
             syscalls: false,
             redact: true,
@@ -140,8 +144,8 @@ fn attempt(
     let policy = &settled.policy;
     // First of all: the kernel's programs take a hundred files.
     gateway::raise_limit_of_files();
-    let streams = ProgramStreams::open().context("could not make the pipes to the program")?;
-    let (inside, outside) = streams.split();
+    let streams = relay::open(request.terminal.as_ref());
+    let (inside, outside) = streams.context("could not make the pipes to the program")?;
     let again = attach::copies(&inside)?;
 
     let ReadyJail {
@@ -160,15 +164,15 @@ fn attempt(
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let limit = (policy.limits.output, request.capture);
     let mut relays =
-        ProgramStreams::relay(outside, request.output.clone(), limit, &tell).context(NO_RELAYS)?;
+        StreamRelays::start(outside, request.output.clone(), limit, &tell).context(NO_RELAYS)?;
     let mut held = attach::held(confining, &plan, &mut monitor, again)?;
     attach::adopt(&held, &mut monitor, request.syscalls)?;
 
-    relays.feed().context(NO_RELAYS)?;
+    relays.feed(held.take_terminal()).context(NO_RELAYS)?;
     let gateway = Gateway::start(held.take_listeners(), allow_list(&plan))
         .context("could not start the thread that passes the program's connections on")?;
-    let supervisor =
-        SupervisionLoop::new().context("could not start the loop that watches the jail")?;
+    let supervisor = SupervisionLoop::new(relays.window())
+        .context("could not start the loop that watches the jail")?;
     sink.observer.started(&policy.limits);
     let mut running = held.release()?;
     let mut course = supervise(supervisor, &mut running, &mut monitor, policy, told, sink)?;

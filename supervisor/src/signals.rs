@@ -1,18 +1,22 @@
 //! Signals to turnkey: which it listens to, and what each means for the jail.
 //!
-//! The program is in a session of its own, so a Ctrl-C reaches turnkey alone, which passes it on.
+//! The program is in a session of its own, so a Ctrl-C reaches turnkey alone, which passes it on. With a terminal for the program
+//! the caller's makes no signal of it: it is typed on.
 
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use crate::terminal::TerminalWindow;
+use nix::libc::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Signals that ask for an end: the program hears of the first one and has a moment to end by itself.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// Signals that are the program's own business.
 const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
+/// Signals after which the program's terminal follows the caller's.
+const OF_THE_WINDOW: [i32; 2] = [SIGWINCH, SIGCONT];
 
 /// A signal that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,26 +30,39 @@ pub enum ArrivedSignal {
 /// All that turnkey listens to.
 pub struct SignalListener {
     listening: Vec<(i32, Signal)>,
+    window: Option<TerminalWindow>,
 }
 
 impl SignalListener {
     /// Starts to listen, within a runtime. What the caller has us ignore, as nohup(1) and shells
     /// in the background do, stays ignored.
     #[expect(clippy::disallowed_methods, reason = "of /proc")]
-    pub fn listen() -> io::Result<SignalListener> {
+    pub fn listen(window: Option<TerminalWindow>) -> io::Result<SignalListener> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         let ignored = ignored(&status);
         let mut listening = Vec::new();
-        for number in ENDING.into_iter().chain(PASSED_ON) {
+        let of_the_window = OF_THE_WINDOW.iter().filter(|_| window.is_some());
+        for number in ENDING.iter().chain(&PASSED_ON).chain(of_the_window) {
+            let number = *number;
             if ignored & (1 << (number - 1)) == 0 {
                 listening.push((number, signal(SignalKind::from_raw(number))?));
             }
         }
-        Ok(SignalListener { listening })
+        Ok(SignalListener { listening, window })
     }
 
-    /// The next one to arrive.
+    /// The next one to arrive; what is about the window is answered here.
     pub async fn next(&mut self) -> ArrivedSignal {
+        loop {
+            let number = self.number().await;
+            match &self.window {
+                Some(window) if OF_THE_WINDOW.contains(&number) => window.follow(),
+                _ => return meaning(number),
+            }
+        }
+    }
+
+    async fn number(&mut self) -> i32 {
         let number = poll_fn(|context| {
             for (number, signal) in &mut self.listening {
                 if signal.poll_recv(context) == Poll::Ready(Some(())) {
@@ -54,7 +71,7 @@ impl SignalListener {
             }
             Poll::Pending
         });
-        meaning(number.await)
+        number.await
     }
 }
 

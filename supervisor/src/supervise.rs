@@ -22,6 +22,7 @@ use crate::event_sink::EventSink;
 use crate::monitor_handle::MonitorHandle;
 use crate::relay::TooMuchOutput;
 use crate::signals::{ArrivedSignal, SignalListener};
+use crate::terminal::TerminalWindow;
 
 /// The interval at which the limits of the tree are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -92,11 +93,11 @@ pub struct SupervisionLoop {
 }
 
 impl SupervisionLoop {
-    /// Starts to listen to signals.
-    pub fn new() -> anyhow::Result<SupervisionLoop> {
+    /// Starts to listen to signals; `window` follows the caller's where the program has a terminal.
+    pub fn new(window: Option<TerminalWindow>) -> anyhow::Result<SupervisionLoop> {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build()?;
-        let signals = runtime.block_on(async { SignalListener::listen() })?;
+        let signals = runtime.block_on(async { SignalListener::listen(window) })?;
         Ok(SupervisionLoop { runtime, signals })
     }
 }

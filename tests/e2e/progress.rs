@@ -2,9 +2,7 @@
 
 use std::process::Command;
 
-use turnkey_tests::{Run, binary, finish};
-
-use super::terminal::in_a_terminal;
+use turnkey_tests::{Run, TerminalSession, binary, finish};
 
 /// Speaks, is silent for longer than turnkey's patience, asks for something, and speaks again.
 const TALKS: &str = "import sys, time
@@ -27,11 +25,11 @@ fn shown(variables: &[&str], options: &[&str], program: &str) -> String {
         .args(["-u", "NO_COLOR", "TERM=xterm"])
         .args(variables)
         .arg(binary())
-        .arg("run")
+        .args(["run", "--no-tty"])
         .args(options)
         .args(["--", "python3", "x.py"])
         .current_dir(run.path());
-    in_a_terminal(&command).shown
+    TerminalSession::start(&command).end().shown
 }
 
 /// The rows of a terminal that was shown this: carriage returns and erasing to the end of the row.

@@ -4,6 +4,7 @@
 mod browser;
 mod mounts;
 mod network;
+mod session;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -18,6 +19,7 @@ use serde_json::Value;
 pub use browser::Browser;
 pub use mounts::{Mount, mounts_of_its_own};
 pub use network::{Server, name_server, network_of_its_own};
+pub use session::{Scene, TerminalSession};
 
 /// No run of a test may take longer: a hang is a failure, not a wait.
 const PATIENCE: Duration = Duration::from_secs(60);

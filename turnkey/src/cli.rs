@@ -8,8 +8,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod overrides;
+mod terminal;
 
 pub use overrides::OverrideArguments;
+pub use terminal::TerminalArguments;
 
 /// Run a program nobody trusts in a jail, watch it from inside the kernel, kill it the moment it
 /// breaks the rules, and say exactly what happened.
@@ -159,6 +161,9 @@ pub struct RunArguments {
         help_heading = "Output"
     )]
     pub colour: ColourWhen,
+    /// Whether the program gets a terminal.
+    #[command(flatten)]
+    pub terminal: TerminalArguments,
     /// The accepted layers.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
@@ -266,6 +271,9 @@ pub struct LearnArguments {
     /// No verdict line and no explanation on standard error
     #[arg(long, short)]
     pub quiet: bool,
+    /// Whether the program gets a terminal.
+    #[command(flatten)]
+    pub terminal: TerminalArguments,
     /// The directory that the program works in.
     #[command(flatten)]
     pub directory: DirectoryArguments,

@@ -12,6 +12,7 @@ mod failure;
 mod malloc;
 mod output;
 mod progress;
+mod terminal;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -34,9 +35,12 @@ fn main() -> ExitCode {
 /// program's, and a run that goes on without one of its threads would watch less than it says. The jail dies with its supervisor, and
 /// the keeper clears away.
 ///
+/// A terminal that the run has taken is given back first.
+///
 /// A panic may be about memory: so nothing here allocates, which the standard library's own hook does for its backtrace.
 fn give_up_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
+        turnkey_supervisor::restore_all();
         let mut words = [0; 1024];
         let mut rest = &mut words[..];
         // What does not fit is cut off.

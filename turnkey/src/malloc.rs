@@ -20,6 +20,7 @@ pub fn end(status: u8) -> ! {
 /// Ends turnkey on abort(3), the standard library's answer to memory that cannot be had. A signal's status, 134,
 /// would be the program's. When there is none to tell of that either, it ends by an instruction that is none.
 extern "C" fn aborted(_: libc::c_int) {
+    turnkey_supervisor::restore_all();
     end(crate::FAILED)
 }
 
@@ -44,6 +45,6 @@ pub fn settle() {
 
 fn answer(signal: Signal, handler: SigHandler) {
     let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
-    // SAFETY: the only handler there is makes one system call and does not return.
+    // SAFETY: the only handler there is allocates nothing, waits for no lock, makes system calls alone, and does not return.
     let _ = unsafe { sigaction(signal, &action) };
 }

@@ -5,6 +5,7 @@
 //! clock, so that one only leaves numbers here. Whoever else writes to the terminal does it by [`apart`].
 
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -14,6 +15,8 @@ use turnkey_jailer::Running;
 use turnkey_policy::JailLimits;
 
 use turnkey_report::{seconds, size};
+
+use crate::terminal;
 
 /// A shorter run is over before anybody asks.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -167,9 +170,7 @@ impl Drop for ProgressLine {
 fn somebody_looks() -> bool {
     let stderr = std::io::stderr();
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-    let background = rustix::termios::tcgetpgrp(&stderr)
-        .is_ok_and(|foreground| foreground != rustix::process::getpgrp());
-    stderr.is_terminal() && !dumb && !background
+    stderr.is_terminal() && !dumb && terminal::is_ours(stderr.as_fd())
 }
 
 fn run(numbers: &ProgressNumbers, over: &(Mutex<bool>, Condvar), limits: &JailLimits) {

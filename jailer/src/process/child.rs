@@ -32,6 +32,7 @@ use crate::process::rlimits::ResourceLimit;
 use crate::process::root;
 use crate::process::second_clock::SecondClock;
 use crate::process::start_memory::StartMemory;
+use crate::process::terminal::{self, ArrangedStreams, StandardStreams};
 use crate::process::wire::{
     ChildFact, ChildSender, ChildStep, FactPacket, errno_of, wait_for_a_byte,
 };
@@ -96,7 +97,7 @@ pub struct ChildSpec {
     /// The syscall filters.
     pub filters: SeccompFilters,
     /// Standard input, output, error: theirs.
-    pub streams: [OwnedFd; 3],
+    pub streams: StandardStreams,
     /// The init's own clock, which the supervisor starts.
     pub clock: SecondClock,
     /// The `tasks` files of its groups of cgroup v1; it is born into the one of v2.
@@ -259,6 +260,9 @@ fn confine(
     step(ChildStep::Rootfs, root::build(&orders.rootfs, root.as_fd()))?;
     drop(root);
     step(ChildStep::Pivot, whole(pivot()))?;
+    // In the tree that the program will see, where its terminal has a name; before Landlock, so that no right is needed for it.
+    let streams = terminal::arrange(&orders.streams, ChildSender(control));
+    let streams = streams.map_err(|errno| (ChildStep::Terminal, (0, errno)))?;
     // After the pivot, so that the rules are on what the program will see.
     step(ChildStep::LandlockRules, allow(orders))?;
     step(
@@ -281,7 +285,7 @@ fn confine(
     )?;
     step(
         ChildStep::Descriptors,
-        whole(arrange_descriptors(orders, lines, placed)),
+        whole(arrange_descriptors(orders, streams, lines, placed)),
     )?;
     // Not before the descriptors are few: the limit on their number may be smaller than what the
     // steps above needed.
@@ -429,6 +433,7 @@ fn enforce_landlock(orders: &ChildSpec, sender: ChildSender<'_>) -> Result<(), E
 /// open, wherever it came from, ends here.
 fn arrange_descriptors(
     orders: &ChildSpec,
+    streams: ArrangedStreams<'_>,
     lines: ControlSockets<'_>,
     placed: &Cell<bool>,
 ) -> Result<(), Errno> {
@@ -438,9 +443,8 @@ fn arrange_descriptors(
     let above = |descriptor: BorrowedFd<'_>| sys::duplicate_above(descriptor, LOWEST_SPARE);
     let (control, lifeline) = (above(lines.control)?, above(lines.lifeline)?);
     let (children, clock) = (ended_children()?, above(orders.clock.as_fd())?);
-    let [input, output, error] = &orders.streams;
-    let (input, output) = (above(input.as_fd())?, above(output.as_fd())?);
-    let error = above(error.as_fd())?;
+    let [input, output, error] = streams.each();
+    let (input, output, error) = (above(input)?, above(output)?, above(error)?);
     sys::duplicate_onto(control.as_fd(), CONTROL, true)?;
     placed.set(true);
     sys::duplicate_onto(input.as_fd(), 0, false)?;
@@ -452,6 +456,7 @@ fn arrange_descriptors(
     sys::close_from(CLOCK.cast_unsigned() + 1)?;
     // They are closed already; closing them again at the end of this scope would only err.
     std::mem::forget([control, lifeline, children, clock, input, output, error]);
+    std::mem::forget(streams);
     Ok(())
 }
 

@@ -30,6 +30,15 @@ pub struct InitHandle {
     pub ended: bool,
 }
 
+/// Descriptors that the jail's first process made where nobody else can.
+#[derive(Debug, Default)]
+pub struct HandedOut {
+    /// The sockets that wait in the jail's network, in the order of the plan.
+    pub listeners: Vec<OwnedFd>,
+    /// The outer end of the program's terminal.
+    pub terminal: Option<OwnedFd>,
+}
+
 impl InitHandle {
     /// The sign to go on.
     pub fn send_byte(&self) -> Result<(), JailError> {
@@ -74,10 +83,10 @@ impl InitHandle {
     }
 
     /// Reads messages until the child is ready; a failure is told by its step. What it saw, and the
-    /// sockets that it handed out, in their order.
-    pub fn watch_confinement(&self) -> Result<(ProofFacts, Vec<OwnedFd>), JailError> {
+    /// descriptors that it handed out.
+    pub fn watch_confinement(&self) -> Result<(ProofFacts, HandedOut), JailError> {
         let mut sight = ProofFacts::default();
-        let mut listeners = Vec::new();
+        let mut handed_out = HandedOut::default();
         loop {
             self.wait_for_message()?;
             let (message, came) = self.receive_with()?;
@@ -88,8 +97,9 @@ impl InitHandle {
                     }
                 }
                 Some(ChildMessage::ProcText(text, piece)) => sight.append_text(text, &piece),
-                Some(ChildMessage::Listener(_)) => listeners.extend(came),
-                Some(ChildMessage::Ready) => return Ok((sight, listeners)),
+                Some(ChildMessage::Listener(_)) => handed_out.listeners.extend(came),
+                Some(ChildMessage::Terminal) => handed_out.terminal = came,
+                Some(ChildMessage::Ready) => return Ok((sight, handed_out)),
                 Some(ChildMessage::Failed { step, index, errno }) => {
                     return Err(JailError::Step { step, index, errno });
                 }

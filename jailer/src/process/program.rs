@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
+use crate::process::terminal;
 use crate::process::wire::{
     ChildFact, ChildSender, ChildStep, FactPacket, ProcText, TEXT, errno_of, wait_for_a_byte,
 };
@@ -28,6 +29,8 @@ pub struct ExecSpec {
     pub directory: CString,
     /// Parts of /proc that must be covered, or absent.
     pub masks: Vec<CString>,
+    /// True when the standard streams are a terminal, which becomes that of the program's session.
+    pub has_terminal: bool,
 }
 
 /// Proves, waits for the release, executes. Never returns.
@@ -52,6 +55,9 @@ fn prepare<'a>(
 ) -> Result<&'a CStr, (ChildStep, Errno)> {
     let at = |step| move |errno| (step, errno);
     nix::unistd::setsid().map_err(at(ChildStep::Session))?;
+    if exec.has_terminal {
+        terminal::take_control().map_err(at(ChildStep::Session))?;
+    }
     // The init has its children's end blocked; the program has nothing blocked.
     sys::block_only(&[]).map_err(at(ChildStep::Session))?;
     let mut facts = prove(exec, sender).map_err(at(ChildStep::Proof))?;

@@ -41,6 +41,8 @@ pub enum ChildStep {
     Rootfs,
     /// pivot_root(2).
     Pivot,
+    /// The program's terminal.
+    Terminal,
     /// Adding rules to the Landlock ruleset.
     LandlockRules,
     /// unshare(2) of the cgroup namespace.
@@ -59,7 +61,7 @@ pub enum ChildStep {
     Seccomp,
     /// fork(2) of the program from the init.
     Fork,
-    /// setsid(2).
+    /// setsid(2), and the session's terminal.
     Session,
     /// Proving the layers from inside.
     Proof,
@@ -71,7 +73,7 @@ pub enum ChildStep {
 
 impl ChildStep {
     /// Every step, in the order in which they are taken.
-    pub const ALL: [ChildStep; 25] = [
+    pub const ALL: [ChildStep; 26] = [
         ChildStep::DieWithSupervisor,
         ChildStep::Groups,
         ChildStep::Start,
@@ -84,6 +86,7 @@ impl ChildStep {
         ChildStep::Root,
         ChildStep::Rootfs,
         ChildStep::Pivot,
+        ChildStep::Terminal,
         ChildStep::LandlockRules,
         ChildStep::CgroupNamespace,
         ChildStep::Capabilities,
@@ -115,6 +118,7 @@ impl ChildStep {
             ChildStep::Root => "make the new root",
             ChildStep::Rootfs => "build the jail's tree",
             ChildStep::Pivot => "change the root",
+            ChildStep::Terminal => "make the program's terminal",
             ChildStep::LandlockRules => "add the Landlock rules",
             ChildStep::Rlimits => "set the resource limits",
             ChildStep::Capabilities => "drop the capabilities",
@@ -259,6 +263,8 @@ pub enum ChildMessage {
     /// A socket that waits in the jail's network, which comes with the packet: which, in the order
     /// of the plan.
     Listener(u32),
+    /// The outer end of the program's terminal, which comes with the packet.
+    Terminal,
     /// Confined, proved, waiting.
     Ready,
     /// execve(2) failed.
@@ -277,6 +283,7 @@ const EXEC_FAILED: u8 = 5;
 const EXITED: u8 = 6;
 const LISTENER: u8 = 7;
 const OUT_OF_TIME: u8 = 8;
+const TERMINAL: u8 = 9;
 
 impl ChildMessage {
     /// Reads a packet; `None` when it is none of ours.
@@ -303,6 +310,7 @@ impl ChildMessage {
             EXEC_FAILED => Some(ChildMessage::ExecFailed(errno)),
             EXITED => Some(ChildMessage::Exited(i32::try_from(value).ok()?)),
             OUT_OF_TIME => Some(ChildMessage::OutOfTime),
+            TERMINAL => Some(ChildMessage::Terminal),
             _ => None,
         }
     }
@@ -380,10 +388,19 @@ impl ChildSender<'_> {
 
     /// A socket that waits, for the supervisor to hold.
     pub fn listener(self, index: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.send_with(LISTENER, index, socket)
+    }
+
+    /// The outer end of the program's terminal, for the supervisor to hold.
+    pub fn terminal(self, outer: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.send_with(TERMINAL, 0, outer)
+    }
+
+    fn send_with(self, kind: u8, index: u32, descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut packet = [0; HEADER];
-        packet[0] = LISTENER;
+        packet[0] = kind;
         packet[4..8].copy_from_slice(&index.to_ne_bytes());
-        sys::send_with(self.0, &packet, socket)
+        sys::send_with(self.0, &packet, descriptor)
     }
 
     /// The facts that were seen from inside.
@@ -491,6 +508,10 @@ mod tests {
         assert_eq!(
             through_a_socket(|sender| sender.listener(7, null.as_fd()).unwrap()),
             ChildMessage::Listener(7)
+        );
+        assert_eq!(
+            through_a_socket(|sender| sender.terminal(null.as_fd()).unwrap()),
+            ChildMessage::Terminal
         );
         assert_eq!(
             through_a_socket(|sender| sender.ready().unwrap()),

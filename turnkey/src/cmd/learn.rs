@@ -210,6 +210,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         export: None,
         export_changes: false,
         quiet: arguments.quiet,
+        terminal: arguments.terminal,
         strictness: StrictnessArguments::default(),
         directory: arguments.directory,
         overrides: arguments.overrides,

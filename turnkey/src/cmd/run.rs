@@ -21,6 +21,7 @@ use crate::colour;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::{self, ProgressLine};
+use crate::terminal;
 
 /// Runs the command and answers turnkey's exit status.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -55,7 +56,8 @@ pub fn under(
     let directory = arguments.directory.chosen()?;
     let settled = SettledPolicy::new(policy, &arguments.command, &directory, strictness)?;
     outputs.require_unreachable(&settled.policy)?;
-    let output = relayed_to(outputs.takes_stdout);
+    let takes_stdout = outputs.takes_stdout;
+    let output = relayed_to(takes_stdout);
     let report_file = outputs.report.map(|report| opened("a report", report));
     let report_file = report_file.transpose()?;
     let export = match (&arguments.export, outputs.export) {
@@ -74,22 +76,27 @@ pub fn under(
         let started = opened("events", events)?.start();
         started.context("could not write events")
     });
+    let terminal = terminal::wanted(arguments.terminal, takes_stdout);
+    let terminal = terminal.context("could not copy the descriptors of the terminal")?;
+    let has_terminal = terminal.is_some();
     let request = RunRequest {
         command: arguments.command.clone(),
         directory,
         output,
+        terminal,
         capture: arguments.capture,
         syscalls: arguments.syscalls,
         redact: !arguments.no_redact,
         events: events.transpose()?,
         export,
     };
-    let mut terminal = CallerTerminal {
-        quiet: arguments.quiet,
+    let mut observer = CallerTerminal {
+        // The whole screen is the program's.
+        quiet: arguments.quiet || has_terminal,
         progress: None,
         taker,
     };
-    let mut done = turnkey_supervisor::run(request, settled, entered, &mut terminal)?;
+    let mut done = turnkey_supervisor::run(request, settled, entered, &mut observer)?;
     let written = write(&done.report, report_file);
 
     tell_story(&done.report, arguments);

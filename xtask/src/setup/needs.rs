@@ -64,6 +64,21 @@ pub const EXAMPLES: &[Need] = &[
         probe: Probe::File("/usr/bin/python3"),
         why: "most examples are Python; the jail shows the system's own",
     },
+    Need {
+        package: "less",
+        probe: Probe::File("/usr/bin/less"),
+        why: "pages in a terminal of the jail's own",
+    },
+    Need {
+        package: "procps",
+        probe: Probe::File("/usr/bin/top"),
+        why: "draws in a terminal of the jail's own",
+    },
+    Need {
+        package: "vim-tiny",
+        probe: Probe::File("/usr/bin/vi"),
+        why: "edits in a terminal of the jail's own",
+    },
 ];
 
 /// For the tests of the shipped profiles: what people run under them, and who may.
