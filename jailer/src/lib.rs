@@ -81,8 +81,7 @@ mod tally;
 /// Items for the fuzzer alone; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
-    pub use crate::process::child::RouteProbes;
-    pub use crate::process::proof::{ProofExpectation, ProofFacts};
+    pub use crate::process::proof::{ProofExpectation, ProofFacts, RouteProbes};
     pub use crate::process::wire::{
         ChildFact, ChildMessage, ChildSender, FactPacket, PACKET, ProcText,
     };

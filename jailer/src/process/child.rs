@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -28,6 +28,7 @@ use crate::process::init;
 use crate::process::listeners;
 use crate::process::netlink::{self, NetlinkRequest};
 use crate::process::program::{self, ExecSpec};
+use crate::process::proof::RouteProbes;
 use crate::process::rlimits::ResourceLimit;
 use crate::process::root;
 use crate::process::second_clock::SecondClock;
@@ -158,15 +159,6 @@ impl ChildSpec {
             _ => error,
         }
     }
-}
-
-/// Addresses by which the routes of the network namespace are proved.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RouteProbes {
-    /// An address that must have no route.
-    pub denied_probe: Option<IpAddr>,
-    /// An address that must have a route.
-    pub allowed_probe: Option<IpAddr>,
 }
 
 /// The result of a step: nothing, or the place in it and the error.
