@@ -169,6 +169,7 @@ impl Parts {
                 self.record.what = u16::from(on_code(*on));
                 self.path.clone_from(&object.bytes);
                 self.flag(flag::PATH_TRUNCATED, object.truncated);
+                self.flag(flag::OBJECT_UNREADABLE, object.unreadable);
                 self.flag(flag::BASE, object.base.is_some());
                 self.flag(flag::FILE, *resolved);
                 self.argv = object.base.clone().unwrap_or_default();

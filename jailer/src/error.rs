@@ -1,5 +1,7 @@
 //! Errors of a jail, with the fix.
 
+mod fix;
+
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -9,10 +11,9 @@ use crate::filter::FilterError;
 use crate::groups::GroupError;
 use crate::ids::userns::{NamespaceRefusal, NamespaceSwitches};
 use crate::landlock::LandlockError;
-use crate::process::child::ChildSpec;
 use crate::process::proof::ProofError;
 use crate::process::wire::ChildStep;
-use crate::rootfs::{ReplayStep, RootfsError};
+use crate::rootfs::RootfsError;
 
 /// The reason why a jail could not be made ready, started or ended.
 #[derive(Debug, thiserror::Error)]
@@ -165,28 +166,6 @@ impl JailError {
         JailError::Namespaces {
             refusal: NamespaceSwitches::read().explain(answer),
             source: Some(answer),
-        }
-    }
-
-    /// Names the place where a step failed that is taken at many, by what the child was ordered.
-    pub(crate) fn with_place(self, orders: &ChildSpec) -> JailError {
-        let JailError::Step { step, index, errno } = self else {
-            return self;
-        };
-        let index_in = usize::try_from(index).unwrap_or(usize::MAX);
-        let place = match step {
-            ChildStep::Rootfs => orders.rootfs.get(index_in).map(ReplayStep::place),
-            ChildStep::LandlockRules => {
-                let rule = orders.rules.get(index_in);
-                rule.map(|rule| rule.path.to_string_lossy().into_owned())
-            }
-            ChildStep::Routes => orders.routes.get(index_in).map(|route| route.place.clone()),
-            ChildStep::Listeners => orders.listeners.get(index_in).map(ToString::to_string),
-            _ => None,
-        };
-        match place {
-            Some(place) => JailError::StepAt { step, place, errno },
-            None => JailError::Step { step, index, errno },
         }
     }
 

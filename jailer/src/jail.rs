@@ -119,7 +119,7 @@ impl Confining {
         let (sight, handed_out) = init
             .watch_confinement()
             .map_err(|error| prepared.orders.blame_proc(error))
-            .map_err(|error| error.blame_the_host().with_place(&prepared.orders))?;
+            .map_err(|error| prepared.orders.with_place(error.blame_the_host()))?;
         let mut reports = sight.verify(&prepared.expectation)?;
         reports.extend(prepared.reports);
         if let Some(groups) = prepared.tally.groups() {

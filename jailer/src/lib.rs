@@ -60,6 +60,7 @@
     allow(clippy::disallowed_methods, reason = "a test makes its own files")
 )]
 
+mod c_string;
 mod error;
 pub mod export;
 mod filter;
@@ -80,8 +81,7 @@ mod tally;
 /// Items for the fuzzer alone; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
-    pub use crate::process::child::RouteProbes;
-    pub use crate::process::proof::{ProofExpectation, ProofFacts};
+    pub use crate::process::proof::{ProofExpectation, ProofFacts, RouteProbes};
     pub use crate::process::wire::{
         ChildFact, ChildMessage, ChildSender, FactPacket, PACKET, ProcText,
     };

@@ -9,8 +9,7 @@ mod places;
 mod root;
 mod rootfs;
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE};
@@ -333,7 +332,12 @@ impl Plan {
                 io.as_ref(),
             ),
             io,
-            rlimits: rlimits::plan(&policy.limits, host),
+            rlimits: rlimits::plan(
+                &policy.limits,
+                &host.hard_limits,
+                &host.ids,
+                host.hierarchies.ungrouped(),
+            ),
             reach,
             is_watched: true,
             landlock,
@@ -387,17 +391,6 @@ impl Plan {
             NetworkMode::Host => false,
         }
     }
-}
-
-/// An argument or variable for the kernel; bytes after a zero cannot be passed and are refused
-/// by the caller long before.
-pub(crate) fn c_string(text: &OsStr) -> std::ffi::CString {
-    let bytes: Vec<u8> = text.to_owned().into_vec();
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    std::ffi::CString::new(&bytes[..end]).unwrap_or_default()
 }
 
 #[cfg(test)]

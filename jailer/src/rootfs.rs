@@ -394,7 +394,7 @@ fn terminal_options() -> [(&'static str, String); 4] {
 }
 
 fn string(text: impl AsRef<OsStr>) -> CString {
-    crate::plan::c_string(text.as_ref())
+    crate::c_string::c_string(text.as_ref())
 }
 
 fn relative(path: &Path) -> CString {

@@ -26,6 +26,7 @@ use crate::automaton::{self, Automaton, AutomatonError};
 use crate::below::{Strengths, below};
 use crate::hooks::Need;
 use crate::identity::{self, FileId, WatchedPath};
+use crate::interruption::interrupts_tracepoints_here;
 use crate::object::ObjectFile;
 use crate::peers;
 use crate::roles::{self, Role};
@@ -33,7 +34,6 @@ use crate::rows::Rows;
 use crate::rule_table::RuleTable;
 use crate::shared;
 use crate::tier::Tier;
-use crate::tracepoints::interrupts_tracepoints_here;
 use crate::wire::on_code;
 
 use kinds::{REST, column_of};

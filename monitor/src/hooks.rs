@@ -11,8 +11,8 @@ use turnkey_policy::AttemptKind;
 use crate::btf;
 use crate::compile::Rules;
 use crate::load::Object;
+use crate::load::program;
 use crate::open::{OpenError, explain_program, pin_failed, read_btf};
-use crate::programs::program;
 
 /// A hook and the program for it.
 struct Hook {

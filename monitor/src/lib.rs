@@ -20,6 +20,7 @@ mod decode;
 mod evidence;
 mod hooks;
 mod identity;
+mod interruption;
 mod load;
 #[cfg(feature = "log")]
 mod log;
@@ -50,12 +51,12 @@ pub use decode::{DecodeError, decode};
 pub use evidence::FinishError;
 pub use hooks::{Hooks, KnownHooks};
 pub use identity::{FileId, WatchedPath};
+pub use interruption::interrupts_tracepoints;
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
 pub use open::{OpenError, how_to_have_btf};
 pub use shared::SharedError;
 pub use tier::{Available, Lack, Tier};
-pub use tracepoints::interrupts_tracepoints;
 
 /// Parts that the fuzzer reaches besides; see `cargo xtask fuzz`.
 #[cfg(fuzzing)]

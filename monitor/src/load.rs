@@ -10,11 +10,12 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use turnkey_abi::{ABI_SYMBOL, ABI_VERSION};
 
 use crate::btf;
+use crate::interruption::in_one_go;
 use crate::open::{OpenError, explain_load, explain_program, pin_failed, read_btf};
 use crate::programs::GROUP_HOOKS;
 use crate::sys::OffsetsValue;
 use crate::tier::Tier;
-use crate::tracepoints::{Tracepoint, in_one_go, tracepoints};
+use crate::tracepoints::{Tracepoint, tracepoints};
 
 /// An object whose maps are made. Its programs are not loaded yet.
 pub(crate) struct Object {
@@ -123,4 +124,25 @@ fn verify(name: &'static str, program: &mut Program, btf: &Btf) -> Result<(), Op
         _ => Err(ProgramError::UnexpectedProgramType),
     };
     verified.map_err(|source| explain_program(name, source))
+}
+
+/// A program of an object, as its type.
+pub(crate) fn program<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, OpenError>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    let program = ebpf
+        .program_mut(name)
+        .ok_or(OpenError::Incomplete { name })?;
+    typed(program, name)
+}
+
+fn typed<'a, P>(program: &'a mut Program, name: &'static str) -> Result<&'a mut P, OpenError>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    program.try_into().map_err(|source| OpenError::Program {
+        name,
+        source: Box::new(source),
+    })
 }

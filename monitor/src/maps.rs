@@ -3,9 +3,9 @@
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError};
 use turnkey_abi::Jail;
 
+use crate::interruption::in_one_go;
 use crate::open::OpenError;
 use crate::sys::JailValue;
-use crate::tracepoints::in_one_go;
 
 /// The maps that user space speaks through.
 pub(crate) struct Maps {

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
-use aya::programs::{Program, ProgramError};
+use aya::programs::ProgramError;
 
 use crate::evidence::FinishError;
 use crate::open::OpenError;
@@ -69,27 +69,6 @@ impl Programs {
             ),
         }
     }
-}
-
-/// A program of an object, as its type.
-pub(crate) fn program<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, OpenError>
-where
-    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
-{
-    let program = ebpf
-        .program_mut(name)
-        .ok_or(OpenError::Incomplete { name })?;
-    typed(program, name)
-}
-
-fn typed<'a, P>(program: &'a mut Program, name: &'static str) -> Result<&'a mut P, OpenError>
-where
-    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
-{
-    program.try_into().map_err(|source| OpenError::Program {
-        name,
-        source: Box::new(source),
-    })
 }
 
 fn sum_missed<'a>(

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 use aya::maps::{Map, MapData};
 
+use crate::interruption::interrupts_tracepoints_here;
 use crate::maps::{Maps, NAMES};
 use crate::object::ObjectFile;
 use crate::open::OpenError;
@@ -35,7 +36,7 @@ use crate::programs::{GROUP_HOOKS, Programs};
 use crate::seat::Seat;
 use crate::sys;
 use crate::tier::Tier;
-use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
+use crate::tracepoints::tracepoints;
 
 pub(crate) use claim::Claim;
 pub use folder::SharedError;

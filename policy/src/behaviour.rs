@@ -163,3 +163,5 @@ pub enum BehaviourResponse {
     /// A finding, and the jail is killed as soon as the behaviour is recognised: by turnkey, after the act.
     Kill,
 }
+
+names!(BehaviourResponse { Off => "off", Log => "log", Kill => "kill" });

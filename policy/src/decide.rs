@@ -69,7 +69,8 @@ use std::net::SocketAddr;
 use crate::actor::{ActorPaths, narrowness};
 use crate::address::{self, Ports, Subnet};
 use crate::glob::Glob;
-use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule, RuleAction, SameFile};
+use crate::model::{AttemptKind, FileFlag, OpenAccess, RuleAction, SameFile};
+use crate::tables::Rule;
 
 /// One attempt of a program: its kind and its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::address::{Ports, Subnet};
-use crate::model::{AllowedHost, AttemptKind, Rule, RuleAction, Severity};
+use crate::model::{AttemptKind, RuleAction, Severity};
+use crate::tables::{AllowedHost, Rule};
 
 /// A destination of TCP: a host or range of addresses, and the ports.
 #[derive(Clone, Debug, PartialEq, Eq)]

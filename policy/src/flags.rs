@@ -7,15 +7,12 @@ use crate::keys::KeyFlag;
 use crate::model::NetworkMode;
 use crate::overrides::Overrides;
 use crate::profile::ParsedProfile;
+use crate::tables::declare::{parse, push};
 use crate::tables::{AllowedHost, HostPath, ScratchMount};
 use crate::values::{self, ValueError};
 
 /// The `why` of a path that a flag gives to the jail.
 const WHY: &str = "asked for on the command line";
-
-/// A function that reads a flag's value into the profile. Every flag comes with one, so that there is none
-/// that nobody reads.
-pub(crate) type Apply = fn(&Located<String>, &mut ParsedProfile) -> Result<(), ValueError>;
 
 /// One flag as given.
 pub(crate) struct GivenFlag {
@@ -69,34 +66,6 @@ pub(crate) fn given(overrides: &Overrides) -> (Arc<SourceText>, Vec<GivenFlag>) 
     };
     let flags = spans.into_iter().map(located).collect();
     (source, flags)
-}
-
-pub(crate) fn put<T>(
-    into: &mut Option<Located<T>>,
-    flag: &Located<String>,
-    read: impl Fn(&str) -> Result<T, ValueError>,
-) -> Result<(), ValueError> {
-    *into = Some(parse(flag, read)?);
-    Ok(())
-}
-
-pub(crate) fn push<T>(
-    onto: &mut Vec<Located<T>>,
-    flag: &Located<String>,
-    read: impl Fn(&str) -> Result<T, ValueError>,
-) -> Result<(), ValueError> {
-    onto.push(parse(flag, read)?);
-    Ok(())
-}
-
-pub(crate) fn parse<T>(
-    flag: &Located<String>,
-    read: impl Fn(&str) -> Result<T, ValueError>,
-) -> Result<Located<T>, ValueError> {
-    Ok(Located {
-        value: read(&flag.value)?,
-        at: flag.at.clone(),
-    })
 }
 
 pub(crate) fn host_path(text: &str) -> Result<HostPath, ValueError> {

@@ -9,7 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::WORKSPACE;
 use crate::glob::Glob;
-use crate::model::{Policy, Rule};
+use crate::policy::Policy;
+use crate::tables::Rule;
 
 /// Files that a pattern asks about: those whose path begins so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::flags::Apply;
 use crate::names::NamedVariants;
+use crate::profile::Apply;
 use crate::tables;
 
 /// The form of the value that is written after a key.

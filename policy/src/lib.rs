@@ -46,6 +46,7 @@ pub mod model;
 pub mod names;
 mod overrides;
 mod place;
+mod policy;
 mod profile;
 pub mod quantity;
 mod quoted;
@@ -77,10 +78,15 @@ pub use model::*;
 pub use names::NamedVariants;
 pub use overrides::{Overrides, UnknownFlag, flags};
 pub use place::ProfilePlace;
+pub use policy::Policy;
 pub use quoted::quoted;
 pub use reason::PrecedenceReason;
 pub use reserved::is_reserved;
 pub use shipped::{SHIPPED, ShippedProfile, is_file, listed, shipped};
+pub use tables::{
+    AcceptedFinding, AllowedHost, EnforcementPolicy, FilesystemPolicy, HostPath, JailEnvironment,
+    JailIdentity, JailLimits, NetworkPolicy, Rule, ScratchMount, SyscallPolicy,
+};
 
 /// The directory of the jail at which the caller's appears, and the program's home.
 pub const WORKSPACE: &str = "/workspace";

@@ -22,11 +22,13 @@ use std::path::{Path, PathBuf};
 
 use miette::{Diagnostic, LabeledSpan, Severity, SourceCode};
 
+use crate::decide::Candidate;
+use crate::error::TextSpan;
 use crate::error::{LoadError, Problem};
 use crate::load;
-use crate::model::Policy;
 use crate::overrides::Overrides;
-use crate::profile::ParsedProfile;
+use crate::policy::Policy;
+use crate::profile::{ParsedProfile, RulePlaces};
 use field::ComparableRules;
 
 /// The lints.
@@ -250,5 +252,15 @@ impl Diagnostic for LintFinding {
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
         self.problem.related()
+    }
+}
+
+impl RulePlaces {
+    /// The place of what a candidate is about; `None` for one that is about everything.
+    pub(crate) fn span_of(&self, candidate: Candidate) -> Option<&TextSpan> {
+        let path = candidate.pattern.map(|index| &self.path[index]);
+        let address = candidate.address.map(|index| &self.address[index]);
+        let port = candidate.port.map(|index| &self.port[index]);
+        path.or(address).or(port)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::error::{LoadError, Located, Problem, SourceText, TextSpan};
-use crate::model::Policy;
 use crate::overrides::Overrides;
+use crate::policy::Policy;
 use crate::profile::ParsedProfile;
 use crate::shipped::{self, SHIPPED};
 use crate::values::nearest;

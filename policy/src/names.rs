@@ -3,7 +3,6 @@
 //! One table per type, so that parsing, printing, documentation and the suggestions in error
 //! messages can never disagree.
 
-use crate::behaviour::BehaviourResponse;
 use crate::model::{
     AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
     OwnPath, ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
@@ -121,8 +120,6 @@ names!(Severity {
     Critical => "critical",
 });
 
-names!(BehaviourResponse { Off => "off", Log => "log", Kill => "kill" });
-
 names!(EnforcementMode { Enforce => "enforce", Observe => "observe" });
 
 names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
@@ -145,7 +142,7 @@ mod tests {
     use std::fmt;
 
     use super::*;
-    use crate::behaviour::Behaviour;
+    use crate::behaviour::{Behaviour, BehaviourResponse};
 
     /// A name that two words share would make one of them unreachable.
     fn assert_round_trip<T: NamedVariants + fmt::Debug + fmt::Display>() {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::behaviour::{Behaviour, BehaviourResponse};
-use crate::decide::Candidate;
 use crate::error::{Located, Problem, TextSpan};
 use crate::model::RuleAction;
 use crate::tables::declare::{KeyTable as _, append};
@@ -11,6 +10,11 @@ use crate::tables::{
     AcceptedFinding, EnforcementKeys, EnvironmentKeys, FilesystemKeys, IdentityKeys, LimitKeys,
     NetworkKeys, Rule, SyscallKeys,
 };
+use crate::values::ValueError;
+
+/// A function that reads a flag's value into the profile. Every flag comes with one, so that there is none
+/// that nobody reads.
+pub(crate) type Apply = fn(&Located<String>, &mut ParsedProfile) -> Result<(), ValueError>;
 
 /// One text as it was read; what it does not say is `None` or empty.
 #[derive(Clone, Debug, Default)]
@@ -55,16 +59,6 @@ pub(crate) struct RulePlaces {
     pub(crate) exe: Vec<TextSpan>,
     /// One for each pattern of scripts.
     pub(crate) script: Vec<TextSpan>,
-}
-
-impl RulePlaces {
-    /// The place of what a candidate is about; `None` for one that is about everything.
-    pub(crate) fn span_of(&self, candidate: Candidate) -> Option<&TextSpan> {
-        let path = candidate.pattern.map(|index| &self.path[index]);
-        let address = candidate.address.map(|index| &self.address[index]);
-        let port = candidate.port.map(|index| &self.port[index]);
-        path.or(address).or(port)
-    }
 }
 
 impl ParsedProfile {

@@ -6,7 +6,8 @@ use crate::actor::narrowness;
 use crate::address::{Ports, Subnet};
 use crate::decide::Candidate;
 use crate::glob::{Glob, Specificity};
-use crate::model::{Rule, RuleAction};
+use crate::model::RuleAction;
+use crate::tables::Rule;
 
 /// The first thing in which two candidates differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

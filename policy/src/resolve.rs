@@ -4,7 +4,8 @@ mod accepted;
 mod claims;
 
 use crate::error::{Located, Problem};
-use crate::model::{Policy, ToolchainMode};
+use crate::model::ToolchainMode;
+use crate::policy::Policy;
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
 use crate::tables::Rule;

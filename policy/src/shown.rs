@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::glob::Glob;
-use crate::model::{FilesystemPolicy, Policy, Rule};
+use crate::policy::Policy;
+use crate::tables::{FilesystemPolicy, Rule};
 
 impl Policy {
     /// Settles what of the paths of rules on hidden ones is shown. To be called again when a place was

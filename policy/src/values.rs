@@ -11,7 +11,6 @@ use crate::WORKSPACE;
 use crate::glob::{Glob, Token};
 use crate::names::NamedVariants;
 use crate::quantity::{self, QuantityError};
-use crate::syscalls;
 
 pub(crate) use address::{ports, subnet};
 pub(crate) use endpoint::endpoint;
@@ -257,36 +256,6 @@ pub(crate) fn variable_value(text: &str) -> Result<String, ValueError> {
         ));
     }
     Ok(text.to_owned())
-}
-
-/// The syscalls of a group, or the one of this name.
-pub(crate) fn syscalls(text: &str) -> Result<Vec<&'static str>, ValueError> {
-    if text.starts_with('@') {
-        let names: Vec<&str> = syscalls::names().collect();
-        return syscalls::named(text).ok_or_else(|| {
-            ValueError::new(format!("there is no group {text:?}"), suggest(text, &names))
-        });
-    }
-    if let Some(name) = syscalls::allowable(text) {
-        return Ok(vec![name]);
-    }
-    if let Some(why) = syscalls::why_never(text) {
-        return Err(ValueError::new(
-            format!("the syscall {text} is never allowed in a jail"),
-            format!("{why}; remove it"),
-        ));
-    }
-    let grouped = syscalls::GROUPS
-        .iter()
-        .flat_map(|group| group.syscalls.iter().copied());
-    let help = match nearest(text, grouped) {
-        Some(name) => format!("did you mean {name}?"),
-        None => "write a name as in syscalls(2), or a group such as @basic".to_owned(),
-    };
-    Err(ValueError::new(
-        format!("there is no syscall {text:?}"),
-        help,
-    ))
 }
 
 pub(crate) fn rule_id(text: &str) -> Result<String, ValueError> {

@@ -8,12 +8,9 @@ use turnkey_policy::{Endpoint, address};
 
 use super::act::Object;
 use super::model::{Actor, NetworkAttempt, Report, Violation};
-use super::stopper::Stopper;
+use super::stopper::{NAME_SERVER, Stopper};
 use super::terminal;
 use super::text::quote;
-
-/// The port of name servers: domain of services(5).
-pub const NAME_SERVER: u16 = 53;
 
 /// The file of name servers to ask, resolv.conf(5).
 const NAME_SERVERS: &str = "/etc/resolv.conf";

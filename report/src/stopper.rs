@@ -24,9 +24,11 @@ use turnkey_policy::{
 };
 
 use super::model::Result;
-use super::peers::NAME_SERVER;
 use calls::calls;
 use place::{Place, Tree};
+
+/// The port of name servers: domain of services(5).
+pub const NAME_SERVER: u16 = 53;
 
 /// A layer that kept an attempt from having its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Words for a run that did not start: the chain of causes on one line each, and the fix.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
@@ -12,7 +12,6 @@ use turnkey_policy::Policy;
 
 use crate::directory::RunDirectory;
 use crate::required_layers::UnavailableLayers;
-use crate::run::RunRequest;
 use crate::toolchain::{self, CallerPaths, ToolchainNeed};
 
 /// The error with its causes, and what would help.
@@ -52,9 +51,13 @@ fn in_its_lines(list: &str) -> String {
 }
 
 /// The same of a run that was asked for, and for whose program the host may have what the jail lacks.
-pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &RunRequest) -> String {
-    let program = request.command.first().map_or(OsStr::new(""), |word| word);
-    let directory = &request.directory;
+pub fn explain_run(
+    error: &anyhow::Error,
+    policy: &Policy,
+    command: &[OsString],
+    directory: &RunDirectory,
+) -> String {
+    let program = command.first().map_or(OsStr::new(""), |word| word);
     let fix = match error.downcast_ref::<JailError>() {
         Some(JailError::NotFound(_)) => Some(bring_in(policy, program, directory)),
         Some(JailError::ExecFailed { .. }) => {

@@ -6,10 +6,23 @@ use std::io::BufWriter;
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
 use turnkey_facts::Event;
-use turnkey_policy::Policy;
+use turnkey_jailer::Running;
+use turnkey_policy::{JailLimits, Policy};
 use turnkey_report::{Aggregator, Clock, EventWriter, Observations};
 
-use crate::run::RunObserver;
+/// Follows a run while it lasts. Every method is called in the thread that called [`run`](crate::run()), and holds it up.
+pub trait RunObserver {
+    /// A line that people should know of: something was made in another way, or is lost.
+    fn notice(&mut self, _line: &str) {}
+    /// The jail stands, and its program starts next.
+    fn started(&mut self, _limits: &JailLimits) {}
+    /// An event, in the order of the jail.
+    fn event(&mut self, _event: &Event) {}
+    /// The limits were looked at, which happens at least every 400 ms.
+    fn tick(&mut self, _running: &Running) {}
+    /// The jail is gone, with all that was in it, or it was never there.
+    fn ended(&mut self) {}
+}
 
 /// The takers of one run's events.
 pub struct EventSink<'o> {

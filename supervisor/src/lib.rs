@@ -72,9 +72,10 @@ mod terminal;
 pub mod toolchain;
 
 pub use directory::RunDirectory;
+pub use event_sink::RunObserver;
 pub use object::object;
 pub use relay::{Sink, standard_error, standard_output};
 pub use required_layers::Strictness;
-pub use run::{FinishedRun, RunObserver, RunPlace, RunRequest, enter, run};
+pub use run::{FinishedRun, RunPlace, RunRequest, enter, run};
 pub use settle::{SettledPolicy, plan};
 pub use terminal::{Terminal, restore_all};

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::fs::File;
 
 use anyhow::Context;
-use turnkey_facts::{Event, Passage};
-use turnkey_jailer::{JailError, Plan, Running, rootless};
-use turnkey_policy::{AllowedHost, JailLimits};
+use turnkey_facts::Passage;
+use turnkey_jailer::{JailError, Plan, rootless};
+use turnkey_policy::AllowedHost;
 use turnkey_report::Report;
 
 use crate::directory::RunDirectory;
-use crate::event_sink::EventSink;
+use crate::event_sink::{EventSink, RunObserver};
 use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
 use crate::gateway::{self, AllowList, Gateway};
@@ -58,20 +58,6 @@ impl RunRequest {
             export: None,
         }
     }
-}
-
-/// Follows a run while it lasts. Every method is called in the thread that called [`run`], and holds it up.
-pub trait RunObserver {
-    /// A line that people should know of: something was made in another way, or is lost.
-    fn notice(&mut self, _line: &str) {}
-    /// The jail stands, and its program starts next.
-    fn started(&mut self, _limits: &JailLimits) {}
-    /// An event, in the order of the jail.
-    fn event(&mut self, _event: &Event) {}
-    /// The limits were looked at, which happens at least every 400 ms.
-    fn tick(&mut self, _running: &Running) {}
-    /// The jail is gone, with all that was in it, or it was never there.
-    fn ended(&mut self) {}
 }
 
 /// The place that runs of this process are made from.
@@ -136,7 +122,12 @@ pub fn run(
         .and_then(|()| attempt(&request, &settled, &mut sink));
     sink.observer.ended();
     let outcome = outcome.unwrap_or_else(|error| {
-        let message = advice::explain_run(&error, &settled.policy, &request);
+        let message = advice::explain_run(
+            &error,
+            &settled.policy,
+            &request.command,
+            &request.directory,
+        );
         RunOutcome::not_started(&error, message)
     });
     finish(outcome, &request, settled, sink)

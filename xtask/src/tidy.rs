@@ -4,6 +4,7 @@
 //! a violation.
 
 mod comments;
+mod cycles;
 mod dependencies;
 mod length;
 mod links;
@@ -72,6 +73,7 @@ pub fn run() -> Result<()> {
     for check in FILE_CHECKS {
         problems.extend(files.iter().flat_map(check));
     }
+    problems.extend(cycles::check(&files));
     problems.extend(links::check(&files, |path| root.join(path).exists()));
     for problem in &problems {
         eprintln!("{problem}");

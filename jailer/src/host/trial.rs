@@ -162,7 +162,7 @@ fn overlay_inside() -> Result<(), Errno> {
 /// # Errors
 /// `EINVAL` where its file system cannot do that, `EPERM` for a caller without privileges.
 pub fn id_mapped(directory: &Path) -> Result<(), Errno> {
-    let path = crate::plan::c_string(directory.as_os_str());
+    let path = crate::c_string::c_string(directory.as_os_str());
     let opened = sys::open_following(&path, libc::O_PATH | libc::O_DIRECTORY)?;
     let view = sys::clone_tree(opened.as_fd(), false)?;
     let namespace = MountOwner::from_directory(opened.as_fd())?.namespace(HostId::for_group(0))?;

@@ -12,7 +12,6 @@ use nix::errno::Errno;
 use crate::host::kernel;
 use crate::ids::NamespaceIds;
 use crate::kernel_file;
-use crate::process::child::Outcome;
 use crate::sys;
 
 /// The most of something in one user namespace, namespaces(7).
@@ -43,7 +42,7 @@ pub(crate) fn below(ids: &NamespaceIds) -> Vec<UcountCeiling> {
     }
     let ceiling = |(host, file): (&str, &'static CStr)| {
         let most: u64 = kernel_file::read(host).ok()?.trim().parse().ok()?;
-        let most = crate::plan::c_string((most / 2).to_string().as_ref());
+        let most = crate::c_string::c_string((most / 2).to_string().as_ref());
         Some(UcountCeiling { file, most })
     };
     COUNTED.into_iter().filter_map(ceiling).collect()
@@ -51,7 +50,7 @@ pub(crate) fn below(ids: &NamespaceIds) -> Vec<UcountCeiling> {
 
 /// Sets them for the user namespace of this process, in which it has every capability. By a procfs of its own: the one
 /// that is mounted is read-only in many a container.
-pub(crate) fn set(ceilings: &[UcountCeiling]) -> Outcome {
+pub(crate) fn set(ceilings: &[UcountCeiling]) -> Result<(), (u32, Errno)> {
     if ceilings.is_empty() {
         return Ok(());
     }

@@ -93,7 +93,7 @@ pub fn write_maps(pid: libc::pid_t, id: HostId) -> Result<(), Errno> {
 
 fn map(pid: libc::pid_t, inside_user: u32, inside_group: u32, id: HostId) -> Result<(), Errno> {
     let process = sys::open_without_symlinks(
-        &crate::plan::c_string(format!("/proc/{pid}").as_ref()),
+        &crate::c_string::c_string(format!("/proc/{pid}").as_ref()),
         libc::O_PATH,
     )?;
     let line = |inside: u32, outside: u32| format!("{inside} {outside} 1\n");

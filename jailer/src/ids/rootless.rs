@@ -23,12 +23,12 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 
+use crate::c_string::c_string;
 use crate::host::trial;
 use crate::ids::subordinate::{IdMapper, SubordinateIds};
 use crate::ids::userns::{NamespaceRefusal, NamespaceSwitches};
 use crate::ids::{chroot, container};
 use crate::kernel_file;
-use crate::plan::c_string;
 use crate::process::privileges;
 use crate::sys::{self, MountAttributes};
 

@@ -11,6 +11,7 @@ use turnkey_policy::endpoint::{self, is_one};
 use turnkey_policy::{AllowedHost, EndpointHost, NetworkMode, Policy, SpecialAddress, Subnet};
 
 use super::PlanError;
+pub use crate::process::netlink::RangeRoute;
 
 /// Sockets that wait, altogether: each is a descriptor of the supervisor's.
 pub const MOST_LISTENERS: usize = 1024;
@@ -37,15 +38,6 @@ pub struct NetworkReach {
     pub hosts: Vec<(IpAddr, String)>,
     /// An address that must have no route; `None` when every one of those in question is allowed.
     pub denied_probe: Option<IpAddr>,
-}
-
-/// The route of a range of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RangeRoute {
-    /// The range.
-    pub net: Subnet,
-    /// True for a local range, `RTN_LOCAL`; others are unreachable, `RTN_UNREACHABLE`.
-    pub open: bool,
 }
 
 impl NetworkReach {

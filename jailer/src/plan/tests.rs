@@ -1,6 +1,7 @@
 //! Plans for hosts that do not exist, without root and without touching anything.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 

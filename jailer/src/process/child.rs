@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -28,6 +28,7 @@ use crate::process::init;
 use crate::process::listeners;
 use crate::process::netlink::{self, NetlinkRequest};
 use crate::process::program::{self, ExecSpec};
+use crate::process::proof::RouteProbes;
 use crate::process::rlimits::ResourceLimit;
 use crate::process::root;
 use crate::process::second_clock::SecondClock;
@@ -107,6 +108,28 @@ pub struct ChildSpec {
 }
 
 impl ChildSpec {
+    /// Names the place where a step failed that is taken at many, by what the child was ordered.
+    pub fn with_place(&self, error: JailError) -> JailError {
+        let JailError::Step { step, index, errno } = error else {
+            return error;
+        };
+        let index_in = usize::try_from(index).unwrap_or(usize::MAX);
+        let place = match step {
+            ChildStep::Rootfs => self.rootfs.get(index_in).map(ReplayStep::place),
+            ChildStep::LandlockRules => {
+                let rule = self.rules.get(index_in);
+                rule.map(|rule| rule.path.to_string_lossy().into_owned())
+            }
+            ChildStep::Routes => self.routes.get(index_in).map(|route| route.place.clone()),
+            ChildStep::Listeners => self.listeners.get(index_in).map(ToString::to_string),
+            _ => None,
+        };
+        match place {
+            Some(place) => JailError::StepAt { step, place, errno },
+            None => JailError::Step { step, index, errno },
+        }
+    }
+
     /// In words what it means when the kernel gives no procfs, mount_too_revealing() in
     /// fs/namespace.c.
     pub fn blame_proc(&self, error: JailError) -> JailError {
@@ -136,15 +159,6 @@ impl ChildSpec {
             _ => error,
         }
     }
-}
-
-/// Addresses by which the routes of the network namespace are proved.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RouteProbes {
-    /// An address that must have no route.
-    pub denied_probe: Option<IpAddr>,
-    /// An address that must have a route.
-    pub allowed_probe: Option<IpAddr>,
 }
 
 /// The result of a step: nothing, or the place in it and the error.

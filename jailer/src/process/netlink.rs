@@ -7,13 +7,21 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
-
-use crate::plan::network::RangeRoute;
+use turnkey_policy::Subnet;
 
 /// The loopback interface is the first of every network namespace.
 const LOOPBACK: u32 = 1;
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;
+
+/// The route of a range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeRoute {
+    /// The range.
+    pub net: Subnet,
+    /// True for a local range, `RTN_LOCAL`; others are unreachable, `RTN_UNREACHABLE`.
+    pub open: bool,
+}
 
 /// One request, as the kernel takes it.
 #[derive(Debug)]

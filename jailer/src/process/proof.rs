@@ -5,6 +5,7 @@
 mod routes;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -13,7 +14,6 @@ use turnkey_policy::Layer;
 use crate::filter::SeccompFilters;
 use crate::ids::identity::INSIDE_ID;
 use crate::landlock::HandledAccess;
-use crate::process::child::RouteProbes;
 use crate::process::wire::{ChildFact, ProcText};
 use turnkey_facts::LayerReport;
 
@@ -24,6 +24,15 @@ pub struct ProofFacts {
     status: Vec<u8>,
     limits: Vec<u8>,
     mounts: Vec<u8>,
+}
+
+/// Addresses by which the routes of the network namespace are proved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RouteProbes {
+    /// An address that must have no route.
+    pub denied_probe: Option<IpAddr>,
+    /// An address that must have a route.
+    pub allowed_probe: Option<IpAddr>,
 }
 
 /// The expectation of the supervisor, against which the facts are held.

@@ -4,7 +4,6 @@ use nix::sys::resource::{Resource, getrlimit};
 use turnkey_policy::JailLimits;
 
 use crate::groups::hierarchy::UngroupedLimits;
-use crate::host::Host;
 use crate::ids::NamespaceIds;
 
 /// One limit; soft and hard are the same.
@@ -73,22 +72,27 @@ const SET: [Resource; 11] = [
 ];
 
 /// The limits of every process in the jail, in the order they are set.
-pub(crate) fn plan(limits: &JailLimits, host: &Host) -> Vec<ResourceLimit> {
+pub(crate) fn plan(
+    limits: &JailLimits,
+    hard: &HardLimits,
+    ids: &NamespaceIds,
+    ungrouped: UngroupedLimits,
+) -> Vec<ResourceLimit> {
     let mut plan = always(limits);
-    plan.extend(of_the_user(host));
-    plan.extend(instead_of_groups(limits, host.hierarchies.ungrouped()));
+    plan.extend(of_the_user(hard, ids));
+    plan.extend(instead_of_groups(limits, ungrouped));
     for limit in &mut plan {
-        limit.value = limit.value.min(host.hard_limits.hard_limit(limit.resource));
+        limit.value = limit.value.min(hard.hard_limit(limit.resource));
     }
     plan
 }
 
 /// The limits on what the kernel counts for all processes of a user together, which would otherwise be the caller's. Where
 /// the jail's user counts as the caller, half of the caller's own is left.
-fn of_the_user(host: &Host) -> Vec<ResourceLimit> {
+fn of_the_user(hard: &HardLimits, ids: &NamespaceIds) -> Vec<ResourceLimit> {
     let share = |limit: ResourceLimit| {
-        let half = host.hard_limits.hard_limit(limit.resource) / 2;
-        let value = match host.ids {
+        let half = hard.hard_limit(limit.resource) / 2;
+        let value = match ids {
             NamespaceIds::All => limit.value,
             NamespaceIds::Own(_) => limit.value.min(half),
         };

@@ -14,8 +14,8 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 use nix::sys::stat::FileStat;
 
+use crate::c_string::c_string;
 use crate::kernel_file;
-use crate::plan::c_string;
 use crate::sys;
 
 /// As many links as the kernel follows, path_resolution(7).

@@ -13,8 +13,8 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
 use turnkey_policy::FilesystemPolicy;
 
+use crate::c_string::c_string;
 use crate::host::PathFact;
-use crate::plan::c_string;
 use crate::rootfs::paths::{self, LastSymlink, PathError};
 use crate::sys;
 

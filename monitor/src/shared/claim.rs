@@ -16,11 +16,11 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use turnkey_abi::SEATS;
 
+use crate::interruption::in_one_go;
 use crate::maps::Maps;
 use crate::open::OpenError;
 use crate::seat::{Furniture, Seat};
 use crate::sys;
-use crate::tracepoints::in_one_go;
 
 use super::folder::{Folder, SharedError, found, make, remove};
 

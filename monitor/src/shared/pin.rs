@@ -7,11 +7,12 @@ use aya::Ebpf;
 use turnkey_abi::SEATS;
 
 use crate::hooks;
+use crate::interruption::interrupts_tracepoints_here;
 use crate::object::ObjectFile;
 use crate::open::{OpenError, pin_failed};
 use crate::programs::GROUP_HOOKS;
 use crate::tier::Tier;
-use crate::tracepoints::{interrupts_tracepoints_here, tracepoints};
+use crate::tracepoints::tracepoints;
 
 use super::folder::{
     Folder, SharedError, UNFINISHED, all, found, lock_root, make, remove, root, root_is_there,

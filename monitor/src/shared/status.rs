@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use turnkey_abi::ABI_VERSION;
 
+use crate::interruption::in_one_go;
 use crate::object::ObjectFile;
 use crate::open::OpenError;
 use crate::sys::JailValue;
 use crate::tier::Tier;
-use crate::tracepoints::in_one_go;
 
 use super::claim::cgroup;
 use super::folder::{Folder, all};

@@ -4,8 +4,8 @@ use time::Date;
 
 use super::{Lint, LintFinding};
 use crate::error::{Located, Problem};
-use crate::model::AcceptedFinding;
 use crate::profile::ParsedProfile;
+use crate::tables::AcceptedFinding;
 
 /// Within how many days somebody is told: long enough to decide again.
 const SOON: i64 = 14;

@@ -8,7 +8,8 @@ use super::{Lint, LintFinding};
 use crate::WORKSPACE;
 use crate::error::{Located, Problem, TextSpan};
 use crate::glob::Glob;
-use crate::model::{Policy, RuleAction, WorkdirMode};
+use crate::model::{RuleAction, WorkdirMode};
+use crate::policy::Policy;
 use crate::profile::{ParsedProfile, ProfileRule};
 
 /// Steps of one question: patterns of programs are few and short.

@@ -7,8 +7,9 @@ use super::language::BudgetExceeded;
 use super::{Lint, LintFinding};
 use crate::decide::{Candidate, candidates};
 use crate::error::{Located, Problem};
-use crate::model::{AttemptKind, HostPath, Rule, RuleAction};
+use crate::model::{AttemptKind, RuleAction};
 use crate::profile::{ParsedProfile, ProfileRule};
+use crate::tables::{HostPath, Rule};
 
 const FIX: &str = "add `why = \"…\"` with the reason that a reviewer would ask for, or remove it";
 

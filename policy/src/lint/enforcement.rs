@@ -2,7 +2,8 @@
 
 use super::{Lint, LintFinding};
 use crate::error::Problem;
-use crate::model::{Layer, Policy};
+use crate::model::Layer;
+use crate::policy::Policy;
 use crate::profile::ParsedProfile;
 
 pub(super) fn layers(profile: &ParsedProfile, policy: &Policy) -> Option<LintFinding> {

@@ -7,9 +7,10 @@ use super::language::BudgetExceeded;
 use super::{Lint, LintFinding};
 use crate::decide::{Candidate, candidates};
 use crate::error::{Located, Problem, TextSpan};
-use crate::model::{FileFlag, Rule, RuleAction, SameFile};
+use crate::model::{FileFlag, RuleAction, SameFile};
 use crate::profile::{ParsedProfile, ProfileRule};
 use crate::reason::PrecedenceReason;
+use crate::tables::Rule;
 
 /// The fate of a candidate.
 enum CandidateFate {

@@ -11,7 +11,8 @@ use super::universe::PathUniverse;
 use crate::WORKSPACE;
 use crate::decide::{Candidate, precedence};
 use crate::glob::Glob;
-use crate::model::{AttemptKind, FileFlag, OpenAccess, Rule};
+use crate::model::{AttemptKind, FileFlag, OpenAccess};
+use crate::tables::Rule;
 
 /// Steps of all walks and comparisons together: a second or two.
 const BUDGET: usize = 4_000_000;

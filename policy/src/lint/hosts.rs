@@ -3,8 +3,9 @@
 use super::{Lint, LintFinding};
 use crate::endpoint::{SpecialAddress, is_one};
 use crate::error::{Located, Problem};
-use crate::model::{AllowedHost, NetworkMode};
+use crate::model::NetworkMode;
 use crate::profile::ParsedProfile;
+use crate::tables::AllowedHost;
 
 /// The host's own network, where nobody explains it.
 pub(super) fn shared(profile: &ParsedProfile) -> Option<LintFinding> {

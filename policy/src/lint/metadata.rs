@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{Lint, LintFinding};
 use crate::decide::{Attempt, Candidate, decide, matching};
-use crate::model::{AttemptKind, Rule, RuleAction};
+use crate::model::{AttemptKind, RuleAction};
 use crate::profile::ParsedProfile;
+use crate::tables::Rule;
 
 /// The port of HTTP, by which all of them serve.
 const PORT: u16 = 80;

@@ -3,6 +3,7 @@
 use crate::error::Located;
 use crate::keys::ProfileKey;
 use crate::read::SectionReader;
+use crate::values::ValueError;
 
 /// A table of keys as it was read: what it does not say is `None` or empty.
 pub(crate) trait KeyTable: Default {
@@ -66,6 +67,37 @@ pub(crate) fn append<T, K: PartialEq>(
 /// The values without their places.
 pub(crate) fn values<T, C: FromIterator<T>>(located: Vec<Located<T>>) -> C {
     located.into_iter().map(|located| located.value).collect()
+}
+
+/// Reads a flag into a single value.
+pub(crate) fn put<T>(
+    into: &mut Option<Located<T>>,
+    flag: &Located<String>,
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<(), ValueError> {
+    *into = Some(parse(flag, read)?);
+    Ok(())
+}
+
+/// Reads a flag into a list.
+pub(crate) fn push<T>(
+    onto: &mut Vec<Located<T>>,
+    flag: &Located<String>,
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<(), ValueError> {
+    onto.push(parse(flag, read)?);
+    Ok(())
+}
+
+/// Reads a flag, and keeps its place.
+pub(crate) fn parse<T>(
+    flag: &Located<String>,
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<Located<T>, ValueError> {
+    Ok(Located {
+        value: read(&flag.value)?,
+        at: flag.at.clone(),
+    })
 }
 
 /// Declares a table of keys. From one row for each key follow the field of the policy, the field of the table as it was read,
@@ -232,7 +264,7 @@ macro_rules! by_kind {
     (repeated $kind:ident) => { true };
     (apply $kind:ident [$apply:expr] $slot:ident $key:ident $read:expr) => { $apply };
     (apply one [] $slot:ident $key:ident $read:expr) => {
-        |flag, profile| $crate::flags::put(&mut profile.$slot.$key, flag, $read)
+        |flag, profile| $crate::tables::declare::put(&mut profile.$slot.$key, flag, $read)
     };
 
     (answer policy $Policy:ident) => { $Policy };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::declare::{KeyTable, by_kind, entry, key_table, same_keys};
+use super::declare::{KeyTable, by_kind, entry, key_table, push, put, same_keys};
 use crate::error::Located;
 use crate::flags;
 use crate::keys::{ProfileKey, ValueForm, key, words};
@@ -43,26 +43,26 @@ key_table! {
         about: "host paths visible read-only at the same place",
         flag: "read", value: "PATH", under: "Files", help: "Make this path of the host visible, read-only",
         is_path: true,
-        apply: |flag, into| flags::push(&mut into.filesystem.read, flag, flags::host_path),
+        apply: |flag, into| push(&mut into.filesystem.read, flag, flags::host_path),
     }
     write: tables HostPath {
         form: Entries(GIVEN_PATH), read: entry::<HostPathKeys, _>, same: |entry| &entry.path, shown: "`[]`",
         about: "host paths visible and writable at the same place: the only way a run changes the host",
         flag: "write", value: "PATH", under: "Files", help: "Make this path of the host visible and writable",
         is_path: true,
-        apply: |flag, into| flags::push(&mut into.filesystem.write, flag, flags::host_path),
+        apply: |flag, into| push(&mut into.filesystem.write, flag, flags::host_path),
     }
     scratch: tables ScratchMount {
         form: Entries("{ path = \"/tmp\", size = \"64M\" }"), read: entry::<ScratchKeys, _>, same: |entry| &entry.path, shown: "`[]`",
         about: "memory file systems, gone afterwards",
         flag: "scratch", value: "PATH=SIZE", under: "Files", help: "Mount a tmpfs of this size",
-        apply: |flag, into| flags::push(&mut into.filesystem.scratch, flag, flags::scratch),
+        apply: |flag, into| push(&mut into.filesystem.scratch, flag, flags::scratch),
     }
     workdir: by WorkdirMode {
         form: Table, read: workdir, default: WorkdirMode::Overlay, shown: "",
         about: "how the caller's directory appears at `/workspace`",
         flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
-        apply: |flag, into| flags::put(&mut into.filesystem.workdir, flag, values::word),
+        apply: |flag, into| put(&mut into.filesystem.workdir, flag, values::word),
     }
     own_path: one OwnPath {
         form: Word(words::<OwnPath>), read: values::word, default: OwnPath::Known, shown: "`known`",

@@ -1,0 +1,67 @@
+//! The resolved policy: what a run enforces, after profiles are merged and overrides applied.
+//!
+//! Everything here is plain data. The jailer reads `filesystem`, `limits`, `identity`,
+//! `environment`, `syscalls` and `network`; the monitor reads `rules` and `network`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::behaviour::{Behaviour, BehaviourResponse};
+use crate::model::EnforcementMode;
+use crate::tables::{
+    AcceptedFinding, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
+    JailLimits, NetworkPolicy, Rule, SyscallPolicy,
+};
+
+/// A whole policy, ready to be planned and compiled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// The profile's `name`.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// SHA-256, in hex, of the texts of all merged profiles and of the overrides, in order.
+    pub sha256: String,
+    /// The files it was read from; shipped profiles are none.
+    pub files: Vec<PathBuf>,
+    /// The contents of the jail's file system.
+    pub filesystem: FilesystemPolicy,
+    /// The network that the jail may reach.
+    pub network: NetworkPolicy,
+    /// The limits of the whole process tree.
+    pub limits: JailLimits,
+    /// The identity of the program inside.
+    pub identity: JailIdentity,
+    /// The program's environment.
+    pub environment: JailEnvironment,
+    /// The syscalls the filter allows.
+    pub syscalls: SyscallPolicy,
+    /// The layers that a run needs to start, and the meaning of lost evidence.
+    pub enforcement: EnforcementPolicy,
+    /// Rules on attempts, in the order of the files. Which one decides: see [`mod@crate::decide`].
+    pub rules: Vec<Rule>,
+    /// The response to each behaviour; one that is not here is logged.
+    pub behaviours: BTreeMap<Behaviour, BehaviourResponse>,
+    /// Findings that are known and no reason for suspicion, at most one of each id.
+    pub accepted: Vec<AcceptedFinding>,
+}
+
+impl Policy {
+    /// The same policy with its rules in another mode.
+    #[must_use]
+    pub fn with_mode(mut self, mode: EnforcementMode) -> Self {
+        self.enforcement.mode = mode;
+        self
+    }
+
+    /// The response to a behaviour, after the mode was applied.
+    #[must_use]
+    pub fn response(&self, behaviour: Behaviour) -> BehaviourResponse {
+        let said = self.behaviours.get(&behaviour);
+        let said = said.copied().unwrap_or(BehaviourResponse::Log);
+        match self.enforcement.mode {
+            EnforcementMode::Enforce => said,
+            EnforcementMode::Observe => said.min(BehaviourResponse::Log),
+        }
+    }
+}
