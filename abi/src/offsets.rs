@@ -118,6 +118,8 @@ offsets! {
     vfsmount_mnt_root = "vfsmount" "mnt_root",
     mount_mnt = "mount" "mnt",
     mount_mnt_parent = "mount" "mnt_parent",
+    mount_mnt_mounts = "mount" "mnt_mounts",
+    mount_mnt_child = "mount" "mnt_child",
     mount_mnt_ns = "mount" "mnt_ns",
     mount_mnt_mountpoint = "mount" "mnt_mountpoint",
     inode_i_mode = "inode" "i_mode",

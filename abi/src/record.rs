@@ -18,94 +18,153 @@ pub const ADDRESS: usize = 128;
 /// have without further agreement.
 pub const QUESTION: usize = 512;
 
-/// The fixed part of a record. After it come `raw_len`, then `path_len`, then `argv_len` bytes.
-///
-/// Fields that a kind does not speak of are zero.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Counts records from 0 per jail, also when the record itself is lost.
-    pub seq: u64,
-    /// Time of the act, or of the first one counted: `CLOCK_BOOTTIME`, nanoseconds.
-    pub time_ns: u64,
-    /// Time of the last act counted; 0 when `repeated` is.
-    pub last_ns: u64,
-    /// Further times that the same thread repeated the act, without anything in between.
-    pub repeated: u64,
-    /// Start of the process, `CLOCK_BOOTTIME` nanoseconds.
-    pub start_ns: u64,
-    /// Inode of the file of [`kind::EXEC`], [`kind::OPEN`] and [`kind::MAP`].
-    pub inode: u64,
-    /// [`kind::REFUSED`]: the first three arguments, or zeros where the filter refused the call by its
-    /// number and no program looked at them. [`kind::FORK`]: the child's process id, its
-    /// id in the jail, its start.
-    pub args: [u64; 3],
-    /// Process id in the host's namespace.
-    pub pid: u32,
-    /// Thread id in the host's namespace.
-    pub tid: u32,
-    /// Process id in the jail.
-    pub jail_pid: u32,
-    /// Real user id in the host's namespace.
-    pub uid: u32,
-    /// Parent's process id in the host's namespace.
-    pub parent_pid: u32,
-    /// Positive errno, or 0. [`kind::EXIT`]: the status as from wait(2).
-    pub errno: u32,
-    /// Device of the file's super block, in the kernel's encoding (`major << 20 | minor`).
-    pub dev: u32,
-    /// [`kind::OPEN`]: open flags. [`kind::NETWORK`], [`kind::QUESTION`]: the `SOCK_*` type when known.
-    /// [`kind::REFUSED`], [`kind::CHANGE`], [`kind::MAP`], [`kind::LOOK`]: the number of the syscall.
-    pub detail: u32,
-    /// One of [`kind`].
-    pub kind: u16,
-    /// Index of the rule that decided, plus one; 0 when none did.
-    pub rule: u16,
-    /// One of [`crate::action`].
-    pub action: u16,
-    /// [`kind::NETWORK`]: one of [`act`]. [`kind::REFUSED`], [`kind::CHANGE`]: the rule kind, as in
-    /// [`crate::syscalls::on`].
-    pub what: u16,
-    /// Bits of [`flag`].
-    pub flags: u16,
-    /// Bytes of the raw argument, or of the socket address.
-    pub raw_len: u16,
-    /// Bytes of the path.
-    pub path_len: u16,
-    /// Bytes of the arguments, each ended by a zero.
-    pub argv_len: u16,
-    /// `task_struct.comm`
-    pub comm: [u8; COMM],
+/// A value of fixed size whose bytes are those of its integers.
+trait WireField: Copy {
+    const ZERO: Self;
+
+    /// Writes the bytes to the front of `rest`, which then begins behind them.
+    fn put(&self, rest: &mut &mut [u8]);
+
+    /// Reads the value from the front of `rest`, which then begins behind it.
+    fn take(rest: &mut &[u8]) -> Self;
 }
 
-impl Record {
-    /// All zero: what every record starts from, so that none tells of the one before.
-    pub const ZERO: Self = Self {
-        seq: 0,
-        time_ns: 0,
-        last_ns: 0,
-        repeated: 0,
-        start_ns: 0,
-        inode: 0,
-        args: [0; 3],
-        pid: 0,
-        tid: 0,
-        jail_pid: 0,
-        uid: 0,
-        parent_pid: 0,
-        errno: 0,
-        dev: 0,
-        detail: 0,
-        kind: 0,
-        rule: 0,
-        action: 0,
-        what: 0,
-        flags: 0,
-        raw_len: 0,
-        path_len: 0,
-        argv_len: 0,
-        comm: [0; COMM],
+macro_rules! integers {
+    ($($type:ty),+) => { $(
+        impl WireField for $type {
+            const ZERO: Self = 0;
+
+            #[inline]
+            fn put(&self, rest: &mut &mut [u8]) {
+                let (front, behind) = core::mem::take(rest).split_at_mut(size_of::<Self>());
+                front.copy_from_slice(&self.to_ne_bytes());
+                *rest = behind;
+            }
+
+            #[inline]
+            fn take(rest: &mut &[u8]) -> Self {
+                let (front, behind) = rest.split_at(size_of::<Self>());
+                let mut bytes = [0; size_of::<Self>()];
+                bytes.copy_from_slice(front);
+                *rest = behind;
+                Self::from_ne_bytes(bytes)
+            }
+        }
+    )+ };
+}
+
+integers!(u8, u16, u32, u64);
+
+impl<T: WireField, const COUNT: usize> WireField for [T; COUNT] {
+    const ZERO: Self = [T::ZERO; COUNT];
+
+    #[inline]
+    fn put(&self, rest: &mut &mut [u8]) {
+        self.iter().for_each(|one| one.put(rest));
+    }
+
+    #[inline]
+    fn take(rest: &mut &[u8]) -> Self {
+        core::array::from_fn(|_| T::take(rest))
+    }
+}
+
+/// Declares a struct without gaps, which can be written as bytes and read from them.
+macro_rules! wire {
+    ($(#[$meta:meta])* pub struct $Wire:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty,)+ }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        pub struct $Wire {
+            $($(#[$doc])* pub $field: $type,)+
+        }
+
+        const _: () = assert!(size_of::<$Wire>() == 0 $(+ size_of::<$type>())+);
+
+        impl $Wire {
+            /// All zero: what every record starts from, so that none tells of the one before.
+            pub const ZERO: Self = Self { $($field: WireField::ZERO,)+ };
+
+            /// The bytes, as they lie in memory.
+            #[must_use]
+            #[inline]
+            pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
+                let mut bytes = [0; size_of::<Self>()];
+                let mut rest = &mut bytes[..];
+                $(self.$field.put(&mut rest);)+
+                bytes
+            }
+
+            /// The value of such bytes. Any bytes are one.
+            #[must_use]
+            #[inline]
+            pub fn from_bytes(bytes: &[u8; size_of::<Self>()]) -> Self {
+                let mut rest = &bytes[..];
+                Self { $($field: WireField::take(&mut rest),)+ }
+            }
+        }
     };
+}
+
+wire! {
+    /// The fixed part of a record. After it come `raw_len`, then `path_len`, then `argv_len` bytes.
+    ///
+    /// Fields that a kind does not speak of are zero.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Record {
+        /// Counts records from 0 per jail, also when the record itself is lost.
+        pub seq: u64,
+        /// Time of the act, or of the first one counted: `CLOCK_BOOTTIME`, nanoseconds.
+        pub time_ns: u64,
+        /// Time of the last act counted; 0 when `repeated` is.
+        pub last_ns: u64,
+        /// Further times that the same thread repeated the act, without anything in between.
+        pub repeated: u64,
+        /// Start of the process, `CLOCK_BOOTTIME` nanoseconds.
+        pub start_ns: u64,
+        /// Inode of the file of [`kind::EXEC`], [`kind::OPEN`] and [`kind::MAP`].
+        pub inode: u64,
+        /// [`kind::REFUSED`]: the first three arguments, or zeros where the filter refused the call by its
+        /// number and no program looked at them. [`kind::FORK`]: the child's process id, its
+        /// id in the jail, its start. [`kind::CHANGE`]: the second, third and fifth argument of a call that failed with
+        /// `EPERM` or `EINVAL`, among which are those that the filter looks at.
+        pub args: [u64; 3],
+        /// Process id in the host's namespace.
+        pub pid: u32,
+        /// Thread id in the host's namespace.
+        pub tid: u32,
+        /// Process id in the jail.
+        pub jail_pid: u32,
+        /// Real user id in the host's namespace.
+        pub uid: u32,
+        /// Parent's process id in the host's namespace.
+        pub parent_pid: u32,
+        /// Positive errno, or 0. [`kind::EXIT`]: the status as from wait(2).
+        pub errno: u32,
+        /// Device of the file's super block, in the kernel's encoding (`major << 20 | minor`).
+        pub dev: u32,
+        /// [`kind::OPEN`]: open flags. [`kind::NETWORK`], [`kind::QUESTION`]: the `SOCK_*` type when known.
+        /// [`kind::REFUSED`], [`kind::CHANGE`], [`kind::MAP`], [`kind::LOOK`]: the number of the syscall.
+        pub detail: u32,
+        /// One of [`kind`].
+        pub kind: u16,
+        /// Index of the rule that decided, plus one; 0 when none did.
+        pub rule: u16,
+        /// One of [`crate::action`].
+        pub action: u16,
+        /// [`kind::NETWORK`]: one of [`act`]. [`kind::REFUSED`], [`kind::CHANGE`]: the rule kind, as in
+        /// [`crate::syscalls::on`].
+        pub what: u16,
+        /// Bits of [`flag`].
+        pub flags: u16,
+        /// Bytes of the raw argument, or of the socket address.
+        pub raw_len: u16,
+        /// Bytes of the path.
+        pub path_len: u16,
+        /// Bytes of the arguments, each ended by a zero.
+        pub argv_len: u16,
+        /// `task_struct.comm`
+        pub comm: [u8; COMM],
+    }
 }
 
 const _: () = assert!(size_of::<Record>() == 136);

@@ -48,6 +48,24 @@ pub mod on {
     pub const STAT: u8 = 18;
     /// `attribute`
     pub const ATTRIBUTE: u8 = 19;
+    /// `mkdir`. From here to [`XATTR`] are kinds of calls that are of a wider kind as well.
+    pub const MKDIR: u8 = 20;
+    /// `rmdir`
+    pub const RMDIR: u8 = 21;
+    /// `symlink`
+    pub const SYMLINK: u8 = 22;
+    /// `mknod`
+    pub const MKNOD: u8 = 23;
+    /// `truncate`
+    pub const TRUNCATE: u8 = 24;
+    /// `chown`
+    pub const CHOWN: u8 = 25;
+    /// `utimens`
+    pub const UTIMENS: u8 = 26;
+    /// `xattr`
+    pub const XATTR: u8 = 27;
+    /// `kill`
+    pub const KILL: u8 = 28;
     /// None: no rule speaks of it. The last one, so that rule kinds can be added.
     pub const NONE: u8 = 31;
 }
@@ -117,7 +135,7 @@ pub mod class {
     pub const LOOKAT: u8 = 29;
     /// `inotify_add_watch(fd, path, mask)`
     pub const WATCHES: u8 = 30;
-    /// `kill(pid, signal)`: refusals, no rule; and a signal to everybody at once
+    /// `kill(pid, signal)` and its relatives: refusals, signals to everybody at once, and those to others that a rule is about
     pub const KILL: u8 = 31;
     /// Plus a rule kind of [`super::on`]: the watch-list. With [`super::on::NONE`] only refusals.
     pub const WATCH: u8 = 32;
@@ -165,6 +183,33 @@ const fn watched(nr: u16, name: &'static str, on: u8) -> Syscall {
         nr,
         name,
         class: class::WATCH + on,
+    }
+}
+
+/// By number: the kind of a call that has one of its own beside the wider one of its class, and [`on::NONE`]. Of
+/// unlinkat(2), `rmdir` is meant by a flag.
+pub const OWN: [u8; COUNT] = {
+    let mut kinds = [on::NONE; COUNT];
+    let mut index = 0;
+    while index < SYSCALLS.len() {
+        let Syscall { nr, class, .. } = SYSCALLS[index];
+        kinds[nr as usize] = own(nr, class);
+        index += 1;
+    }
+    kinds
+};
+
+const fn own(nr: u16, class: u8) -> u8 {
+    match (class, nr) {
+        (_, 83 | 258) => on::MKDIR,
+        (_, 84) => on::RMDIR,
+        (class::SYMLINK | class::SYMLINKAT, _) => on::SYMLINK,
+        (_, 133 | 259) => on::MKNOD,
+        (_, 76) => on::TRUNCATE,
+        (_, 92 | 93 | 94 | 260) => on::CHOWN,
+        (_, 132 | 235 | 261 | 280) => on::UTIMENS,
+        (class::XATTR | class::FXATTR | class::XATTRAT, _) => on::XATTR,
+        _ => on::NONE,
     }
 }
 
@@ -362,10 +407,10 @@ pub const SYSCALLS: &[Syscall] = &[
     watched(157, "prctl", on::NONE),
     watched(135, "personality", on::NONE),
     looked_at(62, "kill", class::KILL),
-    watched(200, "tkill", on::NONE),
-    watched(234, "tgkill", on::NONE),
-    watched(129, "rt_sigqueueinfo", on::NONE),
-    watched(297, "rt_tgsigqueueinfo", on::NONE),
+    looked_at(200, "tkill", class::KILL),
+    looked_at(234, "tgkill", class::KILL),
+    looked_at(129, "rt_sigqueueinfo", class::KILL),
+    looked_at(297, "rt_tgsigqueueinfo", class::KILL),
     watched(302, "prlimit64", on::NONE),
     watched(203, "sched_setaffinity", on::NONE),
     watched(314, "sched_setattr", on::NONE),

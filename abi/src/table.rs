@@ -233,10 +233,20 @@ pub mod column {
     /// No attempt: which set of patterns of scripts the path matches; never 0. In the same rows, in which nothing is
     /// [`AWAY`].
     pub const SCRIPT: u32 = 11;
+    /// The first column of calls that have a kind of their own beside a wider one, in the order of
+    /// [`crate::syscalls::on::MKDIR`] and those behind it.
+    pub const OWN: u32 = 12;
     /// The columns from here on are those of [`READ`] to [`EXEC`] again, for files without a name.
-    pub const NAMELESS: u32 = 12;
-    /// Number of columns.
-    pub const COUNT: usize = 16;
+    pub const NAMELESS: u32 = 20;
+    /// Number of columns, rounded up to a power of two.
+    pub const COUNT: usize = 32;
+
+    /// The column of a kind from [`crate::syscalls::on::MKDIR`] to [`crate::syscalls::on::XATTR`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn own(on: u8) -> u32 {
+        OWN + (on - crate::syscalls::on::MKDIR) as u32
+    }
 
     /// The column for a file that no directory has a name of (any more).
     #[must_use]

@@ -56,6 +56,16 @@ pub struct Decision {
     pub actor_unknown: bool,
 }
 
+/// The system call behind a [`Kind::Change`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamingCall {
+    /// The number in the table of the architecture.
+    pub nr: u32,
+    /// The arguments by their index, in a call that failed with `EPERM` or `EINVAL`. Only those are known that a filter
+    /// looks at: the second, the third and the fifth. All others are zero.
+    pub args: [u64; 6],
+}
+
 /// An act, by kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
@@ -148,6 +158,8 @@ pub enum Kind {
         /// Both are the kernel's own paths, and it was asked before the act. Otherwise they are
         /// arguments, seen at the end of the call.
         resolved: bool,
+        /// The system call that did it.
+        call: NamingCall,
         /// Positive errno, or 0.
         errno: i32,
     },

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use turnkey_abi::syscalls::on;
 use turnkey_abi::{COMM, Record, act, action, flag, kind};
 use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw};
+use turnkey_monitor::fuzzing::on_code;
 use turnkey_policy::{AttemptKind, RuleAction};
 
 /// A record and the texts behind it.
@@ -158,8 +159,11 @@ impl Parts {
                 object,
                 new,
                 resolved,
+                call,
                 errno,
             } => {
+                self.record.detail = call.nr;
+                self.record.args = [call.args[1], call.args[2], call.args[4]];
                 let is_look = *on == AttemptKind::Stat;
                 self.failed(if is_look { kind::LOOK } else { kind::CHANGE }, *errno);
                 self.record.what = u16::from(on_code(*on));
@@ -197,53 +201,15 @@ impl Parts {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let record = &self.record;
-        let longs = [
-            record.seq,
-            record.time_ns,
-            record.last_ns,
-            record.repeated,
-            record.start_ns,
-            record.inode,
-        ];
-        let words = [
-            record.pid,
-            record.tid,
-            record.jail_pid,
-            record.uid,
-            record.parent_pid,
-            record.errno,
-            record.dev,
-            record.detail,
-        ];
-        let texts = [&self.raw, &self.path, &self.argv];
-        let lengths =
-            texts.map(|text| u16::try_from(text.len()).expect("records hold no more than that"));
-        let halves = [
-            record.kind,
-            record.rule,
-            record.action,
-            record.what,
-            record.flags,
-        ];
-        let mut bytes = Vec::new();
-        bytes.extend(
-            longs
-                .iter()
-                .chain(&record.args)
-                .flat_map(|it| it.to_ne_bytes()),
-        );
-        bytes.extend(words.iter().flat_map(|it| it.to_ne_bytes()));
-        bytes.extend(
-            halves
-                .iter()
-                .chain(&lengths)
-                .flat_map(|it| it.to_ne_bytes()),
-        );
-        bytes.extend(record.comm);
-        assert_eq!(bytes.len(), size_of::<Record>());
-        texts.iter().for_each(|text| bytes.extend(*text));
-        bytes
+        let length =
+            |text: &[u8]| u16::try_from(text.len()).expect("records hold no more than that");
+        let record = Record {
+            raw_len: length(&self.raw),
+            path_len: length(&self.path),
+            argv_len: length(&self.argv),
+            ..self.record
+        };
+        [&record.to_bytes()[..], &self.raw, &self.path, &self.argv].concat()
     }
 }
 
@@ -287,30 +253,5 @@ fn action_code(of: RuleAction) -> u16 {
         RuleAction::Log => action::LOG,
         RuleAction::Deny => action::DENY,
         RuleAction::Kill => action::KILL,
-    }
-}
-
-fn on_code(of: AttemptKind) -> u8 {
-    match of {
-        AttemptKind::Open => on::OPEN,
-        AttemptKind::Exec => on::EXEC,
-        AttemptKind::Connect => on::CONNECT,
-        AttemptKind::Bind => on::BIND,
-        AttemptKind::Send => on::SEND,
-        AttemptKind::Ptrace => on::PTRACE,
-        AttemptKind::Mount => on::MOUNT,
-        AttemptKind::Setuid => on::SETUID,
-        AttemptKind::Namespace => on::NAMESPACE,
-        AttemptKind::Bpf => on::BPF,
-        AttemptKind::Module => on::MODULE,
-        AttemptKind::Keyring => on::KEYRING,
-        AttemptKind::IoUring => on::IO_URING,
-        AttemptKind::Link => on::LINK,
-        AttemptKind::Rename => on::RENAME,
-        AttemptKind::Unlink => on::UNLINK,
-        AttemptKind::Chmod => on::CHMOD,
-        AttemptKind::Map => on::MAP,
-        AttemptKind::Stat => on::STAT,
-        AttemptKind::Attribute => on::ATTRIBUTE,
     }
 }

@@ -24,6 +24,7 @@
 //!     arguments: vec!["/usr/bin/id".into()],
 //!     environment: Vec::new(),
 //!     workdir: std::env::current_dir()?,
+//!     ..JailCommand::default()
 //! };
 //! let plan = Plan::new(&policy, &Host::probe(&policy)?, command)?;
 //! let null = || std::fs::File::open("/dev/null").map(OwnedFd::from);
@@ -35,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! `examples/embed.rs` is the same with pipes, limits and a look at the proofs: a runner to copy.
+//! `examples/embed_jail.rs` is the same with pipes, limits and a look at the proofs: a runner to copy.
 //!
 //! # What the caller's part is
 //!
@@ -68,6 +69,7 @@ mod ids;
 mod jail;
 mod kernel_file;
 pub mod landlock;
+mod mountinfo;
 pub mod plan;
 mod prepare;
 mod process;

@@ -34,7 +34,7 @@ pub const PROBE: &str = "/.turnkey-probe";
 pub const EMPTY: &str = "/.turnkey-empty";
 
 /// The command to run, and the directory it is run from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct JailCommand {
     /// The program and its arguments; never empty.
     pub arguments: Vec<OsString>,
@@ -42,6 +42,10 @@ pub struct JailCommand {
     pub environment: Vec<(OsString, OsString)>,
     /// The directory that appears as the workspace: absolute, canonical.
     pub workdir: PathBuf,
+    /// The paths of that directory that lead to the workspace inside, too: absolute, without `.` and `..`.
+    pub own_paths: Vec<PathBuf>,
+    /// The directory below the workspace in which the program starts: relative, empty for the workspace itself.
+    pub start: PathBuf,
 }
 
 /// The plan of a run: each mount, grant and limit, in order.
@@ -308,9 +312,17 @@ impl Plan {
         for decoy in filesystem.decoys.iter().filter(in_workspace) {
             builder.decoy_in_workspace(decoy);
         }
+        for path in &command.own_paths {
+            builder.own_path(path);
+        }
         builder.check_lists()?;
         let environment = environment(policy, &command.environment);
-        let candidates = candidates(&command.arguments, &environment)?;
+        // Joined with nothing, it would end in a slash.
+        let directory: PathBuf = Path::new(WORKSPACE)
+            .components()
+            .chain(command.start.components())
+            .collect();
+        let candidates = candidates(&command.arguments, &environment, &directory)?;
         let io = DiskLimits::new(&policy.limits, &builder.steps, host);
         Ok(Plan {
             namespaces: namespaces::of_jail(shares_network),
@@ -330,7 +342,7 @@ impl Plan {
             arguments: command.arguments,
             environment,
             candidates,
-            directory: PathBuf::from(WORKSPACE),
+            directory,
             policy: policy.clone(),
             host: host.clone(),
         })

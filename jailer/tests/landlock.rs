@@ -21,6 +21,7 @@ fn prepare(policy: &Policy, landlock_abi: Option<u32>) -> Result<Prepared, JailE
         arguments: vec!["true".into()],
         environment: Vec::new(),
         workdir: "/tmp".into(),
+        ..JailCommand::default()
     };
     let plan = Plan::new(policy, &host, command).expect("a plan");
     let null = || OwnedFd::from(std::fs::File::open("/dev/null").expect("/dev/null is there"));

@@ -18,6 +18,7 @@ fn prepared() -> Prepared {
         arguments: vec!["true".into()],
         environment: Vec::new(),
         workdir: "/tmp".into(),
+        ..JailCommand::default()
     };
     let host = Host::probe(&policy).expect("groups");
     let plan = Plan::new(&policy, &host, command).expect("a plan");

@@ -18,7 +18,7 @@ use turnkey_facts::{Limit, Status};
 use turnkey_jailer::{Host, JailCommand, JailNews, Plan, Prepared};
 use turnkey_policy::Policy;
 
-#[path = "../examples/embed.rs"]
+#[path = "../examples/embed_jail.rs"]
 #[allow(dead_code, reason = "its main is not called here")]
 mod embed;
 
@@ -196,6 +196,7 @@ fn prepare(policy: &Policy, directory: &Path, arguments: &[&str]) -> (Prepared, 
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: Vec::new(),
         workdir: directory.to_owned(),
+        ..JailCommand::default()
     };
     let plan = Plan::new(policy, &Host::probe(policy).expect("groups"), command).expect("a plan");
     let (their_input, our_input) = std::io::pipe().expect("a pipe");

@@ -16,15 +16,16 @@ use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag};
 
 use crate::automaton::{self, Verdict};
 use crate::emit::{self, Current};
+use crate::entry;
 use crate::network::EBADF;
 use crate::open::{self, decide_file};
 use crate::path;
-use crate::read::{self, JailCell, Scratch, UNREADABLE};
+use crate::read::{self, JailCell, Scratch, UNREADABLE, offset};
 
 use arguments::{Arguments, Name, arguments, effect, forget};
 
 pub use arguments::makes_device;
-pub use hooks::{Act, Link, hook, make_hook};
+pub use hooks::{Act, Link, column_of, hook, make_hook};
 
 /// Reads a name to the start of the text: its length, and the state of the automaton that it ends in.
 #[inline(always)]
@@ -61,7 +62,7 @@ fn look_up_descriptor(
     scratch: &mut Scratch,
     jail: JailCell,
     task: u64,
-    (descriptor, column): (u32, u32),
+    (descriptor, (column, own)): (u32, (u32, u32)),
 ) -> (u32, Verdict) {
     let file = path::file_of(task, descriptor);
     let resolved = path::resolve(scratch, task, path::place_of(file));
@@ -72,7 +73,11 @@ fn look_up_descriptor(
         column
     };
     let column = read::forgotten(scratch, u64::from(column)) as u32;
-    let verdict = decide_file(scratch, jail, resolved, column);
+    let own = read::forgotten(scratch, u64::from(own)) as u32;
+    let verdict = decide_file(scratch, jail, resolved, column).forget(scratch);
+    let verdict = decide_file(scratch, jail, resolved, own)
+        .or(verdict)
+        .forget(scratch);
     if !resolved.is_whole() {
         return (0, verdict);
     }
@@ -199,8 +204,9 @@ pub fn leave(
     // A hook leaves what it let through, whatever the rule would have done to another act.
     let mut verdict = automaton::verdict(table, read::noticed(scratch)).told();
     let (length, mut old) = if asked.object.by_descriptor != 0 {
-        let descriptor = (asked.object.directory as u32, asked.column);
-        let (length, of_file) = look_up_descriptor(scratch, jail, who.task, descriptor);
+        let descriptor = asked.object.directory as u32;
+        let columns = (asked.column, asked.own);
+        let (length, of_file) = look_up_descriptor(scratch, jail, who.task, (descriptor, columns));
         verdict = of_file.or(verdict);
         (length, NOWHERE)
     } else {
@@ -209,9 +215,13 @@ pub fn leave(
     let length = read::forgotten(scratch, u64::from(length)) as u32;
     old = read::forgotten(scratch, u64::from(old)) as u32;
     verdict = at(scratch, table, old, asked.column).or(verdict);
+    verdict = at(scratch, table, old, asked.own).or(verdict);
     verdict = verdict.forget(scratch);
     let (mut new_length, mut new) = (0, NOWHERE);
     let mut effects = asked.effects;
+    if effects & effect::MOVED_BACK != 0 && is_file(scratch, who.task, asked.object, length) {
+        effects &= !effect::MOVED_BACK;
+    }
     if asked.new.path != 0 {
         let is_aim = effects & effect::ALIAS != 0;
         (new_length, new) = look_up_new(scratch, jail, who.task, asked.new, (is_aim, length));
@@ -266,15 +276,34 @@ pub fn leave(
     if result < 0 {
         scratch.record.errno = -result as u32;
     }
+    scratch.record.args = refusable(regs, result);
     attach_names(scratch, jail, who.task, asked, (length, new_length));
     emit::conclude(scratch, jail, who, verdict);
 }
 
-/// True when the renamed object is certainly no directory. The new name's first `length` bytes in the text tell so when
-/// it stands in a directory that the kernel tells: the working directory, or that of a descriptor.
+/// The second, third and fifth argument, when the filter may have answered because of one of them. Branch-free, so that
+/// the verifier does not fork states.
 #[inline(always)]
-fn is_file(scratch: &Scratch, task: u64, new: Name, length: u32) -> bool {
-    path::is_certainly_a_file(scratch, path::base(task, new.directory), length)
+fn refusable(regs: u64, result: i64) -> [u64; 3] {
+    const EPERM: i64 = -1;
+    const EINVAL: i64 = -22;
+    let differs = |errno: i64| {
+        let bits = read::opaque((result ^ errno) as u64);
+        (bits | bits.wrapping_neg()) >> 63
+    };
+    let mask = (differs(EPERM) & differs(EINVAL)).wrapping_sub(1);
+    [
+        read::register(regs, offset!(regs_si)).long() & mask,
+        read::register(regs, offset!(regs_dx)).long() & mask,
+        read::register(regs, offset!(regs_r8)).long() & mask,
+    ]
+}
+
+/// True when what a rename has put to a name, the first `length` bytes of the text, is certainly no directory.
+#[inline(always)]
+fn is_file(scratch: &mut Scratch, task: u64, name: Name, length: u32) -> bool {
+    let start = entry::start(scratch, task, name.directory);
+    length != UNREADABLE && entry::is_certainly_a_file(scratch, start, length)
 }
 
 /// The new name first, then the object, then the directory that a relative object starts from.

@@ -73,6 +73,13 @@ fn identify<const TYPED: bool>(record: &mut Record, who: Current) {
     record.parent_pid = read::member::<u32, TYPED>(parent, offset!(task_tgid));
 }
 
+/// The numbers that a task's process and the task itself have in the jail.
+#[inline(always)]
+pub fn own_numbers(task: u64) -> (u32, u32) {
+    let leader: u64 = read::kernel(task + u64::from(offset!(task_group_leader)));
+    (innermost_id::<false>(leader), innermost_id::<false>(task))
+}
+
 /// Zeroes the record, and writes its kind and its process.
 #[inline(always)]
 pub fn begin(record: &mut Record, kind: u16, who: Current) {

@@ -6,9 +6,10 @@
 use aya_ebpf::macros::lsm;
 use aya_ebpf::programs::LsmContext;
 
+use turnkey_abi::column;
 use turnkey_abi::syscalls::on;
 
-use crate::change::{Act, Link, hook, make_hook};
+use crate::change::{Act, Link, column_of, hook, make_hook};
 use crate::code::{self, Code};
 use crate::emit::Current;
 use crate::path::Place;
@@ -100,8 +101,21 @@ fn lsm_file_mprotect(context: LsmContext) -> i32 {
 fn ask_change(on: u8, object: Place, new: Option<Place>) -> i32 {
     ask_about(&Act {
         on,
+        own: column_of(on),
         object,
         new,
+        exchange: false,
+    })
+}
+
+/// Asks about a change that has a kind by itself.
+#[inline(always)]
+fn ask_own(on: u8, own: u8, object: Place) -> i32 {
+    ask_about(&Act {
+        on,
+        own: column::own(own),
+        object,
+        new: None,
         exchange: false,
     })
 }
@@ -111,10 +125,11 @@ fn ask_about(act: &Act) -> i32 {
     ask_with(|scratch, jail, who| hook(scratch, jail, who, act))
 }
 
-/// Asks about writing to, or making, what is at a place.
+/// Asks about making or emptying what is at a place, by a call of a kind.
 #[inline(always)]
-fn ask_write(place: Place) -> i32 {
-    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, None)))
+fn ask_write(place: Place, own: u8) -> i32 {
+    let own = column::own(own);
+    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, None, own)))
 }
 
 // int path_link(struct dentry *old_dentry, const struct path *new_dir, struct dentry *new_dentry)
@@ -134,6 +149,7 @@ fn lsm_path_rename(context: LsmContext) -> i32 {
     let flags: u32 = context.arg(4);
     ask_about(&Act {
         on: on::RENAME,
+        own: column_of(on::RENAME),
         object: Place::entry(context.arg(0), context.arg(1)),
         new: Some(Place::entry(context.arg(2), context.arg(3))),
         exchange: flags & EXCHANGE != 0,
@@ -151,7 +167,7 @@ fn lsm_path_unlink(context: LsmContext) -> i32 {
 #[lsm(hook = "path_rmdir")]
 fn lsm_path_rmdir(context: LsmContext) -> i32 {
     let object = Place::entry(context.arg(0), context.arg(1));
-    ask_change(on::UNLINK, object, None)
+    ask_own(on::UNLINK, on::RMDIR, object)
 }
 
 // int path_chmod(const struct path *path, umode_t mode)
@@ -163,7 +179,7 @@ fn lsm_path_chmod(context: LsmContext) -> i32 {
 // int path_chown(const struct path *path, kuid_t uid, kgid_t gid)
 #[lsm(hook = "path_chown")]
 fn lsm_path_chown(context: LsmContext) -> i32 {
-    ask_change(on::CHMOD, Place::at(context.arg(0)), None)
+    ask_own(on::CHMOD, on::CHOWN, Place::at(context.arg(0)))
 }
 
 /// Asks about a change of the access control list of a directory entry's file.
@@ -219,19 +235,19 @@ fn lsm_inode_removexattr(context: LsmContext) -> i32 {
 // int path_truncate(const struct path *path)
 #[lsm(hook = "path_truncate")]
 fn lsm_path_truncate(context: LsmContext) -> i32 {
-    ask_write(Place::at(context.arg(0)))
+    ask_write(Place::at(context.arg(0)), on::TRUNCATE)
 }
 
 // int path_mknod(const struct path *dir, struct dentry *dentry, umode_t mode, unsigned int dev)
 #[lsm(hook = "path_mknod")]
 fn lsm_path_mknod(context: LsmContext) -> i32 {
-    ask_write(Place::entry(context.arg(0), context.arg(1)))
+    ask_write(Place::entry(context.arg(0), context.arg(1)), on::MKNOD)
 }
 
 // int path_mkdir(const struct path *dir, struct dentry *dentry, umode_t mode)
 #[lsm(hook = "path_mkdir")]
 fn lsm_path_mkdir(context: LsmContext) -> i32 {
-    ask_write(Place::entry(context.arg(0), context.arg(1)))
+    ask_write(Place::entry(context.arg(0), context.arg(1)), on::MKDIR)
 }
 
 // int path_symlink(const struct path *dir, struct dentry *dentry, const char *old_name)
@@ -243,7 +259,8 @@ fn lsm_path_symlink(context: LsmContext) -> i32 {
         aim,
     };
     let place = Place::entry(directory, entry);
-    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, Some(link))))
+    let own = column::own(on::SYMLINK);
+    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, Some(link), own)))
 }
 
 // int socket_create(int family, int type, int protocol, int kern)

@@ -13,6 +13,7 @@ mod automaton;
 mod change;
 mod code;
 mod emit;
+mod entry;
 mod exec;
 mod identity;
 mod kinds;
@@ -42,6 +43,16 @@ use crate::read::JailCell;
 
 /// The class of each syscall, by its number.
 static SYSCALL_CLASSES: [u8; turnkey_abi::syscalls::COUNT] = CLASSES;
+
+/// The kind that each syscall has by itself, by its number.
+static SYSCALL_KINDS: [u8; turnkey_abi::syscalls::COUNT] = turnkey_abi::syscalls::OWN;
+
+/// The kind that the syscall of this number has by itself, beside the wider one of its class; [`on::NONE`] when it has none.
+#[inline(always)]
+fn own_kind(nr: i32) -> u8 {
+    let kind = SYSCALL_KINDS.get(nr as u32 as usize);
+    kind.copied().unwrap_or(on::NONE)
+}
 
 /// The class of the syscall of this number; that of a number beyond the table is [`class::UNKNOWN`].
 #[inline(always)]

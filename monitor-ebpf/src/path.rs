@@ -91,6 +91,12 @@ impl Place {
         is_directory(self.inode())
     }
 
+    /// The addresses of its `struct vfsmount` and `struct dentry`.
+    #[inline(always)]
+    pub fn parts(self) -> (u64, u64) {
+        (self.mount, self.dentry)
+    }
+
     #[inline(always)]
     fn inode(self) -> u64 {
         read::kernel(self.dentry + u64::from(offset!(dentry_d_inode)))
@@ -99,85 +105,10 @@ impl Place {
 
 /// True when the `struct inode` at an address is a directory's.
 #[inline(always)]
-fn is_directory(inode: u64) -> bool {
+pub fn is_directory(inode: u64) -> bool {
     // S_IFMT and S_IFDIR of linux/stat.h.
     let mode: u16 = read::kernel(inode + u64::from(offset!(inode_i_mode)));
     mode & 0o170_000 == 0o040_000
-}
-
-/// Longest name that [`Newest`] looks for, in bytes.
-const SOUGHT: u32 = 32;
-
-/// A search for an entry of a directory among those that were put there last.
-struct Newest {
-    /// Address of the list node by which the entry hangs in the list, inside of the entry.
-    node: u64,
-    /// Offset of the list node within an entry.
-    offset: u64,
-    name: [u64; 4],
-    length: u32,
-    /// The entry's inode, when it was found.
-    found: u64,
-}
-
-impl Step for Newest {
-    #[inline(always)]
-    fn step(&mut self, _round: u32) -> bool {
-        if self.node == 0 {
-            return false;
-        }
-        let entry = self.node - self.offset;
-        let name = entry + u64::from(offset!(dentry_d_name));
-        let length: u32 = read::kernel(name + u64::from(offset!(qstr_len)));
-        let text: u64 = read::kernel(name + u64::from(offset!(qstr_name)));
-        let bytes: [u64; 4] = read::kernel(text);
-        if length == self.length && cut(bytes, length) == self.name {
-            self.found = read::kernel(entry + u64::from(offset!(dentry_d_inode)));
-            return false;
-        }
-        self.node = read::kernel(self.node);
-        true
-    }
-}
-
-/// The first so many bytes of these, and zeros behind them.
-#[inline(always)]
-fn cut(mut words: [u64; 4], length: u32) -> [u64; 4] {
-    let mut left = length;
-    for word in &mut words {
-        if left == 0 {
-            *word = 0;
-        } else if left < 8 {
-            *word &= u64::MAX >> (64 - 8 * left);
-        }
-        left = left.saturating_sub(8);
-    }
-    words
-}
-
-/// True when the entry that a directory got last by this name, the first `length` bytes of the text, is certainly no
-/// directory. The kernel hangs a renamed entry in front of its new directory's others (__d_move of fs/dcache.c), so few
-/// have come before it since. Of a name with a slash in it nothing is certain.
-#[inline(always)]
-pub fn is_certainly_a_file(scratch: &Scratch, directory: Place, length: u32) -> bool {
-    const TRIES: u32 = 32;
-    let (first, offset) = if offset!(dentry_d_children) == ABSENT {
-        (offset!(dentry_d_subdirs), offset!(dentry_d_child))
-    } else {
-        (offset!(dentry_d_children), offset!(dentry_d_sib))
-    };
-    if length > SOUGHT || offset == ABSENT || first == ABSENT {
-        return false;
-    }
-    let mut search = Newest {
-        node: read::kernel(directory.dentry + u64::from(first)),
-        offset: u64::from(offset),
-        name: cut(read::first_words(scratch), length),
-        length,
-        found: 0,
-    };
-    read::repeat(TRIES, &mut search);
-    search.found != 0 && !is_directory(search.found)
 }
 
 /// True when the kernel opened a file for itself: with credentials that are not the task's, on a mount that is in no
@@ -362,8 +293,7 @@ impl Walk<'_> {
 /// not known.
 #[inline(always)]
 pub fn resolve(scratch: &mut Scratch, task: u64, place: Place) -> Resolved {
-    let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
-    let root = Place::at(fs + u64::from(offset!(fs_root)));
+    let root = root(task);
     let Place { mount, dentry } = place;
     scratch.cursor.begin = PATH as u32;
     scratch.cursor.ended = GOING;
@@ -444,6 +374,13 @@ pub fn user_place(file: u64) -> Place {
 #[inline(always)]
 pub fn user_inode(file: u64) -> u64 {
     user_place(file).inode()
+}
+
+/// The place that an absolute path starts from.
+#[inline(always)]
+pub fn root(task: u64) -> Place {
+    let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
+    Place::at(fs + u64::from(offset!(fs_root)))
 }
 
 /// The place that a relative path starts from; none for a descriptor that is none.

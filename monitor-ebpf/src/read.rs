@@ -9,6 +9,7 @@ use core::mem::{MaybeUninit, size_of};
 use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, Room, TEXT, Table, fault};
 
+use crate::entry::Course;
 use crate::maps;
 
 mod actor;
@@ -28,8 +29,8 @@ pub use claim::{claim, release};
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
-    arguments, bytes, clear, clear_act, field, first_words, four, head, kernel_text, member,
-    number, of_head, register, user_number_at_end,
+    arguments, bytes, clear, clear_act, field, four, head, kernel_text, member, number, of_head,
+    register, user_number_at_end,
 };
 pub use jail::JailCell;
 use jail::fetch_add;
@@ -63,6 +64,8 @@ pub struct Scratch {
     pub head: [u8; HEAD],
     /// The numbers that loops count with.
     pub cursor: Cursor,
+    /// The place that the walk along a path has come to.
+    pub course: Course,
 }
 
 /// Counters of loops, and the state of walks. They live in map memory because the verifier takes a value read from
@@ -119,7 +122,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_8: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_9: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]

@@ -46,7 +46,7 @@ struct Meaning {
 }
 
 #[inline(always)]
-fn meaning(call: u8, regs: u64, result: i64) -> Option<Meaning> {
+fn meaning(call: u8, (regs, result): (u64, i64), task: u64) -> Option<Meaning> {
     if (class::WATCH..class::MAKE).contains(&call) {
         return Some(Meaning {
             on: call - class::WATCH,
@@ -62,8 +62,8 @@ fn meaning(call: u8, regs: u64, result: i64) -> Option<Meaning> {
             rules: false,
         }),
         class::KILL => Some(Meaning {
-            on: on::NONE,
-            rules: false,
+            on: on::KILL,
+            rules: signals_others(regs, task),
         }),
         // EPERM is the answer for a kind of socket that no hook guards, such as a raw one. A
         // family that the jail does not have is asked for by every resolver: no rule.
@@ -103,9 +103,30 @@ fn is_setuid(call: u8) -> bool {
 /// kill(2) of all that may be signalled. Signal 0 only asks who is there.
 #[inline(always)]
 fn is_kill_of_all(call: u8, regs: u64) -> bool {
+    const KILL: i32 = 62;
     call == class::KILL
+        && read::number(regs) == KILL
         && read::register(regs, offset!(regs_di)).int() == -1
-        && read::register(regs, offset!(regs_si)).int() != 0
+        && signal(regs) != 0
+}
+
+/// The signal that a call of [`class::KILL`] sends.
+#[inline(always)]
+fn signal(regs: u64) -> i32 {
+    const TGKILL: i32 = 234;
+    const RT_TGSIGQUEUEINFO: i32 = 297;
+    match read::number(regs) {
+        TGKILL | RT_TGSIGQUEUEINFO => read::register(regs, offset!(regs_dx)).int(),
+        _ => read::register(regs, offset!(regs_si)).int(),
+    }
+}
+
+/// True when a call of [`class::KILL`] sends a signal to others than the calling process, or its thread.
+#[inline(always)]
+fn signals_others(regs: u64, task: u64) -> bool {
+    let target = read::register(regs, offset!(regs_di)).int() as u32;
+    let (process, thread) = emit::own_numbers(task);
+    signal(regs) != 0 && target != process && target != thread
 }
 
 /// Tells of a refused syscall, and of one that went through although a rule speaks of it.
@@ -118,10 +139,11 @@ pub fn leave(
     (regs, result): (u64, i64),
 ) -> Option<()> {
     let is_told = is_refusal(call, result) || is_kill_of_all(call, regs);
-    if !is_told && (call < class::WATCH || is_setuid(call)) {
+    let may_be_rules = call >= class::WATCH && !is_setuid(call) || call == class::KILL;
+    if !is_told && !may_be_rules {
         return None;
     }
-    let meaning = meaning(call, regs, result)?;
+    let meaning = meaning(call, (regs, result), who.task)?;
     let table = emit::table(jail)?;
     let verdict = if meaning.rules {
         decide_kind(table, scratch.cursor.role, meaning.on)

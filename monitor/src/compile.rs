@@ -407,12 +407,15 @@ fn refuse_impossible_denials(policy: &Policy, tier: Tier) -> Result<(), CompileE
 
 /// True when a syscall's class is of a kind that the rule speaks of.
 fn watches(rule: &Rule, of: u8) -> bool {
-    of >= class::WATCH && rule.on.iter().any(|on| class::WATCH + on_code(*on) == of)
+    let of_kind = |on: &AttemptKind| class::WATCH + on_code(*on) == of && of >= class::WATCH;
+    let of_signals = |on: &AttemptKind| *on == AttemptKind::Kill && of == class::KILL;
+    rule.on.iter().any(|on| of_kind(on) || of_signals(on))
 }
 
 /// True when a syscall's class is of a kind. Namespaces are made by calls for processes, too.
 fn is_of(on: AttemptKind, of: u8) -> bool {
     class::WATCH + on_code(on) == of
+        || on == AttemptKind::Kill && of == class::KILL
         || on == AttemptKind::Namespace && matches!(of, class::CLONE | class::CLONE3)
 }
 
@@ -426,8 +429,8 @@ struct Orders {
     rest: [Vec<Candidate>; REST.len()],
 }
 
-/// The kinds of the columns behind [`column::BOTH`].
-const REST: [AttemptKind; 8] = [
+/// The kinds of the columns behind [`column::BOTH`], but for [`column::AWAY`].
+const REST: [AttemptKind; 16] = [
     AttemptKind::Exec,
     AttemptKind::Link,
     AttemptKind::Rename,
@@ -436,7 +439,20 @@ const REST: [AttemptKind; 8] = [
     AttemptKind::Map,
     AttemptKind::Stat,
     AttemptKind::Attribute,
+    AttemptKind::Mkdir,
+    AttemptKind::Rmdir,
+    AttemptKind::Symlink,
+    AttemptKind::Mknod,
+    AttemptKind::Truncate,
+    AttemptKind::Chown,
+    AttemptKind::Utimens,
+    AttemptKind::Xattr,
 ];
+
+/// The column of an answer: one stands between, which is no kind's.
+const fn column_of(answer: u32) -> u32 {
+    answer + (answer >= column::AWAY) as u32
+}
 
 impl Orders {
     fn of(rules: &[Rule], role: &Role) -> Self {
@@ -498,8 +514,8 @@ impl Orders {
     fn columns(&self) -> u32 {
         let columns = [&self.read, &self.write, &self.read].into_iter();
         let mut bits = 0;
-        for (column, order) in columns.chain(&self.rest).enumerate() {
-            bits |= u32::from(!order.is_empty()) << column;
+        for (answer, order) in (0..).zip(columns.chain(&self.rest)) {
+            bits |= u32::from(!order.is_empty()) << column_of(answer);
         }
         if !self.write.is_empty() {
             bits |= 1 << column::BOTH;
@@ -546,12 +562,11 @@ fn columns(rules: &[Rule], named: Answers, nameless: Answers) -> [u16; column::C
         named[column]
     });
     columns[column::AWAY as usize] = plus_one(lost.max_by_key(|rule| strength(rules, *rule)));
-    for (column, rule) in (0..).zip(nameless) {
-        let place = column::nameless(column) as usize;
-        columns[place] = plus_one(rule);
+    for (answer, rule) in (0..).zip(nameless) {
+        columns[column::nameless(column_of(answer)) as usize] = plus_one(rule);
     }
-    for (column, rule) in columns.iter_mut().zip(named) {
-        *column = plus_one(rule);
+    for (answer, rule) in (0..).zip(named) {
+        columns[column_of(answer) as usize] = plus_one(rule);
     }
     columns
 }

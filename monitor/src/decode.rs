@@ -7,7 +7,7 @@ use turnkey_abi::{COMM, PATH, Record, Repeat, act, count, flag, kind};
 use turnkey_policy::AttemptKind;
 
 use crate::wire;
-use turnkey_facts::{Address, Decision, Event, File, Kind, NetworkAct, Raw, Task};
+use turnkey_facts::{Address, Decision, Event, File, Kind, NamingCall, NetworkAct, Raw, Task};
 
 /// Errors of bytes that are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum DecodeError {
     },
 }
 
-/// Reads a record's fields one after the other, in the order of [`Record`].
+/// Reads a record's texts one after the other.
 struct Reader<'a> {
     rest: &'a [u8],
     whole: usize,
@@ -46,24 +46,6 @@ impl<'a> Reader<'a> {
         self.rest = rest;
         Ok(taken)
     }
-
-    fn array<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], DecodeError> {
-        let mut array = [0; LENGTH];
-        array.copy_from_slice(self.take(LENGTH)?);
-        Ok(array)
-    }
-
-    fn long(&mut self) -> Result<u64, DecodeError> {
-        self.array().map(u64::from_ne_bytes)
-    }
-
-    fn word(&mut self) -> Result<u32, DecodeError> {
-        self.array().map(u32::from_ne_bytes)
-    }
-
-    fn half(&mut self) -> Result<u16, DecodeError> {
-        self.array().map(u16::from_ne_bytes)
-    }
 }
 
 /// The fixed part of a record and its texts.
@@ -75,37 +57,16 @@ struct Parts<'a> {
 }
 
 fn parts(bytes: &[u8]) -> Result<Parts<'_>, DecodeError> {
+    let short = DecodeError::Short {
+        expected: size_of::<Record>(),
+        actual: bytes.len(),
+    };
+    let (fixed, rest) = bytes.split_first_chunk().ok_or(short)?;
     let mut reader = Reader {
-        rest: bytes,
+        rest,
         whole: bytes.len(),
     };
-    let record = Record {
-        seq: reader.long()?,
-        time_ns: reader.long()?,
-        last_ns: reader.long()?,
-        repeated: reader.long()?,
-        start_ns: reader.long()?,
-        inode: reader.long()?,
-        args: [reader.long()?, reader.long()?, reader.long()?],
-        pid: reader.word()?,
-        tid: reader.word()?,
-        jail_pid: reader.word()?,
-        uid: reader.word()?,
-        parent_pid: reader.word()?,
-        errno: reader.word()?,
-        dev: reader.word()?,
-        detail: reader.word()?,
-        kind: reader.half()?,
-        rule: reader.half()?,
-        action: reader.half()?,
-        what: reader.half()?,
-        flags: reader.half()?,
-        raw_len: reader.half()?,
-        path_len: reader.half()?,
-        argv_len: reader.half()?,
-        comm: reader.array::<COMM>()?,
-    };
-    texts(record, &mut reader)
+    texts(Record::from_bytes(fixed), &mut reader)
 }
 
 fn texts<'a>(record: Record, reader: &mut Reader<'a>) -> Result<Parts<'a>, DecodeError> {
@@ -390,6 +351,7 @@ fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
     let record = &parts.record;
     let on = kind_of_change(record)?;
     let resolved = has(record, flag::FILE);
+    let [second, third, fifth] = record.args;
     Ok(Kind::Change {
         on,
         object: Raw {
@@ -402,6 +364,10 @@ fn change(parts: &Parts<'_>) -> Result<Kind, DecodeError> {
         },
         new: new_name(parts, on),
         resolved,
+        call: NamingCall {
+            nr: record.detail,
+            args: [0, second, third, 0, fifth, 0],
+        },
         errno: errno(record),
     })
 }

@@ -61,4 +61,5 @@ pub use tracepoints::interrupts_tracepoints;
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::order::Order;
+    pub use crate::wire::on_code;
 }

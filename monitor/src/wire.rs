@@ -3,8 +3,9 @@
 use turnkey_abi::{action, syscalls::on};
 use turnkey_policy::{AttemptKind, RuleAction};
 
-/// The code of a rule kind.
-pub(crate) fn on_code(kind: AttemptKind) -> u8 {
+/// The code of a kind of attempt.
+#[must_use]
+pub fn on_code(kind: AttemptKind) -> u8 {
     match kind {
         AttemptKind::Open => on::OPEN,
         AttemptKind::Exec => on::EXEC,
@@ -26,6 +27,15 @@ pub(crate) fn on_code(kind: AttemptKind) -> u8 {
         AttemptKind::Map => on::MAP,
         AttemptKind::Stat => on::STAT,
         AttemptKind::Attribute => on::ATTRIBUTE,
+        AttemptKind::Mkdir => on::MKDIR,
+        AttemptKind::Rmdir => on::RMDIR,
+        AttemptKind::Symlink => on::SYMLINK,
+        AttemptKind::Mknod => on::MKNOD,
+        AttemptKind::Truncate => on::TRUNCATE,
+        AttemptKind::Chown => on::CHOWN,
+        AttemptKind::Utimens => on::UTIMENS,
+        AttemptKind::Xattr => on::XATTR,
+        AttemptKind::Kill => on::KILL,
     }
 }
 
@@ -118,7 +128,10 @@ mod tests {
     fn every_kind_without_a_hook_has_syscalls() {
         let watched = |kind: &&AttemptKind| **kind > AttemptKind::Send && !kind.has_path();
         for kind in AttemptKind::ALL.iter().filter(watched) {
-            let class = class::WATCH + on_code(*kind);
+            let class = match kind {
+                AttemptKind::Kill => class::KILL,
+                kind => class::WATCH + on_code(*kind),
+            };
             assert!(
                 SYSCALLS.iter().any(|syscall| syscall.class == class),
                 "{kind:?}"

@@ -8,49 +8,16 @@ use turnkey_facts::{Address, Decision, File, Kind, NetworkAct, Raw};
 use turnkey_monitor::{DecodeError, decode};
 use turnkey_policy::{AttemptKind, RuleAction};
 
-/// The bytes of a record as the kernel's side writes them: field after field, no gap.
+/// The bytes of a record and its texts, as the kernel's side writes them.
 fn bytes(record: &Record, raw: &[u8], path: &[u8], argv: &[u8]) -> Vec<u8> {
-    let longs = [
-        record.seq,
-        record.time_ns,
-        record.last_ns,
-        record.repeated,
-        record.start_ns,
-        record.inode,
-    ];
-    let words = [
-        record.pid,
-        record.tid,
-        record.jail_pid,
-        record.uid,
-        record.parent_pid,
-        record.errno,
-        record.dev,
-        record.detail,
-    ];
     let length = |text: &[u8]| u16::try_from(text.len()).expect("short");
-    let halves = [
-        record.kind,
-        record.rule,
-        record.action,
-        record.what,
-        record.flags,
-        length(raw),
-        length(path),
-        length(argv),
-    ];
-    let mut bytes = Vec::new();
-    bytes.extend(
-        longs
-            .iter()
-            .chain(&record.args)
-            .flat_map(|long| long.to_ne_bytes()),
-    );
-    bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-    bytes.extend(halves.iter().flat_map(|half| half.to_ne_bytes()));
-    bytes.extend(record.comm);
-    assert_eq!(bytes.len(), size_of::<Record>());
-    [bytes.as_slice(), raw, path, argv].concat()
+    let record = Record {
+        raw_len: length(raw),
+        path_len: length(path),
+        argv_len: length(argv),
+        ..*record
+    };
+    [&record.to_bytes()[..], raw, path, argv].concat()
 }
 
 fn kind_of(record: &Record, raw: &[u8], path: &[u8], argv: &[u8]) -> Kind {
@@ -268,6 +235,7 @@ fn a_look_is_told_with_its_path_and_no_other_record_is_one() {
         },
         new: None,
         resolved: false,
+        call: turnkey_facts::NamingCall::default(),
         errno: 2,
     };
     assert_eq!(kind_of(&record, b"", b".bashrc", b"/root"), looked);

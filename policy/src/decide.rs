@@ -30,6 +30,9 @@
 //! the stronger action stands (the earlier rule, when both are as strong), so that a rule which
 //! allows writing a file never shields a rule that forbids reading it.
 //!
+//! An act with a kind of its own among others, such as mkdir(2), is an attempt of both ([`AttemptKind::counts_as`]): each
+//! is decided by itself and the stronger action stands.
+//!
 //! An act on a name is what it brings about, too. Who links or renames a file takes it out from under the rules
 //! about its name: each of reading, writing, executing and mapping it by this name is an attempt in it. Who unlinks
 //! it changes what is found by the name: that is an attempt to write. Each is decided by itself, as are the rules
@@ -218,7 +221,20 @@ pub fn brought_about<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
     match attempt.on {
         AttemptKind::Link | AttemptKind::Rename => uses(attempt),
         AttemptKind::Unlink => vec![opening(attempt, &[OpenAccess::Write])],
+        AttemptKind::Rmdir => vec![wider(attempt), opening(attempt, &[OpenAccess::Write])],
+        own if own.counts_as() == AttemptKind::Open && own != AttemptKind::Open => {
+            vec![opening(attempt, &[OpenAccess::Write])]
+        }
+        own if own.counts_as() != own => vec![wider(attempt)],
         _ => Vec::new(),
+    }
+}
+
+/// The same as an attempt of the kind that it counts as.
+fn wider<'a>(attempt: &Attempt<'a>) -> Attempt<'a> {
+    Attempt {
+        on: attempt.on.counts_as(),
+        ..*attempt
     }
 }
 
@@ -278,7 +294,7 @@ pub fn decide_same_file(rules: &[Rule], attempt: &Attempt<'_>) -> Option<usize> 
 
 /// The attempts that no rule decides any more when such an attempt makes the file another one.
 fn lost<'a>(attempt: &Attempt<'a>) -> Vec<Attempt<'a>> {
-    match attempt.on {
+    match attempt.on.counts_as() {
         AttemptKind::Link | AttemptKind::Rename | AttemptKind::Unlink | AttemptKind::Chmod => {
             uses(attempt)
         }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use crate::flags::Apply;
-use crate::model::LimitResponse;
 use crate::names::NamedVariants;
 use crate::tables;
 
@@ -84,8 +83,8 @@ pub enum KeyValue {
     Number(u64),
     /// A duration.
     Time(Duration),
-    /// A response to a limit that is met.
-    Response(LimitResponse),
+    /// A word of a closed set, behind its place in the order of the set.
+    Word(usize, &'static str),
     /// The absence of a limit, which is above every other value.
     Unlimited,
 }
@@ -102,12 +101,6 @@ impl From<&u64> for KeyValue {
     }
 }
 
-impl From<&LimitResponse> for KeyValue {
-    fn from(value: &LimitResponse) -> Self {
-        Self::Response(*value)
-    }
-}
-
 impl From<&Option<u64>> for KeyValue {
     fn from(value: &Option<u64>) -> Self {
         value.map_or(Self::Unlimited, Self::Number)
@@ -117,6 +110,16 @@ impl From<&Option<u64>> for KeyValue {
 impl From<&Duration> for KeyValue {
     fn from(value: &Duration) -> Self {
         Self::Time(*value)
+    }
+}
+
+impl<T: NamedVariants> From<&T> for KeyValue {
+    fn from(value: &T) -> Self {
+        let mut words = T::NAMES.iter().enumerate();
+        let found = words.find(|(_, (word, _))| word == value);
+        found.map_or(Self::Unlimited, |(place, (_, name))| {
+            Self::Word(place, name)
+        })
     }
 }
 

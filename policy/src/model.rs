@@ -85,6 +85,18 @@ impl EnforcementMode {
     }
 }
 
+/// The cases in which the working directory's own path on the host leads to `/workspace` inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnPath {
+    /// A program is told the path anyway: in its command, in its environment, or by a Python venv of the directory.
+    #[default]
+    Known,
+    /// In each run.
+    Always,
+    /// In none.
+    Never,
+}
+
 /// The treatment of a command that is installed outside of what the jail shows: it may bring its installation
 /// along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -246,6 +258,26 @@ pub enum AttemptKind {
     /// utimensat(2), setxattr(2), removexattr(2), file_setattr(2) and their relatives: times and extended attributes, but for
     /// access control lists, which are a `chmod`. A rule goes by the argument alone, and cannot deny
     Attribute,
+    /// mkdir(2), mkdirat(2): rules on `open` for writing decide as well
+    Mkdir,
+    /// rmdir(2), and unlinkat(2) of a directory: rules on `unlink` decide as well
+    Rmdir,
+    /// symlink(2), symlinkat(2), by the symlink's own name: rules on `open` for writing decide as well
+    Symlink,
+    /// mknod(2), mknodat(2), but for devices, which the filter refuses: rules on `open` for writing decide as well
+    Mknod,
+    /// truncate(2), which names a file and opens none: rules on `open` for writing decide as well
+    Truncate,
+    /// chown(2) and its relatives: rules on `chmod` decide as well
+    Chown,
+    /// utimensat(2) and its relatives: rules on `attribute` decide as well. A rule goes by the argument alone, and cannot deny
+    Utimens,
+    /// setxattr(2), removexattr(2) and their relatives, but for access control lists: rules on `attribute` decide as well. A rule
+    /// goes by the argument alone, and cannot deny
+    Xattr,
+    /// kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2), rt_tgsigqueueinfo(2): a signal other than 0 to others than the calling
+    /// process. A rule cannot deny
+    Kill,
 }
 
 impl AttemptKind {
@@ -263,7 +295,29 @@ impl AttemptKind {
                 | Self::Map
                 | Self::Stat
                 | Self::Attribute
+                | Self::Mkdir
+                | Self::Rmdir
+                | Self::Symlink
+                | Self::Mknod
+                | Self::Truncate
+                | Self::Chown
+                | Self::Utimens
+                | Self::Xattr
         )
+    }
+}
+
+impl AttemptKind {
+    /// The kind that such an attempt is as well, whose rules decide besides: the stronger action stands.
+    #[must_use]
+    pub const fn counts_as(self) -> Self {
+        match self {
+            Self::Mkdir | Self::Symlink | Self::Mknod | Self::Truncate => Self::Open,
+            Self::Rmdir => Self::Unlink,
+            Self::Chown => Self::Chmod,
+            Self::Utimens | Self::Xattr => Self::Attribute,
+            other => other,
+        }
     }
 }
 
@@ -272,7 +326,10 @@ impl AttemptKind {
     /// no object. Nothing can deny it, and `same_file` does not speak of it.
     #[must_use]
     pub const fn is_by_argument(self) -> bool {
-        matches!(self, Self::Stat | Self::Attribute)
+        matches!(
+            self,
+            Self::Stat | Self::Attribute | Self::Utimens | Self::Xattr
+        )
     }
 }
 

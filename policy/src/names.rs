@@ -6,7 +6,7 @@
 use crate::behaviour::BehaviourResponse;
 use crate::model::{
     AttemptKind, EnforcementMode, FileFlag, Layer, LimitResponse, NetworkMode, OnLoss, OpenAccess,
-    ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
+    OwnPath, ProcView, RuleAction, SameFile, Severity, ToolchainMode, WorkdirMode,
 };
 
 /// A closed set of words with one name each.
@@ -94,6 +94,15 @@ names!(AttemptKind {
     Map => "map",
     Stat => "stat",
     Attribute => "attribute",
+    Mkdir => "mkdir",
+    Rmdir => "rmdir",
+    Symlink => "symlink",
+    Mknod => "mknod",
+    Truncate => "truncate",
+    Chown => "chown",
+    Utimens => "utimens",
+    Xattr => "xattr",
+    Kill => "kill",
 });
 
 names!(OpenAccess { Read => "read", Write => "write" });
@@ -121,6 +130,8 @@ names!(OnLoss { Mark => "mark", Fail => "fail", Kill => "kill" });
 names!(LimitResponse { Kill => "kill", Refuse => "refuse" });
 
 names!(WorkdirMode { Overlay => "overlay", ReadOnly => "read-only", None => "none" });
+
+names!(OwnPath { Known => "known", Always => "always", Never => "never" });
 
 names!(ToolchainMode { None => "none", Auto => "auto" });
 
@@ -157,6 +168,7 @@ mod tests {
         assert_round_trip::<EnforcementMode>();
         assert_round_trip::<OnLoss>();
         assert_round_trip::<LimitResponse>();
+        assert_round_trip::<OwnPath>();
         assert_round_trip::<Behaviour>();
         assert_round_trip::<BehaviourResponse>();
         assert_round_trip::<ToolchainMode>();

@@ -1,7 +1,7 @@
 //! One attempt, in the words of the report.
 
 use nix::errno::Errno;
-use turnkey_facts::{Address, Event, File, Kind, NetworkAct, Raw, dns};
+use turnkey_facts::{Address, Event, File, Kind, NamingCall, NetworkAct, Raw, dns};
 use turnkey_policy::syscalls::arguments::RefusalScope;
 use turnkey_policy::{AttemptKind, RuleAction, syscalls};
 
@@ -154,9 +154,10 @@ impl ReportedAct {
                 on,
                 object,
                 new,
+                call,
                 errno,
                 ..
-            } => change(*on, object, new.as_deref(), *errno, attribution),
+            } => change((*on, *call), object, new.as_deref(), *errno, attribution),
             Kind::Map {
                 file,
                 writable,
@@ -205,7 +206,7 @@ fn refused_by_hook(kind: &Kind, decided: Option<RuleAction>) -> bool {
 }
 
 fn change(
-    on: AttemptKind,
+    (on, call): (AttemptKind, NamingCall),
     object: &Raw,
     new: Option<&[u8]>,
     errno: i32,
@@ -228,9 +229,9 @@ fn change(
     ReportedAct {
         on: Some(on),
         object: file,
-        outcome: attribution.change(on, &object.path(), errno),
+        outcome: attribution.change((on, call), (&object.path(), new), errno),
         errno,
-        for_arguments: None,
+        for_arguments: attribution.for_named_arguments(call, errno),
     }
 }
 
@@ -549,7 +550,7 @@ mod tests {
     fn a_file_that_is_made_by_its_name_was_written_to() {
         let attribution = Attribution::new(&fixture::policy());
         let made = change(
-            AttemptKind::Open,
+            (AttemptKind::Open, NamingCall::default()),
             &raw("/workspace/x"),
             None,
             0,

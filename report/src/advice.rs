@@ -98,11 +98,10 @@ pub fn for_call(
 /// The way to open the layer that stopped an act.
 fn opening_for(act: &ReportedAct) -> Option<Opening> {
     let stopped_by = act.outcome.stopper()?;
-    let opening = match &act.object {
-        Object::Syscall(name) => {
-            return opening_of_call(stopped_by, name, act.for_arguments);
-        }
-        object => opening(stopped_by, object)?,
+    let opening = match (&act.object, act.for_arguments) {
+        (Object::Syscall(name), only) => return opening_of_call(stopped_by, name, only),
+        (_, Some(only)) => return Some(Opening::Arguments(only)),
+        (object, None) => opening(stopped_by, object)?,
     };
     Some(match opening {
         // What a jail says to itself is no attempt to get out, and no rule is asked.
@@ -292,7 +291,7 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
     let allow = Rule {
         id: format!("allow-{}", rule.id),
         on: act.on.into_iter().collect(),
-        access: accesses(&act.object),
+        access: accesses(act),
         path: vec![exact],
         action: RuleAction::Allow,
         yields: false,
@@ -347,11 +346,14 @@ fn without_kind(rule: &Rule, act: &ReportedAct) -> Rule {
     rule
 }
 
-/// As a rule says it; nothing for an exec.
-fn accesses(object: &Object) -> BTreeSet<OpenAccess> {
-    let Object::File { access, .. } = object else {
+/// As a rule says it; nothing for what is no open.
+fn accesses(act: &ReportedAct) -> BTreeSet<OpenAccess> {
+    let Object::File { access, .. } = &act.object else {
         return BTreeSet::new();
     };
+    if act.on != Some(AttemptKind::Open) {
+        return BTreeSet::new();
+    }
     let rules = access.iter().filter_map(|access| match access {
         FileAccess::Read => Some(OpenAccess::Read),
         FileAccess::Write => Some(OpenAccess::Write),

@@ -240,6 +240,11 @@ impl Aggregator {
         let (Some(rule), Some(on)) = (self.rules.get(decision.rule), act.on) else {
             return;
         };
+        let on = kind_of(rule, on);
+        let act = &ReportedAct {
+            on: Some(on),
+            ..act.clone()
+        };
         let order = self.tallies.len();
         self.tallies
             .entry(decision.rule)
@@ -269,6 +274,14 @@ impl Aggregator {
             violation.count += 1 + event.repeated;
         });
     }
+}
+
+/// The kind by which a rule speaks of an attempt: the attempt's own, or one that counts as it.
+fn kind_of(rule: &Rule, on: AttemptKind) -> AttemptKind {
+    let own = rule.on.iter().find(|own| own.counts_as() == on);
+    own.filter(|_| !rule.on.contains(&on))
+        .copied()
+        .unwrap_or(on)
 }
 
 /// True for a hint on where memory lies, to which the filter answered what a kernel without NUMA does.

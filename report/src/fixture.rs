@@ -80,6 +80,7 @@ fn filesystem() -> FilesystemPolicy {
             why: String::new(),
         }],
         workdir: WorkdirMode::Overlay,
+        own_path: turnkey_policy::OwnPath::Known,
         decoys: vec![PathBuf::from("/etc/shadow")],
     }
 }

@@ -154,15 +154,14 @@ fn code_in_memory_and_a_new_name_fit_the_schema() {
         file,
         writable,
     };
-    let memory = turnkey_facts::File {
-        unlinked: true,
-        ..fixture::file("memfd:code")
-    };
+    let mut memory = fixture::file("memfd:code");
+    memory.unlinked = true;
     let rename = turnkey_facts::Kind::Change {
         on: AttemptKind::Rename,
         object: raw("/etc/passwd"),
         new: Some(b"/etc/old".to_vec()),
         resolved: false,
+        call: turnkey_facts::NamingCall::default(),
         errno: 0,
     };
     story.decided(2, map(None, false), ESCAPE, RuleAction::Log);

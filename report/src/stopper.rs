@@ -11,6 +11,7 @@
 //! its errno, and is blamed on nobody.
 
 mod calls;
+mod naming;
 mod place;
 
 use std::net::SocketAddr;
@@ -24,7 +25,7 @@ use turnkey_policy::{
 
 use super::model::Result;
 use super::peers::NAME_SERVER;
-use calls::{calls, calls_that_change};
+use calls::calls;
 use place::{Place, Tree};
 
 /// A layer that kept an attempt from having its effect.
@@ -146,20 +147,9 @@ impl Attribution {
             0 => Outcome::Allowed,
             libc::EROFS => Outcome::Denied(Stopper::Mounts),
             libc::ENOENT if place == Place::Outside => Outcome::Denied(Stopper::MountNamespace),
-            libc::EACCES | libc::EPERM if granted => Outcome::Denied(Stopper::FilePermissions),
-            libc::EACCES | libc::EPERM => Outcome::Denied(Stopper::Landlock),
+            libc::EACCES if !granted => Outcome::Denied(Stopper::Landlock),
+            libc::EACCES | libc::EPERM => Outcome::Denied(Stopper::FilePermissions),
             _ => Outcome::Failed,
-        }
-    }
-
-    /// A link, rename, unlink, chmod or stat of `path` and their relatives, as [`Attribution::file`]; the filter
-    /// comes before all else.
-    pub fn change(&self, on: AttemptKind, path: &[u8], errno: i32) -> Outcome {
-        match errno {
-            libc::EPERM | libc::ENOSYS if !self.allows_any(calls_that_change(on)) => {
-                Outcome::Denied(Stopper::Seccomp)
-            }
-            _ => self.file(path, errno),
         }
     }
 
@@ -375,7 +365,12 @@ mod tests {
     fn refusals_are_landlocks_only_where_nothing_is_granted() {
         assert_eq!(file("/", libc::EACCES), Denied(Stopper::Landlock));
         assert_eq!(file("/etc", libc::EACCES), Denied(Stopper::Landlock));
-        assert_eq!(file("/run/secret", libc::EPERM), Denied(Stopper::Landlock));
+        assert_eq!(file("/run/secret", libc::EACCES), Denied(Stopper::Landlock));
+        // Of Landlock no file system call has any other errno.
+        assert_eq!(
+            file("/run/secret", libc::EPERM),
+            Denied(Stopper::FilePermissions)
+        );
         assert_eq!(
             file("/usr/bin/sudo", libc::EACCES),
             Denied(Stopper::FilePermissions)

@@ -62,7 +62,12 @@ pub fn tool_call(command: Vec<OsString>, entered: RunPlace) -> anyhow::Result<Ou
         output: [keeper(&kept), keeper(&kept)],
         ..RunRequest::new(command)
     };
-    let settled = SettledPolicy::new(policy, &request.command, None, Strictness::Whole)?;
+    let settled = SettledPolicy::new(
+        policy,
+        &request.command,
+        &request.directory,
+        Strictness::Whole,
+    )?;
     let mut follower = Follower::default();
     let done = run(request, settled, entered, &mut follower)?;
     let output = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));

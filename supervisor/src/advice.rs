@@ -1,7 +1,6 @@
 //! Words for a run that did not start: the chain of causes on one line each, and the fix.
 
 use std::ffi::OsStr;
-use std::path::Path;
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
@@ -11,6 +10,7 @@ use turnkey_jailer::{HostError, JailError};
 use turnkey_monitor::OpenError;
 use turnkey_policy::Policy;
 
+use crate::directory::RunDirectory;
 use crate::required_layers::UnavailableLayers;
 use crate::run::RunRequest;
 use crate::toolchain::{self, CallerPaths, ToolchainNeed};
@@ -54,11 +54,11 @@ fn in_its_lines(list: &str) -> String {
 /// The same of a run that was asked for, and for whose program the host may have what the jail lacks.
 pub fn explain_run(error: &anyhow::Error, policy: &Policy, request: &RunRequest) -> String {
     let program = request.command.first().map_or(OsStr::new(""), |word| word);
-    let workdir = request.workdir.as_deref();
+    let directory = &request.directory;
     let fix = match error.downcast_ref::<JailError>() {
-        Some(JailError::NotFound(_)) => Some(bring_in(policy, program, workdir)),
+        Some(JailError::NotFound(_)) => Some(bring_in(policy, program, directory)),
         Some(JailError::ExecFailed { .. }) => {
-            needed(policy, program, workdir).or_else(|| fix(error))
+            needed(policy, program, directory).or_else(|| fix(error))
         }
         _ => fix(error).or_else(|| {
             let is_monitor = error.downcast_ref::<OpenError>().is_some();
@@ -116,12 +116,12 @@ fn with_fix(text: String, fix: Option<String>) -> String {
     }
 }
 
-fn bring_in(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> String {
+fn bring_in(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> String {
     if let Some(root) = &policy.filesystem.root {
         let root = root.display();
         return format!("the jail's root is {root}; install the program there, or give its path");
     }
-    needed(policy, program, workdir).unwrap_or_else(|| {
+    needed(policy, program, directory).unwrap_or_else(|| {
         "the jail holds what the profile's `read` names; install the program, or give its path"
             .into()
     })
@@ -129,9 +129,12 @@ fn bring_in(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> String 
 
 /// A program that is on the caller's PATH and not in the jail, such as one of pyenv or nvm, needs
 /// its whole installation inside.
-fn needed(policy: &Policy, program: &OsStr, workdir: Option<&Path>) -> Option<String> {
-    match toolchain::find(policy, program, workdir, &CallerPaths::of_this_process()) {
-        Ok(need) => Some(flags(&need?)),
+fn needed(policy: &Policy, program: &OsStr, directory: &RunDirectory) -> Option<String> {
+    match toolchain::find(policy, program, directory, &CallerPaths::of_this_process()) {
+        Ok(need) => need
+            .filter(|need| !need.prefixes.is_empty())
+            .as_ref()
+            .map(flags),
         Err(too_much) => Some(too_much.to_string()),
     }
 }

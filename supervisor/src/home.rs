@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use turnkey_policy::{Beginning, Policy, WORKSPACE, WorkdirMode};
 
 /// Settles what the rules on what is present say nothing about, for a run in `workdir`.
-pub fn settle(policy: &mut Policy, workdir: Option<&Path>) {
+pub fn settle(policy: &mut Policy, workdir: &Path) {
     let caller = std::env::var_os("HOME").map(PathBuf::from);
     let homes = policy.homes(caller.as_deref());
-    let places = Places::of(policy, workdir.unwrap_or(Path::new(".")));
+    let places = Places::of(policy, workdir);
     policy.settle_home(&homes, &|asked| places.hold(asked));
 }
 

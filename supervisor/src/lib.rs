@@ -47,6 +47,7 @@
 pub mod advice;
 mod attach;
 pub mod clock;
+mod directory;
 mod event_sink;
 pub mod export;
 pub mod files;
@@ -70,6 +71,7 @@ mod supervise;
 mod terminal;
 pub mod toolchain;
 
+pub use directory::RunDirectory;
 pub use object::object;
 pub use relay::{Sink, standard_error, standard_output};
 pub use required_layers::Strictness;

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
@@ -11,6 +10,7 @@ use anyhow::Context;
 use turnkey_jailer::{Plan, Prepared, StandardStreams};
 use turnkey_policy::Policy;
 
+use crate::directory::RunDirectory;
 use crate::filter_cache;
 use crate::monitor_handle::{self, EmptyGroup, MonitorHandle};
 use crate::required_layers::{self, Strictness};
@@ -30,14 +30,14 @@ pub struct ReadyJail {
 pub fn prepare(
     settled: &SettledPolicy,
     command: &[OsString],
-    workdir: Option<&Path>,
+    directory: &RunDirectory,
     streams: StandardStreams,
 ) -> anyhow::Result<ReadyJail> {
     let SettledPolicy {
         policy, strictness, ..
     } = settled;
     let planned = || {
-        let plan = settle::plan(policy, *strictness, command, workdir)?;
+        let plan = settle::plan(policy, *strictness, command, directory)?;
         required_layers::require(&plan)?;
         Ok(plan)
     };

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::PathBuf;
 
 use anyhow::Context;
 use turnkey_facts::{Event, Passage};
@@ -10,6 +9,7 @@ use turnkey_jailer::{JailError, Plan, Running, rootless};
 use turnkey_policy::{AllowedHost, JailLimits};
 use turnkey_report::Report;
 
+use crate::directory::RunDirectory;
 use crate::event_sink::EventSink;
 use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
@@ -25,8 +25,8 @@ use crate::{advice, attach, clock, scope};
 pub struct RunRequest {
     /// The program and its arguments; the first word is looked up in the jail.
     pub command: Vec<OsString>,
-    /// The directory that appears as /workspace; the current one when `None`.
-    pub workdir: Option<PathBuf>,
+    /// The directory that appears as /workspace, and where in it the program starts.
+    pub directory: RunDirectory,
     /// Takes what the program writes to its standard output, and to its standard error.
     pub output: [Sink; 2],
     /// Gives the program a terminal of the jail's own, which shows on this one; [`RunRequest::output`] takes nothing then.
@@ -48,7 +48,7 @@ impl RunRequest {
     pub fn new(command: Vec<OsString>) -> RunRequest {
         RunRequest {
             command,
-            workdir: None,
+            directory: RunDirectory::default(),
             output: [standard_output(), standard_error()],
             terminal: None,
             capture: false,
@@ -161,12 +161,7 @@ fn attempt(
         plan,
         mut monitor,
         prepared,
-    } = prepare(
-        settled,
-        &request.command,
-        request.workdir.as_deref(),
-        inside,
-    )?;
+    } = prepare(settled, &request.command, &request.directory, inside)?;
 
     if let Some(error) = monitor.untrusted() {
         let line = format!("the programs are loaded for this run alone: {error}");

@@ -1,12 +1,11 @@
 //! Settles a policy for this host and this command, once: nothing changes it afterwards.
 
 use std::ffi::OsString;
-use std::path::Path;
 
-use anyhow::Context;
 use turnkey_jailer::{Host, JailCommand, Plan};
 use turnkey_policy::Policy;
 
+use crate::directory::RunDirectory;
 use crate::required_layers::{self, Strictness};
 use crate::toolchain::{NoInstallation, ToolchainNeed};
 use crate::{home, names, toolchain};
@@ -33,14 +32,14 @@ impl SettledPolicy {
     pub fn new(
         mut policy: Policy,
         command: &[OsString],
-        workdir: Option<&Path>,
+        directory: &RunDirectory,
         strictness: Strictness,
     ) -> Result<SettledPolicy, NoInstallation> {
         let brought_in = match command.first() {
-            Some(program) => toolchain::bring_in(&mut policy, program, workdir)?,
+            Some(program) => toolchain::bring_in(&mut policy, program, directory)?,
             None => None,
         };
-        home::settle(&mut policy, workdir);
+        home::settle(&mut policy, directory.named());
         let names = names::resolve(&mut policy);
         required_layers::leave_out(&mut policy, strictness);
         Ok(SettledPolicy {
@@ -60,10 +59,10 @@ pub fn plan(
     policy: &Policy,
     strictness: Strictness,
     command: &[OsString],
-    workdir: Option<&Path>,
+    directory: &RunDirectory,
 ) -> anyhow::Result<Plan> {
     let host = Host::probe(policy)?;
-    let plan = Plan::new(policy, &host, self::command(command, workdir)?)?;
+    let plan = Plan::new(policy, &host, self::command(policy, command, directory)?)?;
     let watched = required_layers::can_be_watched(strictness, &plan.host.ids);
     Ok(watched_or_not(plan, watched))
 }
@@ -73,21 +72,17 @@ pub(crate) fn watched_or_not(plan: Plan, watched: bool) -> Plan {
     if watched { plan } else { plan.unwatched() }
 }
 
-/// The command with its place: the current directory unless one is named.
-fn command(arguments: &[OsString], workdir: Option<&Path>) -> anyhow::Result<JailCommand> {
-    let workdir = workdir.unwrap_or(Path::new("."));
-    let workdir = turnkey_jailer::paths::canonical(workdir).with_context(|| {
-        let workdir = workdir.display();
-        format!("could not open the working directory {workdir}; name another with --workdir DIR")
-    })?;
-    anyhow::ensure!(
-        workdir.is_dir(),
-        "the working directory {} is not a directory",
-        workdir.display()
-    );
+/// The command with its place.
+fn command(
+    policy: &Policy,
+    arguments: &[OsString],
+    directory: &RunDirectory,
+) -> anyhow::Result<JailCommand> {
     Ok(JailCommand {
         arguments: arguments.to_vec(),
         environment: std::env::vars_os().collect(),
-        workdir,
+        workdir: directory.canonical()?,
+        own_paths: directory.own_paths(policy, arguments),
+        start: directory.start()?,
     })
 }

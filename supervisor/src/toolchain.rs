@@ -21,15 +21,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use turnkey_jailer::paths::{self, PathError};
-use turnkey_policy::{Glob, HostPath, Policy, ToolchainMode, WORKSPACE, WorkdirMode};
+use turnkey_policy::{HostPath, Policy, ToolchainMode};
 
+use crate::directory::{self, RunDirectory};
 use crate::files;
 use installation::{is_program, prefix, prefix_of};
 use turnkey_report::{BroughtIn, escape};
 use way::{NamedPath, ProgramPlaces, ResolvedPath};
 
 /// The longest chain of symlinks and interpreters that is followed.
-const LONGEST: usize = 16;
+const LONGEST: usize = 32;
 
 /// The needs of a command that the jail does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub struct NoInstallation {
     fix: Option<String>,
 }
 
-/// With `toolchain = "auto"`, adds to the policy what `program` needs when it is run in `workdir`. The answer
+/// With `toolchain = "auto"`, adds to the policy what `program` needs when it is run in `directory`. The answer
 /// is what was added.
 ///
 /// # Errors
@@ -75,12 +76,12 @@ pub struct NoInstallation {
 pub fn bring_in(
     policy: &mut Policy,
     program: &OsStr,
-    workdir: Option<&Path>,
+    directory: &RunDirectory,
 ) -> Result<Option<ToolchainNeed>, NoInstallation> {
     if policy.filesystem.toolchain != ToolchainMode::Auto {
         return Ok(None);
     }
-    let Some(need) = find(policy, program, workdir, &CallerPaths::of_this_process())? else {
+    let Some(need) = find(policy, program, directory, &CallerPaths::of_this_process())? else {
         return Ok(None);
     };
     for prefix in &need.prefixes {
@@ -106,6 +107,8 @@ pub fn bring_in(
 pub struct CallerPaths {
     path: Vec<PathBuf>,
     home: Option<PathBuf>,
+    /// The venv that is activated: `VIRTUAL_ENV`.
+    venv: Option<PathBuf>,
 }
 
 impl CallerPaths {
@@ -113,9 +116,11 @@ impl CallerPaths {
     pub fn of_this_process() -> CallerPaths {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = std::env::var_os("HOME").map(PathBuf::from);
+        let venv = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
         CallerPaths {
             path: std::env::split_paths(&path).collect(),
             home: home.filter(|home| home.is_absolute()),
+            venv: venv.filter(|venv| venv.is_absolute()),
         }
     }
 
@@ -141,10 +146,10 @@ impl CallerPaths {
 pub fn find(
     policy: &Policy,
     program: &OsStr,
-    workdir: Option<&Path>,
+    directory: &RunDirectory,
     caller: &CallerPaths,
 ) -> Result<Option<ToolchainNeed>, NoInstallation> {
-    let workspace = ProgramPlaces::new(policy, workdir.unwrap_or(Path::new(".")));
+    let workspace = ProgramPlaces::new(policy, directory);
     let by_name = !program.as_bytes().contains(&b'/');
     let found = match by_name {
         true => caller.look_up(program).map(NamedPath::absolute),
@@ -154,6 +159,14 @@ pub fn find(
         return Ok(None);
     };
     let by = if by_name { "your PATH" } else { "the command" };
+    let mut open = VecDeque::from([SearchStep {
+        named: found.clone(),
+        by_name,
+        word: NamedBy::Caller,
+        by: by.to_owned(),
+        is_needed: true,
+    }]);
+    open.extend(venvs(caller, &workspace));
     let mut search = ToolchainSearch {
         policy,
         caller,
@@ -164,15 +177,40 @@ pub fn find(
             ..ToolchainNeed::default()
         },
         real: Vec::new(),
-        open: VecDeque::from([SearchStep {
-            named: found,
-            by_name,
-            word: NamedBy::Caller,
-            by: by.to_owned(),
-        }]),
+        open,
     };
     search.run()?;
-    Ok(Some(search.need).filter(|need| !need.prefixes.is_empty()))
+    let is_something =
+        |need: &ToolchainNeed| !need.prefixes.is_empty() || !need.directories.is_empty();
+    Ok(Some(search.need).filter(is_something))
+}
+
+/// The Pythons that a script may ask for by name: of the venv that the caller has activated, and of those beside the
+/// program, which it may activate itself. The run does not depend on them.
+fn venvs(caller: &CallerPaths, workspace: &ProgramPlaces) -> Vec<SearchStep> {
+    let step = |venv: PathBuf, by_name, word, by| SearchStep {
+        named: NamedPath::absolute(venv.join("bin/python")),
+        by_name,
+        word,
+        by,
+        is_needed: false,
+    };
+    let activated = caller.venv.iter();
+    let activated = activated.filter(|venv| directory::is_venv(venv));
+    let activated = activated.map(|venv| {
+        step(
+            venv.clone(),
+            true,
+            NamedBy::Caller,
+            "your VIRTUAL_ENV".to_owned(),
+        )
+    });
+    let beside = directory::venvs(workspace.workdir()).into_iter();
+    let beside = beside.map(|venv| {
+        let by = format!("the venv {}", venv.display());
+        step(venv, false, NamedBy::Workspace, by)
+    });
+    activated.chain(beside).collect()
 }
 
 /// The source of the word that a file is needed, from most trusted to least.
@@ -192,6 +230,8 @@ struct SearchStep {
     by_name: bool,
     word: NamedBy,
     by: String,
+    /// The command itself needs it; otherwise it stays away when it is no installation.
+    is_needed: bool,
 }
 
 struct ToolchainSearch<'a> {
@@ -211,7 +251,11 @@ impl ToolchainSearch<'_> {
             let Some(step) = self.open.pop_front() else {
                 break;
             };
-            self.step(step)?;
+            let is_needed = step.is_needed;
+            match self.step(step) {
+                Err(error) if is_needed => return Err(error),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -233,16 +277,22 @@ impl ToolchainSearch<'_> {
         if way.over_workspace {
             step.word = NamedBy::Workspace;
         }
-        let directory = if self.workspace.holds(&way.real) {
-            self.show_again(&way.real, &step)
+        let named = self.workspace.in_jail(&file);
+        let is_own = self.workspace.holds(&way.real);
+        let needed = if is_own {
+            self.workspace.in_jail(&way.real)
         } else {
             self.require(&way, &step)?
         };
+        // Of the workspace the jail shows its own view, under one path.
+        let directory = named
+            .or(needed)
+            .and_then(|file| Some(file.parent()?.to_owned()));
         if let Some(directory) = directory.filter(|_| step.by_name) {
             push_new(&mut self.need.directories, &directory);
         }
-        self.follow(&file, &way, step.word);
-        self.interpreter(&way.real);
+        self.follow(&file, &way, (step.word, step.is_needed));
+        self.interpreter(&way.real, step.is_needed);
         Ok(())
     }
 
@@ -260,7 +310,7 @@ impl ToolchainSearch<'_> {
         }
     }
 
-    /// Adds the installation of a file when the jail does not show it; the answer is where its programs are.
+    /// Adds the installation of a file when the jail does not show it; the answer is the program in it.
     fn require(
         &mut self,
         way: &ResolvedPath,
@@ -299,7 +349,7 @@ impl ToolchainSearch<'_> {
             let real = paths::canonical(&part).unwrap_or_else(|_| part.clone());
             self.add(&part, &real, &step.by);
         }
-        Ok(file.parent().map(Path::to_owned))
+        Ok(Some(file.to_owned()))
     }
 
     fn add(&mut self, place: &Path, real: &Path, by: &str) {
@@ -338,30 +388,6 @@ impl ToolchainSearch<'_> {
         ways.filter(|way| !way.over_workspace).map(|way| way.real)
     }
 
-    /// A directory of the workspace, such as a venv, under its own path too: scripts in it name that. Nothing
-    /// is given by this that the workspace does not show already.
-    fn show_again(&mut self, real: &Path, step: &SearchStep) -> Option<PathBuf> {
-        let filesystem = &self.policy.filesystem;
-        if step.named.inside || self.is_shown(real, real) {
-            return None;
-        }
-        let place = prefix(real);
-        let inside = self.workspace.in_jail(place)?;
-        // A decoy hides what lies there, and a rule on the workspace's path would not hold under another.
-        let hides = |decoy: &PathBuf| decoy.starts_with(&inside);
-        let patterns = self.policy.rules.iter().flat_map(|rule| &rule.path);
-        let is_watched = |pattern: &Glob| pattern.as_str().contains(WORKSPACE);
-        if inside == Path::new(WORKSPACE)
-            || filesystem.workdir == WorkdirMode::None
-            || filesystem.decoys.iter().any(hides)
-            || patterns.clone().any(is_watched)
-        {
-            return self.workspace.in_jail(real.parent()?);
-        }
-        self.add(place, place, &step.by);
-        real.parent().map(Path::to_owned)
-    }
-
     /// True when the jail shows a file both where it is named and where it is.
     fn is_shown(&self, file: &Path, real: &Path) -> bool {
         let filesystem = &self.policy.filesystem;
@@ -377,23 +403,24 @@ impl ToolchainSearch<'_> {
 
     /// One symlink further, and where that lies when its directories are symlinks themselves; and
     /// the Python that a venv stands on.
-    fn follow(&mut self, file: &Path, way: &ResolvedPath, word: NamedBy) {
+    fn follow(&mut self, file: &Path, way: &ResolvedPath, (word, is_needed): (NamedBy, bool)) {
         let word = match self.is_installed(file) && !way.over_workspace {
             true => NamedBy::Installed,
             false => word.max(NamedBy::Installed),
         };
         if let Ok(text) = std::fs::read_link(file) {
             let to = file.parent().unwrap_or(file).join(text);
-            self.push(&to, word, format!("the symlink {}", file.display()));
+            let by = format!("the symlink {}", file.display());
+            self.push(&to, word, by, is_needed);
         }
         if way.real != file {
             let by = format!("the symlinks of {}", file.display());
-            self.push(&way.real, word, by);
+            self.push(&way.real, word, by, is_needed);
         }
         let venv = prefix(file);
         if let Some(python) = home_of_venv(venv) {
             let by = venv.join("pyvenv.cfg").display().to_string();
-            self.push(&python, word, by);
+            self.push(&python, word, by, is_needed);
         }
     }
 
@@ -406,7 +433,7 @@ impl ToolchainSearch<'_> {
     }
 
     /// Follows the first line of a script to its interpreter.
-    fn interpreter(&mut self, file: &Path) {
+    fn interpreter(&mut self, file: &Path, is_needed: bool) {
         let Some(line) = script::first_line(file) else {
             return;
         };
@@ -416,22 +443,24 @@ impl ToolchainSearch<'_> {
         };
         let by = format!("the first line of {}", file.display());
         let found = line.looked_up().and_then(|name| self.caller.look_up(name));
-        self.push(&line.interpreter, word, by.clone());
+        self.push(&line.interpreter, word, by.clone(), is_needed);
         // The caller's PATH says where a name leads, whoever asks for it.
         self.open.extend(found.map(|file| SearchStep {
             named: NamedPath::absolute(file),
             by_name: true,
             word: NamedBy::Caller,
             by: format!("your PATH and {by}"),
+            is_needed,
         }));
     }
 
-    fn push(&mut self, to: &Path, word: NamedBy, by: String) {
+    fn push(&mut self, to: &Path, word: NamedBy, by: String, is_needed: bool) {
         self.open.push_back(SearchStep {
             named: self.workspace.on_host(to),
             by_name: false,
             word,
             by,
+            is_needed,
         });
     }
 }

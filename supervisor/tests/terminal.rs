@@ -25,12 +25,10 @@ fn it_is_typed_into_and_shows_on_any_descriptors() {
         input: OwnedFd::from(input),
         output: OwnedFd::from(output),
     });
-    // Whoever settles it looks at the workspace.
     let workdir = tempfile::tempdir().unwrap();
-    request.workdir = Some(workdir.path().to_owned());
-    let workdir = request.workdir.as_deref();
-    let settled = SettledPolicy::new(policy, &request.command, workdir, Strictness::Unmonitored);
-    let settled = settled.unwrap();
+    request.directory.workdir = Some(workdir.path().to_owned());
+    let (command, directory) = (&request.command, &request.directory);
+    let settled = SettledPolicy::new(policy, command, directory, Strictness::Unmonitored).unwrap();
     keys.write_all(b"something\n").unwrap();
     let done = run(request, settled, entered, &mut Quiet).unwrap();
     assert_eq!(done.report.exit_code(), 0, "{:?}", done.report.error);

@@ -30,6 +30,7 @@ mod monitoring;
 mod mounts;
 mod network;
 mod outputs;
+mod own_path;
 mod own_settings;
 mod privileges;
 mod procfs;

@@ -12,6 +12,7 @@ mod evidence;
 mod exec;
 mod identity;
 mod kills;
+mod kinds;
 mod looks;
 mod map;
 mod names;

@@ -98,11 +98,13 @@ impl Run {
         self
     }
 
-    /// With a file in the working directory.
+    /// With a file in the working directory, or below it.
     #[must_use]
     pub fn file(self, name: &str, content: &str) -> Run {
-        std::fs::write(self.path().join(name), content)
-            .expect("a test can write its own directory");
+        let path = self.path().join(name);
+        let above = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let made = above.and_then(|()| std::fs::write(path, content));
+        made.expect("a test can write its own directory");
         self
     }
 

@@ -1,11 +1,11 @@
 //! The command line. Flags of `run` mirror profile keys one to one.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use turnkey_supervisor::Strictness;
+use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod overrides;
 mod terminal;
@@ -167,15 +167,53 @@ pub struct RunArguments {
     /// The accepted layers.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// The directory that appears as /workspace, instead of the current one
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
-    pub workdir: Option<PathBuf>,
+    /// The directory that the program works in.
+    #[command(flatten)]
+    pub directory: DirectoryArguments,
     /// Flags over the profile.
     #[command(flatten)]
     pub overrides: OverrideArguments,
     /// The command and its arguments, from the first word that is no option; -- before it is optional
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// The directory that the program works in.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Files")]
+pub struct DirectoryArguments {
+    /// The directory that appears as /workspace, instead of the current one
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<PathBuf>,
+    /// The directory below /workspace that the program starts in
+    #[arg(long, value_name = "DIR")]
+    pub chdir: Option<PathBuf>,
+    /// /workspace is the repository around the current directory, in which the program starts
+    #[arg(long, value_name = "KIND", value_enum, conflicts_with_all = ["workdir", "chdir"])]
+    pub workdir_root: Option<WorkdirRoot>,
+}
+
+/// The mark of the directory around the current one that becomes the workspace.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum WorkdirRoot {
+    /// The working tree of git: the nearest directory with a .git
+    Git,
+}
+
+impl DirectoryArguments {
+    /// The directory that was chosen.
+    ///
+    /// # Errors
+    /// When there is no repository around the current directory.
+    pub fn chosen(&self) -> anyhow::Result<RunDirectory> {
+        match self.workdir_root {
+            Some(WorkdirRoot::Git) => RunDirectory::around(Path::new("."), ".git"),
+            None => Ok(RunDirectory {
+                workdir: self.workdir.clone(),
+                start: self.chdir.clone(),
+            }),
+        }
+    }
 }
 
 /// The part of what the profile requires that must be there.
@@ -236,9 +274,9 @@ pub struct LearnArguments {
     /// Whether the program gets a terminal.
     #[command(flatten)]
     pub terminal: TerminalArguments,
-    /// The directory that appears as /workspace, instead of the current one
-    #[arg(long, value_name = "DIR")]
-    pub workdir: Option<PathBuf>,
+    /// The directory that the program works in.
+    #[command(flatten)]
+    pub directory: DirectoryArguments,
     /// Flags over the profile, which the new one keeps but for limits.
     #[command(flatten)]
     pub overrides: OverrideArguments,
@@ -363,9 +401,9 @@ pub struct ExplainArguments {
     /// The strictness that the run would have.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// The directory that would appear as /workspace, instead of the current one
-    #[arg(long, value_name = "DIR")]
-    pub workdir: Option<PathBuf>,
+    /// The directory that the program works in.
+    #[command(flatten)]
+    pub directory: DirectoryArguments,
     /// What is asked about, instead of the whole plan.
     #[command(flatten)]
     pub question: QuestionArguments,

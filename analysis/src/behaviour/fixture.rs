@@ -138,6 +138,7 @@ impl Story {
             object: raw(path),
             new: None,
             resolved: true,
+            call: turnkey_facts::NamingCall::default(),
             errno,
         };
         self.tell(pid, kind)
@@ -155,6 +156,7 @@ impl Story {
             object: raw(path),
             new: new.map(|new| new.as_bytes().to_vec()),
             resolved: true,
+            call: turnkey_facts::NamingCall::default(),
             errno: 0,
         };
         self.tell(pid, kind)

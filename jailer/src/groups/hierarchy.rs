@@ -8,6 +8,7 @@ mod mounting;
 use std::path::{Path, PathBuf};
 
 use crate::kernel_file;
+use crate::mountinfo::{self, MountinfoLine};
 
 /// The controllers a jail is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -253,7 +254,7 @@ fn home(
     }
     let name = controller.legacy_name();
     let held_by =
-        |mount: &&CgroupMount| !mount.unified && mount.options.iter().any(|option| option == name);
+        |mount: &&CgroupMount| !mount.unified && mountinfo::has_option(&mount.options, name);
     let Some(mount) = mounts.iter().find(held_by) else {
         return ControllerHome::Missing;
     };
@@ -316,7 +317,7 @@ pub(crate) struct CgroupMount {
     /// v2
     pub(crate) unified: bool,
     /// Options of the super block; v1 names its controllers here.
-    options: Vec<String>,
+    options: Vec<u8>,
 }
 
 impl CgroupMount {
@@ -353,30 +354,18 @@ fn mounted_at(path: &Path) -> Option<u64> {
     Some(known.stx_mnt_id)
 }
 
-/// proc_pid_mountinfo(5): `id parent major:minor root mount-point options … - type source super-options`.
-pub(crate) fn parse_mounts(text: &str) -> Vec<CgroupMount> {
-    text.lines().filter_map(parse_mount).collect()
-}
-
-fn parse_mount(line: &str) -> Option<CgroupMount> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ');
-    let id = left.next()?.parse().ok()?;
-    let mut left = left.skip(2);
-    let (root, directory) = (left.next()?, left.next()?);
-    let mut right = right.split(' ');
-    let kind = right.next()?;
-    let options = right.nth(1)?;
-    if kind != "cgroup" && kind != "cgroup2" {
-        return None;
-    }
-    Some(CgroupMount {
-        id,
-        root: root.to_owned(),
-        directory: PathBuf::from(directory),
-        unified: kind == "cgroup2",
-        options: options.split(',').map(str::to_owned).collect(),
-    })
+/// The cgroup file systems among the mounts.
+pub(crate) fn parse_mounts(mountinfo: &str) -> Vec<CgroupMount> {
+    let lines = mountinfo::lines(mountinfo.as_bytes());
+    let groups = lines.filter(|line| line.kind == "cgroup" || line.kind == "cgroup2");
+    let mount = |line: MountinfoLine| CgroupMount {
+        id: line.id,
+        root: line.root.to_string_lossy().into_owned(),
+        directory: line.place,
+        unified: line.kind == "cgroup2",
+        options: line.super_options,
+    };
+    groups.map(mount).collect()
 }
 
 /// cgroups(7): `hierarchy:controllers:path`.
@@ -434,7 +423,7 @@ mod tests {
     #[test]
     fn a_group_is_relative_to_the_root_of_its_mount() {
         let line = "26 25 0:23 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
-        let mount = parse_mount(line).unwrap();
+        let mount = &parse_mounts(line)[0];
         assert!(mount.unified);
         assert_eq!(
             mount.below("/docker/abc/inner"),

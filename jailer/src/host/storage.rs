@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{major, minor};
 
+use crate::mountinfo::{self, MountinfoLine};
+
 /// File systems that no disk is behind.
 const NO_DISK: &[&str] = &[
     "autofs",
@@ -62,6 +64,15 @@ impl fmt::Display for BlockDevice {
     }
 }
 
+impl From<(u32, u32)> for BlockDevice {
+    fn from((major, minor): (u32, u32)) -> Self {
+        Self {
+            major: major.into(),
+            minor: minor.into(),
+        }
+    }
+}
+
 /// The storage behind a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageBacking {
@@ -99,7 +110,7 @@ impl HostStorage {
     /// # Errors
     /// When /proc does not tell.
     pub fn probe<'a>(paths: impl Iterator<Item = &'a Path>) -> std::io::Result<HostStorage> {
-        let lines = parse(&fs::read("/proc/self/mountinfo")?);
+        let lines: Vec<_> = mountinfo::lines(&fs::read("/proc/self/mountinfo")?).collect();
         let mount = |line: &MountinfoLine| MountedStorage {
             place: line.place.clone(),
             kind: line.kind.clone(),
@@ -136,63 +147,9 @@ fn covering<'a, T>(
         .max_by_key(|mount| place(mount).components().count())
 }
 
-/// One line of proc_pid_mountinfo(5).
-#[derive(Debug, PartialEq, Eq)]
-struct MountinfoLine {
-    device: BlockDevice,
-    place: PathBuf,
-    kind: String,
-    source: PathBuf,
-    options: Vec<u8>,
-}
-
-fn parse(text: &[u8]) -> Vec<MountinfoLine> {
-    text.split(|byte| *byte == b'\n')
-        .filter_map(parse_line)
-        .collect()
-}
-
-fn parse_line(line: &[u8]) -> Option<MountinfoLine> {
-    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-    let dash = fields.iter().position(|field| *field == b"-")?;
-    let path = |field: &[u8]| PathBuf::from(OsStr::from_bytes(&unescaped(field)));
-    Some(MountinfoLine {
-        device: number(std::str::from_utf8(fields.get(2)?).ok()?)?,
-        place: path(fields.get(4)?),
-        kind: String::from_utf8_lossy(fields.get(dash + 1)?).into_owned(),
-        source: path(fields.get(dash + 2)?),
-        options: unescaped(fields.get(dash + 3)?),
-    })
-}
-
 /// `254:0`
 fn number(text: &str) -> Option<BlockDevice> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(BlockDevice {
-        major: major.parse().ok()?,
-        minor: minor.parse().ok()?,
-    })
-}
-
-/// Space, tab, newline and backslash are written as `\` and three octal digits.
-fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..3).and_then(|it| std::str::from_utf8(it).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match byte {
-            Some(byte) if *first == b'\\' => {
-                plain.push(byte);
-                rest = &after[3..];
-            }
-            _ => {
-                plain.push(*first);
-                rest = after;
-            }
-        }
-    }
-    plain
+    mountinfo::device_number(text).map(BlockDevice::from)
 }
 
 fn backing(line: &MountinfoLine, all: &[MountinfoLine], depth: usize) -> StorageBacking {
@@ -205,12 +162,12 @@ fn backing(line: &MountinfoLine, all: &[MountinfoLine], depth: usize) -> Storage
         return StorageBacking::OutOfReach;
     }
     if kind == "overlay" {
-        return layers(&line.options, all, depth);
+        return layers(&line.super_options, all, depth);
     }
-    let disks = if line.device.major == 0 {
+    let disks = if line.device.0 == 0 {
         named_disks(&line.source)
     } else {
-        whole_disk(line.device).map(|disk| BTreeSet::from([disk]))
+        whole_disk(line.device.into()).map(|disk| BTreeSet::from([disk]))
     };
     disks.map_or(StorageBacking::OutOfReach, StorageBacking::Disks)
 }
@@ -312,25 +269,15 @@ mod tests {
 ";
 
     #[test]
-    fn lines_are_read_whatever_their_names() {
-        let lines = parse(MOUNTS);
-        assert_eq!(lines.len(), 4);
-        assert_eq!(lines[1].device.to_string(), "254:1");
-        assert_eq!(lines[2].place, Path::new("/srv/a b"));
-        assert_eq!(lines[2].source, Path::new("server:/export"));
-        assert_eq!(unescaped(b"a\\134\\040\\"), b"a\\ \\");
-    }
-
-    #[test]
     fn a_server_is_out_of_reach_and_proc_is_no_disk() {
-        let lines = parse(MOUNTS);
+        let lines: Vec<_> = mountinfo::lines(MOUNTS).collect();
         assert_eq!(backing(&lines[0], &lines, 0), StorageBacking::Memory);
         assert_eq!(backing(&lines[2], &lines, 0), StorageBacking::OutOfReach);
     }
 
     #[test]
     fn what_is_mounted_below_belongs_to_a_view_of_all() {
-        let mounts = parse(MOUNTS).into_iter().map(|line| MountedStorage {
+        let mounts = mountinfo::lines(MOUNTS).map(|line| MountedStorage {
             place: line.place,
             kind: line.kind,
             backing: StorageBacking::Memory,
@@ -354,7 +301,8 @@ mod tests {
     fn an_overlay_lies_where_its_directories_do() {
         let paths = layer_paths(b"rw,lowerdir=/a:/b,lowerdir+=/c,upperdir=/d,workdir=/w");
         assert_eq!(paths, ["/a", "/b", "/c", "/d"].map(PathBuf::from));
-        let gone = layers(b"rw,lowerdir=/nonexistent/layer", &parse(MOUNTS), 0);
+        let lines: Vec<_> = mountinfo::lines(MOUNTS).collect();
+        let gone = layers(b"rw,lowerdir=/nonexistent/layer", &lines, 0);
         assert_eq!(gone, StorageBacking::OutOfReach);
     }
 

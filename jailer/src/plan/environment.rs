@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use turnkey_policy::{Policy, WORKSPACE};
+use turnkey_policy::Policy;
 
 use super::PlanError;
 
@@ -36,17 +36,18 @@ fn variable(name: &OsStr, value: &OsStr) -> OsString {
 }
 
 /// The paths at which the program may be inside: a name with a slash is itself, relative ones below the
-/// workspace; any other is looked up in the jail's PATH, as execvp(3) would.
+/// directory in which it starts; any other is looked up in the jail's PATH, as execvp(3) would.
 pub(super) fn candidates(
     arguments: &[OsString],
     environment: &[OsString],
+    start: &Path,
 ) -> Result<Vec<PathBuf>, PlanError> {
     let program = arguments
         .first()
         .filter(|program| !program.is_empty())
         .ok_or(PlanError::EmptyCommand)?;
     if program.as_bytes().contains(&b'/') {
-        return Ok(vec![lexically_normal(&Path::new(WORKSPACE).join(program))]);
+        return Ok(vec![lexically_normal(&start.join(program))]);
     }
     let path = environment
         .iter()

@@ -231,6 +231,14 @@ impl RootfsBuilder {
         });
     }
 
+    /// Leads from the caller's own path of the workspace to it, unless the jail has something else there.
+    pub(super) fn own_path(&mut self, path: &Path) {
+        let is_taken = self.made.contains(path) || self.covering(path).is_some();
+        if !is_taken && !is_reserved(path) {
+            self.symlink(path, Path::new(WORKSPACE));
+        }
+    }
+
     /// The origin of the innermost mounted directory that `path` lies in, if any.
     fn covering(&self, path: &Path) -> Option<MountOrigin> {
         let mut outwards = path.ancestors();

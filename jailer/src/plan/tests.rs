@@ -92,6 +92,7 @@ fn command(arguments: &[&str]) -> JailCommand {
             ("HOME".into(), "/root".into()),
         ],
         workdir: "/home/user/project".into(),
+        ..JailCommand::default()
     }
 }
 

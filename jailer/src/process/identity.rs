@@ -13,6 +13,7 @@ use nix::libc;
 
 use crate::error::JailError;
 use crate::kernel_file;
+use crate::mountinfo::{self, MountinfoLine, has_option};
 use crate::sys;
 
 /// A file, while it exists: no other has this device and inode.
@@ -81,55 +82,28 @@ fn identify(pid: libc::pid_t, file: &OwnedFd) -> Result<FileIdentity, JailError>
     Ok(found)
 }
 
-fn parse(fdinfo: &str, mountinfo: &str) -> Option<FileIdentity> {
+fn parse(fdinfo: &str, mounts: &str) -> Option<FileIdentity> {
     let field = |name: &str| {
         let line = fdinfo.lines().find_map(|line| line.strip_prefix(name));
         line.map(str::trim)
     };
     let inode = field("ino:")?.parse().ok()?;
-    let id = field("mnt_id:")?;
-    let mount = mountinfo
-        .lines()
-        .find_map(|line| MountinfoEntry::parse(line, id))?;
+    let id: u64 = field("mnt_id:")?.parse().ok()?;
+    let mut mounts = mountinfo::lines(mounts.as_bytes());
+    let mount = mounts.find(|mount| mount.id == id)?;
     Some(FileIdentity {
         device: mount.device,
         inode,
-        stays: !mount.copies(inode),
+        stays: !copies(&mount, inode),
     })
 }
 
-/// A mount, as a line of proc_pid_mountinfo(5) describes it.
-struct MountinfoEntry<'a> {
-    device: (u32, u32),
-    options: &'a str,
-    kind: &'a str,
-    super_options: &'a str,
-}
-
-impl<'a> MountinfoEntry<'a> {
-    /// The mount of this id, when the line is about it.
-    fn parse(line: &'a str, id: &str) -> Option<Self> {
-        let (mount, system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ');
-        (fields.next() == Some(id)).then_some(())?;
-        let (major, minor) = fields.nth(1)?.split_once(':')?;
-        let mut system = system.split(' ');
-        Some(MountinfoEntry {
-            device: (major.parse().ok()?, minor.parse().ok()?),
-            options: fields.nth(2)?,
-            kind: system.next()?,
-            super_options: system.nth(1)?,
-        })
-    }
-
-    /// True when the file of this number is a copy as soon as it is changed. With `xino=on` the highest
-    /// bits tell what lies below.
-    fn copies(&self, inode: u64) -> bool {
-        let has = |options: &str, wanted| options.split(',').any(|option| option == wanted);
-        let read_only = has(self.options, "ro") || has(self.super_options, "ro");
-        let is_above = has(self.super_options, "xino=on") && inode >> 62 == 0;
-        self.kind == "overlay" && !read_only && !is_above
-    }
+/// True when the file of this number is a copy as soon as it is changed. With `xino=on` the highest
+/// bits tell what lies below.
+fn copies(mount: &MountinfoLine, inode: u64) -> bool {
+    let read_only = has_option(&mount.options, "ro") || has_option(&mount.super_options, "ro");
+    let is_above = has_option(&mount.super_options, "xino=on") && inode >> 62 == 0;
+    mount.kind == "overlay" && !read_only && !is_above
 }
 
 #[cfg(test)]

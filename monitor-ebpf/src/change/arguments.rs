@@ -3,6 +3,7 @@
 use turnkey_abi::syscalls::{class, on};
 use turnkey_abi::{column, kind};
 
+use crate::own_kind;
 use crate::read::{self, Scratch, UNREADABLE, offset};
 
 const AT_FDCWD: i32 = -100;
@@ -26,6 +27,8 @@ pub(super) struct Arguments {
     pub(super) on: u8,
     /// The column in which the rules are asked of every name.
     pub(super) column: u32,
+    /// That of the call's own kind, in which they are asked of the object; the same without one.
+    pub(super) own: u32,
     /// Bits of [`effect`].
     pub(super) effects: u32,
     pub(super) object: Name,
@@ -64,8 +67,34 @@ impl Name {
     };
 }
 
+/// The arguments, with the column of the call's own kind.
 #[inline(always)]
 pub(super) fn arguments(call: u8, regs: u64) -> Arguments {
+    let wider = wider(call, regs);
+    let kind = match call {
+        class::UNLINKAT if removes_directory(regs) => on::RMDIR,
+        _ => own_kind(read::number(regs)),
+    };
+    // An access control list is a mode.
+    let is_mode = wider.on == on::CHMOD && kind == on::XATTR;
+    if kind == on::NONE || is_mode {
+        return wider;
+    }
+    Arguments {
+        own: column::own(kind),
+        ..wider
+    }
+}
+
+/// True when an unlinkat(2) is of a directory.
+#[inline(always)]
+fn removes_directory(regs: u64) -> bool {
+    const AT_REMOVEDIR: u32 = 0x200;
+    read::register(regs, offset!(regs_dx)).word() & AT_REMOVEDIR != 0
+}
+
+#[inline(always)]
+fn wider(call: u8, regs: u64) -> Arguments {
     let first = read::register(regs, offset!(regs_di));
     let second = read::register(regs, offset!(regs_si));
     let third = read::register(regs, offset!(regs_dx));
@@ -83,6 +112,7 @@ pub(super) fn arguments(call: u8, regs: u64) -> Arguments {
         kind: kind::CHANGE,
         on,
         column,
+        own: column,
         effects,
         object,
         new: Name::NONE,
@@ -240,6 +270,7 @@ pub(super) fn forget(scratch: &mut Scratch, asked: Arguments) -> Arguments {
         kind: word(u64::from(asked.kind)) as u16,
         on: word(u64::from(asked.on)) as u8,
         column: word(u64::from(asked.column)) as u32,
+        own: word(u64::from(asked.own)) as u32,
         effects: word(u64::from(asked.effects)) as u32,
         object,
         new,

@@ -18,6 +18,8 @@ const EPERM: u32 = 1;
 /// The act that a hook is asked about: its kind, the object's place, and the place of the new name.
 pub struct Act {
     pub on: u8,
+    /// The column of the kind that such calls have by themselves; that of the act without one.
+    pub own: u32,
     pub object: Place,
     pub new: Option<Place>,
     /// Both are exchanged for each other.
@@ -28,12 +30,7 @@ impl Act {
     /// The column of the rules that speak of such acts themselves.
     #[inline(always)]
     fn column(&self) -> u32 {
-        match self.on {
-            on::LINK => column::LINK,
-            on::RENAME => column::RENAME,
-            on::UNLINK => column::UNLINK,
-            _ => column::CHMOD,
-        }
+        column_of(self.on)
     }
 
     /// Bits of [`effect`].
@@ -46,6 +43,17 @@ impl Act {
             on::UNLINK => effect::REMOVED,
             _ => 0,
         }
+    }
+}
+
+/// The column of a kind of change.
+#[inline(always)]
+pub const fn column_of(on: u8) -> u32 {
+    match on {
+        on::LINK => column::LINK,
+        on::RENAME => column::RENAME,
+        on::UNLINK => column::UNLINK,
+        _ => column::CHMOD,
     }
 }
 
@@ -75,6 +83,21 @@ fn decide_place(
     (verdict, state)
 }
 
+/// The verdict of rules on a kind that calls have by themselves.
+#[inline(always)]
+fn by_itself(
+    scratch: &Scratch,
+    table: &Table,
+    (resolved, state): (Resolved, u32),
+    own: u32,
+) -> Verdict {
+    if resolved.is_whole() {
+        at(scratch, table, state, own)
+    } else {
+        automaton::decide_unknown(scratch, table, own)
+    }
+}
+
 /// Before the act, on the kernel's own objects; `false` refuses.
 ///
 /// What may pass is told at the exit of the call. What comes by no such call is told here.
@@ -101,7 +124,10 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     };
     let resolved = path::resolve(scratch, who.task, act.object);
     let (of_object, old) = decide_place(scratch, table, resolved, (column, away));
-    verdict = of_object.or(verdict).forget(scratch);
+    verdict = of_object.or(verdict);
+    verdict = by_itself(scratch, table, (resolved, old), act.own)
+        .or(verdict)
+        .forget(scratch);
     let effects = if act.on == on::RENAME && act.object.is_directory() {
         effects | effect::MOVED
     } else {
@@ -188,7 +214,7 @@ pub fn make_hook(
     scratch: &mut Scratch,
     jail: JailCell,
     who: Current,
-    (place, link): (Place, Option<Link>),
+    (place, link, own): (Place, Option<Link>, u32),
 ) -> bool {
     let Some(table) = emit::table(jail) else {
         return !jail.strict();
@@ -201,6 +227,7 @@ pub fn make_hook(
     let columns = (column::WRITE, column::WRITE);
     let (of_place, state) = decide_place(scratch, table, resolved, columns);
     verdict = of_place.or(verdict);
+    verdict = by_itself(scratch, table, (resolved, state), own).or(verdict);
     if link.is_some() {
         verdict = below(scratch, table, state, column::WRITE).or(verdict);
     }

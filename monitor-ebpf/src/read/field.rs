@@ -164,13 +164,6 @@ pub fn four(scratch: &Scratch, at: u32) -> u64 {
     u64::from(unsafe { scratch.text.as_ptr().add(at).cast::<u32>().read_volatile() })
 }
 
-/// The first bytes of `text`, as words.
-#[inline(always)]
-pub fn first_words(scratch: &Scratch) -> [u64; 4] {
-    // SAFETY: `text` is longer, and aligned for words, as the record before it is.
-    unsafe { scratch.text.as_ptr().cast::<[u64; 4]>().read_volatile() }
-}
-
 /// The number that the last component of a path in user memory is; [`UNREADABLE`] when it is none, or the path is
 /// longer than those of descriptors are. Without a branch: the verifier would follow each for every byte.
 #[inline(always)]

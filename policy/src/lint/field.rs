@@ -257,7 +257,17 @@ pub(super) fn states(rule: &Rule, on: AttemptKind) -> Vec<FileState> {
         // A memory file has no name that could be taken away, changed or asked about.
         let memory = !matches!(
             on,
-            AttemptKind::Rename | AttemptKind::Unlink | AttemptKind::Stat | AttemptKind::Attribute
+            AttemptKind::Rename
+                | AttemptKind::Unlink
+                | AttemptKind::Stat
+                | AttemptKind::Attribute
+                | AttemptKind::Mkdir
+                | AttemptKind::Rmdir
+                | AttemptKind::Symlink
+                | AttemptKind::Mknod
+                | AttemptKind::Truncate
+                | AttemptKind::Utimens
+                | AttemptKind::Xattr
         );
         let universe = PathUniverse {
             names: true,

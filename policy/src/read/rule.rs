@@ -206,6 +206,11 @@ fn check_same_file(section: &mut SectionReader<'_, '_, '_>, rule: &Rule) {
             on.name()
         ))
         .help("which file it was about, nobody knows: write a second rule for it, by path alone")
+    } else if let Some(on) = rule.on.iter().find(|on| on.counts_as() != **on) {
+        Problem::new(format!("`rule.same_file` and \"{on}\" do not go together")).help(format!(
+            "write \"{}\", which such an attempt is as well, or a second rule by path alone",
+            on.counts_as()
+        ))
     } else if rule.names_actors() {
         Problem::new("`rule.same_file` means a file for every program")
             .help("write a second rule with `exe` or `script`, and paths alone")

@@ -6,7 +6,7 @@ use super::declare::{KeyTable, by_kind, entry, key_table, same_keys};
 use crate::error::Located;
 use crate::flags;
 use crate::keys::{ProfileKey, ValueForm, key, words};
-use crate::model::{ProcView, ToolchainMode, WorkdirMode};
+use crate::model::{OwnPath, ProcView, ToolchainMode, WorkdirMode};
 use crate::read::SectionReader;
 use crate::values;
 
@@ -63,6 +63,12 @@ key_table! {
         about: "how the caller's directory appears at `/workspace`",
         flag: "workdir-mode", value: "MODE", under: "Files", help: "The workspace: overlay, read-only or none",
         apply: |flag, into| flags::put(&mut into.filesystem.workdir, flag, values::word),
+    }
+    own_path: one OwnPath {
+        form: Word(words::<OwnPath>), read: values::word, default: OwnPath::Known, shown: "`known`",
+        about: "whether the caller's directory is at its own path, too, by a symlink to `/workspace`: when the command, the environment or a venv in it names that path; always; or never",
+        flag: "own-path", value: "WHEN", under: "Files",
+        help: "Whether the path of the working directory leads to /workspace: known, always or never",
     }
     decoys: list PathBuf {
         form: Texts, read: values::decoy, same: |path| path, shown: "`[]`",

@@ -103,7 +103,6 @@ mod tests {
     use super::super::declare::KeyTable as _;
     use super::*;
     use crate::keys::{KeyValue, ValueForm};
-    use crate::names::NamedVariants;
     use crate::quantity;
 
     #[test]
@@ -117,7 +116,10 @@ mod tests {
                     KeyValue::Number(quantity::parse_percent(shown).unwrap().into())
                 }
                 ValueForm::Duration => KeyValue::Time(quantity::parse_duration(shown).unwrap()),
-                ValueForm::Word(_) => KeyValue::Response(LimitResponse::from_name(shown).unwrap()),
+                ValueForm::Word(words) => {
+                    let place = words().iter().position(|word| *word == shown).unwrap();
+                    KeyValue::Word(place, words()[place])
+                }
                 _ => KeyValue::Number(shown.parse().unwrap()),
             };
             assert_eq!(value, read, "{}", key.name);
@@ -132,5 +134,13 @@ mod tests {
                 Some(key.name)
             );
         }
+    }
+
+    #[test]
+    fn words_are_compared_by_what_they_allow_and_not_by_letter() {
+        use crate::model::RuleAction::{Allow, Deny, Kill};
+        let values = [Allow, Deny, Kill].map(|action| KeyValue::from(&action));
+        assert!(values[0] < values[1] && values[1] < values[2], "{values:?}");
+        assert!(KeyValue::from(&LimitResponse::Kill) < KeyValue::from(&LimitResponse::Refuse));
     }
 }

@@ -69,12 +69,12 @@ key_table! {
         form: Truth, read: values::truth, default: false, shown: "`false`",
         about: "whether its patterns match, in the program's own home, only what is there when the run begins; for secrets, for which programs look at every start where nobody keeps any",
     }
-    /// They match [`ActorPaths::exe`](crate::ActorPaths::exe).
+    /// Matched against [`ActorPaths::exe`](crate::ActorPaths::exe).
     exe: list Glob {
         form: Texts, read: values::pattern, shown: "every program",
         about: "patterns of the path of the program that acts, since its last execve; of a script, the interpreter: see [Who acts](#who-acts)",
     }
-    /// They match [`ActorPaths::script`](crate::ActorPaths::script). Empty means every process, also one that runs none.
+    /// Matched against [`ActorPaths::script`](crate::ActorPaths::script). Empty means every process, also one that runs none.
     script: list Glob {
         form: Texts, read: values::pattern, shown: "every process",
         about: "patterns of the path by which the script that acts was started",

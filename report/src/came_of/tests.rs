@@ -77,6 +77,7 @@ fn kind() -> impl Strategy<Value = (Kind, i32)> {
             object: raw(path),
             new: None,
             resolved: false,
+            call: turnkey_facts::NamingCall::default(),
             errno,
         };
         (kind, errno)

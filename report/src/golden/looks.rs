@@ -12,6 +12,7 @@ fn a_look_is_told_in_words_and_fits_the_schema() {
         object: raw(path),
         new: None,
         resolved: false,
+        call: turnkey_facts::NamingCall::default(),
         errno,
     };
     story.decided(2, look("/root/.netrc", 2), CREDENTIALS, RuleAction::Log);

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
+use turnkey_policy::WORKSPACE;
 
 /// Worlds that are tried.
 const CASES: u32 = 300;
@@ -298,6 +299,7 @@ impl LaidWorkspace {
         CallerPaths {
             path,
             home: Some(self.home.clone()),
+            venv: None,
         }
     }
 
@@ -322,7 +324,11 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
 fn needed(laid: &LaidWorkspace, world: &RandomHome) -> ToolchainNeed {
     let command = world.command.replace("WORK", laid.work.to_str().unwrap());
     let caller = laid.caller(world);
-    let found = find(&POLICY, OsStr::new(&command), Some(&laid.work), &caller);
+    let directory = RunDirectory {
+        workdir: Some(laid.work.clone()),
+        start: None,
+    };
+    let found = find(&POLICY, OsStr::new(&command), &directory, &caller);
     found.ok().flatten().unwrap_or_default()
 }
 

@@ -30,13 +30,21 @@ impl TestHome {
         let caller = CallerPaths {
             path: path.iter().map(|name| self.path(name)).collect(),
             home: Some(self.path("")),
+            venv: None,
         };
         find(
             &policy(),
             OsStr::new(program),
-            Some(&self.path("").join("work")),
+            &in_directory(self.path("").join("work")),
             &caller,
         )
+    }
+}
+
+fn in_directory(workdir: PathBuf) -> RunDirectory {
+    RunDirectory {
+        workdir: Some(workdir),
+        start: None,
     }
 }
 
@@ -115,8 +123,17 @@ fn a_program_that_the_jail_shows_needs_nothing() {
     let caller = CallerPaths {
         path: vec!["/usr/bin".into()],
         home: None,
+        venv: None,
     };
-    assert_eq!(find(&policy(), OsStr::new("env"), None, &caller), Ok(None));
+    assert_eq!(
+        find(
+            &policy(),
+            OsStr::new("env"),
+            &RunDirectory::default(),
+            &caller
+        ),
+        Ok(None)
+    );
     assert_eq!(home.find("nothing-of-this-name", &["bin"]), Ok(None));
 }
 

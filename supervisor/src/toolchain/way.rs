@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use turnkey_jailer::paths;
 use turnkey_policy::{Policy, WORKSPACE};
 
+use crate::directory::{self, RunDirectory};
+
 /// As many links as the kernel follows, path_resolution(7).
 const MOST_LINKS: usize = 40;
 
@@ -14,19 +16,28 @@ const MOST_LINKS: usize = 40;
 #[derive(Debug)]
 pub struct ProgramPlaces {
     workdir: PathBuf,
+    /// The directory in which the command starts, relative to the other.
+    start: PathBuf,
     written: Vec<PathBuf>,
 }
 
 impl ProgramPlaces {
-    /// Of a run in `workdir`.
-    pub fn new(policy: &Policy, workdir: &Path) -> ProgramPlaces {
-        let absolute = std::path::absolute(workdir).unwrap_or_else(|_| workdir.to_owned());
+    /// Of a run in `directory`.
+    pub fn new(policy: &Policy, directory: &RunDirectory) -> ProgramPlaces {
+        let named = directory.named();
+        let absolute = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
         let written = policy.filesystem.write.iter();
         let canonical = |path: &Path| paths::canonical(path).unwrap_or_else(|_| path.to_owned());
         ProgramPlaces {
             workdir: canonical(&absolute),
+            start: directory.start().unwrap_or_default(),
             written: written.map(|given| canonical(&given.path)).collect(),
         }
+    }
+
+    /// The canonical path of the working directory.
+    pub fn workdir(&self) -> &Path {
+        &self.workdir
     }
 
     /// True when a canonical path lies in one of the places.
@@ -37,27 +48,16 @@ impl ProgramPlaces {
 
     /// The host's file of a path as the program would use it.
     pub fn on_host(&self, named: &Path) -> NamedPath {
-        let (below, inside) = match named.strip_prefix(WORKSPACE) {
-            Ok(below) => (below, true),
-            // The command starts in its working directory.
-            Err(_) => (named, named.is_relative()),
+        let file = match named.strip_prefix(WORKSPACE) {
+            Ok(below) => self.workdir.join(below),
+            Err(_) => self.workdir.join(&self.start).join(named),
         };
-        NamedPath {
-            file: normal(&self.workdir.join(below)),
-            inside,
-        }
+        NamedPath::absolute(file)
     }
 
     /// The place where the jail shows a canonical path of the working directory.
     pub fn in_jail(&self, real: &Path) -> Option<PathBuf> {
-        let below = real.strip_prefix(&self.workdir).ok()?;
-        // Joined with nothing, it would end in a slash.
-        Some(
-            Path::new(WORKSPACE)
-                .components()
-                .chain(below.components())
-                .collect(),
-        )
+        directory::in_jail(&self.workdir, real)
     }
 }
 
@@ -66,8 +66,6 @@ impl ProgramPlaces {
 pub struct NamedPath {
     /// Absolute, without `.` and `..`.
     pub file: PathBuf,
-    /// True when the program names it in the jail's working directory.
-    pub inside: bool,
 }
 
 impl NamedPath {
@@ -75,7 +73,6 @@ impl NamedPath {
     pub fn absolute(file: PathBuf) -> NamedPath {
         NamedPath {
             file: normal(&file),
-            inside: false,
         }
     }
 }

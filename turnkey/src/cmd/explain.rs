@@ -42,14 +42,14 @@ pub fn explain(arguments: &ExplainArguments) -> Result<u8, Failure> {
     let entered = rootless::enter();
     let policy = run::load(&arguments.profile, &arguments.overrides)?;
     let mut command = arguments.command.clone();
-    let workdir = arguments.workdir.as_deref();
+    let directory = arguments.directory.chosen()?;
     let strictness = arguments.strictness.chosen();
-    let settled = SettledPolicy::new(policy, &command, workdir, strictness)?;
+    let settled = SettledPolicy::new(policy, &command, &directory, strictness)?;
     settled.names?;
     if command.is_empty() {
         command.push(OsString::from(COMMAND));
     }
-    let plan = plan(&settled.policy, strictness, &command, workdir)?;
+    let plan = plan(&settled.policy, strictness, &command, &directory)?;
     let view = PlanView::new(&plan);
     let page = match question {
         Some(question) => {

@@ -28,7 +28,7 @@ use turnkey_policy::{
 use crate::cli::{ColourWhen, LearnArguments, RunArguments, StrictnessArguments};
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
-use turnkey_supervisor::{FinishedRun, enter};
+use turnkey_supervisor::{FinishedRun, RunDirectory, enter};
 
 use crate::cmd::run;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     let installations = installations(
         &policy,
         &run_arguments.command[0],
-        run_arguments.workdir.as_deref(),
+        &run_arguments.directory.chosen()?,
     )?;
     let mut seen = SeenUses::default();
     outputs.require_unreachable(&policy)?;
@@ -189,9 +189,9 @@ fn absolute(profile: &str) -> anyhow::Result<String> {
 fn installations(
     policy: &Policy,
     program: &OsStr,
-    workdir: Option<&Path>,
+    directory: &RunDirectory,
 ) -> anyhow::Result<Vec<Vec<u8>>> {
-    let need = toolchain::bring_in(&mut policy.clone(), program, workdir)?;
+    let need = toolchain::bring_in(&mut policy.clone(), program, directory)?;
     let prefixes = need.into_iter().flat_map(|need| need.prefixes);
     Ok(prefixes
         .map(|prefix| prefix.into_os_string().into_encoded_bytes())
@@ -212,7 +212,7 @@ fn as_run(arguments: LearnArguments) -> RunArguments {
         quiet: arguments.quiet,
         terminal: arguments.terminal,
         strictness: StrictnessArguments::default(),
-        workdir: arguments.workdir,
+        directory: arguments.directory,
         overrides: arguments.overrides,
         command: arguments.command,
     }

@@ -53,8 +53,8 @@ pub fn under(
     taker: Option<EventTaker<'_>>,
 ) -> Result<FinishedRun, Failure> {
     let strictness = arguments.strictness.chosen();
-    let workdir = arguments.workdir.as_deref();
-    let settled = SettledPolicy::new(policy, &arguments.command, workdir, strictness)?;
+    let directory = arguments.directory.chosen()?;
+    let settled = SettledPolicy::new(policy, &arguments.command, &directory, strictness)?;
     outputs.require_unreachable(&settled.policy)?;
     let takes_stdout = outputs.takes_stdout;
     let output = relayed_to(takes_stdout);
@@ -81,7 +81,7 @@ pub fn under(
     let has_terminal = terminal.is_some();
     let request = RunRequest {
         command: arguments.command.clone(),
-        workdir: arguments.workdir.clone(),
+        directory,
         output,
         terminal,
         capture: arguments.capture,

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use super::{CgroupMembership, CgroupMount, Controller};
+use crate::mountinfo;
 
 /// The empty directory that the kernel has for control groups.
 const PLACE: &str = "/sys/fs/cgroup";
@@ -69,7 +70,7 @@ fn unmounted(mounts: &[CgroupMount], memberships: &[CgroupMembership]) -> Vec<St
     });
     let is_mounted = |membership: &&CgroupMembership| {
         mounts.iter().any(|mount| {
-            let has = |name| mount.options.contains(name);
+            let has = |name: &String| mountinfo::has_option(&mount.options, name);
             !mount.unified && membership.controllers.iter().all(has)
         })
     };

@@ -285,7 +285,7 @@ fn written(key: &ProfileKey, value: &KeyValue) -> String {
         KeyValue::Number(bytes) if matches!(key.form, ValueForm::Size) => format_size(*bytes),
         KeyValue::Number(number) => number.to_string(),
         KeyValue::Time(duration) => format_duration(*duration),
-        KeyValue::Response(response) => response.to_string(),
+        KeyValue::Word(_, name) => (*name).to_owned(),
         KeyValue::Unlimited => "without limit".to_owned(),
     }
 }

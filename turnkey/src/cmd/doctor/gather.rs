@@ -17,7 +17,7 @@ use super::facts::{CallerCapability, CgroupFacts, HostFacts, IdMapped, LandlockF
 use super::preemption::{self, Omission};
 use turnkey_supervisor::advice;
 use turnkey_supervisor::object;
-use turnkey_supervisor::{Strictness, plan};
+use turnkey_supervisor::{RunDirectory, Strictness, plan};
 
 /// The profile that a run without flags has.
 const DEFAULT: &str = "untrusted";
@@ -106,7 +106,12 @@ fn omission(release: &str, version: &str) -> Omission {
 /// The working directory of the rehearsal: the current one, unless no run may be started there.
 fn working_directory(policy: &Policy) -> PathBuf {
     let program = [OsString::from(PROGRAM)];
-    match plan(policy, Strictness::Whole, &program, None) {
+    match plan(
+        policy,
+        Strictness::Whole,
+        &program,
+        &RunDirectory::default(),
+    ) {
         Err(error) if is_system(&error) => std::env::temp_dir(),
         _ => std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir()),
     }

@@ -1,7 +1,7 @@
 //! A jail inside another program: what a runner with a queue and a report of its own would write.
 //! Every call of [`run`] is a jail by itself; call it from as many threads as you like.
 //!
-//!     cargo run --package turnkey-jailer --example embed -- /usr/bin/wc -c
+//!     cargo run --package turnkey-jailer --example embed_jail -- /usr/bin/wc -c
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -66,6 +66,7 @@ pub fn run(
         // Nothing of this process's environment is the program's business.
         environment: Vec::new(),
         workdir,
+        ..JailCommand::default()
     };
     // Looks at the host, then plans: until here nothing is made.
     let plan = Plan::new(policy, &Host::probe(policy)?, command)?;

@@ -1,0 +1,237 @@
+//! The file that a path leads to, by the lists that the kernel has of what is in each directory and of what is mounted.
+//!
+//! After a rename without hooks only arguments tell which file it was. A rename puts the entry into the kernel's lists,
+//! so it is found there without asking a file system.
+
+use turnkey_abi::ABSENT;
+
+use crate::path::{self, Place, is_directory};
+use crate::read::{self, Scratch, Step, offset};
+
+/// Bytes that two names are compared by in a round.
+const AT_ONCE: u32 = 32;
+
+/// Most entries, mounts and components that are looked at: what is further behind is not found.
+const ROUNDS: u32 = 1024;
+
+/// A walk along a path, from a directory to what is there. It is kept in map memory, as counters of loops are.
+#[repr(C)]
+pub struct Course {
+    /// The address of the rest of the path, and its length.
+    rest: u64,
+    left: u32,
+    /// One of the constants below.
+    stage: u32,
+    /// The directory that the walk has come to.
+    mount: u64,
+    dentry: u64,
+    /// The address of the head of a list, and of the list node that is looked at.
+    list: u64,
+    node: u64,
+    /// Bytes of the name that are known to be the same.
+    same: u32,
+    /// The inode of the last component, when it was found.
+    found: u64,
+}
+
+/// Looks whether something is mounted on the directory.
+const MOUNTS: u32 = 0;
+/// Looks at what is written next.
+const WRITTEN: u32 = 1;
+/// Looks for a component among the directory's entries.
+const ENTRIES: u32 = 2;
+
+struct Walk<'a> {
+    scratch: &'a mut Scratch,
+}
+
+impl Step for Walk<'_> {
+    #[inline(always)]
+    fn step(&mut self, _round: u32) -> bool {
+        let course = &mut self.scratch.course;
+        match course.stage {
+            MOUNTS => course.look_at_mount(),
+            WRITTEN => course.look_at_component(),
+            _ => course.look_at_entry(),
+        }
+    }
+}
+
+impl Course {
+    /// Begins with the list at an address.
+    #[inline(always)]
+    fn look_through(&mut self, stage: u32, list: u64) {
+        self.stage = stage;
+        self.list = list;
+        self.node = read::kernel(list);
+        self.same = 0;
+    }
+
+    /// Comes to a directory, on which something may be mounted.
+    #[inline(always)]
+    fn enter(&mut self, mount: u64, dentry: u64) {
+        self.mount = mount;
+        self.dentry = dentry;
+        let mounts = offset!(mount_mnt_mounts).wrapping_sub(offset!(mount_mnt));
+        self.look_through(MOUNTS, mount + i64::from(mounts as i32) as u64);
+    }
+
+    #[inline(always)]
+    fn is_at_end(&self) -> bool {
+        self.node == 0 || self.node == self.list
+    }
+
+    #[inline(always)]
+    fn look_at_mount(&mut self) -> bool {
+        if self.is_at_end() {
+            self.stage = WRITTEN;
+            return true;
+        }
+        let mount = self.node - u64::from(offset!(mount_mnt_child));
+        let on: u64 = read::kernel(mount + u64::from(offset!(mount_mnt_mountpoint)));
+        if on == self.dentry {
+            let inner = mount + u64::from(offset!(mount_mnt));
+            self.enter(inner, top(inner));
+        } else {
+            self.node = read::kernel(self.node);
+        }
+        true
+    }
+
+    /// Steps over slashes and dots. Where two dots lead out of a mount nothing is certain.
+    #[inline(always)]
+    fn look_at_component(&mut self) -> bool {
+        let [first, second, third, _]: [u8; 4] = read::kernel(self.rest);
+        let ends = |behind: u32, byte: u8| self.left == behind || byte == b'/';
+        if self.left == 0 {
+            return false;
+        }
+        if first == b'/' || first == b'.' && ends(1, second) {
+            self.advance(1);
+        } else if first == b'.' && second == b'.' && ends(2, third) {
+            if self.dentry == top(self.mount) {
+                return false;
+            }
+            let above = read::kernel(self.dentry + u64::from(offset!(dentry_d_parent)));
+            self.advance(2);
+            self.enter(self.mount, above);
+        } else {
+            let (list, _) = entries();
+            self.look_through(ENTRIES, self.dentry + u64::from(list));
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn look_at_entry(&mut self) -> bool {
+        if self.is_at_end() {
+            return false;
+        }
+        let (_, of_node) = entries();
+        let entry = self.node - u64::from(of_node);
+        let name = entry + u64::from(offset!(dentry_d_name));
+        let length: u32 = read::kernel(name + u64::from(offset!(qstr_len)));
+        if !self.is_named(name, length) {
+            self.node = read::kernel(self.node);
+            self.same = 0;
+            return true;
+        }
+        self.same += AT_ONCE;
+        if self.same < length {
+            return true;
+        }
+        self.advance(length);
+        let inode: u64 = read::kernel(entry + u64::from(offset!(dentry_d_inode)));
+        if self.left == 0 {
+            self.found = inode;
+            return false;
+        }
+        self.enter(self.mount, entry);
+        is_directory(inode)
+    }
+
+    /// True when the component has this length, and the name's bytes from [`Course::same`] on are the component's.
+    #[inline(always)]
+    fn is_named(&self, name: u64, length: u32) -> bool {
+        if length == 0 || length > self.left {
+            return false;
+        }
+        let behind: u8 = read::kernel(self.rest + u64::from(length));
+        if length != self.left && behind != b'/' {
+            return false;
+        }
+        let text: u64 = read::kernel(name + u64::from(offset!(qstr_name)));
+        let of = |address: u64| {
+            let words = read::kernel(address + u64::from(self.same));
+            cut(words, length.wrapping_sub(self.same))
+        };
+        of(text) == of(self.rest)
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, length: u32) {
+        self.rest += u64::from(length);
+        self.left -= length;
+    }
+}
+
+/// The directory at the top of a mount, by the address of its `struct vfsmount`.
+#[inline(always)]
+fn top(mount: u64) -> u64 {
+    read::kernel(mount + u64::from(offset!(vfsmount_mnt_root)))
+}
+
+/// Offsets of the list of a directory's entries, and of the list node in an entry.
+#[inline(always)]
+fn entries() -> (u32, u32) {
+    if offset!(dentry_d_children) == ABSENT {
+        (offset!(dentry_d_subdirs), offset!(dentry_d_child))
+    } else {
+        (offset!(dentry_d_children), offset!(dentry_d_sib))
+    }
+}
+
+/// The first so many bytes of these, and zeros behind them.
+#[inline(always)]
+fn cut(mut words: [u64; 4], length: u32) -> [u64; 4] {
+    let mut left = length;
+    for word in &mut words {
+        if left == 0 {
+            *word = 0;
+        } else if left < 8 {
+            *word &= u64::MAX >> (64 - 8 * left);
+        }
+        left = left.saturating_sub(8);
+    }
+    words
+}
+
+/// True when the path that is the first `length` bytes of the text, from a directory on, is certainly no directory's. Of
+/// several entries of one name the kernel has the newest in front (__d_move of fs/dcache.c). Nothing is certain of a
+/// path through a symlink, or of one that is not found.
+#[inline(always)]
+pub fn is_certainly_a_file(scratch: &mut Scratch, directory: Place, length: u32) -> bool {
+    let (list, of_node) = entries();
+    if list == ABSENT || of_node == ABSENT {
+        return false;
+    }
+    let text = scratch.text.as_ptr() as u64;
+    scratch.course.rest = text;
+    scratch.course.left = length;
+    scratch.course.found = 0;
+    let (mount, dentry) = directory.parts();
+    scratch.course.enter(mount, dentry);
+    read::repeat(ROUNDS, &mut Walk { scratch });
+    let found = scratch.course.found;
+    found != 0 && !is_directory(found)
+}
+
+/// The directory that a path starts from, which is the text.
+#[inline(always)]
+pub fn start(scratch: &Scratch, task: u64, directory: i32) -> Place {
+    if scratch.text[0] == b'/' {
+        path::root(task)
+    } else {
+        path::base(task, directory)
+    }
+}

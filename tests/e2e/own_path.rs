@@ -1,0 +1,133 @@
+//! The caller's own paths inside: the working directory under its path on the host, a start below it, venvs in it.
+
+use std::process::Stdio;
+
+use turnkey_tests::{Ran, Run, finish, outside};
+
+/// A run whose program prints what is at the directory's own path, which it gets in pieces.
+fn looks_for_itself(run: Run) -> (Ran, String) {
+    let own = run.path().display().to_string();
+    let (front, back) = own.split_at(own.len() / 2);
+    let script = format!("own={front}; own=$own{back}; cat $own/file; echo $?");
+    (run.file("file", "inside\n").shell(&script), own)
+}
+
+#[test]
+fn the_own_path_leads_to_the_workspace_when_it_is_known() {
+    let run = Run::new().file("file", "inside\n");
+    let own = run.path().display().to_string();
+    let ran = run.shell(&format!("cat {own}/file && cd {own} && ls"));
+    ran.expect(ran.stdout == "inside\nfile\n", "the command names it");
+
+    let (ran, _) = looks_for_itself(Run::new());
+    ran.expect(ran.stdout == "1\n", "who is not told does not find it");
+    let (ran, _) = looks_for_itself(Run::new().option("--own-path always"));
+    ran.expect(ran.stdout == "inside\n0\n", "asked for, it is always there");
+
+    let run = Run::new()
+        .option("--own-path never")
+        .file("file", "inside\n");
+    let own = run.path().display().to_string();
+    let ran = run.shell(&format!("cat {own}/file"));
+    ran.expect_code(1);
+}
+
+#[test]
+fn a_rule_holds_under_the_own_path() {
+    let rule = "[[rule]]\nid = \"ours\"\nwhy = \"test\"\nseverity = \"high\"\naction = \"kill\"\non = \"open\"\npath = \"/workspace/secret\"\n";
+    let run = Run::new()
+        .profile(rule)
+        .file("secret", "s")
+        .file("other", "o");
+    let own = run.path().display().to_string();
+    let control = run
+        .command(&["/bin/cat", &format!("{own}/other")])
+        .stdout(Stdio::piped())
+        .spawn();
+    assert_eq!(finish(control.unwrap()).stdout, b"o", "the control");
+    let ran = run.run(&["/bin/cat", &format!("{own}/secret")]);
+    ran.expect_code(121);
+    ran.expect(
+        ran.violations()[0]["path"] == "/workspace/secret",
+        "told by the workspace's path",
+    );
+}
+
+#[test]
+fn a_program_starts_below_the_workspace() {
+    let start = |option: &str| {
+        let run = Run::new().file("top", "").file("a/b/deep", "");
+        run.option(option).shell("pwd; ls; ls ../..")
+    };
+    let ran = start("--chdir a/b");
+    ran.expect(
+        ran.stdout == "/workspace/a/b\ndeep\na\ntop\n",
+        "there, and the rest of the workspace is around it",
+    );
+    let run = Run::new().file("a/run", "echo ran").option("--chdir a");
+    let ran = run.run(&["./run"]);
+    ran.expect_code(126);
+    for (option, fix) in [
+        ("--chdir none", "--chdir DIR"),
+        ("--chdir /etc", "--workdir DIR"),
+    ] {
+        let ran = start(option);
+        ran.expect_code(125);
+        ran.expect(ran.stderr.contains(fix), "with the fix");
+    }
+}
+
+#[test]
+fn a_subdirectory_brings_its_repository() {
+    let run = Run::new()
+        .file(".git/HEAD", "ref")
+        .file("src/deep/file", "");
+    let start = run.path().join("src/deep");
+    let run = run.option("--workdir-root git");
+    let mut command = run.command(&["/bin/sh", "-c", "pwd; cat ../../.git/HEAD"]);
+    let command = command.current_dir(start).stdout(Stdio::piped());
+    let output = finish(command.spawn().unwrap());
+    assert_eq!(output.stdout, b"/workspace/src/deep\nref");
+    let ran = Run::new().option("--workdir-root git").shell("true");
+    ran.expect_code(125);
+    ran.expect(ran.stderr.contains("--workdir DIR"), "with the fix");
+}
+
+#[test]
+fn a_venv_of_the_workspace_runs_however_it_is_named() {
+    let run = Run::new().option("--profile python");
+    let own = run.path().display().to_string();
+    let place = format!("{own}/.venv");
+    let (made, _) = outside("/usr/bin/python3", &["-m", "venv", "--without-pip", &place]);
+    assert!(made.success(), "the control: Python can make a venv");
+    const PRINT: &str = "import sys; print(sys.prefix)";
+    let whole = format!("{place}/bin/python");
+    let activate = format!(". .venv/bin/activate && python -c '{PRINT}'");
+    let by_name = format!("python -c '{PRINT}'");
+    let ways: [(&[&str], bool, &str); 5] = [
+        (
+            &[".venv/bin/python", "-c", PRINT],
+            false,
+            "/workspace/.venv",
+        ),
+        (&[&whole, "-c", PRINT], false, &place),
+        (&["sh", "-c", &activate], false, &place),
+        (&["python", "-c", PRINT], true, "/workspace/.venv"),
+        (&["sh", "-c", &by_name], true, "/workspace/.venv"),
+    ];
+    for (program, is_activated, prefix) in ways {
+        let mut command = run.command(program);
+        if is_activated {
+            let path = format!("{place}/bin:/usr/bin:/bin");
+            command.env("PATH", path).env("VIRTUAL_ENV", &place);
+        }
+        let streams = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = finish(streams.spawn().expect("turnkey can be started"));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim(),
+            prefix,
+            "{program:?}: {told}"
+        );
+    }
+}
