@@ -18,6 +18,7 @@ fn shown(script: &str) -> String {
         arguments: ["sh", "-c", script].map(Into::into).to_vec(),
         environment: Vec::new(),
         workdir: "/tmp".into(),
+        ..JailCommand::default()
     };
     let host = Host::probe(&policy).expect("groups");
     let plan = Plan::new(&policy, &host, command).expect("a plan");

@@ -25,10 +25,17 @@ fn it_is_typed_into_and_shows_on_any_descriptors() {
         input: OwnedFd::from(input),
         output: OwnedFd::from(output),
     });
+    // Whoever settles it looks at the workspace.
     let workdir = tempfile::tempdir().unwrap();
     request.directory.workdir = Some(workdir.path().to_owned());
-    let (command, directory) = (&request.command, &request.directory);
-    let settled = SettledPolicy::new(policy, command, directory, Strictness::Unmonitored).unwrap();
+    let directory = request.directory.clone();
+    let settled = SettledPolicy::new(
+        policy,
+        &request.command,
+        &directory,
+        Strictness::Unmonitored,
+    );
+    let settled = settled.unwrap();
     keys.write_all(b"something\n").unwrap();
     let done = run(request, settled, entered, &mut Quiet).unwrap();
     assert_eq!(done.report.exit_code(), 0, "{:?}", done.report.error);
