@@ -20,7 +20,7 @@ fn shown_by(options: &str, script: &str) -> Scene {
 const JOB: &str = "trap 'echo again' CONT; sleep 50 & echo begun; while :; do wait; done";
 
 #[test]
-fn a_shell_has_job_control_and_its_exit_code_is_the_run_s() {
+pub fn a_shell_has_job_control_and_its_exit_code_is_the_run_s() {
     let run = Run::new().option("--unmonitored --quiet").file("job", JOB);
     let mut shell = TerminalSession::of(run, &["bash", "--norc", "-i"]);
     shell.wait_for("$ ");
@@ -108,7 +108,7 @@ const TAKES_OVER: &str = r"stty raw -echo; printf '\033[?1049h\033[?1003h\033[?2
 const GIVEN_BACK: &str = "\x1b[?1003l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l\x1b7\x1b[r\x1b8\x1b(B\x1b)B\x0f\x1b[0m\r\n\x1b[J";
 
 #[test]
-fn the_terminal_is_as_before_however_the_run_ends() {
+pub fn the_terminal_is_as_before_however_the_run_ends() {
     for (options, end, code) in [
         ("--color never", "exit 3", 3),
         ("--color never --wall 400ms", "sleep 9", 124),
@@ -196,12 +196,12 @@ fn j49_what_has_a_terminal_answer_is_not_passed_on() {
 }
 
 #[test]
-fn j49_the_terminal_inside_is_another_than_the_caller_s() {
+pub fn j49_the_terminal_inside_is_another_than_the_caller_s() {
     let attack = include_str!("../attacks/terminal.py");
     let run = Run::new()
         .option("--unmonitored --tty")
         .file("terminal.py", attack);
-    let scene = TerminalSession::start(&run.command(&["python3", "terminal.py"])).end();
+    let scene = TerminalSession::of(run, &["python3", "terminal.py"]).end();
     assert!(
         scene.shown.contains("went through: raw 0, "),
         "the control: it has one: {}",

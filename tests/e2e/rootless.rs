@@ -394,6 +394,9 @@ mod again {
         filesystem::j37_a_socket_of_the_host_is_not_reachable
         filesystem::the_caller_s_command_line_and_environment_do_not_show
         filesystem::the_hosts_other_files_are_not_there
+        interactive::a_shell_has_job_control_and_its_exit_code_is_the_run_s
+        interactive::j49_the_terminal_inside_is_another_than_the_caller_s
+        interactive::the_terminal_is_as_before_however_the_run_ends
         kernel_objects::j34_no_key_is_left_for_a_later_run
         kernel_objects::j38_nobody_is_made_to_wait_by_a_lease
         kernel_objects::j39_memory_and_queues_are_the_jails_own

@@ -15,6 +15,14 @@ use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 /// The longest that anything may take to be shown.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// Becomes an ordinary user, without supplementary groups.
+const AS_NOBODY: &[&str] = &[
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
 /// A terminal, and the program that was started in it as a shell would.
 pub struct TerminalSession {
     master: OwnedFd,
@@ -46,7 +54,9 @@ pub struct Scene {
 impl TerminalSession {
     /// Starts a run of `program` there.
     pub fn of(run: Run, program: &[&str]) -> TerminalSession {
-        let mut session = TerminalSession::start(&run.command(program));
+        // Of the user of a command nobody can ask it.
+        let caller = if run.rootless { AS_NOBODY } else { &[] };
+        let mut session = TerminalSession::begin(&run.command(program), caller, |_| ());
         session.place = Some(run);
         session
     }
@@ -58,6 +68,14 @@ impl TerminalSession {
 
     /// The same in a terminal with other settings.
     pub fn start_in(command: &Command, set: impl FnOnce(&mut Termios)) -> TerminalSession {
+        TerminalSession::begin(command, &[], set)
+    }
+
+    fn begin(
+        command: &Command,
+        caller: &[&str],
+        set: impl FnOnce(&mut Termios),
+    ) -> TerminalSession {
         let pair = openpty(None, None).expect("a terminal can be made");
         fcntl(&pair.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a descriptor has flags");
         resize(&pair.slave, 24, 80);
@@ -69,6 +87,7 @@ impl TerminalSession {
         let mut shell = Command::new("setsid");
         shell
             .arg("--ctty")
+            .args(caller)
             .arg(command.get_program())
             .args(command.get_args());
         shell.env("TERM", "xterm");

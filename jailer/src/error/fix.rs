@@ -141,6 +141,9 @@ fn step_fix(step: ChildStep, errno: Errno) -> String {
         (ChildStep::Listeners, Errno::EMFILE | Errno::ENFILE | Errno::ETOOMANYREFS) => {
             "raise the limit of open files (ulimit -n), or allow fewer ports"
         }
+        (ChildStep::Terminal, Errno::ENOSPC) => {
+            "the host has no terminal left for jails: raise kernel.pty.max, or run without one (--no-tty)"
+        }
         (ChildStep::WorkingDirectory, _) => {
             "the jail's user cannot enter the working directory: name another with --workdir"
         }
