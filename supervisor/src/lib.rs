@@ -22,7 +22,7 @@
 //! let no_files = |path: &str| Err(format!("{path}: only shipped profiles here"));
 //! let policy = turnkey_policy::load("untrusted", &no_files, &Default::default())?;
 //! let request = RunRequest::new(vec!["/usr/bin/id".into()]);
-//! let settled = SettledPolicy::new(policy, &request.command, None, Strictness::Whole)?;
+//! let settled = SettledPolicy::new(policy, &request.command, &request.directory, Strictness::Whole)?;
 //! let done = run(request, settled, entered, &mut Quiet)?;
 //! println!("{:?}, exit code {}", done.report.verdict, done.report.exit_code());
 //! # Ok(())
