@@ -97,6 +97,13 @@ pub struct SeenUses {
 }
 
 impl SeenUses {
+    /// Begins another run: its processes are others, also by the same numbers.
+    pub fn begin_run(&mut self) {
+        self.programs.clear();
+        self.contacts.begin_run();
+        self.started = false;
+    }
+
     /// Takes in an event.
     pub fn see(&mut self, event: &Event) {
         if matches!(event.kind, Kind::Network { .. } | Kind::Question { .. }) {

@@ -1,5 +1,7 @@
 //! From what was seen to a profile, without a kernel.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use turnkey_policy::RuleAction;
 
