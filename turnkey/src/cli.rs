@@ -266,7 +266,7 @@ pub struct LearnArguments {
     /// Add what the run did to this profile, and keep the rest of it
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub merge: Option<PathBuf>,
-    /// Run the command N times, for each input
+    /// Run the command N times, for each input: names that differ from run to run become patterns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub times: u16,
     /// Run the command with this file as its standard input, or its path in place of {}; once for each --input

@@ -5,6 +5,7 @@ mod calls;
 mod contacts;
 mod draft;
 mod limits;
+mod names;
 mod network;
 pub mod places;
 mod runs;
@@ -12,6 +13,7 @@ pub mod seen;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod varied;
 pub mod witness;
 
 use std::ffi::{OsStr, OsString};
