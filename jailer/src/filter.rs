@@ -32,6 +32,9 @@ pub enum FilterError {
         /// The library's error.
         source: SeccompError,
     },
+    /// The memory that libseccomp may need is not to be had.
+    #[error("there is no memory to build the syscall filter in")]
+    Memory,
     /// A name that is in no table.
     #[error("there is no syscall {0}")]
     Unknown(String),
@@ -66,6 +69,7 @@ impl SeccompFilters {
     /// # Errors
     /// A name that is no syscall's, and what libseccomp refuses.
     pub fn build(policy: &SyscallPolicy) -> Result<SeccompFilters, FilterError> {
+        require_memory()?;
         Ok(SeccompFilters {
             allowed: policy.allow.len(),
             refuse: arguments::program(policy)?,
@@ -103,6 +107,18 @@ impl SeccompFilters {
             allow,
         })
     }
+}
+
+/// Refuses to call libseccomp where memory is short: without any, `_blk_free` of its gen_bpf.c follows a pointer that was never
+/// set, which ends turnkey by a signal.
+fn require_memory() -> Result<(), FilterError> {
+    /// More bytes than it was seen to take.
+    const ENOUGH: usize = 4 << 20;
+    let mut memory = Vec::<u8>::new();
+    let reserved = memory.try_reserve_exact(ENOUGH);
+    // Not used, and still not to be left out.
+    std::hint::black_box(&memory);
+    reserved.map_err(|_| FilterError::Memory)
 }
 
 fn library(act: &str) -> impl FnOnce(SeccompError) -> FilterError {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use turnkey_policy::decide::{Attempt, brought_about};
 use turnkey_policy::is_reserved;
 use turnkey_policy::syscalls::{self, arguments::RefusalScope};
 use turnkey_policy::{
@@ -290,8 +291,8 @@ fn change(rule: &Rule, act: &ReportedAct) -> (Rule, bool) {
     }
     let allow = Rule {
         id: format!("allow-{}", rule.id),
-        on: act.on.into_iter().collect(),
-        access: accesses(act),
+        on: deciding_kinds(rule, act),
+        access: accesses(rule, act),
         path: vec![exact],
         action: RuleAction::Allow,
         yields: false,
@@ -336,8 +337,9 @@ const MOST_SPELLINGS: usize = 64;
 /// The rule for its other kinds of attempt, or allowing when there is no other.
 fn without_kind(rule: &Rule, act: &ReportedAct) -> Rule {
     let mut rule = rule.clone();
-    if rule.on.len() > 1 {
-        rule.on.retain(|on| Some(*on) != act.on);
+    let deciding = deciding_kinds(&rule, act);
+    if deciding.len() < rule.on.len() {
+        rule.on.retain(|on| !deciding.contains(on));
     } else {
         rule.action = RuleAction::Allow;
         // Names can be allowed, files cannot.
@@ -346,13 +348,32 @@ fn without_kind(rule: &Rule, act: &ReportedAct) -> Rule {
     rule
 }
 
-/// As a rule says it; nothing for what is no open.
-fn accesses(act: &ReportedAct) -> BTreeSet<OpenAccess> {
+/// The kinds by which a rule decides on an act: its own, those that it counts as, and, of what gives or takes a name, every
+/// use of the file.
+fn deciding_kinds(rule: &Rule, act: &ReportedAct) -> BTreeSet<AttemptKind> {
+    let Some(on) = act.on else {
+        return BTreeSet::new();
+    };
+    let attempt = Attempt {
+        path: Some(b"/"),
+        ..Attempt::new(on)
+    };
+    let besides: BTreeSet<_> = brought_about(&attempt).iter().map(|one| one.on).collect();
+    let decides = |kind: &AttemptKind| *kind == on || besides.contains(kind);
+    let deciding: BTreeSet<_> = rule.on.iter().copied().filter(decides).collect();
+    if deciding.is_empty() {
+        return BTreeSet::from([on]);
+    }
+    deciding
+}
+
+/// As a rule says it: for an open those that were asked for; where a rule on opens decides on something else, all of the rule's.
+fn accesses(rule: &Rule, act: &ReportedAct) -> BTreeSet<OpenAccess> {
     let Object::File { access, .. } = &act.object else {
         return BTreeSet::new();
     };
     if act.on != Some(AttemptKind::Open) {
-        return BTreeSet::new();
+        return rule.access.clone();
     }
     let rules = access.iter().filter_map(|access| match access {
         FileAccess::Read => Some(OpenAccess::Read),

@@ -119,6 +119,10 @@ pub struct Report {
     /// Paths that a program that failed looked for in vain, and the host has: the first few, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_host: Vec<String>,
+    /// Mount points below the working directory, relative to it: the overlay over that directory shows what lies beneath them.
+    /// The first hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts_hidden: Vec<String>,
     /// With `--export`; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,

@@ -108,6 +108,7 @@ fn bounded(report: &Report) -> Result<(), Unreadable> {
         ("findings", report.findings.len()),
         ("on_host", report.on_host.len()),
         ("brought_in", report.brought_in.len()),
+        ("mounts_hidden", report.mounts_hidden.len()),
         ("enforcement", report.enforcement.len()),
         ("violations", report.violations.len()),
         ("processes", report.processes.len()),

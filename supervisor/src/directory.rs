@@ -5,10 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
+use turnkey_jailer::host::storage::mounts_below;
 use turnkey_jailer::paths;
 use turnkey_policy::{OwnPath, Policy, WORKSPACE, WorkdirMode};
 
 use crate::files;
+use turnkey_report::escape;
 
 /// Entries of the directory that are looked at for venvs.
 const MOST_ENTRIES: usize = 1000;
@@ -88,6 +90,20 @@ impl RunDirectory {
             workdir.display()
         );
         Ok(below)
+    }
+
+    /// The mount points below the directory, relative to it, which an overlay shows without what is mounted there.
+    pub(crate) fn mounts_hidden(&self, policy: &Policy) -> Vec<String> {
+        const MOST: usize = 100;
+        let (WorkdirMode::Overlay, Ok(workdir)) = (policy.filesystem.workdir, self.canonical())
+        else {
+            return Vec::new();
+        };
+        let below = mounts_below(&workdir).into_iter().take(MOST);
+        let names = below.filter_map(|place| Some(place.strip_prefix(&workdir).ok()?.to_owned()));
+        names
+            .map(|name| escape(name.as_os_str().as_bytes()))
+            .collect()
     }
 
     /// The paths of the directory that lead to the workspace inside, too. None is told to a program that does not

@@ -128,6 +128,7 @@ pub fn finish(
     let mut report = build(outcome, request, &settled, clock, seen)?;
     let needed = settled.brought_in.iter().flat_map(ToolchainNeed::told);
     report.brought_in = needed.collect();
+    report.mounts_hidden = request.directory.mounts_hidden(&settled.policy);
     report.terminal = request.terminal.is_some() && report.error.is_none();
     missing_hint::note(&mut report);
     if request.redact {

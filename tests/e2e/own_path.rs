@@ -2,7 +2,8 @@
 
 use std::process::Stdio;
 
-use turnkey_tests::{Ran, Run, finish, outside};
+use serde_json::json;
+use turnkey_tests::{Mount, Ran, Run, finish, outside};
 
 /// A run whose program prints what is at the directory's own path, which it gets in pieces.
 fn looks_for_itself(run: Run) -> (Ran, String) {
@@ -91,6 +92,35 @@ fn a_subdirectory_brings_its_repository() {
     let ran = Run::new().option("--workdir-root git").shell("true");
     ran.expect_code(125);
     ran.expect(ran.stderr.contains("--workdir DIR"), "with the fix");
+}
+
+#[test]
+fn what_is_mounted_below_the_workspace_is_named_when_it_is_not_inside() {
+    let run = Run::new().file("nest/in/beneath", "");
+    let place = run.path().join("nest/in");
+    let _mount = Mount::new(&["-t", "tmpfs", "none"], &place);
+    std::fs::write(place.join("file"), "mounted").unwrap();
+    let ran = run.shell("ls nest/in");
+    ran.expect(ran.stdout == "beneath\n", "nothing of it is there");
+    ran.expect(
+        ran.at("/mounts_hidden") == &json!(["nest/in"]),
+        "it is named",
+    );
+    let told = "mounted at nest/in; --workdir-mode read-only shows";
+    ran.expect(ran.stderr.contains(told), "with the fix");
+}
+
+#[test]
+fn a_read_only_workspace_has_what_is_mounted_below_it() {
+    let run = Run::new().file("nest/in/beneath", "");
+    let place = run.path().join("nest/in");
+    let _mount = Mount::new(&["-t", "tmpfs", "none"], &place);
+    std::fs::write(place.join("file"), "mounted\n").unwrap();
+    let ran = run
+        .option("--workdir-mode read-only")
+        .shell("cat nest/in/file");
+    ran.expect(ran.stdout == "mounted\n", "as on the host");
+    ran.expect(ran.at("/mounts_hidden").is_null(), "nothing is hidden");
 }
 
 #[test]

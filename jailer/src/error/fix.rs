@@ -4,6 +4,7 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use super::JailError;
+use crate::FilterError;
 use crate::export::DestinationError;
 use crate::host::HostError;
 use crate::host::fix::{ASK_THE_DOCTOR, by_errno, errno_of};
@@ -26,6 +27,7 @@ impl JailError {
             | JailError::TooManyFiles
             | JailError::Namespaces { .. } => return None,
             JailError::Layer { layer, .. } => layer_fix(*layer),
+            JailError::Filter(FilterError::Memory) => by_errno(Errno::ENOMEM),
             JailError::Proof(_) | JailError::Unexpected(_) | JailError::Filter(_) => {
                 OUR_FAULT.to_owned()
             }

@@ -136,6 +136,17 @@ impl HostStorage {
     }
 }
 
+/// The mount points below a canonical directory, in the order of their paths; none when /proc does not tell.
+pub fn mounts_below(directory: &Path) -> Vec<PathBuf> {
+    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let places = mountinfo::lines(&text).map(|mount| mount.place);
+    let below = places.filter(|place| place.starts_with(directory) && place != directory);
+    let mut below: Vec<PathBuf> = below.collect();
+    below.sort_unstable();
+    below.dedup();
+    below
+}
+
 /// The last of the innermost.
 fn covering<'a, T>(
     mounts: impl Iterator<Item = &'a T>,

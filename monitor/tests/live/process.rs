@@ -192,7 +192,7 @@ fn an_object_of_another_version_is_refused() {
     let mut object = OBJECT.to_vec();
     let mut rest = &mut object[at..];
     // Every place where the name stands: the symbol table and the type information.
-    while let Some(at) = rest.windows(13).position(|bytes| bytes == b"TURNKEY_ABI_8") {
+    while let Some(at) = rest.windows(13).position(|bytes| bytes == b"TURNKEY_ABI_9") {
         rest[at + 12] = b'0';
         rest = &mut rest[at + 13..];
     }

@@ -128,6 +128,53 @@ fn following_the_advice_allows_the_act() {
 }
 
 #[test]
+fn following_the_advice_allows_what_a_rule_on_a_wider_kind_decided() {
+    use turnkey_policy::decide::{Attempt, decide};
+    let path = "/workspace/.ssh/id_rsa";
+    let kinds = AttemptKind::ALL.iter().filter(|kind| kind.has_path());
+    let sets: Vec<Vec<AttemptKind>> = kinds
+        .clone()
+        .map(|kind| vec![*kind])
+        .chain([kinds.clone().copied().collect()])
+        .collect();
+    let mut decisions = 0;
+    for (acts, on) in kinds.flat_map(|kind| sets.iter().map(move |on| (*kind, on))) {
+        let whole = Glob::parse(path).unwrap();
+        for patterns in [whole.clone(), Glob::parse("**/.ssh/id_*").unwrap()] {
+            let old = Rule {
+                on: on.iter().copied().collect(),
+                access: OpenAccess::ALL.iter().copied().collect(),
+                path: vec![patterns],
+                same_file: SameFile::No,
+                ..rule(&[])
+            };
+            let attempt = Attempt {
+                path: Some(path.as_bytes()),
+                access: &[OpenAccess::Read],
+                ..Attempt::new(acts)
+            };
+            let rules = [old.clone()];
+            if decide(&rules, &attempt).is_none() {
+                continue;
+            }
+            decisions += 1;
+            let act = ReportedAct {
+                on: Some(acts),
+                ..read(path, Outcome::Unknown)
+            };
+            let (new, replaces) = change(&old, &act);
+            let rules = if replaces { vec![new] } else { vec![old, new] };
+            let decided = decide(&rules, &attempt).map(|index| rules[index].action);
+            assert!(
+                decided.is_none_or(|action| action == RuleAction::Allow),
+                "{acts} by a rule on {on:?}: {decided:?}"
+            );
+        }
+    }
+    assert!(decisions >= 100, "rules decide: {decisions}");
+}
+
+#[test]
 fn an_address_is_allowed_beside_the_rule_unless_it_names_just_that() {
     let connect = |address: &str| ReportedAct {
         on: Some(AttemptKind::Connect),

@@ -88,6 +88,7 @@ pub fn refusal(number: i64, result: i64) -> (Option<&'static str>, Option<&'stat
             (result == EPERM).then_some("network-connect"),
         ),
         304 => (Some("open"), None),
+        62 | 129 | 200 | 234 | 297 => (Some("kill"), None),
         _ => (None, None),
     }
 }

@@ -83,8 +83,9 @@ fn each_call_is_told_by_a_rule_on_its_own_kind_and_by_one_on_the_wider() {
         let beside = told.len() - 1;
         ran.expect(beside <= made, &format!("and no other is: {kind}"));
         ran.expect(told.iter().all(|told| told["on"] == kind), "by that name");
-        let is_told =
-            violations(&by_wider, on).any(|told| told["path"] == path.as_str() && told["on"] == on);
+        // A name that goes away is an attempt on what `open` guards, too: of equal rules the first is told.
+        let mut told = by_wider.violations().iter();
+        let is_told = told.any(|told| told["path"] == path.as_str() && told["on"] == on);
         by_wider.expect(is_told, &format!("and by the wider kind: {kind}"));
     }
 }

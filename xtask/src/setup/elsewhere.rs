@@ -58,6 +58,7 @@ const NAMES: &[(&str, [&str; 4])] = &[
     ("gcc", ["gcc"; 4]),
     ("git", ["git"; 4]),
     ("iproute2", ["iproute", "iproute2", "iproute2", "iproute2"]),
+    ("less", ["less"; 4]),
     (
         "libc6-dev",
         ["glibc-devel", "glibc", "musl-dev", "glibc-devel"],
@@ -172,6 +173,7 @@ const NAMES: &[(&str, [&str; 4])] = &[
         "uidmap",
         ["shadow-utils", "shadow", "shadow-uidmap", "shadow"],
     ),
+    ("vim-tiny", ["vim-minimal", "vim", "vim", "vim-small"]),
 ];
 
 /// The manager of this machine, if it is one of those.

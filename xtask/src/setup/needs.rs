@@ -60,11 +60,6 @@ pub const EXAMPLES: &[Need] = &[
         why: "C examples are compiled, one of them in the jail",
     },
     Need {
-        package: "python3",
-        probe: Probe::File("/usr/bin/python3"),
-        why: "most examples are Python; the jail shows the system's own",
-    },
-    Need {
         package: "less",
         probe: Probe::File("/usr/bin/less"),
         why: "pages in a terminal of the jail's own",
@@ -73,6 +68,11 @@ pub const EXAMPLES: &[Need] = &[
         package: "procps",
         probe: Probe::File("/usr/bin/top"),
         why: "draws in a terminal of the jail's own",
+    },
+    Need {
+        package: "python3",
+        probe: Probe::File("/usr/bin/python3"),
+        why: "most examples are Python; the jail shows the system's own",
     },
     Need {
         package: "vim-tiny",
