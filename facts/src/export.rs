@@ -73,6 +73,8 @@ pub enum Reason {
     Device,
     /// A name with bytes that steer a terminal.
     Name,
+    /// A symlink whose text has such bytes.
+    SymlinkText,
     /// A size that would pass the limit on bytes.
     Size,
     /// One entry more than the limit on their number.
@@ -95,6 +97,7 @@ impl Reason {
             Reason::Socket => "is a socket".into(),
             Reason::Device => "is a device".into(),
             Reason::Name => "has a name with control characters".into(),
+            Reason::SymlinkText => "is a symlink to a name with control characters".into(),
             Reason::Size => "would pass limits.export_size".into(),
             Reason::Count => "would pass limits.export_files".into(),
             Reason::Depth => format!("lies deeper than {DEEPEST} directories"),

@@ -7,6 +7,7 @@
 
 mod content;
 mod destination;
+mod links;
 mod walk;
 
 use turnkey_facts::export::{ExportBounds, Exported, Scope};

@@ -263,10 +263,10 @@ fn cut_short(ran: &RunEnding) -> Option<&'static str> {
     }
     match ran.status {
         facts::Status::Unknown => Some(
-            "the jail's first process was killed, and not by turnkey: by somebody or something outside of the jail, such as an              administrator or the host's out-of-memory killer; what the program would have done is not known",
+            "the jail's first process was killed, and not by turnkey: by somebody or something outside of the jail, such as an administrator or the host's out-of-memory killer; what the program would have done is not known",
         ),
         facts::Status::Signaled(libc::SIGKILL) => Some(
-            "the command was killed by SIGKILL, and not by turnkey: by a process of the jail, or from outside of it; what it              would have done is not known",
+            "the command was killed by SIGKILL, and not by turnkey: by a process of the jail, or from outside of it; what it would have done is not known",
         ),
         _ => None,
     }

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context;
 use turnkey_jailer::host::storage::mounts_below;
 use turnkey_jailer::paths;
-use turnkey_policy::{OwnPath, Policy, WORKSPACE, WorkdirMode};
+use turnkey_policy::{LARGEST_PROFILE, OwnPath, Policy, WORKSPACE, WorkdirMode};
 
 use crate::files;
 use turnkey_report::escape;
@@ -158,7 +158,11 @@ fn told(policy: &Policy, command: &[OsString], workdir: &Path) -> Vec<Vec<u8>> {
     let words = command.iter().cloned().chain(passed).chain(set);
     words
         .map(|word| word.as_bytes().to_vec())
-        .chain(venvs(workdir).iter().filter_map(|venv| activates(venv)))
+        .chain(
+            venvs(workdir)
+                .iter()
+                .filter_map(|venv| activates(workdir, venv)),
+        )
         .collect()
 }
 
@@ -176,12 +180,11 @@ pub(crate) fn is_venv(directory: &Path) -> bool {
     directory.join("pyvenv.cfg").is_file()
 }
 
-/// The script by which a venv puts itself on PATH: it names its own place.
-fn activates(venv: &Path) -> Option<Vec<u8>> {
-    let script = venv.join("bin/activate");
-    files::read_text(script.to_str()?)
-        .ok()
-        .map(String::into_bytes)
+/// The script by which a venv puts itself on PATH: it names its own place. One elsewhere, to which a symlink leads, is none
+/// of the workspace's: the program would learn what a file of the caller's says.
+fn activates(workdir: &Path, venv: &Path) -> Option<Vec<u8>> {
+    let script = venv.strip_prefix(workdir).ok()?.join("bin/activate");
+    files::read_below(workdir, &script, LARGEST_PROFILE).ok()
 }
 
 /// True when a text has this path in it, or one below it.

@@ -189,6 +189,22 @@ for _ in range(80):
 open('bottom', 'w').write('x')
 ";
 
+/// A listing shows the text of a symlink beside its name.
+#[test]
+fn a_symlink_whose_text_steers_a_terminal_stays_behind() {
+    const MAKES: &str =
+        r"import os; os.symlink('a\x1b[2Jb', 'steers'); os.symlink('a b\u00e9', 'plain')";
+    let above = scratch();
+    let out = above.path().join("out");
+    let ran = exporting(&out).run(&["python3", "-c", MAKES]);
+    ran.expect_code(125);
+    ran.expect(listing(&out) == ["plainl"], "what does not, comes out");
+    ran.expect(
+        reason_of(&ran, "steers").contains("control characters"),
+        "the reason is told",
+    );
+}
+
 #[test]
 fn what_comes_out_is_what_was_there() {
     const MAKES: &str = r"

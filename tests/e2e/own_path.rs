@@ -1,9 +1,11 @@
 //! The caller's own paths inside: the working directory under its path on the host, a start below it, venvs in it.
 
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
-use turnkey_tests::{Mount, Ran, Run, finish, outside};
+use turnkey_tests::{Mount, Ran, Run, finish, outside, scratch};
 
 /// A run whose program prints what is at the directory's own path, which it gets in pieces.
 fn looks_for_itself(run: Run) -> (Ran, String) {
@@ -31,6 +33,42 @@ fn the_own_path_leads_to_the_workspace_when_it_is_known() {
     let own = run.path().display().to_string();
     let ran = run.shell(&format!("cat {own}/file"));
     ran.expect_code(1);
+}
+
+/// A symlink that leads out of the workspace would have the caller read for the program what is there.
+#[test]
+fn a_symlink_of_the_workspace_tells_nobody_where_it_lies() {
+    let elsewhere = scratch();
+    let told = |plants: &dyn Fn(&Path, &Path)| {
+        let run = Run::new().file("venv/pyvenv.cfg", "");
+        let knows = elsewhere.path().join("knows/bin/activate");
+        std::fs::create_dir_all(knows.parent().unwrap()).unwrap();
+        std::fs::write(&knows, run.path().display().to_string()).unwrap();
+        std::fs::write(elsewhere.path().join("knows/pyvenv.cfg"), "").unwrap();
+        plants(run.path(), &knows);
+        let (ran, _) = looks_for_itself(run);
+        ran.stdout.contains("inside")
+    };
+    let control = told(&|own, knows| {
+        std::fs::create_dir(own.join("venv/bin")).unwrap();
+        std::fs::copy(knows, own.join("venv/bin/activate")).unwrap();
+    });
+    assert!(control, "the control: the venv's own script tells it");
+    assert!(
+        !told(&|own, knows| {
+            std::fs::create_dir(own.join("venv/bin")).unwrap();
+            symlink(knows, own.join("venv/bin/activate")).unwrap();
+        }),
+        "by the script"
+    );
+    assert!(
+        !told(&|own, knows| symlink(knows.parent().unwrap(), own.join("venv/bin")).unwrap()),
+        "by its directory"
+    );
+    assert!(
+        !told(&|own, _| symlink(elsewhere.path().join("knows"), own.join("other")).unwrap()),
+        "by the venv itself"
+    );
 }
 
 #[test]

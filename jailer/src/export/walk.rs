@@ -1,6 +1,6 @@
 //! The walk over both sides of the overlay, as overlayfs would merge them, without mounting it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::Read;
@@ -14,11 +14,12 @@ use nix::sys::stat::{
     FileStat, Mode, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, utimensat,
 };
 use nix::sys::time::TimeSpec;
-use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
+use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use turnkey_facts::export::{DEEPEST, ExportBounds, Exported, Reason, Scope};
 
 use super::content;
+use super::links::WrittenFiles;
 use crate::kernel_file;
 use crate::rootfs::OverlaySides;
 use crate::rootfs::changes::is_whiteout;
@@ -32,7 +33,7 @@ pub fn export(sides: &OverlaySides, to: &OwnedFd, scope: Scope, bounds: ExportBo
         bounds,
         entries: 0,
         root: to.as_fd(),
-        written: HashMap::new(),
+        written: WrittenFiles::default(),
         withheld: umask(),
         itself: identity(to.as_fd()),
         decoys: &sides.decoys,
@@ -67,8 +68,8 @@ struct ExportWalk<'a> {
     entries: usize,
     /// The directory that is written to.
     root: BorrowedFd<'a>,
-    /// The files with several names that were written, by device and inode, each with its first path.
-    written: HashMap<(u64, u64), CString>,
+    /// The files with several names that were written.
+    written: WrittenFiles,
     /// The rights that the caller's umask withholds.
     withheld: u32,
     /// The directory that is written to may lie in the workspace.
@@ -194,27 +195,17 @@ impl ExportWalk<'_> {
             return Ok(());
         }
         self.admit(entry.name)?;
-        let id = (stat.st_dev, stat.st_ino);
-        if let Some(first) = self.written.get(&id) {
-            let linked = linkat(
-                self.root,
-                first.as_c_str(),
-                to,
-                entry.name,
-                AtFlags::empty(),
-            );
-            linked.map_err(Reason::Unwritable)?;
+        let linked = self.written.link(&stat, self.root, to, entry.name);
+        if linked.map_err(Reason::Unwritable)? {
             self.exported.files += 1;
             return Ok(());
         }
-        let written = self.copy(&opened, &stat, entry.name, to).inspect_err(|_| {
+        let copied = self.copy(&opened, &stat, entry.name, to).inspect_err(|_| {
             // Half a file is worse than none; that it cannot be removed either changes nothing.
             let _ = unlinkat(to, entry.name, UnlinkatFlags::NoRemoveDir);
-        })?;
-        if stat.st_nlink > 1 {
-            self.written
-                .extend(CString::new(path).ok().map(|path| (id, path)));
-        }
+        });
+        let (written, made) = copied?;
+        self.written.note(&stat, path, &made);
         self.bounds.bytes -= written;
         self.exported.files += 1;
         self.exported.bytes += written;
@@ -222,22 +213,22 @@ impl ExportWalk<'_> {
     }
 
     /// A new file with the content, the rights and the time of `from`, and nothing else of it: no foreign owner, no
-    /// set-user-id, no attribute. The answer is the bytes of data.
+    /// set-user-id, no attribute. The answer is the bytes of data, and the state of the copy.
     fn copy(
         &self,
         from: &OwnedFd,
         stat: &FileStat,
         name: &CStr,
         to: BorrowedFd<'_>,
-    ) -> Result<u64, Reason> {
+    ) -> Result<(u64, FileStat), Reason> {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
         let made = sys::open_beneath(to, name, flags, 0o600).map_err(Reason::Unwritable)?;
         let written = content::copy(from.as_fd(), made.as_fd(), stat, self.bounds.bytes)?;
         self.finish(&made, stat, 0o600)?;
-        Ok(written)
+        Ok((written, fstat(&made).map_err(Reason::Unwritable)?))
     }
 
-    /// The same text under the same name; nothing is followed.
+    /// The same text under the same name; nothing is followed. Listings show the text as they show names.
     fn symlink(
         &mut self,
         entry: &MergedEntry<'_>,
@@ -245,6 +236,9 @@ impl ExportWalk<'_> {
         path: &[u8],
     ) -> Result<(), Reason> {
         let text = readlinkat(entry.side, entry.name).map_err(Reason::Unreadable)?;
+        if text.as_bytes().iter().any(u8::is_ascii_control) {
+            return Err(Reason::SymlinkText);
+        }
         self.admit(entry.name)?;
         symlinkat(text.as_os_str(), to, entry.name).map_err(Reason::Unwritable)?;
         let (before, changed) = (TimeSpec::UTIME_OMIT, changed_at(&entry.stat));

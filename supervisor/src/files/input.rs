@@ -11,12 +11,26 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, SFlag, fstat};
-use turnkey_jailer::paths::{self, OpenedTarget, PathError};
+use turnkey_jailer::paths::{self, LastSymlink, OpenedTarget, PathError};
 
 /// Reads all that `path` holds, or of more than `most` bytes one more, which shows that it is too large.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same of a file below `directory`: a symlink on the way from there is refused, since whoever made it, and not the
+/// caller, would choose what is read.
+pub fn read_below(directory: &Path, below: &Path, most: usize) -> io::Result<Vec<u8>> {
+    let mut handle = paths::open(directory, LastSymlink::Follow).map_err(failed)?;
+    for name in below {
+        handle = paths::open_in(&handle, name).map_err(failed)?;
+    }
+    require_file(&handle)?;
+    let file = File::from(reopen(&handle, OFlag::O_RDONLY)?);
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
