@@ -5,7 +5,7 @@ mod output;
 mod outputs;
 mod text;
 
-pub use input::{read, read_below};
+pub use input::{open, read, read_below};
 pub use output::{CallerOutput, OpenOutput};
 pub use outputs::RunOutputs;
 pub use text::{read as read_text, text};

@@ -68,6 +68,16 @@ pub struct RunPlace {
     scope: Option<anyhow::Error>,
 }
 
+impl RunPlace {
+    /// The place of another run, for a process that has made one already: what there was to tell of the place has been told.
+    pub fn entered_before() -> RunPlace {
+        RunPlace {
+            user_namespace: Ok(()),
+            scope: None,
+        }
+    }
+}
+
 /// Goes where runs are made from: a delegated scope on a host of systemd's, and a user namespace for a caller without
 /// privileges. Call it before anything is opened that is to be mounted (a file belongs to the mounts it was opened
 /// among), and before this process has a second thread.

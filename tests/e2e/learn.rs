@@ -1,6 +1,7 @@
 //! What `turnkey learn` writes: what was done runs as before, and what was not is stopped.
 
 mod examples;
+mod lasting;
 mod network;
 
 use std::path::{Path, PathBuf};

@@ -68,7 +68,8 @@ pub enum TurnkeyCommand {
 }
 
 const LEARN_CODES: &str = "Exit codes:
-  0-119     the command's own status, and the profile is written
+  0-119     the command's own status, and the profile is written; of several runs, the first status
+            that is not 0
   125       turnkey failed, the run was ended early, or some of it was not recorded: no profile is
             written
   126, 127  command not executable, not found
@@ -265,6 +266,12 @@ pub struct LearnArguments {
     /// Add what the run did to this profile, and keep the rest of it
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub merge: Option<PathBuf>,
+    /// Run the command N times, for each input: names that differ from run to run become patterns
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub times: u16,
+    /// Run the command with this file as its standard input, or its path in place of {}; once for each --input
+    #[arg(long = "input", value_name = "FILE")]
+    pub inputs: Vec<PathBuf>,
     /// Write the JSON report of the run to this file; -: to standard output
     #[arg(long, value_name = "FILE|-")]
     pub report: Option<PathBuf>,

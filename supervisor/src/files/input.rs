@@ -34,7 +34,11 @@ pub fn read_below(directory: &Path, below: &Path, most: usize) -> io::Result<Vec
     Ok(bytes)
 }
 
-fn open(path: &Path) -> io::Result<File> {
+/// Opens a file to be read.
+///
+/// # Errors
+/// When it cannot be opened, or is no regular file; a descriptor such as /dev/stdin may be anything.
+pub fn open(path: &Path) -> io::Result<File> {
     match paths::target(path).map_err(failed)? {
         OpenedTarget::Inherited(number) => Ok(File::from(paths::inherited(number)?)),
         OpenedTarget::Handle(handle) => {

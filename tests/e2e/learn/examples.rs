@@ -184,7 +184,6 @@ fn hostile_programs_are_stopped_by_what_was_learned_of_a_harmless_one() {
         ("bashrc_append.sh", "appended", false, true),
         ("shadow_by_cat.sh", "root:", false, false),
         ("memfd_exec_by_path.py", "ran from memory", false, false),
-        ("daemon.py", "left a daemon behind", true, false),
     ];
     for (name, effect, works, killed) in attacks {
         let run = |profile: &str| {

@@ -5,30 +5,29 @@ mod calls;
 mod contacts;
 mod draft;
 mod limits;
+mod names;
 mod network;
 pub mod places;
+mod runs;
 pub mod seen;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod varied;
 pub mod witness;
 
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use turnkey_jailer::host::own_addresses;
 use turnkey_monitor::Tier;
-use turnkey_policy::{
-    AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overrides, Policy, syscalls,
-};
+use turnkey_policy::{AttemptKind, Endpoint, EnforcementMode, NetworkMode, Overrides, Policy};
 
 use crate::cli::{ColourWhen, LearnArguments, RunArguments, StrictnessArguments};
 use turnkey_supervisor::files::RunOutputs;
 use turnkey_supervisor::files::{CallerOutput, OpenOutput};
-use turnkey_supervisor::{FinishedRun, RunDirectory, enter};
+use turnkey_supervisor::{FinishedRun, RunDirectory, RunPlace, enter};
 
 use crate::cmd::run;
 use crate::failure::Failure;
@@ -36,6 +35,7 @@ use crate::output;
 use draft::{DraftSources, ProfileDraft};
 use limits::MeasuredUsage;
 use network::ContactFacts;
+use runs::LearnedRuns;
 use seen::SeenUses;
 use text::ProfileText;
 use turnkey_report::{Status, escape, quote, shortened};
@@ -44,6 +44,8 @@ use turnkey_supervisor::{files, toolchain};
 /// Runs the command and writes what was learned; answers the command's own status.
 pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     let (mut place, out) = ProfileTarget::find(&arguments)?;
+    let inputs = runs::inputs(&arguments)?;
+    let command = in_words(&arguments.command);
     let mut outputs =
         RunOutputs::find(arguments.report.as_deref(), None, None)?.and_profile(Some(out))?;
     let entered = enter();
@@ -53,7 +55,7 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
         .context("could not tell the current directory")?;
     let below = below(&arguments, &flags)?;
     let policy = below.policy.clone().with_mode(EnforcementMode::Observe);
-    let run_arguments = as_run(arguments);
+    let mut run_arguments = as_run(arguments);
     let installations = installations(
         &policy,
         &run_arguments.command[0],
@@ -63,41 +65,60 @@ pub fn learn(arguments: LearnArguments) -> Result<u8, Failure> {
     outputs.require_unreachable(&policy)?;
     let out = outputs.profile.take().map(CallerOutput::open).transpose();
     place.out = out.with_context(|| format!("could not write {}", place.named()))?;
-    let done = run::under(
-        &run_arguments,
-        policy,
-        (entered, outputs),
-        Some(&mut |event| seen.see(event)),
-    )?;
-    if done.report.status == Status::SetupFailed {
-        return Ok(done.report.exit_code());
+    let mut runs = LearnedRuns::default();
+    let mut entered = Some(entered);
+    for input in &inputs {
+        input.hand_in()?;
+        seen.begin_run();
+        run_arguments.command.clone_from(&input.command);
+        let entered = entered.take().unwrap_or_else(RunPlace::entered_before);
+        let done = run::under(
+            &run_arguments,
+            policy.clone(),
+            (entered, of_one_run(&mut outputs)),
+            Some(&mut |event| seen.see(event)),
+        )?;
+        if done.report.status == Status::SetupFailed {
+            return Ok(done.report.exit_code());
+        }
+        require_whole(&done, &seen)?;
+        runs.add(done);
     }
-    require_whole(&done, &seen)?;
 
-    let made = done.calls.iter().flatten();
-    let made = made.filter_map(|number| syscalls::name(*number));
-    let made: BTreeSet<&'static str> = made.collect();
-    let around = around(&flags, &done, &below.policy, &seen)?;
+    let around = around(&flags, &runs, &below.policy, &seen)?;
     let sources = DraftSources {
         seen: &seen,
         policy: &below.policy,
-        calls: &made,
+        calls: &runs.calls,
         around: &around,
         is_added_to: below.added_to.is_some(),
         installations: &installations,
     };
-    let words = run_arguments.command.iter();
-    let words = words.map(|word| quote(&escape(word.as_encoded_bytes())));
-    let command = shortened(&words.collect::<Vec<_>>().join(" "), COMMAND);
-    let (text, draft) = compose(&below, &sources, &measured(&done), &command, &flags, &place)?;
+    let (text, draft) = compose(&below, &sources, &runs.usage, &command, &flags, &place)?;
     let named = place.named();
     place.write(&text)?;
     tell_summary(&named, &draft);
-    Ok(done.report.exit_code())
+    Ok(runs.code)
 }
 
 /// Characters of the command that the profile repeats: a line of a profile has an end.
 const COMMAND: usize = 400;
+
+/// The command as the profile repeats it.
+fn in_words(command: &[OsString]) -> String {
+    let words = command.iter();
+    let words = words.map(|word| quote(&escape(word.as_encoded_bytes())));
+    shortened(&words.collect::<Vec<_>>().join(" "), COMMAND)
+}
+
+/// The outputs for the next run: the report is that of the first, and the only one where it is asked for.
+fn of_one_run(outputs: &mut RunOutputs) -> RunOutputs {
+    RunOutputs {
+        report: outputs.report.take(),
+        takes_stdout: outputs.takes_stdout,
+        ..RunOutputs::default()
+    }
+}
 
 /// The profile that the run is held against, and the one that the text is added to.
 struct BaseProfile {
@@ -251,7 +272,7 @@ const MOST_NAMES: usize = 64;
 /// The facts about the network that the run has talked through.
 fn around(
     flags: &Overrides,
-    done: &FinishedRun,
+    runs: &LearnedRuns,
     policy: &Policy,
     seen: &SeenUses,
 ) -> anyhow::Result<ContactFacts> {
@@ -264,28 +285,15 @@ fn around(
     });
     let written = flags.texts("allow").filter_map(Endpoint::parse);
     Ok(ContactFacts {
-        allowed: done.allowed.clone(),
+        allowed: runs.allowed.clone(),
         flags: written.map(|to| to.to_string()).collect(),
         names: names.collect(),
         own: own_addresses()?,
-        passages: done.passages.clone(),
+        passages: runs.passages.clone(),
         is_mode_given: ["network", "allow"]
             .iter()
             .any(|flag| flags.texts(flag).next().is_some()),
     })
-}
-
-fn measured(done: &FinishedRun) -> MeasuredUsage {
-    let usage = done.report.usage.as_ref();
-    let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-    let cpu = usage.and_then(|usage| Some(usage.user_seconds? + usage.system_seconds?));
-    MeasuredUsage {
-        memory: usage.and_then(|usage| usage.memory_peak_bytes),
-        pids: usage.and_then(|usage| usage.pids_peak),
-        wall: seconds(usage.map_or(0.0, |usage| usage.wall_seconds)),
-        cpu_time: cpu.map(seconds),
-        output: done.output,
-    }
 }
 
 /// The text, folded as little as fits the kernel's table.

@@ -11,6 +11,7 @@ use turnkey_policy::{
 use super::doings::RunUses;
 use crate::cmd::learn::places::{self, FoldBreadth};
 use crate::cmd::learn::seen::FileWant;
+use crate::cmd::learn::varied::VariedNames;
 
 /// Places that every jail has of its own.
 const OWN: &[&str] = &[
@@ -47,9 +48,13 @@ impl<'a> SideAllowances<'a> {
 
     /// The allowances of a run: what it did, and what is like it. Random names and versions are not told apart.
     pub fn of_report(done: &'a RunUses) -> Self {
+        // A report does not say which places were the jail's own memory; these are in every shipped profile or nowhere.
+        let scratch = ["/dev/shm", "/tmp", "/var/tmp"].map(|place| place.as_bytes().to_vec());
         let fold = FoldBreadth {
             level: 0,
-            scratch: &[],
+            scratch: &scratch,
+            mounts: &[],
+            varied: &VariedNames::new(),
             installations: &[],
         };
         let like = |want: FileWant| {

@@ -60,6 +60,11 @@ pub struct RunContacts {
 }
 
 impl RunContacts {
+    /// Begins another run, whose processes are others.
+    pub fn begin_run(&mut self) {
+        self.by_process.clear();
+    }
+
     /// Takes in an event about an internet address; whether it was one.
     pub fn see(&mut self, event: &Event, by: UsedBy) -> bool {
         match &event.kind {

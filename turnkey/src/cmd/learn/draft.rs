@@ -9,8 +9,9 @@ use turnkey_policy::{
 };
 
 use super::network::{self, ContactFacts, NetworkDraft};
-use super::places::{self, FoldBreadth};
+use super::places::{self, DEVICES, FoldBreadth};
 use super::seen::{FileUse, FileWant, SeenUses, UsedBy};
+use super::varied::varied;
 use super::witness::witnesses;
 use turnkey_report::escape;
 
@@ -99,10 +100,13 @@ enum UseFate {
 /// Makes the draft; a level above 0 folds further.
 pub fn draft(sources: &DraftSources<'_>, level: u8) -> ProfileDraft {
     let DraftSources { seen, policy, .. } = sources;
-    let scratch: Vec<Vec<u8>> = scratch(policy);
+    let (scratch, mounts) = (scratch(policy), mounts(policy));
+    let varied = varied(&seen.uses);
     let fold = FoldBreadth {
         level,
         scratch: &scratch,
+        mounts: &mounts,
+        varied: &varied,
         installations: sources.installations,
     };
     let mut lines: BTreeMap<FileWant, BTreeMap<String, UsedBy>> = BTreeMap::new();
@@ -166,6 +170,17 @@ fn scratch(policy: &Policy) -> Vec<Vec<u8>> {
     let scratch = policy.filesystem.scratch.iter();
     let paths = scratch.map(|scratch| scratch.path.as_os_str().as_encoded_bytes().to_vec());
     paths.collect()
+}
+
+/// Places where the host's files are.
+fn mounts(policy: &Policy) -> Vec<Vec<u8>> {
+    let filesystem = &policy.filesystem;
+    let read = filesystem.read.iter().map(|read| &read.path);
+    let written = filesystem.write.iter().map(|write| &write.path);
+    let paths = read.chain(written);
+    paths
+        .map(|path| path.as_os_str().as_encoded_bytes().to_vec())
+        .collect()
 }
 
 /// Adds all places that can be written to, where something was made by a call whose place is not told.
@@ -252,6 +267,9 @@ fn fate(sources: &DraftSources<'_>, wanted: &FileUse, by: &UsedBy) -> UseFate {
     }
     let mut brought = sources.installations.iter();
     let is_brought = brought.any(|place| wanted.path.starts_with(place));
+    if wanted.want != FileWant::Run && is_device(&wanted.path) {
+        return UseFate::SaidAlready;
+    }
     if by.succeeded && !is_brought && is_sensitive(&wanted.path) {
         let why = "its name says that it holds a secret".to_owned();
         return UseFate::Against(why, exact(&wanted.path));
@@ -266,6 +284,12 @@ pub fn against(rule: &Rule) -> String {
         rule.id,
         escape(rule.why.as_bytes())
     )
+}
+
+/// True for what every learned profile allows.
+fn is_device(path: &[u8]) -> bool {
+    let mut devices = DEVICES.iter().filter_map(|device| Glob::parse(device).ok());
+    devices.any(|device| device.matches(path))
 }
 
 fn exact(path: &[u8]) -> Option<String> {

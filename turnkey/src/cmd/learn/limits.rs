@@ -31,6 +31,17 @@ pub struct MeasuredUsage {
     pub output: u64,
 }
 
+impl MeasuredUsage {
+    /// Takes what another run took, where that is more.
+    pub fn raise(&mut self, other: &MeasuredUsage) {
+        self.memory = self.memory.max(other.memory);
+        self.pids = self.pids.max(other.pids);
+        self.wall = self.wall.max(other.wall);
+        self.cpu_time = self.cpu_time.max(other.cpu_time);
+        self.output = self.output.max(other.output);
+    }
+}
+
 /// A limit that a run needs.
 #[derive(Clone, Debug)]
 pub struct LimitNeed {

@@ -5,13 +5,19 @@
 //! | `/etc`, `/proc`, `/sys`, `/dev`, `/usr/bin`, names that begin with a dot, programs that are run | exact | `/etc/ssl/openssl.cnf` |
 //! | the rest, such as `/workspace` | the directory | `/workspace/data/*` |
 //! | installed libraries and what comes with them | the prefix, without a version | `/usr/lib/python3*/**` |
-//! | `/tmp` and its like | exact, random names folded | `/tmp/tmp*.csv` |
+//! | the jail's own memory, such as `/tmp` | all of it; of programs that are run, the name | `/tmp/**` |
+//!
+//! In the second tier, names that nobody chose become wildcards, by their [shape](super::names) or because
+//! [they differ](super::varied) from run to run. The fourth holds nothing but what the run itself has made, so a name
+//! tells nothing there. [`DEVICES`] need no pattern of their own.
 //!
 //! Each level of folding is broader than the one before, for a profile that would not fit the
 //! kernel's table otherwise. At the first nothing is folded yet, but the trees that may be read and those
 //! that may be written become the same: see [`super::draft::ProfileDraft::trees`].
 
+use super::names::folded;
 use super::seen::FileWant;
+use super::varied::VariedNames;
 use turnkey_report::escape;
 
 /// The broadest level.
@@ -37,8 +43,14 @@ const INSTALLED: &[&str] = &[
     "/usr/src",
 ];
 
-/// Directories in which names are made up.
-const TEMPORARY: &[&str] = &["/dev/shm", "/tmp", "/var/tmp"];
+/// The devices that every jail has, of its own: a program that opens another of these in its next run does nothing new.
+pub const DEVICES: &[&str] = &[
+    "/dev/{full,null,ptmx,random,tty,urandom,zero}",
+    "/dev/{fd/*,stderr,stdin,stdout}",
+    "/dev/pts/*",
+    "/dev/shm",
+    "/dev/shm/**",
+];
 
 /// Directories in which each file has a meaning of its own.
 const EXACT: &[&str] = &["/bin", "/dev", "/etc", "/proc", "/sbin", "/sys", "/usr"];
@@ -48,8 +60,12 @@ const EXACT: &[&str] = &["/bin", "/dev", "/etc", "/proc", "/sbin", "/sys", "/usr
 pub struct FoldBreadth<'f> {
     /// From 0, which is not at all.
     pub level: u8,
-    /// Places of the jail's own memory, besides [`TEMPORARY`].
+    /// Places of the jail's own memory.
     pub scratch: &'f [Vec<u8>],
+    /// Places of the host's files, which may lie in those.
+    pub mounts: &'f [Vec<u8>],
+    /// Names that differ from run to run.
+    pub varied: &'f VariedNames,
     /// The places of toolchains that the command has brought along.
     pub installations: &'f [Vec<u8>],
 }
@@ -68,19 +84,18 @@ pub fn patterns(
         return Vec::new();
     }
     let parts: Vec<&[u8]> = path[1..].split(|byte| *byte == b'/').collect();
-    let scratch = fold.scratch.iter().map(Vec::as_slice);
-    let temporary = TEMPORARY
-        .iter()
-        .map(|place| place.as_bytes())
-        .chain(scratch);
-    if let Some(depth) = temporary.filter_map(|place| below(path, place)).max() {
-        return in_temporary(&parts, depth);
+    let deepest = |places: &[Vec<u8>]| places.iter().filter_map(|place| below(path, place)).max();
+    let in_memory = deepest(fold.scratch).filter(|depth| Some(*depth) > deepest(fold.mounts));
+    if let Some(depth) = in_memory {
+        return vec![in_memory_of_jail(want, &parts, depth)];
     }
     if want == FileWant::Run {
-        return vec![exact_or(fold.level >= 3, &parts)];
+        return vec![match fold.level >= 3 {
+            true => exact_or(true, &parts),
+            false => with_varied(fold, &parts, literal),
+        }];
     }
-    let brought = fold.installations.iter().map(Vec::as_slice);
-    if let Some(depth) = brought.filter_map(|place| below(path, place)).max() {
+    if let Some(depth) = deepest(fold.installations) {
         let (above, last) = parts.split_at(depth - 1);
         return vec![format!("{}/**", join(above, &versionless(last[0])))];
     }
@@ -90,7 +105,7 @@ pub fn patterns(
     if longest(EXACT, path).is_some() {
         return vec![exact_or(fold.level >= 4, &parts)];
     }
-    vec![data(fold.level, &parts, directory)]
+    vec![data(fold, &parts, directory)]
 }
 
 /// The number of parts that a place has, when the path is in it.
@@ -122,15 +137,31 @@ fn exact_or(beside: bool, parts: &[&[u8]]) -> String {
 }
 
 /// The pattern for data: all that is in the directory. A name that begins with a dot is configuration.
-fn data(level: u8, parts: &[&[u8]], directory: bool) -> String {
-    if level >= 2 && parts.len() > 1 {
+fn data(fold: FoldBreadth<'_>, parts: &[&[u8]], directory: bool) -> String {
+    if fold.level >= 2 && parts.len() > 1 {
         return join(&parts[..1], "**");
     }
     let hidden = parts.last().is_some_and(|name| name.starts_with(b"."));
     match parts.split_last() {
-        Some((_, above)) if !directory && !hidden => join(above, "*"),
-        _ => join_all(parts),
+        Some((_, above)) if !directory && !hidden => with_varied(fold, above, folded) + "/*",
+        _ => with_varied(fold, parts, folded),
     }
+}
+
+/// The path with a pattern for each part that differs from run to run; `otherwise` makes those of the others.
+fn with_varied(fold: FoldBreadth<'_>, parts: &[&[u8]], otherwise: fn(&[u8]) -> String) -> String {
+    let (mut path, mut text) = (Vec::new(), String::new());
+    for part in parts {
+        path.push(b'/');
+        path.extend_from_slice(part);
+        text.push('/');
+        text += &fold
+            .varied
+            .get(&path)
+            .cloned()
+            .unwrap_or_else(|| otherwise(part));
+    }
+    text
 }
 
 /// The installation that a file belongs to.
@@ -159,17 +190,14 @@ fn installed(level: u8, parts: &[&[u8]], depth: usize) -> String {
     }
 }
 
-/// The patterns for a path where random names are made: those are folded, others stay.
-fn in_temporary(parts: &[&[u8]], depth: usize) -> Vec<String> {
+/// The pattern for a path in the jail's own memory, where all there is was made by the run itself.
+fn in_memory_of_jail(want: FileWant, parts: &[&[u8]], depth: usize) -> String {
     let (place, rest) = parts.split_at(depth);
-    match rest {
-        [] => vec![join_all(place)],
-        [name] => vec![join(place, &folded(name))],
-        [name, ..] => {
-            // Whoever makes something in a directory has made the directory as well.
-            let directory = join(place, &folded(name));
-            vec![format!("{directory}/**"), directory]
-        }
+    match (want, rest) {
+        (_, []) => join_all(place),
+        (FileWant::Run, [name]) => join(place, &folded(name)),
+        (FileWant::Run, [.., name]) => format!("{}/{}", join(place, "**"), folded(name)),
+        _ => join(place, "**"),
     }
 }
 
@@ -198,69 +226,6 @@ fn versionless(name: &[u8]) -> String {
         return "*".to_owned();
     }
     literal(name)
-}
-
-/// Texts that programs put in front of a random part.
-const STEMS: &[&str] = &[
-    "tmp.", "tmp", "cc", "pymp-", "pym-", "sem.mp-", "sem.", "sh-thd.", "sh-thd", "etilqs_",
-    "npm-", "pip-", "go-build", "rustc", "#",
-];
-
-/// The shortest part that can be called random.
-const RANDOM: usize = 5;
-
-/// A random name by what it begins and ends with: `tmpab12cd.csv` is `tmp*.csv`.
-fn folded(name: &[u8]) -> String {
-    let stem = STEMS.iter().find(|stem| name.starts_with(stem.as_bytes()));
-    let (stem, rest) = name.split_at(stem.map_or(0, |stem| stem.len()));
-    let dot = rest.iter().position(|byte| *byte == b'.');
-    let is_ending = |ending: &[u8]| {
-        let mut parts = ending.split(|byte| *byte == b'.');
-        parts.all(|part| part.len() <= 5 && part.iter().all(u8::is_ascii_alphabetic))
-    };
-    let dot = dot.filter(|dot| *dot > 0 && is_ending(&rest[dot + 1..]));
-    let (random, ending) = rest.split_at(dot.unwrap_or(rest.len()));
-    if !stem.is_empty() {
-        let number = random.len() > 1 && random.iter().all(u8::is_ascii_digit);
-        return match number || random.len() >= RANDOM && random.iter().all(is_word) {
-            true => format!("{}*{}", literal(stem), literal(ending)),
-            false => literal(name),
-        };
-    }
-    // The random part may stand behind a separator, or be all there is.
-    let cut = random.iter().rposition(|byte| b"-_.".contains(byte));
-    let (kept, random) = random.split_at(cut.map_or(0, |cut| cut + 1));
-    let is_random = match cut {
-        Some(_) => is_mixed(random),
-        None => is_wild(random),
-    };
-    match is_random {
-        true => format!("{}*{}", literal(kept), literal(ending)),
-        false => literal(name),
-    }
-}
-
-fn is_word(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'-'
-}
-
-/// True when a part of a name is nothing that a person has thought of.
-fn is_mixed(part: &[u8]) -> bool {
-    let any = |test: fn(&u8) -> bool| part.iter().any(test);
-    let digits = any(u8::is_ascii_digit);
-    let lower = any(u8::is_ascii_lowercase);
-    let upper = part.iter().skip(1).any(u8::is_ascii_uppercase);
-    let kinds = usize::from(digits) + usize::from(lower) + usize::from(upper);
-    part.len() >= RANDOM && part.iter().all(u8::is_ascii_alphanumeric) && (kinds > 1 || digits)
-}
-
-/// The same of a whole name, of which nothing would remain.
-fn is_wild(name: &[u8]) -> bool {
-    let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    let any = |test: fn(&u8) -> bool| name.iter().any(test);
-    let every_kind =
-        any(u8::is_ascii_digit) && any(u8::is_ascii_lowercase) && any(u8::is_ascii_uppercase);
-    name.len() > RANDOM && is_mixed(name) && (every_kind || name.iter().all(is_hex))
 }
 
 fn join(parts: &[&[u8]], last: &str) -> String {

@@ -45,6 +45,8 @@ pub struct UsedBy {
     pub directory: bool,
     /// The rule that decided otherwise than by the path.
     pub rule: Option<usize>,
+    /// The first run in which it was done, and the last.
+    pub runs: (u16, u16),
 }
 
 impl UsedBy {
@@ -56,6 +58,8 @@ impl UsedBy {
         self.succeeded |= other.succeeded;
         self.directory |= other.directory;
         self.rule = self.rule.or(other.rule);
+        let ((first, last), (others_first, others_last)) = (self.runs, other.runs);
+        self.runs = (first.min(others_first), last.max(others_last));
     }
 
     /// For people: `python3 12 times, sh once`.
@@ -94,9 +98,19 @@ pub struct SeenUses {
     /// Names of programs, by process.
     programs: HashMap<u32, String>,
     started: bool,
+    /// The number of the run that is being seen.
+    run: u16,
 }
 
 impl SeenUses {
+    /// Begins another run: its processes are others, also by the same numbers.
+    pub fn begin_run(&mut self) {
+        self.run += 1;
+        self.programs.clear();
+        self.contacts.begin_run();
+        self.started = false;
+    }
+
     /// Takes in an event.
     pub fn see(&mut self, event: &Event) {
         if matches!(event.kind, Kind::Network { .. } | Kind::Question { .. }) {
@@ -266,6 +280,7 @@ impl SeenUses {
             succeeded: false,
             directory: false,
             rule: event.decision.map(|decision| decision.rule),
+            runs: (self.run, self.run),
         }
     }
 }

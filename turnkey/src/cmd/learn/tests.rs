@@ -1,5 +1,7 @@
 //! From what was seen to a profile, without a kernel.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use turnkey_policy::RuleAction;
 
@@ -105,10 +107,12 @@ fn a_learned_profile() {
 fn names_are_folded_by_where_they_are() {
     let fold = places::FoldBreadth {
         level: 0,
-        scratch: &[b"/scratch".to_vec()],
+        scratch: &[b"/scratch".to_vec(), b"/tmp".to_vec()],
+        mounts: &[b"/tmp/host".to_vec()],
+        varied: &[(b"/workspace/monday".to_vec(), "*day".to_owned())].into(),
         installations: &[b"/home/me/.pyenv/versions/3.11.7".to_vec()],
     };
-    let cases: [(&str, &[&str]); 20] = [
+    let cases: [(&str, &[&str]); 21] = [
         ("/etc/ssl/openssl.cnf", &["/etc/ssl/openssl.cnf"]),
         (
             "/home/me/.pyenv/versions/3.11.7/lib/os.py",
@@ -131,18 +135,13 @@ fn names_are_folded_by_where_they_are() {
         ("/usr/bin/ls", &["/usr/bin/ls"]),
         ("/workspace/data/a.csv", &["/workspace/data/*"]),
         ("/workspace/.gitconfig", &["/workspace/.gitconfig"]),
-        ("/tmp/tmpab12cd34", &["/tmp/tmp*"]),
-        ("/tmp/tmpabcdefgh.csv", &["/tmp/tmp*.csv"]),
-        ("/tmp/ccXwNmwH.cdtor.c", &["/tmp/cc*.cdtor.c"]),
-        ("/tmp/orders.db", &["/tmp/orders.db"]),
-        (
-            "/tmp/pymp-x_1y2z/listener",
-            &["/tmp/pymp-*/**", "/tmp/pymp-*"],
-        ),
-        (
-            "/scratch/build-7f3a9c/x",
-            &["/scratch/build-*/**", "/scratch/build-*"],
-        ),
+        ("/workspace/monday/a", &["/workspace/*day/*"]),
+        ("/workspace/run-20261125/a", &["/workspace/run-*/*"]),
+        ("/workspace/.cache-7f3a9c01", &["/workspace/.cache-*"]),
+        ("/tmp", &["/tmp"]),
+        ("/tmp/tmpabcdefgh", &["/tmp/**"]),
+        ("/scratch/build/x", &["/scratch/**"]),
+        ("/tmp/host/a.csv", &["/tmp/host/*"]),
         ("/workspace/a*b/\u{202e}", &["/workspace/a\\*b/*"]),
     ];
     for (path, expected) in cases {
@@ -162,6 +161,10 @@ fn names_are_folded_by_where_they_are() {
     }
     let program = places::patterns(fold, FileWant::Run, b"/usr/lib/gcc/12/cc1", false);
     assert_eq!(program, ["/usr/lib/gcc/12/cc1"]);
+    let built = places::patterns(fold, FileWant::Run, b"/tmp/go-build17/exe/main", false);
+    assert_eq!(built, ["/tmp/**/main"]);
+    let varied = places::patterns(fold, FileWant::Run, b"/workspace/monday/main", false);
+    assert_eq!(varied, ["/workspace/*day/main"]);
 }
 
 /// A path out of pieces that meet the tiers.

@@ -7,6 +7,7 @@ use super::calls::KeptCall;
 use super::draft::{AllowedPattern, LEFT_OUT, ProfileDraft, STOPPING};
 use super::limits::LimitNeed;
 use super::network::NetworkDraft;
+use super::places::DEVICES;
 use super::seen::FileWant;
 use turnkey_policy::quoted;
 
@@ -235,6 +236,7 @@ impl ProfileText {
                 "was run when this was learned",
             ),
         ];
+        self.allow_devices()?;
         if draft.level > 0 {
             self.join_trees(draft)?;
         }
@@ -247,12 +249,7 @@ impl ProfileText {
                         rule["access"] = value(access);
                     }
                     rule["action"] = value("allow");
-                    let mut yields = value(true);
-                    comment(
-                        &mut yields,
-                        "rules of the profile below about the same file decide first",
-                    );
-                    rule["yields"] = yields;
+                    rule["yields"] = yields();
                     rule["why"] = value(why);
                 })?;
                 add(array(rule, "path", "rule.path")?, lines);
@@ -301,12 +298,7 @@ impl ProfileText {
         let rule = rule(&mut self.document, "learned-trees", |rule| {
             rule["on"] = value("open");
             rule["action"] = value("allow");
-            let mut yields = value(true);
-            comment(
-                &mut yields,
-                "rules of the profile below about the same file decide first",
-            );
-            rule["yields"] = yields;
+            rule["yields"] = yields();
             rule["why"] = value(
                 "was read or written when this was learned; the mounts say what can be written",
             );
@@ -340,6 +332,25 @@ impl ProfileText {
         let mut rules = rules.iter_mut();
         let rule = rules.find(|rule| rule.get("id").and_then(Item::as_str) == Some(id))?;
         rule.get_mut("path")?.as_array_mut()
+    }
+
+    /// Allows what every jail has, whether it was opened or not.
+    fn allow_devices(&mut self) -> Result<(), TextError> {
+        let rule = rule(&mut self.document, "jail-devices", |rule| {
+            rule["on"] = value("open");
+            rule["action"] = value("allow");
+            rule["yields"] = yields();
+            rule["why"] = value("every jail has these, of its own");
+        })?;
+        let list = array(rule, "path", "rule.path")?;
+        for device in DEVICES {
+            if !list.iter().any(|entry| entry.as_str() == Some(device)) {
+                list.push_formatted(Value::from(*device).decorated("\n    ", ""));
+            }
+        }
+        list.set_trailing_comma(true);
+        list.set_trailing("\n");
+        Ok(())
     }
 
     /// Stops by name what a pattern beside it would allow.
@@ -474,6 +485,16 @@ fn insert(list: &mut Array, word: &str, why: &str, sorted: bool) {
     {
         list.set_trailing("\n");
     }
+}
+
+/// The word of a learned allowance.
+fn yields() -> Item {
+    let mut yields = value(true);
+    comment(
+        &mut yields,
+        "rules of the profile below about the same file decide first",
+    );
+    yields
 }
 
 fn comment(item: &mut Item, words: &str) {
