@@ -116,10 +116,18 @@ fn nextest(turnkey: &Path, subcommand: &str) -> Command {
     let mut nextest = command::cargo();
     nextest
         .args(["nextest", subcommand, "--workspace"])
+        .env("NEXTEST_TEST_THREADS", threads())
         .env("TURNKEY_BIN", turnkey)
         .env("TURNKEY_ROOT", workspace::root())
         .current_dir(workspace::root());
     nextest
+}
+
+/// Tests at once: most of them wait for jails half of their time. Whoever has named a number keeps it.
+fn threads() -> String {
+    let named = std::env::var("NEXTEST_TEST_THREADS").ok();
+    let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
+    named.unwrap_or_else(|| processors.saturating_add(processors / 2).to_string())
 }
 
 /// Mounts a BPF file system that nobody else sees, loads the programs into it, and runs the words behind it.
