@@ -25,9 +25,9 @@ const FIRST_PIECE: usize = 4 * 1024;
 
 /// The outer ends of the program's streams, before anything is passed on.
 pub enum OutsideStreams {
-    /// Of pipes.
+    /// The ends of pipes.
     Pipes(PipeEnds),
-    /// Of a terminal, whose outer end comes out of the jail; the caller's.
+    /// The ends of a terminal, whose outer end comes out of the jail; the caller's.
     Terminal(Terminal),
 }
 
@@ -55,9 +55,9 @@ pub struct RelayedStream {
 
 /// The relays of one run.
 pub enum StreamRelays {
-    /// Of pipes: they run.
+    /// The relays of pipes, which run.
     Pipes(PipeRelays),
-    /// Of a terminal, from before the program starts on.
+    /// The relay of a terminal, from before the program starts on.
     Terminal(TerminalRelay),
 }
 

@@ -40,7 +40,7 @@ impl Terminal {
     /// A terminal on standard input of this process, and on `output`.
     ///
     /// # Errors
-    /// Those of a copy of a descriptor.
+    /// The errors of copying a descriptor.
     pub fn with_output(output: impl AsFd) -> io::Result<Terminal> {
         Ok(Terminal {
             input: io::stdin().as_fd().try_clone_to_owned()?,

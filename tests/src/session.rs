@@ -204,7 +204,7 @@ impl TerminalSession {
     }
 }
 
-/// By stty(1), since the ioctl(2) is unsafe to call.
+/// Calls stty(1), since the ioctl(2) is unsafe to call.
 fn resize(slave: &OwnedFd, rows: u16, columns: u16) {
     let mut stty = Command::new("stty");
     stty.args(["rows", &rows.to_string(), "cols", &columns.to_string()]);

@@ -28,7 +28,7 @@ impl StandardStreams {
     /// The same streams once more, for a jail that is made anew.
     ///
     /// # Errors
-    /// Those of a copy of a descriptor.
+    /// The errors of copying a descriptor.
     pub fn try_clone(&self) -> io::Result<StandardStreams> {
         let StandardStreams::Given([input, output, error]) = self else {
             return Ok(StandardStreams::Terminal);

@@ -22,7 +22,7 @@ pub struct ProgramPlaces {
 }
 
 impl ProgramPlaces {
-    /// Of a run in `directory`.
+    /// The places of a run in `directory`.
     pub fn new(policy: &Policy, directory: &RunDirectory) -> ProgramPlaces {
         let named = directory.named();
         let absolute = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());

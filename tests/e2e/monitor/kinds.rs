@@ -46,7 +46,7 @@ const OWN: [(&str, &str, &str, &str); 8] = [
     ),
 ];
 
-/// What has to be there before.
+/// The statement that makes what has to be there before.
 fn before(kind: &str) -> &'static str {
     match kind {
         "rmdir" => "os.mkdir('x')",
