@@ -95,7 +95,8 @@ impl Prepared {
         })?;
         init.send_byte()?;
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
-        self.tally.begin(pid, written)?;
+        let own_network = !self.expectation.shares_network;
+        self.tally.begin((pid, own_network), written)?;
         Ok(Confining {
             init,
             prepared: self,

@@ -4,12 +4,12 @@ mod accepted;
 mod claims;
 
 use crate::error::{Located, Problem};
-use crate::model::ToolchainMode;
+use crate::model::{NetworkMode, ToolchainMode};
 use crate::policy::Policy;
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
-use crate::tables::Rule;
 use crate::tables::declare::{KeyTable as _, values};
+use crate::tables::{NetworkPolicy, Rule};
 
 /// More rules than this are a mistake, and would not fit the kernel's maps by far.
 const MOST_RULES: usize = 4096;
@@ -28,6 +28,8 @@ pub(crate) fn policy(
     accepted::check(&profile, problems);
     let mut syscalls = profile.syscalls.resolve();
     syscalls.set_id_files = profile.filesystem.write.is_empty();
+    let network: NetworkPolicy = profile.network.resolve();
+    syscalls.host_network = network.mode == NetworkMode::Host;
     let text = |given: Option<Located<String>>| given.map_or_else(String::new, |given| given.value);
     Policy {
         name: text(profile.name),
@@ -35,7 +37,7 @@ pub(crate) fn policy(
         sha256,
         files: Vec::new(),
         filesystem: profile.filesystem.resolve(),
-        network: profile.network.resolve(),
+        network,
         limits: profile.limits.resolve(),
         identity: profile.identity.resolve(),
         environment: profile.environment.resolve(),

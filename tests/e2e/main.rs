@@ -18,6 +18,7 @@ mod guide;
 mod host_network;
 mod hostile;
 mod interactive;
+mod interfaces;
 mod kernel_objects;
 mod landlock;
 mod learn;
