@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
 use crate::tables::declare::{KeyTable as _, values};
-use crate::tables::{NetworkPolicy, Rule};
+use crate::tables::{NetworkKeys, NetworkPolicy, Rule};
 
 /// More rules than this are a mistake, and would not fit the kernel's maps by far.
 const MOST_RULES: usize = 4096;
@@ -28,7 +28,7 @@ pub(crate) fn policy(
     accepted::check(&profile, problems);
     let mut syscalls = profile.syscalls.resolve();
     syscalls.set_id_files = profile.filesystem.write.is_empty();
-    let network: NetworkPolicy = profile.network.resolve();
+    let network = network(profile.network, problems);
     syscalls.host_network = network.mode == NetworkMode::Host;
     let text = |given: Option<Located<String>>| given.map_or_else(String::new, |given| given.value);
     Policy {
@@ -51,6 +51,22 @@ pub(crate) fn policy(
         behaviours: profile.behaviours,
         accepted: values(profile.accepted),
     }
+}
+
+/// The network, where a published port means a loopback of the jail's own.
+fn network(keys: NetworkKeys, problems: &mut Vec<Problem>) -> NetworkPolicy {
+    let first = keys.publish.first().map(|first| first.at.clone());
+    let mut network: NetworkPolicy = keys.resolve();
+    match (network.mode, first) {
+        (NetworkMode::None, Some(_)) => network.mode = NetworkMode::Loopback,
+        (NetworkMode::Host, Some(at)) => {
+            let message = "in the host's network nothing is published: the program's ports are the host's own";
+            let problem = Problem::new(message).help("leave one of them out");
+            problems.push(problem.with_label(&at, "published here"));
+        }
+        _ => {}
+    }
+    network
 }
 
 /// An installation of the host needs the host's libraries.

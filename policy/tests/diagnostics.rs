@@ -146,6 +146,12 @@ shown!(
     )
 );
 shown!(
+    ports_under_another_mode,
+    with_header(
+        "[network]\nmode = \"none\"\npublish = [\"8080:80\", \"80:0\", \"127.0.0.1:80\"]\n"
+    )
+);
+shown!(
     hosts_under_another_mode,
     with_header(
         "[network]\nmode = \"loopback\"\nallow = [{ to = \"example.org:443\", why = \"packages\" }]\n"

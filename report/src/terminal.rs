@@ -68,7 +68,7 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     if let Some(error) = &report.error {
         return page.line(&format!("turnkey: {error}"));
     }
-    for words in [brought_in(report), mounts_hidden(report)] {
+    for words in [brought_in(report), mounts_hidden(report), published(report)] {
         words.map_or(Ok(()), |words| page.line(&format!("turnkey: {words}")))?;
     }
     page.elsewhere(&peers::without_name_servers(report))?;
@@ -123,6 +123,21 @@ pub(super) fn mounts_hidden(report: &Report) -> Option<String> {
             named.join(", ")
         )
     })
+}
+
+/// Published ports with what came, in a line.
+pub(super) fn published(report: &Report) -> Option<String> {
+    let told = report.published.iter().map(|one| {
+        let failed: u64 = one.passed.failed.values().sum();
+        let failed = match failed {
+            0 => String::new(),
+            failed => format!(", and {failed} while nobody waited there"),
+        };
+        let (from, to, made) = (one.host_port, one.port, one.passed.connections);
+        format!("localhost:{from} to port {to}: {made} connections{failed}")
+    });
+    let told: Vec<_> = told.collect();
+    (!told.is_empty()).then(|| format!("published: {}", told.join("; ")))
 }
 
 /// The block of one finding, without colours, however long.

@@ -38,6 +38,7 @@ mod procfs;
 mod profiles;
 mod programs;
 mod progress;
+mod publish;
 mod replaced;
 mod report;
 mod root;

@@ -24,7 +24,8 @@ pub fn section(report: &Report) -> Markup {
             .chain(nothing)
             .chain(on_host(report))
             .chain(brought_in(report))
-            .chain(mounts_hidden(report)),
+            .chain(mounts_hidden(report))
+            .chain(published(report)),
     );
     let aside = match report.findings.len() {
         1 => "1 finding".to_owned(),
@@ -46,6 +47,11 @@ fn on_host(report: &Report) -> Option<Markup> {
 
 fn mounts_hidden(report: &Report) -> Option<Markup> {
     let words = terminal::mounts_hidden(report)?;
+    Some(say("p", "card", &words))
+}
+
+fn published(report: &Report) -> Option<Markup> {
+    let words = terminal::published(report)?;
     Some(say("p", "card", &words))
 }
 
