@@ -48,6 +48,9 @@ impl<'r> Blocked<'r> {
             .stopped_by
             .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
         let path = row.path.as_deref();
+        if path == Some(IN_PASSING) {
+            return None;
+        }
         let process = process(report, row.first_exec_id);
         let object = Object::File {
             path: row.path.clone(),
@@ -137,6 +140,9 @@ fn is_last_refused(report: &Report, row: &RefusedCall) -> bool {
     let mut rows = report.refused_calls.iter();
     !has_fallback && rows.all(|other| other.last_time <= row.last_time)
 }
+
+/// The setting of a process's own core dumps, which no jail makes: every JVM tries to write it, and does without.
+const IN_PASSING: &str = "/proc/self/coredump_filter";
 
 /// The words for it.
 pub const UNREADABLE: &str = "(a path that could not be read)";
