@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 
 use aya_ebpf::helpers::generated as helper;
-use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, Room, TEXT, Table, fault};
+use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, SlotData, TEXT, Table, fault};
 
 use crate::entry::Course;
 use crate::maps;
@@ -374,13 +374,13 @@ pub fn table(jail: JailCell) -> Option<&'static Table> {
     }
     // SAFETY: user space writes rules only while no task of their jail exists, and only the address
     // of a field is taken. The array stays while this program runs.
-    room(jail).map(|room| unsafe { &(*room).table })
+    slot_data(jail).map(|data| unsafe { &(*data).table })
 }
 
-/// The room of a jail's seat: its rules and repetitions.
+/// A jail slot's data: its rules and repetitions.
 #[inline(always)]
-fn room(jail: JailCell) -> Option<*mut Room> {
-    let words = maps::ROOMS.get_value_ptr_mut(jail.seat(), &0)?;
+fn slot_data(jail: JailCell) -> Option<*mut SlotData> {
+    let words = maps::SLOT_DATA.get_value_ptr_mut(jail.slot(), &0)?;
     Some(words.cast())
 }
 

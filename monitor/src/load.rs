@@ -27,7 +27,7 @@ pub(crate) struct Object {
 /// Makes the maps of an object, for so many jails at the same time.
 pub(crate) fn object(
     object: &[u8],
-    seats: u32,
+    slots: u32,
     tier: Tier,
     by_perf: bool,
 ) -> Result<Object, OpenError> {
@@ -35,8 +35,8 @@ pub(crate) fn object(
     let offsets = OffsetsValue(btf::offsets(&btf_bytes)?);
     let btf = Btf::parse(&btf_bytes, Default::default()).map_err(OpenError::BadBtf)?;
     let mut loader = EbpfLoader::new();
-    for map in ["JAILS", "ROOMS", "RECORDS", "VERDICTS"] {
-        loader.map_max_entries(map, seats);
+    for map in ["JAILS", "SLOT_DATA", "RECORDS", "VERDICTS"] {
+        loader.map_max_entries(map, slots);
     }
     if tier == Tier::Tracepoint {
         // Seven megabytes that would not be used.

@@ -17,7 +17,7 @@ use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
-use crate::seat::Seat;
+use crate::slot::Slot;
 use crate::sys::{CanaryEnd, link_to_group};
 use crate::tier::Tier;
 use turnkey_facts::{Event, Evidence};
@@ -51,7 +51,7 @@ pub enum AdoptError {
 ///
 /// Programs that were loaded for this run alone leave the kernel with it, or with this process.
 /// Those that are loaded for all keep a jail's rules until [`Monitor::finish`]; when that is never
-/// called, until another run takes the seat and finds the jail's cgroup gone.
+/// called, until another run takes the slot and finds the jail's cgroup gone.
 pub struct Monitor {
     loaded: Loaded,
     rules: Rules,
@@ -94,7 +94,7 @@ impl Monitor {
     /// True when the programs were loaded before, for all.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.loaded.seat.claim.is_some()
+        self.loaded.slot.claim.is_some()
     }
 
     /// The reason for which programs that are loaded for all were not looked for, where another user than root could
@@ -133,7 +133,7 @@ impl Monitor {
     /// # Errors
     /// When any of it does not happen, or is not recorded.
     pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
-        self.loaded.seat.set_rules(&self.canary);
+        self.loaded.slot.set_rules(&self.canary);
         let links = self
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;
@@ -161,7 +161,7 @@ impl Monitor {
             let jail = Jail {
                 started: started::TOLD,
                 canary: 1,
-                ..Jail::new(self.loaded.seat.index, network::NONE)
+                ..Jail::new(self.loaded.slot.index, network::NONE)
             };
             self.enter(cgroup_id, jail)
                 .map_err(canary::prepare("watching its cgroup"))?;
@@ -178,7 +178,7 @@ impl Monitor {
     fn take_canary_events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while self.drain(|event| events.push(event)) {}
-        self.loaded.seat.stream.restart();
+        self.loaded.slot.stream.restart();
         events
     }
 
@@ -211,7 +211,7 @@ impl Monitor {
         if self.adopted.is_some() {
             return Err(AdoptError::Adopted);
         }
-        self.loaded.seat.set_rules(&self.rules.table);
+        self.loaded.slot.set_rules(&self.rules.table);
         let jail = Jail {
             kill_on_loss: self.rules.kill_on_loss.into(),
             strict: self.rules.strict.into(),
@@ -220,7 +220,7 @@ impl Monitor {
             has_hooks: (self.rules.tier == Tier::Lsm).into(),
             asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
             filtered: self.rules.filtered,
-            ..Jail::new(self.loaded.seat.index, self.rules.network)
+            ..Jail::new(self.loaded.slot.index, self.rules.network)
         };
         self.enter(cgroup_id, jail)?;
         if self.notes_calls {
@@ -233,8 +233,8 @@ impl Monitor {
 
     /// Asks for it back, too: a jail that the kernel does not know is not watched.
     fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
-        let Loaded { seat, maps, .. } = &mut self.loaded;
-        if let Some(claim) = &mut seat.claim {
+        let Loaded { slot, maps, .. } = &mut self.loaded;
+        if let Some(claim) = &mut slot.claim {
             claim.note(cgroup_id)?;
         }
         maps.enter(cgroup_id, jail)?;
@@ -258,9 +258,9 @@ impl Monitor {
         if let Some(lines) = &mut self.loaded.lines {
             lines.print();
         }
-        let Loaded { maps, seat, .. } = &mut self.loaded;
+        let Loaded { maps, slot, .. } = &mut self.loaded;
         let lost = || jail(maps, self.adopted).map_or(0, |jail| jail.lost_records);
-        seat.stream.drain(AT_ONCE, lost, on_event)
+        slot.stream.drain(AT_ONCE, lost, on_event)
     }
 
     /// Readable when verdicts wait: what a rule speaks of, and every kill. Other events can be left waiting for a
@@ -268,7 +268,7 @@ impl Monitor {
     /// execs and exits do not wake the reader at all: call [`Monitor::drain`] every now and then.
     #[must_use]
     pub fn verdicts(&self) -> BorrowedFd<'_> {
-        self.loaded.seat.stream.verdicts()
+        self.loaded.slot.stream.verdicts()
     }
 
     /// True when the kernel has condemned the jail, for a rule or because it could not say whether one was broken. It
@@ -315,13 +315,13 @@ impl Monitor {
         while self.drain(&mut on_event) {}
         let mut jail = self.jail()?;
         let missed = self.missed()?;
-        let Seat {
-            room,
+        let Slot {
+            data,
             mut stream,
             claim,
             ..
-        } = self.loaded.seat;
-        for event in room.repeats().slots.iter().filter_map(untold) {
+        } = self.loaded.slot;
+        for event in data.repeats().slots.iter().filter_map(untold) {
             stream.add(event, &mut jail.seq);
         }
         let arrived = stream.finish(on_event);
@@ -329,7 +329,7 @@ impl Monitor {
             self.loaded.maps.forget(cgroup_id)?;
             claim
                 .give_back()
-                .map_err(|error| FinishError::Seat(Box::new(error)))?;
+                .map_err(|error| FinishError::Slot(Box::new(error)))?;
         }
         Ok(sum_up(&jail, missed, &arrived))
     }
@@ -352,7 +352,7 @@ impl std::fmt::Debug for Monitor {
 
 impl AsFd for Monitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.loaded.seat.stream.as_fd()
+        self.loaded.slot.stream.as_fd()
     }
 }
 
