@@ -1,10 +1,11 @@
 //! The monitor of one run.
 
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use aya::maps::MapError;
 use nix::errno::Errno;
-use turnkey_abi::{Jail, column, network, started};
+use turnkey_abi::{FILTERED_WORDS, Jail, column, network, started};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
@@ -60,6 +61,8 @@ pub struct Monitor {
     adopted: Option<u64>,
     /// Links of the cgroup programs.
     hooks: Vec<OwnedFd>,
+    /// True when the programs watch a group with all below it, which is nobody's jail.
+    is_tree: bool,
     /// True when the numbers of system calls are to be noted.
     notes_calls: bool,
     /// Runs of the programs that the kernel had left out before.
@@ -80,13 +83,39 @@ impl Monitor {
     pub fn open<'o>(object: impl Into<ObjectFile<'o>>, rules: Rules) -> Result<Self, OpenError> {
         let object = object.into();
         let loaded = open::open(&object, &rules)?;
+        Self::of(loaded, rules, &object)
+    }
+
+    /// Loads the programs for one group at `level` of the hierarchy (its root is at 0) and all groups below it, those
+    /// that are made later among them. The programs are this monitor's alone, and leave the kernel with its process,
+    /// even one that is killed. They find the group of a task by `bpf_get_current_ancestor_cgroup_id`, so no group has
+    /// to be made known.
+    ///
+    /// # Errors
+    /// As [`Monitor::open`].
+    pub fn open_tree<'o>(
+        object: impl Into<ObjectFile<'o>>,
+        rules: Rules,
+        level: NonZeroU32,
+    ) -> Result<Self, OpenError> {
+        let object = object.into();
+        let loaded = open::own(object.bytes, &rules, level.get())?;
+        let monitor = Self::of(loaded, rules, &object)?;
         Ok(Self {
-            canary: canary::table(&object).map_err(|error| OpenError::Canary(Box::new(error)))?,
+            is_tree: true,
+            ..monitor
+        })
+    }
+
+    fn of(loaded: Loaded, rules: Rules, object: &ObjectFile<'_>) -> Result<Self, OpenError> {
+        Ok(Self {
+            canary: canary::table(object).map_err(|error| OpenError::Canary(Box::new(error)))?,
             missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,
             loaded,
             rules,
             adopted: None,
             hooks: Vec::new(),
+            is_tree: false,
             notes_calls: false,
         })
     }
@@ -133,11 +162,24 @@ impl Monitor {
     /// # Errors
     /// When any of it does not happen, or is not recorded.
     pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
+        self.canary_below((cgroup, cgroup_id), cgroup)
+    }
+
+    /// As [`Monitor::canary`], for [`Monitor::open_tree`]: the canaries are in `leaf`, a group below the given one, which
+    /// is at the level that is watched.
+    ///
+    /// # Errors
+    /// As [`Monitor::canary`].
+    pub fn canary_below(
+        &mut self,
+        (cgroup, cgroup_id): (BorrowedFd<'_>, u64),
+        leaf: BorrowedFd<'_>,
+    ) -> Result<Proof, CanaryError> {
         self.loaded.slot.set_rules(&self.canary);
         let links = self
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;
-        let seen = self.fly_all(cgroup, cgroup_id);
+        let seen = self.fly_all(leaf, cgroup_id);
         drop(links);
         let mapped = self.rules.need(Need::Map);
         canary::recorded(&seen?, self.loaded.hooks.is_some(), mapped)
@@ -218,8 +260,18 @@ impl Monitor {
             notes_calls: self.notes_calls.into(),
             has_roles: self.rules.have_roles().into(),
             has_hooks: (self.rules.tier == Tier::Lsm).into(),
+            // In a group that is nobody's jail no exec is the start of a command, and no filter of turnkey's answers.
+            started: if self.is_tree {
+                started::TOLD
+            } else {
+                started::NOT
+            },
             asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
-            filtered: self.rules.filtered,
+            filtered: if self.is_tree {
+                [0; FILTERED_WORDS]
+            } else {
+                self.rules.filtered
+            },
             ..Jail::new(self.loaded.slot.index, self.rules.network)
         };
         self.enter(cgroup_id, jail)?;

@@ -150,15 +150,21 @@ pub(crate) fn open(object: &ObjectFile<'_>, rules: &Rules) -> Result<Loaded, Ope
             #[cfg(feature = "log")]
             lines: None,
         }),
-        None => own(object.bytes, rules).map(|own| Loaded { untrusted, ..own }),
+        None => own(object.bytes, rules, JAILS).map(|own| Loaded { untrusted, ..own }),
     }
 }
+
+/// The level of programs that watch jails: each is one group, wherever it stands.
+pub(crate) const JAILS: u32 = 0;
 
 /// The slot of a run that has the programs for itself.
 const ONLY_SLOT: u32 = 0;
 
-fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
-    let mut object = load::object(object, ONLY_SLOT + 1, rules.tier, rules.by_perf)?;
+/// Loads the programs for this run alone: they go with its process, however that ends. `level` is that of the watched
+/// group, with all groups below it, or [`JAILS`].
+pub(crate) fn own(object: &[u8], rules: &Rules, level: u32) -> Result<Loaded, OpenError> {
+    let slots = (ONLY_SLOT + 1, level);
+    let mut object = load::object(object, slots, rules.tier, rules.by_perf)?;
     let slot_maps = SlotMaps::make()?;
     let mut maps = Maps::find(|(name, _)| {
         let map = object.ebpf.take_map(name);

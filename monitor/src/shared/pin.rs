@@ -9,7 +9,7 @@ use turnkey_abi::SLOTS;
 use crate::hooks;
 use crate::interruption::interrupts_tracepoints_here;
 use crate::object::ObjectFile;
-use crate::open::{OpenError, pin_failed};
+use crate::open::{JAILS, OpenError, pin_failed};
 use crate::programs::GROUP_HOOKS;
 use crate::tier::Tier;
 use crate::tracepoints::tracepoints;
@@ -72,7 +72,7 @@ fn fill(folder: &Folder, name: &str, object: &[u8], tier: Tier) -> Result<(), Op
         make(directory)?;
     }
     let by_perf = interrupts_tracepoints_here();
-    let mut object = crate::load::object(object, SLOTS, tier, by_perf)?;
+    let mut object = crate::load::object(object, (SLOTS, JAILS), tier, by_perf)?;
     object.load()?;
     object.attach_in(&folder.links())?;
     let hooks = match tier {
