@@ -22,9 +22,9 @@ pub enum FinishError {
     /// The kernel does not tell about a program, or what threads have repeated.
     #[error("a program's counts cannot be read")]
     Proc(#[from] std::io::Error),
-    /// The seat cannot be given back.
-    #[error("the jail's seat cannot be given back")]
-    Seat(#[source] Box<crate::OpenError>),
+    /// The slot cannot be given back.
+    #[error("the jail's slot cannot be given back")]
+    Slot(#[source] Box<crate::OpenError>),
 }
 
 /// The counts of one jail, as the kernel keeps them by slot.
