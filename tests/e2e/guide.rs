@@ -26,6 +26,11 @@ fn profiles_from_what_programs_do() {
     walk(include_str!("../../docs/guide/learn.md"));
 }
 
+#[test]
+fn groups_that_others_fill() {
+    walk(include_str!("../../docs/guide/attach.md"));
+}
+
 /// Does what a page says, in a home and with a port of its own.
 fn walk(page: &str) {
     let home = scratch();
