@@ -428,9 +428,10 @@ pub fn current_jail() -> Option<JailCell> {
 /// The id of the group that the current task counts for: its own, or that above it at [`LEVEL`].
 #[inline(always)]
 pub fn current_group() -> u64 {
-    // SAFETY: the helpers have no preconditions; above the task's own level there is no group, and 0 is no group's id.
     match level() {
+        // SAFETY: the helper has no preconditions.
         0 => unsafe { helper::bpf_get_current_cgroup_id() },
+        // SAFETY: the helper has none either; above the task's own level there is no group, and it answers 0.
         level => unsafe { helper::bpf_get_current_ancestor_cgroup_id(level as i32) },
     }
 }

@@ -1,5 +1,6 @@
 //! The commands, a file for each.
 
+pub mod attach;
 pub mod check;
 pub mod diff;
 pub mod doctor;
@@ -7,6 +8,7 @@ pub mod explain;
 pub mod import;
 pub mod learn;
 pub mod monitor;
+pub mod oci_hook;
 pub mod pages;
 pub mod profiles;
 pub mod report;
