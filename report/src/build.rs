@@ -156,6 +156,7 @@ impl Report {
             events,
             on_host: Vec::new(),
             brought_in: Vec::new(),
+            published: Vec::new(),
             mounts_hidden: Vec::new(),
             terminal: false,
             exit: with_export(exit, inputs.export.as_ref()),

@@ -59,6 +59,7 @@ pub use events::EventWriter;
 pub use export::Export;
 pub use limit::{seconds, size};
 pub use model::{Attachment, BroughtIn, FileAccess, FoundProcess, Host, Report, Status};
+pub use passages::published;
 pub use processes::KnownProcess;
 pub use read::{LARGEST, Stored};
 pub use text::{by_reason, escape, quote, shortened, unescape, visible};
