@@ -444,7 +444,7 @@ pub fn current_group() -> u64 {
     match level() {
         // SAFETY: the helper has no preconditions.
         0 => unsafe { helper::bpf_get_current_cgroup_id() },
-        // SAFETY: the same; above the task's own level there is no group, and 0 is no group's id.
+        // SAFETY: the helper has none either; above the task's own level there is no group, and it answers 0.
         level => unsafe { helper::bpf_get_current_ancestor_cgroup_id(level as i32) },
     }
 }

@@ -55,7 +55,7 @@ pub use interruption::interrupts_tracepoints;
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
 pub use open::{OpenError, how_to_have_btf};
-pub use shared::SharedError;
+pub use shared::{SharedError, hierarchy};
 pub use tier::{Available, Lack, Tier};
 
 /// Parts that the fuzzer reaches besides; see `cargo xtask fuzz`.

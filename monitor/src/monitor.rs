@@ -18,7 +18,7 @@ use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
-use crate::slot::Slot;
+use crate::slot::{Slot, SlotMaps};
 use crate::sys::{CanaryEnd, link_to_group};
 use crate::tier::Tier;
 use turnkey_facts::{Event, Evidence};
@@ -67,6 +67,8 @@ pub struct Monitor {
     notes_calls: bool,
     /// Runs of the programs that the kernel had left out before.
     missed_before: u64,
+    /// The same when they were taken off.
+    missed_after: Option<u64>,
 }
 
 /// Most events that one call of [`Monitor::drain`] hands over: a program that does more than can be told must not keep
@@ -111,6 +113,7 @@ impl Monitor {
         Ok(Self {
             canary: canary::table(object).map_err(|error| OpenError::Canary(Box::new(error)))?,
             missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,
+            missed_after: None,
             loaded,
             rules,
             adopted: None,
@@ -353,7 +356,10 @@ impl Monitor {
 
     /// Runs of the programs that the kernel has left out since they were taken.
     fn missed(&self) -> Result<u64, FinishError> {
-        let missed = self.loaded.programs.missed()?;
+        let missed = match self.missed_after {
+            Some(missed) => missed,
+            None => self.loaded.programs.missed()?,
+        };
         Ok(missed.saturating_sub(self.missed_before))
     }
 
@@ -367,6 +373,24 @@ impl Monitor {
         jail(&self.loaded.maps, self.adopted)
     }
 
+    /// Takes the programs of [`Monitor::open_tree`] off a group in which tasks live on, before [`Monitor::finish`]: what
+    /// they do from here on is not watched, and what they did before is told whole.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn detach(&mut self) -> Result<(), FinishError> {
+        self.missed_after = Some(self.loaded.programs.missed()?);
+        self.hooks.clear();
+        self.loaded.programs.unload()?;
+        // The kernel waits until no program runs that could still see what was there before, and so do we: from here on
+        // nobody counts any more.
+        let Loaded { slot, maps, .. } = &mut self.loaded;
+        let placed = SlotMaps::make().map_err(OpenError::from);
+        placed
+            .and_then(|unused| unused.place(slot.index, maps))
+            .map_err(|error| FinishError::Slot(Box::new(error)))
+    }
+
     /// Hands over all events that are left, takes the jail's rules out of the kernel and says how
     /// complete the evidence is. Call it when no task of the jail is left.
     ///
@@ -375,7 +399,7 @@ impl Monitor {
     pub fn finish(mut self, mut on_event: impl FnMut(Event)) -> Result<Evidence, FinishError> {
         while self.drain(&mut on_event) {}
         let mut jail = self.jail()?;
-        let missed = self.missed()?;
+        let (missed, has_ended) = (self.missed()?, self.missed_after.is_none());
         let Slot {
             data,
             mut stream,
@@ -392,7 +416,7 @@ impl Monitor {
                 .give_back()
                 .map_err(|error| FinishError::Slot(Box::new(error)))?;
         }
-        Ok(sum_up(&jail, missed, &arrived))
+        Ok(sum_up(&jail, missed, &arrived, has_ended))
     }
 }
 

@@ -40,6 +40,7 @@ use crate::tier::Tier;
 use crate::tracepoints::tracepoints;
 
 pub(crate) use claim::Claim;
+pub use claim::hierarchy;
 pub use folder::SharedError;
 use folder::{Folder, found};
 pub use kept::filter;

@@ -7,9 +7,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use turnkey_supervisor::{RunDirectory, Strictness};
 
+mod attach;
 mod overrides;
 mod terminal;
 
+pub use attach::{AttachArguments, AttachTarget};
 pub use overrides::OverrideArguments;
 pub use terminal::TerminalArguments;
 
@@ -29,6 +31,10 @@ pub enum TurnkeyCommand {
     /// Run a command in a jail, watched.
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
+    /// Watch a control group that others fill: a container, a service, a runner's job. Rules act as in a jail, and nothing
+    /// else of a jail is made.
+    #[command(after_help = attach::EXIT_CODES)]
+    Attach(AttachArguments),
     /// List the shipped profiles: what each is for, and what it builds on.
     Profiles(ProfilesArguments),
     /// Check profiles for errors and likely mistakes.

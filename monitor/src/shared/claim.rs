@@ -179,8 +179,8 @@ pub(super) fn cgroup(id: u64) -> Option<nix::Result<std::os::fd::OwnedFd>> {
     Some(sys::open_cgroup(hierarchy.as_fd(), id))
 }
 
-/// The mount point of version 2 of control groups, if it is mounted.
-pub(super) fn hierarchy() -> Option<PathBuf> {
+/// The mount point of version 2 of control groups, if it is mounted: the first, as cgroups(7) finds them in /proc/mounts.
+pub fn hierarchy() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut fields = mounts.lines().map(|line| line.split(' '));
     fields.find_map(|mut line| {
