@@ -8,6 +8,7 @@ pub mod explain;
 pub mod import;
 pub mod learn;
 pub mod monitor;
+pub mod oci_hook;
 pub mod pages;
 pub mod profiles;
 pub mod report;

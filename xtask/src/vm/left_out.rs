@@ -10,6 +10,7 @@ pub const BY_TIER: &[&str] = &[
     "live::cost::",
     "live::open::",
     "live::objects::",
+    "live::tree::",
     "live::look::",
     "live::map::",
     "live::network::a_listen",
