@@ -36,8 +36,8 @@ pub struct Jail {
     pub has_roles: u32,
     /// Not 0: some rule speaks of looks, calls that ask about a path and open nothing.
     pub asks_of_looks: u32,
-    /// Not 0: hooks are asked before acts, about the kernel's own objects.
-    pub has_hooks: u32,
+    /// One of [`hooks`].
+    pub hooks: u32,
     /// The number of the next record.
     pub seq: u64,
     /// Acts observed, by [`count::slot`].
@@ -56,6 +56,8 @@ pub struct Jail {
     pub working: u64,
     /// Not 0: a hook has left something for the end of a call that a thread was in.
     pub marked: u64,
+    /// The first end of a process of the jail by a signal that a process outside of it sent.
+    pub outsider: Outsider,
     /// Bit `number`: the filter of system calls answers this one whatever its arguments, so the kernel never
     /// gets it. Written by user space alone.
     pub filtered: [u64; FILTERED_WORDS],
@@ -80,7 +82,7 @@ impl Jail {
             notes_calls: 0,
             has_roles: 0,
             asks_of_looks: 0,
-            has_hooks: 0,
+            hooks: hooks::NONE,
             seq: 0,
             seen: [0; count::SLOTS],
             lost: [0; count::SLOTS],
@@ -90,14 +92,46 @@ impl Jail {
             unresolved: 0,
             working: 0,
             marked: 0,
+            outsider: Outsider::NONE,
             filtered: [0; FILTERED_WORDS],
             called: [0; COUNT],
         }
     }
 }
 
-const _: () =
-    assert!(size_of::<Jail>() == 48 + 8 + 2 * 8 * count::SLOTS + 48 + 8 * FILTERED_WORDS + COUNT);
+const _: () = assert!(
+    size_of::<Jail>()
+        == 48 + 8 + 2 * 8 * count::SLOTS + 48 + size_of::<Outsider>() + 8 * FILTERED_WORDS + COUNT
+);
+
+/// A process outside of a jail that sent a signal to a process in it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outsider {
+    /// The signal; 0: none was sent.
+    pub signal: u32,
+    /// The sender's process id in the host's namespace.
+    pub pid: u32,
+    /// The sender's user id in the host's namespace.
+    pub uid: u32,
+    /// The process id that the receiver has in the jail.
+    pub target: u32,
+    /// The sender's name, as `comm`.
+    pub comm: [u8; 16],
+}
+
+impl Outsider {
+    /// No process.
+    pub const NONE: Self = Self {
+        signal: 0,
+        pid: 0,
+        uid: 0,
+        target: 0,
+        comm: [0; 16],
+    };
+}
+
+const _: () = assert!(size_of::<Outsider>() == 32);
 
 /// States of the jail's command: from its start on, rules on `exec` apply.
 pub mod started {
@@ -107,6 +141,16 @@ pub mod started {
     pub const UNTOLD: u32 = 1;
     /// The command was started, and its record is made.
     pub const TOLD: u32 = 2;
+}
+
+/// Hooks that are asked before acts on names and attributes, about the kernel's own objects.
+pub mod hooks {
+    /// No program: acts are decided on by their arguments, when they are over.
+    pub const NONE: u32 = 0;
+    /// Programs whose answer nobody heeds: the end of the call acts on it.
+    pub const SEEN: u32 = 1;
+    /// Programs whose answer the kernel heeds.
+    pub const HEEDED: u32 = 2;
 }
 
 /// Network modes: the addresses that internet sockets may reach.

@@ -156,9 +156,11 @@ pub mod class {
     pub const XATTRAT: u8 = 70;
     /// `utime(path, times)`, `utimes(path, times)`
     pub const TIMES: u8 = 71;
+    /// `ftruncate(fd, length)`
+    pub const FTRUNCATE: u8 = 72;
     /// `utimensat(dir, path, times, flags)` and `futimesat(dir, path, times)`, in which no path means the descriptor;
     /// `file_setattr(dir, path, …)`
-    pub const TIMESAT: u8 = 72;
+    pub const TIMESAT: u8 = 73;
     /// In no table: a number at or above [`super::COUNT`], or below 0.
     pub const UNKNOWN: u8 = 255;
 }
@@ -205,7 +207,7 @@ const fn own(nr: u16, class: u8) -> u8 {
         (_, 84) => on::RMDIR,
         (class::SYMLINK | class::SYMLINKAT, _) => on::SYMLINK,
         (_, 133 | 259) => on::MKNOD,
-        (_, 76) => on::TRUNCATE,
+        (_, 76 | 77) => on::TRUNCATE,
         (_, 92 | 93 | 94 | 260) => on::CHOWN,
         (_, 132 | 235 | 261 | 280) => on::UTIMENS,
         (class::XATTR | class::FXATTR | class::XATTRAT, _) => on::XATTR,
@@ -249,6 +251,7 @@ pub const SYSCALLS: &[Syscall] = &[
     looked_at(91, "fchmod", class::FCHMOD),
     looked_at(93, "fchown", class::FCHMOD),
     looked_at(76, "truncate", class::MAKE),
+    looked_at(77, "ftruncate", class::FTRUNCATE),
     looked_at(83, "mkdir", class::MAKE),
     looked_at(258, "mkdirat", class::MAKEAT),
     looked_at(133, "mknod", class::MAKE),

@@ -62,6 +62,30 @@ impl ByKind {
     }
 }
 
+/// A process outside of the jail that ended one in it by a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outsider {
+    /// The signal.
+    pub signal: i32,
+    /// The process id that the ended process had in the jail.
+    pub target: u32,
+    /// The sender's process id on the host.
+    pub pid: u32,
+    /// The sender's user id on the host.
+    pub uid: u32,
+    /// The sender's name, as `comm`: padded with zeros, which its end need not have.
+    pub comm: [u8; 16],
+}
+
+impl Outsider {
+    /// The sender's name, without padding.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        let end = self.comm.iter().position(|byte| *byte == 0);
+        &self.comm[..end.unwrap_or(self.comm.len())]
+    }
+}
+
 /// Completeness of the evidence of a run. Acts are counted, not records: one record stands for all
 /// repetitions of an act.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +110,8 @@ pub struct Evidence {
     pub missed: u64,
     /// Records that could not be decoded.
     pub malformed: u64,
+    /// The first end of a process of the jail by a signal that a process outside of it sent; turnkey's own count as well.
+    pub outsider: Option<Outsider>,
     /// The start of a command and the end of a process were seen, every record arrived and meant
     /// something, every act that was counted is in one of them, and no program failed or was left out.
     pub complete: bool,

@@ -17,6 +17,6 @@ mod outcome;
 mod passage;
 
 pub use event::*;
-pub use evidence::{ByKind, Evidence};
+pub use evidence::{ByKind, Evidence, Outsider};
 pub use outcome::{Change, ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
 pub use passage::{Passage, Publication};

@@ -12,6 +12,7 @@
 mod arguments;
 mod hooks;
 
+use turnkey_abi::syscalls::on;
 use turnkey_abi::{NOWHERE, PATH, Table, action, column, flag};
 
 use crate::automaton::{self, Verdict};
@@ -177,12 +178,46 @@ fn of_aim(scratch: &Scratch, table: &Table, aim: u32, effects: u32) -> Verdict {
     of_file.or(below(scratch, table, aim, column::AWAY))
 }
 
+/// The arguments of a call that follows its path, which leads to a descriptor of the process by the list in /proc: of
+/// the descriptor.
+#[inline(always)]
+fn followed_in_proc(scratch: &mut Scratch, task: u64, asked: Arguments) -> Arguments {
+    let follows = asked.on == on::CHMOD
+        || asked.on == on::ATTRIBUTE
+        || asked.own == column::own(on::TRUNCATE);
+    if !follows || asked.object.by_descriptor != 0 {
+        return asked;
+    }
+    read::user_text(scratch, asked.object.path);
+    let descriptor = read::descriptor_in_proc(scratch);
+    // Which file a descriptor that is none led to is not known, and nothing was done to it.
+    if path::file_of(task, descriptor) == 0 {
+        return asked;
+    }
+    let object = Name {
+        directory: descriptor as i32,
+        by_descriptor: 1,
+        ..asked.object
+    };
+    forget(scratch, Arguments { object, ..asked })
+}
+
 /// True when an act had its effect, or was refused: an act that could not be done for another reason, such as a rename
 /// to another file system, made nothing true.
 #[inline(always)]
 fn is_attempt(result: i64) -> bool {
     const REFUSED: [i64; 3] = [-1, -13, -30];
     result >= 0 || result == REFUSED[0] || result == REFUSED[1] || result == REFUSED[2]
+}
+
+/// The verdict that a hook left for the end of the call; what it only let be told stays that, whatever the rule would
+/// have done to another act.
+#[inline(always)]
+fn left_by_hook(scratch: &mut Scratch, table: &Table) -> Verdict {
+    let (rule, acts) = read::noticed(scratch);
+    let verdict = automaton::verdict(table, rule);
+    let verdict = if acts { verdict } else { verdict.told() };
+    verdict.forget(scratch)
 }
 
 /// At exit: decides on the arguments, and tells what came of it.
@@ -198,11 +233,15 @@ pub fn leave(
     (regs, result): (u64, i64),
 ) {
     let asked = forget(scratch, arguments(call, regs));
+    let asked = if is_attempt(result) {
+        followed_in_proc(scratch, who.task, asked)
+    } else {
+        asked
+    };
     let Some(table) = emit::table(jail) else {
         return;
     };
-    // A hook leaves what it let through, whatever the rule would have done to another act.
-    let mut verdict = automaton::verdict(table, read::noticed(scratch)).told();
+    let mut verdict = left_by_hook(scratch, table);
     let (length, mut old) = if asked.object.by_descriptor != 0 {
         let descriptor = asked.object.directory as u32;
         let columns = (asked.column, asked.own);

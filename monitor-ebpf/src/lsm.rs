@@ -6,15 +6,14 @@
 use aya_ebpf::macros::lsm;
 use aya_ebpf::programs::LsmContext;
 
-use turnkey_abi::column;
 use turnkey_abi::syscalls::on;
 
-use crate::change::{Act, Link, column_of, hook, make_hook};
 use crate::code::{self, Code};
 use crate::emit::Current;
-use crate::path::Place;
 use crate::read::{self, JailCell, Scratch};
 use crate::{emit, exec, finish_off, kinds, network, open, peers};
+
+mod changes;
 
 const EPERM: i32 = 1;
 const EAFNOSUPPORT: i32 = 97;
@@ -94,173 +93,6 @@ fn lsm_file_mprotect(context: LsmContext) -> i32 {
         let code = Code::of_area(read::area(area), protection);
         code::hook(scratch, jail, who, code)
     })
-}
-
-/// Asks about a change of names or attributes.
-#[inline(always)]
-fn ask_change(on: u8, object: Place, new: Option<Place>) -> i32 {
-    ask_about(&Act {
-        on,
-        own: column_of(on),
-        object,
-        new,
-        exchange: false,
-    })
-}
-
-/// Asks about a change that has a kind by itself.
-#[inline(always)]
-fn ask_own(on: u8, own: u8, object: Place) -> i32 {
-    ask_about(&Act {
-        on,
-        own: column::own(own),
-        object,
-        new: None,
-        exchange: false,
-    })
-}
-
-#[inline(always)]
-fn ask_about(act: &Act) -> i32 {
-    ask_with(|scratch, jail, who| hook(scratch, jail, who, act))
-}
-
-/// Asks about making or emptying what is at a place, by a call of a kind.
-#[inline(always)]
-fn ask_write(place: Place, own: u8) -> i32 {
-    let own = column::own(own);
-    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, None, own)))
-}
-
-// int path_link(struct dentry *old_dentry, const struct path *new_dir, struct dentry *new_dentry)
-#[lsm(hook = "path_link")]
-fn lsm_path_link(context: LsmContext) -> i32 {
-    // Both are on one mount, or the kernel would not have come here.
-    let (directory, object, new) = (context.arg(1), context.arg(0), context.arg(2));
-    let new = Place::entry(directory, new);
-    ask_change(on::LINK, Place::entry(directory, object), Some(new))
-}
-
-// int path_rename(const struct path *old_dir, struct dentry *old, const struct path *new_dir, struct dentry *new, …)
-#[lsm(hook = "path_rename")]
-fn lsm_path_rename(context: LsmContext) -> i32 {
-    // `unsigned int flags` is the last one: RENAME_EXCHANGE.
-    const EXCHANGE: u32 = 2;
-    let flags: u32 = context.arg(4);
-    ask_about(&Act {
-        on: on::RENAME,
-        own: column_of(on::RENAME),
-        object: Place::entry(context.arg(0), context.arg(1)),
-        new: Some(Place::entry(context.arg(2), context.arg(3))),
-        exchange: flags & EXCHANGE != 0,
-    })
-}
-
-// int path_unlink(const struct path *dir, struct dentry *dentry)
-#[lsm(hook = "path_unlink")]
-fn lsm_path_unlink(context: LsmContext) -> i32 {
-    let object = Place::entry(context.arg(0), context.arg(1));
-    ask_change(on::UNLINK, object, None)
-}
-
-// int path_rmdir(const struct path *dir, struct dentry *dentry)
-#[lsm(hook = "path_rmdir")]
-fn lsm_path_rmdir(context: LsmContext) -> i32 {
-    let object = Place::entry(context.arg(0), context.arg(1));
-    ask_own(on::UNLINK, on::RMDIR, object)
-}
-
-// int path_chmod(const struct path *path, umode_t mode)
-#[lsm(hook = "path_chmod")]
-fn lsm_path_chmod(context: LsmContext) -> i32 {
-    ask_change(on::CHMOD, Place::at(context.arg(0)), None)
-}
-
-// int path_chown(const struct path *path, kuid_t uid, kgid_t gid)
-#[lsm(hook = "path_chown")]
-fn lsm_path_chown(context: LsmContext) -> i32 {
-    ask_own(on::CHMOD, on::CHOWN, Place::at(context.arg(0)))
-}
-
-/// Asks about a change of the access control list of a directory entry's file.
-#[inline(always)]
-fn ask_access(dentry: u64) -> i32 {
-    ask_change(
-        on::CHMOD,
-        Place::of_entry(read::current_task(), dentry),
-        None,
-    )
-}
-
-/// True when an extended attribute, by the kernel's copy of its name, is an access control list.
-#[inline(always)]
-fn is_access_list(name: u64) -> bool {
-    read::kernel::<[u8; 16]>(name) == *b"system.posix_acl"
-}
-
-// int inode_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, const char *acl_name, struct posix_acl *kacl)
-#[lsm(hook = "inode_set_acl")]
-fn lsm_inode_set_acl(context: LsmContext) -> i32 {
-    ask_access(context.arg(1))
-}
-
-// int inode_remove_acl(struct mnt_idmap *idmap, struct dentry *dentry, const char *acl_name)
-#[lsm(hook = "inode_remove_acl")]
-fn lsm_inode_remove_acl(context: LsmContext) -> i32 {
-    ask_access(context.arg(1))
-}
-
-// int inode_setxattr(struct mnt_idmap *idmap, struct dentry *dentry, const char *name, …): before Linux 6.2, lists too
-#[lsm(hook = "inode_setxattr")]
-fn lsm_inode_setxattr(context: LsmContext) -> i32 {
-    let (dentry, name) = (context.arg(1), context.arg(2));
-    if is_access_list(name) {
-        ask_access(dentry)
-    } else {
-        0
-    }
-}
-
-// int inode_removexattr(struct mnt_idmap *idmap, struct dentry *dentry, const char *name): before Linux 6.2, lists too
-#[lsm(hook = "inode_removexattr")]
-fn lsm_inode_removexattr(context: LsmContext) -> i32 {
-    let (dentry, name) = (context.arg(1), context.arg(2));
-    if is_access_list(name) {
-        ask_access(dentry)
-    } else {
-        0
-    }
-}
-
-// int path_truncate(const struct path *path)
-#[lsm(hook = "path_truncate")]
-fn lsm_path_truncate(context: LsmContext) -> i32 {
-    ask_write(Place::at(context.arg(0)), on::TRUNCATE)
-}
-
-// int path_mknod(const struct path *dir, struct dentry *dentry, umode_t mode, unsigned int dev)
-#[lsm(hook = "path_mknod")]
-fn lsm_path_mknod(context: LsmContext) -> i32 {
-    ask_write(Place::entry(context.arg(0), context.arg(1)), on::MKNOD)
-}
-
-// int path_mkdir(const struct path *dir, struct dentry *dentry, umode_t mode)
-#[lsm(hook = "path_mkdir")]
-fn lsm_path_mkdir(context: LsmContext) -> i32 {
-    ask_write(Place::entry(context.arg(0), context.arg(1)), on::MKDIR)
-}
-
-// int path_symlink(const struct path *dir, struct dentry *dentry, const char *old_name)
-#[lsm(hook = "path_symlink")]
-fn lsm_path_symlink(context: LsmContext) -> i32 {
-    let (directory, entry, aim) = (context.arg(0), context.arg(1), context.arg(2));
-    let link = Link {
-        directory: Place::at(directory),
-        aim,
-    };
-    let place = Place::entry(directory, entry);
-    let own = column::own(on::SYMLINK);
-    ask_with(|scratch, jail, who| make_hook(scratch, jail, who, (place, Some(link), own)))
 }
 
 // int socket_create(int family, int type, int protocol, int kern)

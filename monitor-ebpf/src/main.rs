@@ -20,6 +20,7 @@ mod kinds;
 mod log;
 mod lsm;
 mod maps;
+mod mounts;
 mod network;
 mod open;
 mod path;
@@ -29,6 +30,7 @@ mod question;
 mod read;
 mod refused;
 mod repeat;
+mod signal;
 mod task;
 
 use aya_ebpf::EbpfContext;
@@ -322,6 +324,14 @@ fn exited() -> Option<i32> {
     let jail = read::current_jail()?;
     task::exited(emit::scratch(jail, program::EXIT)?, jail, emit::current());
     None
+}
+
+// signal_generate(int sig, struct kernel_siginfo *info, struct task_struct *task, int group, int result)
+#[btf_tracepoint(function = "signal_generate")]
+fn signal_generate(context: BtfTracePointContext) -> i32 {
+    let (number, outcome): (u32, u32) = (context.arg(0), context.arg(4));
+    signal::sent(number, context.arg(1), context.arg(2), outcome);
+    0
 }
 
 // int BPF_CGROUP_RUN_PROG_INET4_CONNECT(sk, uaddr): before the protocol's connect

@@ -3,7 +3,7 @@
 use aya_ebpf::btf_maps::{self, ArrayOfMaps};
 use aya_ebpf::macros::{btf_map, map};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
-use turnkey_abi::{ACTORS as MOST_ACTORS, Jail, Process, SLOTS, SlotData};
+use turnkey_abi::{ACTORS as MOST_ACTORS, Jail, Outsider, Process, SLOTS, SlotData};
 
 use crate::read::Scratch;
 
@@ -51,6 +51,14 @@ const MOST_MARKS: u32 = 1 << 16;
 /// Marks that hooks leave for the end of the call that a thread is in, by the thread's id.
 #[map]
 pub static MARKS: HashMap<u32, u64> = HashMap::with_max_entries(MOST_MARKS, NO_PREALLOC);
+
+/// Most processes of jails, of all together, that signals from outside are sent to and that are not over yet.
+const MOST_SIGNALLED: u32 = 1 << 12;
+
+/// The last signal from outside of its jail that was sent to a process, by the process's id.
+#[map]
+pub static SIGNALLED: HashMap<u32, Outsider> =
+    HashMap::with_max_entries(MOST_SIGNALLED, NO_PREALLOC);
 
 /// Work memory of the programs that the kernel does not enter again on a CPU before it has left
 /// them there: one entry for each in [`program`].

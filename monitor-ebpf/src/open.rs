@@ -367,7 +367,7 @@ pub fn tell_made(
     scratch.record.flags |= flag::FILE;
     emit::attach_path(scratch, jail, resolved);
     scratch.record.detail = O_WRONLY | O_CREAT;
-    if verdict.refuses() {
+    if jail.prevents() && verdict.refuses() {
         scratch.record.errno = EPERM;
     }
     emit::finish(scratch, jail, verdict);

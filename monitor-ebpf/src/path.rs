@@ -24,23 +24,6 @@ impl Place {
         }
     }
 
-    /// An entry of which the kernel does not say by which mount it was reached: that of the working directory or of
-    /// the root, when it is of the same file system; none otherwise, so that the path is not known.
-    #[inline(always)]
-    pub fn of_entry(task: u64, dentry: u64) -> Self {
-        let fs: u64 = read::kernel(task + u64::from(offset!(task_fs)));
-        let block: u64 = read::kernel(dentry + u64::from(offset!(dentry_d_sb)));
-        let mut mount = 0;
-        for place in [offset!(fs_root), offset!(fs_pwd)] {
-            let candidate = Self::at(fs + u64::from(place)).mount;
-            let of: u64 = read::kernel(candidate + u64::from(offset!(vfsmount_mnt_sb)));
-            if of == block {
-                mount = candidate;
-            }
-        }
-        Self { mount, dentry }
-    }
-
     /// Reads the `struct path` at an address.
     #[inline(always)]
     pub fn at(address: u64) -> Self {
@@ -64,6 +47,12 @@ impl Place {
             mount: read::of_head(scratch, file, path + offset!(path_mnt)),
             dentry: read::of_head(scratch, file, path + offset!(path_dentry)),
         }
+    }
+
+    /// An entry on the mount of a `struct vfsmount`; 0: on none that is known.
+    #[inline(always)]
+    pub fn on_mount(mount: u64, dentry: u64) -> Self {
+        Self { mount, dentry }
     }
 
     /// True when the mount is the kernel's own, in no mount namespace.
@@ -116,9 +105,15 @@ pub fn is_directory(inode: u64) -> bool {
 /// the jail; the program's own open of it was asked about before.
 #[inline(always)]
 pub fn is_of_the_kernel(task: u64, file: u64) -> bool {
+    place_of(file).is_internal() && acts_for_the_kernel(task)
+}
+
+/// True while a task has credentials that are not its own: the kernel has lent them for what it does by itself.
+#[inline(always)]
+pub fn acts_for_the_kernel(task: u64) -> bool {
     let real: u64 = read::kernel(task + u64::from(offset!(task_real_cred)));
     let acting: u64 = read::kernel(task + u64::from(offset!(task_cred)));
-    place_of(file).is_internal() && real != acting
+    real != acting
 }
 
 /// A resolved path: its place in [`Scratch::path`], and how far the walk came.

@@ -44,10 +44,15 @@ pub fn sock_of(socket: u64) -> u64 {
     read::kernel(socket + u64::from(offset!(socket_sk)))
 }
 
+/// The id of the group that a task counts for, which is its jail's, if it is in one.
+#[inline(always)]
+pub fn group_of_task(task: u64) -> u64 {
+    let set: u64 = read::kernel(task + u64::from(offset!(task_cgroups)));
+    group_of(read::kernel(set + u64::from(offset!(css_set_dfl_cgrp))))
+}
+
 /// True when a task is in the jail that the current task is in.
 #[inline(always)]
 pub fn is_neighbour(task: u64) -> bool {
-    let set: u64 = read::kernel(task + u64::from(offset!(task_cgroups)));
-    let cgroup: u64 = read::kernel(set + u64::from(offset!(css_set_dfl_cgrp)));
-    group_of(cgroup) == read::current_group()
+    group_of_task(task) == read::current_group()
 }

@@ -11,21 +11,25 @@ use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, SlotData, TEXT, Table, fau
 
 use crate::entry::Course;
 use crate::maps;
+use crate::mounts::Search;
 
 mod actor;
 mod area;
 mod claim;
+mod descriptor;
 mod event;
 mod field;
 mod jail;
 mod mark;
 mod rings;
+mod signalled;
 mod slot;
 mod socket;
 
 pub use actor::{actor, forget_actor, keep_actor};
 pub use area::{Area, area, area_at};
 pub use claim::{claim, release};
+pub use descriptor::descriptor_in_proc;
 pub(crate) use event::perf_program;
 pub use event::{event, event_text};
 pub use field::{
@@ -36,6 +40,7 @@ pub use jail::JailCell;
 use jail::fetch_add;
 pub use mark::{forget_mark, is_address_told, mark_address, mark_told, notice, noticed, take_mark};
 pub use rings::{send, send_value};
+pub use signalled::{keep_signal, take_signal};
 pub use slot::{Message, RepeatSlot, repeat_slot};
 pub use socket::{socket, socket_address4, socket_address6};
 
@@ -66,6 +71,8 @@ pub struct Scratch {
     pub cursor: Cursor,
     /// The place that the walk along a path has come to.
     pub course: Course,
+    /// The mount that is sought.
+    pub search: Search,
 }
 
 /// Counters of loops, and the state of walks. They live in map memory because the verifier takes a value read from
@@ -122,7 +129,7 @@ pub static LICENSE: [u8; 4] = *b"GPL\0";
 
 /// Tells the loader which wire types this object speaks.
 #[unsafe(no_mangle)]
-pub static TURNKEY_ABI_9: u32 = ABI_VERSION;
+pub static TURNKEY_ABI_10: u32 = ABI_VERSION;
 
 /// Faults to have, bits of [`fault`]: none but in the object of a test.
 #[unsafe(no_mangle)]
@@ -422,7 +429,13 @@ pub fn level() -> u32 {
 /// The state of the jail that the current task is in, if it is in one.
 #[inline(always)]
 pub fn current_jail() -> Option<JailCell> {
-    maps::JAILS.get_ptr_mut(current_group()).map(JailCell::at)
+    jail_of(current_group())
+}
+
+/// The state of the jail whose group has this id, if it is one's.
+#[inline(always)]
+pub fn jail_of(group: u64) -> Option<JailCell> {
+    maps::JAILS.get_ptr_mut(group).map(JailCell::at)
 }
 
 /// The id of the group that the current task counts for: its own, or that above it at [`LEVEL`].

@@ -7,6 +7,7 @@ use crate::automaton::Verdict;
 use crate::emit::{self, Current};
 use crate::read::{self, JailCell, Scratch, offset};
 use crate::repeat;
+use crate::signal;
 
 /// Tells of a new process. A new thread is none.
 #[inline(always)]
@@ -27,8 +28,8 @@ pub fn forked(scratch: &mut Scratch, jail: JailCell, who: Current, child: u64) {
 /// Tells of what a thread has repeated, and of a process's end. A thread's end is none unless it is the last one.
 #[inline(always)]
 pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
-    let signal: u64 = read::kernel(who.task + u64::from(offset!(task_signal)));
-    let alive: u32 = read::kernel(signal + u64::from(offset!(signal_live)));
+    let shared: u64 = read::kernel(who.task + u64::from(offset!(task_signal)));
+    let alive: u32 = read::kernel(shared + u64::from(offset!(signal_live)));
     if jail.is_marked() {
         read::forget_mark(who.thread);
     }
@@ -38,7 +39,9 @@ pub fn exited(scratch: &mut Scratch, jail: JailCell, who: Current) {
     }
     actor::exited(jail, who.task);
     emit::begin(&mut scratch.record, kind::EXIT, who);
-    scratch.record.errno = status(who.task, signal);
+    let status = status(who.task, shared);
+    signal::ended(jail, who.task, status);
+    scratch.record.errno = status;
     emit::finish_single(scratch, jail, Verdict::NONE);
 }
 

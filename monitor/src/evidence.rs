@@ -3,7 +3,7 @@
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 use turnkey_abi::{Jail, count, kind};
-use turnkey_facts::{ByKind, Evidence};
+use turnkey_facts::{ByKind, Evidence, Outsider};
 
 use crate::stream::Arrived;
 
@@ -69,8 +69,21 @@ pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived, has_ended: boo
         unresolved: jail.unresolved,
         missed,
         malformed,
+        outsider: outsider(&jail.outsider),
         complete,
     }
+}
+
+/// The process outside of the jail that ended one in it; `None` when no signal did.
+fn outsider(noted: &turnkey_abi::Outsider) -> Option<Outsider> {
+    let signal = i32::try_from(noted.signal).ok()?;
+    (signal != 0).then_some(Outsider {
+        signal,
+        target: noted.target,
+        pid: noted.pid,
+        uid: noted.uid,
+        comm: noted.comm,
+    })
 }
 
 /// True when a jail whose policy says so must end for lost evidence. `missed` is asked only then: the kernel is asked

@@ -1,11 +1,12 @@
-//! The hooks of BPF LSM: which there are, which this kernel has.
+//! The kernel's hooks: which there are, which this kernel has, and the two ways of being asked by them.
 
 use std::path::Path;
 
 use aya::BtfError;
 use aya::programs::links::FdLink;
-use aya::programs::{Lsm, ProgramError};
+use aya::programs::{FEntry, Lsm, ProgramError};
 use turnkey_abi::column;
+use turnkey_abi::syscalls::on;
 use turnkey_policy::AttemptKind;
 
 use crate::btf;
@@ -13,6 +14,7 @@ use crate::compile::Rules;
 use crate::load::Object;
 use crate::load::program;
 use crate::open::{OpenError, explain_program, pin_failed, read_btf};
+use crate::tier::Tier;
 
 /// A hook and the program for it.
 struct Hook {
@@ -20,8 +22,18 @@ struct Hook {
     name: &'static str,
     /// The program's name in the object.
     program: &'static str,
+    way: Way,
     /// Condition under which the hook has an answer.
     need: Need,
+}
+
+/// Ways in which the kernel asks a program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As a security module, by BPF LSM: it does what the answer says.
+    Module,
+    /// At the entry of the function that asks the security modules: nobody heeds the answer.
+    Entry,
 }
 
 /// Conditions under which a hook has an answer to give. A hook that could only ever say yes is left out: it would cost
@@ -40,36 +52,59 @@ pub(crate) enum Need {
     Kind(AttemptKind),
 }
 
-/// A table of hooks. The program for each is named after it.
+/// A table of hooks that are asked in one way. The program for each is named after it.
 macro_rules! hooks {
-    ($($name:ident $need:expr,)*) => {
+    ($prefix:literal $way:ident: $($name:ident $need:expr,)*) => {
         &[$(Hook {
             name: stringify!($name),
-            program: concat!("lsm_", stringify!($name)),
+            program: concat!($prefix, stringify!($name)),
+            way: Way::$way,
             need: $need,
         },)*]
     };
 }
 
-/// Every hook that the object has a program for.
-const HOOKS: &[Hook] = hooks! {
+/// Columns of the rules about making a file or writing to it, by whatever call.
+const MADE: Need = Need::Columns(&[column::WRITE, column::own(on::MKNOD)]);
+/// Columns of the rules about modes and owners, of which access control lists are a way to change.
+const ACCESS: Need = Need::Columns(&[column::CHMOD, column::own(on::CHOWN)]);
+/// Columns of the rules about extended attributes, of which some are access control lists.
+const MARKED: Need = Need::Columns(&[column::CHMOD, column::ATTRIBUTE, column::own(on::XATTR)]);
+const EMPTIED: Need = Need::Columns(&[column::WRITE, column::own(on::TRUNCATE)]);
+const LINKED: Need = Need::Columns(&[column::LINK, column::AWAY, column::WRITE]);
+const RENAMED: Need = Need::Columns(&[column::RENAME, column::AWAY, column::WRITE]);
+const UNLINKED: Need = Need::Columns(&[column::UNLINK, column::WRITE]);
+const REMOVED: Need = Need::Columns(&[column::UNLINK, column::WRITE, column::own(on::RMDIR)]);
+const ENTERED: Need = Need::Columns(&[column::WRITE, column::own(on::MKDIR)]);
+const POINTED: Need = Need::Columns(&[
+    column::WRITE,
+    column::AWAY,
+    column::READ,
+    column::own(on::SYMLINK),
+]);
+const TIMED: Need = Need::Columns(&[column::ATTRIBUTE, column::own(on::UTIMENS)]);
+
+/// Every hook by which BPF LSM asks.
+const MODULES: &[Hook] = hooks! {
+    "lsm_" Module:
     file_open Need::Tier,
     bprm_check_security Need::Tier,
     file_receive Need::Always,
-    path_link Need::Columns(&[column::LINK, column::AWAY]),
-    path_rename Need::Columns(&[column::RENAME, column::AWAY]),
-    path_unlink Need::Columns(&[column::UNLINK, column::WRITE]),
-    path_rmdir Need::Columns(&[column::UNLINK]),
-    path_chmod Need::Columns(&[column::CHMOD]),
-    path_chown Need::Columns(&[column::CHMOD]),
-    inode_set_acl Need::Columns(&[column::CHMOD]),
-    inode_remove_acl Need::Columns(&[column::CHMOD]),
-    inode_setxattr Need::Columns(&[column::CHMOD]),
-    inode_removexattr Need::Columns(&[column::CHMOD]),
-    path_truncate Need::Columns(&[column::WRITE]),
-    path_mknod Need::Columns(&[column::WRITE]),
-    path_mkdir Need::Columns(&[column::WRITE]),
-    path_symlink Need::Columns(&[column::WRITE]),
+    path_link LINKED,
+    path_rename RENAMED,
+    path_unlink UNLINKED,
+    path_rmdir REMOVED,
+    path_chmod ACCESS,
+    path_chown ACCESS,
+    inode_set_acl ACCESS,
+    inode_remove_acl ACCESS,
+    inode_setxattr MARKED,
+    inode_removexattr MARKED,
+    path_truncate EMPTIED,
+    file_truncate EMPTIED,
+    path_mknod MADE,
+    path_mkdir ENTERED,
+    path_symlink POINTED,
     mmap_file Need::Map,
     file_mprotect Need::Map,
     socket_create Need::Always,
@@ -99,29 +134,87 @@ const HOOKS: &[Hook] = hooks! {
     uring_allowed Need::Kind(AttemptKind::IoUring),
 };
 
+/// The hooks about names and attributes that are asked at the entry of the kernel's functions, where BPF LSM does not
+/// ask.
+const ENTRIES: &[Hook] = hooks! {
+    "entry_" Entry:
+    path_link LINKED,
+    path_rename RENAMED,
+    path_unlink UNLINKED,
+    path_rmdir REMOVED,
+    path_chmod ACCESS,
+    path_chown ACCESS,
+    inode_set_acl ACCESS,
+    inode_remove_acl ACCESS,
+    inode_setxattr MARKED,
+    inode_removexattr MARKED,
+    path_truncate EMPTIED,
+    file_truncate EMPTIED,
+    path_mknod MADE,
+    path_mkdir ENTERED,
+    path_symlink POINTED,
+};
+
+/// The hooks that are asked so on either tier: no rule can deny what they decide on.
+const TOLD: &[Hook] = hooks! {
+    "entry_" Entry:
+    inode_setattr TIMED,
+};
+
+/// Every hook of a tier.
+fn of(tier: Tier) -> impl Iterator<Item = &'static Hook> {
+    let own = match tier {
+        Tier::Lsm => MODULES,
+        Tier::Tracepoint => ENTRIES,
+    };
+    own.iter().chain(TOLD)
+}
+
 /// The hooks that answer, and those that this kernel does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
     /// Attached.
     pub attached: Vec<&'static str>,
-    /// Unknown to the kernel: what they would guard is left to the other layers.
+    /// Unknown to the kernel, or it lets no program be attached there: what they would guard is left to the other
+    /// layers, and on the tracepoint tier to the arguments of the calls.
     pub missing: Vec<&'static str>,
 }
 
 impl Hooks {
-    /// The hooks that the running kernel could be asked by, whatever the rules, and those that it
+    /// The hooks that the running kernel could be asked by on the lsm tier, whatever the rules, and those that it
     /// does not have. Nothing is attached.
     ///
     /// # Errors
     /// When the kernel does not describe itself.
     pub fn here() -> Result<KnownHooks, OpenError> {
-        let functions: Vec<_> = HOOKS.iter().map(function).collect();
+        let hooks: Vec<_> = of(Tier::Lsm).collect();
+        let functions: Vec<_> = hooks.iter().map(|hook| function(hook)).collect();
         let known = btf::has_functions(&read_btf()?, &functions)?;
-        let missing = HOOKS.iter().zip(&known).filter(|(_, known)| !**known);
+        let missing = hooks.iter().zip(&known).filter(|(_, known)| !**known);
         Ok(KnownHooks {
-            all: HOOKS.len(),
+            all: hooks.len(),
             missing: missing.map(|(hook, _)| hook.name).collect(),
         })
+    }
+
+    /// True when acts on names are decided on by the kernel's own objects.
+    #[must_use]
+    pub(crate) fn know_names(&self) -> bool {
+        let mut missing = self.missing.iter();
+        !self.attached.is_empty() && !missing.any(|hook| hook.starts_with("path_"))
+    }
+
+    /// The lack of hooks on a tier, for people; `None` when all that the rules need are there.
+    #[must_use]
+    pub fn lack(&self, tier: Tier) -> Option<String> {
+        match (tier, &*self.attached, &*self.missing) {
+            (_, _, []) => None,
+            (Tier::Tracepoint, [], _) => Some(String::from(
+                "acts on names and attributes of files are known by their arguments alone, as this kernel lets no \
+                 program be attached to its functions",
+            )),
+            (_, _, missing) => Some(format!("this kernel does not have {}", missing.join(", "))),
+        }
     }
 }
 
@@ -136,64 +229,115 @@ pub struct KnownHooks {
 
 /// The kernel's function that a program for the hook is attached to.
 fn function(hook: &Hook) -> String {
-    format!("bpf_lsm_{}", hook.name)
+    match hook.way {
+        Way::Module => format!("bpf_lsm_{}", hook.name),
+        Way::Entry => format!("security_{}", hook.name),
+    }
 }
 
-/// Loads and attaches a program for each hook that the rules need and the kernel has.
-pub(crate) fn attach(object: &mut Object, rules: &Rules) -> Result<Hooks, OpenError> {
+/// Loads a program for each hook of the tier that is wanted, and hands each to `attach`. The others are missing.
+fn each(
+    object: &mut Object,
+    tier: Tier,
+    wanted: impl Fn(&Hook) -> bool,
+    mut attach: impl FnMut(&mut Object, &'static Hook) -> Result<(), OpenError>,
+) -> Result<Hooks, OpenError> {
     let mut hooks = Hooks::default();
-    for hook in HOOKS.iter().filter(|hook| rules.need(hook.need)) {
-        match load(object, hook)? {
-            Some(program) => {
-                program
-                    .attach()
-                    .map_err(|source| explain_program(hook.program, source))?;
-                hooks.attached.push(hook.name);
-            }
-            None => hooks.missing.push(hook.name),
+    for hook in of(tier).filter(|hook| wanted(hook)) {
+        let is_possible = hook.way == Way::Module || object.takes_entries;
+        if is_possible && load(object, hook)? {
+            attach(object, hook)?;
+            hooks.attached.push(hook.name);
+        } else {
+            hooks.missing.push(hook.name);
         }
     }
     Ok(hooks)
 }
 
-/// Loads and attaches a program for each hook that the kernel has, until the links are taken out of
+/// Loads and attaches a program for each hook that the rules need and the kernel has.
+pub(crate) fn attach(object: &mut Object, rules: &Rules) -> Result<Hooks, OpenError> {
+    let wanted = |hook: &Hook| rules.need(hook.need);
+    each(object, rules.tier, wanted, |object, hook| {
+        let ebpf = &mut object.ebpf;
+        let attached = match hook.way {
+            Way::Module => program::<Lsm>(ebpf, hook.program)?.attach().map(drop),
+            Way::Entry => program::<FEntry>(ebpf, hook.program)?.attach().map(drop),
+        };
+        attached.map_err(|source| explain_program(hook.program, source))
+    })
+}
+
+/// Loads and attaches a program for each hook of a tier that the kernel has, until the links are taken out of
 /// this directory. The programs' names.
 pub(crate) fn attach_all_in(
     object: &mut Object,
+    tier: Tier,
     links: &Path,
 ) -> Result<Vec<&'static str>, OpenError> {
     let mut attached = Vec::new();
-    for hook in HOOKS {
-        let Some(program) = load(object, hook)? else {
-            continue;
-        };
-        let link = program
-            .attach()
-            .and_then(|id| program.take_link(id))
-            .map_err(|source| explain_program(hook.program, source))?;
-        let path = links.join(hook.program);
-        FdLink::from(link).pin(&path).map_err(pin_failed(&path))?;
-        attached.push(hook.program);
-    }
+    each(
+        object,
+        tier,
+        |_| true,
+        |object, hook| {
+            let path = links.join(hook.program);
+            let link =
+                link(object, hook).map_err(|source| explain_program(hook.program, source))?;
+            link.pin(&path).map_err(pin_failed(&path))?;
+            attached.push(hook.program);
+            Ok(())
+        },
+    )?;
     Ok(attached)
 }
 
-/// Of the hooks that are asked, those that the rules need.
-pub(crate) fn needed(rules: &Rules, asked: &[String]) -> Hooks {
-    let needed = HOOKS.iter().filter(|hook| rules.need(hook.need));
-    let (attached, missing): (Vec<_>, Vec<_>) = needed
-        .map(|hook| hook.name)
-        .partition(|name| asked.iter().any(|asked| asked == name));
-    Hooks { attached, missing }
+/// Attaches a program, as long as the link is held.
+fn link(object: &mut Object, hook: &Hook) -> Result<FdLink, ProgramError> {
+    let ebpf = &mut object.ebpf;
+    let program = ebpf.program_mut(hook.program);
+    let program = program.ok_or(ProgramError::UnexpectedProgramType)?;
+    match hook.way {
+        Way::Module => {
+            let program: &mut Lsm = program.try_into()?;
+            let link = program.attach().and_then(|id| program.take_link(id))?;
+            Ok(link.into())
+        }
+        Way::Entry => {
+            let program: &mut FEntry = program.try_into()?;
+            let link = program.attach().and_then(|id| program.take_link(id))?;
+            Ok(link.into())
+        }
+    }
 }
 
-/// Loads the program for a hook; `None` when the kernel does not have that hook, and the tier can do
-/// without.
-fn load<'a>(object: &'a mut Object, hook: &Hook) -> Result<Option<&'a mut Lsm>, OpenError> {
-    let program: &mut Lsm = program(&mut object.ebpf, hook.program)?;
-    match program.load(hook.name, &object.btf) {
-        Ok(()) => Ok(Some(program)),
-        Err(error) if is_unknown(&error) && !matches!(hook.need, Need::Tier) => Ok(None),
+/// Of the programs at hooks that are attached for all, those that the rules need.
+pub(crate) fn needed(rules: &Rules, asked: &[String]) -> Hooks {
+    let needed = of(rules.tier).filter(|hook| rules.need(hook.need));
+    let is_asked = |hook: &&Hook| asked.iter().any(|asked| asked == hook.program);
+    let (attached, missing): (Vec<_>, Vec<_>) = needed.partition(is_asked);
+    let names = |hooks: Vec<&'static Hook>| hooks.iter().map(|hook| hook.name).collect();
+    Hooks {
+        attached: names(attached),
+        missing: names(missing),
+    }
+}
+
+/// True for the name of a program at a hook.
+pub(crate) fn is_program(name: &str) -> bool {
+    name.starts_with("lsm_") || name.starts_with("entry_")
+}
+
+/// Loads the program for a hook; `false` when the kernel does not have that hook, and the tier can do without.
+fn load(object: &mut Object, hook: &Hook) -> Result<bool, OpenError> {
+    let Object { ebpf, btf, .. } = object;
+    let loaded = match hook.way {
+        Way::Module => program::<Lsm>(ebpf, hook.program)?.load(hook.name, btf),
+        Way::Entry => program::<FEntry>(ebpf, hook.program)?.load(&function(hook), btf),
+    };
+    match loaded {
+        Ok(()) => Ok(true),
+        Err(error) if is_unknown(&error) && !matches!(hook.need, Need::Tier) => Ok(false),
         Err(error) => Err(explain_program(hook.program, error)),
     }
 }

@@ -7,13 +7,14 @@ use std::thread;
 
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
+use aya_obj::btf::BtfKind;
 use turnkey_abi::{ABI_SYMBOL, ABI_VERSION};
 
 use crate::btf;
 use crate::interruption::in_one_go;
 use crate::open::{OpenError, explain_load, explain_program, pin_failed, read_btf};
 use crate::programs::GROUP_HOOKS;
-use crate::sys::OffsetsValue;
+use crate::sys::{self, OffsetsValue};
 use crate::tier::Tier;
 use crate::tracepoints::{Tracepoint, tracepoints};
 
@@ -21,6 +22,8 @@ use crate::tracepoints::{Tracepoint, tracepoints};
 pub(crate) struct Object {
     pub(crate) ebpf: Ebpf,
     pub(crate) btf: Btf,
+    /// The kernel lets programs be attached to its functions.
+    pub(crate) takes_entries: bool,
     tracepoints: &'static [Tracepoint],
 }
 
@@ -38,7 +41,8 @@ pub(crate) fn object(
     for map in ["JAILS", "SLOT_DATA", "RECORDS", "VERDICTS"] {
         loader.map_max_entries(map, slots);
     }
-    if tier == Tier::Tracepoint {
+    let takes_entries = tier == Tier::Lsm || takes_entries(&btf);
+    if !takes_entries {
         // Seven megabytes that would not be used.
         loader.map_max_entries("HOOK_SCRATCH", 1);
     }
@@ -52,8 +56,15 @@ pub(crate) fn object(
     Ok(Object {
         ebpf,
         btf,
+        takes_entries,
         tracepoints: tracepoints(by_perf),
     })
+}
+
+/// True when the kernel lets programs be attached to its functions: it has trampolines, and no lockdown.
+fn takes_entries(btf: &Btf) -> bool {
+    let function = btf.id_by_type_name_kind("security_path_rename", BtfKind::Func);
+    function.is_ok_and(sys::takes_entries)
 }
 
 impl Object {
@@ -63,6 +74,7 @@ impl Object {
             ebpf,
             btf,
             tracepoints,
+            ..
         } = self;
         // The dearest first: calls are what most is asked about.
         let names = tracepoints.iter().map(|tracepoint| tracepoint.program);

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use aya::maps::MapError;
 use nix::errno::Errno;
-use turnkey_abi::{FILTERED_WORDS, Jail, column, network, started};
+use turnkey_abi::{FILTERED_WORDS, Jail, column, hooks, network, started};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
@@ -149,10 +149,15 @@ impl Monitor {
         self.rules.know(found);
     }
 
-    /// The hooks of BPF LSM that answer; `None` on the other tier.
+    /// The kernel's hooks that are asked, of those that the rules need.
     #[must_use]
-    pub fn hooks(&self) -> Option<&Hooks> {
-        self.loaded.hooks.as_ref()
+    pub fn hooks(&self) -> &Hooks {
+        &self.loaded.hooks
+    }
+
+    /// True when the kernel heeds what hooks answer.
+    fn prevents(&self) -> bool {
+        self.rules.tier == Tier::Lsm
     }
 
     /// Proves that rules act: under built-in rules, a child in the given cgroup is refused whatever
@@ -185,7 +190,7 @@ impl Monitor {
         let seen = self.fly_all(leaf, cgroup_id);
         drop(links);
         let mapped = self.rules.need(Need::Map);
-        canary::recorded(&seen?, self.loaded.hooks.is_some(), mapped)
+        canary::recorded(&seen?, self.prevents(), mapped)
     }
 
     /// The ends of the canaries: by an open, by an exec, and by a mapping where rules speak of one.
@@ -210,7 +215,7 @@ impl Monitor {
             };
             self.enter(cgroup_id, jail)
                 .map_err(canary::prepare("watching its cgroup"))?;
-            let flown = canary::fly(cgroup, end, self.loaded.hooks.is_some());
+            let flown = canary::fly(cgroup, end, self.prevents());
             let left = self.loaded.maps.leave(cgroup_id);
             seen.append(&mut self.take_canary_events());
             flown?;
@@ -262,7 +267,11 @@ impl Monitor {
             strict: self.rules.strict.into(),
             notes_calls: self.notes_calls.into(),
             has_roles: self.rules.have_roles().into(),
-            has_hooks: (self.rules.tier == Tier::Lsm).into(),
+            hooks: match self.rules.tier {
+                Tier::Lsm => hooks::HEEDED,
+                Tier::Tracepoint if self.loaded.hooks.know_names() => hooks::SEEN,
+                Tier::Tracepoint => hooks::NONE,
+            },
             // In a group that is nobody's jail no exec is the start of a command, and no filter of turnkey's answers.
             started: if self.is_tree {
                 started::TOLD

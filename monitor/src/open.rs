@@ -18,7 +18,6 @@ use crate::object::ObjectFile;
 use crate::programs::Programs;
 use crate::shared::{self, SharedError};
 use crate::slot::{Slot, SlotMaps};
-use crate::tier::Tier;
 
 /// Errors of starting the monitor. Nothing of it is left in the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -124,8 +123,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// The programs, attached as far as they need no cgroup, their maps, and a slot.
 pub(crate) struct Loaded {
     pub(crate) programs: Programs,
-    /// The hooks of BPF LSM, on its tier.
-    pub(crate) hooks: Option<Hooks>,
+    /// The kernel's hooks that ask.
+    pub(crate) hooks: Hooks,
     pub(crate) maps: Maps,
     pub(crate) slot: Slot,
     /// Kept from looking for programs that are loaded for all.
@@ -142,7 +141,7 @@ pub(crate) fn open(object: &ObjectFile<'_>, rules: &Rules) -> Result<Loaded, Ope
     };
     match shared {
         Some(shared) => Ok(Loaded {
-            hooks: (rules.tier == Tier::Lsm).then(|| hooks::needed(rules, &shared.hooks)),
+            hooks: hooks::needed(rules, &shared.hooks),
             programs: shared.programs,
             maps: shared.maps,
             slot: shared.slot,
@@ -182,10 +181,7 @@ pub(crate) fn own(object: &[u8], rules: &Rules, level: u32) -> Result<Loaded, Op
         Ok::<(), OpenError>(())
     })?;
     object.attach()?;
-    let hooks = match rules.tier {
-        Tier::Lsm => Some(hooks::attach(&mut object, rules)?),
-        Tier::Tracepoint => None,
-    };
+    let hooks = hooks::attach(&mut object, rules)?;
     Ok(Loaded {
         #[cfg(feature = "log")]
         lines: Some(crate::log::Lines::of(&mut object.ebpf)),

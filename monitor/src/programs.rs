@@ -64,6 +64,7 @@ impl Programs {
                 Program::BtfTracePoint(program) => program.unload(),
                 Program::TracePoint(program) => program.unload(),
                 Program::Lsm(program) => program.unload(),
+                Program::FEntry(program) => program.unload(),
                 Program::CgroupSockAddr(program) => program.unload(),
                 Program::CgroupSock(program) => program.unload(),
                 _ => Err(ProgramError::UnexpectedProgramType),

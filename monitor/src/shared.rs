@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 use aya::maps::{Map, MapData};
 
+use crate::hooks::is_program;
 use crate::interruption::interrupts_tracepoints_here;
 use crate::maps::{Maps, NAMES};
 use crate::object::ObjectFile;
@@ -53,7 +54,7 @@ const TIER_HOOK: &str = "file_open";
 /// The parts that a run takes from the programs that are loaded for all.
 pub(crate) struct Shared {
     pub(crate) programs: Programs,
-    /// The hooks of BPF LSM that are asked.
+    /// The names of the programs at the kernel's hooks.
     pub(crate) hooks: Vec<String>,
     pub(crate) maps: Maps,
     pub(crate) slot: Slot,
@@ -85,8 +86,7 @@ fn take(folder: &Folder) -> Result<Shared, OpenError> {
     let mut maps = maps(folder)?;
     let links = links(folder)?;
     let attached = links.iter().map(|(name, _)| name);
-    let hooks = attached.filter_map(|name| name.strip_prefix("lsm_"));
-    let hooks: Vec<_> = hooks.map(str::to_owned).collect();
+    let hooks: Vec<_> = attached.filter(|name| is_program(name)).cloned().collect();
     let slot = claim::take(folder, &mut maps)?;
     Ok(Shared {
         programs: Programs::Shared {
@@ -145,7 +145,7 @@ fn programs(folder: &Folder, hooks: &[String]) -> Result<Vec<(String, OwnedFd)>,
     let tracepoints = tracepoints(interrupts_tracepoints_here()).iter();
     let tracepoints = tracepoints.map(|tracepoint| tracepoint.program.to_owned());
     let groups = GROUP_HOOKS.iter().map(|(name, _)| (*name).to_owned());
-    let hooks = hooks.iter().map(|hook| format!("lsm_{hook}"));
+    let hooks = hooks.iter().cloned();
     opened(&folder.programs(), tracepoints.chain(groups).chain(hooks))
 }
 

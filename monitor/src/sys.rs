@@ -15,7 +15,7 @@ mod ring;
 mod slot_data;
 mod table;
 
-pub(crate) use bpf::{GroupHook, link_to_group, missed_runs, pin, pinned};
+pub(crate) use bpf::{GroupHook, link_to_group, missed_runs, pin, pinned, takes_entries};
 pub(crate) use bytes::{VALUE as BYTES_VALUE, map_bytes, mapped_bytes};
 pub(crate) use ring::Ring;
 pub(crate) use slot_data::SharedSlotData;

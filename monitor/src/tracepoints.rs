@@ -48,6 +48,7 @@ const WHOLE: &[Tracepoint] = &[
     direct("sched_process_exec"),
     direct("sched_process_fork"),
     direct("sched_process_exit"),
+    direct("signal_generate"),
 ];
 
 /// In the order in which they are attached, which is that of their runs: what perf's program of exec
@@ -59,6 +60,7 @@ const BY_PERF: &[Tracepoint] = &[
     perf("perf_sched_process_exit", "sched", "sched_process_exit"),
     direct("sched_process_exec"),
     direct("sched_process_fork"),
+    direct("signal_generate"),
 ];
 
 /// Tracepoint programs that are loaded.

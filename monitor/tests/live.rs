@@ -19,6 +19,7 @@ mod live {
     mod look;
     mod map;
     mod network;
+    mod objects;
     mod open;
     mod perf;
     mod policies;

@@ -199,7 +199,7 @@ pub enum AttemptKind {
     /// alone, and cannot deny
     Stat,
     /// utimensat(2), setxattr(2), removexattr(2), file_setattr(2) and their relatives: times and extended attributes, but for
-    /// access control lists, which are a `chmod`. A rule goes by the argument alone, and cannot deny
+    /// access control lists, which are a `chmod`. A rule cannot deny
     Attribute,
     /// mkdir(2), mkdirat(2): rules on `open` for writing decide as well
     Mkdir,
@@ -209,14 +209,14 @@ pub enum AttemptKind {
     Symlink,
     /// mknod(2), mknodat(2), but for devices, which the filter refuses: rules on `open` for writing decide as well
     Mknod,
-    /// truncate(2), which names a file and opens none: rules on `open` for writing decide as well
+    /// truncate(2), which names a file and opens none: rules on `open` for writing decide as well; and ftruncate(2), by a descriptor
     Truncate,
     /// chown(2) and its relatives: rules on `chmod` decide as well
     Chown,
-    /// utimensat(2) and its relatives: rules on `attribute` decide as well. A rule goes by the argument alone, and cannot deny
+    /// utimensat(2) and its relatives: rules on `attribute` decide as well. A rule cannot deny
     Utimens,
     /// setxattr(2), removexattr(2) and their relatives, but for access control lists: rules on `attribute` decide as well. A rule
-    /// goes by the argument alone, and cannot deny
+    /// cannot deny
     Xattr,
     /// kill(2), tkill(2), tgkill(2), rt_sigqueueinfo(2), rt_tgsigqueueinfo(2): a signal other than 0 to others than the calling
     /// process. A rule cannot deny

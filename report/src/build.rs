@@ -113,6 +113,7 @@ impl Report {
             lost: events.lost.values().sum(),
             rules: &observations.findings,
             sigsys: sigsys(&observations.processes, ending),
+            outsider: inputs.evidence.outsider.as_ref(),
             limit: limit_words(policy, ending, inputs.usage.as_ref()),
             met: &met,
             disk,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use turnkey_facts::{Limit, Status};
+use turnkey_facts::{Limit, Outsider, Status};
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub struct Evidence {
     /// The count of numbers that the kernel gave to events; where it is not known, no event came
     /// after the last one there is.
     pub records: Option<u64>,
+    /// The process outside of the jail that ended one in it by a signal.
+    pub outsider: Option<Outsider>,
 }
 
 /// Besides events that did not fit the rings there are records that were no records, runs of a
@@ -113,6 +115,7 @@ impl From<turnkey_facts::Evidence> for Evidence {
             watched: true,
             lost,
             records: Some(evidence.records),
+            outsider: evidence.outsider,
         }
     }
 }

@@ -67,6 +67,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
             watched: true,
             lost: std::collections::BTreeMap::new(),
             records: None,
+            outsider: None,
         },
         observations: aggregator.finish(),
         engine,
@@ -499,6 +500,7 @@ fn lost_events_are_counted_once() {
             watched: true,
             lost,
             records: None,
+            outsider: None,
         },
         ..inputs(&policy, &story)
     });

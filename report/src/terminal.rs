@@ -513,7 +513,7 @@ pub(super) fn ending(report: &Report) -> String {
 }
 
 /// As in signal(7).
-pub(super) fn signal_name(signal: i32) -> String {
+pub(crate) fn signal_name(signal: i32) -> String {
     const NAMES: &[(i32, &str)] = &[
         (libc::SIGHUP, "SIGHUP"),
         (libc::SIGINT, "SIGINT"),

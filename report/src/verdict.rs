@@ -24,7 +24,7 @@
 //!
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not
-//! seen), `turnkey:late` (`info`: processes were there before turnkey), `turnkey:outside` (`low`: a `SIGKILL` that is not turnkey's ended the run before its end), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
+//! seen), `turnkey:late` (`info`: processes were there before turnkey), `turnkey:outside` (`low`: a signal from outside ended a process of the jail, or a `SIGKILL` of which it is not known who sent it ended the run), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
 //! limit ended the run), `turnkey:disk` (`info`: the workspace could take no more) and those of [`super::met`] (`info`). The heaviest come first; one that would lift the sum over 100
 //! adds only the rest, so that the scores always add up.
 //!
@@ -53,6 +53,7 @@ use super::behaviour;
 use super::clock::Clock;
 use super::ending::{AttachmentEnding, Ending, NotStarted, RunEnding};
 use super::model::{Finding, Status, Verdict};
+use super::terminal::signal_name;
 use super::text::escape;
 
 /// The prefix of the ids of turnkey's own findings.
@@ -84,6 +85,8 @@ pub struct Facts<'a> {
     pub accepted: &'a [AcceptedFinding],
     /// The start of the run.
     pub clock: &'a Clock,
+    /// The process outside of the jail that ended one in it by a signal, unless it was turnkey.
+    pub outsider: Option<&'a facts::Outsider>,
     /// Processes that ended by `SIGSYS`.
     pub sigsys: u64,
     /// The sentence about the limit that ended the run, if one did.
@@ -256,7 +259,8 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
             &reason,
         )
     });
-    let outside = cut_short(facts.ending).map(|words| own(OUTSIDE, Severity::Low, 1, words));
+    let outside = cut_short(facts.ending, facts.outsider);
+    let outside = outside.map(|words| own(OUTSIDE, Severity::Low, 1, &words));
     let sigsys = (facts.sigsys > 0).then(|| {
         let reason = "ended by SIGSYS, as the filter ends what calls the kernel through another architecture's table";
         own(SIGSYS, Severity::Medium, facts.sigsys, reason)
@@ -289,15 +293,19 @@ fn late(ending: &Ending) -> Option<Finding> {
     }
 }
 
-/// The words on a `SIGKILL` that cut short what there was to see; `None` when it is known who ended the run.
-fn cut_short(ending: &Ending) -> Option<&'static str> {
+/// The words on a signal that cut short what there was to see; `None` when nobody outside of the jail sent one, or
+/// turnkey ended the run.
+fn cut_short(ending: &Ending, outsider: Option<&facts::Outsider>) -> Option<String> {
     let Ending::Ran(ran) = ending else {
         return None;
     };
     if ran.condemned || ran.killed_for_loss || ran.limit.is_some() || ran.interrupted.is_some() {
         return None;
     }
-    match ran.status {
+    if let Some(outsider) = outsider {
+        return Some(sent_by(outsider));
+    }
+    let words = match ran.status {
         facts::Status::Unknown => Some(
             "the jail's first process was killed, and not by turnkey: by somebody or something outside of the jail, such as an administrator or the host's out-of-memory killer; what the program would have done is not known",
         ),
@@ -305,7 +313,24 @@ fn cut_short(ending: &Ending) -> Option<&'static str> {
             "the command was killed by SIGKILL, and not by turnkey: by a process of the jail, or from outside of it; what it would have done is not known",
         ),
         _ => None,
-    }
+    };
+    words.map(str::to_owned)
+}
+
+/// The words on a signal from outside, with its sender.
+fn sent_by(outsider: &facts::Outsider) -> String {
+    let whom = match outsider.target {
+        1 => "the jail's first process".to_owned(),
+        target => format!("process {target} of the jail"),
+    };
+    format!(
+        "{whom} was ended by {}, which process {} of the host (`{}`, user {}) sent from outside of the jail; what it would \
+         have done is not known",
+        signal_name(outsider.signal),
+        outsider.pid,
+        escape(outsider.name()),
+        outsider.uid,
+    )
 }
 
 fn own(id: &str, severity: Severity, count: u64, reason: &str) -> Finding {

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Context;
 use nix::libc::{SIGKILL, SIGXFSZ};
 use turnkey_facts::{
-    ChangedFile, LayerReport, Limit, MetLimit, Passage, Publication, Status, Usage, Written,
+    ChangedFile, LayerReport, Limit, MetLimit, Outsider, Passage, Publication, Status, Usage,
+    Written,
 };
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
@@ -48,9 +49,12 @@ impl RunOutcome {
         course: &RunCourse,
         condemned: bool,
         exit: JailExit,
-        (monitor, evidence): (LayerReport, Evidence),
+        (monitor, mut evidence): (LayerReport, Evidence),
         streams: [RelayedStream; 2],
     ) -> RunOutcome {
+        // What turnkey sends is its caller's will, or the end of the run.
+        let own = |outsider: &Outsider| outsider.pid == std::process::id();
+        evidence.outsider = evidence.outsider.filter(|outsider| !own(outsider));
         let met = own_limit(&exit).filter(|_| course.ended_by_itself());
         let ran = RunEnding {
             status: exit.status,

@@ -271,7 +271,7 @@ pub fn is_optional(policy: &Policy) -> bool {
 fn effective(tier: Tier, monitor: &Monitor) -> String {
     let hooks = monitor.hooks();
     let mut told = tier.name().to_owned();
-    if let Some(hooks) = hooks {
+    if !hooks.attached.is_empty() {
         told += &format!(", {} hooks", hooks.attached.len());
     }
     if monitor.is_shared() {
@@ -280,8 +280,8 @@ fn effective(tier: Tier, monitor: &Monitor) -> String {
     if let Some(error) = monitor.untrusted() {
         told += &format!(", programs loaded for this run alone: {error}");
     }
-    if let Some(hooks) = hooks.filter(|hooks| !hooks.missing.is_empty()) {
-        told += &format!("; this kernel does not have {}", hooks.missing.join(", "));
+    if let Some(lack) = hooks.lack(tier) {
+        told += &format!("; {lack}");
     }
     told
 }

@@ -519,7 +519,15 @@ fn j71_a_program_that_ended_in_time_was_in_time() {
 fn j72_a_run_that_was_ended_from_outside_is_not_clean() {
     let control = Run::new().shell("exit 0");
     control.expect(control.at("/verdict") == "clean", "the control");
-    for whom in ["init", "program"] {
+    let own = Run::new().shell("kill -SEGV $$");
+    own.expect(own.code == 139, "a program can end itself");
+    own.expect(own.at("/verdict") == "clean", "and nobody else did");
+    for (whom, signal) in [
+        ("init", Signal::SIGKILL),
+        ("program", Signal::SIGKILL),
+        ("program", Signal::SIGSEGV),
+        ("program", Signal::SIGTERM),
+    ] {
         let run = Run::new();
         let started = Instant::now();
         let (child, sleeper) = start_sleeper(&run);
@@ -531,12 +539,17 @@ fn j72_a_run_that_was_ended_from_outside_is_not_clean() {
         } else {
             Pid::from_raw(program)
         };
-        kill(pid, Signal::SIGKILL).expect("it is there");
+        kill(pid, signal).expect("it is there");
         let ran = run.end(child, started);
         ran.expect(ran.at("/verdict") == "inconclusive", whom);
-        ran.expect(ran.code == 137, whom);
+        ran.expect(ran.code == 128 + signal as i32, whom);
         let told = ran.list("/findings").iter();
         let mut told = told.filter(|finding| finding["id"] == "turnkey:outside");
-        ran.expect(told.next().is_some(), "and somebody says why");
+        let reason = told.next().map(|finding| finding["reason"].to_string());
+        let sender = format!("{signal}, which process {} of the host", std::process::id());
+        ran.expect(
+            reason.is_some_and(|reason| reason.contains(&sender)),
+            "and who did it is told",
+        );
     }
 }

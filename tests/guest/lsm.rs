@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use turnkey_tests::{Ran, Run, scratch};
 
+mod relatives;
+
 /// `untrusted` with these rules.
 fn under(rules: &str) -> Run {
     let run = Run::new();

@@ -196,6 +196,13 @@ fn wider(call: u8, regs: u64) -> Arguments {
         class::TIMESAT if second.long() == 0 => mark(descriptor),
         class::XATTRAT | class::TIMESAT => mark(at(first.int(), second.long())),
         class::FXATTR => mark(descriptor),
+        // Writing by a descriptor was decided on when that was opened, and is told only where a rule is about this.
+        class::FTRUNCATE => one(
+            on::OPEN,
+            column::own(on::TRUNCATE),
+            effect::QUIET,
+            descriptor,
+        ),
         _ => one(on::CHMOD, column::CHMOD, 0, descriptor),
     }
 }

@@ -53,6 +53,7 @@ pub const fn column_of(on: u8) -> u32 {
         on::LINK => column::LINK,
         on::RENAME => column::RENAME,
         on::UNLINK => column::UNLINK,
+        on::ATTRIBUTE => column::ATTRIBUTE,
         _ => column::CHMOD,
     }
 }
@@ -140,15 +141,11 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     };
     let effects = read::forgotten(scratch, u64::from(effects)) as u32;
     verdict = naming(scratch, table, effects, Names { old, new }).or(verdict);
+    // No rule can deny a change of times or extended attributes.
+    let prevents = jail.prevents() && act.on != on::ATTRIBUTE;
     let regs = read::current_registers();
-    if is_judged_at_exit(class_of(regs)) {
-        if !verdict.refuses() {
-            if verdict.action != action::LOG || read::notice(jail, who.thread, verdict.rule) {
-                return true;
-            }
-        } else {
-            emit::left(jail, read::mark_told(jail, who.thread));
-        }
+    if is_judged_at_exit(class_of(regs)) && is_left(jail, who, verdict, prevents) {
+        return true;
     }
     if verdict.kills() {
         automaton::execute(jail, who.thread);
@@ -159,11 +156,23 @@ pub fn hook(scratch: &mut Scratch, jail: JailCell, who: Current, act: &Act) -> b
     scratch.record.flags |= flag::FILE;
     scratch.record.raw_len = new_length as u16;
     scratch.record.path_len = put(scratch, new_length, resolved) as u16;
-    if verdict.refuses() {
+    if prevents && verdict.refuses() {
         scratch.record.errno = EPERM;
     }
     emit::finish(scratch, jail, verdict);
     !verdict.refuses()
+}
+
+/// True when the end of the call does all there is to do, of which a verdict is left for it. What is refused here is told
+/// here, and not once more.
+#[inline(always)]
+fn is_left(jail: JailCell, who: Current, verdict: Verdict, prevents: bool) -> bool {
+    let refused = verdict.refuses();
+    if prevents && refused {
+        emit::left(jail, read::mark_told(jail, who.thread));
+        return false;
+    }
+    verdict.action < action::LOG || read::notice(jail, who.thread, (verdict.rule, refused))
 }
 
 /// True when [`leave`] decides once more on a call that such a hook is asked in.
@@ -223,25 +232,35 @@ pub fn make_hook(
     if let Some(link) = link {
         verdict = decide_kernel_aim(scratch, table, who.task, link).forget(scratch);
     }
+    let call = class_of(read::current_registers());
+    let by_open = matches!(call, class::OPEN..=class::OPENAT2);
+    // An open that makes or empties a file is no call of that kind.
+    let own = if by_open { column::WRITE } else { own };
+    // Writing by a descriptor was decided on when that was opened.
+    let asked = if call == class::FTRUNCATE {
+        own
+    } else {
+        column::WRITE
+    };
+    let asked = read::forgotten(scratch, u64::from(asked)) as u32;
+    let own = read::forgotten(scratch, u64::from(own)) as u32;
     let resolved = path::resolve(scratch, who.task, place);
-    let columns = (column::WRITE, column::WRITE);
-    let (of_place, state) = decide_place(scratch, table, resolved, columns);
+    let (of_place, state) = decide_place(scratch, table, resolved, (asked, asked));
     verdict = of_place.or(verdict);
     verdict = by_itself(scratch, table, (resolved, state), own).or(verdict);
     if link.is_some() {
         verdict = below(scratch, table, state, column::WRITE).or(verdict);
     }
     verdict = verdict.forget(scratch);
-    let call = class_of(read::current_registers());
-    let by_open = matches!(call, class::OPEN..=class::OPENAT2);
-    if !verdict.refuses() {
-        // An open is decided on again at its end, with the file that it has opened.
-        let is_silent = verdict.action != action::LOG || by_open;
-        if is_silent || is_judged_at_exit(call) && read::notice(jail, who.thread, verdict.rule) {
-            return true;
-        }
-    } else if by_open || is_judged_at_exit(call) {
-        emit::left(jail, read::mark_told(jail, who.thread));
+    let prevents = jail.prevents();
+    if by_open && (!prevents || !verdict.refuses()) {
+        // It is decided on again at its end, with the file that it has opened.
+        return true;
+    }
+    if (by_open || is_judged_at_exit(call)) && is_left(jail, who, verdict, prevents)
+        || verdict.action < action::LOG
+    {
+        return true;
     }
     if verdict.kills() {
         automaton::execute(jail, who.thread);

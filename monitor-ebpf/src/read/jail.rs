@@ -2,7 +2,7 @@
 
 use turnkey_abi::count::SLOTS;
 use turnkey_abi::syscalls::COUNT;
-use turnkey_abi::{FILTERED_WORDS, Jail};
+use turnkey_abi::{FILTERED_WORDS, Jail, Outsider, hooks};
 
 use super::{apart, opaque};
 
@@ -202,9 +202,27 @@ impl JailCell {
         unsafe { (&raw mut (*self.0).marked).write_volatile(1) };
     }
 
-    /// True when hooks are asked before acts.
+    /// Notes the first process that ended by a signal from outside.
+    #[inline(always)]
+    pub fn note_outsider(self, outsider: Outsider) {
+        // SAFETY: the pointer comes from the map of jails. Two processes that end at once may both write: each is true.
+        unsafe {
+            let first = &raw mut (*self.0).outsider;
+            if (&raw const (*first).signal).read_volatile() == 0 {
+                first.write_volatile(outsider);
+            }
+        }
+    }
+
+    /// True when hooks are asked before acts on names and attributes.
     #[inline(always)]
     pub fn has_hooks(self) -> bool {
-        word!(self, has_hooks).get() != 0
+        word!(self, hooks).get() != hooks::NONE
+    }
+
+    /// True when the kernel heeds what hooks answer.
+    #[inline(always)]
+    pub fn prevents(self) -> bool {
+        word!(self, hooks).get() == hooks::HEEDED
     }
 }

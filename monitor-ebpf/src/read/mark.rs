@@ -16,6 +16,8 @@ impl Mark {
     const TOLD: u64 = 1 << 63;
     /// A hook has told of an address that the call names.
     const ADDRESS: u64 = 1 << 62;
+    /// A rule that acts: what it says of the call is more than is told.
+    const ACTS: u64 = 1 << 61;
     /// Above it is the rest, of which the lower half is the rule.
     const REST: u32 = 32;
 
@@ -38,10 +40,14 @@ pub fn is_address_told(scratch: &Scratch) -> bool {
     scratch.cursor.marked & (Mark::ADDRESS >> Mark::REST) as u32 != 0
 }
 
-/// The rule plus one with which a hook let the act through; 0: none.
+/// The rule plus one that a hook left for the end of the call, or 0; and whether it acts there, or is only told.
 #[inline(always)]
-pub fn noticed(scratch: &Scratch) -> u16 {
-    scratch.cursor.marked as u16
+pub fn noticed(scratch: &Scratch) -> (u16, bool) {
+    let marked = scratch.cursor.marked;
+    (
+        marked as u16,
+        marked & (Mark::ACTS >> Mark::REST) as u32 != 0,
+    )
 }
 
 /// Lets the end of the call that the current thread is in not tell of it once more; `false` without room.
@@ -58,8 +64,9 @@ pub fn mark_address(jail: JailCell, thread: u32) -> bool {
 
 /// Leaves what a rule has to say of the call that the current thread is in for its end; `false` without room.
 #[inline(always)]
-pub fn notice(jail: JailCell, thread: u32, rule: u16) -> bool {
-    keep(jail, thread, u64::from(rule) << Mark::REST)
+pub fn notice(jail: JailCell, thread: u32, (rule, acts): (u16, bool)) -> bool {
+    let acts = if acts { Mark::ACTS } else { 0 };
+    keep(jail, thread, u64::from(rule) << Mark::REST | acts)
 }
 
 #[inline(always)]

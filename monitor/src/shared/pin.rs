@@ -75,10 +75,7 @@ fn fill(folder: &Folder, name: &str, object: &[u8], tier: Tier) -> Result<(), Op
     let mut object = crate::load::object(object, (SLOTS, JAILS), tier, by_perf)?;
     object.load()?;
     object.attach_in(&folder.links())?;
-    let hooks = match tier {
-        Tier::Lsm => hooks::attach_all_in(&mut object, &folder.links())?,
-        Tier::Tracepoint => Vec::new(),
-    };
+    let hooks = hooks::attach_all_in(&mut object, tier, &folder.links())?;
     anchor::attach(name, &object.ebpf, &folder.anchor())?;
     pin_programs(&mut object.ebpf, &folder.programs(), &hooks)?;
     pin_maps(&object.ebpf, &folder.maps())?;

@@ -4,12 +4,12 @@
 //! that finds everything loaded pays for nothing.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_info};
+use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_info, bpf_prog_type};
 use nix::errno::Errno;
 use nix::libc;
 
@@ -61,6 +61,23 @@ pub(crate) fn missed_runs(program: BorrowedFd<'_>) -> nix::Result<u64> {
     attributes.info.info = (&raw mut info).addr() as u64;
     bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attributes)?;
     Ok(info.recursion_misses)
+}
+
+/// True when the kernel lets a program be attached to the entry of its function with this number in its BTF;
+/// `BPF_PROG_LOAD` of one that does nothing.
+pub(crate) fn takes_entries(function: u32) -> bool {
+    // r0 = 0; exit
+    const COUNT: u32 = 2;
+    const NOTHING: [u64; COUNT as usize] = [0xb7, 0x95];
+    const LICENSE: &CStr = c"GPL";
+    let mut attributes = no_attributes();
+    attributes.__bindgen_anon_3.prog_type = bpf_prog_type::BPF_PROG_TYPE_TRACING as u32;
+    attributes.__bindgen_anon_3.expected_attach_type = GroupHook::BPF_TRACE_FENTRY as u32;
+    attributes.__bindgen_anon_3.attach_btf_id = function;
+    attributes.__bindgen_anon_3.insns = NOTHING.as_ptr().addr() as u64;
+    attributes.__bindgen_anon_3.insn_cnt = COUNT;
+    attributes.__bindgen_anon_3.license = LICENSE.as_ptr().addr() as u64;
+    descriptor(bpf_cmd::BPF_PROG_LOAD, &mut attributes).is_ok()
 }
 
 fn no_attributes() -> bpf_attr {

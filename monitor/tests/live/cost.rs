@@ -23,6 +23,7 @@ const BUDGET: &[(&str, u32)] = &[
     ("perf_sched_proc", 60_000),
     ("sched_process_e", 60_000),
     ("sched_process_f", 10_000),
+    ("signal_generate", 2_000),
     // An unspecified address is asked about as several. 6.1 needs 26500 for the first of these, and 9300
     // to 16000 for the others. 7.2 needs 52100 for the second, of which 6.18 needs 26900.
     ("connect4", 40_000),
@@ -77,7 +78,7 @@ fn program_ids() -> Vec<u32> {
 /// Of a hook without a budget of its own.
 fn hook_budget(name: &str) -> Option<u32> {
     // They resolve two paths, and ask several things of each: 6.1 needs 58400 for a rename, and 43700 for a list.
-    let is_change = ["lsm_path_", "lsm_inode_"]
+    let is_change = ["lsm_path_", "lsm_inode_", "lsm_file_truncat", "entry_"]
         .iter()
         .any(|begin| name.starts_with(begin));
     let changes = is_change.then_some(6 * HOOK_BUDGET);

@@ -126,6 +126,8 @@ pub struct Seen {
     pub evidence: Evidence,
     pub condemned: bool,
     pub condemned_for_loss: bool,
+    /// Acts on names and attributes were decided on by the kernel's own objects.
+    pub by_objects: bool,
     /// The system calls that were made, where they were noted.
     pub calls: Vec<&'static str>,
 }
@@ -275,6 +277,7 @@ fn run_rules_in(
     wait_until_empty(&group);
     let condemned = monitor.condemned();
     let condemned_for_loss = monitor.condemned_for_loss();
+    let by_objects = !monitor.hooks().attached.is_empty();
     let calls = monitor.calls().expect("the kernel answers");
     let mut events = Vec::new();
     let evidence = monitor
@@ -286,6 +289,7 @@ fn run_rules_in(
         evidence,
         condemned,
         condemned_for_loss,
+        by_objects,
         calls: calls
             .into_iter()
             .filter_map(turnkey_policy::syscalls::name)

@@ -30,6 +30,7 @@ fn facts<'a>(ending: &'a Ending, rules: &'a [Finding]) -> Facts<'a> {
         weaker: false,
         lost: 0,
         rules,
+        outsider: None,
         sigsys: 0,
         limit,
         met: &[],
@@ -390,4 +391,40 @@ fn killed_for_info(facts: &Facts<'_>) -> bool {
         && judged(facts) == Verdict::Violated
         && facts.complete
         && facts.limit.is_none()
+}
+
+#[test]
+fn a_signal_from_outside_is_told_with_its_sender_and_leaves_nothing_clean() {
+    let outsider = turnkey_facts::Outsider {
+        signal: libc::SIGSEGV,
+        target: 2,
+        pid: 4711,
+        uid: 1000,
+        comm: *b"watch\x1bdog\0\0\0\0\0\0\0",
+    };
+    for status in [Own::Signaled(libc::SIGSEGV), Own::Exited(0)] {
+        let ending = Ending::Ran(RunEnding { status, ..EXITED });
+        let alone = facts(&ending, &[]);
+        assert_eq!(judged(&alone), Verdict::Clean, "the control");
+        let told = Facts {
+            outsider: Some(&outsider),
+            ..alone
+        };
+        assert_eq!(judged(&told), Verdict::Inconclusive);
+        let words = &findings(&told)[0].reason;
+        let expected = "process 2 of the jail was ended by SIGSEGV, which process 4711 of the host (`watch\\x1bdog`, user 1000)";
+        assert!(words.starts_with(expected), "{words}");
+    }
+    let ending = Ending::Ran(RunEnding {
+        interrupted: Some(libc::SIGTERM),
+        ..EXITED
+    });
+    let told = Facts {
+        outsider: Some(&outsider),
+        ..facts(&ending, &[])
+    };
+    assert!(
+        findings(&told).is_empty(),
+        "turnkey was asked to end the run"
+    );
 }

@@ -171,6 +171,7 @@ pub const MACHINES: &[Machine] = &[
             Tests::Module("e2e", "limits::swap"),
             Tests::Module("e2e", "limits::threads"),
             Tests::Module("live", "live::open::"),
+            Tests::Module("live", "live::objects::"),
             Tests::Module("observer", "by_day::"),
         ],
         copies: 2,

@@ -10,7 +10,7 @@ use turnkey_jailer::userns::NamespaceSwitches;
 use turnkey_jailer::{
     GroupNames, JailCgroups as MadeGroups, PlanError, landlock, privileges, rootless, trial,
 };
-use turnkey_monitor::{Available, Hooks, Monitor};
+use turnkey_monitor::{Available, Hooks, Monitor, Tier};
 use turnkey_policy::{Overrides, Policy};
 
 use super::facts::{CallerCapability, CgroupFacts, HostFacts, IdMapped, LandlockFacts, NoGroups};
@@ -201,16 +201,18 @@ fn group_name(of: &str) -> String {
 /// Loads the monitor and lets its canary die, in a group of its own.
 fn monitor(policy: &Policy, hierarchies: Option<&CgroupHierarchies>) -> Result<String, String> {
     let explain = |error: anyhow::Error| advice::in_one_line(&error);
-    let rules = turnkey_monitor::compile(policy, Available::here().tier)
-        .map_err(|error| explain(error.into()))?;
+    let tier = Available::here().tier;
+    let rules = turnkey_monitor::compile(policy, tier).map_err(|error| explain(error.into()))?;
     let mut monitor = Monitor::open(object(), rules).map_err(|error| explain(error.into()))?;
     let hierarchies = hierarchies.ok_or("it is loaded, and there is no group to watch")?;
     let names = GroupNames::new(hierarchies, &group_name("canary"));
     let groups = MadeGroups::create(names).map_err(|error| explain(error.into()))?;
     let proof = monitor.canary(groups.directory(), groups.id());
-    proof
-        .map(|proof| proof.0)
-        .map_err(|error| explain(error.into()))
+    let proof = proof.map_err(|error| explain(error.into()))?;
+    Ok(match monitor.hooks().lack(tier) {
+        Some(lack) if tier == Tier::Tracepoint => format!("{}; {lack}", proof.0),
+        _ => proof.0,
+    })
 }
 
 /// A run of the default profile, whole: nothing else says so surely that it can be enforced.

@@ -1,7 +1,5 @@
 //! Checks of what the monitor stands on, and the tiers it can have.
 
-use turnkey_monitor::Tier;
-
 use super::kernel::{as_root, into_list};
 use super::{CheckFinding, OpenCheck};
 use crate::cmd::doctor::facts::HostFacts;
@@ -140,9 +138,6 @@ fn preemption(facts: &HostFacts) -> CheckFinding {
         Omission::Never => return check.ok("this kernel leaves none out"),
     };
     match programs {
-        LeftOutPrograms::Hooks if facts.tier.tier != Tier::Lsm => {
-            check.ok("this kernel leaves out hooks, which the tracepoint tier has none of")
-        }
         LeftOutPrograms::Hooks => check.limited(
             format!(
                 "a program at a hook is left out while another task of the processor is in it ({certainty}): what it \
