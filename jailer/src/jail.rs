@@ -89,9 +89,11 @@ impl Prepared {
         };
         back.map_err(failed)?;
         owner::prove(pid, self.id.user)?;
-        idmap::write_maps(pid, self.id).map_err(|source| JailError::System {
-            act: "map the jail's user",
-            source,
+        idmap::write_maps(pid, self.orders.inside_id, self.id).map_err(|source| {
+            JailError::System {
+                act: "map the jail's user",
+                source,
+            }
         })?;
         init.send_byte()?;
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());

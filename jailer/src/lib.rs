@@ -94,7 +94,6 @@ pub use groups::own::OwnGroup;
 pub use groups::{CurrentUsage, GroupError, GroupNames, JailCgroups};
 pub use host::{Host, HostError};
 pub use ids::ceilings::UcountCeiling;
-pub use ids::identity::INSIDE_ID;
 pub use ids::idmap::HOST_ID;
 pub use ids::{CallerIds, NamespaceIds, SpareIds};
 pub use jail::{Confining, Held, JailExit, JailNews, Running};

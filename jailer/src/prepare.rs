@@ -20,7 +20,6 @@ use crate::groups::limits::GroupLimit;
 use crate::groups::sweep::PREFIX;
 use crate::groups::{GroupNames, JailCgroups};
 use crate::ids::NamespaceIds;
-use crate::ids::identity::INSIDE_ID;
 use crate::ids::idmap::HostId;
 use crate::ids::userns::NamespaceSwitches;
 use crate::kernel_file;
@@ -146,6 +145,7 @@ impl Plan {
             route_probes: self.route_probes(),
             listeners: self.reach.listeners.len(),
             user: id.in_words(),
+            inside_id: self.policy.identity.id(),
             kept_supplementary_gids: self.bound_groups().len(),
             rlimits: self
                 .rlimits
@@ -171,7 +171,7 @@ impl Plan {
             listeners: self.reach.listeners.clone(),
             route_probes: self.route_probes(),
             ceilings: self.host.ceilings.clone(),
-            inside_id: INSIDE_ID,
+            inside_id: self.policy.identity.id(),
             drops_supplementary_gids: self.host.ids.can_drop_supplementary_gids(),
             root_options: root_options(),
             rootfs: tree.steps,

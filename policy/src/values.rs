@@ -212,10 +212,10 @@ pub(crate) fn user(text: &str) -> Result<String, ValueError> {
             help,
         ));
     }
-    if ["root", "nobody"].contains(&text) {
+    if text == "nobody" {
         return Err(ValueError::new(
-            format!("the jail's own {text} already has this name"),
-            "choose another; the program never runs as root",
+            "the jail's own nobody already has this name",
+            "choose another",
         ));
     }
     Ok(text.to_owned())

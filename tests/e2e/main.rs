@@ -17,6 +17,7 @@ mod filesystem;
 mod guide;
 mod host_network;
 mod hostile;
+mod identity;
 mod interactive;
 mod kernel_objects;
 mod landlock;

@@ -12,7 +12,6 @@ use nix::errno::Errno;
 use turnkey_policy::Layer;
 
 use crate::filter::SeccompFilters;
-use crate::ids::identity::INSIDE_ID;
 use crate::landlock::HandledAccess;
 use crate::process::wire::{ChildFact, ProcText};
 use turnkey_facts::LayerReport;
@@ -44,6 +43,8 @@ pub struct ProofExpectation {
     pub landlock: Option<String>,
     /// The jail's user outside, in words.
     pub user: &'static str,
+    /// The user's and group's number inside.
+    pub inside_id: u32,
     /// True when the jail shares the host's network on purpose.
     pub shares_network: bool,
     /// The accesses that Landlock handles.
@@ -217,7 +218,7 @@ impl ProofFacts {
         for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
             self.expect_status(layer, set, "0000000000000000")?;
         }
-        let id = INSIDE_ID;
+        let id = expected.inside_id;
         self.expect_status(layer, "Uid", &format!("{id}\t{id}\t{id}\t{id}"))?;
         self.expect_status(layer, "Gid", &format!("{id}\t{id}\t{id}\t{id}"))?;
         let proof = "CapInh, CapPrm, CapEff, CapBnd and CapAmb are 0";
