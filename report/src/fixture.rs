@@ -70,6 +70,7 @@ fn filesystem() -> FilesystemPolicy {
     };
     FilesystemPolicy {
         root: None,
+        root_mode: turnkey_policy::RootMode::ReadOnly,
         toolchain: turnkey_policy::ToolchainMode::None,
         proc: turnkey_policy::ProcView::Common,
         read: read.map(host).to_vec(),

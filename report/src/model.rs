@@ -114,7 +114,7 @@ pub struct Report {
     /// Names of the system calls that were made, in alphabetical order; only where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syscalls: Option<Vec<String>>,
-    /// Differences of the throw-away overlay to the caller's directory.
+    /// Differences of the throw-away overlay to the caller's directory, and of a writable tree to the host's.
     pub files_changed: Vec<ChangedFile>,
     /// Paths that a program that failed looked for in vain, and the host has: the first few, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -543,7 +543,7 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct ChangedFile {
-    /// Relative to the working directory.
+    /// Relative to the working directory; elsewhere in a tree that takes writes, absolute.
     pub path: String,
     /// `added`, `modified` or `deleted`.
     pub change: Change,

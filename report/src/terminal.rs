@@ -37,7 +37,7 @@ pub fn story(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<
     }
     let mut most = brief::MOST;
     if report.error.is_none() {
-        let left = left::thrown_away(report).into_iter();
+        let left = left::thrown_away(report);
         for words in left.chain(left::still_running(report)) {
             writeln!(out, "turnkey: {words}")?;
             most -= 1;

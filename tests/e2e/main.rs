@@ -50,3 +50,4 @@ mod terminal;
 mod toolchain;
 mod tracer;
 mod usage;
+mod writable_tree;

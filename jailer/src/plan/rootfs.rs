@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use turnkey_policy::{
-    HostPath, JailLimits, Policy, ProcView, WORKSPACE, WorkdirMode, is_reserved, masks,
+    FilesystemPolicy, HostPath, JailLimits, Policy, ProcView, RootMode, WORKSPACE, WorkdirMode,
+    is_reserved, masks,
 };
 
 use super::network::NetworkReach;
 use super::places::is_no_workdir;
 use super::{EMPTY, LandlockGrant, PROBE, PlanError, RootfsStep};
 use crate::host::{Host, NameResolution, PathFact};
+use crate::ids::NamespaceIds;
 use crate::ids::identity::{self, NAME_SERVICES, account_files};
 use crate::landlock::PathUse;
 
@@ -26,6 +28,9 @@ pub(super) fn workspace_size(limits: &JailLimits, host: &Host) -> u64 {
     }
 }
 
+/// Directories of the host that can be written: each is an overlay of its own.
+pub(super) const MOST_WRITABLE: usize = 16;
+
 /// Collects steps; knows which places the root already has.
 #[derive(Default)]
 pub(super) struct RootfsBuilder {
@@ -34,6 +39,8 @@ pub(super) struct RootfsBuilder {
     made: BTreeSet<PathBuf>,
     /// The directories that are mounted with all they contain, and whose they are.
     pub(super) mounted: HashMap<PathBuf, MountOrigin>,
+    /// The directories of the host that can still be made writable; `None` where none is.
+    writable: Option<usize>,
     /// The files that the profile's own root has at the places of mounts.
     pub(super) places: BTreeMap<PathBuf, PathFact>,
 }
@@ -46,6 +53,50 @@ pub(super) enum MountOrigin {
 }
 
 impl RootfsBuilder {
+    /// Before anything else, a root that takes at most `most` bytes of writes, where the profile wants one.
+    pub(super) fn root_mode(
+        &mut self,
+        filesystem: &FilesystemPolicy,
+        host: &Host,
+        most: u64,
+    ) -> Result<(), PlanError> {
+        if filesystem.root_mode == RootMode::ReadOnly {
+            return Ok(());
+        }
+        if filesystem.root.is_some() {
+            return Err(PlanError::WritableRoot);
+        }
+        if host.ids != NamespaceIds::All {
+            return Err(PlanError::WritableNeedsRoot);
+        }
+        self.writable = Some(MOST_WRITABLE);
+        self.steps.push(RootfsStep::WritableRoot { size: most });
+        Ok(())
+    }
+
+    /// Puts what a writable root is made of before it: an overlay must not change below. Names on mounts stay behind those.
+    pub(super) fn order(&mut self) {
+        if self.writable.is_none() {
+            return;
+        }
+        let mounts: Vec<PathBuf> = self
+            .steps
+            .iter()
+            .filter(|step| step.attributes() != 0)
+            .filter_map(|step| step.place().map(Path::to_owned))
+            .collect();
+        let is_of_the_root = |step: &RootfsStep| match step {
+            RootfsStep::Directory(path)
+            | RootfsStep::Symlink { path, .. }
+            | RootfsStep::File { path, .. } => {
+                let mut above = path.ancestors().skip(1);
+                !above.any(|above| mounts.iter().any(|mount| mount == above))
+            }
+            _ => false,
+        };
+        self.steps.sort_by_key(|step| !is_of_the_root(step));
+    }
+
     /// The files that every jail has on its root, before anything of the host.
     pub(super) fn reserved_files(
         &mut self,
@@ -54,7 +105,9 @@ impl RootfsBuilder {
         names: &NameResolution,
     ) -> Result<(), PlanError> {
         // A right on the root is one on all that lies in it, also on what is not to be listed.
-        if policy.filesystem.read.iter().all(|named| named.list) {
+        if self.writable.is_some() {
+            self.grant("/", PathUse::Full, true);
+        } else if policy.filesystem.read.iter().all(|named| named.list) {
             self.grant("/", PathUse::List, true);
         }
         self.directory(Path::new("/etc"));
@@ -151,6 +204,15 @@ impl RootfsBuilder {
         self.mounted.insert(path.to_owned(), MountOrigin::Host);
         self.grant(path, place, directory);
         let (source, path) = (path.to_owned(), path.to_owned());
+        if let Some(left) = &mut self.writable
+            && directory
+            && !writable
+        {
+            *left = left.checked_sub(1).ok_or(PlanError::TooManyWritable)?;
+            self.steps
+                .push(RootfsStep::WritableDirectory { source, path });
+            return Ok(());
+        }
         self.steps.push(RootfsStep::Bind {
             source,
             path,

@@ -13,6 +13,8 @@ use crate::host::PathFact;
 use crate::host::storage::{BlockDevice, HostStorage, MountedStorage, StorageBacking};
 use crate::process::rlimits::HardLimits;
 
+mod writable;
+
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     let no_files = |path: &str| Err(format!("{path}: no files here"));
     let mut policy = turnkey_policy::load("untrusted", &no_files, &Overrides::default()).unwrap();

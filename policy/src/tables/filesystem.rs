@@ -6,7 +6,7 @@ use super::declare::{KeyTable, by_kind, entry, key_table, push, put, same_keys};
 use crate::error::Located;
 use crate::flags;
 use crate::keys::{ProfileKey, ValueForm, key, words};
-use crate::model::{OwnPath, ProcView, ToolchainMode, WorkdirMode};
+use crate::model::{OwnPath, ProcView, RootMode, ToolchainMode, WorkdirMode};
 use crate::read::SectionReader;
 use crate::values;
 
@@ -27,6 +27,12 @@ key_table! {
         flag: "root", value: "DIR", under: "Files",
         help: "Use this directory as the jail's root, read-only, instead of the host's system directories",
         is_path: true,
+    }
+    root_mode: one RootMode {
+        form: Word(words::<RootMode>), read: values::word, default: RootMode::ReadOnly, shown: "`read-only`",
+        about: "whether the jail's root and the directories of `read` can be written: not at all, or with the writes thrown away, at most `limits.disk` of them",
+        flag: "root-mode", value: "MODE", under: "Files",
+        help: "The jail's root and the directories that it shows: read-only, or overlay: written, and the writes thrown away",
     }
     toolchain: one ToolchainMode {
         form: Word(words::<ToolchainMode>), read: values::word, default: ToolchainMode::None, shown: "`none`",

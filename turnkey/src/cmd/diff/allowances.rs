@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use turnkey_policy::{
-    ActorPaths, Attempt, AttemptKind, Glob, NetworkMode, OpenAccess, Policy, Rule, RuleAction,
-    ToolchainMode, WORKSPACE, WorkdirMode, decide, endpoint,
+    ActorPaths, Attempt, AttemptKind, Glob, NetworkMode, OpenAccess, Policy, RootMode, Rule,
+    RuleAction, ToolchainMode, WORKSPACE, WorkdirMode, decide, endpoint,
 };
 
 use super::doings::RunUses;
@@ -201,6 +201,9 @@ fn holds(policy: &Policy, want: FileWant, path: &[u8]) -> bool {
         || writable.any(|given| path.starts_with(given))
         || scratch.any(|given| path.starts_with(given))
     {
+        return true;
+    }
+    if want == FileWant::Write && filesystem.root_mode == RootMode::Overlay {
         return true;
     }
     if path.starts_with(WORKSPACE) {
