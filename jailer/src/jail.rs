@@ -302,6 +302,8 @@ pub struct JailExit {
     pub enforcement: Vec<LayerReport>,
     /// For [`JailExit::export`].
     pub(crate) overlay: Option<OverlaySides>,
+    /// For [`JailExit::keep`].
+    pub(crate) places: Vec<WrittenPlace>,
 }
 
 impl Running {
@@ -381,6 +383,7 @@ impl Running {
             written,
             enforcement: self.reports,
             overlay: self.overlay,
+            places: self.places,
         })
     }
 }

@@ -11,12 +11,14 @@ mod rootfs;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use turnkey_policy::{NetworkMode, Policy, ProcView, WORKSPACE};
 
 use crate::groups::limits::{self, GroupLimit};
 use crate::host::Host;
 use crate::landlock::{self, HandledAccess, PathUse};
+use crate::layer::KeptLayer;
 use crate::process::namespaces::{self, JailNamespace};
 use crate::process::rlimits::{self, ResourceLimit};
 pub use environment::DEFAULT_PATH;
@@ -76,6 +78,8 @@ pub struct Plan {
     pub candidates: Vec<PathBuf>,
     /// The working directory of the program.
     pub directory: PathBuf,
+    /// The layer that shows below what is written, and takes it in the end.
+    pub layer: Option<Arc<KeptLayer>>,
     /// The policy it was made from.
     pub policy: Policy,
     /// The host it was made for.
@@ -394,6 +398,7 @@ impl Plan {
             ),
             reach,
             is_watched: true,
+            layer: None,
             landlock,
             rootfs: builder.steps,
             grants: builder.grants,

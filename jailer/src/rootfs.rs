@@ -23,6 +23,7 @@ use turnkey_policy::{ProcView, WORKSPACE};
 use crate::host::fix;
 use crate::host::kernel;
 use crate::ids::idmap::{HostId, MountOwner};
+use crate::layer::KeptLayer;
 use crate::plan::RootfsStep;
 use crate::rootfs::decoys::PlantedDecoys;
 use crate::rootfs::paths::{LastSymlink, PathError};
@@ -97,6 +98,8 @@ pub enum ReplayStep {
     Place {
         /// The directory of the host, read-only, its owner translated; `None` for what the jail's root is made of.
         lower: Option<OwnedFd>,
+        /// The directory of what earlier runs have kept of it, shown above.
+        kept: Option<OwnedFd>,
         /// The directory for what is written, and the one that overlayfs itself needs.
         upper: [CString; 2],
         /// The path inside the jail.
@@ -106,6 +109,8 @@ pub enum ReplayStep {
     Overlay {
         /// The working directory, read-only, its owner translated.
         lower: OwnedFd,
+        /// The directory of what earlier runs have kept of it, shown above.
+        kept: Option<OwnedFd>,
         /// A tmpfs with `data` and `work` in it.
         upper: OwnedFd,
         /// The path inside the jail.
@@ -205,9 +210,14 @@ pub struct PreparedRootfs {
 }
 
 /// Turns the plan's steps into something to replay.
-pub fn open(steps: &[RootfsStep], id: HostId) -> Result<PreparedRootfs, RootfsError> {
+pub fn open(
+    steps: &[RootfsStep],
+    id: HostId,
+    layer: Option<&KeptLayer>,
+) -> Result<PreparedRootfs, RootfsError> {
     let mut opener = SourceOpener {
         id,
+        layer,
         folder: None,
         root: None,
         overlay: None,
@@ -230,8 +240,9 @@ pub fn open(steps: &[RootfsStep], id: HostId) -> Result<PreparedRootfs, RootfsEr
 }
 
 /// The opener of a step's sources, with what is needed after it.
-struct SourceOpener {
+struct SourceOpener<'a> {
     id: HostId,
+    layer: Option<&'a KeptLayer>,
     /// The directory that the last one of the host lay in: most lie beside each other.
     folder: Option<(PathBuf, OwnedFd)>,
     /// The policy's own root: opened once, so that all its entries are those of one directory.
@@ -241,13 +252,13 @@ struct SourceOpener {
     decoys: PlantedDecoys,
 }
 
-impl SourceOpener {
+impl SourceOpener<'_> {
     fn replay(&mut self, step: &RootfsStep, into: &mut Vec<ReplayStep>) -> Result<(), RootfsError> {
         let set = step.attributes();
         into.push(match step {
             RootfsStep::WritableRoot { size } => {
                 let tree = self.tree.insert(TreeOpener::new(*size, self.id)?);
-                return tree.root(into);
+                return tree.root(self.layer, into);
             }
             RootfsStep::WritableDirectory { source, path } => {
                 let opened = self.open_path(source)?;
@@ -255,7 +266,7 @@ impl SourceOpener {
                     .tree
                     .as_mut()
                     .ok_or_else(|| failed("write over", path)(Errno::EINVAL))?;
-                return tree.directory(&opened, source, path, into);
+                return tree.directory(&opened, (source, path), self.layer, into);
             }
             RootfsStep::Directory(path) => ReplayStep::Directory(SplitPath::from_absolute(path)),
             RootfsStep::Symlink { path, text } => ReplayStep::Symlink {
@@ -308,7 +319,8 @@ impl SourceOpener {
                 }
             }
             RootfsStep::Overlay { source, path, size } => {
-                let (replay, sides) = overlay::workspace(source, path, *size, self.id)?;
+                let kept = kept(self.layer, path, self.id)?;
+                let (replay, sides) = overlay::workspace((source, kept), path, *size, self.id)?;
                 self.overlay = Some(sides);
                 replay
             }
@@ -378,9 +390,14 @@ fn fresh(
     }
 }
 
+/// The number of files that a memory file system of this size may hold.
+pub(crate) fn files_of(size: u64) -> u64 {
+    (size / BYTES_PER_FILE).max(FEWEST_FILES)
+}
+
 /// Bounded in files as well: an empty one takes no block, but memory of the kernel.
 fn memory_options(size: u64, mode: &str) -> [(&'static str, String); 3] {
-    let files = (size / BYTES_PER_FILE).max(FEWEST_FILES);
+    let files = files_of(size);
     [
         ("size", size.to_string()),
         ("nr_inodes", files.to_string()),
@@ -516,6 +533,26 @@ fn translate_owner(
         fix: FIX,
         source,
     })
+}
+
+/// A view of what a layer has of this place, its owner translated.
+fn kept(
+    layer: Option<&KeptLayer>,
+    path: &Path,
+    id: HostId,
+) -> Result<Option<OwnedFd>, RootfsError> {
+    const FIX: &str = ": the layer's file system cannot be id-mapped by this kernel; \
+                       name a directory on another one with --layer DIR";
+    let kept = layer.map(|layer| layer.kept(path)).transpose();
+    let Some(kept) = kept
+        .map_err(failed("open what was kept of", path))?
+        .flatten()
+    else {
+        return Ok(None);
+    };
+    let mount = view(&kept, path, false, covers::CLOSED)?;
+    translate_owner(&mount, &kept, path, id).map_err(|error| RootfsError { fix: FIX, ..error })?;
+    Ok(Some(mount))
 }
 
 /// A device node of the host, after a look that it is what its name says: a symlink or another

@@ -56,10 +56,10 @@ pub enum ProcView {
 /// The treatment of writes to the jail's own tree: its root, and the directories of the host that it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RootMode {
-    /// They fail.
+    /// Every write fails.
     #[default]
     ReadOnly,
-    /// They land in memory and are thrown away.
+    /// All writes land in memory and are thrown away.
     Overlay,
 }
 

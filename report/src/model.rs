@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::export::Export;
+use super::kept::Kept;
 use super::stopper::Stopper;
 use super::words;
 
@@ -126,6 +127,9 @@ pub struct Report {
     /// With `--export`; absent when nothing ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,
+    /// With `--keep` or `--layer`; absent when nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Counts of the acts that were seen and lost.
     pub events: Events,
     /// Counts of what the bounds of the lists left out.

@@ -21,6 +21,7 @@ mod identity;
 mod interactive;
 mod kernel_objects;
 mod landlock;
+mod layers;
 mod learn;
 mod leftovers;
 mod lifetime;

@@ -5,6 +5,7 @@ pub mod diff;
 pub mod doctor;
 pub mod explain;
 pub mod import;
+pub mod layers;
 pub mod learn;
 pub mod monitor;
 pub mod pages;

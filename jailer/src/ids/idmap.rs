@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::ids::{CallerIds, Extent};
+use crate::ids::{CallerIds, Extent, NamespaceIds};
 use crate::sys;
 
 /// The first id of the range that turnkey uses. systemd's table of ids (UIDS-GIDS) ends the range
@@ -18,10 +18,15 @@ const RANGE_MASK: u64 = 0x0fff_ffff;
 /// The last numbers of the range: no jail's user has one, and all jails map them.
 const FIRST_DEAD: u32 = 0x7fff_0000;
 const DEAD_IDS: u32 = 0x1_0000;
-/// The numbers of the range that a jail's user can have.
-const LIVING: u64 = RANGE_MASK + 1 - DEAD_IDS as u64;
+/// The numbers of the range that a jail's user can have: not these, and not the one of layers.
+const LIVING: u64 = RANGE_MASK - DEAD_IDS as u64;
 /// The host's number for the jail's user, in words, for a plan: the group is made by the run.
-pub const HOST_ID: &str = "nobody's: 0x70000000 plus the id of the run's group, modulo 0xfff0000";
+pub const HOST_ID: &str = "nobody's: 0x70000000 plus the id of the run's group, modulo 0xffeffff";
+
+/// True when this process's user namespace has the ids that only turnkey uses.
+pub fn has_every_id() -> bool {
+    NamespaceIds::probe() == NamespaceIds::All
+}
 
 /// True when a map has every id that a jail can get.
 pub fn range_is_within(map: &[Extent]) -> bool {

@@ -38,10 +38,14 @@ pub fn build_writable(steps: &[ReplayStep], stage: BorrowedFd<'_>, tree: &Writab
     let mut rest = (0..).zip(steps);
     for (index, step) in rest.by_ref() {
         if let ReplayStep::Place {
-            lower: None, upper, ..
+            lower: None,
+            kept,
+            upper,
+            ..
         } = step
         {
-            root = Some(writable_root(stage, upper).map_err(|errno| (index, errno))?);
+            root =
+                Some(writable_root(stage, kept.as_ref(), upper).map_err(|errno| (index, errno))?);
             break;
         }
         builder.replay(step).map_err(|errno| (index, errno))?;
@@ -70,16 +74,36 @@ fn hang_on<'m>(
 }
 
 /// The overlay over what the root is made of, on the stage.
-fn writable_root(stage: BorrowedFd<'_>, upper: &[CString; 2]) -> Result<OwnedFd, Errno> {
-    let root = new_overlay(c".skeleton", upper)?;
+fn writable_root(
+    stage: BorrowedFd<'_>,
+    kept: Option<&OwnedFd>,
+    upper: &[CString; 2],
+) -> Result<OwnedFd, Errno> {
+    let root = layered(stage, kept, [c".skeleton", c".kept:.skeleton"], upper)?;
     hang_on(stage, c".root", &root)?;
     Ok(root)
+}
+
+/// An overlay over the lower sides that the first text names, or the second where something was `kept`.
+fn layered(
+    stage: BorrowedFd<'_>,
+    kept: Option<&OwnedFd>,
+    [plain, with_kept]: [&CStr; 2],
+    upper: &[impl AsRef<CStr>; 2],
+) -> Result<OwnedFd, Errno> {
+    let Some(kept) = kept else {
+        return new_overlay(plain, upper);
+    };
+    hang_on(stage, c".kept", kept)?;
+    let overlay = new_overlay(with_kept, upper)?;
+    take_off(stage, c".kept")?;
+    Ok(overlay)
 }
 
 struct RootAssembler<'a> {
     /// The working directory of this process, where overlayfs finds its sides.
     stage: BorrowedFd<'a>,
-    /// What the root is made of, which nobody can have written to.
+    /// The names that the root is made of, which nobody can have written to.
     skeleton: BorrowedFd<'a>,
     root: BorrowedFd<'a>,
     /// The mode of new files.
@@ -147,13 +171,19 @@ impl<'a> RootAssembler<'a> {
                 directory,
                 attributes,
             } => self.mask(path, *directory, *attributes),
-            ReplayStep::Overlay { lower, upper, path } => self.overlay(lower, upper, path),
+            ReplayStep::Overlay {
+                lower,
+                kept,
+                upper,
+                path,
+            } => self.overlay((lower, kept.as_ref()), upper, path),
             ReplayStep::Place { lower: None, .. } => Ok(()),
             ReplayStep::Place {
                 lower: Some(lower),
+                kept,
                 upper,
                 path,
-            } => self.over(lower, upper, path),
+            } => self.over((lower, kept.as_ref()), upper, path),
         }
     }
 
@@ -281,20 +311,25 @@ fn take_off(stage: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
 
 impl RootAssembler<'_> {
     /// overlayfs takes its sides by path, so they hang on the stage while it is mounted, and nowhere afterwards.
-    fn overlay(&mut self, lower: &OwnedFd, upper: &OwnedFd, path: &CString) -> Result<(), Errno> {
+    fn overlay(
+        &mut self,
+        sides: (&OwnedFd, Option<&OwnedFd>),
+        upper: &OwnedFd,
+        path: &CString,
+    ) -> Result<(), Errno> {
         hang_on(self.stage, c".upper", upper)?;
-        self.over(lower, &[c".upper/data", c".upper/work"], path)?;
+        self.over(sides, &[c".upper/data", c".upper/work"], path)?;
         take_off(self.stage, c".upper")
     }
 
     fn over(
         &mut self,
-        lower: &OwnedFd,
+        (lower, kept): (&OwnedFd, Option<&OwnedFd>),
         upper: &[impl AsRef<CStr>; 2],
         path: &CString,
     ) -> Result<(), Errno> {
         hang_on(self.stage, c".lower", lower)?;
-        let mount = new_overlay(c".lower", upper)?;
+        let mount = layered(self.stage, kept, [c".lower", c".kept:.lower"], upper)?;
         let place = sys::open_beneath(self.root, path, libc::O_PATH, 0)?;
         sys::attach(mount.as_fd(), place.as_fd())?;
         take_off(self.stage, c".lower")

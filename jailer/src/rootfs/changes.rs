@@ -42,6 +42,7 @@ pub fn collect(workspace: Option<&OverlaySides>, places: &[WrittenPlace]) -> Wor
     for (sides, mut path) in workspace.into_iter().chain(others) {
         let mut walk = ChangesWalk {
             lower: sides.lower.as_fd(),
+            kept: sides.kept.as_ref().map(AsFd::as_fd),
             decoys: &sides.decoys,
             above: path.len(),
             found: WorkspaceChanges {
@@ -61,6 +62,7 @@ pub fn collect(workspace: Option<&OverlaySides>, places: &[WrittenPlace]) -> Wor
 
 struct ChangesWalk<'a> {
     lower: BorrowedFd<'a>,
+    kept: Option<BorrowedFd<'a>>,
     decoys: &'a PlantedDecoys,
     /// The length of the path of the place itself.
     above: usize,
@@ -134,7 +136,11 @@ impl ChangesWalk<'_> {
         let Ok(path) = CString::new(inside) else {
             return false;
         };
-        sys::open_beneath(self.lower, &path, libc::O_PATH | libc::O_NOFOLLOW, 0).is_ok()
+        let flags = libc::O_PATH | libc::O_NOFOLLOW;
+        let mut sides = [self.kept, Some(self.lower)].into_iter().flatten();
+        let shown = sides.find_map(|side| sys::open_beneath(side, &path, flags, 0).ok());
+        let stat = shown.and_then(|shown| nix::sys::stat::fstat(&shown).ok());
+        stat.is_some_and(|stat| !is_whiteout(&stat))
     }
 }
 

@@ -24,6 +24,8 @@ use crate::sys;
 pub struct OverlaySides {
     /// The caller's directory.
     pub lower: OwnedFd,
+    /// The directory of what earlier runs have kept, between both.
+    pub kept: Option<OwnedFd>,
     /// The directory that took the writes.
     pub upper: OwnedFd,
     /// The decoys that turnkey wrote there itself.
@@ -44,8 +46,9 @@ impl OverlaySides {
     }
 }
 
+/// The working directory, with what was `kept` of it, under memory of this `size`.
 pub(super) fn workspace(
-    source: &Path,
+    (source, kept): (&Path, Option<OwnedFd>),
     path: &Path,
     size: u64,
     id: HostId,
@@ -62,12 +65,14 @@ pub(super) fn workspace(
         upper(size, &host, id).map_err(failed("make the writable side of", source))?;
     let sides = OverlaySides {
         lower: host,
+        kept: copy_of(kept.as_ref()).map_err(failed("use what was kept of", source))?,
         upper: data,
         decoys: PlantedDecoys::default(),
     };
     Ok((
         ReplayStep::Overlay {
             lower,
+            kept,
             upper,
             path: relative(path),
         },
@@ -124,4 +129,10 @@ pub(super) fn writable_side(
     }
     let flags = libc::O_RDONLY | libc::O_DIRECTORY;
     sys::open_beneath(upper.as_fd(), data, flags, 0)
+}
+
+/// Another descriptor of the same.
+pub(super) fn copy_of(kept: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Errno> {
+    let copy = kept.map(OwnedFd::try_clone).transpose();
+    copy.map_err(|_| Errno::EMFILE)
 }

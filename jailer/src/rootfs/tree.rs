@@ -15,20 +15,21 @@ use super::covers;
 use super::decoys::PlantedDecoys;
 use super::overlay::{self, OverlaySides};
 use super::{
-    ReplayStep, RootfsError, failed, relative, require_kind, string, translate_owner, view,
+    ReplayStep, RootfsError, failed, kept, relative, require_kind, string, translate_owner, view,
 };
 use crate::ids::idmap::HostId;
+use crate::layer::KeptLayer;
 use crate::sys;
 
 /// The size of what the root is made of before anything is written: directories, symlinks, a few short files.
 const SKELETON: u64 = 4 << 20;
-/// Where the memory that takes the writes is while the tree is built.
+/// The place of the memory that takes the writes, while the tree is built.
 pub const UPPER: &CStr = c".tree";
 
 /// The two memory file systems of a writable tree, detached.
 #[derive(Debug)]
 pub struct WritableTree {
-    /// What the jail's root is made of.
+    /// The names that the jail's root is made of.
     pub skeleton: OwnedFd,
     /// All that is written.
     pub upper: OwnedFd,
@@ -39,7 +40,7 @@ pub struct WritableTree {
 pub struct WrittenPlace {
     /// As seen from inside.
     pub path: PathBuf,
-    /// Its two sides.
+    /// The host's side and the written one.
     pub sides: OverlaySides,
 }
 
@@ -72,14 +73,20 @@ impl TreeOpener {
     }
 
     /// The root itself.
-    pub fn root(&mut self, into: &mut Vec<ReplayStep>) -> Result<(), RootfsError> {
+    pub fn root(
+        &mut self,
+        layer: Option<&KeptLayer>,
+        into: &mut Vec<ReplayStep>,
+    ) -> Result<(), RootfsError> {
         let root = Path::new("/");
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
         let lower = sys::open_beneath(self.tree.skeleton.as_fd(), c".", flags, 0);
         let lower = lower.map_err(failed("write over", root))?;
-        let upper = self.place(lower, root)?;
+        let kept = kept(layer, root, self.id)?;
+        let upper = self.place(lower, kept.as_ref(), root)?;
         into.push(ReplayStep::Place {
             lower: None,
+            kept,
             upper,
             path: relative(root),
         });
@@ -90,8 +97,8 @@ impl TreeOpener {
     pub fn directory(
         &mut self,
         opened: &OwnedFd,
-        source: &Path,
-        path: &Path,
+        (source, path): (&Path, &Path),
+        layer: Option<&KeptLayer>,
         into: &mut Vec<ReplayStep>,
     ) -> Result<(), RootfsError> {
         require_kind(opened, true).map_err(failed("trust", source))?;
@@ -101,9 +108,11 @@ impl TreeOpener {
         let readable = libc::O_RDONLY | libc::O_DIRECTORY;
         let listed = sys::open_beneath(opened.as_fd(), c".", readable, 0).map_err(failed())?;
         let covers = covers::over(listed.as_fd(), source, path)?;
-        let upper = self.place(listed, path)?;
+        let kept = kept(layer, path, self.id)?;
+        let upper = self.place(listed, kept.as_ref(), path)?;
         into.push(ReplayStep::Place {
             lower: Some(lower),
+            kept,
             upper,
             path: relative(path),
         });
@@ -112,7 +121,13 @@ impl TreeOpener {
     }
 
     /// The names of the two directories for what is written over `lower`, at `path`.
-    fn place(&mut self, lower: OwnedFd, path: &Path) -> Result<[CString; 2], RootfsError> {
+    fn place(
+        &mut self,
+        lower: OwnedFd,
+        kept: Option<&OwnedFd>,
+        path: &Path,
+    ) -> Result<[CString; 2], RootfsError> {
+        let kept = overlay::copy_of(kept).map_err(failed("use what was kept of", path))?;
         let number = self.places.len();
         let [data, work] = ["data", "work"].map(|what| string(format!("{what}{number}")));
         let made = overlay::writable_side(&self.tree.upper, (&data, &work), &lower, self.id);
@@ -121,6 +136,7 @@ impl TreeOpener {
             path: path.to_owned(),
             sides: OverlaySides {
                 lower,
+                kept,
                 upper,
                 decoys: PlantedDecoys::default(),
             },

@@ -10,7 +10,14 @@ const LONGEST: usize = 60;
 
 /// A line on writes in the workspace's overlay, which nobody exported, and one on those in the rest of the tree.
 pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
-    let files = written(&report.files_changed);
+    let is_kept = report
+        .kept
+        .as_ref()
+        .is_some_and(|kept| kept.error.is_none());
+    let files = match is_kept {
+        true => Vec::new(),
+        false => written(&report.files_changed),
+    };
     let (elsewhere, workspace): (Vec<&str>, Vec<&str>) =
         files.into_iter().partition(|path| path.starts_with('/'));
     let more = report.omitted.files_changed;
@@ -22,7 +29,7 @@ pub fn thrown_away(report: &Report) -> impl Iterator<Item = String> {
             "in /workspace ",
             "; keep them with run --export DIR",
         ),
-        (elsewhere, true, "", ""),
+        (elsewhere, true, "", "; keep them with run --keep NAME"),
     ];
     let lines = places.into_iter().filter(|(_, is_told, ..)| *is_told);
     lines.filter_map(move |(files, _, place, fix)| {
