@@ -264,6 +264,16 @@ pub enum PlanError {
         /// `directory` or `file`.
         kind: &'static str,
     },
+    /// A directory of the host has no place for it.
+    #[error(
+        "{path} would lie inside {above}, which shows a directory of the host, and turnkey makes nothing in that; choose another place with `at`"
+    )]
+    Covered {
+        /// Inside.
+        path: PathBuf,
+        /// The directory around it, inside.
+        above: PathBuf,
+    },
     /// A path that turnkey itself provides.
     #[error("{0} is made fresh in every jail and cannot be replaced by the host's; leave it out")]
     Reserved(PathBuf),

@@ -182,6 +182,11 @@ pub(crate) fn absolute_path(text: &str) -> Result<PathBuf, ValueError> {
     Ok(plain)
 }
 
+/// A path in the jail.
+pub(crate) fn place(text: &str) -> Result<Option<PathBuf>, ValueError> {
+    absolute_path(text).map(Some)
+}
+
 /// A directory that takes the place of the host's root.
 pub(crate) fn root(text: &str) -> Result<Option<PathBuf>, ValueError> {
     let path = absolute_path(text)?;

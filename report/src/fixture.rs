@@ -64,6 +64,7 @@ fn filesystem() -> FilesystemPolicy {
     let read = ["/usr", "/bin", "/lib", "/etc/ld.so.cache"];
     let host = |path: &str| HostPath {
         path: path.into(),
+        at: None,
         optional: false,
         list: true,
         why: String::new(),

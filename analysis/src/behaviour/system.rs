@@ -39,7 +39,7 @@ impl SystemChange {
     pub fn new(policy: &Policy) -> Self {
         let files = &policy.filesystem;
         let paths = |all: &[turnkey_policy::HostPath]| -> Vec<PathBuf> {
-            all.iter().map(|one| one.path.clone()).collect()
+            all.iter().map(|one| one.place().clone()).collect()
         };
         let mut writable = paths(&files.write);
         writable.extend(files.scratch.iter().map(|one| one.path.clone()));

@@ -48,7 +48,11 @@ pub(super) struct RootfsBuilder {
 /// The origin of a mounted directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MountOrigin {
+    /// The host's own path.
     Host,
+    /// Another path of the host.
+    Elsewhere,
+    /// The profile's own root.
     Root,
 }
 
@@ -115,7 +119,7 @@ impl RootfsBuilder {
         let filesystem = &policy.filesystem;
         let is_given = |path: &str| {
             let mut given = filesystem.read.iter();
-            let names = |named: &HostPath| named.path == Path::new(path);
+            let names = |named: &HostPath| named.place() == Path::new(path);
             path == NAME_SERVICES && (filesystem.root.is_some() || given.any(names))
         };
         let own = account_files(&policy.identity, &reach.hosts, names.services.as_deref());
@@ -140,7 +144,7 @@ impl RootfsBuilder {
     pub(super) fn resolver(&mut self, policy: &Policy, names: &NameResolution) {
         let path = Path::new("/etc/resolv.conf");
         let filesystem = &policy.filesystem;
-        let is_given = filesystem.read.iter().any(|named| named.path == path);
+        let is_given = filesystem.read.iter().any(|named| named.place() == path);
         if let Some(content) = &names.resolver
             && !is_given
             && filesystem.root.is_none()
@@ -156,8 +160,11 @@ impl RootfsBuilder {
         writable: bool,
     ) -> Result<(), PlanError> {
         let path = &named.path;
-        if is_reserved(path) {
-            return Err(PlanError::Reserved(path.clone()));
+        if let Some(own) = [path, named.place()]
+            .into_iter()
+            .find(|path| is_reserved(path))
+        {
+            return Err(PlanError::Reserved(own.clone()));
         }
         match host.fact(path) {
             PathFact::Missing if named.optional => Ok(()),
@@ -169,9 +176,14 @@ impl RootfsBuilder {
                 self.bind(named, *kind == PathFact::Directory, writable)
             }
             PathFact::Symlink { text, leads_to } => {
-                self.host_symlink(path, text)?;
+                if named.at.is_none() {
+                    self.host_symlink(path, text)?;
+                }
                 let Some(target) = leads_to else {
-                    return Ok(());
+                    return match named.at {
+                        Some(_) if !named.optional => Err(PlanError::Missing(path.clone())),
+                        _ => Ok(()),
+                    };
                 };
                 // Where a path leads in the end is no symlink, unless somebody made it one since.
                 if matches!(host.fact(target), PathFact::Symlink { .. }) {
@@ -187,23 +199,31 @@ impl RootfsBuilder {
     }
 
     fn bind(&mut self, named: &HostPath, directory: bool, writable: bool) -> Result<(), PlanError> {
-        let path = &named.path;
+        let path = named.place();
         let place = match (writable, named.list) {
             (true, _) => PathUse::Full,
             (false, true) => PathUse::ReadExecute,
             (false, false) => PathUse::ByName,
         };
         // What a directory that is already there contains is there with it.
-        if !writable && self.covering(path) == Some(MountOrigin::Host) {
+        let is_elsewhere = *path != named.path;
+        if !writable && !is_elsewhere && self.covering(path) == Some(MountOrigin::Host) {
             if !self.is_granted(path, place) {
                 self.grant(path, place, directory);
             }
             return Ok(());
         }
+        if is_elsewhere && self.covering(path) == Some(MountOrigin::Host) {
+            return Err(self.covered(path));
+        }
         self.place(path, directory)?;
-        self.mounted.insert(path.to_owned(), MountOrigin::Host);
+        let origin = match is_elsewhere {
+            true => MountOrigin::Elsewhere,
+            false => MountOrigin::Host,
+        };
+        self.mounted.insert(path.clone(), origin);
         self.grant(path, place, directory);
-        let (source, path) = (path.to_owned(), path.to_owned());
+        let (source, path) = (named.path.clone(), path.clone());
         if let Some(left) = &mut self.writable
             && directory
             && !writable
@@ -229,6 +249,7 @@ impl RootfsBuilder {
         match self.covering(path) {
             Some(MountOrigin::Host) => return Ok(()),
             Some(MountOrigin::Root) => return self.require_place(path, directory),
+            Some(MountOrigin::Elsewhere) => return Err(self.covered(path)),
             None => {}
         }
         if directory {
@@ -237,6 +258,17 @@ impl RootfsBuilder {
             self.file(path, Vec::new());
         }
         Ok(())
+    }
+
+    /// A path inside a directory of the host, which has no place for it.
+    fn covered(&self, path: &Path) -> PlanError {
+        let above = path
+            .ancestors()
+            .find(|above| self.mounted.contains_key(*above));
+        PlanError::Covered {
+            path: path.to_owned(),
+            above: above.unwrap_or(path).to_owned(),
+        }
     }
 
     fn require_place(&self, path: &Path, directory: bool) -> Result<(), PlanError> {
@@ -342,6 +374,7 @@ impl RootfsBuilder {
     fn host_symlink(&mut self, path: &Path, text: &Path) -> Result<(), PlanError> {
         match self.covering(path) {
             Some(MountOrigin::Host) => {}
+            Some(MountOrigin::Elsewhere) => return Err(self.covered(path)),
             Some(MountOrigin::Root) => {
                 let (path, kind) = (path.to_owned(), "symlink");
                 return Err(PlanError::NoPlace { path, kind });

@@ -13,6 +13,7 @@ use crate::host::PathFact;
 use crate::host::storage::{BlockDevice, HostStorage, MountedStorage, StorageBacking};
 use crate::process::rlimits::HardLimits;
 
+mod elsewhere;
 mod writable;
 
 fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
@@ -26,6 +27,7 @@ fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
 fn readable(path: &str) -> HostPath {
     HostPath {
         path: path.into(),
+        at: None,
         optional: false,
         list: true,
         why: "a test".into(),
