@@ -20,8 +20,8 @@ pub struct Jail {
     pub condemned_thread: u32,
     /// One of [`started`].
     pub started: u32,
-    /// The jail's seat: an index of the arrays of rooms and rings.
-    pub seat: u32,
+    /// The jail's slot: an index of the arrays of slot data and rings.
+    pub slot: u32,
     /// One of [`network`].
     pub network: u32,
     /// Not 0: the first record that is lost condemns the jail.
@@ -67,12 +67,12 @@ pub struct Jail {
 impl Jail {
     /// A jail that nothing happened in yet.
     #[must_use]
-    pub const fn new(seat: u32, network: u32) -> Self {
+    pub const fn new(slot: u32, network: u32) -> Self {
         Self {
             condemned: 0,
             condemned_thread: 0,
             started: 0,
-            seat,
+            slot,
             network,
             kill_on_loss: 0,
             strict: 0,

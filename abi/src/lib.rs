@@ -11,7 +11,7 @@ mod jail;
 mod offsets;
 mod record;
 mod repeat;
-mod room;
+mod slot_data;
 mod table;
 
 pub mod fault;
@@ -22,7 +22,7 @@ pub use jail::{FILTERED_WORDS, Jail, network, started};
 pub use offsets::{ABSENT, OFFSETS, OPTIONAL, Offsets};
 pub use record::{ADDRESS, COMM, PATH, QUESTION, Record, TEXT, act, count, flag, kind};
 pub use repeat::{REPEAT_TEXT, REPEATS, Repeat, Repeats};
-pub use room::Room;
+pub use slot_data::SlotData;
 pub use table::{
     CELLS, FILES, KINDS, NOWHERE, ON, PEERS, Peer, ROLES, ROWS, RULES, STATES, Table, WatchedFile,
     action, column, family, role,
@@ -49,7 +49,7 @@ pub const PROCESS_LIMIT: u32 = VERDICT_RING / 2;
 pub const VERDICT_LIMIT: u32 = VERDICT_RING / 4 * 3;
 
 /// Most jails that one loaded object can watch at the same time.
-pub const SEATS: u32 = 1024;
+pub const SLOTS: u32 = 1024;
 
 /// The symbol by which an object says that it speaks version [`ABI_VERSION`]; the number in its
 /// name is the version.

@@ -70,6 +70,9 @@ offsets! {
     task_cgroups = "task_struct" "cgroups",
     css_set_dfl_cgrp = "css_set" "dfl_cgrp",
     cgroup_kn = "cgroup" "kn",
+    cgroup_level = "cgroup" "level",
+    // Of pointers since Linux 6.1.
+    cgroup_ancestors = "cgroup" "ancestors",
     kernfs_node_id = "kernfs_node" "id",
     sock_sk_cgrp_data = "sock" "sk_cgrp_data",
     sock_cgroup_data_cgroup = "sock_cgroup_data" "cgroup",

@@ -3,39 +3,39 @@
 use aya_ebpf::btf_maps::{self, ArrayOfMaps};
 use aya_ebpf::macros::{btf_map, map};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
-use turnkey_abi::{ACTORS as MOST_ACTORS, Jail, Process, Room, SEATS};
+use turnkey_abi::{ACTORS as MOST_ACTORS, Jail, Process, SLOTS, SlotData};
 
 use crate::read::Scratch;
 
 /// The jails, by cgroup id.
 #[map]
-pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(SEATS, 0);
+pub static JAILS: HashMap<u64, Jail> = HashMap::with_max_entries(SLOTS, 0);
 
-/// [`Room`] without its fields. Linux 6.1 takes a map for another only if both or none have type
+/// [`SlotData`] without its fields. Linux 6.1 takes a map for another only if both or none have type
 /// information about a struct, and those that user space puts in have none.
-pub type Words = [u64; size_of::<Room>() / size_of::<u64>()];
+pub type Words = [u64; size_of::<SlotData>() / size_of::<u64>()];
 
-const _: () = assert!(size_of::<Words>() == size_of::<Room>() && align_of::<Room>() <= 8);
+const _: () = assert!(size_of::<Words>() == size_of::<SlotData>() && align_of::<SlotData>() <= 8);
 
-/// `BPF_F_MMAPABLE` of `linux/bpf.h`: user space sees a room as its own memory.
+/// `BPF_F_MMAPABLE` of `linux/bpf.h`: user space sees it as its own memory.
 const MAPPABLE: usize = 1 << 10;
 
-/// The rules of a jail and what its threads repeat, by seat.
+/// The rules of a jail and what its threads repeat, by slot.
 #[btf_map]
-pub static ROOMS: ArrayOfMaps<btf_maps::Array<Words, 1, MAPPABLE>, { SEATS as usize }> =
+pub static SLOT_DATA: ArrayOfMaps<btf_maps::Array<Words, 1, MAPPABLE>, { SLOTS as usize }> =
     ArrayOfMaps::new();
 
 /// A ring as the arrays below take it. Those that user space puts in are larger: the kernel does
 /// not compare their size.
 pub type Ring = btf_maps::RingBuf<u8, 4096>;
 
-/// Rings of records that [`VERDICTS`] does not take, or has no room for, by seat.
+/// Rings of records that [`VERDICTS`] does not take, or has no room for, by slot.
 #[btf_map]
-pub static RECORDS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
+pub static RECORDS: ArrayOfMaps<Ring, { SLOTS as usize }> = ArrayOfMaps::new();
 
-/// Rings of records that a rule decided on, and of execs, forks and exits, by seat.
+/// Rings of records that a rule decided on, and of execs, forks and exits, by slot.
 #[btf_map]
-pub static VERDICTS: ArrayOfMaps<Ring, { SEATS as usize }> = ArrayOfMaps::new();
+pub static VERDICTS: ArrayOfMaps<Ring, { SLOTS as usize }> = ArrayOfMaps::new();
 
 /// Made as they are needed: most jails have rules that name no actor, and most threads are in no such call.
 const NO_PREALLOC: u32 = 1;

@@ -2,9 +2,18 @@
 
 use crate::read::{self, offset};
 
-/// The id of a `struct cgroup`.
+/// The id of the group that a `struct cgroup` counts for, as [`read::current_group`] has it.
 #[inline(always)]
-fn id_of(cgroup: u64) -> u64 {
+fn group_of(mut cgroup: u64) -> u64 {
+    let level = read::level();
+    if level != 0 {
+        let own: u32 = read::kernel(cgroup + u64::from(offset!(cgroup_level)));
+        if own < level {
+            return 0;
+        }
+        let ancestors = cgroup + u64::from(offset!(cgroup_ancestors));
+        cgroup = read::kernel(ancestors + 8 * u64::from(level));
+    }
     let node: u64 = read::kernel(cgroup + u64::from(offset!(cgroup_kn)));
     read::kernel(node + u64::from(offset!(kernfs_node_id)))
 }
@@ -14,7 +23,7 @@ fn id_of(cgroup: u64) -> u64 {
 pub fn is_ours(sock: u64) -> bool {
     let data = sock + u64::from(offset!(sock_sk_cgrp_data));
     let cgroup: u64 = read::kernel(data + u64::from(offset!(sock_cgroup_data_cgroup)));
-    id_of(cgroup) == read::current_cgroup()
+    group_of(cgroup) == read::current_group()
 }
 
 /// The `struct socket` of a `struct file` that is one.
@@ -40,5 +49,5 @@ pub fn sock_of(socket: u64) -> u64 {
 pub fn is_neighbour(task: u64) -> bool {
     let set: u64 = read::kernel(task + u64::from(offset!(task_cgroups)));
     let cgroup: u64 = read::kernel(set + u64::from(offset!(css_set_dfl_cgrp)));
-    id_of(cgroup) == read::current_cgroup()
+    group_of(cgroup) == read::current_group()
 }

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::mem::{MaybeUninit, size_of};
 
 use aya_ebpf::helpers::generated as helper;
-use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, Room, TEXT, Table, fault};
+use turnkey_abi::{ABI_VERSION, Offsets, PATH, Record, SlotData, TEXT, Table, fault};
 
 use crate::entry::Course;
 use crate::maps;
@@ -374,13 +374,13 @@ pub fn table(jail: JailCell) -> Option<&'static Table> {
     }
     // SAFETY: user space writes rules only while no task of their jail exists, and only the address
     // of a field is taken. The array stays while this program runs.
-    room(jail).map(|room| unsafe { &(*room).table })
+    slot_data(jail).map(|data| unsafe { &(*data).table })
 }
 
-/// The room of a jail's seat: its rules and repetitions.
+/// A jail slot's data: its rules and repetitions.
 #[inline(always)]
-fn room(jail: JailCell) -> Option<*mut Room> {
-    let words = maps::ROOMS.get_value_ptr_mut(jail.seat(), &0)?;
+fn slot_data(jail: JailCell) -> Option<*mut SlotData> {
+    let words = maps::SLOT_DATA.get_value_ptr_mut(jail.slot(), &0)?;
     Some(words.cast())
 }
 
@@ -403,17 +403,37 @@ pub fn repeat<S: Step>(times: u32, state: &mut S) {
     unsafe { helper::bpf_loop(times, round as *mut c_void, (&raw mut *state).cast(), 0) };
 }
 
+/// Level of the watched groups in the hierarchy, the root's being 0; tasks of all groups below belong to them. 0: as many
+/// groups as there are jails are watched, each by itself, at any level. The loader writes it, and the verifier leaves out
+/// the code of the other case.
+///
+/// Its first value is one that nothing else here has: LLVM puts a nameless constant, as the `0` behind a `&0`, where a
+/// named one of the same bytes is, and the loader would write into both.
+#[unsafe(no_mangle)]
+pub static LEVEL: u32 = 0x6c65_7665;
+
+/// The level of the watched groups; see [`LEVEL`].
+#[inline(always)]
+pub fn level() -> u32 {
+    // SAFETY: the static is initialised and never written while programs run; volatile, as in `has`.
+    unsafe { core::ptr::read_volatile(&raw const LEVEL) }
+}
+
 /// The state of the jail that the current task is in, if it is in one.
 #[inline(always)]
 pub fn current_jail() -> Option<JailCell> {
-    maps::JAILS.get_ptr_mut(current_cgroup()).map(JailCell::at)
+    maps::JAILS.get_ptr_mut(current_group()).map(JailCell::at)
 }
 
-/// The id of the current task's cgroup.
+/// The id of the group that the current task counts for: its own, or that above it at [`LEVEL`].
 #[inline(always)]
-pub fn current_cgroup() -> u64 {
-    // SAFETY: the helper has no preconditions.
-    unsafe { helper::bpf_get_current_cgroup_id() }
+pub fn current_group() -> u64 {
+    match level() {
+        // SAFETY: the helper has no preconditions.
+        0 => unsafe { helper::bpf_get_current_cgroup_id() },
+        // SAFETY: the helper has none either; above the task's own level there is no group, and it answers 0.
+        level => unsafe { helper::bpf_get_current_ancestor_cgroup_id(level as i32) },
+    }
 }
 
 /// Sends SIGKILL to the current process. It acts on the way back to user space.

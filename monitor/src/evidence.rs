@@ -22,9 +22,9 @@ pub enum FinishError {
     /// The kernel does not tell about a program, or what threads have repeated.
     #[error("a program's counts cannot be read")]
     Proc(#[from] std::io::Error),
-    /// The seat cannot be given back.
-    #[error("the jail's seat cannot be given back")]
-    Seat(#[source] Box<crate::OpenError>),
+    /// The slot cannot be given back.
+    #[error("the jail's slot cannot be given back")]
+    Slot(#[source] Box<crate::OpenError>),
 }
 
 /// The counts of one jail, as the kernel keeps them by slot.
@@ -48,13 +48,14 @@ fn by_kind(counts: &[u64; count::SLOTS]) -> ByKind {
     }
 }
 
-/// Sums up how complete the evidence of a jail is, from the kernel's counts and what arrived here.
-pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived) -> Evidence {
+/// Sums up how complete the evidence of a jail is, from the kernel's counts and what arrived here; `has_ended` says that no
+/// task of it is left.
+pub(crate) fn sum_up(jail: &Jail, missed: u64, arrived: &Arrived, has_ended: bool) -> Evidence {
     let malformed = arrived.malformed;
     let nothing_failed = jail.lost_records == 0 && missed + malformed + jail.faults == 0;
     let seen = by_kind(&jail.seen);
     // Every jail starts a command, and everything in it ends: programs that saw neither were not looking.
-    let looked = jail.started != 0 && seen.exit > 0;
+    let looked = jail.started != 0 && (seen.exit > 0 || !has_ended);
     let complete =
         looked && nothing_failed && arrived.records == jail.seq && arrived.acts == jail.seen;
     Evidence {
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn evidence_is_complete_when_everything_is_accounted_for() {
         let (jail, arrived) = jail();
-        assert!(sum_up(&jail, 0, &arrived).complete);
+        assert!(sum_up(&jail, 0, &arrived, true).complete);
     }
 
     #[test]
@@ -108,7 +109,7 @@ mod tests {
         let of = |change: &dyn Fn(&mut Jail, &mut Arrived)| {
             let (mut jail, mut arrived) = (whole, all);
             change(&mut jail, &mut arrived);
-            sum_up(&jail, 0, &arrived).complete
+            sum_up(&jail, 0, &arrived, true).complete
         };
         assert!(of(&|_, _| ()));
         assert!(!of(&|jail, _| jail.started = 0), "no start was seen");
@@ -119,7 +120,7 @@ mod tests {
             }),
             "no end was seen"
         );
-        assert!(!sum_up(&whole, 1, &all).complete, "a run was missed");
+        assert!(!sum_up(&whole, 1, &all, true).complete, "a run was missed");
         assert!(!of(&|_, arrived| arrived.malformed = 1));
         assert!(
             !of(&|_, arrived| arrived.records -= 1),

@@ -1,7 +1,7 @@
 //! Watches a jail from inside the kernel and kills it when it breaks the rules.
 //!
 //! ```text
-//! Policy ─compile→ Rules ─Monitor::open→ programs found (shared) or loaded, and attached; a seat
+//! Policy ─compile→ Rules ─Monitor::open→ programs found (shared) or loaded, and attached; a slot
 //!                          Monitor::canary → a kill and a refusal really happen
 //!                          Monitor::adopt(cgroup) → the kernel holds the jail's rules
 //!                          Monitor::drain → events      Monitor::finish → Evidence
@@ -34,8 +34,8 @@ mod programs;
 mod roles;
 mod rows;
 mod rule_table;
-mod seat;
 pub mod shared;
+mod slot;
 mod stream;
 mod sys;
 mod tier;
@@ -55,7 +55,7 @@ pub use interruption::interrupts_tracepoints;
 pub use monitor::{AdoptError, Monitor};
 pub use object::ObjectFile;
 pub use open::{OpenError, how_to_have_btf};
-pub use shared::SharedError;
+pub use shared::{SharedError, hierarchy};
 pub use tier::{Available, Lack, Tier};
 
 /// Parts that the fuzzer reaches besides; see `cargo xtask fuzz`.

@@ -24,10 +24,10 @@ pub(crate) struct Object {
     tracepoints: &'static [Tracepoint],
 }
 
-/// Makes the maps of an object, for so many jails at the same time.
+/// Makes the maps of an object, for so many jails at the same time; `level` is that of the watched groups, 0 for jails.
 pub(crate) fn object(
     object: &[u8],
-    seats: u32,
+    (slots, level): (u32, u32),
     tier: Tier,
     by_perf: bool,
 ) -> Result<Object, OpenError> {
@@ -35,8 +35,8 @@ pub(crate) fn object(
     let offsets = OffsetsValue(btf::offsets(&btf_bytes)?);
     let btf = Btf::parse(&btf_bytes, Default::default()).map_err(OpenError::BadBtf)?;
     let mut loader = EbpfLoader::new();
-    for map in ["JAILS", "ROOMS", "RECORDS", "VERDICTS"] {
-        loader.map_max_entries(map, seats);
+    for map in ["JAILS", "SLOT_DATA", "RECORDS", "VERDICTS"] {
+        loader.map_max_entries(map, slots);
     }
     if tier == Tier::Tracepoint {
         // Seven megabytes that would not be used.
@@ -45,6 +45,7 @@ pub(crate) fn object(
     loader
         .btf(Some(&btf))
         .override_global("OFFSETS", &offsets, true)
+        .override_global("LEVEL", &level, true)
         .override_global(ABI_SYMBOL, &ABI_VERSION, true);
     // It fills maps.
     let ebpf = in_one_go(|| loader.load(object)).map_err(explain_load)?;

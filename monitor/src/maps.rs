@@ -13,11 +13,11 @@ pub(crate) struct Maps {
     pub(crate) jails: HashMap<MapData, u64, JailValue>,
     /// Not 0 while every system call has to look for its jail: the programs' own global.
     pub(crate) every_call: Array<MapData, u32>,
-    /// Rules, by seat.
-    pub(crate) rooms: ArrayOfMaps<MapData>,
-    /// The rings of what no rule decided on, by seat.
+    /// Rules, by slot.
+    pub(crate) data: ArrayOfMaps<MapData>,
+    /// The rings of what no rule decided on, by slot.
     pub(crate) records: ArrayOfMaps<MapData>,
-    /// The rings of verdicts, by seat.
+    /// The rings of verdicts, by slot.
     pub(crate) verdicts: ArrayOfMaps<MapData>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Maps {
 pub(crate) const NAMES: [(&str, &str); 5] = [
     ("JAILS", "jails"),
     (".bss", "every_call"),
-    ("ROOMS", "rooms"),
+    ("SLOT_DATA", "data"),
     ("RECORDS", "records"),
     ("VERDICTS", "verdicts"),
 ];
@@ -35,11 +35,11 @@ impl Maps {
     pub(crate) fn find<E: From<OpenError>>(
         mut find: impl FnMut((&'static str, &'static str)) -> Result<Map, E>,
     ) -> Result<Self, E> {
-        let [jails, every_call, rooms, records, verdicts] = NAMES;
+        let [jails, every_call, data, records, verdicts] = NAMES;
         Ok(Self {
             jails: typed(find(jails)?)?,
             every_call: typed(find(every_call)?)?,
-            rooms: typed(find(rooms)?)?,
+            data: typed(find(data)?)?,
             records: typed(find(records)?)?,
             verdicts: typed(find(verdicts)?)?,
         })

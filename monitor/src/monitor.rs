@@ -1,10 +1,11 @@
 //! The monitor of one run.
 
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use aya::maps::MapError;
 use nix::errno::Errno;
-use turnkey_abi::{Jail, column, network, started};
+use turnkey_abi::{FILTERED_WORDS, Jail, column, network, started};
 
 use crate::canary::{self, CanaryError, Proof};
 use crate::compile::Rules;
@@ -17,7 +18,7 @@ use crate::object::ObjectFile;
 use crate::open::{self, Loaded, OpenError};
 use crate::programs::GROUP_HOOKS;
 use crate::rule_table::RuleTable;
-use crate::seat::Seat;
+use crate::slot::{Slot, SlotMaps};
 use crate::sys::{CanaryEnd, link_to_group};
 use crate::tier::Tier;
 use turnkey_facts::{Event, Evidence};
@@ -51,7 +52,7 @@ pub enum AdoptError {
 ///
 /// Programs that were loaded for this run alone leave the kernel with it, or with this process.
 /// Those that are loaded for all keep a jail's rules until [`Monitor::finish`]; when that is never
-/// called, until another run takes the seat and finds the jail's cgroup gone.
+/// called, until another run takes the slot and finds the jail's cgroup gone.
 pub struct Monitor {
     loaded: Loaded,
     rules: Rules,
@@ -60,10 +61,14 @@ pub struct Monitor {
     adopted: Option<u64>,
     /// Links of the cgroup programs.
     hooks: Vec<OwnedFd>,
+    /// True when the programs watch a group with all below it, which is nobody's jail.
+    is_tree: bool,
     /// True when the numbers of system calls are to be noted.
     notes_calls: bool,
     /// Runs of the programs that the kernel had left out before.
     missed_before: u64,
+    /// The same when they were taken off.
+    missed_after: Option<u64>,
 }
 
 /// Most events that one call of [`Monitor::drain`] hands over: a program that does more than can be told must not keep
@@ -80,13 +85,40 @@ impl Monitor {
     pub fn open<'o>(object: impl Into<ObjectFile<'o>>, rules: Rules) -> Result<Self, OpenError> {
         let object = object.into();
         let loaded = open::open(&object, &rules)?;
+        Self::of(loaded, rules, &object)
+    }
+
+    /// Loads the programs for one group at `level` of the hierarchy (its root is at 0) and all groups below it, those
+    /// that are made later among them. The programs are this monitor's alone, and leave the kernel with its process,
+    /// even one that is killed. They find the group of a task by `bpf_get_current_ancestor_cgroup_id`, so no group has
+    /// to be made known.
+    ///
+    /// # Errors
+    /// As [`Monitor::open`].
+    pub fn open_tree<'o>(
+        object: impl Into<ObjectFile<'o>>,
+        rules: Rules,
+        level: NonZeroU32,
+    ) -> Result<Self, OpenError> {
+        let object = object.into();
+        let loaded = open::own(object.bytes, &rules, level.get())?;
+        let monitor = Self::of(loaded, rules, &object)?;
         Ok(Self {
-            canary: canary::table(&object).map_err(|error| OpenError::Canary(Box::new(error)))?,
+            is_tree: true,
+            ..monitor
+        })
+    }
+
+    fn of(loaded: Loaded, rules: Rules, object: &ObjectFile<'_>) -> Result<Self, OpenError> {
+        Ok(Self {
+            canary: canary::table(object).map_err(|error| OpenError::Canary(Box::new(error)))?,
             missed_before: loaded.programs.missed().map_err(OpenError::Missed)?,
+            missed_after: None,
             loaded,
             rules,
             adopted: None,
             hooks: Vec::new(),
+            is_tree: false,
             notes_calls: false,
         })
     }
@@ -94,7 +126,7 @@ impl Monitor {
     /// True when the programs were loaded before, for all.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        self.loaded.seat.claim.is_some()
+        self.loaded.slot.claim.is_some()
     }
 
     /// The reason for which programs that are loaded for all were not looked for, where another user than root could
@@ -133,11 +165,24 @@ impl Monitor {
     /// # Errors
     /// When any of it does not happen, or is not recorded.
     pub fn canary(&mut self, cgroup: BorrowedFd<'_>, cgroup_id: u64) -> Result<Proof, CanaryError> {
-        self.loaded.seat.set_rules(&self.canary);
+        self.canary_below((cgroup, cgroup_id), cgroup)
+    }
+
+    /// As [`Monitor::canary`], for [`Monitor::open_tree`]: the canaries are in `leaf`, a group below the given one, which
+    /// is at the level that is watched.
+    ///
+    /// # Errors
+    /// As [`Monitor::canary`].
+    pub fn canary_below(
+        &mut self,
+        (cgroup, cgroup_id): (BorrowedFd<'_>, u64),
+        leaf: BorrowedFd<'_>,
+    ) -> Result<Proof, CanaryError> {
+        self.loaded.slot.set_rules(&self.canary);
         let links = self
             .attach_hooks(cgroup)
             .map_err(canary::prepare("attaching the hooks"))?;
-        let seen = self.fly_all(cgroup, cgroup_id);
+        let seen = self.fly_all(leaf, cgroup_id);
         drop(links);
         let mapped = self.rules.need(Need::Map);
         canary::recorded(&seen?, self.loaded.hooks.is_some(), mapped)
@@ -161,7 +206,7 @@ impl Monitor {
             let jail = Jail {
                 started: started::TOLD,
                 canary: 1,
-                ..Jail::new(self.loaded.seat.index, network::NONE)
+                ..Jail::new(self.loaded.slot.index, network::NONE)
             };
             self.enter(cgroup_id, jail)
                 .map_err(canary::prepare("watching its cgroup"))?;
@@ -178,7 +223,7 @@ impl Monitor {
     fn take_canary_events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while self.drain(|event| events.push(event)) {}
-        self.loaded.seat.stream.restart();
+        self.loaded.slot.stream.restart();
         events
     }
 
@@ -211,16 +256,26 @@ impl Monitor {
         if self.adopted.is_some() {
             return Err(AdoptError::Adopted);
         }
-        self.loaded.seat.set_rules(&self.rules.table);
+        self.loaded.slot.set_rules(&self.rules.table);
         let jail = Jail {
             kill_on_loss: self.rules.kill_on_loss.into(),
             strict: self.rules.strict.into(),
             notes_calls: self.notes_calls.into(),
             has_roles: self.rules.have_roles().into(),
             has_hooks: (self.rules.tier == Tier::Lsm).into(),
+            // In a group that is nobody's jail no exec is the start of a command, and no filter of turnkey's answers.
+            started: if self.is_tree {
+                started::TOLD
+            } else {
+                started::NOT
+            },
             asks_of_looks: self.rules.need(Need::Columns(&[column::STAT])).into(),
-            filtered: self.rules.filtered,
-            ..Jail::new(self.loaded.seat.index, self.rules.network)
+            filtered: if self.is_tree {
+                [0; FILTERED_WORDS]
+            } else {
+                self.rules.filtered
+            },
+            ..Jail::new(self.loaded.slot.index, self.rules.network)
         };
         self.enter(cgroup_id, jail)?;
         if self.notes_calls {
@@ -233,8 +288,8 @@ impl Monitor {
 
     /// Asks for it back, too: a jail that the kernel does not know is not watched.
     fn enter(&mut self, cgroup_id: u64, jail: Jail) -> Result<(), MapError> {
-        let Loaded { seat, maps, .. } = &mut self.loaded;
-        if let Some(claim) = &mut seat.claim {
+        let Loaded { slot, maps, .. } = &mut self.loaded;
+        if let Some(claim) = &mut slot.claim {
             claim.note(cgroup_id)?;
         }
         maps.enter(cgroup_id, jail)?;
@@ -258,9 +313,9 @@ impl Monitor {
         if let Some(lines) = &mut self.loaded.lines {
             lines.print();
         }
-        let Loaded { maps, seat, .. } = &mut self.loaded;
+        let Loaded { maps, slot, .. } = &mut self.loaded;
         let lost = || jail(maps, self.adopted).map_or(0, |jail| jail.lost_records);
-        seat.stream.drain(AT_ONCE, lost, on_event)
+        slot.stream.drain(AT_ONCE, lost, on_event)
     }
 
     /// Readable when verdicts wait: what a rule speaks of, and every kill. Other events can be left waiting for a
@@ -268,7 +323,7 @@ impl Monitor {
     /// execs and exits do not wake the reader at all: call [`Monitor::drain`] every now and then.
     #[must_use]
     pub fn verdicts(&self) -> BorrowedFd<'_> {
-        self.loaded.seat.stream.verdicts()
+        self.loaded.slot.stream.verdicts()
     }
 
     /// True when the kernel has condemned the jail, for a rule or because it could not say whether one was broken. It
@@ -292,7 +347,10 @@ impl Monitor {
 
     /// Runs of the programs that the kernel has left out since they were taken.
     fn missed(&self) -> Result<u64, FinishError> {
-        let missed = self.loaded.programs.missed()?;
+        let missed = match self.missed_after {
+            Some(missed) => missed,
+            None => self.loaded.programs.missed()?,
+        };
         Ok(missed.saturating_sub(self.missed_before))
     }
 
@@ -306,6 +364,24 @@ impl Monitor {
         jail(&self.loaded.maps, self.adopted)
     }
 
+    /// Takes the programs of [`Monitor::open_tree`] off a group in which tasks live on, before [`Monitor::finish`]: what
+    /// they do from here on is not watched, and what they did before is told whole.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn detach(&mut self) -> Result<(), FinishError> {
+        self.missed_after = Some(self.loaded.programs.missed()?);
+        self.hooks.clear();
+        self.loaded.programs.unload()?;
+        // The kernel waits until no program runs that could still see what was there before, and so do we: from here on
+        // nobody counts any more.
+        let Loaded { slot, maps, .. } = &mut self.loaded;
+        let placed = SlotMaps::make().map_err(OpenError::from);
+        placed
+            .and_then(|unused| unused.place(slot.index, maps))
+            .map_err(|error| FinishError::Slot(Box::new(error)))
+    }
+
     /// Hands over all events that are left, takes the jail's rules out of the kernel and says how
     /// complete the evidence is. Call it when no task of the jail is left.
     ///
@@ -314,14 +390,14 @@ impl Monitor {
     pub fn finish(mut self, mut on_event: impl FnMut(Event)) -> Result<Evidence, FinishError> {
         while self.drain(&mut on_event) {}
         let mut jail = self.jail()?;
-        let missed = self.missed()?;
-        let Seat {
-            room,
+        let (missed, has_ended) = (self.missed()?, self.missed_after.is_none());
+        let Slot {
+            data,
             mut stream,
             claim,
             ..
-        } = self.loaded.seat;
-        for event in room.repeats().slots.iter().filter_map(untold) {
+        } = self.loaded.slot;
+        for event in data.repeats().slots.iter().filter_map(untold) {
             stream.add(event, &mut jail.seq);
         }
         let arrived = stream.finish(on_event);
@@ -329,9 +405,9 @@ impl Monitor {
             self.loaded.maps.forget(cgroup_id)?;
             claim
                 .give_back()
-                .map_err(|error| FinishError::Seat(Box::new(error)))?;
+                .map_err(|error| FinishError::Slot(Box::new(error)))?;
         }
-        Ok(sum_up(&jail, missed, &arrived))
+        Ok(sum_up(&jail, missed, &arrived, has_ended))
     }
 }
 
@@ -352,7 +428,7 @@ impl std::fmt::Debug for Monitor {
 
 impl AsFd for Monitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.loaded.seat.stream.as_fd()
+        self.loaded.slot.stream.as_fd()
     }
 }
 

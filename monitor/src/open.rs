@@ -1,4 +1,4 @@
-//! Opening the monitor: programs, maps and a seat for one jail, or the reason why not.
+//! Opening the monitor: programs, maps and a slot for one jail, or the reason why not.
 
 use std::io;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::load;
 use crate::maps::Maps;
 use crate::object::ObjectFile;
 use crate::programs::Programs;
-use crate::seat::{Furniture, Seat};
 use crate::shared::{self, SharedError};
+use crate::slot::{Slot, SlotMaps};
 use crate::tier::Tier;
 
 /// Errors of starting the monitor. Nothing of it is left in the kernel.
@@ -121,13 +121,13 @@ pub fn how_to_have_btf() -> &'static str {
 /// The file with the kernel's own BTF.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// The programs, attached as far as they need no cgroup, their maps, and a seat.
+/// The programs, attached as far as they need no cgroup, their maps, and a slot.
 pub(crate) struct Loaded {
     pub(crate) programs: Programs,
     /// The hooks of BPF LSM, on its tier.
     pub(crate) hooks: Option<Hooks>,
     pub(crate) maps: Maps,
-    pub(crate) seat: Seat,
+    pub(crate) slot: Slot,
     /// Kept from looking for programs that are loaded for all.
     pub(crate) untrusted: Option<SharedError>,
     #[cfg(feature = "log")]
@@ -145,21 +145,27 @@ pub(crate) fn open(object: &ObjectFile<'_>, rules: &Rules) -> Result<Loaded, Ope
             hooks: (rules.tier == Tier::Lsm).then(|| hooks::needed(rules, &shared.hooks)),
             programs: shared.programs,
             maps: shared.maps,
-            seat: shared.seat,
+            slot: shared.slot,
             untrusted,
             #[cfg(feature = "log")]
             lines: None,
         }),
-        None => own(object.bytes, rules).map(|own| Loaded { untrusted, ..own }),
+        None => own(object.bytes, rules, JAILS).map(|own| Loaded { untrusted, ..own }),
     }
 }
 
-/// The seat of a run that has the programs for itself.
-const ONLY_SEAT: u32 = 0;
+/// The level of programs that watch jails: each is one group, wherever it stands.
+pub(crate) const JAILS: u32 = 0;
 
-fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
-    let mut object = load::object(object, ONLY_SEAT + 1, rules.tier, rules.by_perf)?;
-    let furniture = Furniture::make()?;
+/// The slot of a run that has the programs for itself.
+const ONLY_SLOT: u32 = 0;
+
+/// Loads the programs for this run alone: they go with its process, however that ends. `level` is that of the watched
+/// group, with all groups below it, or [`JAILS`].
+pub(crate) fn own(object: &[u8], rules: &Rules, level: u32) -> Result<Loaded, OpenError> {
+    let slots = (ONLY_SLOT + 1, level);
+    let mut object = load::object(object, slots, rules.tier, rules.by_perf)?;
+    let slot_maps = SlotMaps::make()?;
     let mut maps = Maps::find(|(name, _)| {
         let map = object.ebpf.take_map(name);
         map.ok_or(OpenError::Incomplete { name })
@@ -167,7 +173,7 @@ fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     // The kernel takes its time with both.
     thread::scope(|scope| {
         let placed = thread::Builder::new()
-            .spawn_scoped(scope, || furniture.place(ONLY_SEAT, &mut maps))
+            .spawn_scoped(scope, || slot_maps.place(ONLY_SLOT, &mut maps))
             .map_err(OpenError::Thread)?;
         object.load()?;
         placed
@@ -183,7 +189,7 @@ fn own(object: &[u8], rules: &Rules) -> Result<Loaded, OpenError> {
     Ok(Loaded {
         #[cfg(feature = "log")]
         lines: Some(crate::log::Lines::of(&mut object.ebpf)),
-        seat: Seat::new(ONLY_SEAT, furniture, None)?,
+        slot: Slot::new(ONLY_SLOT, slot_maps, None)?,
         programs: Programs::Own(Box::new(object.ebpf)),
         hooks,
         maps,

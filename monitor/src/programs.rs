@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
-use aya::programs::ProgramError;
+use aya::programs::{Program, ProgramError};
 
 use crate::evidence::FinishError;
 use crate::open::OpenError;
@@ -51,6 +51,30 @@ impl Programs {
                 Ok(program.as_fd())
             }
         }
+    }
+
+    /// Takes the programs off whatever calls them, and out of the kernel, where they are this process's alone. Some may
+    /// still be at work on other CPUs.
+    pub(crate) fn unload(&mut self) -> Result<(), FinishError> {
+        let Self::Own(ebpf) = self else {
+            return Ok(());
+        };
+        for (_, program) in ebpf.programs_mut() {
+            let unloaded = match program {
+                Program::BtfTracePoint(program) => program.unload(),
+                Program::TracePoint(program) => program.unload(),
+                Program::Lsm(program) => program.unload(),
+                Program::CgroupSockAddr(program) => program.unload(),
+                Program::CgroupSock(program) => program.unload(),
+                _ => Err(ProgramError::UnexpectedProgramType),
+            };
+            match unloaded {
+                // Of the other tier.
+                Ok(()) | Err(ProgramError::NotLoaded) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Runs of all programs that the kernel has left out so far.

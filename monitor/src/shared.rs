@@ -4,8 +4,8 @@
 //! /sys/fs/bpf/turnkey/              root's alone; its lock is held while a run loads
 //!   2-0123456789abcdef/             version of the wire types, digest of the object
 //!     maps/ programs/ links/        what all jails share
-//!     standing/                     links to a group without processes, the only thing elsewhere
-//!     seats/0/ seats/1/ …           what one jail has; its lock is held by the run that watches it
+//!     anchor/                       links to a group without processes, the only thing elsewhere
+//!     slots/0/ slots/1/ …           what one jail has; its lock is held by the run that watches it
 //!     tables/ filters/              rules that were compiled before, and syscall filters
 //! ```
 //!
@@ -15,11 +15,11 @@
 //! A folder that is not root's alone is nobody's: nothing in it is looked at, and a run loads its programs
 //! for itself as if there were none. A user that may make directories there can keep others from nothing but speed.
 
+mod anchor;
 mod claim;
 mod folder;
 mod kept;
 mod pin;
-mod standing;
 mod status;
 
 use std::io;
@@ -33,12 +33,13 @@ use crate::maps::{Maps, NAMES};
 use crate::object::ObjectFile;
 use crate::open::OpenError;
 use crate::programs::{GROUP_HOOKS, Programs};
-use crate::seat::Seat;
+use crate::slot::Slot;
 use crate::sys;
 use crate::tier::Tier;
 use crate::tracepoints::tracepoints;
 
 pub(crate) use claim::Claim;
+pub use claim::hierarchy;
 pub use folder::SharedError;
 use folder::{Folder, found};
 pub use kept::filter;
@@ -55,7 +56,7 @@ pub(crate) struct Shared {
     /// The hooks of BPF LSM that are asked.
     pub(crate) hooks: Vec<String>,
     pub(crate) maps: Maps,
-    pub(crate) seat: Seat,
+    pub(crate) slot: Slot,
 }
 
 /// Makes sure that only root can have loaded programs for all, or keep root from it.
@@ -66,7 +67,7 @@ pub fn trusted() -> Result<(), SharedError> {
     folder::root_is_there().map(drop)
 }
 
-/// Opens what is loaded for all of this object and tier, and takes a seat; `None` when nothing is.
+/// Opens what is loaded for all of this object and tier, and takes a slot; `None` when nothing is.
 pub(crate) fn open(object: &ObjectFile<'_>, tier: Tier) -> Result<Option<Shared>, OpenError> {
     let folder = Folder::of(object);
     if !folder.is_there()? || folder.tier() != tier {
@@ -86,7 +87,7 @@ fn take(folder: &Folder) -> Result<Shared, OpenError> {
     let attached = links.iter().map(|(name, _)| name);
     let hooks = attached.filter_map(|name| name.strip_prefix("lsm_"));
     let hooks: Vec<_> = hooks.map(str::to_owned).collect();
-    let seat = claim::take(folder, &mut maps)?;
+    let slot = claim::take(folder, &mut maps)?;
     Ok(Shared {
         programs: Programs::Shared {
             programs: programs(folder, &hooks)?,
@@ -94,7 +95,7 @@ fn take(folder: &Folder) -> Result<Shared, OpenError> {
         },
         hooks,
         maps,
-        seat,
+        slot,
     })
 }
 

@@ -12,13 +12,13 @@ mod bpf;
 mod bytes;
 mod pages;
 mod ring;
-mod room;
+mod slot_data;
 mod table;
 
 pub(crate) use bpf::{GroupHook, link_to_group, missed_runs, pin, pinned};
 pub(crate) use bytes::{VALUE as BYTES_VALUE, map_bytes, mapped_bytes};
 pub(crate) use ring::Ring;
-pub(crate) use room::SharedRoom;
+pub(crate) use slot_data::SharedSlotData;
 pub(crate) use table::{MappedTable, copy_of, map_table};
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};

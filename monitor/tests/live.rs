@@ -25,4 +25,5 @@ mod live {
     mod process;
     mod refused;
     mod shared;
+    mod tree;
 }

@@ -96,3 +96,11 @@ pub const SCHEMA: &str = "turnkey.profile/v1";
 
 /// Bytes. A larger text is no profile, and would only keep the parser busy.
 pub const LARGEST_PROFILE: usize = 1 << 20;
+
+/// A duration as profiles write it: a number and one unit, `500ms`, `30s`, `10m`, `2h`.
+///
+/// # Errors
+/// When it is none, or shorter than a millisecond; in words for people.
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
+    values::duration(text).map_err(|error| format!("{}: {}", error.message, error.help))
+}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::behaviour::{Behaviour, BehaviourResponse};
-use crate::model::EnforcementMode;
+use crate::model::{EnforcementMode, Layer};
 use crate::tables::{
     AcceptedFinding, EnforcementPolicy, FilesystemPolicy, JailEnvironment, JailIdentity,
     JailLimits, NetworkPolicy, Rule, SyscallPolicy,
@@ -52,6 +52,13 @@ impl Policy {
     pub fn with_mode(mut self, mode: EnforcementMode) -> Self {
         self.enforcement.mode = mode;
         self
+    }
+
+    /// True for a profile of processes that others started, as `turnkey attach` watches them: it asks for the monitor alone, and
+    /// no system call is allowed by it, so no jail starts under it.
+    #[must_use]
+    pub fn makes_no_jail(&self) -> bool {
+        self.syscalls.allow.is_empty() && self.enforcement.required.iter().eq([&Layer::Monitor])
     }
 
     /// The response to a behaviour, after the mode was applied.

@@ -3,8 +3,10 @@
 mod accepted;
 mod claims;
 
+use std::collections::BTreeSet;
+
 use crate::error::{Located, Problem};
-use crate::model::ToolchainMode;
+use crate::model::{Layer, ToolchainMode};
 use crate::policy::Policy;
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
@@ -96,8 +98,18 @@ fn check_peer_count(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
     }
 }
 
+/// True for a profile of processes that others started: see [`Policy::makes_no_jail`].
+fn is_monitor_alone(required: &BTreeSet<Layer>) -> bool {
+    required.iter().eq([&Layer::Monitor])
+}
+
 /// The jail's init, and the program's process before the program, run under the program's filter.
 fn check_syscalls(profile: &ParsedProfile, problems: &mut Vec<Problem>) {
+    let required = profile.enforcement.required.as_ref();
+    let asks_for_a_jail = required.is_none_or(|layers| !is_monitor_alone(&layers.value));
+    if profile.syscalls.allow.is_empty() && !asks_for_a_jail {
+        return;
+    }
     let allowed = |name: &str| {
         profile
             .syscalls

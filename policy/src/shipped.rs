@@ -16,6 +16,9 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("sealed", include_str!("../../profiles/sealed.toml")),
     ("judge", include_str!("../../profiles/judge.toml")),
     ("observe", include_str!("../../profiles/observe.toml")),
+    ("container", include_str!("../../profiles/container.toml")),
+    ("service", include_str!("../../profiles/service.toml")),
+    ("runner", include_str!("../../profiles/runner.toml")),
 ];
 
 /// The text of a shipped profile.

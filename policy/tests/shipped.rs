@@ -20,6 +20,11 @@ fn every_policy() -> impl Iterator<Item = Policy> {
     SHIPPED.iter().map(|(name, _)| shipped(name))
 }
 
+/// The policies that a jail is made from.
+fn every_jail() -> impl Iterator<Item = Policy> {
+    every_policy().filter(|policy| !policy.makes_no_jail())
+}
+
 /// The rule and action that an attempt meets.
 fn verdict(
     policy: &Policy,
@@ -56,7 +61,7 @@ fn every_profile_carries_its_name_and_a_description() {
         assert_eq!(listed.description, policy.description);
         assert_eq!(
             listed.extends.is_empty(),
-            listed.name == "untrusted",
+            ["untrusted", "container"].contains(&listed.name),
             "{}",
             listed.name
         );
@@ -92,8 +97,8 @@ fn everything_given_and_every_rule_says_why() {
 }
 
 #[test]
-fn no_profile_writes_to_the_host_or_reaches_a_network() {
-    for policy in every_policy() {
+fn no_jail_writes_to_the_host_or_reaches_a_network() {
+    for policy in every_jail() {
         assert!(policy.filesystem.write.is_empty(), "{}", policy.name);
         assert_eq!(
             policy.network.mode,
@@ -108,6 +113,13 @@ fn no_profile_writes_to_the_host_or_reaches_a_network() {
             policy.name
         );
     }
+}
+
+#[test]
+fn profiles_of_processes_that_others_started_ask_for_the_monitor_alone() {
+    let attached = every_policy().filter(Policy::makes_no_jail);
+    let names: Vec<String> = attached.map(|policy| policy.name).collect();
+    assert_eq!(names, ["container", "service", "runner"]);
 }
 
 #[test]
@@ -447,7 +459,7 @@ fn ordinary_programs_find_their_syscalls() {
         setresuid setsid shutdown sigaltstack socket socketpair stat statfs statx symlink symlinkat \
         sysinfo timer_create timer_settime times truncate umask uname unlink unlinkat utimensat vfork \
         wait4 write";
-    for policy in every_policy().filter(|policy| policy.name != "judge") {
+    for policy in every_jail().filter(|policy| policy.name != "judge") {
         for syscall in called.split_whitespace() {
             assert!(
                 policy.syscalls.allow.contains(syscall),

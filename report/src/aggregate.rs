@@ -16,7 +16,7 @@ use super::met::CutWrites;
 use super::model::{FileOperation, Finding, NetworkAttempt, Process, RefusedCall, Violation};
 use super::ordering::Ordering;
 use super::peers::Asked;
-use super::processes::Processes;
+use super::processes::{KnownProcess, Processes};
 use super::rows::{CallKey, OperationKey, Row, Who};
 use super::stopper::{Attribution, Outcome, Stopper};
 use super::table::Table;
@@ -121,6 +121,11 @@ impl Aggregator {
             events: 0,
             next_seq: 0,
         }
+    }
+
+    /// Takes in a process that was there before anybody watched.
+    pub fn know(&mut self, known: KnownProcess) {
+        self.processes.know(known, self.clock.boottime_ns());
     }
 
     /// Takes in one event.

@@ -22,8 +22,8 @@ use super::limit;
 use super::met;
 use super::model;
 use super::model::{
-    ChangedFile, Events, Exit, Finding, Host, Layer, Limits, Omitted, Output, Process, Profile,
-    Report, Schema, Usage, Verdict,
+    Attachment, ChangedFile, Events, Exit, Finding, Host, Layer, Limits, Omitted, Output, Process,
+    Profile, Report, Schema, Usage, Verdict,
 };
 use super::passages;
 use super::text::escape;
@@ -44,6 +44,8 @@ pub struct ReportInputs<'a> {
     pub best_effort: bool,
     /// The machine.
     pub host: Host,
+    /// The group that was watched, where no command was started.
+    pub attached: Option<Attachment>,
     /// The way in which the run ended.
     pub ending: Ending,
     /// The resources that the run used; `None` when nothing ran.
@@ -162,6 +164,7 @@ impl Report {
             exit: with_what_was_asked(exit, inputs.export.as_ref(), inputs.kept.as_ref()),
             export: inputs.export,
             kept: inputs.kept,
+            attached: inputs.attached,
             id: inputs.id,
             stdout: inputs.stdout.map(output),
             stderr: inputs.stderr.map(output),
@@ -208,14 +211,7 @@ fn events(evidence: &Evidence, ending: &Ending, observations: &Observations) -> 
     if observations.missing > explained {
         *lost.entry("unknown".to_owned()).or_default() += observations.missing - explained;
     }
-    let killed_for_loss = matches!(
-        ending,
-        Ending::Ran(RunEnding {
-            killed_for_loss: true,
-            ..
-        })
-    );
-    let complete = evidence.watched && lost.is_empty() && !killed_for_loss;
+    let complete = evidence.watched && lost.is_empty() && !ending.killed_for_loss();
     Events {
         seen: seen(observations, &lost),
         lost,
@@ -273,7 +269,7 @@ fn limit_words(policy: &Policy, ending: &Ending, usage: Option<&facts::Usage>) -
 fn met_findings(inputs: &ReportInputs<'_>) -> Vec<Finding> {
     let ended_by = match inputs.ending {
         Ending::Ran(RunEnding { limit, .. }) => limit,
-        Ending::NotStarted { .. } => None,
+        Ending::NotStarted { .. } | Ending::Attached(_) => None,
     };
     let met = (inputs.met, &inputs.observations.cut);
     let usage = inputs.usage.unwrap_or_default();
@@ -294,14 +290,15 @@ fn own_end(ending: &Ending) -> (Option<u8>, Option<i32>) {
             status: facts::Status::Unknown,
             ..
         })
-        | Ending::NotStarted { .. } => (None, None),
+        | Ending::NotStarted { .. }
+        | Ending::Attached(_) => (None, None),
     }
 }
 
 fn error(ending: &Ending) -> Option<String> {
     match ending {
         Ending::NotStarted { message, .. } => Some(lines(message)),
-        Ending::Ran(_) => None,
+        Ending::Ran(_) | Ending::Attached(_) => None,
     }
 }
 

@@ -9,12 +9,14 @@ use super::model::{Result, Violation};
 use super::peers;
 use super::stopper::Stopper;
 
-/// The words behind "stopped by", of an attempt that a rule speaks of.
-pub fn words(violation: &Violation) -> Cow<'static, str> {
+/// The words behind "stopped by", of an attempt that a rule speaks of. `whole` is what a kill takes: [`Report::whole`].
+///
+/// [`Report::whole`]: super::model::Report::whole
+pub fn words(violation: &Violation, whole: &str) -> Cow<'static, str> {
     let address = violation.address.as_deref().unwrap_or_default();
     match (violation.stopped_by, violation.result) {
         (Some(Stopper::Monitor), _) if violation.action == RuleAction::Kill => {
-            "the monitor: it killed the jail".into()
+            format!("the monitor: it killed {whole}").into()
         }
         (Some(stopper), _) => peers::words(stopper, address).into(),
         (None, Result::Allowed) => of_success(violation).into(),

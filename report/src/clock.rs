@@ -20,6 +20,11 @@ impl Clock {
         }
     }
 
+    /// The start by `CLOCK_BOOTTIME`, nanoseconds.
+    pub fn boottime_ns(&self) -> u64 {
+        self.boottime_ns
+    }
+
     /// The start of the run.
     pub fn started_at(&self) -> String {
         rfc3339(self.started_at)

@@ -16,6 +16,41 @@ pub enum Ending {
     },
     /// The command ran.
     Ran(RunEnding),
+    /// A control group that others fill was watched, and no command was started.
+    Attached(AttachmentEnding),
+}
+
+impl Ending {
+    /// True when the monitor condemned what it watched, for a rule or a behaviour.
+    pub fn condemned(&self) -> bool {
+        match self {
+            Self::NotStarted { .. } => false,
+            Self::Ran(ran) => ran.condemned,
+            Self::Attached(attached) => attached.condemned,
+        }
+    }
+
+    /// True when all was killed because events were lost and `on_loss` is `kill`.
+    pub fn killed_for_loss(&self) -> bool {
+        match self {
+            Self::NotStarted { .. } => false,
+            Self::Ran(ran) => ran.killed_for_loss,
+            Self::Attached(attached) => attached.killed_for_loss,
+        }
+    }
+}
+
+/// The end of an attachment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttachmentEnding {
+    /// The monitor condemned the group: a rule killed it, or a behaviour that the policy has it die of.
+    pub condemned: bool,
+    /// The group was killed because events were lost and `on_loss` is `kill`.
+    pub killed_for_loss: bool,
+    /// Processes were left when turnkey let the group go.
+    pub let_go: bool,
+    /// The number of processes that were there before turnkey: it is not known what they had done.
+    pub found: u64,
 }
 
 /// The reason why nothing ran.

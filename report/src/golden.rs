@@ -34,6 +34,7 @@ fn inputs<'a>(policy: &'a Policy, story: &Story) -> ReportInputs<'a> {
         clock: clock(),
         id: "0198c5a0-7e1f".to_owned(),
         command: &[],
+        attached: None,
         host: Host {
             kernel: "6.18.0".to_owned(),
             arch: "x86_64".to_owned(),

@@ -55,12 +55,13 @@ pub use act::{accesses, address_text, asked, errno_name};
 pub use aggregate::{Aggregator, Observations};
 pub use build::{Captured, ReportInputs};
 pub use clock::Clock;
-pub use ending::{Ending, Evidence, NotStarted, RunEnding};
+pub use ending::{AttachmentEnding, Ending, Evidence, NotStarted, RunEnding};
 pub use events::EventWriter;
 pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
-pub use model::{BroughtIn, FileAccess, Host, Report, Status};
+pub use model::{Attachment, BroughtIn, FileAccess, FoundProcess, Host, Report, Status};
+pub use processes::KnownProcess;
 pub use read::{LARGEST, Stored};
 pub use text::{by_reason, escape, quote, shortened, unescape, visible};
 

@@ -5,12 +5,12 @@
 //! Lists stand in the order in which their rows were first seen. A key whose value is `null` is
 //! one that the kernel did not answer in this run.
 
+mod attachment;
 mod call;
+mod counts;
 mod finding;
 mod network;
 mod usage;
-
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,9 @@ use super::kept::Kept;
 use super::stopper::Stopper;
 use super::words;
 
+pub use attachment::{Attachment, FoundProcess};
 pub use call::RefusedCall;
+pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
 pub use network::{NetworkAttempt, Passed, SocketType};
 pub use usage::{Limits, Usage};
@@ -81,6 +83,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// True when the verdict is `clean`.
     pub is_safe: bool,
+    /// The group that turnkey was attached to; it started no command then, and made no jail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Attachment>,
     /// True when the program had a terminal, which both of its outputs went to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminal: bool,
@@ -140,6 +145,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// The words for all that dies when the monitor kills.
+    pub fn whole(&self) -> &'static str {
+        match self.attached {
+            Some(_) => "the group",
+            None => "the jail",
+        }
+    }
+
     /// The exit code of turnkey itself: see [`super::verdict`] for the table.
     pub fn exit_code(&self) -> u8 {
         self.exit
@@ -198,6 +211,10 @@ pub enum Status {
     Signaled,
     /// The command was not started.
     SetupFailed,
+    /// Of a group that was attached to: every process of it has ended.
+    Ended,
+    /// Turnkey let a group go, in which processes live on.
+    Detached,
 }
 
 /// The judgement on the program: see [`super::verdict`].
@@ -556,34 +573,6 @@ pub struct ChangedFile {
     /// Of the content, for regular files that are still there and not too large.
     #[cfg_attr(test, schemars(regex(pattern = crate::model::SHA256)))]
     pub sha256: Option<String>,
-}
-
-/// Completeness of the evidence, in numbers of acts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Events {
-    /// Number of acts by kind, whether or not they are lost.
-    pub seen: BTreeMap<String, u64>,
-    /// Number of those acts that are in no event, by kind; `unknown` for those of which only the gap in `seq` tells.
-    pub lost: BTreeMap<String, u64>,
-    /// True when the monitor watched from the first instruction to the end and nothing is lost.
-    pub complete: bool,
-}
-
-/// Counts of what found no row because a list was full; `events.seen` and `findings` count those of events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Omitted {
-    /// Attempts without a row in `violations`.
-    pub violations: u64,
-    /// Forks and executions without a row in `processes`.
-    pub processes: u64,
-    /// Operations without a row in `file_operations`.
-    pub file_operations: u64,
-    /// Attempts without a row in `network_attempts`.
-    pub network_attempts: u64,
-    /// Files without a row in `files_changed`; what lies in a directory below 64 others counts as one.
-    pub files_changed: u64,
 }
 
 /// For keys that are there only when they say something.

@@ -21,6 +21,26 @@ pub struct Processes {
     omitted: u64,
 }
 
+/// A process that was there before anybody watched, as /proc tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownProcess {
+    /// The id in the host's namespace.
+    pub pid: u32,
+    /// The id in the process's own namespace.
+    pub jail_pid: u32,
+    /// The start, in ticks of a hundredth of a second since boot: `starttime` of proc_pid_stat(5).
+    pub start_ticks: u64,
+    /// The name, as in `comm`.
+    pub comm: Vec<u8>,
+    /// The program that it executes.
+    pub executable: Option<Vec<u8>>,
+    /// The arguments.
+    pub argv: Vec<Vec<u8>>,
+}
+
+/// Nanoseconds in a tick of /proc: `USER_HZ` is 100.
+const TICK_NS: u64 = 10_000_000;
+
 /// The program that a process executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executes {
@@ -32,6 +52,24 @@ pub enum Executes {
     Unknown,
 }
 
+/// The start of a process, as exactly as its teller has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProcessStart {
+    /// As the kernel has it: `CLOCK_BOOTTIME`, nanoseconds.
+    Nanoseconds(u64),
+    /// As /proc tells it.
+    Ticks(u64),
+}
+
+impl ProcessStart {
+    fn is(self, start_ns: u64) -> bool {
+        match self {
+            Self::Nanoseconds(own) => own == start_ns,
+            Self::Ticks(own) => own == start_ns / TICK_NS,
+        }
+    }
+}
+
 /// One program image of one process. Its index is its `exec_id` minus one.
 #[derive(Debug)]
 struct Image {
@@ -39,7 +77,7 @@ struct Image {
     pid: u32,
     jail_pid: u32,
     /// Of the process; with `pid` it survives pid reuse.
-    process_start_ns: u64,
+    process_start: ProcessStart,
     comm: Vec<u8>,
     start_ns: u64,
     end_ns: Option<u64>,
@@ -87,6 +125,33 @@ impl Processes {
         }
     }
 
+    /// Takes in a process that was there before.
+    pub fn know(&mut self, known: KnownProcess, time_ns: u64) {
+        let file = known.executable.map(|path| File {
+            path,
+            truncated: false,
+            unlinked: false,
+            dev: 0,
+            inode: 0,
+        });
+        let added = self.add(Image {
+            parent: None,
+            pid: known.pid,
+            jail_pid: known.jail_pid,
+            process_start: ProcessStart::Ticks(known.start_ticks),
+            comm: known.comm,
+            start_ns: time_ns,
+            end_ns: None,
+            file,
+            script: None,
+            argv: known.argv,
+            argv_truncated: false,
+            executed: true,
+            exit: None,
+        });
+        self.omitted += u64::from(added.is_none());
+    }
+
     /// The number of forks and execs that found no row.
     pub fn omitted(&self) -> u64 {
         self.omitted
@@ -112,7 +177,7 @@ impl Processes {
     /// The program that a task executes, as far as is known now.
     pub fn program(&self, task: &Task) -> Executes {
         let known = self.newest.get(&task.pid).map(|index| &self.images[*index]);
-        let Some(image) = known.filter(|image| image.process_start_ns == task.start_ns) else {
+        let Some(image) = known.filter(|image| image.process_start.is(task.start_ns)) else {
             let has_begun = self.images.iter().any(|image| image.executed);
             return match has_begun {
                 true => Executes::Unknown,
@@ -142,7 +207,7 @@ impl Processes {
     /// anyone watched, and a fork's event can be lost.
     fn of(&mut self, task: &Task, time_ns: u64) -> Option<usize> {
         let known = self.newest.get(&task.pid).copied();
-        match known.filter(|index| self.images[*index].process_start_ns == task.start_ns) {
+        match known.filter(|index| self.images[*index].process_start.is(task.start_ns)) {
             Some(index) => {
                 self.images[index].comm.clone_from(&task.comm);
                 Some(index)
@@ -216,7 +281,7 @@ impl Image {
             parent,
             pid: task.pid,
             jail_pid: task.jail_pid,
-            process_start_ns: task.start_ns,
+            process_start: ProcessStart::Nanoseconds(task.start_ns),
             comm: task.comm.clone(),
             start_ns: time_ns,
             end_ns: None,

@@ -111,6 +111,9 @@ impl Outcome {
 /// Conclusions from the policy on the layer that stopped an attempt.
 #[derive(Clone, Debug)]
 pub struct Attribution {
+    /// Layers of turnkey's stand around what is watched. Around processes that others started stand those of others, of which
+    /// nothing is known.
+    has_layers: bool,
     tree: Tree,
     syscalls: SyscallPolicy,
     /// The hosts that the network namespace leads to, under the mode `allow`.
@@ -125,6 +128,7 @@ impl Attribution {
     /// Keeps what it needs of the policy.
     pub fn new(policy: &Policy) -> Self {
         Self {
+            has_layers: !policy.makes_no_jail(),
             tree: Tree::of(&policy.filesystem),
             syscalls: policy.syscalls.clone(),
             allowed: (policy.network.mode == NetworkMode::Allow)
@@ -147,6 +151,7 @@ impl Attribution {
         let granted = matches!(place, Place::Granted | Place::Relative);
         match errno {
             0 => Outcome::Allowed,
+            _ if !self.has_layers => Outcome::Failed,
             libc::EROFS => Outcome::Denied(Stopper::Mounts),
             libc::ENOENT if place == Place::Outside => Outcome::Denied(Stopper::MountNamespace),
             libc::EACCES if !granted => Outcome::Denied(Stopper::Landlock),
@@ -167,8 +172,11 @@ impl Attribution {
                 Outcome::Denied(Stopper::NetworkNamespace)
             }
             (_, 0 | libc::EINPROGRESS) => Outcome::Allowed,
-            (_, libc::EPERM | libc::ENOSYS) if !self.allows_any(calls(act)) => {
+            (_, libc::EPERM | libc::ENOSYS) if self.has_layers && !self.allows_any(calls(act)) => {
                 Outcome::Denied(Stopper::Seccomp)
+            }
+            (Address::UnixPath(_) | Address::UnixAbstract(_), _) if !self.has_layers => {
+                Outcome::Failed
             }
             (Address::UnixPath(path), _) => self.unix_socket(act, path, errno),
             (Address::UnixAbstract(_), libc::EPERM) => Outcome::Denied(Stopper::Landlock),
@@ -176,6 +184,7 @@ impl Attribution {
                 Outcome::Denied(Stopper::Monitor)
             }
             (Address::Inet(_), libc::EPERM) => Outcome::Denied(Stopper::CgroupProgram),
+            _ if !self.has_layers => Outcome::Failed,
             (Address::Inet(_), libc::EACCES) if act == NetworkAct::Bind => {
                 Outcome::Denied(Stopper::Capabilities)
             }
@@ -228,6 +237,7 @@ impl Attribution {
         let filtered = name.and_then(|name| self.refusal(name, args, errno));
         match (errno, name) {
             (0, _) => Outcome::Allowed,
+            (_, _) if !self.has_layers => Outcome::Failed,
             (_, _) if filtered.is_some() => Outcome::Denied(Stopper::Seccomp),
             (libc::EPERM, Some("socket")) if passes => Outcome::Denied(Stopper::CgroupProgram),
             (libc::EPERM | libc::EACCES | libc::ENOSYS, _) if !passes => {
@@ -245,7 +255,7 @@ impl Attribution {
     /// lets through otherwise; `None` when it is not.
     pub fn for_arguments(&self, name: &str, args: [u64; 3], errno: i32) -> Option<RefusalScope> {
         self.refusal(name, args, errno)
-            .filter(|_| self.allows_any(&[name]))
+            .filter(|_| self.has_layers && self.allows_any(&[name]))
     }
 
     fn refusal(

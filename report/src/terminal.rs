@@ -361,7 +361,7 @@ fn fields(
         false => raw.text.clone(),
     });
     let unknown = told.actor_unknown.then(|| unknown::WORDS.to_owned());
-    let stopper = came_of::words(told).into_owned();
+    let stopper = came_of::words(told, report.whole()).into_owned();
     [
         ("by", Some(actor(&told.process))),
         ("rule", Some(rule(told))),
@@ -526,11 +526,9 @@ fn command_line(comm: &str, pid: u32, argv: &[String]) -> String {
 
 /// The end of the run, and the time it took.
 pub(super) fn ending(report: &Report) -> String {
-    let wall = report
-        .usage
-        .as_ref()
-        .map(|usage| usage.wall_seconds)
-        .unwrap_or_default();
+    let watched = report.attached.as_ref().map(|attached| attached.seconds);
+    let used = report.usage.as_ref().map(|usage| usage.wall_seconds);
+    let wall = used.or(watched).unwrap_or_default();
     let wall = seconds(std::time::Duration::try_from_secs_f64(wall).unwrap_or_default());
     match (report.status, report.exit_code) {
         (Status::Exited, Some(code)) => format!("exited {code} in {wall}"),
@@ -538,6 +536,7 @@ pub(super) fn ending(report: &Report) -> String {
         (Status::TimedOut, _) => format!("out of time after {wall}"),
         (Status::OutOfMemory, _) => format!("out of memory after {wall}"),
         (Status::LimitExceeded, _) => format!("over a limit after {wall}"),
+        (Status::Detached, _) => format!("let go after {wall}, with processes left"),
         (_, _) => match report.signal {
             Some(signal) => format!("ended by {} after {wall}", signal_name(signal)),
             None => format!("ended after {wall}"),

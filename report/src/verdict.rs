@@ -6,7 +6,7 @@
 //! 1. `violated`: the jail was killed by policy, or a violation of severity `high` or `critical`
 //!    was seen, whatever was done about it. It is proven, even if other evidence is lost.
 //! 2. `inconclusive`: nothing ran, the monitor did not watch from the first instruction to the
-//!    end, an event is lost, a `SIGKILL` that is not turnkey's ended the run, or it went on by `--best-effort` with less
+//!    end, as when it came to processes that were there before, an event is lost, a `SIGKILL` that is not turnkey's ended the run, or it went on by `--best-effort` with less
 //!    than was asked for.
 //! 3. `suspicious`: a violation of severity `low` or `medium`, a limit that ended the run, or a
 //!    process ended by `SIGSYS`.
@@ -24,7 +24,7 @@
 //!
 //! The findings of turnkey itself weigh in the same way: `turnkey:killed` (`high`: the jail was
 //! killed and no event says why), `turnkey:evidence` (`medium`: something was not
-//! seen), `turnkey:outside` (`low`: a `SIGKILL` that is not turnkey's ended the run before its end), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
+//! seen), `turnkey:late` (`info`: processes were there before turnkey), `turnkey:outside` (`low`: a `SIGKILL` that is not turnkey's ended the run before its end), `turnkey:sigsys` (`medium`: the syscall filter ended a process), `turnkey:limit` (`low`: a
 //! limit ended the run), `turnkey:disk` (`info`: the workspace could take no more) and those of [`super::met`] (`info`). The heaviest come first; one that would lift the sum over 100
 //! adds only the rest, so that the scores always add up.
 //!
@@ -38,6 +38,7 @@
 //! | 120 | evidence is lost and `on_loss` is `fail` or `kill`; a run that nobody watched loses none |
 //! | 124 | the wall clock or the processor time ran out |
 //! | 122 | another limit ended the run |
+//! | 0 | of an attachment, whatever its processes ended with |
 //! | 128+N | turnkey was asked to end by signal N, or the command died from it |
 //! | the command's own | otherwise |
 
@@ -50,7 +51,7 @@ use turnkey_policy::{AcceptedFinding, OnLoss, Severity};
 
 use super::behaviour;
 use super::clock::Clock;
-use super::ending::{Ending, NotStarted, RunEnding};
+use super::ending::{AttachmentEnding, Ending, NotStarted, RunEnding};
 use super::model::{Finding, Status, Verdict};
 use super::text::escape;
 
@@ -58,6 +59,7 @@ use super::text::escape;
 const OWN: &str = "turnkey:";
 const LIMIT: &str = "turnkey:limit";
 const OUTSIDE: &str = "turnkey:outside";
+const LATE: &str = "turnkey:late";
 const SIGSYS: &str = "turnkey:sigsys";
 
 /// All that verdict and score depend on.
@@ -94,8 +96,10 @@ pub struct Facts<'a> {
 
 /// The end of the run, in one word.
 pub fn status(ending: &Ending) -> Status {
-    let Ending::Ran(ran) = ending else {
-        return Status::SetupFailed;
+    let ran = match ending {
+        Ending::NotStarted { .. } => return Status::SetupFailed,
+        Ending::Attached(attached) => return attached_status(attached),
+        Ending::Ran(ran) => ran,
     };
     match ran.limit {
         _ if ran.condemned || ran.killed_for_loss => Status::KilledByPolicy,
@@ -110,10 +114,23 @@ pub fn status(ending: &Ending) -> Status {
     }
 }
 
+fn attached_status(attached: &AttachmentEnding) -> Status {
+    if attached.condemned || attached.killed_for_loss {
+        Status::KilledByPolicy
+    } else if attached.let_go {
+        Status::Detached
+    } else {
+        Status::Ended
+    }
+}
+
 /// Turnkey's own exit code: see the module's table.
 pub fn exit_code(ending: &Ending, lost: bool, on_loss: OnLoss) -> u8 {
     let ran = match ending {
         Ending::NotStarted { reason, .. } => return not_started(*reason),
+        Ending::Attached(attached) => {
+            return attached_code(attached, lost && on_loss != OnLoss::Mark);
+        }
         Ending::Ran(ran) => ran,
     };
     match ran.limit {
@@ -122,6 +139,14 @@ pub fn exit_code(ending: &Ending, lost: bool, on_loss: OnLoss) -> u8 {
         Some(Limit::Wall | Limit::CpuTime) => 124,
         Some(Limit::Memory | Limit::Pids | Limit::Output | Limit::FileSize) => 122,
         None => own_code(ran),
+    }
+}
+
+fn attached_code(attached: &AttachmentEnding, lost: bool) -> u8 {
+    match attached.condemned {
+        true => 121,
+        false if attached.killed_for_loss || lost => 120,
+        false => 0,
     }
 }
 
@@ -149,19 +174,13 @@ pub fn verdict(facts: &Facts<'_>, findings: &[Finding]) -> Verdict {
     let seen = counting().filter(|finding| !finding.id.starts_with(OWN));
     let worst = seen.map(|finding| finding.severity).max();
     let own = |id: &str| counting().any(|finding| finding.id == id);
-    let condemned = matches!(
-        facts.ending,
-        Ending::Ran(RunEnding {
-            condemned: true,
-            ..
-        })
-    );
-    if condemned || worst >= Some(Severity::High) {
+    if facts.ending.condemned() || worst >= Some(Severity::High) {
         Verdict::Violated
     } else if !facts.complete
         || facts.weaker
         || matches!(facts.ending, Ending::NotStarted { .. })
         || own(OUTSIDE)
+        || own(LATE)
     {
         Verdict::Inconclusive
     } else if worst >= Some(Severity::Low) || own(LIMIT) || own(SIGSYS) {
@@ -212,16 +231,16 @@ const DECOYS: usize = 3;
 
 /// The findings of turnkey itself.
 fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
-    let Ending::Ran(ran) = facts.ending else {
+    if let Ending::NotStarted { .. } = facts.ending {
         return Vec::new();
-    };
-    let unexplained = ran.condemned && facts.rules.is_empty();
+    }
+    let unexplained = facts.ending.condemned() && facts.rules.is_empty();
     let killed = unexplained.then(|| {
         own(
             "turnkey:killed",
             Severity::High,
             1,
-            "the jail was killed by policy, and no event names the rule",
+            "killed by policy, and no event names the rule",
         )
     });
     let evidence = (!facts.complete).then(|| {
@@ -237,7 +256,7 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
             &reason,
         )
     });
-    let outside = cut_short(ran).map(|words| own(OUTSIDE, Severity::Low, 1, words));
+    let outside = cut_short(facts.ending).map(|words| own(OUTSIDE, Severity::Low, 1, words));
     let sigsys = (facts.sigsys > 0).then(|| {
         let reason = "ended by SIGSYS, as the filter ends what calls the kernel through another architecture's table";
         own(SIGSYS, Severity::Medium, facts.sigsys, reason)
@@ -250,14 +269,31 @@ fn own_findings(facts: &Facts<'_>) -> Vec<Finding> {
         .disk
         .as_ref()
         .map(|words| own("turnkey:disk", Severity::Info, 1, words));
-    [killed, evidence, outside, sigsys, limit, disk]
+    let late = late(facts.ending);
+    [killed, evidence, outside, late, sigsys, limit, disk]
         .into_iter()
         .flatten()
         .collect()
 }
 
+/// The finding on processes that were there before turnkey.
+fn late(ending: &Ending) -> Option<Finding> {
+    match ending {
+        Ending::Attached(AttachmentEnding { found, .. }) if *found > 0 => Some(own(
+            LATE,
+            Severity::Info,
+            *found,
+            "processes were there before turnkey: what they had done, and what they hold open from before, no rule was asked about",
+        )),
+        _ => None,
+    }
+}
+
 /// The words on a `SIGKILL` that cut short what there was to see; `None` when it is known who ended the run.
-fn cut_short(ran: &RunEnding) -> Option<&'static str> {
+fn cut_short(ending: &Ending) -> Option<&'static str> {
+    let Ending::Ran(ran) = ending else {
+        return None;
+    };
     if ran.condemned || ran.killed_for_loss || ran.limit.is_some() || ran.interrupted.is_some() {
         return None;
     }

@@ -5,10 +5,10 @@ use std::io::BufWriter;
 
 use anyhow::Context;
 use turnkey_analysis::behaviour::BehaviourEngine;
-use turnkey_facts::Event;
+use turnkey_facts::{Event, Kind};
 use turnkey_jailer::Running;
 use turnkey_policy::{JailLimits, Policy};
-use turnkey_report::{Aggregator, Clock, EventWriter, Observations};
+use turnkey_report::{Aggregator, Attachment, Clock, EventWriter, KnownProcess, Observations};
 
 /// Follows a run while it lasts. Every method is called in the thread that called [`run`](crate::run()), and holds it up.
 pub trait RunObserver {
@@ -16,6 +16,8 @@ pub trait RunObserver {
     fn notice(&mut self, _line: &str) {}
     /// The jail stands, and its program starts next.
     fn started(&mut self, _limits: &JailLimits) {}
+    /// A group of others is under the rules from now on.
+    fn attached(&mut self, _attachment: &Attachment) {}
     /// An event, in the order of the jail.
     fn event(&mut self, _event: &Event) {}
     /// The limits were looked at, which happens at least every 400 ms.
@@ -33,7 +35,12 @@ pub struct EventSink<'o> {
     writer: Option<EventWriter<BufWriter<File>>>,
     failed: Option<std::io::Error>,
     clock: Clock,
+    /// The events before the first program of an empty group; `None` once that is started, and in a run.
+    before_program: Option<Vec<Event>>,
 }
+
+/// Most events that are kept until a group's first program is started: a runtime makes a few hundred.
+const MOST_BEFORE: usize = 4096;
 
 /// The summary of a run's events.
 pub struct EventSummary {
@@ -67,12 +74,46 @@ impl<'o> EventSink<'o> {
             writer,
             failed: None,
             clock,
+            before_program: None,
         }
+    }
+
+    /// Keeps events from the detectors until the first program is started: whoever fills an empty group, such as a
+    /// container's runtime, mounts and makes namespaces there for it. Rules are the kernel's, and act all the same. Where no
+    /// program is started at all, the detectors get everything in the end.
+    pub fn await_program(&mut self) {
+        self.before_program = Some(Vec::new());
+    }
+
+    /// Hands an event to the detectors, unless it is of a time before the first program.
+    fn detect(&mut self, event: &Event) -> bool {
+        match &mut self.before_program {
+            Some(_) if matches!(event.kind, Kind::Exec { .. }) => self.before_program = None,
+            Some(before) if before.len() < MOST_BEFORE => {
+                before.push(event.clone());
+                return false;
+            }
+            Some(before) => {
+                // No runtime: whoever does so much is judged by it.
+                let before = std::mem::take(before);
+                self.before_program = None;
+                before.iter().for_each(|event| {
+                    self.engine.see(event);
+                });
+            }
+            None => {}
+        }
+        self.engine.see(event)
     }
 
     /// The clock of the run, read before it began.
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Takes a process that was there before anybody watched.
+    pub fn know(&mut self, process: KnownProcess) {
+        self.aggregator.know(process);
     }
 
     /// Takes one event; whether the jail is to die of a behaviour that it completes.
@@ -86,11 +127,14 @@ impl<'o> EventSink<'o> {
         {
             self.failed = writer.push(event).err();
         }
-        self.engine.see(event)
+        self.detect(event)
     }
 
     /// Closes the file of events and sums them up; `records` is how many the kernel has made, where that is known.
-    pub fn finish(self, records: Option<u64>) -> EventSummary {
+    pub fn finish(mut self, records: Option<u64>) -> EventSummary {
+        for event in self.before_program.take().unwrap_or_default() {
+            self.engine.see(&event);
+        }
         let finish = |writer: EventWriter<_>| writer.finish(records);
         let written = self.writer.map(finish).transpose().map(drop);
         let failed = self.failed.map_or(Ok(()), Err);

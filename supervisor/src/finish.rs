@@ -148,6 +148,16 @@ pub fn finish(
     })
 }
 
+/// The machine.
+pub fn host() -> anyhow::Result<Host> {
+    let uname = nix::sys::utsname::uname()?;
+    let text = |field: &OsStr| field.to_string_lossy().into_owned();
+    Ok(Host {
+        kernel: text(uname.release()),
+        arch: text(uname.machine()),
+    })
+}
+
 fn build(
     outcome: RunOutcome,
     request: &RunRequest,
@@ -155,8 +165,6 @@ fn build(
     clock: turnkey_report::Clock,
     seen: EventSummary,
 ) -> anyhow::Result<Report> {
-    let uname = nix::sys::utsname::uname()?;
-    let text = |field: &OsStr| field.to_string_lossy().into_owned();
     let capture = |relayed: RelayedStream| Captured {
         bytes: relayed.kept,
         total: relayed.total,
@@ -172,11 +180,9 @@ fn build(
         clock,
         id: clock::run_id(),
         command: &request.command.iter().map(bytes).collect::<Vec<_>>(),
-        host: Host {
-            kernel: text(uname.release()),
-            arch: text(uname.machine()),
-        },
+        host: host()?,
         ending: outcome.ending,
+        attached: None,
         usage: outcome.usage,
         enforcement: &outcome.enforcement,
         met: &outcome.met,

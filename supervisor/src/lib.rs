@@ -46,6 +46,7 @@
 
 pub mod advice;
 mod attach;
+pub mod attachment;
 pub mod clock;
 mod directory;
 mod event_sink;

@@ -4,6 +4,7 @@
 //! without it. Either way the report says so, and what was not watched is never called clean.
 
 use std::io;
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use turnkey_facts::Event;
@@ -13,6 +14,7 @@ use turnkey_monitor::{Available, FileId, Monitor, Tier, WatchedPath};
 use turnkey_policy::{Layer, Policy};
 
 use crate::advice;
+use crate::attachment::group::{BesideGroup, ForeignGroup};
 use crate::object::object;
 use crate::required_layers::Strictness;
 use turnkey_report::{Evidence, escape};
@@ -71,6 +73,61 @@ impl MonitorHandle {
                 Ok(MonitorHandle::nobody(advice::in_one_line(&error.into())))
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Loads the monitor for a group that others fill, with all groups below it.
+    pub fn open_tree(policy: &Policy, level: NonZeroU32) -> anyhow::Result<MonitorHandle> {
+        let tier = Available::here().tier;
+        let rules = turnkey_monitor::compile_for(object(), policy, tier)?;
+        let monitor = Monitor::open_tree(object(), rules, level)?;
+        Ok(MonitorHandle {
+            report: layer(&effective(tier, &monitor), None),
+            monitor: Some(monitor),
+        })
+    }
+
+    /// Shows that the kernel's programs refuse and kill at the level of a group, in one beside it.
+    pub fn prove_beside(&mut self, beside: &BesideGroup) -> anyhow::Result<()> {
+        if let Some(monitor) = &mut self.monitor {
+            let proof = monitor.canary_below(beside.watched(), beside.leaf())?;
+            self.report.proof = Some(proof.0);
+        }
+        Ok(())
+    }
+
+    /// Refuses rules on a file itself that must be found: whose tree it would be looked for in is not known.
+    pub fn require_no_files(&mut self) -> anyhow::Result<()> {
+        let Some(monitor) = &mut self.monitor else {
+            return Ok(());
+        };
+        let watched = monitor.watched_paths();
+        if let Some(watched) = watched.iter().find(|watched| watched.required) {
+            anyhow::bail!(
+                "rule `{}` means the file at {} by `same_file = \"required\"`, and the processes of a group may each have a \
+                 tree of their own: write `same_file = \"optional\"`, which goes by the path here",
+                watched.rule,
+                escape(&watched.path)
+            );
+        }
+        let unknown = vec![None; watched.len()];
+        monitor.know(&unknown);
+        Ok(())
+    }
+
+    /// From here the kernel holds the rules over everything in the group and below it.
+    pub fn adopt_tree(&mut self, group: &ForeignGroup) -> anyhow::Result<()> {
+        match &mut self.monitor {
+            Some(monitor) => Ok(monitor.adopt(group.as_fd(), group.id())?),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the group go, in which tasks live on.
+    pub fn detach(&mut self) -> anyhow::Result<()> {
+        match &mut self.monitor {
+            Some(monitor) => Ok(monitor.detach()?),
+            None => Ok(()),
         }
     }
 

@@ -61,6 +61,12 @@ pub fn plan(
     command: &[OsString],
     directory: &RunDirectory,
 ) -> anyhow::Result<Plan> {
+    anyhow::ensure!(
+        !policy.makes_no_jail(),
+        "the profile `{}` is for `turnkey attach`: it asks for a monitor and for no jail; choose another one, as \
+         `turnkey profiles` lists them",
+        policy.name
+    );
     let host = Host::probe(policy)?;
     let plan = Plan::new(policy, &host, self::command(policy, command, directory)?)?;
     let watched = required_layers::can_be_watched(strictness, &plan.host.ids);

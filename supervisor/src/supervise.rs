@@ -27,13 +27,13 @@ use crate::terminal::TerminalWindow;
 /// The interval at which the limits of the tree are looked at.
 const TICK: Duration = Duration::from_millis(50);
 /// The longest interval while nothing of the tree runs: hundreds of jails that sleep are to cost little.
-const LONGEST_TICK: Duration = Duration::from_millis(400);
+pub const LONGEST_TICK: Duration = Duration::from_millis(400);
 /// The time for which events are left waiting after others were taken. The kernel wakes the reader for a record
 /// only if all before it were taken, and whoever makes the record pays for that: a program that does much would
 /// be interrupted for each of its acts.
-const REST: Duration = Duration::from_millis(5);
+pub const REST: Duration = Duration::from_millis(5);
 /// The same for verdicts, among which a kill may be that the rest of the jail has not noticed yet.
-const VERDICTS_REST: Duration = Duration::from_millis(1);
+pub const VERDICTS_REST: Duration = Duration::from_millis(1);
 /// The longest time that a program that was asked to end may take, before everything is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -271,17 +271,22 @@ struct LoopInputs {
     given_up: bool,
 }
 
+/// Waits until a descriptor that somebody else owns is readable, through a copy of its own.
+pub fn readable(descriptor: BorrowedFd<'_>) -> io::Result<AsyncFd<OwnedFd>> {
+    ready_for(descriptor, Interest::READABLE)
+}
+
 /// Waits for a descriptor that somebody else owns, through a copy of its own.
 #[expect(
     deprecated,
     reason = "an owned descriptor cannot be closed behind its back; the newer constructor is unsafe"
 )]
-fn readable(descriptor: BorrowedFd<'_>) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::with_interest(descriptor.try_clone_to_owned()?, Interest::READABLE)
+pub fn ready_for(descriptor: BorrowedFd<'_>, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(descriptor.try_clone_to_owned()?, interest)
 }
 
 /// Ready when there are events, and their rest is over; never when nobody watches.
-async fn wait_for(
+pub async fn wait_for(
     events: Option<&AsyncFd<OwnedFd>>,
     rest: Option<Instant>,
 ) -> io::Result<AsyncFdReadyGuard<'_, OwnedFd>> {

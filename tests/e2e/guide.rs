@@ -3,7 +3,7 @@
 //! A block that names a `file=` is written there. In a block of a console, a line that begins with `$ ` is
 //! run by sh(1), and the lines behind it are what it prints, standard error included; `…` stands for
 //! anything within a line, and alone on a line for any lines. A command that ends in `&` goes on in the
-//! background. A block with `if=FILE` is for machines that have the file.
+//! background, and is waited for where it names the port. A block with `if=FILE` is for machines that have the file.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use turnkey_tests::{binary, eventually, measured, scratch};
 
 /// Where a page's reader is at home.
 const HOME: &str = "/home/you";
+/// The control group that pages make.
+const GROUP: &str = "web-guide";
 /// The port that pages speak of.
 const PORT: &str = "8080";
 
@@ -26,18 +28,26 @@ fn profiles_from_what_programs_do() {
     walk(include_str!("../../docs/guide/learn.md"));
 }
 
+#[test]
+fn groups_that_others_fill() {
+    walk(include_str!("../../docs/guide/attach.md"));
+}
+
 /// Does what a page says, in a home and with a port of its own.
 fn walk(page: &str) {
     let home = scratch();
     let home = home.path().canonicalize().expect("it is there");
     let port = free_port().to_string();
+    let group = format!("{GROUP}-{}", std::process::id());
     let here = |text: &str| {
         text.replace(HOME, home.to_str().expect("UTF-8"))
             .replace(PORT, &port)
+            .replace(GROUP, &group)
     };
     let mut walker = Walker {
         directory: home.clone(),
         background: Vec::new(),
+        group: Path::new("/sys/fs/cgroup/unified").join(&group),
     };
     let mut steps = 0;
     for block in blocks(&here(page)) {
@@ -98,6 +108,8 @@ fn blocks(text: &str) -> Vec<Block> {
 struct Walker {
     directory: PathBuf,
     background: Vec<Child>,
+    /// The group that the page may have made, and removes in its end.
+    group: PathBuf,
 }
 
 impl Drop for Walker {
@@ -106,6 +118,8 @@ impl Drop for Walker {
             let _ = child.kill();
             let _ = child.wait();
         }
+        let _ = std::fs::write(self.group.join("cgroup.kill"), "1");
+        let _ = std::fs::remove_dir(&self.group);
     }
 }
 
@@ -133,9 +147,11 @@ impl Walker {
         if let Some(command) = command.strip_suffix('&') {
             let child = self.shell(&format!("exec {command}")).spawn();
             self.background.push(child.expect("sh can be started"));
-            eventually("somebody listens", || {
-                TcpStream::connect(("127.0.0.1", port)).is_ok()
-            });
+            if command.contains(&port.to_string()) {
+                eventually("somebody listens", || {
+                    TcpStream::connect(("127.0.0.1", port)).is_ok()
+                });
+            }
             return;
         }
         let place = self.directory.join(".where");

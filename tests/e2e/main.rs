@@ -1,6 +1,7 @@
 //! End-to-end tests: the real command, the real kernel, real attacks inside a jail.
 
 mod allowed;
+mod attach;
 mod behaviours;
 mod bombs;
 mod check;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use turnkey_tests::{Run, binary, eventually, nothing_is_loaded};
 
 const FOLDER: &str = "/sys/fs/bpf/turnkey";
-/// As many seats stay when nobody sits on them.
+/// As many slots stay when nobody has them.
 const KEPT: usize = 4;
 
 fn monitor(arguments: &[&str]) -> Output {
@@ -42,11 +42,11 @@ fn jails() -> Vec<Value> {
     versions[0]["jails"].as_array().expect("a list").clone()
 }
 
-fn seats() -> usize {
+fn slots() -> usize {
     let version = status();
     let folder = Path::new(FOLDER).join(version[0]["name"].as_str().expect("a name"));
-    let seats = std::fs::read_dir(folder.join("seats"));
-    seats.expect("the seats can be listed").count()
+    let slots = std::fs::read_dir(folder.join("slots"));
+    slots.expect("the slots can be listed").count()
 }
 
 /// The ids of the programs that a process holds.
@@ -265,7 +265,7 @@ fn those_who_load_at_the_same_time_do_not_race() {
 }
 
 /// The group in which nobody is, of the only version that is loaded.
-fn standing_group() -> PathBuf {
+fn anchor_group() -> PathBuf {
     let hierarchies = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
     let is_v2 = |path: &&Path| path.join("cgroup.procs").exists();
     let hierarchy = hierarchies.into_iter().find(is_v2);
@@ -279,13 +279,13 @@ fn standing_group() -> PathBuf {
 fn hooks_for_sockets_stay_attached_to_an_empty_group_as_long_as_they_are_loaded() {
     nothing_is_loaded();
     load();
-    let group = standing_group();
+    let group = anchor_group();
     assert!(group.exists(), "{} is there", group.display());
     let inside = std::fs::read_to_string(group.join("cgroup.procs"));
     assert_eq!(inside.expect("it can be read"), "", "nobody is in it");
     let version = status();
     let folder = Path::new(FOLDER).join(version[0]["name"].as_str().expect("a name"));
-    let links = std::fs::read_dir(folder.join("standing")).expect("its links are kept");
+    let links = std::fs::read_dir(folder.join("anchor")).expect("its links are kept");
     assert_eq!(links.count(), 7, "one for each kind of act on a socket");
     assert!(monitor(&["unload"]).status.success());
     assert!(!group.exists(), "it is gone with the programs");
@@ -331,30 +331,30 @@ fn a_killed_reader_leaves_no_rule_behind() {
         turnkey.kill().expect("it can be killed");
         turnkey.wait().expect("it can be waited for");
         eventually("its group is gone", || !group.exists());
-        // The next one finds the seat, and what was in it.
+        // The next one finds the slot, and what was in it.
         let ran = Run::new().shell("cat /etc/hostname > /dev/null");
         ran.expect(ran.at("/verdict") == "clean", "clean");
         assert_eq!(jails(), [Value::Null; 0], "no jail is left");
     }
-    assert_eq!(seats(), KEPT);
+    assert_eq!(slots(), KEPT);
 }
 
 #[test]
-fn more_jails_than_seats_are_all_watched_and_the_seats_go_again() {
+fn more_jails_than_slots_are_all_watched_and_the_slots_go_again() {
     nothing_is_loaded();
     load();
     let runs: Vec<Run> = (0..KEPT + 3).map(|_| Run::new()).collect();
     let script = "read go; cat /etc/shadow; echo survived";
     let mut started: Vec<Child> = runs.iter().map(|run| start(run, script)).collect();
     eventually("all are watched", || jails().len() == KEPT + 3);
-    assert_eq!(seats(), KEPT + 3);
+    assert_eq!(slots(), KEPT + 3);
     started.iter_mut().for_each(let_go);
     for (run, turnkey) in runs.into_iter().zip(started) {
         let ran = run.end(turnkey, Instant::now());
         ran.expect_code(121);
         ran.expect(ran.at("/events/complete") == true, "all of its evidence");
     }
-    assert_eq!(seats(), KEPT);
+    assert_eq!(slots(), KEPT);
     assert_eq!(jails(), [Value::Null; 0]);
 }
 

@@ -7,10 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use turnkey_supervisor::{RunDirectory, Strictness};
 
+mod attach;
 mod layers;
 mod overrides;
 mod terminal;
 
+pub use attach::{AttachArguments, AttachTarget};
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use overrides::OverrideArguments;
 pub use terminal::TerminalArguments;
@@ -31,6 +33,10 @@ pub enum TurnkeyCommand {
     /// Run a command in a jail, watched.
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
+    /// Watch a control group that others fill: a container, a service, a runner's job. Rules act as in a jail, and nothing
+    /// else of a jail is made.
+    #[command(after_help = attach::EXIT_CODES)]
+    Attach(AttachArguments),
     /// List the shipped profiles: what each is for, and what it builds on.
     Profiles(ProfilesArguments),
     /// Check profiles for errors and likely mistakes.

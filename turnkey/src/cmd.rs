@@ -1,5 +1,6 @@
 //! The commands, a file for each.
 
+pub mod attach;
 pub mod check;
 pub mod diff;
 pub mod doctor;

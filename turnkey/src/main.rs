@@ -61,6 +61,7 @@ fn answer() -> ExitCode {
     let outcome = match arguments.command {
         cli::TurnkeyCommand::Run(arguments) => cmd::run::run(&arguments),
         cli::TurnkeyCommand::Layers(arguments) => cmd::layers::layers(&arguments),
+        cli::TurnkeyCommand::Attach(arguments) => cmd::attach::attach(&arguments),
         cli::TurnkeyCommand::Profiles(arguments) => cmd::profiles::profiles(&arguments),
         cli::TurnkeyCommand::Learn(arguments) => cmd::learn::learn(arguments),
         cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),

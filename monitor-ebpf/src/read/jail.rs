@@ -88,8 +88,8 @@ impl JailCell {
     }
 
     #[inline(always)]
-    pub fn seat(self) -> u32 {
-        word!(self, seat).get()
+    pub fn slot(self) -> u32 {
+        word!(self, slot).get()
     }
 
     /// True when rules name actors.

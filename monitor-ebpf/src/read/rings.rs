@@ -47,7 +47,7 @@ pub(super) fn output(record: &Record, bytes: &[u8], jail: JailCell) -> bool {
     }
     let limit = limit(record);
     if limit != 0
-        && let Some(verdicts) = maps::VERDICTS.get(jail.seat())
+        && let Some(verdicts) = maps::VERDICTS.get(jail.slot())
         && query(verdicts) < u64::from(limit)
         && verdicts
             .output_untyped::<[u8]>(bytes, wakes(record))
@@ -55,7 +55,7 @@ pub(super) fn output(record: &Record, bytes: &[u8], jail: JailCell) -> bool {
     {
         return true;
     }
-    match maps::RECORDS.get(jail.seat()) {
+    match maps::RECORDS.get(jail.slot()) {
         Some(records) => records.output_untyped::<[u8]>(bytes, 0).is_ok(),
         None => false,
     }

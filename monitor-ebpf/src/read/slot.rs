@@ -6,7 +6,7 @@ use aya_ebpf::helpers::generated as helper;
 use turnkey_abi::{REPEAT_TEXT, REPEATS, Record, Repeat, fault};
 
 use super::rings::output;
-use super::{JailCell, Scratch, fetch_add, has, opaque, room};
+use super::{JailCell, Scratch, fetch_add, has, opaque, slot_data};
 
 /// A record with its text behind it, without a gap. The text is filled up with zeros to whole
 /// words.
@@ -55,14 +55,14 @@ pub struct RepeatSlot(*mut Repeat);
 /// The slot of a thread; `None` while it is in another thread's hands.
 #[inline(always)]
 pub fn repeat_slot(jail: JailCell, thread: u32) -> Option<RepeatSlot> {
-    let room = room(jail)?;
+    let data = slot_data(jail)?;
     if has(fault::REPEATS) {
         return None;
     }
     let index = opaque(u64::from(thread)) as usize % REPEATS;
     // SAFETY: the pointer comes from a map whose values outlive every program; only the address
     // of a field is taken.
-    let slot = RepeatSlot(unsafe { &raw mut (*room).repeats.slots[index] });
+    let slot = RepeatSlot(unsafe { &raw mut (*data).repeats.slots[index] });
     if slot.claim(1) == 0 {
         return Some(slot);
     }

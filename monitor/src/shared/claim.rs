@@ -1,7 +1,7 @@
-//! Taking a seat, and giving it back.
+//! Taking a slot, and giving it back.
 //!
-//! A seat is its holder's as long as the holder has its directory locked; the kernel gives the lock
-//! back when the holder dies. A run that takes a seat whose holder has not given it back finds in it the
+//! A slot is its holder's as long as the holder has its directory locked; the kernel gives the lock
+//! back when the holder dies. A run that takes a slot whose holder has not given it back finds in it the
 //! cgroup of the jail that it was for, and takes it only when that cgroup is no more.
 
 use std::fs::{self, File};
@@ -14,35 +14,35 @@ use aya::maps::{Array, Map, MapData, MapError};
 use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_ARRAY;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use turnkey_abi::SEATS;
+use turnkey_abi::SLOTS;
 
 use crate::interruption::in_one_go;
 use crate::maps::Maps;
 use crate::open::OpenError;
-use crate::seat::{Furniture, Seat};
+use crate::slot::{Slot, SlotMaps};
 use crate::sys;
 
 use super::folder::{Folder, SharedError, found, make, remove};
 
-/// Seats that stay when no jail sits on them: what is made already need not be made again.
+/// Slots that stay when no jail has them: what is made already need not be made again.
 pub(super) const KEPT: u32 = 4;
 
-/// A seat that no other run can take.
+/// A slot that no other run can take.
 pub(crate) struct Claim {
     index: u32,
     path: PathBuf,
-    /// The cgroup of the jail that the seat is for, or 0.
+    /// The cgroup of the jail that the slot is for, or 0.
     jail: Array<MapData, u64>,
     _lock: Flock<File>,
 }
 
 impl Claim {
-    /// Leaves word of the jail, for the run that takes the seat when this process is dead.
+    /// Leaves word of the jail, for the run that takes the slot when this process is dead.
     pub(crate) fn note(&mut self, cgroup_id: u64) -> Result<(), MapError> {
         in_one_go(|| self.jail.set(0, cgroup_id, 0))
     }
 
-    /// Gives the seat back. Its jail has no task any more, and the programs do not know it.
+    /// Gives the slot back. Its jail has no task any more, and the programs do not know it.
     pub(crate) fn give_back(mut self) -> Result<(), OpenError> {
         self.note(0)?;
         if self.index >= KEPT {
@@ -52,33 +52,33 @@ impl Claim {
     }
 }
 
-/// Takes the first seat that is free, and makes it if need be.
-pub(super) fn take(folder: &Folder, maps: &mut Maps) -> Result<Seat, OpenError> {
-    for index in 0..SEATS {
-        if let Some(seat) = try_take(folder, maps, index)? {
-            return Ok(seat);
+/// Takes the first slot that is free, and makes it if need be.
+pub(super) fn take(folder: &Folder, maps: &mut Maps) -> Result<Slot, OpenError> {
+    for index in 0..SLOTS {
+        if let Some(slot) = try_take(folder, maps, index)? {
+            return Ok(slot);
         }
     }
     Err(SharedError::Full.into())
 }
 
-/// Makes the seats that stay.
-pub(super) fn furnish(folder: &Folder, maps: &mut Maps) -> Result<(), OpenError> {
+/// Makes the slots that stay.
+pub(super) fn make_slots(folder: &Folder, maps: &mut Maps) -> Result<(), OpenError> {
     for index in 0..KEPT {
         try_take(folder, maps, index)?;
     }
     Ok(())
 }
 
-fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Seat>, OpenError> {
-    let path = folder.seats().join(index.to_string());
+fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Slot>, OpenError> {
+    let path = folder.slots().join(index.to_string());
     make(&path)?;
     let Some(lock) = lock(&path)? else {
         return Ok(None);
     };
-    let furniture = match open(&path)? {
-        Some(furniture) => furniture,
-        None => furnish_one(&path, index, maps)?,
+    let slot_maps = match open(&path)? {
+        Some(slot_maps) => slot_maps,
+        None => make_slot(&path, index, maps)?,
     };
     let jail = Array::try_from(Map::Array(super::map(&path.join(JAIL))?))?;
     let claim = Claim {
@@ -90,10 +90,10 @@ fn try_take(folder: &Folder, maps: &mut Maps, index: u32) -> Result<Option<Seat>
     if is_left_behind(&claim, maps)? {
         return Ok(None);
     }
-    Seat::new(index, furniture, Some(claim)).map(Some)
+    Slot::new(index, slot_maps, Some(claim)).map(Some)
 }
 
-/// Locks a seat's directory, unless another run has it, or has taken it away meanwhile.
+/// Locks a slot's directory, unless another run has it, or has taken it away meanwhile.
 fn lock(path: &Path) -> Result<Option<Flock<File>>, SharedError> {
     let directory = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -110,34 +110,34 @@ fn lock(path: &Path) -> Result<Option<Flock<File>>, SharedError> {
     }
 }
 
-const ROOM: &str = "room";
+const DATA: &str = "data";
 const RECORDS: &str = "records";
 const VERDICTS: &str = "verdicts";
-/// Pinned last: with it the seat is whole.
+/// Pinned last: with it the slot is whole.
 const JAIL: &str = "jail";
 
-/// The maps of a seat; `None` when it was never finished.
-fn open(path: &Path) -> Result<Option<Furniture>, SharedError> {
+/// The maps of a slot; `None` when it was never finished.
+fn open(path: &Path) -> Result<Option<SlotMaps>, SharedError> {
     if !path.join(JAIL).exists() {
         return Ok(None);
     }
     let map = |name: &str| super::map(&path.join(name));
-    Ok(Some(Furniture {
-        room: map(ROOM)?,
+    Ok(Some(SlotMaps {
+        data: map(DATA)?,
         records: map(RECORDS)?,
         verdicts: map(VERDICTS)?,
     }))
 }
 
-fn furnish_one(path: &Path, index: u32, maps: &mut Maps) -> Result<Furniture, OpenError> {
-    let furniture = Furniture::make()?;
-    furniture.place(index, maps)?;
+fn make_slot(path: &Path, index: u32, maps: &mut Maps) -> Result<SlotMaps, OpenError> {
+    let slot_maps = SlotMaps::make()?;
+    slot_maps.place(index, maps)?;
     let jail = aya_obj::Map::new_from_params(BPF_MAP_TYPE_ARRAY as u32, 4, 8, 1, 0);
     let jail = MapData::create(jail, JAIL, None)?;
     let files = [
-        (ROOM, &furniture.room),
-        (RECORDS, &furniture.records),
-        (VERDICTS, &furniture.verdicts),
+        (DATA, &slot_maps.data),
+        (RECORDS, &slot_maps.records),
+        (VERDICTS, &slot_maps.verdicts),
         (JAIL, &jail),
     ];
     for (name, map) in files {
@@ -150,10 +150,10 @@ fn furnish_one(path: &Path, index: u32, maps: &mut Maps) -> Result<Furniture, Op
         }
         map.pin(&file).map_err(found(&file))?;
     }
-    Ok(furniture)
+    Ok(slot_maps)
 }
 
-/// True when the seat's last holder died and left a jail in it that may still be alive. One that is dead is forgotten.
+/// True when the slot's last holder died and left a jail in it that may still be alive. One that is dead is forgotten.
 fn is_left_behind(claim: &Claim, maps: &mut Maps) -> Result<bool, OpenError> {
     let id = in_one_go(|| claim.jail.get(&0, 0))?;
     if id == 0 {
@@ -179,8 +179,8 @@ pub(super) fn cgroup(id: u64) -> Option<nix::Result<std::os::fd::OwnedFd>> {
     Some(sys::open_cgroup(hierarchy.as_fd(), id))
 }
 
-/// The mount point of version 2 of control groups, if it is mounted.
-pub(super) fn hierarchy() -> Option<PathBuf> {
+/// The mount point of version 2 of control groups, if it is mounted: the first, as cgroups(7) finds them in /proc/mounts.
+pub fn hierarchy() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut fields = mounts.lines().map(|line| line.split(' '));
     fields.find_map(|mut line| {

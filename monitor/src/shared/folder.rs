@@ -54,7 +54,7 @@ pub enum SharedError {
     /// As many jails as there can be are alive.
     #[error(
         "{} jails are watched at the same time, and there is no room for another",
-        turnkey_abi::SEATS
+        turnkey_abi::SLOTS
     )]
     Full,
 }
@@ -120,13 +120,13 @@ impl Folder {
         self.0.join("links")
     }
 
-    /// The links to the group of [`super::standing`].
-    pub(super) fn standing(&self) -> PathBuf {
-        self.0.join("standing")
+    /// The links to the group of [`super::anchor`].
+    pub(super) fn anchor(&self) -> PathBuf {
+        self.0.join("anchor")
     }
 
-    pub(super) fn seats(&self) -> PathBuf {
-        self.0.join("seats")
+    pub(super) fn slots(&self) -> PathBuf {
+        self.0.join("slots")
     }
 
     pub(super) fn tables(&self) -> PathBuf {

@@ -20,7 +20,7 @@ use turnkey_policy::{EnforcementMode, Rule};
 use crate::compile::{CompileError, compile_rules};
 use crate::object::ObjectFile;
 use crate::rule_table::RuleTable;
-use crate::seat::MAPPABLE;
+use crate::slot::MAPPABLE;
 use crate::sys::{BYTES_VALUE, MappedTable, map_bytes, map_table, mapped_bytes};
 
 use super::folder::{Folder, SharedError, found, make};

@@ -4,20 +4,20 @@ use std::fs;
 use std::path::Path;
 
 use aya::Ebpf;
-use turnkey_abi::SEATS;
+use turnkey_abi::SLOTS;
 
 use crate::hooks;
 use crate::interruption::interrupts_tracepoints_here;
 use crate::object::ObjectFile;
-use crate::open::{OpenError, pin_failed};
+use crate::open::{JAILS, OpenError, pin_failed};
 use crate::programs::GROUP_HOOKS;
 use crate::tier::Tier;
 use crate::tracepoints::tracepoints;
 
+use super::anchor;
 use super::folder::{
     Folder, SharedError, UNFINISHED, all, found, lock_root, make, remove, root, root_is_there,
 };
-use super::standing;
 
 /// Outcomes of loading for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome
         if !left.is_finished() {
             remove(left.path())?;
             if let Some(name) = left.put_aside() {
-                standing::fall(&name)?;
+                anchor::detach(&name)?;
             }
         }
     }
@@ -54,35 +54,35 @@ pub fn load<'o>(object: impl Into<ObjectFile<'o>>, tier: Tier) -> Result<Outcome
     });
     if finished.is_err() {
         remove(unfinished.path())?;
-        standing::fall(&folder.name())?;
+        anchor::detach(&folder.name())?;
     }
     finished.map(|()| Outcome::Loaded)
 }
 
 /// Fills a folder, which is to have that name.
 fn fill(folder: &Folder, name: &str, object: &[u8], tier: Tier) -> Result<(), OpenError> {
-    let rooms = [
+    let directories = [
         folder.maps(),
         folder.programs(),
         folder.links(),
-        folder.seats(),
+        folder.slots(),
     ];
     make(folder.path())?;
-    for room in &rooms {
-        make(room)?;
+    for directory in &directories {
+        make(directory)?;
     }
     let by_perf = interrupts_tracepoints_here();
-    let mut object = crate::load::object(object, SEATS, tier, by_perf)?;
+    let mut object = crate::load::object(object, (SLOTS, JAILS), tier, by_perf)?;
     object.load()?;
     object.attach_in(&folder.links())?;
     let hooks = match tier {
         Tier::Lsm => hooks::attach_all_in(&mut object, &folder.links())?,
         Tier::Tracepoint => Vec::new(),
     };
-    standing::stand(name, &object.ebpf, &folder.standing())?;
+    anchor::attach(name, &object.ebpf, &folder.anchor())?;
     pin_programs(&mut object.ebpf, &folder.programs(), &hooks)?;
     pin_maps(&object.ebpf, &folder.maps())?;
-    super::claim::furnish(folder, &mut super::maps(folder)?)
+    super::claim::make_slots(folder, &mut super::maps(folder)?)
 }
 
 fn pin_programs(
@@ -120,7 +120,7 @@ fn pin_maps(ebpf: &Ebpf, directory: &Path) -> Result<(), OpenError> {
 pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedError> {
     if let Some(object) = object {
         // Also that of a load whose BPF file system went with its mount namespace.
-        standing::fall(&Folder::of(object).name())?;
+        anchor::detach(&Folder::of(object).name())?;
     }
     if !root_is_there()? {
         return Ok(Vec::new());
@@ -137,7 +137,7 @@ pub fn unload(object: Option<&ObjectFile<'_>>) -> Result<Vec<String>, SharedErro
             let aside = folder.aside();
             fs::rename(folder.path(), &aside).map_err(found(folder.path()))?;
             remove(&aside)?;
-            standing::fall(&folder.name())?;
+            anchor::detach(&folder.name())?;
             gone.push(folder.name());
         }
     }

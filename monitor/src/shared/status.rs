@@ -26,8 +26,8 @@ pub struct SharedVersion {
     pub tier: Tier,
     /// Number of programs.
     pub programs: usize,
-    /// Number of seats that stay made.
-    pub seats: usize,
+    /// Number of slots that stay made.
+    pub slots: usize,
     /// The jails that it watches; `None` when it speaks another version of the wire types.
     pub jails: Option<Vec<WatchedJail>>,
 }
@@ -66,7 +66,7 @@ fn version(folder: &Folder, current: &str) -> Result<SharedVersion, OpenError> {
         current: name == current,
         tier: folder.tier(),
         programs: names(folder.programs())?.len(),
-        seats: names(folder.seats())?.len(),
+        slots: names(folder.slots())?.len(),
         jails: speaks_ours.then(|| jails(folder)).transpose()?,
         name,
     })

@@ -55,7 +55,7 @@ fn known() -> Vec<u64> {
 }
 
 #[test]
-fn a_seat_whose_jail_outlives_its_watcher_is_nobody_elses() {
+fn a_slot_whose_jail_outlives_its_watcher_is_nobody_elses() {
     load(OBJECT);
     let (first, second, third) = (Group::new(), Group::new(), Group::new());
     let forbids = policy(&kill_reading(SECRET));
@@ -71,7 +71,7 @@ fn a_seat_whose_jail_outlives_its_watcher_is_nobody_elses() {
     );
     assert!(known().contains(&first.id()), "and the kernel knows it");
 
-    // Once it is gone, its seat is free.
+    // Once it is gone, its slot is free.
     let gone = first.id();
     drop(first);
     let last = watch(OBJECT, &allows, &third);
@@ -87,11 +87,11 @@ fn take_groups_away(end: &AtomicBool) -> usize {
     let mut taken = 0;
     while !end.load(Ordering::Relaxed) {
         let groups = std::fs::read_dir(unified_hierarchy()).expect("cgroup v2 is mounted");
-        let standing = groups.flatten().filter(|group| {
+        let anchor = groups.flatten().filter(|group| {
             let name = group.file_name();
             name.to_string_lossy().starts_with("turnkey.")
         });
-        taken += standing
+        taken += anchor
             .filter(|group| std::fs::remove_dir(group.path()).is_ok())
             .count();
     }
@@ -120,7 +120,7 @@ fn a_group_that_somebody_else_takes_away_keeps_nobody_from_loading() {
 
 /// Only as much of a table is written as its rules need. What larger ones have left behind it means nothing.
 #[test]
-fn a_seat_acts_on_the_rules_of_its_jail_and_on_none_that_it_had_before() {
+fn a_slot_acts_on_the_rules_of_its_jail_and_on_none_that_it_had_before() {
     load(OBJECT);
     let many: String = (0..200)
         .map(|number| {

@@ -8,6 +8,9 @@ use crate::profile::ParsedProfile;
 
 pub(super) fn layers(profile: &ParsedProfile, policy: &Policy) -> Option<LintFinding> {
     let required = profile.enforcement.required.as_ref()?;
+    if policy.makes_no_jail() {
+        return None;
+    }
     let left_out = Layer::ALL.iter().copied().filter(|layer| {
         let needed = *layer != Layer::Io || policy.limits.limit_io();
         needed && !required.value.contains(layer)

@@ -385,6 +385,9 @@ fn advice_on_a_call_that_a_shipped_profile_leaves_out_is_true() {
     let mut followed = 0;
     for (profile, _) in SHIPPED {
         let policy = load(profile, &no_files, &Overrides::default()).unwrap();
+        if policy.makes_no_jail() {
+            continue;
+        }
         let number = |name: &str| syscalls::number(name).unwrap();
         let is_left_out =
             |name: &&str| answer(&policy.syscalls, number(name)) != FilterAnswer::Allowed;

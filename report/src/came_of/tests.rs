@@ -117,7 +117,7 @@ proptest! {
         action in prop::sample::select(vec![RuleAction::Log, RuleAction::Deny, RuleAction::Kill]),
     ) {
         let violation = told(kind, action);
-        let words = words(&violation);
+        let words = words(&violation, "the jail");
         let claims = words.contains("had its effect");
         prop_assert!(!claims || errno == 0 && violation.result == Result::Allowed, "{words} {errno}");
         prop_assert!(!claims || action != RuleAction::Kill, "{words}");
@@ -137,7 +137,7 @@ fn what_is_covered_and_what_nobody_need_have_answered_are_told_so() {
         flags: 0,
         errno,
     };
-    let of = |kind| words(&told(kind, RuleAction::Log)).into_owned();
+    let of = |kind| words(&told(kind, RuleAction::Log), "the jail").into_owned();
     assert_eq!(of(open("/etc/shadow", 0)), "nothing: it had its effect");
     assert!(of(open("/proc/keys", 0)).contains("is empty"));
     assert!(of(open("/proc/bus/pci", 0)).contains("is empty"));
@@ -152,11 +152,15 @@ fn what_is_covered_and_what_nobody_need_have_answered_are_told_so() {
         errno: 0,
     };
     assert!(of(connect).contains("was let through"));
-    let by_monitor = |action| words(&told(open("/etc/shadow", 0), action)).into_owned();
+    let by_monitor = |action| words(&told(open("/etc/shadow", 0), action), "the jail").into_owned();
     assert_eq!(
         by_monitor(RuleAction::Kill),
         "the monitor: it killed the jail"
     );
-    let first = words(&told(open("/etc/shadow", libc::EROFS), RuleAction::Kill)).into_owned();
+    let first = words(
+        &told(open("/etc/shadow", libc::EROFS), RuleAction::Kill),
+        "the jail",
+    )
+    .into_owned();
     assert_eq!(first, Stopper::Mounts.words(), "another layer was first");
 }

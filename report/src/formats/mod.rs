@@ -40,6 +40,8 @@ fn status_word(status: Status) -> &'static str {
         Status::LimitExceeded => "limit_exceeded",
         Status::Signaled => "signaled",
         Status::SetupFailed => "setup_failed",
+        Status::Ended => "ended",
+        Status::Detached => "detached",
     }
 }
 

@@ -97,7 +97,9 @@ fn invocation(report: &Report) -> Value {
 /// One for each attempt that is listed, or one for the finding as a whole.
 fn results(report: &Report, finding: &Finding, index: usize) -> Vec<Value> {
     let attempts = finding.violations(report);
-    let mut results: Vec<Value> = attempts.map(|it| attempt(it, finding, index)).collect();
+    let mut results: Vec<Value> = attempts
+        .map(|it| attempt(report, it, finding, index))
+        .collect();
     if results.is_empty() {
         results.push(whole(finding, index));
     }
@@ -115,8 +117,8 @@ fn whole(finding: &Finding, index: usize) -> Value {
     result
 }
 
-fn attempt(violation: &Violation, finding: &Finding, index: usize) -> Value {
-    let stopped = came_of::words(violation);
+fn attempt(report: &Report, violation: &Violation, finding: &Finding, index: usize) -> Value {
+    let stopped = came_of::words(violation, report.whole());
     let headline = terminal::headline(violation);
     let actor = terminal::actor(&violation.process);
     let text = format!("{headline}, by {actor}; stopped by {stopped}");

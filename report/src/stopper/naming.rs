@@ -27,6 +27,7 @@ impl Attribution {
         let granted = |place: &Place| matches!(place, Place::Granted | Place::Relative);
         match errno {
             0 => Outcome::Allowed,
+            _ if !self.has_layers => Outcome::Failed,
             _ if self.is_filtered(call, errno) => Outcome::Denied(Stopper::Seccomp),
             libc::EROFS => Outcome::Denied(Stopper::Mounts),
             libc::ENOENT if places.contains(&Place::Outside) => {
@@ -44,7 +45,8 @@ impl Attribution {
 
     /// As [`Attribution::for_arguments`], of a call that names files.
     pub fn for_named_arguments(&self, call: NamingCall, errno: i32) -> Option<RefusalScope> {
-        let name = syscalls::name(call.nr).filter(|name| self.allows_any(&[name]))?;
+        let name =
+            syscalls::name(call.nr).filter(|name| self.has_layers && self.allows_any(&[name]))?;
         let refusal = arguments::refusal(&self.syscalls, name, &call.args)?;
         (i32::from(refusal.answer.number()) == errno).then_some(refusal.only)
     }
@@ -87,6 +89,7 @@ mod tests {
     use super::super::super::fixture;
     use super::*;
     use Outcome::{Allowed, Denied, Failed};
+    use turnkey_facts::{Address, NetworkAct};
     use turnkey_policy::AttemptKind::{Attribute, Chmod, Link, Open, Rename, Stat, Unlink};
     use turnkey_policy::Policy;
 
@@ -218,5 +221,35 @@ mod tests {
         let wrong = call("fchownat", [0, 0, 0, 0, 0x8000, 0]);
         let told = attribution.change((Chmod, wrong), (b"a", None), libc::EINVAL);
         assert_eq!(told, Failed);
+    }
+
+    /// A container's own filter or mounts are no layers of turnkey's.
+    #[test]
+    fn nothing_is_blamed_on_layers_that_an_attachment_does_not_make() {
+        let no_files = |path: &str| Err(format!("{path} was asked for"));
+        let policy = turnkey_policy::load("container", &no_files, &Default::default()).unwrap();
+        let attribution = Attribution::new(&policy);
+        for errno in [
+            libc::EPERM,
+            libc::EACCES,
+            libc::EROFS,
+            libc::ENOENT,
+            libc::ENOSYS,
+        ] {
+            assert_eq!(attribution.file(b"/root/x", errno), Failed);
+            assert_eq!(
+                attribution.syscall(Some("prctl"), None, [0; 3], errno),
+                Failed
+            );
+            let unix = Address::UnixPath(b"/run/docker.sock".to_vec());
+            assert_eq!(
+                attribution.network(NetworkAct::Connect, &unix, errno),
+                Failed
+            );
+        }
+        // Turnkey's programs stand on its sockets all the same.
+        let inet = Address::Inet("192.0.2.1:80".parse().unwrap());
+        let refused = attribution.network(NetworkAct::Connect, &inet, libc::EPERM);
+        assert_eq!(refused, Denied(Stopper::CgroupProgram));
     }
 }

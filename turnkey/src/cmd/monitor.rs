@@ -70,7 +70,7 @@ struct LoadedVersion<'a> {
     current: bool,
     tier: &'static str,
     programs: usize,
-    seats: usize,
+    slots: usize,
     jails: Option<Vec<WatchedJailView>>,
 }
 
@@ -107,7 +107,7 @@ fn version(version: &SharedVersion) -> LoadedVersion<'_> {
         current: version.current,
         tier: version.tier.name(),
         programs: version.programs,
-        seats: version.seats,
+        slots: version.slots,
         jails,
     }
 }
@@ -125,7 +125,7 @@ fn text(versions: &[SharedVersion]) -> String {
     let mut text = String::new();
     for version in versions {
         text += &format!(
-            "{} {}: {} programs, tier {}, {} seats\n",
+            "{} {}: {} programs, tier {}, {} slots\n",
             version.name,
             if version.current {
                 "(current)"
@@ -134,7 +134,7 @@ fn text(versions: &[SharedVersion]) -> String {
             },
             version.programs,
             version.tier,
-            version.seats,
+            version.slots,
         );
         match &version.jails {
             None => text += "  its jails are told by the turnkey that loaded it\n",
@@ -168,7 +168,7 @@ mod tests {
             current: true,
             tier: Tier::Lsm,
             programs: 48,
-            seats: 4,
+            slots: 4,
             jails: Some(vec![WatchedJail {
                 cgroup_id: 77,
                 cgroup: Some("/sys/fs/cgroup/turnkey\u{1b}[31m".into()),
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_is_loaded_is_told_with_its_jails() {
         let told = text(&[loaded()]);
-        assert!(told.contains("2-0011223344556677 (current): 48 programs, tier lsm, 4 seats"));
+        assert!(told.contains("2-0011223344556677 (current): 48 programs, tier lsm, 4 slots"));
         assert!(told.contains("5 records, 1 lost, condemned"));
         assert!(
             !told.contains('\u{1b}'),

@@ -120,13 +120,15 @@ fn scope(changes_alone: bool) -> Scope {
     }
 }
 
-fn opened(what: &str, output: CallerOutput) -> anyhow::Result<OpenOutput> {
+/// Opens a file of the caller's.
+pub fn opened(what: &str, output: CallerOutput) -> anyhow::Result<OpenOutput> {
     let path = output.path().display().to_string();
     let opened = output.open();
     opened.with_context(|| format!("could not write {what} to {path}"))
 }
 
-fn write(report: &Report, file: Option<OpenOutput>) -> anyhow::Result<()> {
+/// Writes the report, where it was asked for.
+pub fn write(report: &Report, file: Option<OpenOutput>) -> anyhow::Result<()> {
     let Some(file) = file else {
         return Ok(());
     };

@@ -75,6 +75,11 @@ pub const EXAMPLES: &[Need] = &[
         why: "most examples are Python; the jail shows the system's own",
     },
     Need {
+        package: "runc",
+        probe: Probe::File("/usr/sbin/runc"),
+        why: "makes a container that turnkey is attached to",
+    },
+    Need {
         package: "vim-tiny",
         probe: Probe::File("/usr/bin/vi"),
         why: "edits in a terminal of the jail's own",

@@ -72,7 +72,7 @@ const OPEN: [(&str, &str); 22] = [
         "records in memory that is shared with the kernel",
     ),
     (
-        "monitor/src/sys/room.rs",
+        "monitor/src/sys/slot_data.rs",
         "rules in memory that is shared with the kernel",
     ),
     (

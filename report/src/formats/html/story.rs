@@ -147,7 +147,7 @@ fn head_alone(finding: &Finding, facts: &str) -> Markup {
 }
 
 fn attempt(report: &Report, violation: &Violation) -> Markup {
-    let stopped = came_of::words(violation);
+    let stopped = came_of::words(violation, report.whole());
     let tried: Vec<_> = peers::objects(violation).collect();
     let tried = match tried.as_slice() {
         [] => "—".to_owned(),

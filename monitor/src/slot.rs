@@ -1,43 +1,43 @@
-//! A seat: a jail's own maps in the kernel, which hold its rules, what its threads repeat, and its two rings.
+//! A slot: a jail's own maps in the kernel, which hold its rules, what its threads repeat, and its two rings.
 //!
-//! A seat is an index of the arrays of rooms and rings. The run that has the seat has all of it: no other
+//! A slot is an index of the arrays of slot data and of rings. The run that has the slot has all of it: no other
 //! jail's events can crowd out its own.
 
 use std::thread;
 
 use aya::maps::{MapData, MapError};
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_RINGBUF};
-use turnkey_abi::{RING, Room, Table, VERDICT_RING};
+use turnkey_abi::{RING, SlotData, Table, VERDICT_RING};
 
 use crate::interruption::in_one_go;
 use crate::maps::Maps;
 use crate::open::OpenError;
 use crate::shared::Claim;
 use crate::stream::Stream;
-use crate::sys::{Ring, SharedRoom};
+use crate::sys::{Ring, SharedSlotData};
 
 /// `BPF_F_MMAPABLE` of `linux/bpf.h`: rules are written where the programs read them, and what is not
 /// said over again need not be copied.
 pub(crate) const MAPPABLE: u32 = 1 << 10;
 
-/// The maps of one seat.
-pub(crate) struct Furniture {
-    pub(crate) room: MapData,
+/// The maps of one slot.
+pub(crate) struct SlotMaps {
+    pub(crate) data: MapData,
     pub(crate) records: MapData,
     pub(crate) verdicts: MapData,
 }
 
-impl Furniture {
+impl SlotMaps {
     /// Makes them. No program knows them yet.
     pub(crate) fn make() -> Result<Self, MapError> {
-        let bytes = u32::try_from(size_of::<Room>()).map_err(|_| MapError::OutOfBounds {
+        let bytes = u32::try_from(size_of::<SlotData>()).map_err(|_| MapError::OutOfBounds {
             index: 0,
             max_entries: 1,
         })?;
-        let room = (BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1, MAPPABLE);
+        let data = (BPF_MAP_TYPE_ARRAY as u32, 4, bytes, 1, MAPPABLE);
         let ring = |bytes| (BPF_MAP_TYPE_RINGBUF as u32, 0, 0, bytes, 0);
         Ok(Self {
-            room: create("room", room)?,
+            data: create("data", data)?,
             records: create("records", ring(RING))?,
             verdicts: create("verdicts", ring(VERDICT_RING))?,
         })
@@ -46,7 +46,7 @@ impl Furniture {
     /// Puts them where the programs look. After each the kernel waits until no program runs that
     /// could still see what was there before (several milliseconds), so they wait together.
     pub(crate) fn place(&self, index: u32, maps: &mut Maps) -> Result<(), OpenError> {
-        let (rooms, records, verdicts) = (&mut maps.rooms, &mut maps.records, &mut maps.verdicts);
+        let (data, records, verdicts) = (&mut maps.data, &mut maps.records, &mut maps.verdicts);
         let all = thread::scope(|scope| {
             let records = thread::Builder::new()
                 .spawn_scoped(scope, || in_one_go(|| records.set(index, &self.records, 0)))?;
@@ -54,7 +54,7 @@ impl Furniture {
                 in_one_go(|| verdicts.set(index, &self.verdicts, 0))
             })?;
             Ok([
-                Ok(in_one_go(|| rooms.set(index, &self.room, 0))),
+                Ok(in_one_go(|| data.set(index, &self.data, 0))),
                 records.join(),
                 verdicts.join(),
             ])
@@ -75,27 +75,23 @@ fn create(
     MapData::create(map, name, None)
 }
 
-/// A seat that is ours.
-pub(crate) struct Seat {
+/// A slot that is ours.
+pub(crate) struct Slot {
     pub(crate) index: u32,
-    pub(crate) room: SharedRoom,
+    pub(crate) data: SharedSlotData,
     pub(crate) stream: Stream,
-    /// The seat's claim, which keeps other runs from it; `None` where there are no others.
+    /// The slot's claim, which keeps other runs from it; `None` where there are no others.
     pub(crate) claim: Option<Claim>,
 }
 
-impl Seat {
-    /// Takes the maps of a seat over, with empty rings.
-    pub(crate) fn new(
-        index: u32,
-        furniture: Furniture,
-        claim: Option<Claim>,
-    ) -> Result<Self, OpenError> {
-        let Furniture {
-            room,
+impl Slot {
+    /// Takes the maps of a slot over, with empty rings.
+    pub(crate) fn new(index: u32, maps: SlotMaps, claim: Option<Claim>) -> Result<Self, OpenError> {
+        let SlotMaps {
+            data,
             records,
             verdicts,
-        } = furniture;
+        } = maps;
         let rings = [(records, RING), (verdicts, VERDICT_RING)];
         let [records, verdicts] = rings.map(|(map, bytes)| Ring::empty(map, bytes));
         let rings = [
@@ -104,15 +100,15 @@ impl Seat {
         ];
         Ok(Self {
             index,
-            room: SharedRoom::of(&room).map_err(OpenError::Mapped)?,
+            data: SharedSlotData::of(&data).map_err(OpenError::Mapped)?,
             stream: Stream::new(rings).map_err(OpenError::Poll)?,
             claim,
         })
     }
 
     /// Hands rules to the kernel, in whose memory they are then. Nothing is repeated yet. Call it
-    /// only while no task is under the seat's rules.
+    /// only while no task is under the slot's rules.
     pub(crate) fn set_rules(&mut self, table: &Table) {
-        self.room.set(table);
+        self.data.set(table);
     }
 }

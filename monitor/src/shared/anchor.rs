@@ -1,4 +1,4 @@
-//! A cgroup that never has a process, and that the programs for sockets are attached to as long as they are loaded.
+//! The anchor: a cgroup that never has a process, and that the programs for sockets are attached to as long as they are loaded.
 //!
 //! The first program of a kind that is attached to any group of the host, and the last that is taken off, have the
 //! kernel rewrite its own code, for which every CPU waits (`cgroup_bpf_enabled_key` in `kernel/bpf/cgroup.c`).
@@ -35,7 +35,7 @@ fn group(name: &str) -> Option<PathBuf> {
 const TRIES: usize = 8;
 
 /// Makes it, and keeps the programs attached to it by links in `pins`.
-pub(super) fn stand(name: &str, ebpf: &Ebpf, pins: &Path) -> Result<(), OpenError> {
+pub(super) fn attach(name: &str, ebpf: &Ebpf, pins: &Path) -> Result<(), OpenError> {
     let Some(group) = group(name) else {
         return Ok(());
     };
@@ -47,7 +47,7 @@ pub(super) fn stand(name: &str, ebpf: &Ebpf, pins: &Path) -> Result<(), OpenErro
             Err(_) => return Ok(()),
             Ok(()) => {}
         }
-        if let Some(links) = attach(&group, ebpf)? {
+        if let Some(links) = link(&group, ebpf)? {
             return keep(&links, pins);
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn stand(name: &str, ebpf: &Ebpf, pins: &Path) -> Result<(), OpenErro
 }
 
 /// A link for each program; `None` when the group is not there any more.
-fn attach(group: &Path, ebpf: &Ebpf) -> Result<Option<Vec<(&'static str, OwnedFd)>>, OpenError> {
+fn link(group: &Path, ebpf: &Ebpf) -> Result<Option<Vec<(&'static str, OwnedFd)>>, OpenError> {
     let group = match File::open(group) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(found(group))?,
@@ -94,7 +94,7 @@ fn refused(errno: Errno) -> ProgramError {
 }
 
 /// Takes it away, if it is there.
-pub(super) fn fall(name: &str) -> Result<(), SharedError> {
+pub(super) fn detach(name: &str) -> Result<(), SharedError> {
     let Some(group) = group(name) else {
         return Ok(());
     };

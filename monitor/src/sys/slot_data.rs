@@ -1,4 +1,4 @@
-//! The room of a seat: the kernel's memory for a jail's rules and for what its threads repeat.
+//! The data of a slot: the kernel's memory for a jail's rules and for what its threads repeat.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -7,20 +7,20 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
 use aya::maps::MapData;
-use turnkey_abi::{CELLS, Repeats, Room, Table};
+use turnkey_abi::{CELLS, Repeats, SlotData, Table};
 
 use super::pages::{Access, Pages};
 
-/// The only value of a seat's array, as the programs see it.
-pub(crate) struct SharedRoom {
+/// The only value of a slot's array, as the programs see it.
+pub(crate) struct SharedSlotData {
     pages: Pages,
 }
 
-impl SharedRoom {
+impl SharedSlotData {
     /// # Errors
     /// When the map cannot be mapped.
     pub(crate) fn of(map: &MapData) -> io::Result<Self> {
-        let pages = Pages::map(map.fd().as_fd(), 0, size_of::<Room>(), Access::Write)?;
+        let pages = Pages::map(map.fd().as_fd(), 0, size_of::<SlotData>(), Access::Write)?;
         Ok(Self { pages })
     }
 
@@ -28,13 +28,13 @@ impl SharedRoom {
     /// them: the programs would see half of each. What other rules have left behind the transitions of the last state
     /// stays: nothing leads there, and it is most of a megabyte.
     pub(crate) fn set(&mut self, table: &Table) {
-        let room = self.pages.at::<Room>(0).cast::<u8>();
-        // SAFETY: so many bytes are in the table and in the room's, which is mapped for writing; they are integers
+        let data = self.pages.at::<SlotData>(0).cast::<u8>();
+        // SAFETY: so many bytes are in the table and in the slot's data, which is mapped for writing; they are integers
         // throughout, without padding, of which zeros are values; and no program uses them now.
         unsafe {
-            room.byte_add(offset_of!(Room, table))
+            data.byte_add(offset_of!(SlotData, table))
                 .copy_from_nonoverlapping(NonNull::from(table).cast(), in_use(table));
-            room.byte_add(offset_of!(Room, repeats))
+            data.byte_add(offset_of!(SlotData, repeats))
                 .cast::<Repeats>()
                 .write_bytes(0, 1);
         }
@@ -43,7 +43,7 @@ impl SharedRoom {
     /// Repetitions that were not told. No task is under the rules any more.
     pub(crate) fn repeats(&self) -> &Repeats {
         // SAFETY: integers throughout, and no program writes them now.
-        unsafe { &self.pages.at::<Room>(0).as_ref().repeats }
+        unsafe { &self.pages.at::<SlotData>(0).as_ref().repeats }
     }
 }
 

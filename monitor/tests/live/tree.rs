@@ -1,0 +1,117 @@
+//! A group that is nobody's jail, watched with all groups below it: what `turnkey attach` builds on.
+
+use std::num::NonZeroU32;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use turnkey_facts::{Event, Kind};
+use turnkey_monitor::{Monitor, compile};
+
+use super::harness::{Group, OBJECT, chain, kill_reading, policy, python_path, tier};
+
+/// The level of the groups that these tests make, right below the hierarchy's root.
+const LEVEL: NonZeroU32 = NonZeroU32::MIN;
+
+const READ: &str = "print(open('/etc/passwd').read(4))";
+
+/// The programs for one group at the level, not put to work yet.
+fn open(rules: &str) -> Monitor {
+    let rules = compile(
+        &policy(&format!("{rules}[network]\nmode = \"host\"\n")),
+        tier(),
+    );
+    let opened = Monitor::open_tree(OBJECT, rules.expect("the policy compiles"), LEVEL);
+    opened.unwrap_or_else(|error| panic!("{}", chain(&error)))
+}
+
+fn watch(rules: &str, group: &Group) -> Monitor {
+    let mut monitor = open(rules);
+    monitor
+        .adopt(group.directory.as_fd(), group.id())
+        .unwrap_or_else(|error| panic!("{}", chain(&error)));
+    monitor
+}
+
+/// Runs a program in the group at `path`.
+fn run(path: &Path, program: &str) -> Output {
+    Command::new("/bin/sh")
+        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+        .arg(path.join("cgroup.procs"))
+        .args([python_path(), "-S", "-E", "-B", "-c", program])
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell can be run")
+}
+
+/// A group below another, by its path; `Group` kills and removes the one above.
+fn below(group: &Path, name: &str) -> PathBuf {
+    let path = group.join(name);
+    std::fs::create_dir(&path).expect("a group can be made below one's own");
+    path
+}
+
+/// Attempts to open `path`, by the names that the program gave.
+fn asked_for(events: &[Event], path: &str) -> usize {
+    let is_it = |event: &&Event| match &event.kind {
+        Kind::Open { raw, .. } => raw.bytes == path.as_bytes(),
+        _ => false,
+    };
+    events.iter().filter(is_it).count()
+}
+
+#[test]
+fn groups_below_belong_to_it_those_made_later_among_them() {
+    let (watched, beside) = (Group::new(), Group::new());
+    let early = below(&watched.path, "early");
+    let seen = run(&early, READ);
+    assert_eq!(seen.stdout, b"root\n", "the control: nobody watches");
+    let later = early.join("later");
+    for place in [&early, &later] {
+        // A new one each time: what is condemned stays so, and no attempt after the first would be told.
+        let mut monitor = watch(&kill_reading("/etc/passwd"), &watched);
+        std::fs::create_dir_all(place).expect("a group can be made");
+        let seen = run(&beside.path, READ);
+        assert_eq!(seen.stdout, b"root\n", "one beside it is not watched");
+        assert!(!monitor.condemned());
+        let seen = run(place, READ);
+        assert_eq!(seen.stdout, b"", "{}: {seen:?}", place.display());
+        assert!(monitor.condemned());
+        let mut events = Vec::new();
+        while monitor.drain(|event| events.push(event)) {}
+        let evidence = monitor.finish(|event| events.push(event));
+        let evidence = evidence.expect("the evidence can be read");
+        assert!(evidence.complete, "{evidence:?}");
+        assert_eq!(asked_for(&events, "/etc/passwd"), 1, "{}", place.display());
+    }
+    for group in [&later, &early] {
+        std::fs::remove_dir(group).expect("they are empty");
+    }
+}
+
+#[test]
+fn what_the_watcher_had_goes_with_it() {
+    let watched = Group::new();
+    let monitor = watch(&kill_reading("/etc/passwd"), &watched);
+    assert_eq!(run(&watched.path, READ).stdout, b"", "the control");
+    drop(monitor);
+    assert_eq!(run(&watched.path, READ).stdout, b"root\n");
+}
+
+#[test]
+fn canaries_below_the_level_are_killed_and_refused() {
+    let canary = Group::new();
+    let leaf = below(&canary.path, "leaf");
+    let mut monitor = open("");
+    let directory = std::fs::File::open(&leaf).expect("it was just made");
+    let proof = monitor.canary_below((canary.directory.as_fd(), canary.id()), directory.as_fd());
+    proof.unwrap_or_else(|error| panic!("{}", chain(&error)));
+    // The control: a group that is beside the one given, and not below it, proves nothing.
+    let stranger = Group::new();
+    let proof = monitor.canary_below(
+        (canary.directory.as_fd(), canary.id()),
+        stranger.directory.as_fd(),
+    );
+    assert!(proof.is_err(), "{proof:?}");
+    std::fs::remove_dir(&leaf).expect("it is empty");
+}

@@ -1,0 +1,38 @@
+//! A group of processes that others started.
+
+use serde::{Deserialize, Serialize};
+
+/// A control group that turnkey was attached to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Attachment {
+    /// The group, as cgroups(7) writes it in `/proc/PID/cgroup`; all groups below belong to it.
+    pub group: String,
+    /// The time from which on everything in it was watched: RFC 3339, UTC.
+    #[cfg_attr(test, schemars(regex(pattern = crate::model::TIME)))]
+    pub since: String,
+    /// The time for which it was watched, in seconds.
+    pub seconds: f64,
+    /// Processes that were there before; no rule was asked about what they had done. The first hundred.
+    pub found: Vec<FoundProcess>,
+    /// Number of processes that were there before.
+    pub found_count: u64,
+    /// Groups below the group when it was taken.
+    pub groups_below: u64,
+    /// The parts of a jail that an attachment does not give, in words.
+    pub not_given: Vec<String>,
+}
+
+/// A process that was there before turnkey.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct FoundProcess {
+    /// The host's id of it.
+    pub pid: u32,
+    /// The program that it executes, as /proc/PID/exe says; absent for a process that had ended meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executable: Option<String>,
+    /// The files and sockets that it had open, as /proc/PID/fd says: what it does through them needs no open, which a rule
+    /// could be asked about. The first hundred.
+    pub open: Vec<String>,
+}

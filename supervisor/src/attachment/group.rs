@@ -1,0 +1,316 @@
+//! A control group that others made and fill, held by a descriptor.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::libc::CGROUP2_SUPER_MAGIC;
+use nix::sys::stat::{Mode, fstat};
+use nix::sys::statfs::fstatfs;
+use nix::unistd::UnlinkatFlags;
+
+/// The inode of the host's own cgroup namespace: `PROC_CGROUP_INIT_INO` of `linux/proc_ns.h`.
+const HOSTS_NAMESPACE: u64 = 0xEFFF_FFFB;
+
+/// Most groups below a group that are walked: a workload that makes more of them is told so.
+const MOST_GROUPS: usize = 100_000;
+
+/// The flags by which a directory of the hierarchy is opened.
+const DIRECTORY: OFlag = OFlag::O_DIRECTORY
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// A group of the v2 hierarchy, which is found once, by its path, and is used by its descriptor from there on: its name may
+/// be another group's by then.
+#[derive(Debug)]
+pub struct ForeignGroup {
+    directory: OwnedFd,
+    /// The group as `/proc/PID/cgroup` writes it.
+    name: PathBuf,
+    id: u64,
+}
+
+impl ForeignGroup {
+    /// The group at `path`: as `/proc/PID/cgroup` has it, or below where the hierarchy is mounted.
+    ///
+    /// # Errors
+    /// When there is none, or it is one that cannot be attached to; the error names the fix.
+    pub fn find(path: &Path) -> anyhow::Result<ForeignGroup> {
+        let root = turnkey_monitor::hierarchy()
+            .context("no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup")?;
+        own_namespace()?;
+        let name = match path.strip_prefix(&root) {
+            Ok(below) => Path::new("/").join(below),
+            Err(_) => path.to_owned(),
+        };
+        ensure!(
+            name.is_absolute() && name.components().all(is_plain),
+            "{} is no group's path: write it as /proc/PID/cgroup does, such as /system.slice/cron.service",
+            path.display()
+        );
+        let below = name.strip_prefix("/").unwrap_or(&name);
+        ensure!(
+            below.components().next().is_some(),
+            "the root group holds every process of the host, turnkey among them: attach to a group below it"
+        );
+        let place = root.join(below);
+        let directory = nix::fcntl::open(&place, DIRECTORY, Mode::empty())
+            .with_context(|| format!("there is no group {}", place.display()))?;
+        let kind = fstatfs(&directory)?.filesystem_type().0;
+        ensure!(
+            kind == CGROUP2_SUPER_MAGIC,
+            "{} is no directory of the cgroup v2 hierarchy",
+            place.display()
+        );
+        let id = fstat(&directory)?.st_ino;
+        let group = ForeignGroup {
+            directory,
+            name,
+            id,
+        };
+        group.require_without_us()?;
+        Ok(group)
+    }
+
+    /// The group that a process is in.
+    ///
+    /// # Errors
+    /// When there is no such process, or as [`ForeignGroup::find`].
+    pub fn of_process(pid: u32) -> anyhow::Result<ForeignGroup> {
+        let group = group_of(&format!("/proc/{pid}/cgroup"))
+            .with_context(|| format!("there is no process {pid}"))?;
+        ForeignGroup::find(&group)
+    }
+
+    /// Turnkey would watch, and end, itself.
+    fn require_without_us(&self) -> anyhow::Result<()> {
+        let own = group_of("/proc/self/cgroup")?;
+        ensure!(
+            !own.starts_with(&self.name),
+            "turnkey itself is in {}: it would watch itself, and end with the group; start it from another group, as by \
+             systemd-run --scope",
+            self.name.display()
+        );
+        Ok(())
+    }
+
+    /// The group as `/proc/PID/cgroup` writes it.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The kernel's id of it: its inode.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The level in the hierarchy, whose root is at 0.
+    pub fn level(&self) -> NonZeroU32 {
+        let below = self.name.components().count() - 1;
+        let level = u32::try_from(below).ok().and_then(NonZeroU32::new);
+        level.unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Opens one of its files to be read.
+    pub fn open(&self, file: &str) -> nix::Result<File> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        openat(&self.directory, file, flags, Mode::empty()).map(File::from)
+    }
+
+    /// Kills every process of the group and of all groups below, at once: `cgroup.kill`, cgroups-v2.
+    ///
+    /// # Errors
+    /// When the kernel refuses; a group that is gone has no process.
+    pub fn kill(&self) -> io::Result<()> {
+        let flags = OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        match openat(&self.directory, "cgroup.kill", flags, Mode::empty()) {
+            Err(Errno::ENOENT | Errno::ENODEV) => Ok(()),
+            opened => gone_is_dead(File::from(opened?).write_all(b"1")),
+        }
+    }
+
+    /// True while a process of it, or of a group below, has not ended.
+    pub fn is_populated(&self) -> bool {
+        self.events()
+            .is_ok_and(|text| text.lines().any(|line| line == "populated 1"))
+    }
+
+    fn events(&self) -> io::Result<String> {
+        let mut text = String::new();
+        self.open("cgroup.events")?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// The ids of all processes in it and below, and the number of groups below.
+    ///
+    /// # Errors
+    /// When a group cannot be read, or too many are there to be walked.
+    pub fn processes(&self) -> anyhow::Result<(Vec<u32>, u64)> {
+        let mut found = Vec::new();
+        let mut below = 0;
+        let mut left = vec![self.directory.try_clone()?];
+        while let Some(group) = left.pop() {
+            found.extend(processes_in(group.as_fd()));
+            for name in groups_in(group.as_fd())? {
+                below += 1;
+                ensure!(
+                    below <= MOST_GROUPS,
+                    "more than {MOST_GROUPS} groups are below {}",
+                    self.name.display()
+                );
+                // One that is gone meanwhile has no process.
+                left.extend(openat(&group, name.as_os_str(), DIRECTORY, Mode::empty()));
+            }
+        }
+        Ok((found, u64::try_from(below).unwrap_or(u64::MAX)))
+    }
+
+    /// Makes a group beside it, at the same level, with a leaf below: canaries fly there.
+    ///
+    /// # Errors
+    /// When the kernel does not let this process make groups there.
+    pub fn beside(&self) -> anyhow::Result<BesideGroup> {
+        let above = openat(&self.directory, "..", DIRECTORY, Mode::empty());
+        let above = above.context("the group above cannot be opened")?;
+        let name = format!("turnkey-canary-{}", std::process::id());
+        make_in(above.as_fd(), &name)
+            .with_context(|| format!("no group can be made beside {}", self.name.display()))?;
+        let directory = openat(&above, name.as_str(), DIRECTORY, Mode::empty())?;
+        let mut beside = BesideGroup {
+            id: fstat(&directory)?.st_ino,
+            leaf: None,
+            above,
+            name,
+            directory,
+        };
+        make_in(beside.directory.as_fd(), LEAF)?;
+        let leaf = openat(&beside.directory, LEAF, DIRECTORY, Mode::empty())?;
+        beside.leaf = Some(leaf);
+        Ok(beside)
+    }
+}
+
+impl AsFd for ForeignGroup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+/// The name of the leaf in a [`BesideGroup`].
+const LEAF: &str = "leaf";
+
+/// A group beside a foreign one, for canaries alone; removed when dropped.
+pub struct BesideGroup {
+    above: OwnedFd,
+    name: String,
+    directory: OwnedFd,
+    id: u64,
+    leaf: Option<OwnedFd>,
+}
+
+impl BesideGroup {
+    /// The group, with its id.
+    pub fn watched(&self) -> (BorrowedFd<'_>, u64) {
+        (self.directory.as_fd(), self.id)
+    }
+
+    /// The group below it, in which canaries are.
+    pub fn leaf(&self) -> BorrowedFd<'_> {
+        self.leaf.as_ref().unwrap_or(&self.directory).as_fd()
+    }
+}
+
+impl Drop for BesideGroup {
+    fn drop(&mut self) {
+        // They held canaries alone, which were waited for.
+        let remove = |directory: &OwnedFd, name: &str| {
+            nix::unistd::unlinkat(directory, name, UnlinkatFlags::RemoveDir)
+        };
+        let _ = remove(&self.directory, LEAF);
+        let _ = remove(&self.above, &self.name);
+    }
+}
+
+fn make_in(directory: BorrowedFd<'_>, name: &str) -> nix::Result<()> {
+    nix::sys::stat::mkdirat(directory, name, Mode::from_bits_truncate(0o755))
+}
+
+/// The ids in `cgroup.procs`; a threaded group tells none there (EOPNOTSUPP), and its processes are told by the group that
+/// its threads' domain is.
+fn processes_in(group: BorrowedFd<'_>) -> Vec<u32> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut text = String::new();
+    let read = openat(group, "cgroup.procs", flags, Mode::empty())
+        .map_err(io::Error::from)
+        .and_then(|file| File::from(file).read_to_string(&mut text));
+    match read {
+        Ok(_) => text.lines().filter_map(|line| line.parse().ok()).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The names of the groups right below.
+fn groups_in(group: BorrowedFd<'_>) -> anyhow::Result<Vec<std::ffi::OsString>> {
+    let mut directory = match Dir::openat(group, ".", DIRECTORY, Mode::empty()) {
+        Err(Errno::ENOENT | Errno::ENODEV) => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let mut names = Vec::new();
+    for entry in directory.iter() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        let is_group = entry.file_type() == Some(nix::dir::Type::Directory);
+        if is_group && name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// The v2 group in such a file: the line `0::PATH`, cgroups(7).
+#[expect(clippy::disallowed_methods, reason = "of /proc")]
+fn group_of(file: &str) -> anyhow::Result<PathBuf> {
+    let text = std::fs::read(file)?;
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"0::"));
+    let line = line.context("this kernel has no cgroup v2 hierarchy")?;
+    let deleted = line.strip_suffix(b" (deleted)");
+    ensure!(deleted.is_none(), "its group was removed");
+    Ok(PathBuf::from(OsStr::from_bytes(line)))
+}
+
+/// Paths in another namespace count from another root, and levels with them.
+fn own_namespace() -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let own = std::fs::metadata("/proc/self/ns/cgroup").context("/proc is not mounted")?;
+    if own.ino() == HOSTS_NAMESPACE {
+        return Ok(());
+    }
+    bail!(
+        "this process is in a cgroup namespace, where the levels of groups are not the host's: start turnkey on the host, or by \
+         nsenter --cgroup=/proc/1/ns/cgroup"
+    )
+}
+
+fn is_plain(component: std::path::Component<'_>) -> bool {
+    matches!(
+        component,
+        std::path::Component::RootDir | std::path::Component::Normal(_)
+    )
+}
+
+/// A group that was removed meanwhile has no process any more.
+fn gone_is_dead(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => Ok(()),
+        written => written,
+    }
+}

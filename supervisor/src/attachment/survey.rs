@@ -1,0 +1,131 @@
+//! The processes that are in a group before turnkey is: what they execute, and what they hold open.
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use turnkey_report::{FoundProcess, KnownProcess, escape};
+
+/// Most processes in a report, and most descriptors of each.
+const MOST: usize = 100;
+
+/// A process that was there, for the report and for the tree of processes.
+pub struct SurveyedProcess {
+    /// For the list of what was found.
+    pub found: FoundProcess,
+    /// For the tree of processes; `None` for a process that had ended meanwhile.
+    pub known: Option<KnownProcess>,
+}
+
+/// The processes with these ids, as /proc tells: the first [`MOST`], in the order of their ids.
+pub fn survey(mut pids: Vec<u32>) -> Vec<SurveyedProcess> {
+    pids.sort_unstable();
+    pids.into_iter().take(MOST).map(surveyed).collect()
+}
+
+fn surveyed(pid: u32) -> SurveyedProcess {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let executable = std::fs::read_link(process.join("exe")).ok();
+    let executable = executable.map(|path| path.into_os_string().into_vec());
+    SurveyedProcess {
+        found: FoundProcess {
+            pid,
+            executable: executable.as_deref().map(escape),
+            open: descriptors(&process.join("fd")),
+        },
+        known: known(&process, pid, executable),
+    }
+}
+
+/// The process by proc_pid_stat(5), proc_pid_status(5) and proc_pid_cmdline(5); `None` when it has ended.
+#[expect(clippy::disallowed_methods, reason = "of /proc")]
+fn known(process: &Path, pid: u32, executable: Option<Vec<u8>>) -> Option<KnownProcess> {
+    let status = std::fs::read_to_string(process.join("status")).ok()?;
+    let (comm, start_ticks) = of_stat(&std::fs::read(process.join("stat")).ok()?)?;
+    let arguments = std::fs::read(process.join("cmdline")).ok()?;
+    Some(KnownProcess {
+        pid,
+        jail_pid: innermost(&status).unwrap_or(pid),
+        start_ticks,
+        comm,
+        executable,
+        argv: arguments_in(&arguments),
+    })
+}
+
+/// The name, which stands in parentheses and may hold any of them, and the 22nd field.
+fn of_stat(stat: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let open = stat.iter().position(|byte| *byte == b'(')?;
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = stat.get(open + 1..close)?.to_vec();
+    // The third field is the first behind the name.
+    let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
+    let start = rest.split_ascii_whitespace().nth(22 - 3)?;
+    Some((name, start.parse().ok()?))
+}
+
+/// The last id of the line `NSpid`: that in the innermost namespace.
+fn innermost(status: &str) -> Option<u32> {
+    let mut lines = status.lines();
+    let ids = lines.find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// Arguments end in a zero each.
+fn arguments_in(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let whole = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    match whole {
+        [] => Vec::new(),
+        whole => whole.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),
+    }
+}
+
+/// The texts of the links in such a directory, in the order of the numbers.
+fn descriptors(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let numbers = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.parse::<u32>().ok()
+    });
+    let mut numbers: Vec<u32> = numbers.collect();
+    numbers.sort_unstable();
+    let links = numbers.into_iter().take(MOST).filter_map(|number| {
+        let text = std::fs::read_link(directory.join(number.to_string())).ok()?;
+        Some(escape(text.as_os_str().as_bytes()))
+    });
+    links.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_what_the_format_is_made_of() {
+        let stat = b"42 (a) S (b) R 1 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 1";
+        assert_eq!(of_stat(stat), Some((b"a) S (b".to_vec(), 987_654)));
+        assert_eq!(of_stat(b"42 (a"), None);
+    }
+
+    #[test]
+    fn this_process_is_known_as_it_is() {
+        let me = surveyed(std::process::id());
+        let known = me.known.expect("it lives");
+        let own: Vec<Vec<u8>> = std::env::args_os().map(OsStringExt::into_vec).collect();
+        assert_eq!(known.argv, own);
+        assert_eq!(
+            known.executable,
+            std::env::current_exe()
+                .ok()
+                .map(|path| path.into_os_string().into_vec())
+        );
+        assert!(known.start_ticks > 0);
+    }
+
+    #[test]
+    fn the_innermost_id_is_the_last() {
+        assert_eq!(innermost("Name:\tx\nNSpid:\t4711\t12\t1\n"), Some(1));
+        assert_eq!(innermost("Name:\tx\n"), None);
+    }
+}

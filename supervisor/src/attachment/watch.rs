@@ -1,0 +1,162 @@
+//! The loop around an attached group. Kills for rules have happened in the kernel; the rest of the group follows here.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep_until};
+
+use super::group::ForeignGroup;
+use crate::event_sink::EventSink;
+use crate::monitor_handle::MonitorHandle;
+use crate::signals::{ArrivedSignal, SignalListener};
+use crate::supervise::{LONGEST_TICK, REST, VERDICTS_REST, readable, ready_for, wait_for};
+
+/// The longest time that killed processes may take to be gone.
+const DYING: Duration = Duration::from_secs(5);
+
+/// The causes of an attachment's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttachmentCourse {
+    /// Killed because evidence was lost.
+    pub killed_for_loss: bool,
+    /// Killed because of a behaviour that the policy has it die of.
+    pub killed_for_behaviour: bool,
+}
+
+/// The machinery of waiting, made before the group is taken.
+pub struct WatchLoop {
+    runtime: Runtime,
+    signals: SignalListener,
+    events: Option<AsyncFd<OwnedFd>>,
+    verdicts: Option<AsyncFd<OwnedFd>>,
+    /// `cgroup.events`, which is ready by exception when the group becomes empty, or is removed.
+    populated: AsyncFd<OwnedFd>,
+    deadline: Option<Instant>,
+}
+
+/// Makes what [`watch`] waits with.
+pub fn prepare(
+    group: &ForeignGroup,
+    monitor: &MonitorHandle,
+    at_most: Option<Duration>,
+) -> anyhow::Result<WatchLoop> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build()?;
+    let file = group.open("cgroup.events");
+    let file = file.with_context(|| format!("{} was removed meanwhile", group.name().display()))?;
+    let made: io::Result<_> = runtime.block_on(async {
+        Ok((
+            SignalListener::listen(None)?,
+            monitor.descriptor().map(readable).transpose()?,
+            monitor.verdicts().map(readable).transpose()?,
+            ready_for(file.as_fd(), Interest::PRIORITY)?,
+        ))
+    });
+    let (signals, events, verdicts, populated) = made?;
+    Ok(WatchLoop {
+        runtime,
+        signals,
+        events,
+        verdicts,
+        populated,
+        deadline: at_most.map(|most| Instant::now() + most),
+    })
+}
+
+/// A reason for the loop to wake.
+enum WatchInput {
+    /// The rings have events.
+    Events,
+    /// The group may have become empty.
+    Populated,
+    /// Time to look.
+    Tick,
+    /// The time to let the group go.
+    Deadline,
+    /// A signal to turnkey.
+    Signal(ArrivedSignal),
+}
+
+/// Watches the group until it has had processes and has none any more, or is let go.
+///
+/// # Errors
+/// When the machinery of waiting fails.
+pub fn watch(
+    watched: WatchLoop,
+    group: &ForeignGroup,
+    monitor: &mut MonitorHandle,
+    sink: &mut EventSink<'_>,
+) -> anyhow::Result<AttachmentCourse> {
+    let WatchLoop {
+        runtime,
+        mut signals,
+        events,
+        verdicts,
+        populated,
+        mut deadline,
+    } = watched;
+    runtime.block_on(async {
+        let mut course = AttachmentCourse::default();
+        let mut state = GroupState {
+            was_populated: group.is_populated(),
+            killed: false,
+        };
+        let mut taken: Option<Instant> = None;
+        let mut more = false;
+        loop {
+            let over = |rest: Duration| taken.map(|taken| taken + rest);
+            let input = tokio::select! {
+                biased;
+                ready = wait_for(verdicts.as_ref(), over(VERDICTS_REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
+                ready = wait_for(events.as_ref(), over(REST)), if !more => { ready?.clear_ready(); WatchInput::Events }
+                ready = populated.ready(Interest::PRIORITY) => { ready?.clear_ready(); WatchInput::Populated }
+                arrived = signals.next() => WatchInput::Signal(arrived),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => WatchInput::Deadline,
+                () = sleep_until(Instant::now() + LONGEST_TICK), if !more => WatchInput::Tick,
+                () = std::future::ready(()), if more => WatchInput::Events,
+            };
+            match input {
+                WatchInput::Events | WatchInput::Tick => {
+                    taken = Some(Instant::now());
+                    more = monitor.drain(|event| course.killed_for_behaviour |= sink.see(&event));
+                }
+                WatchInput::Deadline => break,
+                WatchInput::Signal(ArrivedSignal::End(_)) => break,
+                WatchInput::Populated | WatchInput::Signal(ArrivedSignal::Message(_)) => {}
+            }
+            course.killed_for_loss |= monitor.condemned_for_loss();
+            let must_die = course.killed_for_behaviour || course.killed_for_loss || monitor.condemned();
+            if must_die && !state.killed {
+                group.kill().context("the group could not be killed: cgroup.kill")?;
+                state.killed = true;
+                deadline = Some(Instant::now() + DYING);
+            }
+            if !more && state.is_over(group.is_populated()) {
+                break;
+            }
+        }
+        Ok(course)
+    })
+}
+
+/// The state of the group's processes, as far as their end depends on it.
+struct GroupState {
+    /// True when there were any.
+    was_populated: bool,
+    /// True when all were killed.
+    killed: bool,
+}
+
+impl GroupState {
+    /// True when it has had processes and has none any more. One that is empty still waits for its first.
+    fn is_over(&mut self, populated: bool) -> bool {
+        let over = !populated && (self.was_populated || self.killed);
+        self.was_populated |= populated;
+        over
+    }
+}

@@ -1,0 +1,445 @@
+//! `turnkey attach`: groups that others fill, early and late, with groups below.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+use turnkey_tests::{binary, eventually, finish, outside, scratch};
+
+/// A group of the test's, as a service or a container has one; what is in it dies with it.
+struct OthersGroup {
+    path: PathBuf,
+    name: String,
+}
+
+impl OthersGroup {
+    fn new() -> OthersGroup {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("/others-{}-{count}", std::process::id());
+        let path = hierarchy().join(name.trim_start_matches('/'));
+        std::fs::create_dir(&path).expect("root makes groups");
+        OthersGroup { path, name }
+    }
+
+    /// A group below, which is there as long as this one.
+    fn below(&self, name: &str) -> PathBuf {
+        let path = self.path.join(name);
+        std::fs::create_dir(&path).expect("root makes groups");
+        path
+    }
+}
+
+impl Drop for OthersGroup {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
+        eventually("the group can be removed", || remove(&self.path));
+    }
+}
+
+/// Removes a group with all below; whether it is gone.
+fn remove(group: &Path) -> bool {
+    let below = std::fs::read_dir(group).into_iter().flatten().flatten();
+    for entry in below.filter(|entry| entry.path().is_dir()) {
+        remove(&entry.path());
+    }
+    std::fs::remove_dir(group).is_ok() || !group.exists()
+}
+
+fn hierarchy() -> PathBuf {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
+    let mut lines = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let line = lines.find(|line| line[2] == "cgroup2");
+    PathBuf::from(line.expect("cgroup v2 is mounted")[1])
+}
+
+/// A program of somebody's: it does what the lines on its standard input say, in a group.
+struct Others {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+/// `read PATH`: the length of what it could read; `run COMMAND`: by a shell; `end`.
+const OTHERS: &str = "
+import os, sys
+print('ready', flush=True)
+for line in sys.stdin:
+    what, _, object = line.strip().partition(' ')
+    if what == 'end':
+        break
+    try:
+        print(len(open(object).read()) if what == 'read' else os.system(object), flush=True)
+    except OSError as error:
+        print(error.errno, flush=True)
+";
+
+impl Others {
+    fn start(group: &Path) -> Others {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args([
+                "-c",
+                "echo $$ > \"$0\" && exec /usr/bin/python3 -S -E -c \"$1\"",
+            ])
+            .arg(group.join("cgroup.procs"))
+            .arg(OTHERS)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a shell can be run");
+        let input = child.stdin.take().expect("it is a pipe");
+        let mut output = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a pipe can be read");
+        assert_eq!(line, "ready\n");
+        Others {
+            child,
+            input,
+            output,
+        }
+    }
+
+    /// Has it do something; its answer, which is empty when it died of it.
+    fn ask(&mut self, what: &str) -> String {
+        let mut line = String::new();
+        let asked = writeln!(self.input, "{what}").and_then(|()| self.input.flush());
+        if asked.is_ok() {
+            self.output
+                .read_line(&mut line)
+                .expect("a pipe can be read");
+        }
+        line.trim().to_owned()
+    }
+
+    fn end(mut self) -> Option<i32> {
+        let _ = writeln!(self.input, "end");
+        drop(self.input);
+        std::os::unix::process::ExitStatusExt::signal(&self.child.wait().expect("it is a child"))
+    }
+}
+
+/// Turnkey, attached: it has said that it watches.
+struct Attached {
+    child: Child,
+    said: Vec<String>,
+    report: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Attached {
+    fn to(target: &[&str], options: &[&str]) -> Attached {
+        let directory = scratch();
+        let report = directory.path().join("report.json");
+        let mut command = Command::new(binary());
+        command.arg("attach").args(target).args(options);
+        command.arg("--report").arg(&report);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("turnkey can be started");
+        let mut errors = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let mut line = String::new();
+        errors.read_line(&mut line).expect("a pipe can be read");
+        assert!(line.starts_with("turnkey: watching "), "{line}");
+        // The rest is little, and fits the pipe.
+        child.stderr = Some(errors.into_inner());
+        Attached {
+            child,
+            said: vec![line],
+            report,
+            _directory: directory,
+        }
+    }
+
+    /// Asks it to let the group go.
+    fn let_go(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.expect("kill can be run").success());
+    }
+
+    fn end(self) -> (i32, Value, String) {
+        let Output { status, stderr, .. } = finish(self.child);
+        let said = self.said.concat() + &String::from_utf8_lossy(&stderr);
+        let text =
+            std::fs::read_to_string(&self.report).unwrap_or_else(|error| panic!("{error}: {said}"));
+        let report: Value = serde_json::from_str(&text).expect("a report is JSON");
+        (status.code().unwrap_or(-1), report, said)
+    }
+}
+
+/// The rules that the report says were broken.
+fn broken(report: &Value) -> Vec<&str> {
+    let rows = report["violations"].as_array().expect("a list");
+    rows.iter().filter_map(|row| row["rule"].as_str()).collect()
+}
+
+#[test]
+fn a_group_that_is_watched_early_is_killed_for_a_read_of_shadow_in_a_group_below() {
+    let group = OthersGroup::new();
+    let below = group.below("below");
+    let mut control = Others::start(&below);
+    assert_ne!(control.ask("read /etc/shadow"), "", "the control");
+    control.end();
+
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    let later = group.below("later");
+    let (mut first, mut second) = (Others::start(&below), Others::start(&later));
+    assert!(first.ask("read /etc/hostname").parse::<usize>().is_ok());
+    assert_eq!(
+        second.ask("read /etc/shadow"),
+        "",
+        "it died before it had the content"
+    );
+    assert_eq!(first.end(), Some(libc::SIGKILL), "the whole group dies");
+    let (code, report, said) = attached.end();
+    assert_eq!(code, 121, "{said}");
+    assert_eq!(report["status"], "killed_by_policy");
+    assert_eq!(report["verdict"], "violated");
+    assert_eq!(broken(&report), ["credential-file"], "{said}");
+    assert_eq!(report["attached"]["found_count"], 0);
+    assert_eq!(report["events"]["complete"], true, "{said}");
+    assert!(said.contains("it killed the group"), "{said}");
+    drop(second);
+}
+
+#[test]
+fn what_was_there_before_is_told_and_never_called_clean() {
+    let group = OthersGroup::new();
+    let mut others = Others::start(&group.below("below"));
+    let path = group.path.display().to_string();
+    let attached = Attached::to(&["--cgroup", &path], &[]);
+    assert_ne!(others.ask("read /etc/hostname"), "");
+    assert_eq!(others.end(), None);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, &report["status"]),
+        (0, &Value::from("ended")),
+        "{said}"
+    );
+    assert_eq!(report["verdict"], "inconclusive");
+    let found = &report["attached"]["found"][0];
+    assert!(
+        found["executable"]
+            .as_str()
+            .is_some_and(|exe| exe.contains("python"))
+    );
+    assert!(!found["open"].as_array().expect("a list").is_empty());
+    // The tree of processes knows it from before.
+    assert!(
+        report["processes"][0]["exe"]["path"]
+            .as_str()
+            .is_some_and(|exe| exe.contains("python")),
+        "{}",
+        report["processes"]
+    );
+}
+
+#[test]
+fn a_harmless_program_that_came_later_is_clean() {
+    let group = OthersGroup::new();
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    let mut others = Others::start(&group.path);
+    assert_eq!(others.ask("run true"), "0");
+    assert_eq!(others.end(), None);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, &report["verdict"]),
+        (0, &Value::from("clean")),
+        "{said}"
+    );
+    assert_eq!(
+        report["attached"]["group"],
+        Value::from(group.name.as_str())
+    );
+}
+
+#[test]
+fn observing_tells_and_kills_nobody() {
+    let group = OthersGroup::new();
+    let mut others = Others::start(&group.path);
+    let pid = others.child.id().to_string();
+    let attached = Attached::to(&["--pid", &pid], &["--mode", "observe"]);
+    assert_ne!(others.ask("read /etc/shadow"), "");
+    assert_eq!(others.end(), None);
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, &report["verdict"]),
+        (0, &Value::from("violated")),
+        "{said}"
+    );
+    assert_eq!(broken(&report), ["credential-file"]);
+    assert_eq!(report["violations"][0]["action"], "log");
+}
+
+#[test]
+fn a_group_that_is_let_go_lives_on_unwatched_and_what_was_told_is_whole() {
+    let group = OthersGroup::new();
+    let mut others = Others::start(&group.path);
+    let attached = Attached::to(&["--cgroup", &group.name], &[]);
+    let busy = "run for i in 1 2 3 4 5 6 7 8; do /bin/true; done";
+    assert_eq!(others.ask(busy), "0");
+    attached.let_go();
+    let (code, report, said) = attached.end();
+    assert_eq!(
+        (code, &report["status"]),
+        (0, &Value::from("detached")),
+        "{said}"
+    );
+    assert_eq!(report["events"]["complete"], true, "{said}");
+    assert!(
+        report["events"]["seen"]["exec"].as_u64() >= Some(8),
+        "{}",
+        report["events"]
+    );
+    assert_ne!(others.ask("read /etc/shadow"), "", "no rule is left");
+    assert_eq!(others.end(), None);
+}
+
+#[test]
+fn a_turnkey_that_is_killed_takes_its_rules_with_it() {
+    let group = OthersGroup::new();
+    let mut others = Others::start(&group.path);
+    let mut attached = Attached::to(&["--cgroup", &group.name], &[]);
+    attached.child.kill().expect("it is a child");
+    attached.child.wait().expect("it is a child");
+    // The kernel lets the programs go a moment after their holder.
+    eventually("no rule is left", || {
+        let answered = !others.ask("read /etc/shadow").is_empty();
+        answered || {
+            others = Others::start(&group.path);
+            false
+        }
+    });
+    assert_eq!(others.end(), None);
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_125_with_the_fix() {
+    let group = OthersGroup::new();
+    let own = std::process::id().to_string();
+    let cases: [(&[&str], &str); 7] = [
+        (&["--cgroup", "/no-such-group"], "there is no group"),
+        (&["--cgroup", "/"], "attach to a group below it"),
+        (&["--cgroup", "/a/../b"], "as /proc/PID/cgroup does"),
+        (&["--pid", "4194999"], "there is no process 4194999"),
+        (
+            &["--cgroup", &group.name, "--profile", "python"],
+            "use --profile container, service or runner",
+        ),
+        (&["--cgroup", &group.name, "--mode", "watch"], "enforce"),
+        (&["--pid", &own, "--cgroup", "/x"], "cannot be used with"),
+    ];
+    for (arguments, words) in cases {
+        let output = Command::new(binary())
+            .arg("attach")
+            .args(arguments)
+            .output();
+        let output = output.expect("turnkey can be started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+    // And no jail is made of what asks for none.
+    let run = Command::new(binary())
+        .args(["run", "--profile", "container", "true"])
+        .output();
+    let run = run.expect("turnkey can be started");
+    assert_eq!(run.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("is for `turnkey attach`"));
+}
+
+/// A container as runc makes it: its program, and the settings of its runtime.
+fn bundle(directory: &Path, group: &str) {
+    let root = directory.join("rootfs");
+    std::fs::create_dir_all(root.join("etc")).expect("a test can make directories");
+    std::fs::write(root.join("etc/shadow"), "root:x:::\n").expect("a test can write");
+    const SOURCE: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+        int main(void) { char text[4]; if (read(0, text, 1) != 1) return 3;\n\
+        int file = open(\"/etc/shadow\", O_RDONLY); return read(file, text, 4) == 4 ? 0 : 4; }\n";
+    let (source, program) = (directory.join("program.c"), root.join("program"));
+    std::fs::write(&source, SOURCE).expect("a test can write");
+    let [source, program] = [source, program].map(|path| path.display().to_string());
+    // There is nothing else in its tree.
+    let (compiled, _) = outside("cc", &["-static", "-o", &program, &source]);
+    assert!(compiled.success());
+    let made = Command::new("runc")
+        .arg("spec")
+        .current_dir(directory)
+        .status();
+    assert!(made.expect("runc is installed").success());
+    let config = directory.join("config.json");
+    let text = std::fs::read_to_string(&config).expect("runc wrote it");
+    let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
+    settings["process"]["terminal"] = false.into();
+    settings["process"]["args"] = serde_json::json!(["/program"]);
+    settings["linux"]["cgroupsPath"] = group.into();
+    std::fs::write(&config, settings.to_string()).expect("a test can write");
+}
+
+/// A container of runc in a group; `end` writes the byte that its program waits for.
+struct Container {
+    child: Child,
+}
+
+impl Container {
+    fn start(directory: &Path, id: &str) -> Container {
+        let mut command = Command::new("runc");
+        command.args(["run", id]).current_dir(directory);
+        let child = command.stdin(Stdio::piped()).spawn();
+        Container {
+            child: child.expect("runc can be started"),
+        }
+    }
+
+    fn end(mut self) -> i32 {
+        let mut input = self.child.stdin.take().expect("it is a pipe");
+        // It may be dead.
+        let _ = input.write_all(b"x");
+        drop(input);
+        finish(self.child).status.code().unwrap_or(-1)
+    }
+}
+
+#[test]
+fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("web-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    let control = Container::start(directory.path(), &id);
+    assert_eq!(control.end(), 0, "the control: it reads");
+
+    let early = Attached::to(&["--cgroup", &group.name], &[]);
+    let container = Container::start(directory.path(), &id);
+    assert_eq!(container.end(), 137, "killed before it had the content");
+    let (code, report, said) = early.end();
+    assert_eq!(code, 121, "{said}");
+    // What the runtime does for its container is no behaviour of the container's.
+    let findings = report["findings"].as_array().expect("a list").iter();
+    let grave: Vec<_> = findings
+        .filter(|finding| finding["score"] != 0)
+        .map(|finding| &finding["id"])
+        .collect();
+    assert_eq!(grave, ["credential-file"], "{said}");
+
+    let container = Container::start(directory.path(), &id);
+    let inside = group.path.join("web/cgroup.procs");
+    eventually("its program waits", || {
+        let procs = std::fs::read_to_string(&inside).unwrap_or_default();
+        let runs = |pid: &str| {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe.ends_with("program"))
+        };
+        procs.lines().any(runs)
+    });
+    let late = Attached::to(&["--container", &id], &[]);
+    assert_eq!(container.end(), 137);
+    let (code, report, said) = late.end();
+    assert_eq!(
+        (code, report["attached"]["found_count"].as_u64()),
+        (121, Some(1)),
+        "{said}"
+    );
+}

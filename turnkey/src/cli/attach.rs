@@ -1,0 +1,78 @@
+//! `turnkey attach`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::ColourWhen;
+
+/// The codes of `turnkey attach`, and examples.
+pub const EXIT_CODES: &str = "Exit codes:
+  0    the group ended or was let go, whatever its processes ended with
+  120  evidence was lost and the profile says on_loss = \"fail\"
+  121  killed by policy
+  125  turnkey failed, or could not attach, and nothing was watched
+
+It watches until no process of the group is left, --for is over, or it is asked to end (Ctrl-C, SIGTERM). An empty group is
+waited for.
+
+Examples:
+  turnkey attach --unit nginx.service --profile service     a service and all that it starts
+  turnkey attach --container web --report web.json           a container of podman, docker or runc
+  turnkey attach --pid 4711 --mode observe --for 10m         the group of a process, rules only log";
+
+/// `turnkey attach`.
+#[derive(Debug, Args)]
+pub struct AttachArguments {
+    /// The group.
+    #[command(flatten)]
+    pub target: AttachTarget,
+    /// A shipped profile that asks for the monitor alone (container, service, runner), or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "container")]
+    pub profile: String,
+    /// enforce: rules act; observe: rules only log
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Let the group go after this time, such as 10m
+    #[arg(long = "for", value_name = "DURATION", value_parser = turnkey_policy::duration)]
+    pub at_most: Option<Duration>,
+    /// Write the JSON report to this file; -: to standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub report: Option<PathBuf>,
+    /// Write every event to this file, as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// Do not redact credentials in arguments, paths and addresses of the report and the events
+    #[arg(long)]
+    pub no_redact: bool,
+    /// No verdict line and no explanation on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Colour on standard error
+    #[arg(
+        long = "color",
+        value_name = "WHEN",
+        value_enum,
+        default_value = "auto"
+    )]
+    pub colour: ColourWhen,
+}
+
+/// The group that is attached to, by one of its names.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct AttachTarget {
+    /// The group's path, as in /proc/PID/cgroup or below /sys/fs/cgroup
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+    /// The group that this process is in: the other processes of it are watched as well
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// The group of a unit of systemd
+    #[arg(long, value_name = "NAME")]
+    pub unit: Option<String>,
+    /// The group of a container of podman, docker or runc, by name or id
+    #[arg(long, value_name = "ID")]
+    pub container: Option<String>,
+}

@@ -1,0 +1,84 @@
+//! `turnkey attach`: watches a control group that others fill, and tells what happened in it.
+
+mod target;
+
+use anyhow::Context;
+use turnkey_facts::Event;
+use turnkey_policy::Overrides;
+use turnkey_report::{Attachment, Report};
+use turnkey_supervisor::RunObserver;
+use turnkey_supervisor::attachment::{self, AttachmentRequest};
+use turnkey_supervisor::files::{self, RunOutputs};
+
+use super::run::{opened, write};
+use crate::cli::AttachArguments;
+use crate::colour;
+use crate::failure::Failure;
+use crate::output;
+
+/// Watches the group and answers turnkey's exit status.
+pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
+    let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
+    let outputs = RunOutputs::find(report, events, None)?;
+    let mode = arguments.mode.iter().map(|mode| ("mode", mode.as_str()));
+    let overrides = Overrides::from_flags(mode).context("the flags could not be taken")?;
+    let policy = turnkey_policy::load(&arguments.profile, &files::read_text, &overrides)
+        .map_err(|error| Failure::Profile(Box::new(error)))?;
+    let group = target::find(&arguments.target)?;
+    let report_file = outputs.report.map(|report| opened("a report", report));
+    let report_file = report_file.transpose()?;
+    let events = outputs.events.map(|events| {
+        let started = opened("events", events)?.start();
+        started.context("could not write events")
+    });
+    let request = AttachmentRequest {
+        group,
+        at_most: arguments.at_most,
+        redact: !arguments.no_redact,
+        events: events.transpose()?,
+    };
+    let mut observer = Follower {
+        quiet: arguments.quiet,
+    };
+    let mut done = attachment::attach(request, policy, &mut observer)?;
+    let written = write(&done.report, report_file);
+    tell_story(&done.report, arguments);
+    done.unwritten.take().map_or(Ok(()), Err).and(written)?;
+    Ok(done.report.exit_code())
+}
+
+/// Says when the group is taken: whoever starts something then knows that it is watched.
+struct Follower {
+    quiet: bool,
+}
+
+impl RunObserver for Follower {
+    fn notice(&mut self, line: &str) {
+        output::line(line);
+    }
+
+    fn attached(&mut self, attachment: &Attachment) {
+        if self.quiet {
+            return;
+        }
+        let found = match attachment.found_count {
+            0 => "no process is in it yet".to_owned(),
+            1 => "1 process was there before".to_owned(),
+            count => format!("{count} processes were there before"),
+        };
+        output::line(&format!("watching {}; {found}", attachment.group));
+    }
+
+    fn event(&mut self, _event: &Event) {}
+}
+
+fn tell_story(report: &Report, arguments: &AttachArguments) {
+    if arguments.quiet && report.error.is_none() {
+        return;
+    }
+    let colour = colour::wanted(arguments.colour, &std::io::stderr());
+    let mut text = Vec::new();
+    // Into memory, which does not fail.
+    let _ = turnkey_report::terminal::story(report, &mut text, colour);
+    output::text(&String::from_utf8_lossy(&text));
+}
