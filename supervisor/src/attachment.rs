@@ -28,6 +28,8 @@ use crate::{advice, clock, finish};
 pub struct AttachmentRequest {
     /// The group.
     pub group: ForeignGroup,
+    /// All that is in the group is a runtime's, which has not started its program: as if the group were empty.
+    pub before_program: bool,
     /// The time after which the group is let go; without one, when no process of it is left or this process is asked to end.
     pub at_most: Option<Duration>,
     /// Hides credentials in the report and the events.
@@ -144,7 +146,10 @@ fn attempt(
     monitor.adopt_tree(group)?;
     // After the adoption: what is made between the two is watched, and told twice at worst.
     let since = clock::now();
-    let (processes, groups_below) = group.processes()?;
+    let (mut processes, groups_below) = group.processes()?;
+    if request.before_program {
+        processes.clear();
+    }
     let found_count = u64::try_from(processes.len()).unwrap_or(u64::MAX);
     let (found, known): (Vec<_>, Vec<_>) = survey::survey(processes)
         .into_iter()

@@ -379,6 +379,22 @@ fn bundle(directory: &Path, group: &str) {
     std::fs::write(&config, settings.to_string()).expect("a test can write");
 }
 
+/// Has runc call turnkey before the program starts.
+fn add_hook(directory: &Path, reports: &Path) {
+    let config = directory.join("config.json");
+    let text = std::fs::read_to_string(&config).expect("runc wrote it");
+    let mut settings: Value = serde_json::from_str(&text).expect("it is JSON");
+    let arguments = [
+        "turnkey",
+        "oci-hook",
+        "--reports",
+        &reports.display().to_string(),
+    ];
+    settings["hooks"]["createRuntime"] =
+        serde_json::json!([{ "path": binary(), "args": arguments }]);
+    std::fs::write(&config, settings.to_string()).expect("a test can write");
+}
+
 /// A container of runc in a group; `end` writes the byte that its program waits for.
 struct Container {
     child: Child,
@@ -442,4 +458,29 @@ fn a_container_of_runc_is_killed_for_a_read_of_its_shadow_early_and_late() {
         (121, Some(1)),
         "{said}"
     );
+}
+
+#[test]
+fn a_runtime_calls_turnkey_before_the_program_starts_and_starts_nothing_without() {
+    let (directory, group) = (scratch(), OthersGroup::new());
+    let id = format!("hooked-{}", std::process::id());
+    bundle(directory.path(), &format!("{}/web", group.name));
+    add_hook(directory.path(), directory.path());
+    let container = Container::start(directory.path(), &id);
+    assert_eq!(container.end(), 137, "killed before it had the content");
+    let report = directory.path().join(format!("{id}.json"));
+    eventually("the watcher has written its report", || report.exists());
+    let text = std::fs::read_to_string(&report).expect("it is there");
+    let report: Value = serde_json::from_str(&text).expect("a report is JSON");
+    assert_eq!(report["status"], "killed_by_policy", "{text}");
+    assert_eq!(broken(&report).last(), Some(&"credential-file"), "{text}");
+    assert_eq!(
+        report["attached"]["found_count"], 0,
+        "its program had not started"
+    );
+
+    // A watcher that cannot be had: its report has no place.
+    add_hook(directory.path(), &directory.path().join("missing"));
+    let container = Container::start(directory.path(), &id);
+    assert_eq!(container.end(), 1, "the program is not started");
 }

@@ -12,7 +12,7 @@ mod layers;
 mod overrides;
 mod terminal;
 
-pub use attach::{AttachArguments, AttachTarget};
+pub use attach::{AttachArguments, AttachTarget, OciHookArguments};
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
 pub use overrides::OverrideArguments;
 pub use terminal::TerminalArguments;
@@ -37,6 +37,9 @@ pub enum TurnkeyCommand {
     /// else of a jail is made.
     #[command(after_help = attach::EXIT_CODES)]
     Attach(AttachArguments),
+    /// Attach to a container before its program starts: a createRuntime hook for runc, crun, podman and CRI-O, which call it. A
+    /// container that cannot be watched is not started.
+    OciHook(OciHookArguments),
     /// List the shipped profiles: what each is for, and what it builds on.
     Profiles(ProfilesArguments),
     /// Check profiles for errors and likely mistakes.

@@ -9,6 +9,7 @@ pub mod import;
 pub mod layers;
 pub mod learn;
 pub mod monitor;
+pub mod oci_hook;
 pub mod pages;
 pub mod profiles;
 pub mod report;

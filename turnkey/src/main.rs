@@ -23,7 +23,7 @@ use clap::error::ErrorKind;
 use failure::Failure;
 
 /// turnkey itself failed, or a required layer could not be enforced; nothing ran.
-const FAILED: u8 = 125;
+pub const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
     malloc::settle();
@@ -62,6 +62,7 @@ fn answer() -> ExitCode {
         cli::TurnkeyCommand::Run(arguments) => cmd::run::run(&arguments),
         cli::TurnkeyCommand::Layers(arguments) => cmd::layers::layers(&arguments),
         cli::TurnkeyCommand::Attach(arguments) => cmd::attach::attach(&arguments),
+        cli::TurnkeyCommand::OciHook(arguments) => cmd::oci_hook::oci_hook(&arguments),
         cli::TurnkeyCommand::Profiles(arguments) => cmd::profiles::profiles(&arguments),
         cli::TurnkeyCommand::Learn(arguments) => cmd::learn::learn(arguments),
         cli::TurnkeyCommand::Report(arguments) => cmd::report::report(&arguments),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::{Map, Value, json};
 use turnkey_policy::Severity;
 
-use super::{VERSION, command_line, status_word, title, verdict_word};
+use super::{VERSION, attack, command_line, status_word, title, verdict_word};
 use crate::clock;
 use crate::model::{Actor, Finding, Process, Report, Violation};
 use crate::terminal;
@@ -121,10 +121,10 @@ fn disposition(attempts: &[&Violation]) -> (u8, &'static str) {
 fn attack(technique: &str) -> Value {
     match technique.split_once('.') {
         Some((above, _)) => json!({
-            "technique": { "uid": above },
-            "sub_technique": { "uid": technique },
+            "technique": { "uid": above, "name": attack::name(above) },
+            "sub_technique": { "uid": technique, "name": attack::name(technique) },
         }),
-        None => json!({ "technique": { "uid": technique } }),
+        None => json!({ "technique": { "uid": technique, "name": attack::name(technique) } }),
     }
 }
 

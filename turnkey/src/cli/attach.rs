@@ -37,6 +37,15 @@ pub struct AttachArguments {
     /// Let the group go after this time, such as 10m
     #[arg(long = "for", value_name = "DURATION", value_parser = turnkey_policy::duration)]
     pub at_most: Option<Duration>,
+    /// Return as soon as the group is watched, and go on in the background until no process of it is left
+    #[arg(long, requires = "report")]
+    pub detach: bool,
+    /// The background of --detach: a session of its own
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub detached: bool,
+    /// What is in the group is the runtime's, whose program has not started: as for an empty group
+    #[arg(long, hide = true)]
+    pub before_program: bool,
     /// Write the JSON report to this file; -: to standard output
     #[arg(long, value_name = "FILE|-")]
     pub report: Option<PathBuf>,
@@ -57,6 +66,17 @@ pub struct AttachArguments {
         default_value = "auto"
     )]
     pub colour: ColourWhen,
+}
+
+/// `turnkey oci-hook`.
+#[derive(Debug, Args)]
+pub struct OciHookArguments {
+    /// The profile of a container without the annotation dev.turnkey.profile
+    #[arg(long, value_name = "NAME|FILE", default_value = "container")]
+    pub profile: String,
+    /// The directory of the reports, each named for its container
+    #[arg(long, value_name = "DIR", default_value = "/var/log/turnkey")]
+    pub reports: PathBuf,
 }
 
 /// The group that is attached to, by one of its names.

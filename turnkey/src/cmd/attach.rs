@@ -1,5 +1,6 @@
 //! `turnkey attach`: watches a control group that others fill, and tells what happened in it.
 
+mod detach;
 mod target;
 
 use anyhow::Context;
@@ -18,6 +19,12 @@ use crate::output;
 
 /// Watches the group and answers turnkey's exit status.
 pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
+    if arguments.detach {
+        return Ok(detach::detach()?);
+    }
+    if arguments.detached {
+        nix::unistd::setsid().context("no session could be made")?;
+    }
     let (report, events) = (arguments.report.as_deref(), arguments.events.as_deref());
     let outputs = RunOutputs::find(report, events, None)?;
     let mode = arguments.mode.iter().map(|mode| ("mode", mode.as_str()));
@@ -33,6 +40,7 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     });
     let request = AttachmentRequest {
         group,
+        before_program: arguments.before_program,
         at_most: arguments.at_most,
         redact: !arguments.no_redact,
         events: events.transpose()?,
@@ -46,6 +54,9 @@ pub fn attach(arguments: &AttachArguments) -> Result<u8, Failure> {
     done.unwritten.take().map_or(Ok(()), Err).and(written)?;
     Ok(done.report.exit_code())
 }
+
+/// The beginning of the line that says so.
+const WATCHING: &str = "turnkey: watching";
 
 /// Says when the group is taken: whoever starts something then knows that it is watched.
 struct Follower {
@@ -66,7 +77,7 @@ impl RunObserver for Follower {
             1 => "1 process was there before".to_owned(),
             count => format!("{count} processes were there before"),
         };
-        output::line(&format!("watching {}; {found}", attachment.group));
+        output::text(&format!("{WATCHING} {}; {found}\n", attachment.group));
     }
 
     fn event(&mut self, _event: &Event) {}

@@ -11,12 +11,17 @@ use super::VERSION;
 use crate::command;
 
 /// From the checkout, and where it goes.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("README.md", "usr/share/doc/turnkey/README.md"),
     ("SECURITY.md", "usr/share/doc/turnkey/SECURITY.md"),
     ("CHANGELOG.md", "usr/share/doc/turnkey/CHANGELOG.md"),
     ("LICENSE-MIT", "usr/share/doc/turnkey/LICENSE-MIT"),
     ("packaging/copyright", "usr/share/doc/turnkey/copyright"),
+    // Where podman and CRI-O look: oci-hooks(5).
+    (
+        "packaging/oci-hook.json",
+        "usr/share/containers/oci/hooks.d/turnkey.json",
+    ),
     (
         "packaging/turnkey-monitor.service",
         "usr/lib/systemd/system/turnkey-monitor.service",
@@ -41,10 +46,11 @@ const SHELLS: [(&str, &str); 3] = [
 const PAGES: &str = "usr/share/man/man1";
 
 /// One file of each kind: what is installed has them, or something was forgotten.
-pub const ONE_OF_EACH: [&str; 8] = [
+pub const ONE_OF_EACH: [&str; 9] = [
     "usr/bin/turnkey",
     "usr/lib/systemd/system/turnkey-monitor.service",
     "usr/share/bash-completion/completions/turnkey",
+    "usr/share/containers/oci/hooks.d/turnkey.json",
     "usr/share/doc/turnkey/copyright",
     "usr/share/doc/turnkey/docs/profile.md",
     "usr/share/man/man1/turnkey.1.gz",

@@ -71,6 +71,7 @@ const PACKAGES: &[&str] = &[
     "mount",
     "procps",
     "python3",
+    "runc",
     "sed",
     "systemd",
     "tar",

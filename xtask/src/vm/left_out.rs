@@ -9,6 +9,7 @@ pub const BY_TIER: &[&str] = &[
     "live::actors::a_script",
     "live::cost::",
     "live::open::",
+    "live::tree::",
     "live::look::",
     "live::map::",
     "live::network::a_listen",
