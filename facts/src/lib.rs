@@ -19,4 +19,4 @@ mod passage;
 pub use event::*;
 pub use evidence::{ByKind, Evidence};
 pub use outcome::{Change, ChangedFile, LayerReport, Limit, MetLimit, Status, Usage, Written};
-pub use passage::Passage;
+pub use passage::{Passage, Publication};

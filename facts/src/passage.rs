@@ -3,6 +3,17 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+/// A port of the jail that the host's loopback led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// The host's port.
+    pub host: u16,
+    /// The jail's port.
+    pub inside: u16,
+    /// The traffic; `None` when nobody connected.
+    pub passage: Option<Passage>,
+}
+
 /// The traffic to and from one address and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {

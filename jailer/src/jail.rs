@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use nix::sys::stat::Mode;
 
 use crate::error::JailError;
 use crate::groups;
@@ -95,11 +97,17 @@ impl Prepared {
                 source,
             }
         })?;
+        let network = match self.is_published {
+            true => Some(network_of(pid)?),
+            false => None,
+        };
         init.send_byte()?;
         let written = self.overlay.as_ref().map(|sides| sides.upper.as_fd());
-        self.tally.begin(pid, written)?;
+        let own_network = !self.expectation.shares_network;
+        self.tally.begin((pid, own_network), written)?;
         Ok(Confining {
             init,
+            network,
             prepared: self,
         })
     }
@@ -110,6 +118,7 @@ impl Prepared {
 #[derive(Debug)]
 pub struct Confining {
     init: InitHandle,
+    network: Option<OwnedFd>,
     prepared: Prepared,
 }
 
@@ -117,7 +126,11 @@ impl Confining {
     /// Waits until the program's process has proved every layer from inside and stands before execve(2).
     pub fn held(self) -> Result<Held, JailError> {
         // Whatever fails, the process goes before the groups: what is named last is dropped first.
-        let Confining { prepared, init } = self;
+        let Confining {
+            prepared,
+            init,
+            network,
+        } = self;
         let (sight, handed_out) = init
             .watch_confinement()
             .map_err(|error| prepared.orders.blame_proc(error))
@@ -146,6 +159,7 @@ impl Confining {
             init,
             clock: prepared.orders.clock,
             listeners,
+            network,
             terminal,
             tally: prepared.tally,
             overlay: prepared.overlay,
@@ -153,6 +167,20 @@ impl Confining {
             reports,
         })
     }
+}
+
+/// The network namespace that a jail's first process was born in. While that process waits for its user it can be looked into.
+fn network_of(init: libc::pid_t) -> Result<OwnedFd, JailError> {
+    let path = format!("/proc/{init}/ns/net");
+    nix::fcntl::open(
+        path.as_str(),
+        OFlag::O_RDONLY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|source| JailError::System {
+        act: "open the jail's network namespace",
+        source,
+    })
 }
 
 fn socket_pair() -> Result<(OwnedFd, OwnedFd), JailError> {
@@ -197,6 +225,7 @@ pub struct Held {
     places: Vec<WrittenPlace>,
     reports: Vec<LayerReport>,
     listeners: Vec<TcpListener>,
+    network: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
 }
 
@@ -215,6 +244,11 @@ impl Held {
     /// [`allows`](turnkey_policy::endpoint::allows) once more and passes on what is sent. Whoever drops them refuses all connections.
     pub fn take_listeners(&mut self) -> Vec<TcpListener> {
         std::mem::take(&mut self.listeners)
+    }
+
+    /// The jail's network namespace, network_namespaces(7), where the policy publishes ports of it.
+    pub fn take_network(&mut self) -> Option<OwnedFd> {
+        self.network.take()
     }
 
     /// The groups, for the monitor; `None` where this caller can have no group.

@@ -72,6 +72,8 @@ pub struct Prepared {
     pub(crate) expectation: ProofExpectation,
     pub(crate) program: String,
     pub(crate) candidates: Vec<PathBuf>,
+    /// True when somebody outside dials into the jail's network.
+    pub(crate) is_published: bool,
 }
 
 impl Plan {
@@ -204,6 +206,7 @@ impl Plan {
             expectation,
             program: self.arguments[0].to_string_lossy().into_owned(),
             candidates: self.candidates.clone(),
+            is_published: !self.policy.network.publish.is_empty(),
         })
     }
 

@@ -28,6 +28,10 @@ use turnkey_facts::{Limit, MetLimit, Usage};
 pub struct UsageTally {
     grouped: Option<KeptGroups>,
     sampler: Option<UsageSampler>,
+    /// The jail's first process, when it is there and in a network of its own.
+    networked: Option<libc::pid_t>,
+    /// The most bytes that waited in sockets of the kernel's which no group counts.
+    unread: u64,
     ungrouped: UngroupedLimits,
     limits: JailLimits,
     /// Processor time at the last look.
@@ -61,6 +65,8 @@ impl UsageTally {
         UsageTally {
             grouped,
             sampler: None,
+            networked: None,
+            unread: 0,
             ungrouped,
             limits: limits.clone(),
             used: None,
@@ -74,12 +80,14 @@ impl UsageTally {
         self.grouped.as_ref().map(|grouped| &grouped.groups)
     }
 
-    /// Takes note of the jail's first process, and of the file system that takes its writes.
+    /// Takes note of the jail's first process, of its network being its own, and of the file system that takes its
+    /// writes.
     pub fn begin(
         &mut self,
-        init: libc::pid_t,
+        (init, own_network): (libc::pid_t, bool),
         written: Option<BorrowedFd<'_>>,
     ) -> Result<(), JailError> {
+        self.networked = own_network.then_some(init);
         if self.ungrouped != UngroupedLimits::default() {
             let written = written.map(|written| written.try_clone_to_owned());
             let written = written.transpose().map_err(|error| JailError::System {
@@ -105,6 +113,7 @@ impl UsageTally {
             .map(|met| met.limit)
             .find(|limit| ends(*limit));
         met.or_else(|| counted(self.groups()?, used, limits))
+            .or_else(|| self.unread())
             .or_else(|| self.seen())
     }
 
@@ -137,6 +146,13 @@ impl UsageTally {
     /// limits.
     pub fn is_still(&self) -> bool {
         self.still
+    }
+
+    /// Answers that the program has not read from the kernel are memory that no group counts.
+    fn unread(&mut self) -> Option<Limit> {
+        let unread = self.networked.map_or(0, procfs::unread_of_netlink);
+        self.unread = self.unread.max(unread);
+        (unread > self.limits.memory).then_some(Limit::Memory)
     }
 
     /// Looks once at what the jail uses, and returns the limit that it passed.
@@ -179,6 +195,9 @@ impl UsageTally {
         let mut usage = self
             .groups()
             .map_or(processes, |groups| groups.usage(processes));
+        if self.unread > 0 {
+            usage.memory_peak = usage.memory_peak.max(Some(self.unread));
+        }
         if let Some(most) = self.sampler.as_ref().map(UsageSampler::most) {
             usage.memory_peak = usage.memory_peak.or(Some(most.memory));
             usage.pids_peak = usage.pids_peak.or(Some(most.tasks));

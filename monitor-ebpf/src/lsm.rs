@@ -273,6 +273,9 @@ fn lsm_socket_create(context: LsmContext) -> i32 {
     }
     let arguments = [u64::from(family), u64::from(kind), u64::from(protocol)];
     let answer = ask(|jail, who| {
+        if network::asks_for_own_interfaces(jail, (family, protocol)) {
+            return true;
+        }
         network::refuse_family(jail, who, arguments);
         false
     });

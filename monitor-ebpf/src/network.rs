@@ -27,6 +27,7 @@ const AT_FDCWD: i32 = -100;
 const AF_UNIX: u32 = 1;
 const AF_INET: u32 = 2;
 const AF_INET6: u32 = 10;
+const AF_NETLINK: u32 = 16;
 const SOCK_STREAM: u32 = 1;
 const SOCK_DGRAM: u32 = 2;
 const IPPROTO_TCP: u32 = 6;
@@ -480,10 +481,17 @@ pub fn listen_hook(jail: JailCell, who: Current, socket: u64) -> bool {
     false
 }
 
-/// True for a family of which jails have sockets: none has more.
+/// True for a family of which every jail has sockets, of any protocol that the hooks above guard.
 #[inline(always)]
 pub fn has_family(family: u32) -> bool {
     family == AF_UNIX || family == AF_INET || family == AF_INET6
+}
+
+/// True for netlink(7) of the protocol that getifaddrs(3) speaks, in a jail whose interfaces are its own.
+#[inline(always)]
+pub fn asks_for_own_interfaces(jail: JailCell, (family, protocol): (u32, u32)) -> bool {
+    const NETLINK_ROUTE: u32 = 0;
+    family == AF_NETLINK && protocol == NETLINK_ROUTE && jail.network() != network::HOST
 }
 
 /// Tells of a socket that is refused for its family, whichever way it was asked for. No rule speaks

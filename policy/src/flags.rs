@@ -7,6 +7,7 @@ use crate::keys::KeyFlag;
 use crate::model::NetworkMode;
 use crate::overrides::Overrides;
 use crate::profile::ParsedProfile;
+use crate::publish::published;
 use crate::tables::declare::{parse, push};
 use crate::tables::{AllowedHost, HostPath, ScratchMount};
 use crate::values::{self, ValueError};
@@ -98,6 +99,22 @@ pub(crate) fn allow(flag: &Located<String>, profile: &mut ParsedProfile) -> Resu
     }
     let message = format!("the network mode {:?} allows no hosts", mode.value.name());
     Err(ValueError::new(message, "leave --network out, or --allow"))
+}
+
+/// `PORT` or `HOST-PORT:PORT`, of a jail whose loopback is its own.
+pub(crate) fn publish(
+    flag: &Located<String>,
+    profile: &mut ParsedProfile,
+) -> Result<(), ValueError> {
+    push(&mut profile.network.publish, flag, published)?;
+    let mode = profile.network.mode.as_ref().map(|mode| mode.value);
+    match mode.filter(|mode| !mode.has_servers()) {
+        None => Ok(()),
+        Some(mode) => Err(ValueError::new(
+            format!("the network mode {:?} publishes no port", mode.name()),
+            "leave --network out, or --publish",
+        )),
+    }
 }
 
 /// `NAME` hands a variable through, `NAME=VALUE` sets it.

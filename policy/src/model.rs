@@ -89,6 +89,14 @@ pub enum NetworkMode {
     Host,
 }
 
+impl NetworkMode {
+    /// True where a loopback of the jail's own leads to what listens in it.
+    #[must_use]
+    pub fn has_servers(self) -> bool {
+        matches!(self, Self::Loopback | Self::Allow)
+    }
+}
+
 /// The response to lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLoss {

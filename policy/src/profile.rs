@@ -71,6 +71,15 @@ impl ParsedProfile {
             // A reason is for the mode that it stands beside.
             self.network.why = None;
         }
+        if above
+            .network
+            .mode
+            .as_ref()
+            .is_some_and(|mode| !mode.value.has_servers())
+        {
+            // There is no loopback of the jail's own any more.
+            self.network.publish.clear();
+        }
         if is_off(&above.filesystem.inherit) {
             self.filesystem.start_over();
         }

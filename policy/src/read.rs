@@ -136,8 +136,16 @@ fn schema(text: &str) -> Result<(), ValueError> {
     Err(ValueError::new(format!("{text:?} is another format"), help))
 }
 
-/// A list of hosts means the mode that reaches them.
+/// A list of hosts means the mode that reaches them, and a published port needs one with a loopback.
 fn imply_mode(section: &mut SectionReader<'_, '_, '_>, network: &mut NetworkKeys) {
+    let mode = network.mode.as_ref().map(|mode| mode.value);
+    if let Some(mode) = mode.filter(|mode| !mode.has_servers())
+        && !network.publish.is_empty()
+    {
+        let message = format!("the network mode {:?} publishes no port", mode.name());
+        let help = "write mode = \"loopback\" beside the list, or remove the list";
+        section.problem(Problem::new(message).help(help), "publish", "this list");
+    }
     let Some(first) = network.allow.first() else {
         return;
     };

@@ -6,12 +6,12 @@ mod claims;
 use std::collections::BTreeSet;
 
 use crate::error::{Located, Problem};
-use crate::model::{Layer, ToolchainMode};
+use crate::model::{Layer, NetworkMode, ToolchainMode};
 use crate::policy::Policy;
 use crate::profile::ParsedProfile;
 use crate::syscalls::ESSENTIAL;
-use crate::tables::Rule;
 use crate::tables::declare::{KeyTable as _, values};
+use crate::tables::{NetworkKeys, NetworkPolicy, Rule};
 
 /// More rules than this are a mistake, and would not fit the kernel's maps by far.
 const MOST_RULES: usize = 4096;
@@ -30,6 +30,8 @@ pub(crate) fn policy(
     accepted::check(&profile, problems);
     let mut syscalls = profile.syscalls.resolve();
     syscalls.set_id_files = profile.filesystem.write.is_empty();
+    let network = network(profile.network, problems);
+    syscalls.host_network = network.mode == NetworkMode::Host;
     let text = |given: Option<Located<String>>| given.map_or_else(String::new, |given| given.value);
     Policy {
         name: text(profile.name),
@@ -37,7 +39,7 @@ pub(crate) fn policy(
         sha256,
         files: Vec::new(),
         filesystem: profile.filesystem.resolve(),
-        network: profile.network.resolve(),
+        network,
         limits: profile.limits.resolve(),
         identity: profile.identity.resolve(),
         environment: profile.environment.resolve(),
@@ -51,6 +53,22 @@ pub(crate) fn policy(
         behaviours: profile.behaviours,
         accepted: values(profile.accepted),
     }
+}
+
+/// The network, where a published port means a loopback of the jail's own.
+fn network(keys: NetworkKeys, problems: &mut Vec<Problem>) -> NetworkPolicy {
+    let first = keys.publish.first().map(|first| first.at.clone());
+    let mut network: NetworkPolicy = keys.resolve();
+    match (network.mode, first) {
+        (NetworkMode::None, Some(_)) => network.mode = NetworkMode::Loopback,
+        (NetworkMode::Host, Some(at)) => {
+            let message = "in the host's network nothing is published: the program's ports are the host's own";
+            let problem = Problem::new(message).help("leave one of them out");
+            problems.push(problem.with_label(&at, "published here"));
+        }
+        _ => {}
+    }
+    network
 }
 
 /// An installation of the host needs the host's libraries.

@@ -265,6 +265,7 @@ mod tests {
         let mut policy = SyscallPolicy {
             allow,
             set_id_files: true,
+            host_network: false,
         };
         let by_name = |policy: &SyscallPolicy, name| answer(policy, number(name).expect("known"));
         assert_eq!(by_name(&policy, "read"), FilterAnswer::Allowed);

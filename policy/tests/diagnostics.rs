@@ -142,7 +142,13 @@ shown!(not_toml, with_header("[limits]\nmemory = \"1G\nswap = 0\n"));
 shown!(
     wrong_endpoints,
     with_header(
-        "[network]\nmode = \"allow\"\nallow = [\n  \"example.org:443\",\n  { to = \"https://example.org\" },\n  { to = \"10.1.2.3/16:80\", wy = \"\" },\n  { why = \"packages\" },\n]\n"
+        "[network]\nmode = \"allow\"\nallow = [\n  \"example.org:443\",\n  { to = \"https://example.org\" },\n  { to = \"10.1.2.3/16:80\", wy = \"\" },\n  { why = \"packages\" },\n  { to = \"udp:example.org:53\" },\n  { to = \"udp:53\" },\n]\n"
+    )
+);
+shown!(
+    ports_under_another_mode,
+    with_header(
+        "[network]\nmode = \"none\"\npublish = [\"8080:80\", \"80:0\", \"127.0.0.1:80\"]\n"
     )
 );
 shown!(

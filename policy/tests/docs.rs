@@ -166,6 +166,7 @@ fn arguments() -> String {
             syscalls::arguments::RefusalScope::WithoutSetId => {
                 ", when `filesystem.write` names anything"
             }
+            syscalls::arguments::RefusalScope::HostNetwork => ", in the network mode `host`",
         };
         let _ = writeln!(
             table,

@@ -44,6 +44,7 @@ impl Opening {
             Self::Never(why) => format!("no profile can allow it: {why}"),
             Self::Arguments(RefusalScope::Every) => NO_SUCH_ARGUMENTS.to_owned(),
             Self::Arguments(RefusalScope::WithoutSetId) => NO_SET_ID.to_owned(),
+            Self::Arguments(RefusalScope::HostNetwork) => OWN_NETWORK.to_owned(),
         }
     }
 }
@@ -54,7 +55,10 @@ const NO_SUCH_ARGUMENTS: &str =
 const NO_SET_ID: &str =
     "a profile that names nothing in `filesystem.write` allows it with these arguments";
 
-const NO_OTHER_SOCKETS: Opening = Opening::Never("a jail makes no sockets but Unix, TCP and UDP");
+const OWN_NETWORK: &str = "every network mode but `host` allows it with these arguments";
+
+const NO_OTHER_SOCKETS: Opening =
+    Opening::Never("a jail makes no sockets but Unix, TCP and UDP, and netlink for its interfaces");
 
 /// The advice on how to allow an act that `rule`, of the profile named `profile`, decided on.
 pub fn for_rule(profile: &str, rule: &Rule, act: &ReportedAct) -> String {
@@ -124,7 +128,9 @@ fn opening_of_call(
 ) -> Option<Opening> {
     let makes_sockets = matches!(name, "socket" | "socketpair");
     Some(match (stopped_by, for_arguments) {
-        (Stopper::Seccomp, Some(_)) | (Stopper::CgroupProgram, _) if makes_sockets => {
+        (Stopper::Seccomp, Some(RefusalScope::Every)) | (Stopper::CgroupProgram, _)
+            if makes_sockets =>
+        {
             NO_OTHER_SOCKETS
         }
         (Stopper::Seccomp, Some(only)) => Opening::Arguments(only),

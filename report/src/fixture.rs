@@ -49,6 +49,7 @@ pub fn policy() -> Policy {
                 "bind", "clone", "connect", "execve", "openat", "sendto", "setuid", "socket",
             ]),
             set_id_files: true,
+            host_network: false,
         },
         enforcement: EnforcementPolicy {
             required: BTreeSet::new(),

@@ -61,6 +61,7 @@ pub use export::Export;
 pub use kept::Kept;
 pub use limit::{seconds, size};
 pub use model::{Attachment, BroughtIn, FileAccess, FoundProcess, Host, Report, Status};
+pub use passages::published;
 pub use processes::KnownProcess;
 pub use read::{LARGEST, Stored};
 pub use text::{by_reason, escape, quote, shortened, unescape, visible};

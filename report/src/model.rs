@@ -23,7 +23,7 @@ pub use attachment::{Attachment, FoundProcess};
 pub use call::RefusedCall;
 pub use counts::{Events, Omitted};
 pub use finding::{Acceptance, EvidenceStep, Finding, StepProcess};
-pub use network::{NetworkAttempt, Passed, SocketType};
+pub use network::{NetworkAttempt, Passed, PublishedPort, SocketType};
 pub use usage::{Limits, Usage};
 
 /// An instant as the report writes it, for its schema: RFC 3339, UTC, microseconds.
@@ -106,6 +106,9 @@ pub struct Report {
     /// Places of the host that the jail was shown beyond the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brought_in: Vec<BroughtIn>,
+    /// Ports of the jail that the host's loopback led to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedPort>,
     /// Attempts that a rule speaks of, except those it allows.
     pub violations: Vec<Violation>,
     /// Every program image of every process.

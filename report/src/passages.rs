@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use turnkey_policy::AttemptKind;
 
-use turnkey_facts::Passage;
+use turnkey_facts::{Passage, Publication};
 
 use super::act::errno_name;
 use super::clock::Clock;
-use super::model::{NetworkAttempt, Passed, Result, SocketType};
+use super::model::{NetworkAttempt, Passed, PublishedPort, Result, SocketType};
 
 /// Puts each beside the allowed connects to its address. Where nobody watched there are none, and
 /// it has a row of its own.
@@ -26,6 +26,17 @@ pub fn add(rows: &mut Vec<NetworkAttempt>, passages: &[Passage], clock: &Clock) 
             None => rows.push(row(passage, address, clock)),
         }
     }
+}
+
+/// The rows of published ports.
+#[must_use]
+pub fn published(ports: &[Publication]) -> Vec<PublishedPort> {
+    let row = |port: &Publication| PublishedPort {
+        host_port: port.host,
+        port: port.inside,
+        passed: port.passage.as_ref().map(passed).unwrap_or_default(),
+    };
+    ports.iter().map(row).collect()
 }
 
 fn passed(passage: &Passage) -> Passed {

@@ -571,11 +571,17 @@ mod tests {
             syscall("clone", namespace, libc::EPERM),
             Denied(Stopper::Seccomp)
         );
-        // AF_NETLINK, and a raw internet socket.
+        // AF_PACKET, a protocol of AF_NETLINK that is not NETLINK_ROUTE, and a raw internet socket.
         assert_eq!(
-            syscall("socket", [16, 3, 0], libc::EAFNOSUPPORT),
+            syscall("socket", [17, 3, 0], libc::EAFNOSUPPORT),
             Denied(Stopper::Seccomp)
         );
+        assert_eq!(
+            syscall("socket", [16, 3, 4], libc::EPROTONOSUPPORT),
+            Denied(Stopper::Seccomp)
+        );
+        // Not refused with this errno by the jail: the kernel has no such thing.
+        assert_eq!(syscall("socket", [16, 3, 0], libc::EAFNOSUPPORT), Failed);
         assert_eq!(
             syscall("socket", [2, 3, 1], libc::EPERM),
             Denied(Stopper::CgroupProgram)

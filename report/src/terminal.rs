@@ -7,6 +7,7 @@ pub mod blocked;
 mod brief;
 mod left;
 pub mod meant;
+pub mod remarks;
 
 use std::io::{self, Write};
 
@@ -71,8 +72,8 @@ fn whole(report: &Report, out: &mut impl Write, colour: bool) -> io::Result<()> 
     if let Some(error) = &report.error {
         return page.line(&format!("turnkey: {error}"));
     }
-    for words in [brought_in(report), mounts_hidden(report)] {
-        words.map_or(Ok(()), |words| page.line(&format!("turnkey: {words}")))?;
+    for words in remarks::all(report) {
+        page.line(&format!("turnkey: {words}"))?;
     }
     page.elsewhere(&peers::without_name_servers(report))?;
     let mut findings: Vec<_> = report.findings.iter().collect();
@@ -96,36 +97,6 @@ fn rank(report: &Report, finding: &Finding) -> u8 {
         false => 2,
         true => 3,
     }
-}
-
-/// Places beyond the profile, and who named them, in a line.
-pub(super) fn brought_in(report: &Report) -> Option<String> {
-    let told = report.brought_in.iter();
-    let told: Vec<_> = told
-        .map(|one| format!("{} (by {})", one.path, one.by))
-        .collect();
-    (!told.is_empty()).then(|| format!("brought in, read-only: {}", told.join(", ")))
-}
-
-/// Mount points of the working directory that were not mounted inside, in a line.
-pub(super) fn mounts_hidden(report: &Report) -> Option<String> {
-    const NAMED: usize = 3;
-    let hidden = &report.mounts_hidden;
-    let named: Vec<String> = hidden
-        .iter()
-        .take(NAMED)
-        .map(|place| quote(place))
-        .collect();
-    let more = match hidden.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!hidden.is_empty()).then(|| {
-        format!(
-            "not in the jail: what is mounted at {}{more}; --workdir-mode read-only shows it",
-            named.join(", ")
-        )
-    })
 }
 
 /// The block of one finding, without colours, however long.

@@ -11,6 +11,7 @@ use turnkey_monitor::OpenError;
 use turnkey_policy::Policy;
 
 use crate::directory::RunDirectory;
+use crate::publish::PublishError;
 use crate::required_layers::UnavailableLayers;
 use crate::toolchain::{self, CallerPaths, ToolchainNeed};
 
@@ -79,7 +80,11 @@ fn fix(error: &anyhow::Error) -> Option<String> {
     let host = || error.downcast_ref::<HostError>().and_then(HostError::fix);
     let caller = || error.downcast_ref().and_then(RootlessError::fix);
     let export = || error.downcast_ref().and_then(DestinationError::fix);
-    jail.or_else(host).or_else(caller).or_else(export)
+    let publish = || error.downcast_ref().and_then(PublishError::fix);
+    jail.or_else(host)
+        .or_else(caller)
+        .or_else(export)
+        .or_else(publish)
 }
 
 /// Files and their like that a run opens by itself, and some to spare. The kernel's programs take the most.

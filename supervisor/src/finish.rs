@@ -5,7 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Context;
 use nix::libc::{SIGKILL, SIGXFSZ};
-use turnkey_facts::{ChangedFile, LayerReport, Limit, MetLimit, Passage, Status, Usage, Written};
+use turnkey_facts::{
+    ChangedFile, LayerReport, Limit, MetLimit, Passage, Publication, Status, Usage, Written,
+};
 use turnkey_jailer::{JailError, JailExit};
 use turnkey_report::{
     Captured, Ending, Evidence, Export, Host, Kept, NotStarted, Report, ReportInputs, RunEnding,
@@ -39,6 +41,8 @@ pub struct RunOutcome {
     pub calls: Option<Vec<u32>>,
     /// The traffic that the gateway passed on.
     pub passages: Vec<Passage>,
+    /// The ports that led to the program.
+    pub published: Vec<Publication>,
 }
 
 impl RunOutcome {
@@ -100,6 +104,7 @@ impl RunOutcome {
             kept: None,
             calls: None,
             passages: Vec::new(),
+            published: Vec::new(),
         }
     }
 }
@@ -129,9 +134,11 @@ pub fn finish(
     let streams = outcome.streams.iter().flatten();
     let output = streams.map(|stream| stream.total).sum();
     let (calls, passages) = (outcome.calls.clone(), outcome.passages.clone());
+    let published = turnkey_report::published(&outcome.published);
     let mut report = build(outcome, request, &settled, clock, seen)?;
     let needed = settled.brought_in.iter().flat_map(ToolchainNeed::told);
     report.brought_in = needed.collect();
+    report.published = published;
     report.mounts_hidden = request.directory.mounts_hidden(&settled.policy);
     report.terminal = request.terminal.is_some() && report.error.is_none();
     missing_hint::note(&mut report);

@@ -10,13 +10,16 @@
 mod connection;
 mod tally;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::sched::{CloneFlags, setns};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -25,6 +28,7 @@ use tokio::task::{JoinSet, LocalSet};
 use turnkey_facts::Passage;
 use turnkey_policy::{AllowedHost, endpoint};
 
+use crate::relay::thread;
 use tally::PassageTally;
 
 /// Connections at once; the next ones wait until one ends.
@@ -47,8 +51,15 @@ pub struct AllowList {
     pub allowed: Vec<AllowedHost>,
     /// The host's own addresses.
     pub own: Vec<IpAddr>,
-    /// Bytes that all connections together may keep in the kernel: as many as the jail may have itself.
-    pub memory: u64,
+}
+
+/// Connections that a gateway takes.
+#[derive(Debug)]
+pub enum Service {
+    /// Connections of the program to peers that it may talk to.
+    Allowed(AllowList),
+    /// Connections to ports of the host's loopback, each with the jail's port that it leads to. The gateway lives in the jail's network.
+    Published(BTreeMap<u16, u16>),
 }
 
 impl AllowList {
@@ -87,8 +98,14 @@ pub fn raise_limit_of_files() {
 }
 
 impl Gateway {
-    /// Takes what connects to `listeners` from here on; nothing to do without any.
-    pub fn start(listeners: Vec<TcpListener>, list: AllowList) -> io::Result<Gateway> {
+    /// Takes what connects to `listeners` from here on; nothing to do without any. All connections together keep `memory`
+    /// bytes in the kernel at most: as many as the jail may have itself. What is dialed, is dialed in `network`, which is the
+    /// caller's without one.
+    pub fn start(
+        listeners: Vec<TcpListener>,
+        service: Service,
+        (memory, network): (u64, Option<OwnedFd>),
+    ) -> io::Result<Gateway> {
         let (phase, watched) = watch::channel(GatewayPhase::Open);
         if listeners.is_empty() {
             return Ok(Gateway {
@@ -99,15 +116,22 @@ impl Gateway {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let room = room(listeners.len(), list.memory);
-        let thread = std::thread::Builder::new().spawn(move || {
+        let room = room(listeners.len(), memory);
+        let (tell, told) = mpsc::channel();
+        let thread = thread(move || {
+            let entered = enter(network.as_ref());
+            let is_there = entered.is_ok();
+            // Who started it waits for this.
+            let _ = tell.send(entered);
             let tally = Rc::new(PassageTally::default());
-            let local = LocalSet::new();
-            let served = serve(listeners, list, room, Rc::clone(&tally), watched);
-            local.block_on(&runtime, served);
-            drop(local);
+            if is_there {
+                let local = LocalSet::new();
+                let served = serve(listeners, service, room, Rc::clone(&tally), watched);
+                local.block_on(&runtime, served);
+            }
             tally.rows()
         })?;
+        told.recv().map_err(io::Error::other)??;
         Ok(Gateway {
             phase,
             thread: Some(thread),
@@ -130,6 +154,12 @@ impl Gateway {
     }
 }
 
+/// Has this thread's new sockets be of a network namespace.
+fn enter(network: Option<&OwnedFd>) -> io::Result<()> {
+    let entered = network.map(|network| setns(network, CloneFlags::CLONE_NEWNET));
+    Ok(entered.transpose().map(drop)?)
+}
+
 /// The number of connections that there are descriptors and memory for.
 fn room(listeners: usize, memory: u64) -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
@@ -143,13 +173,13 @@ fn room(listeners: usize, memory: u64) -> usize {
 /// Until the end of the run.
 async fn serve(
     listeners: Vec<TcpListener>,
-    list: AllowList,
+    service: Service,
     room: usize,
     tally: Rc<PassageTally>,
     mut phase: watch::Receiver<GatewayPhase>,
 ) {
     let shared = Rc::new(GatewayState {
-        list,
+        service,
         tally,
         room: Arc::new(Semaphore::new(room)),
         phase: phase.clone(),
@@ -182,7 +212,7 @@ fn readable(listener: TcpListener) -> io::Result<AsyncFd<TcpListener>> {
 
 /// The state that every task needs.
 struct GatewayState {
-    list: AllowList,
+    service: Service,
     tally: Rc<PassageTally>,
     /// One for each connection that there may be.
     room: Arc<Semaphore>,
@@ -201,6 +231,10 @@ impl GatewayState {
                 () = self.take(&listener) => {}
                 _ = phase.wait_for(|phase| *phase != GatewayPhase::Open) => break,
             }
+        }
+        if matches!(self.service, Service::Published(_)) {
+            // Nobody inside is left to serve.
+            return;
         }
         // What the program had connected before its end waits here; nobody comes any more.
         while let (Some(room), Ok((inside, _))) =
@@ -228,12 +262,16 @@ impl GatewayState {
         Arc::clone(&self.room).acquire_owned().await.ok()
     }
 
-    fn start(self: &Rc<Self>, inside: TcpStream, room: OwnedSemaphorePermit) {
+    fn start(self: &Rc<Self>, taken: TcpStream, room: OwnedSemaphorePermit) {
         let shared = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let phase = shared.phase.clone();
+            let tally = &shared.tally;
             // Both ends see how it ended, and the tally what the reason was.
-            let _ = connection::serve(inside, &shared.list, &shared.tally, phase).await;
+            let _ = match &shared.service {
+                Service::Allowed(list) => connection::serve(taken, list, tally, phase).await,
+                Service::Published(ports) => connection::publish(taken, ports, tally, phase).await,
+            };
             drop(room);
         });
     }

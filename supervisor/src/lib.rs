@@ -62,6 +62,7 @@ mod monitor_handle;
 pub mod names;
 mod object;
 mod prepare;
+mod publish;
 mod relay;
 pub mod required_layers;
 mod run;

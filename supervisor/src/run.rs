@@ -15,8 +15,9 @@ use crate::directory::RunDirectory;
 use crate::event_sink::{EventSink, RunObserver};
 use crate::export::WantedExport;
 use crate::finish::{RunOutcome, finish};
-use crate::gateway::{self, AllowList, Gateway};
+use crate::gateway::{self, AllowList, Gateway, Service};
 use crate::prepare::{ReadyJail, prepare};
+use crate::publish::{self, Publisher, TakenPort};
 use crate::relay::{self, RelayedStream, Sink, StreamRelays, standard_error, standard_output};
 use crate::settle::SettledPolicy;
 use crate::supervise::{SupervisionLoop, supervise};
@@ -162,6 +163,8 @@ fn attempt(
     }
     // First of all: the kernel's programs take a hundred files.
     gateway::raise_limit_of_files();
+    // A port that is taken is told before anything is made.
+    let ports = publish::take(&policy.network.publish)?;
     let streams = relay::open(request.terminal.as_ref());
     let (inside, outside) = streams.context("could not make the pipes to the program")?;
     let again = attach::copies(&inside)?;
@@ -187,8 +190,13 @@ fn attempt(
     attach::adopt(&held, &mut monitor, request.syscalls)?;
 
     relays.feed(held.take_terminal()).context(NO_RELAYS)?;
-    let gateway = Gateway::start(held.take_listeners(), allow_list(&plan))
+    let memory = policy.limits.memory;
+    let allowed = Service::Allowed(allow_list(&plan));
+    let gateway = Gateway::start(held.take_listeners(), allowed, (memory, None))
         .context("could not start the thread that passes the program's connections on")?;
+    tell_of_ports(&ports, sink.observer);
+    let publisher = Publisher::start(ports, memory, held.take_network())
+        .context("could not start the thread that leads connections to the program's ports")?;
     let supervisor = SupervisionLoop::new(relays.window())
         .context("could not start the loop that watches the jail")?;
     sink.observer.started(&policy.limits);
@@ -201,7 +209,9 @@ fn attempt(
     let exit = running.finish()?;
     let streams = relays.finish();
     tell_of_lost_output(&streams[0], sink.observer);
-    let passages = gateway.finish(course.ended_by_itself() && !monitor.condemned());
+    let drain = course.ended_by_itself() && !monitor.condemned();
+    let passages = gateway.finish(drain);
+    let published = publisher.finish(drain);
     // Everything inside is dead: what the kernel holds now is all there will be.
     let condemned = monitor.condemned();
     course.killed_for_loss |= monitor.condemned_for_loss();
@@ -226,9 +236,19 @@ fn attempt(
         .as_ref()
         .map(|layer| layer::keep(layer, &exit, policy));
     let mut outcome = RunOutcome::ran(&course, condemned, exit, (layer, evidence), streams);
-    (outcome.export, outcome.calls, outcome.passages) = (export, calls, passages);
-    outcome.kept = kept;
+    (outcome.export, outcome.kept, outcome.calls) = (export, kept, calls);
+    (outcome.passages, outcome.published) = (passages, published);
     Ok(outcome)
+}
+
+/// The ports as they were chosen, for who is to connect.
+fn tell_of_ports(ports: &[TakenPort], observer: &mut dyn RunObserver) {
+    for TakenPort { port, .. } in ports {
+        observer.notice(&format!(
+            "localhost:{} leads to port {} of the jail",
+            port.host, port.inside
+        ));
+    }
 }
 
 /// A reader that hung up wanted no more; a disk that is full is news.
@@ -246,6 +266,5 @@ fn allow_list(plan: &Plan) -> AllowList {
     AllowList {
         allowed: plan.policy.network.allow.clone(),
         own: plan.host.addresses.clone(),
-        memory: plan.policy.limits.memory,
     }
 }

@@ -10,6 +10,7 @@
 mod installation;
 #[cfg(test)]
 mod property;
+mod rustup;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use turnkey_policy::{HostPath, Policy, ToolchainMode};
 use crate::directory::{self, RunDirectory};
 use crate::files;
 use installation::{is_program, prefix, prefix_of};
+use rustup::RustupSettings;
 use turnkey_report::{BroughtIn, escape};
 use way::{NamedPath, ProgramPlaces, ResolvedPath};
 
@@ -110,6 +112,7 @@ pub struct CallerPaths {
     home: Option<PathBuf>,
     /// The venv that is activated: `VIRTUAL_ENV`.
     venv: Option<PathBuf>,
+    rustup: RustupSettings,
 }
 
 impl CallerPaths {
@@ -118,9 +121,11 @@ impl CallerPaths {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let venv = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+        let home = home.filter(|home| home.is_absolute());
         CallerPaths {
             path: std::env::split_paths(&path).collect(),
-            home: home.filter(|home| home.is_absolute()),
+            rustup: RustupSettings::of_this_process(home.as_deref()),
+            home,
             venv: venv.filter(|venv| venv.is_absolute()),
         }
     }
@@ -131,7 +136,8 @@ impl CallerPaths {
 
     fn look_up(&self, name: &OsStr) -> Option<PathBuf> {
         let mut candidates = self.directories().map(|directory| directory.join(name));
-        candidates.find(|file| is_program(file))
+        let found = candidates.find(|file| is_program(file))?;
+        Some(self.rustup.behind(&found).unwrap_or(found))
     }
 
     fn home(&self) -> Option<PathBuf> {

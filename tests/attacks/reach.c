@@ -105,7 +105,7 @@ static int multipath(void)
 }
 
 static int packet(void) { return socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)); }
-static int netlink(void) { return socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE); }
+static int netlink(void) { return socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT); }
 
 static int hypervisor(void)
 {

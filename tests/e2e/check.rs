@@ -31,7 +31,7 @@ fn shipped_profiles_have_no_findings() {
         .iter()
         .filter_map(|profile| profile["name"].as_str())
         .collect();
-    assert!(names.len() == 9 && names[0] == "untrusted", "{names:?}");
+    assert!(names.len() == 15 && names[0] == "untrusted", "{names:?}");
     let output = check(&run, &names);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     // Who errs in the name is told all of them.

@@ -73,6 +73,9 @@ fn everybody_is_reached_and_it_is_told() {
     ran.expect(requested.starts_with("not requested"), "it is said so");
     ran.expect(layer["effective"] == "the host's", "and what there is");
     ran.expect(layer["degraded"].is_null(), "nothing is missing");
+    let told = "turnkey: in the host's network: it reached whatever this host reaches";
+    ran.expect(ran.stderr.contains(told), "and the terminal says so");
+    ran.expect(!alone.stderr.contains(told), "of no other");
 }
 
 #[test]

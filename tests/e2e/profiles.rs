@@ -2,11 +2,14 @@
 //! stopped.
 
 mod compile;
+mod go;
 mod harm;
+mod java;
 mod judge;
 mod node;
 mod observe;
 mod python;
+mod rust;
 mod sealed;
 mod shell;
 

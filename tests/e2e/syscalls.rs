@@ -352,3 +352,16 @@ fn j32_j33_nobody_is_asked_to_decide() {
         "{names:?}"
     );
 }
+
+#[test]
+fn the_call_that_a_program_fails_of_is_told() {
+    let program = "import ctypes, sys
+rings = ctypes.CDLL(None).syscall(425, 8, 0)
+sys.exit(rings < 0 and sys.argv[1] == 'needed')";
+    for (need, code) in [("needed", 1), ("not needed", 0)] {
+        let ran = Run::new().run(&["python3", "-c", program, need]);
+        ran.expect_code(code);
+        let told = ran.stderr.contains("calling io_uring_setup (ENOSYS)");
+        ran.expect(told == (code == 1), "to who fails of it alone");
+    }
+}

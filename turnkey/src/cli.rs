@@ -9,11 +9,13 @@ use turnkey_supervisor::{RunDirectory, Strictness};
 
 mod attach;
 mod layers;
+mod moved;
 mod overrides;
 mod terminal;
 
 pub use attach::{AttachArguments, AttachTarget, OciHookArguments};
 pub use layers::{LayerArguments, LayersArguments, LayersCommand};
+pub use moved::{MapArgument, Moved};
 pub use overrides::OverrideArguments;
 pub use terminal::TerminalArguments;
 
@@ -369,6 +371,9 @@ pub struct DiffArguments {
     /// A stored report of `run` or `learn`, or a profile
     #[arg(value_name = "B")]
     pub b: String,
+    /// A directory or a name of A's that is another one in B, such as /opt/app-1.2=/opt/app-1.3; `auto` finds them
+    #[arg(long, value_name = "FROM=TO")]
+    pub map: Vec<MapArgument>,
     /// For programs: one JSON object, schema turnkey.diff/v1
     #[arg(long)]
     pub json: bool,

@@ -73,7 +73,7 @@ pub fn all_that_any_policy_allows() -> SeccompFilters {
     SeccompFilters::build(&every_group(true)).unwrap()
 }
 
-/// Every group.
+/// Every group, for a jail with a network of its own.
 pub fn every_group(set_id_files: bool) -> SyscallPolicy {
     let allow: std::collections::BTreeSet<&'static str> = syscalls::GROUPS
         .iter()
@@ -82,6 +82,7 @@ pub fn every_group(set_id_files: bool) -> SyscallPolicy {
     SyscallPolicy {
         allow,
         set_id_files,
+        host_network: false,
     }
 }
 

@@ -11,13 +11,14 @@ use crate::host::kernel::AUDIT_ARCH_X86_64;
 /// The end of the walk: the newest syscall has a number below 500.
 const LAST: u32 = 600;
 
-/// Each as it is, and with a place of the host that can be written.
+/// Each as it is, and with the host's network and a place of the host that can be written.
 fn shipped() -> impl Iterator<Item = (Policy, SeccompFilters)> {
     let ways = |(name, _): &(&'static str, &str)| [(*name, true), (*name, false)];
     let built = |(name, set_id_files)| {
         let no_files = |path: &str| Err(format!("{path} was asked for"));
         let mut policy = load(name, &no_files, &Overrides::default()).expect("it is shipped");
         policy.syscalls.set_id_files = set_id_files;
+        policy.syscalls.host_network = !set_id_files;
         let filters = SeccompFilters::build(&policy.syscalls).expect("its filters can be built");
         (policy, filters)
     };

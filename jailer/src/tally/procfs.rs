@@ -60,6 +60,20 @@ pub fn process(pid: libc::pid_t) -> Option<ProcessSample> {
     parse(pid, &read(pid, "stat")?, &status)
 }
 
+/// Bytes that wait in the netlink(7) sockets of the network namespace of the process `pid`; 0 when it is gone.
+pub fn unread_of_netlink(pid: libc::pid_t) -> u64 {
+    sum_of_unread(&read(pid, "net/netlink").unwrap_or_default())
+}
+
+/// The sum of the column `Rmem`.
+fn sum_of_unread(table: &str) -> u64 {
+    let sizes = table.lines().skip(1).filter_map(|line| {
+        let size = line.split_whitespace().nth(4)?;
+        size.parse::<u64>().ok()
+    });
+    sizes.fold(0, u64::saturating_add)
+}
+
 /// A process names itself, with any bytes: a name that is no text must not hide it.
 fn read(pid: libc::pid_t, file: &str) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
@@ -142,6 +156,19 @@ mod tests {
                 shared: 4 * 1024
             }
         );
+    }
+
+    #[test]
+    fn what_waits_in_netlink_sockets_is_their_sum() {
+        let socket = |unread: &str| {
+            format!(
+                "00000000caa4af6d 0   7 00000000 {unread}        16        0     2        0        4\n"
+            )
+        };
+        let head = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n";
+        let table = [head, &socket("8192"), &socket("0"), &socket("4294967296")].concat();
+        assert_eq!(sum_of_unread(&table), (1 << 32) + 8192);
+        assert_eq!(sum_of_unread(""), 0);
     }
 
     #[test]

@@ -34,13 +34,19 @@ pub enum RefusalScope {
     Every,
     /// Jails in which no file may be given a set-id bit.
     WithoutSetId,
+    /// Jails in the host's network.
+    HostNetwork,
 }
 
 impl RefusalScope {
     /// True for a jail of this policy.
     #[must_use]
     pub fn covers(self, policy: &SyscallPolicy) -> bool {
-        self == Self::Every || !policy.set_id_files
+        match self {
+            Self::Every => true,
+            Self::WithoutSetId => !policy.set_id_files,
+            Self::HostNetwork => policy.host_network,
+        }
     }
 }
 
@@ -117,6 +123,9 @@ const MAKES_A_FILE: u32 = 0o20_000_100;
 /// The flag of a send for urgent data.
 pub const MSG_OOB: u32 = 1;
 const URGENT: &str = "urgent data, `MSG_OOB`";
+/// The family of netlink(7), which leads to the kernel and to no other process.
+const AF_NETLINK: u32 = 16;
+const FAMILIES: &str = "most of them reach the machine itself or its neighbours past the network namespace, and few eyes have seen their code";
 /// The jail's init, as the jail's processes number it.
 const INIT: &[u32] = &[1];
 
@@ -156,12 +165,39 @@ pub const REFUSALS: &[ArgumentRefusal] = &[
         answer: RefusalErrno::Permission,
     },
     ArgumentRefusal {
-        syscalls: &["socket", "socketpair"],
+        syscalls: &["socket"],
+        what: "families other than `AF_UNIX`, `AF_INET`, `AF_INET6`, `AF_NETLINK`",
+        why: FAMILIES,
+        only: RefusalScope::Every,
+        when: &[on(0, WORD, BitTest::IsNot(&[1, 2, 10, AF_NETLINK]))],
+        answer: RefusalErrno::Family,
+    },
+    ArgumentRefusal {
+        syscalls: &["socketpair"],
         what: "families other than `AF_UNIX`, `AF_INET`, `AF_INET6`",
-        why: "most of them reach the machine itself or its neighbours past the network namespace, and few eyes have seen their code",
+        why: FAMILIES,
         only: RefusalScope::Every,
         when: &[on(0, WORD, BitTest::IsNot(&[1, 2, 10]))],
         answer: RefusalErrno::Family,
+    },
+    ArgumentRefusal {
+        syscalls: &["socket"],
+        what: "the family `AF_NETLINK`",
+        why: "it would tell of the host's interfaces, addresses and routes",
+        only: RefusalScope::HostNetwork,
+        when: &[on(0, WORD, BitTest::Is(&[AF_NETLINK]))],
+        answer: RefusalErrno::Family,
+    },
+    ArgumentRefusal {
+        syscalls: &["socket"],
+        what: "protocols of `AF_NETLINK` other than `NETLINK_ROUTE`",
+        why: "getifaddrs(3) asks that one for the jail's own interfaces; the others are the kernel's audit, firewall, devices and sockets",
+        only: RefusalScope::Every,
+        when: &[
+            on(0, WORD, BitTest::Is(&[AF_NETLINK])),
+            on(2, WORD, BitTest::IsNot(&[0])),
+        ],
+        answer: RefusalErrno::Protocol,
     },
     ArgumentRefusal {
         syscalls: &["socket", "socketpair"],
@@ -503,75 +539,4 @@ pub fn refused(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Of the strictest jail.
-    fn refused(syscall: &str, arguments: &[u64; 6]) -> Option<RefusalErrno> {
-        let strictest = SyscallPolicy {
-            allow: std::collections::BTreeSet::new(),
-            set_id_files: false,
-        };
-        super::refused(&strictest, syscall, arguments)
-    }
-
-    #[test]
-    fn every_refusal_speaks_of_syscalls_that_could_be_allowed() {
-        for refusal in REFUSALS {
-            assert!(!refusal.when.is_empty() && !refusal.why.is_empty());
-            for syscall in refusal.syscalls {
-                assert!(crate::syscalls::allowable(syscall).is_some(), "{syscall}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_value_that_the_bits_cannot_hold_would_never_match() {
-        for condition in REFUSALS.iter().flat_map(|refusal| refusal.when) {
-            assert!(condition.argument < 6 && condition.bits != 0);
-            if let BitTest::Is(values) | BitTest::IsNot(values) = condition.test {
-                assert!(!values.is_empty());
-                assert!(values.iter().all(|value| value & !condition.bits == 0));
-            }
-        }
-    }
-
-    #[test]
-    fn only_the_bits_that_the_kernel_reads_count() {
-        const TIOCSTI: u64 = 0x5412;
-        let upper = 0xdead_beef << 32;
-        assert_eq!(
-            refused("ioctl", &[0, TIOCSTI | upper, 0, 0, 0, 0]),
-            Some(RefusalErrno::Permission)
-        );
-        assert_eq!(refused("socket", &[2 | upper, 1, 0, 0, 0, 0]), None);
-        // A character device, in the sixteen bits of a mode; and a FIFO with garbage above them.
-        assert_eq!(
-            refused("mknod", &[0, 0x0004_2180, 0, 0, 0, 0]),
-            Some(RefusalErrno::Permission)
-        );
-        assert_eq!(refused("mknod", &[0, 0x2000_1180, 0, 0, 0, 0]), None);
-    }
-
-    #[test]
-    fn a_mode_counts_only_where_a_file_is_made() {
-        const O_CREAT: u64 = 0o100;
-        let open = |flags, mode| refused("open", &[0, flags, mode, 0, 0, 0]);
-        assert_eq!(open(O_CREAT, 0o4755), Some(RefusalErrno::Permission));
-        assert_eq!(open(0o20_200_000, 0o2755), Some(RefusalErrno::Permission));
-        assert_eq!(open(O_CREAT, 0o755), None);
-        // A mode nobody reads, and one that only looks like it.
-        assert_eq!(open(0, 0o4755), None);
-        assert_eq!(open(0o200_000, 0o4755), None);
-    }
-
-    #[test]
-    fn the_init_may_be_asked_for_and_not_signalled() {
-        assert_eq!(refused("kill", &[1, 0, 0, 0, 0, 0]), None);
-        assert_eq!(
-            refused("kill", &[1, 9, 0, 0, 0, 0]),
-            Some(RefusalErrno::Permission)
-        );
-        assert_eq!(refused("kill", &[2, 9, 0, 0, 0, 0]), None);
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ use crate::address::Subnet;
 use crate::endpoint::{Endpoint, EndpointHost};
 use crate::keys::words;
 use crate::model::NetworkMode;
+use crate::publish::{PublishedPort, published};
 use crate::{flags, values};
 
 key_table! {
@@ -17,7 +18,7 @@ key_table! {
     mode: one NetworkMode {
         form: Word(words::<NetworkMode>), read: values::word, default: NetworkMode::None, shown: "`none`",
         about: "a network namespace in which nobody is reached, one with its own loopback, that and the hosts of `allow`, or none: the host's own network",
-        flag: "network", value: "MODE", under: "Network", help: "none, loopback, allow or host",
+        flag: "network", value: "MODE", under: "Network", help: "none, loopback (the jail's own), allow (hosts by --allow), or host: whatever this host reaches",
     }
     why: one String {
         form: Text, read: values::text, default: String::new(), shown: "`\"\"`",
@@ -30,6 +31,13 @@ key_table! {
         flag: "allow", value: "HOST:PORT", under: "Network",
         help: "Allow TCP to this host and port, such as example.org:443; implies --network allow",
         apply: flags::allow,
+    }
+    publish: list PublishedPort {
+        form: Texts, read: published, shown: "`[]`",
+        about: "TCP ports of the jail that the host's loopback leads to, `\"8000\"` or `\"8080:80\"`, the host's first; means the mode `loopback` where nothing is reached: see [Network](#network)",
+        flag: "publish", value: "PORT[:PORT]", under: "Network",
+        help: "Lead this port of the host's loopback to the jail's, such as 8080:80; implies --network loopback",
+        apply: flags::publish,
     }
 }
 

@@ -12,6 +12,8 @@ key_table! {
         /// True when files may be given set-user-ID bits. Inside they have no effect; on the host they
         /// would, so not where the policy lets the jail write to it.
         set_id_files: bool = true,
+        /// True in the network mode `host`, where sockets lead to what is the host's.
+        host_network: bool = false,
     },
     read SyscallKeys and {
         inherit: bool {

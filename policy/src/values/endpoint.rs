@@ -31,6 +31,16 @@ enum HostText<'t> {
 fn split(text: &str) -> Result<(HostText<'_>, &str), ValueError> {
     const FORM: &str =
         "write HOST:PORT, such as example.org:443, 10.1.0.0/16:8000-8010 or [2001:db8::/32]:443";
+    let prefixed = text
+        .strip_prefix("udp:")
+        .is_some_and(|rest| rest.contains(':'));
+    if prefixed || text.ends_with("/udp") {
+        let help = "connections are passed on, over TCP; UDP is there inside the jail, and with --network host";
+        return Err(ValueError::new(
+            format!("{text:?} asks for UDP, which is not passed on"),
+            help,
+        ));
+    }
     if let Some((_, rest)) = text.split_once("://") {
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let port = if text.starts_with("http:") {

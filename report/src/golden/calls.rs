@@ -71,6 +71,33 @@ turnkey: clean — exited 0 in 0.21 s
 }
 
 #[test]
+fn a_program_that_fails_has_its_last_refused_call_told() {
+    let told = |exit_code, calls: &[&str]| {
+        let mut story = Story::command(&["answer"]);
+        for call in calls {
+            story.push(2, refused_by_filter(call, libc::ENOSYS));
+        }
+        let policy = policy();
+        let mut report = Report::build(inputs(&policy, &story));
+        report.exit_code = Some(exit_code);
+        terminal(&report)
+    };
+    const RINGS: &str = "turnkey: blocked: calling io_uring_setup (ENOSYS)";
+    assert!(told(1, &["future", "io_uring_setup"]).contains(RINGS));
+    assert!(
+        !told(0, &["io_uring_setup"]).contains(RINGS),
+        "it did without"
+    );
+    let later = told(1, &["io_uring_setup", "future"]);
+    assert!(
+        !later.contains(RINGS) && later.contains("calling syscall 500"),
+        "it went on"
+    );
+    // The C library falls back from it, whatever the program fails of.
+    assert!(!told(1, &["clone3"]).contains("blocked"));
+}
+
+#[test]
 fn who_is_not_known_is_said_where_rules_ask() {
     let said = super::super::unknown::WORDS;
     let escape_by = |exe: &[&str]| turnkey_policy::Rule {

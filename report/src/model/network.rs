@@ -57,6 +57,18 @@ pub struct NetworkAttempt {
     pub passed: Option<Passed>,
 }
 
+/// A port of the jail that turnkey led to from the host's loopback.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct PublishedPort {
+    /// The port at 127.0.0.1 and, where the host has it, ::1.
+    pub host_port: u16,
+    /// The jail's.
+    pub port: u16,
+    /// The traffic of whoever connected. `failed` are connections to a port at which nobody in the jail waited.
+    pub passed: Passed,
+}
+
 /// The traffic that turnkey passed on for the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]

@@ -3,9 +3,10 @@
 use super::{on_words, use_of};
 use crate::act::Object;
 use crate::advice;
-use crate::model::{FileOperation, NetworkAttempt, Process, RefusedCall, Report};
+use crate::model::{FileOperation, NetworkAttempt, Process, RefusedCall, Report, Status};
 use crate::peers;
 use crate::stopper::Stopper;
+use turnkey_policy::syscalls;
 
 /// An operation of that kind.
 pub struct Blocked<'r> {
@@ -47,6 +48,9 @@ impl<'r> Blocked<'r> {
             .stopped_by
             .filter(|stopper| row.rule.is_none() && is_telling(*stopper))?;
         let path = row.path.as_deref();
+        if path == Some(IN_PASSING) {
+            return None;
+        }
         let process = process(report, row.first_exec_id);
         let object = Object::File {
             path: row.path.clone(),
@@ -98,11 +102,12 @@ impl<'r> Blocked<'r> {
     }
 
     /// Calls that the filter hides from a program with another error than `EPERM`, programs do without; but a program that failed may
-    /// have done so for a kind of socket.
+    /// have done so for a kind of socket, or for the last call that it was refused.
     fn call(report: &'r Report, row: &RefusedCall) -> Option<Self> {
         let stopped_by = row.stopped_by.filter(|_| row.rule.is_none())?;
-        let failed = report.exit_code.is_some_and(|code| code != 0);
-        let counts = |errno: &&str| *errno == "EPERM" || failed && row.syscall == "socket";
+        let may_have_ended =
+            || has_failed(report) && (row.syscall == "socket" || is_last_refused(report, row));
+        let counts = |errno: &&str| *errno == "EPERM" || may_have_ended();
         let errno = row.errno.as_deref().filter(counts)?;
         let process = process(report, row.first_exec_id);
         Some(Self {
@@ -118,6 +123,26 @@ impl<'r> Blocked<'r> {
         })
     }
 }
+
+/// True when the program ended by itself, and says or shows that something was wrong.
+fn has_failed(report: &Report) -> bool {
+    match report.status {
+        Status::Exited => report.exit_code.is_some_and(|code| code != 0),
+        Status::Signaled => true,
+        _ => false,
+    }
+}
+
+/// True for what nothing was refused after, unless it is a call that C libraries fall back from.
+fn is_last_refused(report: &Report, row: &RefusedCall) -> bool {
+    let name = row.syscall.as_str();
+    let has_fallback = name == "clone3" || syscalls::ABSENT_WITHOUT_SET_ID.contains(&name);
+    let mut rows = report.refused_calls.iter();
+    !has_fallback && rows.all(|other| other.last_time <= row.last_time)
+}
+
+/// The setting of a process's own core dumps, which no jail makes: every JVM tries to write it, and does without.
+const IN_PASSING: &str = "/proc/self/coredump_filter";
 
 /// The words for it.
 pub const UNREADABLE: &str = "(a path that could not be read)";

@@ -1,7 +1,8 @@
 //! One connection of the program's, and its other half outside.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -62,13 +63,47 @@ pub async fn serve(
     let to = inside.local_addr()?;
     let to = SocketAddr::new(to.ip().to_canonical(), to.port());
     bound(&inside)?;
-    let mut inside = StreamEnd::new(TcpStream::from_std(inside)?);
+    let inside = StreamEnd::new(TcpStream::from_std(inside)?);
     if !list.allows(to) {
         tally.refused(to);
         return Ok(());
     }
     let dialed = dial(to).await;
-    let mut outside = StreamEnd::new(dialed.inspect_err(|error| tally.failed(to, error))?);
+    let outside = StreamEnd::new(dialed.inspect_err(|error| tally.failed(to, error))?);
+    join((inside, outside), (tally, to), phase).await
+}
+
+/// Dials the jail's port that a port of the host leads to, in the network that this thread is in, and passes on what
+/// comes, in the same way.
+pub async fn publish(
+    outside: std::net::TcpStream,
+    ports: &BTreeMap<u16, u16>,
+    tally: &PassageTally,
+    phase: watch::Receiver<GatewayPhase>,
+) -> io::Result<()> {
+    outside.set_nonblocking(true)?;
+    let port = outside.local_addr()?.port();
+    let Some(inside) = ports.get(&port) else {
+        return Ok(());
+    };
+    // Both loopback addresses are one port.
+    let from = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+    bound(&outside)?;
+    let outside = StreamEnd::new(TcpStream::from_std(outside)?);
+    let mut dialed = dial((Ipv4Addr::LOCALHOST, *inside).into()).await;
+    if dialed.is_err() {
+        dialed = dial((Ipv6Addr::LOCALHOST, *inside).into()).await;
+    }
+    let inside = StreamEnd::new(dialed.inspect_err(|error| tally.failed(from, error))?);
+    join((inside, outside), (tally, from), phase).await
+}
+
+/// Passes on what comes until both ends have ended, or nobody inside is left.
+async fn join(
+    (mut inside, mut outside): (StreamEnd, StreamEnd),
+    (tally, to): (&PassageTally, SocketAddr),
+    phase: watch::Receiver<GatewayPhase>,
+) -> io::Result<()> {
     tally.connected(to);
     let sent_all = Notify::new();
     let passed = pass_on(

@@ -297,6 +297,7 @@ impl LaidWorkspace {
         path.splice(at..at, [self.work.join(".venv/bin"), self.work.join("bin")]);
         path.push("/usr/bin".into());
         CallerPaths {
+            rustup: Default::default(),
             path,
             home: Some(self.home.clone()),
             venv: None,

@@ -28,6 +28,7 @@ impl TestHome {
 
     fn find(&self, program: &str, path: &[&str]) -> Result<Option<ToolchainNeed>, NoInstallation> {
         let caller = CallerPaths {
+            rustup: Default::default(),
             path: path.iter().map(|name| self.path(name)).collect(),
             home: Some(self.path("")),
             venv: None,
@@ -121,6 +122,7 @@ fn a_shim_needs_all_that_it_chooses_from() {
 fn a_program_that_the_jail_shows_needs_nothing() {
     let home = TestHome::new();
     let caller = CallerPaths {
+        rustup: Default::default(),
         path: vec!["/usr/bin".into()],
         home: None,
         venv: None,

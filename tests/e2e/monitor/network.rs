@@ -29,7 +29,7 @@ const KINDS: [(&str, i32); 6] = [
     ("ping", libc::EACCES),
     ("multipath", libc::EPROTONOSUPPORT),
     ("packet", libc::EAFNOSUPPORT),
-    ("netlink", libc::EAFNOSUPPORT),
+    ("netlink", libc::EPROTONOSUPPORT),
     ("hypervisor", libc::EAFNOSUPPORT),
 ];
 

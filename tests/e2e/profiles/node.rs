@@ -81,6 +81,12 @@ fn a_package_that_takes_a_token_is_killed() {
 }
 
 #[test]
+fn a_program_lists_the_interfaces_of_its_jail() {
+    let program = "console.log(Object.keys(require('os').networkInterfaces()).join())";
+    passed(&under("node").run(&[NODE, "-e", program]), "lo\n");
+}
+
+#[test]
 fn a_package_that_stays_in_the_shell_is_killed() {
     script(STARTUP).changes_no_startup_file(".bashrc");
 }

@@ -3,22 +3,23 @@
 
 mod allowances;
 mod doings;
+mod moved;
 mod profiles;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
 use turnkey_policy::{Overrides, Policy};
 
-use crate::cli::DiffArguments;
+use crate::cli::{DiffArguments, MapArgument, Moved};
 use crate::failure::Failure;
 use crate::output;
 use allowances::SideAllowances;
 use doings::RunUses;
-use turnkey_report::{LARGEST, json};
+use turnkey_report::{LARGEST, escape, json};
 use turnkey_supervisor::files;
 
 /// The exit status when something is new.
@@ -26,15 +27,17 @@ const NEW: u8 = 1;
 
 /// Prints what is new to standard output.
 pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
-    let (a, b) = (
+    let (mut a, b) = (
         DiffSubject::read(&arguments.a)?,
         DiffSubject::read(&arguments.b)?,
     );
+    let mapped = a.map(&b, &arguments.map)?;
     let new = new(&a, &b);
     let page = DiffPage {
         schema: "turnkey.diff/v1",
         a: a.named(&arguments.a),
         b: b.named(&arguments.b),
+        mapped: &mapped,
         new: &new,
     };
     let mut text = Vec::new();
@@ -107,6 +110,32 @@ impl DiffSubject {
             .map_err(|error| Failure::Profile(Box::new(error)))
     }
 
+    /// Renames what this side used as the other has it; what was renamed.
+    fn map(&mut self, b: &DiffSubject, wanted: &[MapArgument]) -> anyhow::Result<Vec<Moved>> {
+        let mut mapped = Vec::new();
+        for argument in wanted {
+            let DiffSubject::Report(before) = self else {
+                bail!(
+                    "--map renames what a run used, and A is a profile: write the other paths in its rules"
+                );
+            };
+            let moved = match (argument, b) {
+                (MapArgument::Given(moved), _) => vec![moved.clone()],
+                (MapArgument::Auto, DiffSubject::Report(after)) => {
+                    moved::find(before.paths(), &after.paths())
+                }
+                (MapArgument::Auto, DiffSubject::Profile(_)) => {
+                    bail!(
+                        "--map auto compares what two runs used, and B is a profile: write --map FROM=TO"
+                    );
+                }
+            };
+            moved.iter().for_each(|one| before.rename(one));
+            mapped.extend(moved);
+        }
+        Ok(mapped)
+    }
+
     fn named(&self, name: &str) -> NamedSubject {
         NamedSubject {
             name: turnkey_report::escape(name.as_bytes()),
@@ -129,6 +158,8 @@ struct DiffPage<'p> {
     schema: &'static str,
     a: NamedSubject,
     b: NamedSubject,
+    #[serde(skip_serializing_if = "<[Moved]>::is_empty")]
+    mapped: &'p [Moved],
     new: &'p [NewEntry],
 }
 
@@ -142,6 +173,14 @@ impl DiffPage<'_> {
             "report" => "was not done in",
             _ => "is not allowed by",
         };
+        for Moved { from, to } in self.mapped {
+            let (from, to) = (escape(from), escape(to));
+            writeln!(
+                out,
+                "taken for the same: {from} of {} and {to} of {}",
+                self.a.name, self.b.name
+            )?;
+        }
         if self.new.is_empty() {
             return writeln!(
                 out,

@@ -43,6 +43,15 @@ const NAMES: &[(&str, [&str; 4])] = &[
             "",
         ],
     ),
+    (
+        "default-jdk-headless",
+        [
+            "java-latest-openjdk-devel",
+            "jdk-openjdk",
+            "openjdk21-jdk",
+            "java-21-openjdk-devel",
+        ],
+    ),
     ("e2fsprogs", ["e2fsprogs"; 4]),
     ("firejail", ["firejail"; 4]),
     (
@@ -57,6 +66,7 @@ const NAMES: &[(&str, [&str; 4])] = &[
     ("g++", ["gcc-c++", "gcc", "g++", "gcc-c++"]),
     ("gcc", ["gcc"; 4]),
     ("git", ["git"; 4]),
+    ("golang-go", ["golang", "go", "go", "go"]),
     ("iproute2", ["iproute", "iproute2", "iproute2", "iproute2"]),
     ("less", ["less"; 4]),
     (

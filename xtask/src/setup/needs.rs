@@ -89,9 +89,19 @@ pub const EXAMPLES: &[Need] = &[
 /// For the tests of the shipped profiles: what people run under them, and who may.
 pub const PROFILES: &[Need] = &[
     Need {
+        package: "default-jdk-headless",
+        probe: Probe::File("/usr/bin/javac"),
+        why: "compiles and runs under the profile java",
+    },
+    Need {
         package: "git",
         probe: Probe::File("/usr/bin/git"),
         why: "works on the workspace under the profile shell",
+    },
+    Need {
+        package: "golang-go",
+        probe: Probe::File("/usr/bin/go"),
+        why: "compiles and runs under the profile go",
     },
     Need {
         package: "make",

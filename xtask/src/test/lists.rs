@@ -90,6 +90,11 @@ pub const NIGHTLY: &[Nightly] = &[
     },
     Nightly {
         binary: "e2e",
+        prefix: "profiles::go::",
+        why: "the compiler takes its time; `interfaces::` and `profiles::compile::` have what the profile is made of",
+    },
+    Nightly {
+        binary: "e2e",
         prefix: "profiles::python::an_environment_of_the_workspace_with_pips",
         why: "pip is slow wherever it runs; an environment without it is made by day",
     },
@@ -97,6 +102,11 @@ pub const NIGHTLY: &[Nightly] = &[
         binary: "e2e",
         prefix: "profiles::python::pip",
         why: "pip is slow wherever it runs",
+    },
+    Nightly {
+        binary: "e2e",
+        prefix: "profiles::rust::six_programs",
+        why: "six programs are compiled; `profiles::rust::one_file` compiles one",
     },
     Nightly {
         binary: "e2e",

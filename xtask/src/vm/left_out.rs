@@ -39,10 +39,24 @@ pub const NOT_LIVE_IN_THE_GUEST: &[LeftOut] = &[
 ];
 
 /// Left out of the machine that has the programs for them.
-pub const NOT_AMONG_PROGRAMS: &[LeftOut] = &[LeftOut {
-    prefix: "report::browser::",
-    why: "a browser would take an emulated processor longer than a test may, and shows what is rendered without a jail",
-}];
+pub const NOT_AMONG_PROGRAMS: &[LeftOut] = &[
+    LeftOut {
+        prefix: "profiles::go::",
+        why: "Go takes an emulated processor long: on this host",
+    },
+    LeftOut {
+        prefix: "profiles::java::",
+        why: "a virtual machine of Java takes an emulated processor long: on this host",
+    },
+    LeftOut {
+        prefix: "profiles::rust::six_programs",
+        why: "six programs take an emulated processor long to compile; one is",
+    },
+    LeftOut {
+        prefix: "report::browser::",
+        why: "a browser would take an emulated processor longer than a test may, and shows what is rendered without a jail",
+    },
+];
 
 /// Left out because the kernel has little part in them: an emulated processor takes some seconds for
 /// each run, and the rest is to stay within minutes.
@@ -144,6 +158,14 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
         why: "this guest has no compiler of Rust: on 6.12 programs",
     },
     LeftOut {
+        prefix: "profiles::go::",
+        why: "Go takes an emulated processor long: on this host",
+    },
+    LeftOut {
+        prefix: "profiles::java::",
+        why: "a virtual machine of Java takes an emulated processor long: on this host",
+    },
+    LeftOut {
         prefix: "profiles::judge::programs_in_rust",
         why: "this guest has no compiler of Rust: on 6.12 programs",
     },
@@ -166,6 +188,10 @@ pub const NOT_IN_THE_GUEST: &[LeftOut] = &[
     LeftOut {
         prefix: "profiles::python::what_numpy",
         why: "the libraries would double this guest's disk: on 6.12 programs",
+    },
+    LeftOut {
+        prefix: "profiles::rust::",
+        why: "this guest has no compiler of Rust: on this host",
     },
     LeftOut {
         prefix: "profiles::shell::git",

@@ -23,8 +23,7 @@ pub fn section(report: &Report) -> Markup {
         cards
             .chain(nothing)
             .chain(on_host(report))
-            .chain(brought_in(report))
-            .chain(mounts_hidden(report)),
+            .chain(terminal::remarks::all(report).map(|words| say("p", "card", &words))),
     );
     let aside = match report.findings.len() {
         1 => "1 finding".to_owned(),
@@ -42,16 +41,6 @@ fn on_host(report: &Report) -> Option<Markup> {
     let paths = report.on_host.join(", ");
     let words = format!("Looked for and not in the jail, though the host has it: {paths}");
     (!report.on_host.is_empty()).then(|| say("p", "card", &words))
-}
-
-fn mounts_hidden(report: &Report) -> Option<Markup> {
-    let words = terminal::mounts_hidden(report)?;
-    Some(say("p", "card", &words))
-}
-
-fn brought_in(report: &Report) -> Option<Markup> {
-    let words = terminal::brought_in(report)?;
-    Some(say("p", "card", &words))
 }
 
 fn finding(report: &Report, finding: &Finding, open: bool) -> Markup {

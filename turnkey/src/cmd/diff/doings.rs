@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::NewEntry;
 use super::allowances::SideAllowances;
+use crate::cli::Moved;
 use crate::cmd::learn::seen::FileWant;
 use turnkey_report::{escape, unescape};
 use used::ReportedUse;
@@ -85,6 +86,18 @@ impl RunUses {
                 self.files.remove(&key);
             }
         }
+    }
+
+    /// Every file, whatever was wanted of it.
+    pub fn paths(&self) -> BTreeSet<Vec<u8>> {
+        self.files.keys().map(|(_, path)| path.clone()).collect()
+    }
+
+    /// Renames files; of two that become one, either is the use.
+    pub fn rename(&mut self, moved: &Moved) {
+        let files = std::mem::take(&mut self.files).into_iter();
+        let renamed = files.map(|((want, path), used)| ((want, moved.apply(&path)), used));
+        self.files = renamed.collect();
     }
 
     /// The uses that are not allowed.

@@ -168,3 +168,43 @@ fn what_was_escaped_comes_back() {
         );
     }
 }
+
+#[test]
+fn a_version_at_another_place_does_what_it_did_there() {
+    let before = [
+        ("read", "/workspace/r2.31.0/requests/api.py"),
+        ("read", "/workspace/r2.31.0/requests/certs.pem"),
+        ("write", "/opt/old/cache/index"),
+        ("write", "/opt/old/cache/data"),
+    ];
+    let after = [
+        ("read", "/workspace/r2.32.3/requests/api.py"),
+        ("read", "/workspace/r2.32.3/requests/certs.pem"),
+        ("read", "/srv/data"),
+        ("write", "/opt/new/cache/index"),
+        ("write", "/opt/new/cache/data"),
+        ("read", "/workspace/.netrc"),
+    ];
+    let b = report(&after, &[]);
+    assert_eq!(
+        told(&report(&before, &[]), &b).len(),
+        6,
+        "every path is another one"
+    );
+    let mapped = |maps: &[&str]| {
+        let mut a = report(&before, &[]);
+        let maps: Vec<_> = maps.iter().map(|map| map.parse().expect("a map")).collect();
+        a.map(&b, &maps).expect("both are reports");
+        told(&a, &b)
+    };
+    let expected = [
+        "file: read /srv/data (2 times): not done before",
+        "file: read /workspace/.netrc (2 times): not done before",
+    ];
+    assert_eq!(mapped(&["auto"]), expected);
+    let given = ["r2.31.0=r2.32.3", "/opt/old=/opt/new"];
+    assert_eq!(mapped(&given), expected);
+    let mut a = profile("");
+    assert!(a.map(&b, &[MapArgument::Auto]).is_err());
+    assert!(a.map(&b, &[]).is_ok());
+}

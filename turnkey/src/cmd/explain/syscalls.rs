@@ -1,7 +1,7 @@
 //! The answers of the syscall filters.
 
 use serde::Serialize;
-use turnkey_policy::syscalls::arguments::{ArgumentRefusal, REFUSALS};
+use turnkey_policy::syscalls::arguments::{self, ArgumentRefusal};
 use turnkey_policy::syscalls::{self, GROUPS};
 
 /// Both filters.
@@ -44,8 +44,7 @@ impl SyscallsView {
             allowed: allowed(policy),
             refused: syscalls::known().filter(refused).collect(),
             absent: syscalls::known().filter(is_absent).collect(),
-            arguments: REFUSALS
-                .iter()
+            arguments: arguments::refusals(policy)
                 .filter(|refusal| speaks_of(refusal, policy))
                 .map(argument)
                 .collect(),

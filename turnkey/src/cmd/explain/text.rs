@@ -72,6 +72,9 @@ fn namespaces(view: &PlanView, out: &mut impl Write) -> io::Result<()> {
     if view.network.mode == HOST {
         return shared(view, out);
     }
+    for port in &view.network.publish {
+        field("published", port, out)?;
+    }
     hosts(view, out)
 }
 

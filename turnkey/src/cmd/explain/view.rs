@@ -104,6 +104,9 @@ pub struct NetworkView {
     /// The hosts that the program may talk to over TCP, through turnkey.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<HostView>,
+    /// The ports of the host's loopback that lead to the program's, as `HOST:PORT`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub publish: Vec<String>,
     /// The addresses at which sockets of turnkey's wait in the jail's network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listeners: Vec<String>,
@@ -260,6 +263,12 @@ fn network(plan: &Plan) -> NetworkView {
             turnkey_policy::NetworkMode::Allow => allowed.map(host).collect(),
             _ => Vec::new(),
         },
+        publish: policy
+            .network
+            .publish
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         listeners: plan
             .reach
             .listeners

@@ -1,0 +1,73 @@
+//! Ways between a jail and its host beyond what every jail has, each in a line.
+
+use turnkey_policy::Layer;
+
+use crate::model::Report;
+use crate::text::quote;
+
+/// Every remark, each in a line.
+pub fn all(report: &Report) -> impl Iterator<Item = String> {
+    let all = [
+        host_network(report),
+        brought_in(report),
+        mounts_hidden(report),
+        published(report),
+    ];
+    all.into_iter().flatten()
+}
+
+/// The network that is none of the jail's own, in a line.
+fn host_network(report: &Report) -> Option<String> {
+    let mut layers = report.enforcement.iter();
+    let is_shared = layers
+        .any(|layer| layer.layer == Layer::NetworkNamespace && layer.effective == "the host's");
+    is_shared.then(|| {
+        "in the host's network: it reached whatever this host reaches, its own services too, but for rules"
+            .to_owned()
+    })
+}
+
+/// Places beyond the profile, and who named them, in a line.
+fn brought_in(report: &Report) -> Option<String> {
+    let told = report.brought_in.iter();
+    let told: Vec<_> = told
+        .map(|one| format!("{} (by {})", one.path, one.by))
+        .collect();
+    (!told.is_empty()).then(|| format!("brought in, read-only: {}", told.join(", ")))
+}
+
+/// Mount points of the working directory that were not mounted inside, in a line.
+fn mounts_hidden(report: &Report) -> Option<String> {
+    const NAMED: usize = 3;
+    let hidden = &report.mounts_hidden;
+    let named: Vec<String> = hidden
+        .iter()
+        .take(NAMED)
+        .map(|place| quote(place))
+        .collect();
+    let more = match hidden.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!hidden.is_empty()).then(|| {
+        format!(
+            "not in the jail: what is mounted at {}{more}; --workdir-mode read-only shows it",
+            named.join(", ")
+        )
+    })
+}
+
+/// Published ports with what came, in a line.
+fn published(report: &Report) -> Option<String> {
+    let told = report.published.iter().map(|one| {
+        let failed: u64 = one.passed.failed.values().sum();
+        let failed = match failed {
+            0 => String::new(),
+            failed => format!(", and {failed} while nobody waited there"),
+        };
+        let (from, to, made) = (one.host_port, one.port, one.passed.connections);
+        format!("localhost:{from} to port {to}: {made} connections{failed}")
+    });
+    let told: Vec<_> = told.collect();
+    (!told.is_empty()).then(|| format!("published: {}", told.join("; ")))
+}

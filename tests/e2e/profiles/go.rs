@@ -1,0 +1,36 @@
+//! `go`: the system's Go, on a module without dependencies.
+
+use super::{passed, under};
+
+const PROGRAM: &str = r#"package main
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"sync"
+)
+
+func main() {
+	var wait sync.WaitGroup
+	squares := make([]int, 8)
+	for n := range squares {
+		wait.Add(1)
+		go func(n int) { squares[n] = n * n; wait.Done() }(n)
+	}
+	wait.Wait()
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		panic(err)
+	}
+	name, err := exec.Command("uname", "-s").Output()
+	fmt.Print(squares, " ", len(interfaces), " ", interfaces[0].Name, " ", string(name), err, "\n")
+}
+"#;
+
+#[test]
+fn a_module_is_compiled_and_run() {
+    let run = under("go").file("go.mod", "module answer\n\ngo 1.19\n");
+    let ran = run.file("main.go", PROGRAM).run(&["go", "run", "."]);
+    passed(&ran, "[0 1 4 9 16 25 36 49] 1 lo Linux\n<nil>\n");
+}
